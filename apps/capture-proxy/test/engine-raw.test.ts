@@ -377,6 +377,27 @@ for (const [name, bytes, status] of BAD_REQUESTS) {
   });
 }
 
+const NAMED: readonly [target: string, method: string, url: string][] = [
+  ["nohost", "CONNECT", "tcp://nohost:0/"],
+  ["x.test:99999", "CONNECT", "tcp://x.test:0/"],
+  ["x.test:0", "CONNECT", "tcp://x.test:0/"],
+  ["http://x.test:65536/a", "GET", "http://x.test:0/a"],
+  ["ftp://x.test/a", "GET", "tcp://x.test:0/a"],
+  ["ws://x.test/a", "GET", "ws://x.test/a"],
+];
+for (const [target, method, url] of NAMED) {
+  test(`${method} ${target} is refused in JSON for who asks for it, and has an entry`, async () => {
+    const proxy = await engine();
+    const fields = "Host: x\r\nAccept: application/json\r\nProxy-Authorization: Basic dTpw\r\n";
+    const { text } = await talk(proxy.port, `${method} ${target} HTTP/1.1\r\n${fields}\r\n`);
+    assert.match(text, /^HTTP\/1\.1 400 [^]*Connection: close[^]*\{"error":.*"code":"CLIENT_PROTOCOL"/);
+    const [exchange, ...more] = await proxy.waitFor(1);
+    assert.ok(exchange?.state.step === "failed" && more.length === 0);
+    assert.deepEqual([exchange.request.method, exchangeUrl(exchange.request)], [method, url]);
+    assert.deepEqual(exchange.request.fields, ["Host", "x", "Accept", "application/json"]);
+  });
+}
+
 const REFUSED_ENTRIES: readonly [is: string, bytes: string, status: number, url: string, tells: RegExp][] = [
   [
     "bytes above 127 in its target",

@@ -16,7 +16,7 @@ const SCHEME = /^[a-z]+:\/\//i;
 /**
  * Parses a whole request head, from the method to the empty line (RFC 9112 sections 3 to 6, nothing tolerated).
  * @param isClean  the text is nothing but field-value characters and pairs of CR LF; nothing but speed depends on it
- * @param dropsUserinfo  see {@link RequestReaderOptions}
+ * @param tidiesAuthority  see {@link RequestReaderOptions}
  * @throws Http1Error
  */
 export function parseRequestHead(
@@ -24,7 +24,7 @@ export function parseRequestHead(
   isClean: boolean,
   fieldCount: number,
   facts: HeadFacts,
-  dropsUserinfo = false,
+  tidiesAuthority = false,
 ): RequestHead {
   let at = 0;
   let code = text.charCodeAt(0);
@@ -50,7 +50,7 @@ export function parseRequestHead(
   const fieldsStart = at + VERSION_LENGTH;
   const fields = readFieldLines(text, fieldsStart, isClean, fieldCount, facts);
   const targetForm = targetFormOf(method, target);
-  const authority = authorityOf(targetForm, target, version, facts, dropsUserinfo);
+  const authority = authorityOf(targetForm, target, version, facts, tidiesAuthority);
   const framing = requestFraming(method, version, facts);
   const isModern = version === "1.1";
   return {
@@ -109,7 +109,7 @@ function authorityOf(
   target: string,
   version: Version,
   facts: HeadFacts,
-  dropsUserinfo: boolean,
+  tidiesAuthority: boolean,
 ): string | undefined {
   const host = facts.host;
   if (facts.hostCount > 1) throw new Http1Error("repeated-host");
@@ -119,22 +119,26 @@ function authorityOf(
     return host;
   }
   // An empty Host is what RFC 9110 section 7.2 asks for when the target has no authority of its own to repeat.
-  const plainHost = host !== undefined && dropsUserinfo && form === "absolute" ? withoutUserinfo(host) : host;
+  const plainHost = host !== undefined && tidiesAuthority && form === "absolute" ? tidyAuthority(host) : host;
   if (plainHost !== undefined && plainHost !== "" && !isAuthority(plainHost)) throw new Http1Error("bad-host");
   if (form === "authority") return target;
   const start = target.indexOf("://") + 3;
   let end = start;
   while (end < target.length && !"/?".includes(target.charAt(end))) end++;
   const written = target.slice(start, end);
-  const authority = dropsUserinfo ? withoutUserinfo(written) : written;
+  const authority = tidiesAuthority ? tidyAuthority(written) : written;
   if (!isAuthority(authority)) throw new Http1Error("bad-target");
   return authority;
 }
 
-/** What stands behind the only "@"; with several of them nobody can say where the host begins, so nothing is dropped. */
-function withoutUserinfo(text: string): string {
+/**
+ * What stands behind the only "@", without the colon of an empty port; with several of them nobody can say where the host
+ * begins, so nothing is dropped.
+ */
+function tidyAuthority(text: string): string {
   const at = text.indexOf("@");
-  return at >= 0 && text.lastIndexOf("@") === at ? text.slice(at + 1) : text;
+  const start = at >= 0 && text.lastIndexOf("@") === at ? at + 1 : 0;
+  return text.slice(start, text.endsWith(":") ? -1 : undefined);
 }
 
 function requestFraming(method: string, version: Version, facts: HeadFacts): Framing {

@@ -179,6 +179,7 @@ const REFUSED: readonly (readonly [string, string, Http1ErrorCode, number?])[] =
   ["a scheme with a digit", `GET h2://a.test/ HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
   ["user information", `GET http://a.test@b.test/ HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
   ["a backslash in the authority", `GET http://b.test\\@a.test/ HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
+  ["an empty port in the target", `GET http://b.test:/ HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
   ["a port out of range in the target", `GET http://b.test:65536/ HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
   ["CONNECT without a port", `CONNECT b.test HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
   ["CONNECT with a path", `CONNECT /x HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
@@ -482,15 +483,19 @@ test("an error thrown by the sink itself is the owner's and passes through", () 
   assert.throws(() => reader.read(bytes(`GET / HTTP/1.1\r\n${HOST}\r\n`)), /mine/);
 });
 
-const WITH_USERINFO: readonly [string, string, string][] = [
+const UNTIDY: readonly [string, string, string][] = [
   ["credentials before the host", "GET http://user:p%40ss@a.test:81/x HTTP/1.1\r\nHost: b.test\r\n\r\n", "a.test:81"],
   ["credentials in Host too", "GET http://u@a.test/ HTTP/1.1\r\nHost: u@a.test\r\n\r\n", "a.test"],
+  ["an empty port", "GET http://a.test:/ HTTP/1.1\r\nHost: a.test:\r\n\r\n", "a.test"],
+  ["two empty ports", "GET http://a.test::/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "bad-target"],
+  ["nothing before an empty port", "GET http://:/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "bad-target"],
+  ["an empty port in Host of an origin-form request", "GET / HTTP/1.1\r\nHost: a.test:\r\n\r\n", "bad-host"],
   ["two at signs", "GET http://u@v@a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "bad-target"],
   ["credentials in Host of an origin-form request", "GET / HTTP/1.1\r\nHost: u@a.test\r\n\r\n", "bad-host"],
   ["nothing behind the at sign", "GET http://u@/ HTTP/1.1\r\nHost: a.test\r\n\r\n", "bad-target"],
 ];
-for (const [name, bytes, expected] of WITH_USERINFO) {
-  test(`with dropsUserinfo, ${name}: ${expected}`, () => {
+for (const [name, bytes, expected] of UNTIDY) {
+  test(`with tidiesAuthority, ${name}: ${expected}`, () => {
     let outcome: string | undefined;
     const reader = new RequestReader(
       {
@@ -500,7 +505,7 @@ for (const [name, bytes, expected] of WITH_USERINFO) {
         onError: (error) => (outcome = error.code),
       },
       {},
-      { dropsUserinfo: true },
+      { tidiesAuthority: true },
     );
     reader.read(Buffer.from(bytes, "latin1"));
     assert.equal(outcome, expected);

@@ -7,10 +7,11 @@ import { allowedTrailers } from "./trailer-fields.ts";
 
 export interface RequestReaderOptions {
   /**
-   * Accepts `user:password@` before the host of an absolute target, as some clients write it, and leaves it out of
-   * `authority`. Whoever forwards the request must build its target anew. Refused otherwise (RFC 9110 section 4.2.4).
+   * Accepts `user:password@` before the host of an absolute target and an empty port behind it, as some clients write
+   * them, and leaves them out of `authority`. Whoever forwards the request must build its target anew. Refused otherwise
+   * (RFC 9110 section 4.2.4).
    */
-  readonly dropsUserinfo?: boolean;
+  readonly tidiesAuthority?: boolean;
 }
 
 /** Of the head that is being parsed, by whichever reader: nothing is left to idle ones. */
@@ -21,11 +22,11 @@ const facts = new HeadFacts();
  * refused. Never throws on input; errors go to the sink once and end the reader.
  */
 export class RequestReader extends MessageReader<RequestHead> {
-  readonly #dropsUserinfo: boolean;
+  readonly #tidiesAuthority: boolean;
 
   constructor(sink: MessageSink<RequestHead>, limits: Partial<Limits> = {}, options: RequestReaderOptions = {}) {
     super(sink, { ...REQUEST_LIMITS, ...limits }, { dropsExtensions: false, tolerate: undefined });
-    this.#dropsUserinfo = options.dropsUserinfo ?? false;
+    this.#tidiesAuthority = options.tidiesAuthority ?? false;
   }
 
   protected override readHead(chunk: Buffer, at: number): number {
@@ -39,7 +40,7 @@ export class RequestReader extends MessageReader<RequestHead> {
       }
     }
     const { fieldCount } = this.limits;
-    const head = parseRequestHead(collector.text, collector.isClean, fieldCount, facts, this.#dropsUserinfo);
+    const head = parseRequestHead(collector.text, collector.isClean, fieldCount, facts, this.#tidiesAuthority);
     this.beginBody(head, head.framing);
     return end;
   }

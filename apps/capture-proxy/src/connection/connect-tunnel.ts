@@ -8,7 +8,7 @@ import type { Refusal, Target, Verdict } from "#exchange/phases.ts";
 import { ALL_PROTOCOLS, ONLY_HTTP1 } from "#upstream/dial.ts";
 import type { Dialled } from "#upstream/dial.ts";
 import { CAME_ROUND, hasPassed, viaOf } from "#upstream/pseudonym.ts";
-import { internalFailure } from "./client-failures.ts";
+import { internalFailure, invalidRequest } from "./client-failures.ts";
 import type { ClientHello } from "./client-hello.ts";
 import { NOWHERE, type ByteSocket, type Timed } from "@headworks/sockets";
 import { detectProtocol } from "./detect.ts";
@@ -21,7 +21,7 @@ import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
 import type { TunnelBase } from "./request-plan.ts";
 import { SilenceBreaker } from "./silence-breaker.ts";
-import { parseConnectTarget } from "./target.ts";
+import { parseConnectTarget, shownTarget } from "./target.ts";
 import { terminateTls } from "./tls-handshake.ts";
 import type { ConnectHead, ConnectionHandle, TunnelClient } from "./tunnel-client.ts";
 import { TunnelExchange } from "./tunnel-exchange.ts";
@@ -74,14 +74,18 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     first: Buffer | undefined,
   ): ConnectionHandle | undefined {
     client.socket.on("error", ignoreError);
-    const target = parseConnectTarget(head.target);
-    if (typeof target === "string") {
-      const failure: Failure = { stage: "client-read", side: "client", code: "CLIENT_PROTOCOL", message: target };
-      answerFailure(client, failure, head.fields);
-      return undefined;
-    }
     const fields = [...head.fields];
     removeField(fields, "proxy-authorization");
+    const target = parseConnectTarget(head.target);
+    if (typeof target === "string") {
+      const failure = invalidRequest(target);
+      const shown = shownTarget(head.target);
+      if (shown !== undefined) {
+        new TunnelExchange(services, facts, { ...shown, fields, version: client.version }).ended(failure);
+      }
+      answerFailure(client, failure, fields);
+      return undefined;
+    }
     const asked = { ...target, fields, version: client.version, via: viaOf(fields) };
     if (hasPassed(asked.via, services.dialer.pseudonym)) {
       new TunnelExchange(services, facts, asked).ended(CAME_ROUND);

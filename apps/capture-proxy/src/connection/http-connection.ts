@@ -100,7 +100,7 @@ export class HttpConnection implements ExchangeClient, Timed {
         onError: (error, headText) => this.#refuse(error, headText),
       },
       {},
-      { dropsUserinfo: true },
+      { tidiesAuthority: true },
     );
     services.deadlines.add(this);
     socket.on("data", this.#onData);
@@ -267,6 +267,8 @@ export class HttpConnection implements ExchangeClient, Timed {
       this.#answerRefusal(planned.status, planned.failure, head);
       return;
     }
+    // Who asks for what nobody can serve is not listened to any further.
+    if (planned.plan.kind === "failure" && planned.plan.failure.code === "CLIENT_PROTOCOL") this.#state.drain();
     this.#exchange = new HttpExchange(this, head, planned.request, planned.plan);
     this.#exchange.start();
   }

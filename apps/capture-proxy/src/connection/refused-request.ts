@@ -7,7 +7,8 @@ import { invalidRequest } from "./client-failures.ts";
 import type { ReceivedHead } from "./exchange-client.ts";
 import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ExchangePlan, TunnelBase } from "./request-plan.ts";
-import { parseAbsoluteTarget } from "./target.ts";
+import { parseAbsoluteTarget, shownTarget } from "./target.ts";
+import type { ShownTarget } from "./target.ts";
 
 /** A request that goes nowhere, since its head is no valid HTTP; its entry says so. */
 export interface RefusedRequest {
@@ -48,10 +49,10 @@ function placeOf(
   method: string,
   hostField: string | undefined,
   base: TunnelBase | undefined,
-): (Pick<RequestMessage, "host" | "port" | "path"> & { scheme: "http" | "https" }) | undefined {
+): ShownTarget | undefined {
   if (base === undefined || !target.startsWith("/")) {
     const parsed = parseAbsoluteTarget(target, method);
-    return typeof parsed === "string" ? undefined : parsed;
+    return typeof parsed === "string" ? shownTarget(target) : parsed;
   }
   const named = parseHostPort(hostField ?? "");
   const host = "issue" in named ? base.host : named.host;

@@ -8,7 +8,7 @@ import { CAME_ROUND, hasPassed, viaOf } from "#upstream/pseudonym.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ProxyServices } from "./proxy-services.ts";
-import { parseAbsoluteTarget } from "./target.ts";
+import { parseAbsoluteTarget, shownTarget } from "./target.ts";
 
 const VERSIONS = { "1.0": "HTTP/1.0", "1.1": "HTTP/1.1", "2": "HTTP/2" } as const;
 
@@ -97,7 +97,7 @@ function inTunnel(
   let authority: string | undefined;
   if (head.targetForm === "absolute") {
     const target = parseAbsoluteTarget(head.target, head.method);
-    if (typeof target === "string") return refused(target);
+    if (typeof target === "string") return refusedTarget(target, head);
     ({ path } = target);
     place = target;
     authority = target.authority;
@@ -120,7 +120,7 @@ function inTunnel(
 
 function absolute(head: PlannedHead, services: ProxyServices): PlannedRequest {
   const target = parseAbsoluteTarget(head.target, head.method);
-  if (typeof target === "string") return refused(target);
+  if (typeof target === "string") return refusedTarget(target, head);
   const { scheme, host, port, path, authority } = target;
   const request = message(withoutCredentials(head), scheme, host, port, path);
   const secure = scheme === "https";
@@ -190,12 +190,22 @@ function ownPage(request: RequestMessage, services: ProxyServices, secure: boole
   return { kind: "planned", request, plan: { kind: "own-page", response } };
 }
 
-function refused(message: string): PlannedRequest {
+function refused(message: string): PlannedRequest & { kind: "refused" } {
   return {
     kind: "refused",
     status: 400,
     failure: { stage: "client-read", side: "client", code: "CLIENT_PROTOCOL", message },
   };
+}
+
+/** Recorded under what its target names, where that can be told and is not ours. */
+function refusedTarget(issue: string, head: PlannedHead): PlannedRequest {
+  const answer = refused(issue);
+  const shown = shownTarget(head.target);
+  if (shown === undefined || shown.host === MAGIC_HOST) return answer;
+  const { scheme, host, port, path } = shown;
+  const request = { ...message(withoutCredentials(head), "http", host, port, path), scheme };
+  return { kind: "planned", request, plan: { kind: "failure", failure: answer.failure } };
 }
 
 /** Whether a request offers WebSocket, whose entries carry the `ws` scheme. */

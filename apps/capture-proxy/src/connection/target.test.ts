@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseAbsoluteTarget, parseConnectTarget } from "./target.ts";
+import { processorMs } from "@headworks/testkit";
+import { parseAbsoluteTarget, parseConnectTarget, shownTarget } from "./target.ts";
 
 const GOOD: readonly [string, object][] = [
   ["http://a.example", { scheme: "http", host: "a.example", port: 80, path: "/", authority: "a.example" }],
@@ -10,6 +11,7 @@ const GOOD: readonly [string, object][] = [
   ],
   ["https://a.example/", { scheme: "https", host: "a.example", port: 443, path: "/", authority: "a.example" }],
   ["http://[::1]:81?q", { scheme: "http", host: "::1", port: 81, path: "/?q", authority: "[::1]:81" }],
+  ["http://a.example:/x", { scheme: "http", host: "a.example", port: 80, path: "/x", authority: "a.example" }],
   [
     "http://user:p%40ss@h.example/p#frag",
     { scheme: "http", host: "h.example", port: 80, path: "/p", authority: "h.example" },
@@ -47,4 +49,29 @@ test("CONNECT takes a host and a port, nothing less", () => {
   for (const bad of ["a.example", "a.example:", ":443", "a.example:0", "::1:443", "u@a.example:443"]) {
     assert.equal(typeof parseConnectTarget(bad), "string", bad);
   }
+});
+
+const SHOWN: readonly [target: string, shown: object | undefined][] = [
+  ["nohost", { scheme: "tcp", host: "nohost", port: 0, path: "/" }],
+  ["localhost:99999", { scheme: "tcp", host: "localhost", port: 0, path: "/" }],
+  ["http://h:65536/a?b#c", { scheme: "http", host: "h", port: 0, path: "/a?b" }],
+  ["http://h:x", { scheme: "http", host: "h", port: 0, path: "/" }],
+  ["ftp://u:p@H/x", { scheme: "tcp", host: "h", port: 0, path: "/x" }],
+  ["ws://[::1]", { scheme: "ws", host: "::1", port: 80, path: "/" }],
+  ["wss://h:444?q", { scheme: "wss", host: "h", port: 444, path: "/?q" }],
+  ["ftp://", undefined],
+  ["/path", undefined],
+  ["a:b:c", undefined],
+  ["http://a b/", undefined],
+];
+for (const [target, shown] of SHOWN) {
+  test(`an entry shows of the refused target ${target} what it names`, () => {
+    assert.deepEqual(shownTarget(target), shown);
+  });
+}
+
+test("a refused target as long as a head can be is read in linear time", () => {
+  const targets = [":", "a:", "@", "a.", "http://", "a#?/"].map((piece) => piece.repeat(65_536 / piece.length));
+  const spentMs = processorMs(() => targets.forEach((target) => shownTarget(target)));
+  assert.ok(spentMs < 500, `${spentMs} ms`);
 });

@@ -1,4 +1,5 @@
 import { parseHostPort } from "@headworks/host-patterns";
+import type { Scheme } from "#exchange/exchange.ts";
 
 /** Where a request goes. */
 export interface RequestTarget {
@@ -26,7 +27,9 @@ export function parseAbsoluteTarget(target: string, method: string): RequestTarg
   const authorityEnd = firstOf(rest, "/?#");
   const written = rest.slice(0, authorityEnd);
   // Credentials in a URL are for the client; an origin never sees them in its Host field (RFC 9110, 4.2.4).
-  const authority = written.slice(written.lastIndexOf("@") + 1);
+  const named = written.slice(written.lastIndexOf("@") + 1);
+  // An empty port is that of the scheme (RFC 3986, 3.2.3), and is not said in a Host field.
+  const authority = named.endsWith(":") ? named.slice(0, -1) : named;
   const place = parseHostPort(authority);
   if ("issue" in place) return `The host ${JSON.stringify(authority)} is not valid: ${place.issue}`;
   const after = rest.slice(authorityEnd);
@@ -43,6 +46,38 @@ export function parseConnectTarget(target: string): { readonly host: string; rea
   if ("issue" in place) return `The target ${JSON.stringify(target)} is not valid: ${place.issue}`;
   if (place.port === undefined) return `The target ${JSON.stringify(target)} has no port`;
   return { host: place.host, port: place.port };
+}
+
+/** What the entry of a request shows that goes nowhere. */
+export interface ShownTarget extends Pick<RequestTarget, "host" | "port" | "path"> {
+  readonly scheme: Scheme;
+}
+
+/**
+ * What a target that cannot be served names all the same, undefined when that is no host. A scheme that nobody proxies is
+ * shown as `tcp`, and a port that is missing or none at all as 0.
+ */
+export function shownTarget(target: string): ShownTarget | undefined {
+  const [, written = "", authority = "", rest = ""] = TARGET.exec(target) ?? [];
+  const [, name = "", port = ""] = AUTHORITY.exec(authority.slice(authority.lastIndexOf("@") + 1)) ?? [];
+  const place = parseHostPort(name);
+  if ("issue" in place || place.port !== undefined) return undefined;
+  const lower = written.toLowerCase();
+  const scheme = Object.keys(WEB_PORTS).find((known): known is WebScheme => known === lower) ?? "tcp";
+  const shownPort = port === "" && scheme !== "tcp" ? WEB_PORTS[scheme] : portOf(port);
+  const path = rest.startsWith("/") ? rest : `/${rest}`;
+  return { scheme, host: place.host, port: shownPort, path };
+}
+
+type WebScheme = Exclude<Scheme, "tcp">;
+
+const WEB_PORTS: Readonly<Record<WebScheme, number>> = { http: 80, https: 443, ws: 80, wss: 443 };
+const TARGET = /^(?:([a-z][a-z\d+.-]*):\/\/)?([^/?#]*)([^#]*)/is;
+const AUTHORITY = /^(.*?)(?::([^:\]]*))?$/s;
+
+function portOf(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  return port <= 65_535 ? port : 0;
 }
 
 function firstOf(text: string, characters: string): number {
