@@ -320,6 +320,26 @@ test("an upgrade hands both connections to the new protocol, bytes untouched in 
   assert.equal(exchange?.responseBody.sizeBytes, 13);
 });
 
+test("an upgrade to HTTP/2 is offered to no origin, and the request goes on without it", async () => {
+  const requests: string[] = [];
+  const { port } = await origin((socket) => {
+    socket.once("data", (chunk) => {
+      requests.push(chunk.toString());
+      const isOffered = /^upgrade:/im.test(chunk.toString());
+      const switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
+      socket.end(isOffered ? switched : "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    });
+  });
+  const proxy = await engine();
+  const { text } = await talk(
+    proxy.port,
+    `GET http://127.0.0.1:${port}/ HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n`,
+    /\r\n\r\n/,
+  );
+  assert.match(text, /^HTTP\/1\.1 200 OK\r\n/);
+  assert.deepEqual(requests, [`GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`]);
+});
+
 test("inside CONNECT, a server that speaks first is relayed", async () => {
   const { port } = await origin((socket) => {
     socket.write("220 mail ready\r\n");

@@ -57,8 +57,8 @@ export interface RequestHead {
   /** `Expect: 100-continue` in HTTP/1.1. */
   readonly expectContinue: boolean;
   /**
-   * Lower-cased Upgrade value, when Connection names `upgrade`, the version is 1.1 and there is no body;
-   * otherwise the offer must be ignored and this is `undefined`.
+   * Lower-cased Upgrade value, when Connection names `upgrade`, the version is 1.1, there is no body and `h2c` is not
+   * among the protocols; otherwise the offer must be ignored and this is `undefined`.
    */
   readonly upgrade: string | undefined;
   /** The Host value as sent; may differ from `authority`, which wins. */

@@ -64,13 +64,16 @@ export function parseRequestHead(
     framing,
     keepAlive: !facts.connectionClose && (isModern || facts.connectionKeepAlive),
     expectContinue: isModern && facts.expect !== undefined && facts.expect.toLowerCase() === "100-continue",
-    upgrade:
-      isModern && facts.connectionUpgrade && !hasBody(framing) && facts.upgrade !== undefined
-        ? facts.upgrade.toLowerCase()
-        : undefined,
+    upgrade: isModern && facts.connectionUpgrade && !hasBody(framing) ? offeredUpgrade(facts) : undefined,
     host: facts.host,
     headSizeBytes: text.length,
   };
+}
+
+/** HTTP/2 over an upgrade is gone from HTTP (RFC 9113 section 3.1); behind it requests would pass that nobody reads. */
+function offeredUpgrade({ upgrade }: HeadFacts): string | undefined {
+  const lower = upgrade?.toLowerCase();
+  return lower?.split(",").some((protocol) => protocol.trim() === "h2c") === true ? undefined : lower;
 }
 
 function methodErrorCode(code: number, at: number): Http1ErrorCode {

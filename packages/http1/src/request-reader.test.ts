@@ -147,8 +147,23 @@ const ACCEPTED: readonly (readonly [string, string, Facts])[] = [
   ],
   [
     "Upgrade with a body, which is no offer",
-    `POST / HTTP/1.1\r\n${HOST}Connection: upgrade\r\nUpgrade: h2c\r\nContent-Length: 1\r\n\r\nx`,
+    `POST / HTTP/1.1\r\n${HOST}Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 1\r\n\r\nx`,
     { upgrade: undefined, body: "x" },
+  ],
+  [
+    "Upgrade to h2c, which is no offer",
+    `GET / HTTP/1.1\r\n${HOST}Connection: upgrade, HTTP2-Settings\r\nUpgrade: H2C\r\nHTTP2-Settings: \r\n\r\n`,
+    { upgrade: undefined },
+  ],
+  [
+    "Upgrade to h2c among others, which is no offer",
+    `GET / HTTP/1.1\r\n${HOST}Connection: upgrade\r\nUpgrade: websocket\r\nUpgrade: x, h2c\r\n\r\n`,
+    { upgrade: undefined },
+  ],
+  [
+    "Upgrade to a protocol with h2c in its name",
+    `GET / HTTP/1.1\r\n${HOST}Connection: upgrade\r\nUpgrade: x-h2c\r\n\r\n`,
+    { upgrade: "x-h2c" },
   ],
 ];
 
