@@ -49,7 +49,8 @@ function commandOf(request: SnippetRequest, told: readonly Field[]): string {
   const { body } = request;
   const word = body.length === 0 ? undefined : bodyWord(body);
   if (body.length === 0 || word !== undefined) {
-    const raw = word === undefined ? [] : [`--raw ${word}`];
+    // As a word of its own, what looks like an option would be taken for one.
+    const raw = word === undefined ? [] : [`--raw=${word}`];
     return joined([["http", "--ignore-stdin", "--path-as-is", ...options].join(" "), ...raw, `-- ${ends.join(BREAK)}`]);
   }
   const { command, after } = bodyCommand(body);

@@ -106,6 +106,7 @@ const NASTY: readonly Case[] = [
   { is: "line ends of the other kind", method: "PUT", body: "a\r\nb\r" },
   { is: "a body that begins with @", method: "POST", body: "@/etc/hostname" },
   { is: "a body that begins with -", method: "POST", body: "-n\u0000%s" },
+  { is: "a body that looks like an option", method: "POST", body: "-d x" },
   { is: "every byte there is", method: "POST", body: ALL_BYTES },
   { is: "a body with NUL at the end", method: "POST", body: "abc\u0000" },
   { is: "a body of terminal commands", method: "POST", body: "\u001b]0;pwned\u0007\u001b[2J" },
@@ -381,7 +382,7 @@ function saysWhatItAsksFor(text: string, arrived: RecordedRequest, request: Snip
  * in UTF-8 and methods in upper case.
  */
 const FOR_HTTPIE =
-  /no fields|all fields|backslash|lower-case names|hash|encoded|codes in|encode nothing|empty query|brackets|repeated|empty values|shell syntax|begins with|are UTF-8|cookies|dot segments|HEAD|nobody|without a body|DELETE|GET with|JSON|several lines|every byte|long text|chunks/;
+  /no fields|all fields|backslash|lower-case names|hash|encoded|codes in|encode nothing|empty query|brackets|repeated|empty values|shell syntax|begins with|are UTF-8|cookies|dot segments|HEAD|nobody|without a body|DELETE|GET with|JSON|several lines|looks like|every byte|long text|chunks/;
 
 test("HTTPie sends method, fields and body", { skip: httpie.skip }, async (t) => {
   await using origin = await startRecordingOrigin();
