@@ -1,7 +1,7 @@
 // Tested by detect.test.ts
 /** What a TLS client asks for, read from its first record without answering. */
 export interface ClientHello {
-  /** Lower-case server name (RFC 6066), undefined when the client sent none. */
+  /** Lower-case server name (RFC 6066), undefined when the client sent none, or one that no certificate can be for. */
   readonly serverName: string | undefined;
   /** Protocols offered by ALPN (RFC 7301), empty when none. */
   readonly protocols: readonly string[];
@@ -22,6 +22,8 @@ const MESSAGE_HEADER_BYTES = 4;
 const MAX_HELLO_BYTES = 65_536;
 /** RFC 8446, 5.2, and what older versions allowed above it. */
 const MAX_RECORD_BYTES = 16_640;
+/** Of at most 253 characters, and no part is empty. */
+const HOST_NAME = /^(?!.{254})[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
 /**
  * Reads a ClientHello (RFC 8446, 4.1.2), which may be spread over several records. Bytes that claim to be TLS but
@@ -99,7 +101,7 @@ function readServerName(body: Cursor): string | undefined {
     if (type === undefined || !name) return undefined;
     if (type === 0) {
       const text = name.text().toLowerCase().replace(/\.$/, "");
-      return /^[a-z0-9_.-]{1,253}$/.test(text) ? text : undefined;
+      return HOST_NAME.test(text) ? text : undefined;
     }
   }
   return undefined;

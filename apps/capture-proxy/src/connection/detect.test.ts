@@ -71,8 +71,10 @@ test("damaged ClientHellos never throw and always end in one of the three answer
 });
 
 test("a name that no host can have is not taken over", () => {
-  const odd = Buffer.from(hello.toString("latin1").replace("Shop.Example", "Shop\0Example"), "latin1");
-  assert.deepEqual(readClientHello(odd), { serverName: undefined, protocols: ["h2", "http/1.1"] });
+  for (const name of ["Shop\0Example", "Shop..xample", ".hop.Example", "Shop.Examp..", "*hop.Example"]) {
+    const odd = Buffer.from(hello.toString("latin1").replace("Shop.Example", name), "latin1");
+    assert.deepEqual(readClientHello(odd), { serverName: undefined, protocols: ["h2", "http/1.1"] }, name);
+  }
 });
 
 const CASES: readonly [string, string, string][] = [
