@@ -56,6 +56,23 @@ test("a client that resets the connection right after TLS counts as one that ref
   assert.equal(proxy.finished.length, 1);
 });
 
+test("messages about a place at an IPv6 address name it in brackets", async () => {
+  const origin = await startRawServer(async (connection) => void (await connection.readUntil("\r\n\r\n")), {
+    host: "::1",
+  });
+  cleanups.push(() => origin.close());
+  const proxy = await engine({ host: "::1" });
+  const client = proxyClient(proxy.port, { host: "::1" });
+  for (const port of [origin.port, proxy.port]) await client.fetch(`http://[::1]:${port}/`);
+  assert.deepEqual(
+    (await proxy.waitFor(2)).map(({ state }) => state.step === "failed" && state.failure.message),
+    [
+      `[::1]:${origin.port} closed the connection without an answer`,
+      `[::1]:${proxy.port} is this proxy itself ([::1]:${proxy.port}); the request would go round for ever`,
+    ],
+  );
+});
+
 test("an answer without framing that breaks off is a reset for the client, never a regular end", async () => {
   const origin = await startRawServer(async (connection) => {
     await connection.readUntil("\r\n\r\n");

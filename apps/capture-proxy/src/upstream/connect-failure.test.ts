@@ -22,6 +22,10 @@ for (const [code, stage, failureCode] of CONNECTS) {
   });
 }
 
+test("an IPv6 address stands in brackets before its port", () => {
+  assert.equal(connectFailure(error("ECONNREFUSED"), "::1", 80).message, "[::1]:80 refused the connection");
+});
+
 test("when all addresses of a name refuse, the first one says why", () => {
   const both = Object.assign(new Error("all"), {
     code: "ECONNREFUSED",

@@ -34,6 +34,11 @@ export class DirectAttempt extends Attempt {
     return this.request.destination.serverName ?? this.request.destination.host;
   }
 
+  /** For messages. */
+  #place(): string {
+    return addressText(this.request.destination.host, this.request.destination.port);
+  }
+
   readonly #onLookup = (): void => {
     const { moments } = this.request;
     if (moments.connectStarted === 0) moments.connectStarted = performance.now();
@@ -43,12 +48,12 @@ export class DirectAttempt extends Attempt {
     const { own, destination, moments } = this.request;
     const { remoteAddress = "", remotePort = 0, localAddress = "" } = this.#socket;
     if (own.includes(remoteAddress, remotePort, localAddress)) {
-      const { host, port } = destination;
+      const address = addressText(remoteAddress, remotePort);
       this.fail({
         stage: "policy",
         side: "internal",
         code: "LOOP",
-        message: `${host}:${port} is this proxy itself (${remoteAddress}:${remotePort}); the request would go round for ever`,
+        message: `${this.#place()} is this proxy itself (${address}); the request would go round for ever`,
       });
       return;
     }
@@ -80,17 +85,15 @@ export class DirectAttempt extends Attempt {
   };
 
   readonly #onClose = (): void => {
-    const { host, port } = this.request.destination;
     this.fail({
       stage: this.request.moments.tlsStarted > 0 ? "tls" : "connect",
       side: "upstream",
       code: "UPSTREAM_CLOSED",
-      message: `${host}:${port} closed the connection before it was ready`,
+      message: `${this.#place()} closed the connection before it was ready`,
     });
   };
 
   protected late(timeoutMs: number): Failure {
-    const { host, port } = this.request.destination;
     const { connectStarted, tlsStarted } = this.request.moments;
     const stage = tlsStarted > 0 ? "tls" : connectStarted > 0 ? "connect" : "resolve";
     const step = { tls: "complete TLS", connect: "accept the connection", resolve: "be resolved" }[stage];
@@ -98,7 +101,7 @@ export class DirectAttempt extends Attempt {
       stage,
       side: "upstream",
       code: "UPSTREAM_TIMEOUT",
-      message: `${host}:${port} did not ${step} within ${timeoutMs} ms`,
+      message: `${this.#place()} did not ${step} within ${timeoutMs} ms`,
     };
   }
 

@@ -3,7 +3,7 @@ import { ownText, RESPONSE_LIMITS } from "@headworks/http1";
 import { Http2Session, NO_ERROR } from "@headworks/http2";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { ConnectionHistory } from "./connection-history.ts";
-import { ownDestination } from "./destination.ts";
+import { addressText, ownDestination } from "./destination.ts";
 import type { Destination, Dialled } from "./destination.ts";
 import { HEADER_LIST_BYTES } from "./http2-limits.ts";
 import { OriginStream } from "./origin-stream.ts";
@@ -60,7 +60,7 @@ export class OriginSession implements StreamOwner {
     this.history = history;
     this.#events = events;
     this.scheme = secure ? "https" : "http";
-    this.#place = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+    this.#place = addressText(host, port);
     this.address = dialled.address;
     this.tls = dialled.tls;
     this.session = new Http2Session(
