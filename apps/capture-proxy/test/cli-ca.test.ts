@@ -6,6 +6,8 @@ import { test } from "node:test";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { runProcess, temporaryDirectory } from "@headworks/testkit";
 import { authorityPaths, importAuthority } from "#cli/authority-files.ts";
+import { openAuthorityStore } from "#slices/cert/authority-store.ts";
+import type { AuthorityStore } from "#slices/cert/authority-store.ts";
 import { trustGuides } from "#cli/trust-guide.ts";
 import { MAIN, serveWeir, weir } from "./cli-rig.ts";
 
@@ -74,6 +76,22 @@ test("an import replaces the CA, keeps the old files, and the service uses the n
     kept.map((name) => new X509Certificate(readFileSync(directory.file("certs", name))).fingerprint256),
     [old],
   );
+});
+
+test("a CA that was imported is known as such until a new one replaces it", async () => {
+  await using directory = await temporaryDirectory();
+  const made = CertificateAuthority.create();
+  await writeFile(directory.file("team.pem"), made.certificatePem);
+  await writeFile(directory.file("team-key.pem"), made.keyPem());
+  const certs = directory.file("certs");
+  const log = { warn: () => undefined, info: () => undefined };
+  const open = (): AuthorityStore => openAuthorityStore({ directory: certs, nowMs: Date.now, log });
+  assert.equal(open().isImported, false);
+  importAuthority(certs, directory.file("team.pem"), directory.file("team-key.pem"), "x");
+  const store = open();
+  assert.deepEqual([store.isImported, store.current.fingerprintSha256], [true, made.fingerprintSha256]);
+  store.renew();
+  assert.deepEqual([store.isImported, open().isImported], [false, false]);
 });
 
 test("files that are no CA and its key are refused, and nothing is touched", async () => {

@@ -11,7 +11,9 @@ export const CertificateInfo = strictObject(
     not_after: Timestamp,
     expires_soon: Type.Boolean({ description: "Fewer than 30 days left" }),
     path: Type.String({ description: "The PEM file on this machine" }),
-    imported: Type.Boolean(),
+    imported: Type.Boolean({
+      description: "The CA was made elsewhere: `weir ca import` brought it, or `--ca-cert-file` names it",
+    }),
   },
   { $id: "CertificateInfo" },
 );

@@ -7,8 +7,17 @@ import { CommandFailure, EXIT } from "./exit-codes.ts";
 // Tested by ../../test/cli-ca.test.ts
 
 /** The files of the CA in its directory. */
-export function authorityPaths(directory: string): { readonly certificate: string; readonly key: string } {
-  return { certificate: join(directory, "weir-ca.pem"), key: join(directory, "weir-ca-key.pem") };
+export function authorityPaths(directory: string): {
+  readonly certificate: string;
+  readonly key: string;
+  /** Holds the fingerprint of the CA that was imported last; a renewal leaves it, and it means nothing from then on. */
+  readonly imported: string;
+} {
+  return {
+    certificate: join(directory, "weir-ca.pem"),
+    key: join(directory, "weir-ca-key.pem"),
+    imported: join(directory, "weir-ca-imported.txt"),
+  };
 }
 
 /**
@@ -29,6 +38,7 @@ export function importAuthority(
   // Whole files first, renames after: an interruption leaves the old pair, or a pair that the start refuses with a sentence.
   const certificate = writeAside(paths.certificate, certificatePem);
   const key = writeAside(paths.key, keyPem);
+  renameSync(writeAside(paths.imported, `${authority.fingerprintSha256}\n`), paths.imported);
   for (const path of [paths.key, paths.certificate]) {
     if (existsSync(path)) copyFileSync(path, path.replace(/\.pem$/, `-${stamp}.pem`));
   }

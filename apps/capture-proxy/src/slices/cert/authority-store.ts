@@ -44,8 +44,12 @@ export interface AuthorityStore {
   readonly current: CertificateAuthority;
   /** The PEM file of the certificate on this machine. */
   readonly certificatePath: string;
+  /** The CA in force was made elsewhere: named by {@link AuthorityStoreOptions}, or put in the directory by an import. */
   readonly isImported: boolean;
-  /** Replaces the CA by a new one; the old files stay beside it. Throws {@link AuthorityStoreError}, imported CAs included. */
+  /**
+   * Replaces the CA by a new one; the old files stay beside it. Throws {@link AuthorityStoreError}, also where
+   * {@link AuthorityStoreOptions} named the CA's files.
+   */
   renew(): void;
   /** Called after the CA was replaced. Gives the function that stops it. */
   onChange(listener: (authority: CertificateAuthority) => void): () => void;
@@ -70,10 +74,17 @@ interface Files {
   readonly directory: string;
   readonly certificate: string;
   readonly key: string;
+  /** Holds the fingerprint of the CA that was imported last. */
+  readonly imported: string;
 }
 
 function authorityFiles(directory: string): Files {
-  return { directory, certificate: join(directory, "weir-ca.pem"), key: join(directory, "weir-ca-key.pem") };
+  return {
+    directory,
+    certificate: join(directory, "weir-ca.pem"),
+    key: join(directory, "weir-ca-key.pem"),
+    imported: join(directory, "weir-ca-imported.txt"),
+  };
 }
 
 function openOwn(files: Files, options: AuthorityStoreOptions): CertificateAuthority {
@@ -196,19 +207,26 @@ function syncDirectory(file: string): void {
 class Store implements AuthorityStore {
   current: CertificateAuthority;
   readonly certificatePath: string;
-  readonly isImported: boolean;
   readonly #options: AuthorityStoreOptions;
+  readonly #importedFingerprint: string | undefined;
   readonly #listeners = new Set<(authority: CertificateAuthority) => void>();
 
   constructor(options: AuthorityStoreOptions, authority: CertificateAuthority, certificatePath: string) {
     this.#options = options;
     this.current = authority;
     this.certificatePath = certificatePath;
-    this.isImported = options.imported !== undefined;
+    const { imported } = authorityFiles(options.directory);
+    if (existsSync(imported)) this.#importedFingerprint = read(imported).trim();
+  }
+
+  get isImported(): boolean {
+    return this.#options.imported !== undefined || this.#importedFingerprint === this.current.fingerprintSha256;
   }
 
   renew(): void {
-    if (this.isImported) throw new AuthorityStoreError("The CA was imported: replace its files and start again");
+    if (this.#options.imported) {
+      throw new AuthorityStoreError("The CA was imported: replace its files and start again");
+    }
     this.current = replace(authorityFiles(this.#options.directory), this.#options.nowMs());
     this.#options.log.info(
       { fingerprint: this.current.fingerprintSha256 },
