@@ -13,6 +13,7 @@ import type { EventHub } from "#api/events.ts";
 import { createApiServer } from "#api/server.ts";
 import { DeadlineSweep } from "@headworks/sockets";
 import { InternalClient } from "#connection/internal-client.ts";
+import { CertificateRefusals } from "#connection/certificate-refusals.ts";
 import { LeafContexts } from "#connection/leaf-contexts.ts";
 import { MOST_SOCKS5_CLIENTS, ProxyListener, serveHttp, serveSocks5 } from "#connection/listener.ts";
 import type { ProxyServices } from "#connection/proxy-services.ts";
@@ -317,6 +318,7 @@ function dataPath(
     }),
     idleOrigins,
     leafContexts: new LeafContexts(() => authority.current),
+    refusals: new CertificateRefusals(() => authority.current, deadlines),
     deadlines,
     gauges,
     log,

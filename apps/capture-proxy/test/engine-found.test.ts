@@ -56,6 +56,25 @@ test("a client that resets the connection right after TLS counts as one that ref
   assert.equal(proxy.finished.length, 1);
 });
 
+test("a connection that a trusting client leaves unused is no refusal of the certificate, but for another host it is", async () => {
+  const origin = await startOrigin({ tls: { authority: originCa } });
+  cleanups.push(() => origin.close());
+  const proxy = await engine();
+  const browser = proxyClient(proxy.port, { ca: proxy.ca.certificatePem, proxyHeaders: [["User-Agent", "browser"]] });
+  const used = await browser.secureTunnel("localhost", origin.port);
+  const unused = await browser.secureTunnel("localhost", origin.port);
+  await used.write(`HEAD / HTTP/1.1\r\nHost: localhost:${origin.port}\r\n\r\n`);
+  await used.readUntil("\r\n\r\n");
+  unused.end();
+  await once(unused.socket, "close");
+  (await browser.secureTunnel("pinned.test", origin.port)).end();
+  const outcomes = (await proxy.waitFor(2)).map(({ request, state }) => [request.host, state.step]);
+  assert.deepEqual(outcomes, [
+    ["localhost", "completed"],
+    ["pinned.test", "failed"],
+  ]);
+});
+
 test("messages about a place at an IPv6 address name it in brackets", async () => {
   const origin = await startRawServer(async (connection) => void (await connection.readUntil("\r\n\r\n")), {
     host: "::1",

@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { DeadlineSweep } from "@headworks/sockets";
+import { CertificateRefusals } from "#connection/certificate-refusals.ts";
 import { LeafContexts } from "#connection/leaf-contexts.ts";
 import { ProxyListener } from "#connection/listener.ts";
 import type { ProxyServices, TrafficPolicy } from "#connection/proxy-services.ts";
@@ -129,6 +130,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
     }),
     idleOrigins: new IdleOrigins({ deadlines, gauges, keepMs: () => options.keepAliveMs ?? 0 }),
     leafContexts: new LeafContexts(() => authority),
+    refusals: new CertificateRefusals(() => authority, deadlines),
     deadlines,
     gauges,
     log: silent,

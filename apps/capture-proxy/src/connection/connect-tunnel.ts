@@ -29,8 +29,8 @@ import { TunnelExchange } from "./tunnel-exchange.ts";
 /** More than any ClientHello or request line needs. */
 const MAX_SNIFF_BYTES = 65_536;
 
-/** How soon after TLS a client that refuses the certificate hangs up. */
-const REFUSAL_MS = 1000;
+/** Longer names of programs tell nobody apart. */
+const MAX_AGENT_CHARACTERS = 200;
 
 /** Where CONNECT leads, and what it said. */
 interface TunnelTarget {
@@ -273,31 +273,22 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     if (secure.alpnProtocol === "h2") {
       const connection = new Http2Connection(this.#services, secure, facts, { base });
       this.#next = connection;
-      return this.#watchForRefusal(secure, connection);
+      return this.#watchForRefusal(secure, facts, connection);
     }
     const connection = new HttpConnection(this.#services, secure, facts, base, undefined);
     this.#next = connection;
-    this.#watchForRefusal(secure, connection);
+    this.#watchForRefusal(secure, facts, connection);
     connection.begin(undefined);
   }
 
-  /**
-   * Some clients complete TLS before they look at the certificate, then hang up without a word. A connection that is
-   * closed at once, unused, is most likely such a refusal. It ends in a reset when the client had not read our session
-   * tickets yet.
-   */
-  #watchForRefusal(secure: TLSSocket, connection: { readonly hasReceived: boolean }): void {
-    const establishedMs = performance.now();
-    let isTold = false;
-    const gone = (): void => {
-      const isLate = performance.now() - establishedMs > REFUSAL_MS;
-      if (isTold || isLate || connection.hasReceived || this.#target.host === MAGIC_HOST) return;
-      isTold = true;
-      const message = `The client hung up right after TLS with ${this.#target.host}; it probably does not trust the CA of this proxy`;
+  #watchForRefusal(secure: TLSSocket, facts: ClientFacts, connection: { readonly hasReceived: boolean }): void {
+    const { host, fields } = this.#target;
+    if (host === MAGIC_HOST) return;
+    const name = `${facts.sni ?? host} ${clientName(facts, fields)}`;
+    this.#services.refusals.watch(name, secure, connection, () => {
+      const message = `The client hung up right after TLS with ${host}; it probably does not trust the CA of this proxy`;
       this.#entry().ended({ stage: "tls", side: "client", code: "CLIENT_CERTIFICATE_REFUSED", message });
-    };
-    secure.once("end", gone);
-    secure.once("error", gone);
+    });
   }
 
   #leafContext(name: string): SecureContext | undefined {
@@ -439,6 +430,12 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
 
 function ignoreError(): void {
   // "close" follows and does what is needed.
+}
+
+/** Programs on one machine differ by what they say of themselves, and in whom they trust. */
+function clientName({ address = "" }: ClientFacts, fields: readonly string[]): string {
+  const agent = fieldValue(fields, "user-agent") ?? "";
+  return `${address.slice(0, address.lastIndexOf(":"))} ${agent.slice(0, MAX_AGENT_CHARACTERS)}`;
 }
 
 function blocked(host: string, verdict: Refusal): Failure {

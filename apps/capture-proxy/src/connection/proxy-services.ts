@@ -8,6 +8,7 @@ import type { IdleOrigins } from "#upstream/idle-origins.ts";
 import type { OriginConnection } from "#upstream/origin-connection.ts";
 import type { OriginSession } from "#upstream/origin-session.ts";
 import type { DeadlineSweep } from "@headworks/sockets";
+import type { CertificateRefusals } from "./certificate-refusals.ts";
 import type { LeafContexts } from "./leaf-contexts.ts";
 
 /** What the data path needs of the settings, compiled once per change and replaced whole. */
@@ -34,6 +35,7 @@ export interface ProxyServices {
   readonly dialer: Dialer;
   readonly idleOrigins: IdleOrigins<OriginConnection | OriginSession>;
   readonly leafContexts: LeafContexts;
+  readonly refusals: CertificateRefusals;
   readonly deadlines: DeadlineSweep;
   readonly gauges: MutableGauges;
   readonly log: Logger;

@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import { test } from "node:test";
+import type { Timed } from "@headworks/sockets";
+import { CertificateAuthority } from "@headworks/tls-authority";
+import { CertificateRefusals } from "./certificate-refusals.ts";
+
+interface Connection {
+  readonly use: () => void;
+  readonly hangUp: () => void;
+  readonly close: () => void;
+}
+
+/** Connections whose refusals are told by name, on a clock that the test moves. */
+function rig(): {
+  readonly told: string[];
+  readonly open: (name: string, client?: string) => Connection;
+  readonly pass: (ms: number) => void;
+  readonly renew: () => void;
+  readonly waiting: Set<Timed>;
+} {
+  let nowMs = 0;
+  let authority = CertificateAuthority.create();
+  const told: string[] = [];
+  const waiting = new Set<Timed>();
+  const deadlines = {
+    add: (timed: Timed) => void waiting.add(timed),
+    delete: (timed: Timed) => void waiting.delete(timed),
+  };
+  const refusals = new CertificateRefusals(
+    () => authority,
+    deadlines,
+    () => nowMs,
+  );
+  return {
+    told,
+    waiting,
+    open(name, client = "browser") {
+      const secure = new EventEmitter();
+      const inner = { hasReceived: false };
+      refusals.watch(client, secure, inner, () => told.push(name));
+      return {
+        use: () => void (inner.hasReceived = true),
+        hangUp: () => void secure.emit("end"),
+        close: () => void (secure.emit("end"), secure.emit("close")),
+      };
+    },
+    pass(ms) {
+      nowMs += ms;
+      for (const timed of waiting) if (timed.deadlineMs <= nowMs) timed.onDeadline();
+    },
+    renew: () => void (authority = CertificateAuthority.create()),
+  };
+}
+
+test("a client that hangs up at once, without a word, has refused, and it is told once", () => {
+  const { told, open } = rig();
+  const only = open("only");
+  only.hangUp();
+  only.close();
+  assert.deepEqual(told, ["only"]);
+});
+
+test("neither a connection that was used nor one that was kept for a while is a refusal", () => {
+  const { told, open, pass } = rig();
+  const used = open("used");
+  used.use();
+  used.close();
+  const kept = open("kept");
+  pass(1001);
+  kept.close();
+  assert.deepEqual(told, []);
+});
+
+test("an unused connection is no refusal while the client uses another one, or when it had until then", () => {
+  const { told, open, pass } = rig();
+  const [used, first, second] = [open("used"), open("first"), open("second")];
+  used.use();
+  pass(500);
+  first.close();
+  used.close();
+  pass(10);
+  second.close();
+  assert.deepEqual(told, []);
+});
+
+test("what the client used before, and what others use, says nothing about a refusal", () => {
+  const { told, open, pass, waiting } = rig();
+  const before = open("before");
+  before.use();
+  before.close();
+  open("other", "another browser").use();
+  pass(1);
+  open("refused").close();
+  assert.deepEqual(told, ["refused"]);
+  assert.equal(waiting.size, 0);
+});
+
+test("with another connection open, a second decides: it is used, or the client refused", () => {
+  const { told, open, pass, waiting } = rig();
+  const [early, later] = [open("early"), open("later")];
+  early.close();
+  later.use();
+  pass(1000);
+  assert.deepEqual(told, []);
+  later.close();
+  pass(1);
+  const [one, two] = [open("one"), open("two")];
+  one.close();
+  two.close();
+  assert.deepEqual(told, ["two"]);
+  pass(1000);
+  assert.deepEqual(told, ["two", "one"]);
+  assert.equal(waiting.size, 0);
+});
+
+test("who used a connection under the former CA may refuse the new one", () => {
+  const { told, open, renew } = rig();
+  open("former").use();
+  renew();
+  open("new").close();
+  assert.deepEqual(told, ["new"]);
+});
+
+test("of thousands of clients the last ones are known", () => {
+  const { told, open } = rig();
+  for (let client = 0; client < 2000; client += 1) open("", `client ${client}`).use();
+  open("last", "client 1999").close();
+  open("first", "client 0").close();
+  assert.deepEqual(told, ["first"]);
+});
