@@ -8,6 +8,9 @@ export type CurlOption = readonly [name: string, value?: string];
 /** What curl would send or do by itself below this length; above it asks for `100 Continue` first. */
 const EXPECTS_ABOVE_BYTES = 1000;
 
+/** What curl writes itself, as it spells it; in HTTP/2 case is none of its own. */
+const OWN_NAMES: ReadonlySet<string> = new Set(["Host", "Content-Length"]);
+
 /** What of a target curl leaves alone. Anything else goes through `--request-target`. */
 const PLAIN_TARGET = /^\/[A-Za-z0-9._~:/?@!$&'()*+,;=%[\]{}-]*$/u;
 const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:[/?]|$)/iu;
@@ -17,6 +20,7 @@ const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:[/?]|$)/iu;
  * add are suppressed, its rewriting of URLs is switched off where it would apply.
  */
 export function curlOptions(request: SnippetRequest): { readonly url: string; readonly options: CurlOption[] } {
+  const isInHttp2 = request.version === "HTTP/2";
   const options: CurlOption[] = [...versionOptions(request), ...methodOptions(request)];
   let url = urlOf(request);
   if (!PLAIN_TARGET.test(request.target) || request.target.endsWith("?")) {
@@ -25,7 +29,12 @@ export function curlOptions(request: SnippetRequest): { readonly url: string; re
   }
   if (/[[\]{}]/u.test(url)) options.push(["globoff"]);
   if (DOT_SEGMENT.test(url)) options.push(["path-as-is"]);
-  for (const [name, value] of fieldsToTell(request)) {
+  const told = fieldsToTell(request, (name) => isInHttp2 || OWN_NAMES.has(name));
+  // A Host of another spelling is a field like others to curl once it has been told to send none.
+  if (told.some(([name]) => !isInHttp2 && name !== "Host" && name.toLowerCase() === "host")) {
+    options.push(["header", "Host:"]);
+  }
+  for (const [name, value] of told) {
     options.push(["header", value === "" ? `${name};` : `${name}: ${value}`]);
   }
   for (const name of suppressed(request)) options.push(["header", `${name}:`]);

@@ -8,7 +8,7 @@ const SHORT_NAMES: Readonly<Record<string, string>> = { header: "-H" };
 
 /**
  * A command for any POSIX shell that sends the request again, byte for byte but for what belongs to the connection:
- * curl writes Host first, Content-Length last, and chooses the boundaries of chunks.
+ * curl writes Host first and Content-Length last where they are spelled like that, and chooses the boundaries of chunks.
  */
 export function curlText(request: SnippetRequest): string {
   const { url, options } = curlOptions(request);

@@ -43,13 +43,14 @@ export function sendsBody(request: SnippetRequest): boolean {
 /**
  * The fields that a tool has to be told: without those that it writes itself with the same value (Host,
  * Content-Length) and those of the connection, unless they carry an option of the request (`Upgrade`, `TE`).
+ * @param writes  whether the tool writes a field of this name itself; it does unless this says no
  */
-export function fieldsToTell(request: SnippetRequest): Field[] {
+export function fieldsToTell(request: SnippetRequest, writes: (name: string) => boolean = () => true): Field[] {
   const isComputed = announcesOwnLength(request);
   return request.fields.filter(([name, value]) => {
     const lower = name.toLowerCase();
-    if (lower === "host") return value !== request.authority;
-    if (lower === "content-length") return !isComputed;
+    if (lower === "host") return value !== request.authority || !writes(name);
+    if (lower === "content-length") return !isComputed || !writes(name);
     if (!OF_THE_CONNECTION.has(lower)) return true;
     return lower === "connection" && !/^[\s,]*(?:(?:keep-alive|close)[\s,]*)*$/iu.test(value);
   });

@@ -222,6 +222,28 @@ test("curl sends the request again byte for byte", { skip: curl.skip }, async (t
   }
 });
 
+test("curl spells Host and Content-Length as the request did, in their places", { skip: curl.skip }, async () => {
+  await using origin = await startRecordingOrigin();
+  const fields: Field[] = [
+    ["x-first", "1"],
+    ["HOST", origin.authority],
+    ["content-length", "3"],
+    ["x-last", "2"],
+  ];
+  const request = { ...requestOf({ is: "", method: "POST", body: "abc" }, origin.authority), fields };
+  await runShell(curlText(request));
+  sameAsSent(onlyRequest(origin), request);
+  const others: Field[] = [
+    ["host", "other.test"],
+    ["content-length", "0"],
+    ["x-last", "2"],
+  ];
+  const empty = { ...request, method: "DELETE", fields: others };
+  await runShell(curlText({ ...empty, body: new Uint8Array(0) }));
+  assert.deepEqual(onlyRequest(origin).fields, empty.fields);
+  assert.doesNotMatch(curlText({ ...request, version: "HTTP/2" }), /host:|content-length:/i);
+});
+
 const fieldName = fc.stringMatching(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,12}$/);
 const RESERVED =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|proxy-connection|expect|te|upgrade|trailer)$/i;
