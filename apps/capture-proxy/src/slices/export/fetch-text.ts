@@ -1,5 +1,5 @@
 // Tested by snippets.test.ts
-import { changedFields, fieldsToTell, shownText, urlOf } from "./snippet-request.ts";
+import { changedFields, fieldsToTell, hasField, shownText, urlOf } from "./snippet-request.ts";
 import type { SnippetRequest } from "./snippet-request.ts";
 
 /** Names that fetch sets itself or refuses (the Fetch standard's forbidden ones that Node refuses as well). */
@@ -16,6 +16,11 @@ const REFUSED: ReadonlySet<string> = new Set([
 ]);
 /** What fetch sends of its own where it is told nothing else; browsers send more. */
 const ADDED = ["Accept", "Accept-Language", "Sec-Fetch-Mode", "User-Agent", "Accept-Encoding"];
+/** It adds more to a request with a condition, which no cache is to answer. */
+const ADDED_TO_CONDITIONS = ["Pragma", "Cache-Control"];
+const CONDITIONS = ["if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"];
+/** With these methods it announces a body of no bytes; case matters where the Fetch standard does not know the method. */
+const ANNOUNCES_NONE = /^(?:[Pp][Oo][Ss][Tt]|[Pp][Uu][Tt]|PATCH|PROPFIND|PROPPATCH|QUERY)$/u;
 const REFUSED_METHODS: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 
 /**
@@ -25,12 +30,17 @@ const REFUSED_METHODS: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK
 export function fetchText(request: SnippetRequest): string {
   const isBodyless = request.method === "GET" || request.method === "HEAD";
   const told = fieldsToTell(request);
+  const writesLength = (request.body.length > 0 && !isBodyless) || ANNOUNCES_NONE.test(request.method);
   const left = new Set(told.map(([name]) => name.toLowerCase()).filter((name) => REFUSED.has(name)));
+  if (!writesLength && hasField(request, "content-length")) left.add("content-length");
   const comments = [
     ...(REFUSED_METHODS.has(request.method.toUpperCase()) ? ["fetch refuses this method"] : []),
     ...changedTarget(request),
     ...(isBodyless && request.body.length > 0 ? ["fetch sends no body with this method; it is left out"] : []),
-    ...changedFields("fetch", request, ADDED, true),
+    ...changedFields("fetch", request, addedFields(request, writesLength), true),
+    ...(hasField(request, "range") && hasField(request, "accept-encoding")
+      ? ["fetch adds identity to Accept-Encoding"]
+      : []),
     ...(left.size > 0 ? [`fetch leaves out fields that it refuses: ${[...left].join(", ")}`] : []),
   ];
   const headers = told
@@ -47,6 +57,14 @@ export function fetchText(request: SnippetRequest): string {
     `const response = await fetch(${literal(urlOf(request))}, {\n${members.join("")}});\n`,
     "console.log(response.status, await response.text());\n",
   ].join("");
+}
+
+function addedFields(request: SnippetRequest, writesLength: boolean): string[] {
+  return [
+    ...ADDED,
+    ...(CONDITIONS.some((name) => hasField(request, name)) ? ADDED_TO_CONDITIONS : []),
+    ...(writesLength ? ["Content-Length"] : []),
+  ];
 }
 
 /** fetch resolves dot segments and encodes some characters that others send as they are. */

@@ -21,17 +21,22 @@ const LOST_BACKSLASH = /^(?:[^\\]|\\[^:;=@])*\\[:;=@]/u;
 /** What it sends even so: removing them takes away HTTPie's own values, and leaves those of what it is made of. */
 const ADDED_EVEN_SO = ["Accept-Encoding", "User-Agent"];
 
+/** With these methods it does not announce a body of no bytes, unless it is told to; with others always. */
+const ANNOUNCES_A_BODY_ONLY = /^(?:GET|HEAD|OPTIONS)$/iu;
+
 /**
  * A command for HTTPie 3. Comments say where it adds fields, changes one or asks for another target; that it groups
  * repeated ones, none mentions. What else it cannot be told makes it fail, or send another request: such a request is a
  * comment that says why, without a command.
  */
 export function httpieText(request: SnippetRequest): string {
-  const told = fieldsToTell(request);
+  const writesLength = request.body.length > 0 || !ANNOUNCES_A_BODY_ONLY.test(request.method);
+  const told = fieldsToTell(request, (name) => writesLength || name.toLowerCase() !== "content-length");
   const obstacles = obstaclesOf(request, told);
   if (obstacles.length > 0) return obstacles.map((why) => `# HTTPie cannot send this request: ${why}`).join("\n");
+  const addsLength = writesLength && !hasField(request, "transfer-encoding");
   const changes = [
-    ...changedFields("HTTPie", request, ADDED_EVEN_SO, false),
+    ...changedFields("HTTPie", request, addsLength ? [...ADDED_EVEN_SO, "Content-Length"] : ADDED_EVEN_SO, false),
     ...(told.some(([, value]) => LOST_BACKSLASH.test(value)) ? ["HTTPie leaves out a backslash in a field"] : []),
   ];
   const comments = changes.map((change) => `# ${change}\n`).join("");

@@ -98,6 +98,7 @@ const NASTY: readonly Case[] = [
   { is: "HTTP/1.0", version: "HTTP/1.0", fields: [["X-Old", "1"]] },
   { is: "POST without a body", method: "POST", fields: [["Content-Length", "0"]] },
   { is: "POST that announces nothing", method: "POST" },
+  { is: "GET that announces no bytes", fields: [["Content-Length", "0"]] },
   { is: "DELETE with a body", method: "DELETE", body: "x=1" },
   { is: "GET with a body", method: "GET", body: '{"query": 1}', fields: [["Content-Type", "application/json"]] },
   { is: "JSON", method: "POST", body: '{"it\'s": "ok", "é": "\\n"}', fields: [["content-type", "application/json"]] },
@@ -318,15 +319,26 @@ function carries(arrived: RecordedRequest, request: SnippetRequest, except: Read
 
 /** Comments name what the tool added and say that it joined repeated fields, if and only if it did. */
 function saysWhatItDoesToFields(text: string, arrived: RecordedRequest, request: SnippetRequest): void {
-  const names = (fields: readonly Field[]): string[] =>
-    fields.map(([name]) => name.toLowerCase()).filter((name) => !OF_THE_TRANSFER.has(name));
+  const isTold = (name: string): boolean => name === "content-length" || !OF_THE_TRANSFER.has(name);
+  const names = (fields: readonly Field[]): string[] => fields.map(([name]) => name.toLowerCase()).filter(isTold);
   const [asked, seen] = [names(request.fields), names(arrived.fields)];
-  const said = /^(?:#|\/\/) \w+ adds fields that the request does not have: ([\w, -]+)$/mu.exec(text)?.[1] ?? "";
-  assert.equal(said.toLowerCase(), seen.filter((name) => !asked.includes(name)).join(", "), text);
-  const isJoined = seen.filter((name) => asked.includes(name)).length < asked.length;
+  const said = (what: string): string[] =>
+    (new RegExp(`^(?:#|//) \\w+ ${what}: ([\\w, -]+)$`, "mu").exec(text)?.[1] ?? "")
+      .toLowerCase()
+      .split(", ")
+      .toSorted();
+  const added = seen.filter(
+    (name) => !asked.includes(name) && !(isLength(name) && text.includes("in place of chunks")),
+  );
+  assert.deepEqual(said("adds fields that the request does not have").join(), added.toSorted().join(), text);
+  const isLeftOut = asked.some(isLength) && !seen.some(isLength);
+  assert.equal(said("leaves out fields that it refuses").some(isLength), isLeftOut, text);
+  const isJoined =
+    seen.filter((name) => asked.includes(name)).length < asked.filter((name) => seen.includes(name)).length;
   assert.equal(/^(?:#|\/\/) \w+ joins repeated fields$/mu.test(text), isJoined, text);
 }
 
+const isLength = (name: string): boolean => name === "content-length";
 const OF_THE_TRANSFER: ReadonlySet<string> = new Set(["host", "connection", "content-length", "transfer-encoding"]);
 
 /** Targets that fetch rewrites. */
@@ -349,6 +361,27 @@ test("fetch sends method, fields and body, binary ones too", async (t) => {
       assert.ok(arrived.body.equals(Buffer.from(request.body)));
     });
   }
+});
+
+test("fetch says what it adds to a condition, and to a range of something coded", async () => {
+  await using origin = await startRecordingOrigin();
+  const conditions: Field[] = [
+    ["If-None-Match", '"x"'],
+    ["Cache-Control", "max-age=0"],
+    ["Range", "bytes=0-1"],
+    ["Accept-Encoding", "br"],
+  ];
+  const request = requestOf({ is: "", fields: conditions }, origin.authority);
+  const text = fetchText(request);
+  const { code, stderr } = await runProcess(process.execPath, ["--input-type=module", "-"], { input: text });
+  assert.equal(code, 0, stderr);
+  const arrived = onlyRequest(origin);
+  saysWhatItDoesToFields(text, arrived, request);
+  carries(arrived, request, new Set(["accept-encoding"]));
+  assert.deepEqual(arrived.fields.find(([name]) => name === "Accept-Encoding")?.[1], "br, identity");
+  assert.match(text, /^\/\/ fetch adds identity to Accept-Encoding$/m);
+  const plain = requestOf({ is: "", fields: [["Range", "bytes=0-1"]] }, origin.authority);
+  assert.doesNotMatch(fetchText(plain), /identity/);
 });
 
 test("fetch says what it leaves out", () => {
@@ -404,7 +437,7 @@ function saysWhatItAsksFor(text: string, arrived: RecordedRequest, request: Snip
  * in UTF-8 and methods in upper case.
  */
 const FOR_HTTPIE =
-  /no fields|all fields|backslash|lower-case names|hash|encoded|codes in|encode nothing|empty query|brackets|repeated|empty values|shell syntax|begins with|are UTF-8|cookies|dot segments|HEAD|nobody|without a body|DELETE|GET with|JSON|several lines|looks like|every byte|long text|chunks/;
+  /no fields|all fields|backslash|lower-case names|hash|encoded|codes in|encode nothing|empty query|brackets|repeated|empty values|shell syntax|begins with|are UTF-8|cookies|dot segments|HEAD|nobody|without a body|DELETE|GET with|JSON|several lines|announces|looks like|every byte|long text|chunks/;
 
 test("HTTPie sends method, fields and body", { skip: httpie.skip }, async (t) => {
   await using origin = await startRecordingOrigin();

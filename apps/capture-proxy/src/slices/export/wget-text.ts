@@ -16,10 +16,10 @@ const TARGET_CHANGES: readonly TargetChange[] = [
  * adds fields, sends a body in another form or asks for another target; no option keeps it from that.
  */
 export function wgetText(request: SnippetRequest): string {
-  const added = ["Accept", "Accept-Encoding", ...(needsBodyOption(request) ? ["Content-Type"] : [])];
+  const hasChunks = hasField(request, "transfer-encoding");
   const changes = [
-    ...changedFields("wget", request, added, true),
-    ...(hasField(request, "transfer-encoding") ? ["wget sends the length of the body in place of chunks"] : []),
+    ...changedFields("wget", request, addedFields(request, hasChunks), true),
+    ...(hasChunks ? ["wget sends the length of the body in place of chunks"] : []),
   ];
   const comments = changes.map((change) => `# ${change}\n`).join("");
   return changedTarget("wget", request.target, TARGET_CHANGES) + comments + commandOf(request);
@@ -27,6 +27,16 @@ export function wgetText(request: SnippetRequest): string {
 
 /** With these methods wget announces a body of no bytes by itself; told of one it would name a type for it. */
 const ANNOUNCES_NONE = /^(?:PATCH|POST|PUT)$/iu;
+
+function addedFields(request: SnippetRequest, hasChunks: boolean): string[] {
+  const isAnnounced = needsBodyOption(request) || ANNOUNCES_NONE.test(request.method);
+  return [
+    "Accept",
+    "Accept-Encoding",
+    ...(needsBodyOption(request) ? ["Content-Type"] : []),
+    ...(isAnnounced && !hasChunks ? ["Content-Length"] : []),
+  ];
+}
 
 function needsBodyOption(request: SnippetRequest): boolean {
   return request.body.length > 0 || (sendsBody(request) && !ANNOUNCES_NONE.test(request.method));
