@@ -5,6 +5,7 @@ import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync, z
 import fc from "fast-check";
 import {
   createContentDecoder,
+  decodeBeginningSync,
   decodeContent,
   decodeContentSync,
   parseContentEncoding,
@@ -74,6 +75,23 @@ for (const coding of names) {
     const exact = await decodeContent(encode(mixed, coding), coding, { maxBytes: mixed.length });
     assert.equal(exact.stop, undefined);
     assert.equal(decodeContentSync(encode(mixed, coding), coding, { maxBytes: mixed.length }).stop, undefined);
+  });
+
+  test(`the beginning of ${coding} is all up to the limit and exactly the limit beyond it`, () => {
+    const far = Buffer.concat([mixed, Buffer.alloc(20_000_000)]);
+    for (const body of [mixed, far]) {
+      const encoded = encode(body, coding);
+      assert.ok(body.subarray(0, 100_000).equals(decodeBeginningSync(encoded, coding, 100_000)));
+    }
+    const encoded = encode(mixed, coding);
+    for (const most of [mixed.length, mixed.length + 1]) {
+      assert.ok(mixed.equals(decodeBeginningSync(encoded, coding, most)));
+    }
+    const twice = encode(encode(far, coding), coding);
+    assert.ok(mixed.subarray(0, 100_000).equals(decodeBeginningSync(twice, [coding, coding], 100_000)));
+    const cut = encoded.subarray(0, Math.floor(encoded.length / 2));
+    assert.deepEqual(decodeBeginningSync(cut, coding, mixed.length), decodeContentSync(cut, coding).bytes);
+    assert.equal(decodeBeginningSync(Buffer.alloc(100, 0xff), coding, 100).length, 0);
   });
 
   test(`what is not ${coding} is called damaged`, async () => {
@@ -225,6 +243,9 @@ test("hostile bytes never throw and never go past the limit", async () => {
         const atOnce = decodeContentSync(body, coding, { maxBytes: 400 });
         const whole = await decodeContent(body, coding, { maxBytes: 400 });
         assert.ok(atOnce.bytes.length <= 400 && whole.bytes.length <= 400);
+        const beginning = decodeBeginningSync(body, coding, 400);
+        assert.ok(beginning.length <= 400);
+        if (atOnce.stop === undefined || atOnce.stop === "truncated") assert.deepEqual(beginning, atOnce.bytes);
       },
     ),
     { numRuns: 300 },

@@ -1,5 +1,5 @@
 /** Content codings and body text; the entry that needs node:zlib. */
-export { decodeContentSync } from "./decode-at-once.ts";
+export { decodeBeginningSync, decodeContentSync } from "./decode-at-once.ts";
 export { createContentDecoder, decodeContent, type ContentDecoder } from "./decode-in-pieces.ts";
 export {
   decodingPlan,

@@ -40,6 +40,49 @@ export function decodeContentSync(
   return { bytes, stop: stop ?? (remaining.length > 0 ? "unsupported" : undefined), remaining };
 }
 
+/** A meta-block of Brotli (RFC 7932 section 9.2), the most that one more byte of input can add to what is decoded. */
+const mostOfOneByte = 16 * 1024 * 1024;
+
+/**
+ * The first `maxBytes` of what a body decodes to, or all when that is less; `maxBytes` bounds the output of every step.
+ * A damaged body gives nothing, as with `decodeContentSync`. What goes past the limit is decoded several times, each time
+ * only up to 16 MiB beyond it.
+ */
+export function decodeBeginningSync(
+  body: Uint8Array,
+  contentEncoding: string | readonly string[] | undefined,
+  maxBytes: number,
+): Uint8Array {
+  let bytes = body;
+  for (const coding of decodingPlan(contentEncoding).steps) {
+    if (bytes.length === 0) break;
+    bytes = decodeBeginning(bytes, coding, maxBytes);
+  }
+  return bytes;
+}
+
+/** zlib gives nothing of what is too large, so a beginning of the input is looked for that gives enough and not too much. */
+function decodeBeginning(bytes: Uint8Array, coding: ContentCoding, maxBytes: number): Uint8Array {
+  let tooShort = 0;
+  let tooLong = bytes.length + 1;
+  for (let length = bytes.length; ; length = lengthBetween(tooShort, tooLong)) {
+    try {
+      const decoded = decompress(bytes.subarray(0, length), coding, maxBytes + mostOfOneByte, true);
+      if (decoded.length >= maxBytes || tooLong - length === 1) return decoded.subarray(0, maxBytes);
+      tooShort = length;
+    } catch (error) {
+      if (stopOf(error) !== "limit" || length - tooShort === 1) return nothing;
+      tooLong = length;
+    }
+  }
+}
+
+/** The geometric middle: short inputs are cheap to try, and how far they unfold is anybody's guess. */
+function lengthBetween(tooShort: number, tooLong: number): number {
+  const middle = Math.round(Math.sqrt(Math.max(1, tooShort) * tooLong));
+  return Math.min(Math.max(middle, tooShort + 1), tooLong - 1);
+}
+
 const nothing = new Uint8Array(0);
 
 function decodeStep(

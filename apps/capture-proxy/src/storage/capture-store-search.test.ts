@@ -164,6 +164,25 @@ test("a filter asked of an empty session finds what arrives afterwards", async (
   }
 });
 
+test("a coded body that decodes to more than a search looks at is searched in its beginning, as a plain one is", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const body = Buffer.from(`begins ${"abcdefghij ".repeat(800_000)} ends`);
+  for (const coding of ["identity", "gzip"]) {
+    const fields = ["Content-Type", "text/plain", "Content-Encoding", coding];
+    rig.add({ responseFields: fields, responseBody: [coding === "gzip" ? gzipSync(body, { level: 1 }) : body] });
+  }
+  await rig.store.flush();
+  for (const [q, expected] of [
+    ['body:"begins abc"', 2],
+    ["resp.body:*", 2],
+    ["-resp.body:*", 0],
+    ['body:"hij  ends"', 0],
+  ] as const) {
+    assert.equal((await rig.rows({ q })).total, expected, q);
+  }
+});
+
 test("numbers and ids of entries are decided without looking at any entry", () => {
   for (const q of [
     "seq:<0",

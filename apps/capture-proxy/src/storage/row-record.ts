@@ -1,6 +1,6 @@
 // Tested by capture-store-search.test.ts
 import type { Direction, QueryRecord, RecordState } from "@headworks/query-language";
-import { decodeContentSync, decodeText } from "@headworks/http-fields/content-coding";
+import { decodeBeginningSync, decodeText } from "@headworks/http-fields/content-coding";
 import { fieldValue, fieldValues } from "@headworks/http1";
 import { isTextual } from "@headworks/http-fields";
 import type { SqlRow } from "./database.ts";
@@ -161,7 +161,7 @@ export class RowRecord implements QueryRecord {
     const stored = this.#bodies.read(this.seq, side, SEARCHED_BYTES);
     if (stored === undefined || stored.length === 0) return undefined;
     const codings = fieldValues(fields, "content-encoding");
-    const { bytes } = decodeContentSync(stored, codings, { maxBytes: SEARCHED_BYTES });
+    const bytes = decodeBeginningSync(stored, codings, SEARCHED_BYTES);
     return textOfBody(bytes, mediaType, fieldValue(fields, "content-type"));
   }
 }

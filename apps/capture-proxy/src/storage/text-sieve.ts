@@ -1,6 +1,6 @@
 // Tested by capture-store-search.test.ts
 import type { Query } from "@headworks/query-language";
-import { decodeContentSync } from "@headworks/http-fields/content-coding";
+import { decodeBeginningSync } from "@headworks/http-fields/content-coding";
 import { fieldValues } from "@headworks/http1";
 import type { SqlRow } from "./database.ts";
 import { urlOfRow } from "./entry-shapes.ts";
@@ -100,7 +100,7 @@ export class TextSieve {
 
 function decoded(stored: Uint8Array, row: SqlRow, side: "request" | "response"): Uint8Array {
   const codings = fieldValues(storedFields(row[`${side}_fields`]) ?? [], "content-encoding");
-  return decodeContentSync(stored, codings, { maxBytes: SEARCHED_BYTES }).bytes;
+  return decodeBeginningSync(stored, codings, SEARCHED_BYTES);
 }
 
 /** Field lists that are JSON have `","` between a name and its value, where a line has `: `. */
