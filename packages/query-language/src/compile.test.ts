@@ -389,6 +389,14 @@ test("deeply nested JSON bodies are searched without running out of stack", () =
   assert.equal(compileQuery(parsed("json(resp,$..a):7"), { nowMs: NOW })(recordOf({ responseText: body })), true);
 });
 
+test("a pattern looks at the whole text of a body, as a literal does", () => {
+  const record = recordOf({ responseText: `${"x".repeat(1_100_000)} BodyTail` });
+  for (const text of ["body:BodyTail", "body:/BodyT[a]il/", "body:Body*il"]) {
+    assert.ok(compileQuery(parsed(text), { nowMs: NOW })(record), text);
+    assert.ok(!compileQuery(parsed(`-${text}`), { nowMs: NOW })(record), `-${text}`);
+  }
+});
+
 test("half a million column checks take well under a second", () => {
   const predicate = compileQuery(
     parsed("host:*.example.com method:(POST|PUT) status:>=500 -type:image path:/^\\/v[0-9]+/"),

@@ -65,9 +65,9 @@ export interface QueryRecord {
   requestFields(): readonly string[];
   /** Response header fields as a flat list; empty while there is no response. */
   responseFields(): readonly string[];
-  /** Decoded text of the request body; undefined when there is none or it is not text. */
+  /** Decoded text of the request body as far as it is to be searched; undefined when there is none or it is not text. */
   requestText(): string | undefined;
-  /** Decoded text of the response body; undefined when there is none or it is not text. */
+  /** Decoded text of the response body as far as it is to be searched; undefined when there is none or it is not text. */
   responseText(): string | undefined;
   /** Texts of the stored messages of a WebSocket connection that went one of these ways, in any order. */
   webSocketTexts?(directions: readonly Direction[]): Iterable<string>;

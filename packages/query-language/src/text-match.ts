@@ -1,7 +1,7 @@
 // Tested by compile.test.ts
 import type { TextField } from "./fields.ts";
 import { foldAscii, foldUnicode } from "./fold.ts";
-import { compileTextPredicate } from "@headworks/linear-pattern";
+import { compilePattern } from "@headworks/linear-pattern";
 import type { FieldTest, TextValue } from "./query.ts";
 
 /** A compiled comparison. `folded` is the text in lower case when `usesFolded` asks for it, else the text itself. */
@@ -24,7 +24,8 @@ export function aliasOf(manner: TextManner, text: string): string {
 export function compileValue(value: TextValue, manner: TextManner): TextMatch {
   const fold = manner.fold === "ascii" ? foldAscii : foldUnicode;
   if (value.kind === "pattern") {
-    return { usesFolded: false, matches: compileTextPredicate(value.source, value.flags).test };
+    const pattern = compilePattern(value.source, value.flags);
+    return { usesFolded: false, matches: (text) => pattern.test(text) };
   }
   if (value.kind === "wildcard") {
     const parts = value.parts.map(fold);
