@@ -188,6 +188,8 @@ function record(row: TrafficSnapshot): QueryRecord {
     modified: row.modified,
     applied: row.applied,
     note: undefined,
+    hasRequestBody: row.has_request_body,
+    hasResponseBody: row.has_response_body,
     requestFields: () => [],
     responseFields: () => [],
     requestText: () => undefined,

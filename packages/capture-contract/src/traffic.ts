@@ -15,7 +15,12 @@ const filterProperties = {
     Type.String({ maxLength: 255, description: "`404`, `4xx`, `400-499`, or a comma list of these" }),
   ),
   status: Type.Optional(Type.String({ maxLength: 255, description: "Same as `status_code`" })),
-  content_type: Type.Optional(Type.String({ maxLength: 255, description: "Substring of the answer's media type" })),
+  content_type: Type.Optional(
+    Type.String({
+      maxLength: 255,
+      description: "Substring of the answer's media type; with a semicolon, of its whole Content-Type",
+    }),
+  ),
   host: Type.Optional(Type.String({ maxLength: 255, description: "Part of the host, or a pattern with `*`" })),
   search: Type.Optional(Type.String({ maxLength: 4096, description: "Text in URL, header fields or bodies" })),
   file_type: Type.Optional(Type.String({ maxLength: 32, description: "Suffix of the path" })),

@@ -14,8 +14,8 @@ class NoEquivalent extends Error {}
 
 /**
  * The condition that holds, once there is an answer, for exactly what a query finds. A query may ask what no rule can know
- * when it decides, such as durations and notes; then the result says what. Two differences remain: header fields with an
- * empty value are there for a rule and not for `:*`, and letters beyond ASCII may fold differently.
+ * when it decides, such as durations and notes; then the result says what. Two differences remain: a body that is
+ * no text is there for `:*` and not for a rule, and letters beyond ASCII may fold differently.
  */
 export function queryToCondition(query: Query): FromQueryResult {
   try {

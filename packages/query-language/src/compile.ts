@@ -109,9 +109,7 @@ function compileField(field: Field, key: string | null, test: FieldTest, directi
   const { value } = field;
   if (value.type === "number") return { cost, holds: compileNumber(value.read, test) };
   if (field.reads === "messages") return { cost, holds: compileMessages(test, value, directions) };
-  if (test.kind === "exists") {
-    return { cost, holds: (record, evaluation) => value.read(record, key, evaluation).some((text) => text !== "") };
-  }
+  if (test.kind === "exists") return existence(value, key, cost);
   if (test.kind === "number") return { cost, holds: () => false };
   if (field.reads === "requestBody" || field.reads === "responseBody" || field.reads === "bothBodies") {
     const sides = field.reads === "requestBody" ? REQUEST : field.reads === "responseBody" ? RESPONSE : BOTH;
@@ -122,6 +120,12 @@ function compileField(field: Field, key: string | null, test: FieldTest, directi
   const read = (record: QueryRecord, evaluation: Evaluation): readonly string[] => value.read(record, key, evaluation);
   const readBoth: typeof read = (record, evaluation) => inBothReadings(read(record, evaluation));
   return { cost, holds: compileTexts(readsTwice ? readBoth : read, test, value) };
+}
+
+function existence({ exists, mayBeEmpty, read }: TextField, key: string | null, cost: number): Step {
+  if (exists !== undefined) return { cost: COSTS.columns, holds: exists };
+  const counts = mayBeEmpty === true ? (): boolean => true : (text: string): boolean => text !== "";
+  return { cost, holds: (record, evaluation) => read(record, key, evaluation).some(counts) };
 }
 
 function dependsOnReadingOf(value: TextValue): boolean {

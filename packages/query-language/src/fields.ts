@@ -4,6 +4,7 @@ import { foldAscii } from "./fold.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { GRPC_FIELDS } from "./grpc-fields.ts";
 import type { PlanColumn } from "./plan.ts";
+import type { TextValue } from "./query.ts";
 import type { QueryRecord } from "./record.ts";
 import { STREAM_FIELDS } from "./stream-fields.ts";
 
@@ -33,6 +34,12 @@ export interface TextField {
   readonly choices?: readonly string[];
   /** Shorter or alternative spellings of values. */
   readonly aliases?: Readonly<Record<string, string>>;
+  /** A written value without what stands around it in other places, such as the brackets of an address in a URL. */
+  readonly bare?: (text: string) => string;
+  /** For `:*` an empty text is a value like others. */
+  readonly mayBeEmpty?: boolean;
+  /** What `:*` asks, where texts do not tell. */
+  readonly exists?: (record: QueryRecord) => boolean;
 }
 
 /** A field whose value is one number. */
@@ -126,6 +133,7 @@ export const FIELDS: readonly Field[] = [
       literal: "contains",
       fold: "ascii",
       caseless: true,
+      bare: (text) => text.replace(/^\[([^[\]]+)\]$/, "$1"),
       columns: ["host"],
       read: (r) => [r.host],
     },
@@ -154,7 +162,13 @@ export const FIELDS: readonly Field[] = [
     name: "ext",
     phrase: "the file extension",
     reads: "columns",
-    value: { type: "text", literal: "equals", fold: "ascii", read: (r) => extension(r.path) },
+    value: {
+      type: "text",
+      literal: "equals",
+      fold: "ascii",
+      bare: (text) => text.replace(/^\.+(?=.)/, ""),
+      read: (r) => extension(r.path),
+    },
   },
   {
     name: "url",
@@ -338,4 +352,10 @@ export function fieldOf(name: string): Field {
 /** All names a user may write before a colon. */
 export function fieldNames(): readonly string[] {
   return [...FIELDS.map((field) => field.name), "since", "before", "json"];
+}
+
+/** A value as the field has it. Wildcards and patterns are taken as written. */
+export function bareValue(field: Field, value: TextValue): TextValue {
+  const bare = field.value.type === "text" ? field.value.bare : undefined;
+  return bare === undefined || value.kind !== "literal" ? value : { kind: "literal", text: bare(value.text) };
 }

@@ -16,6 +16,8 @@ const CASES: readonly (readonly [QueryParameters, string])[] = [
   [{ status_code: "4xx, 500,502-504" }, "status:(4xx|500|502..504)"],
   [{ status: "200" }, "status:200"],
   [{ content_type: "application/json", search: "a b" }, 'type:application/json "a b"'],
+  [{ content_type: "text/html; charset=utf-8" }, 'resp.header[content-type]:"text/html; charset=utf-8"'],
+  [{ host: "[::1]" }, "host:::1"],
   [{ file_type: ".js,css" }, "ext:(js|css)"],
   [{ header: "X-Request-Id: 7" }, "header[x-request-id]:7"],
   [{ header: "X-Request-Id:" }, "header[x-request-id]:*"],

@@ -1,4 +1,4 @@
-import { findField } from "./fields.ts";
+import { bareValue, fieldOf } from "./fields.ts";
 import { foldAscii } from "./fold.ts";
 import { parseDuration, parseNumber, parseRange } from "./numbers.ts";
 import { allOf, type NumberRange, type Query, type TextValue } from "./query.ts";
@@ -11,7 +11,7 @@ export interface QueryParameters {
   readonly status_code?: string | undefined;
   /** Same as `status_code`. */
   readonly status?: string | undefined;
-  /** Part of the media type of the response. */
+  /** Part of the media type of the response; with a semicolon, of its whole Content-Type. */
   readonly content_type?: string | undefined;
   readonly host?: string | undefined;
   /** Free text over URL, headers and bodies. */
@@ -78,7 +78,8 @@ const BUILDERS: Readonly<Record<string, (value: string, name: string) => Query>>
   url: (value) => containing("url", value),
   status_code: statuses,
   status: statuses,
-  content_type: (value) => containing("type", value),
+  content_type: (value) =>
+    value.includes(";") ? containing("resp.header", value, "content-type") : containing("type", value),
   host: (value) => containing("host", value),
   search: (value) => ({ kind: "anywhere", value: literal(value) }),
   file_type: (value, name) => {
@@ -103,12 +104,12 @@ function literal(value: string): TextValue {
 }
 
 /** Stars are wildcards; without stars the value may stand anywhere. Stars alone ask for any value. */
-function containing(field: string, value: string): Query {
+function containing(field: string, value: string, key: string | null = null): Query {
   const parts = value.split("*");
-  if (parts.length === 1) return text(field, [literal(value)]);
-  if (parts.every((part) => part === "")) return { kind: "field", field, key: null, test: { kind: "exists" } };
+  if (parts.length === 1) return text(field, [literal(value)], key);
+  if (parts.every((part) => part === "")) return { kind: "field", field, key, test: { kind: "exists" } };
   const kept = parts.filter((part, index) => part !== "" || index === 0 || index === parts.length - 1);
-  return text(field, [{ kind: "wildcard", parts: kept }]);
+  return text(field, [{ kind: "wildcard", parts: kept }], key);
 }
 
 function alternatives(value: string): readonly TextValue[] {
@@ -119,7 +120,9 @@ function alternatives(value: string): readonly TextValue[] {
 }
 
 function text(field: string, values: readonly TextValue[], key: string | null = null): Query {
-  return { kind: "field", field, key, test: { kind: "text", mode: "matches", values } };
+  const row = fieldOf(field);
+  const bare = values.map((value) => bareValue(row, value));
+  return { kind: "field", field, key, test: { kind: "text", mode: "matches", values: bare } };
 }
 
 function statuses(value: string, name: string): Query {
@@ -139,7 +142,7 @@ function keyed(field: "header" | "cookie", written: string, separator: string): 
   const name = at === -1 ? "" : written.slice(0, at).trim();
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) return text(field, [literal(written)]);
   const value = written.slice(at + 1).trim();
-  const key = findField(field)?.keyed === "caseless" ? foldAscii(name) : name;
+  const key = fieldOf(field).keyed === "caseless" ? foldAscii(name) : name;
   return value === "" ? { kind: "field", field, key, test: { kind: "exists" } } : text(field, [literal(value)], key);
 }
 

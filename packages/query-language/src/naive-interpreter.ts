@@ -103,7 +103,12 @@ function interpretField(name: string, key: string | null, test: FieldTest, recor
     return test.ranges.some((range) => within(range, number)) === (test.mode === "matches");
   }
   const found = texts(name, key, record) ?? [...value.read(record, key, new Evaluation())];
-  if (test.kind === "exists") return found.some((text) => text !== "");
+  if (test.kind === "exists") {
+    if (name === "req.body") return record.hasRequestBody;
+    if (name === "resp.body") return record.hasResponseBody;
+    if (name === "body") return record.hasRequestBody || record.hasResponseBody;
+    return found.some((text) => text !== "" || name.endsWith("header") || name === "cookie");
+  }
   if (test.kind !== "text") return false;
   const lower = value.fold === "ascii" ? asciiLower : unicodeLower;
   const wanted = test.values.map((one): TextValue => {

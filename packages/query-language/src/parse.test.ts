@@ -35,6 +35,8 @@ const CANONICAL: readonly (readonly [string, string])[] = [
   ["path:/api/v1/", 'path:"/api/v1/"'],
   ["path:/api/", 'path:"/api/"'],
   ["path:/^\\/api/", "path:/^\\/api/"],
+  ["path:/status\\/4\\d\\d/", "path:/status\\/4\\d\\d/"],
+  ["path:/api/*/x\\*/", "path:\\/api\\/*\\/x\\*\\/"],
   ["host:/api/i", "host:/api/i"],
   ["/a b+/", "/a b+/"],
   ["https://example.com/a?b=c", '"https://example.com/a?b=c"'],
@@ -100,6 +102,8 @@ const REFUSED: readonly (readonly [string, RegExp, number, number])[] = [
   ["size:..", /such as `10kb`/, 5, 7],
   ["time:2026-02-30", /such as `2026/, 5, 15],
   ["cookie[sid]", /needs a colon/, 0, 11],
+  ["path:/status/4\\d\\d/", /slash inside a pattern is written `\\\/`/, 12, 13],
+  ["a /v1/\\w+/i", /slash inside a pattern is written `\\\/`/, 5, 6],
 ];
 
 for (const [text, message, start, end] of REFUSED) {

@@ -1,4 +1,4 @@
-import { fieldNames, findField, type Field } from "./fields.ts";
+import { bareValue, fieldNames, findField, type Field } from "./fields.ts";
 import { foldAscii } from "./fold.ts";
 import { parseJsonPath } from "@headworks/json-path";
 import { comparison, parseDuration, parseInstant, parseNumber, parseRange } from "./numbers.ts";
@@ -229,7 +229,8 @@ function fieldTest(row: Field, term: ScannedTerm): FieldTest {
   }
   const { choices, aliases } = row.value;
   const values = term.values.map((value) => {
-    const parsed = operator === "" ? textValue(value) : { kind: "literal" as const, text: plainText(value, operator) };
+    const written = operator === "" ? textValue(value) : { kind: "literal" as const, text: plainText(value, operator) };
+    const parsed = bareValue(row, written);
     if (choices === undefined) return parsed;
     const text = parsed.kind === "literal" ? foldAscii(parsed.text) : "";
     const choice = aliases !== undefined && Object.hasOwn(aliases, text) ? aliases[text] : text;

@@ -53,6 +53,10 @@ export interface QueryRecord {
   /** Kinds of the rules that touched it: `rewrite`, `mock` and so on. */
   readonly applied: readonly string[];
   readonly note: string | undefined;
+  /** Whether the request had a body, of whatever kind, stored or not. */
+  readonly hasRequestBody: boolean;
+  /** Whether the response had a body, of whatever kind, stored or not. */
+  readonly hasResponseBody: boolean;
   /** How a gRPC call ended, by number; undefined while it runs and for everything else. */
   readonly grpcStatus?: number | undefined;
   /** `in` when a message of its stream came from the server. */

@@ -200,8 +200,24 @@ class Scanner {
           this.#text.length,
         );
       }
+      const word = this.#word(inList);
+      this.#refuseBareSlash(word);
+      return word;
     }
     return this.#word(inList);
+  }
+
+  /** `/a/b\d/` would otherwise be searched for as text, which its backslashes tell was not meant. */
+  #refuseBareSlash({ start, end }: Span): void {
+    const written = this.#text.slice(start, end);
+    const inside = /^\/(?:\\.|[^\\/])*/s.exec(written)?.[0].length ?? 0;
+    const isEnclosed = inside < written.lastIndexOf("/") && /\/[ims]*$/.test(written);
+    if (!isEnclosed || ![...written.matchAll(/\\(.)/gs)].some(([, char]) => !WORD_SPECIAL.test(char ?? ""))) return;
+    this.#complain(
+      "a slash inside a pattern is written `\\/` (quote the value if it is not a pattern)",
+      start + inside,
+      start + inside + 1,
+    );
   }
 
   #quoted(): ScannedValue {

@@ -1,6 +1,6 @@
 /** Random records and queries for property tests. Not part of the package's interface. */
 import fc from "fast-check";
-import { fieldOf, FIELDS, type Field, type NumberUnit } from "../src/fields.ts";
+import { bareValue, fieldOf, FIELDS, type Field, type NumberUnit } from "../src/fields.ts";
 import { allOf, anyOf, type FieldTest, type NumberRange, type Query, type TextValue } from "../src/query.ts";
 import type { Direction, QueryRecord } from "../src/record.ts";
 
@@ -9,6 +9,8 @@ export function recordOf(facts: Partial<RecordFacts> = {}): QueryRecord {
   const { requestFields, responseFields, requestText, responseText, messages, ...columns } = { ...ORDINARY, ...facts };
   return {
     ...columns,
+    hasRequestBody: facts.hasRequestBody ?? (requestText ?? "") !== "",
+    hasResponseBody: facts.hasResponseBody ?? (responseText ?? "") !== "",
     incoming: messages.some(([way]) => way === "in") ? "in" : undefined,
     outgoing: messages.some(([way]) => way === "out") ? "out" : undefined,
     webSocketMessages: messages.length === 0 ? undefined : messages.length,
@@ -27,6 +29,8 @@ export type RecordFacts = Omit<
   | "responseFields"
   | "requestText"
   | "responseText"
+  | "hasRequestBody"
+  | "hasResponseBody"
   | "incoming"
   | "outgoing"
   | "webSocketMessages"
@@ -38,6 +42,9 @@ export type RecordFacts = Omit<
   readonly responseFields: readonly string[];
   readonly requestText: string | undefined;
   readonly responseText: string | undefined;
+  /** Without it, a body is there where a text is. */
+  readonly hasRequestBody?: boolean;
+  readonly hasResponseBody?: boolean;
 };
 
 const ORDINARY: RecordFacts = {
@@ -159,6 +166,8 @@ export const records: fc.Arbitrary<QueryRecord> = fc
       .map((pairs) => pairs.flat()),
     grpcStatus: fc.option(fc.integer({ min: 0, max: 4 }), { nil: undefined }),
     messages: fc.array(fc.tuple(fc.constantFrom<Direction>("in", "out"), word), { maxLength: 3 }),
+    hasRequestBody: fc.boolean(),
+    hasResponseBody: fc.boolean(),
     requestText: fc.option(fc.oneof(word, fc.json()), { nil: undefined }),
     responseText: fc.option(fc.oneof(word, fc.json(), fc.constantFrom('{"a":{"b":[1,"x"]}}')), { nil: undefined }),
   })
@@ -229,7 +238,11 @@ function textTests(choices: readonly string[] | undefined): fc.Arbitrary<FieldTe
 function fieldTerm(field: Field): fc.Arbitrary<Query> {
   const test = field.value.type === "number" ? numberTests(field.value.unit) : textTests(field.value.choices);
   const key = field.keyed === undefined ? fc.constant(null) : fc.constantFrom(null, "x-a", "cookie", "b");
-  return fc.tuple(key, test).map(([name, wanted]) => ({ kind: "field", field: field.name, key: name, test: wanted }));
+  const bare = (wanted: FieldTest): FieldTest =>
+    wanted.kind === "text" ? { ...wanted, values: wanted.values.map((value) => bareValue(field, value)) } : wanted;
+  return fc
+    .tuple(key, test)
+    .map(([name, wanted]) => ({ kind: "field", field: field.name, key: name, test: bare(wanted) }));
 }
 
 const terms: fc.Arbitrary<Query> = fc.oneof(

@@ -109,6 +109,8 @@ function recordOf(row: TrafficSnapshot): QueryRecord {
     modified: row.modified,
     applied: row.applied,
     note: undefined,
+    hasRequestBody: row.has_request_body,
+    hasResponseBody: row.has_response_body,
     requestFields: () => NO_FIELDS,
     responseFields: () => NO_FIELDS,
     requestText: () => undefined,

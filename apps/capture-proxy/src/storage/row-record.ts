@@ -18,7 +18,7 @@ export const SEARCHED_BYTES = 8_388_608;
 export const RECORD_COLUMNS =
   "e.seq, e.id, e.state, e.started_ms, e.method, e.scheme, e.host, e.port, e.path, e.status, e.request_type, " +
   "e.response_type, e.resource_type, e.duration_us, e.ttfb_us, e.request_size, e.response_size, e.request_version, " +
-  "e.response_version, e.flags, e.client_addr, e.note";
+  "e.response_version, e.flags, e.client_addr, e.note, e.request_body_size, e.response_body_size";
 
 /** Columns of `head` that a predicate may look at. */
 export const RECORD_HEAD_COLUMNS = "h.request_fields, h.response_fields";
@@ -124,6 +124,12 @@ export class RowRecord implements QueryRecord {
   }
   get note(): string | undefined {
     return textOf(this.#row["note"]);
+  }
+  get hasRequestBody(): boolean {
+    return Number(this.#row["request_body_size"]) > 0;
+  }
+  get hasResponseBody(): boolean {
+    return Number(this.#row["response_body_size"]) > 0;
   }
   get grpcStatus(): number | undefined {
     return this.#stream?.grpcStatus;
