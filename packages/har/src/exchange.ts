@@ -57,12 +57,12 @@ export interface HarExchangeTimings {
   readonly receive: number | undefined;
 }
 
-/** A message on a WebSocket connection. */
+/** A message or a control frame on a WebSocket connection. */
 export interface HarWebSocketMessage {
   readonly from: "client" | "server";
   /** Milliseconds since 1970. */
   readonly atMs: number;
-  /** Opcode of RFC 6455 section 5.2: 1 text, 2 binary. */
+  /** Opcode of RFC 6455 section 5.2: 1 text, 2 binary; control frames from 8 on. */
   readonly opcode: number;
   readonly data: Uint8Array;
 }

@@ -53,7 +53,7 @@ export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>
     clientAddress: own?.clientAddress,
     connectionId: entry.connection,
     note: entry.comment,
-    webSocketMessages: messages(entry["_webSocketMessages"]),
+    webSocketMessages: messages(entry["_webSocketMessages"], own?.controlFrames ?? []),
     weir: {
       id: own?.id,
       session: own?.session,
@@ -178,10 +178,19 @@ function serverAddress(address: string | undefined): string | undefined {
   return address === undefined || address === "" ? undefined : address.replace(/^\[(.*)\]$/, "$1");
 }
 
-function messages(value: unknown): readonly HarWebSocketMessage[] | undefined {
+function messages(
+  value: unknown,
+  controlFrames: NonNullable<OwnRecord["controlFrames"]>,
+): readonly HarWebSocketMessage[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const list: readonly unknown[] = value;
-  return list.flatMap((item): HarWebSocketMessage[] => {
+  let next = 0;
+  const inOrder = list.flatMap((item, index) => {
+    const first = next;
+    while (Number(controlFrames[next]?.["before"]) <= index) next += 1;
+    return [...controlFrames.slice(first, next), item];
+  });
+  return [...inOrder, ...controlFrames.slice(next)].flatMap((item): HarWebSocketMessage[] => {
     if (typeof item !== "object" || item === null) return [];
     const found = new Map(Object.entries<unknown>({ ...item }));
     const [type, time, opcode, data] = [found.get("type"), found.get("time"), found.get("opcode"), found.get("data")];

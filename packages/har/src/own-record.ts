@@ -29,6 +29,8 @@ export interface OwnRecord {
   /** What the body of the request would be; with a body HAR has a place for it. */
   readonly requestType?: string;
   readonly timings?: Partial<HarExchangeTimings>;
+  /** Control frames of a WebSocket connection, each with the place among its messages that it stands before. */
+  readonly controlFrames?: readonly Readonly<Record<string, unknown>>[];
   readonly request?: OwnBodyRecord;
   readonly response?: OwnBodyRecord;
 }
@@ -46,7 +48,9 @@ export function ownBodyRecord(body: HarBody | undefined, isDecoded: boolean): Ow
 }
 
 /** The facts of an exchange that stand in `_weir` whatever HAR can say. */
-export function ownFacts(exchange: HarExchange): Omit<OwnRecord, "timings" | "request" | "response" | "serverAddress"> {
+export function ownFacts(
+  exchange: HarExchange,
+): Omit<OwnRecord, "timings" | "controlFrames" | "request" | "response" | "serverAddress"> {
   const { request, weir, clientAddress } = exchange;
   return {
     version: 1,
@@ -75,6 +79,8 @@ export function readOwnRecord(value: unknown): OwnRecord | undefined {
   ].map((name) => text(found[name]));
   const more = record(found["more"]);
   const timings = record(found["timings"]);
+  const frames: readonly unknown[] = Array.isArray(found["controlFrames"]) ? found["controlFrames"] : [];
+  const controlFrames = frames.map(record).filter((frame) => frame !== undefined);
   const request = readOwnBody(found["request"]);
   const response = readOwnBody(found["response"]);
   return {
@@ -89,6 +95,7 @@ export function readOwnRecord(value: unknown): OwnRecord | undefined {
     ...(found["noResponse"] === true && { noResponse: true as const }),
     ...(requestType !== undefined && { requestType }),
     ...(timings !== undefined && { timings }),
+    ...(controlFrames.length > 0 && { controlFrames }),
     ...(request !== undefined && { request }),
     ...(response !== undefined && { response }),
   };

@@ -42,10 +42,12 @@ export function toHarEntry(exchange: HarExchange, decode: ContentDecoder): HarEn
   const serverIPAddress = serverAddress === undefined ? undefined : withoutPort(serverAddress);
   const requestRecord = ownBodyRecord(request.body, sent?.isDecoded ?? false);
   const responseRecord = ownBodyRecord(response?.body, received?.isDecoded ?? false);
+  const { messages, controlFrames } = harMessages(webSocketMessages ?? []);
   const own: OwnRecord = {
     ...ownFacts(exchange),
     ...(serverAddress !== undefined && serverAddress !== serverIPAddress && { serverAddress }),
     ...(!sameTimings(fromHarTimings(timings), exchange.timings) && { timings: exchange.timings }),
+    ...(controlFrames.length > 0 && { controlFrames }),
     ...(requestRecord && { request: requestRecord }),
     ...(responseRecord && { response: responseRecord }),
   };
@@ -59,7 +61,7 @@ export function toHarEntry(exchange: HarExchange, decode: ContentDecoder): HarEn
     ...(serverIPAddress !== undefined && { serverIPAddress }),
     ...(connectionId !== undefined && { connection: connectionId }),
     ...(note !== undefined && { comment: note }),
-    ...(webSocketMessages && { _webSocketMessages: webSocketMessages.map(harMessage) }),
+    ...(webSocketMessages && { _webSocketMessages: messages }),
     _weir: own,
   };
 }
@@ -198,6 +200,23 @@ function harContent(response: HarExchangeResponse, body: ShownBody | undefined):
 /** The address without port and brackets. */
 function withoutPort(address: string): string {
   return /^\[(.+)\](?::\d+)?$/.exec(address)?.[1] ?? /^([^:]+):\d+$/.exec(address)?.[1] ?? address;
+}
+
+const FIRST_CONTROL_OPCODE = 8;
+
+/** Messages as readers of HAR expect them, and control frames apart: to Chrome, they are none. */
+function harMessages(all: readonly HarWebSocketMessage[]): {
+  readonly messages: readonly Readonly<Record<string, unknown>>[];
+  readonly controlFrames: readonly Readonly<Record<string, unknown>>[];
+} {
+  const messages: Readonly<Record<string, unknown>>[] = [];
+  const controlFrames: Readonly<Record<string, unknown>>[] = [];
+  for (const message of all) {
+    const written = harMessage(message);
+    if (message.opcode < FIRST_CONTROL_OPCODE) messages.push(written);
+    else controlFrames.push({ before: messages.length, ...written });
+  }
+  return { messages, controlFrames };
 }
 
 /** The form that Chrome writes: seconds, and base64 for everything but text messages. */

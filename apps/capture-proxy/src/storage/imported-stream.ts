@@ -108,6 +108,13 @@ export function importedFrame(value: unknown): ImportedFrame {
   };
 }
 
+const TYPE_OF_OPCODE: Readonly<Record<number, (typeof FRAME_TYPES)[number]>> = {
+  1: "text",
+  8: "close",
+  9: "ping",
+  10: "pong",
+};
+
 /** The messages of an entry of a HAR as a stream of its own. */
 export function streamOfHar(
   entry: ImportedEntry,
@@ -119,7 +126,7 @@ export function streamOfHar(
     const direction = from === "client" ? "send" : "receive";
     sums[direction].frames += 1;
     sums[direction].bytes += data.length;
-    const type = FRAME_TYPES.indexOf(opcode === 1 ? "text" : "binary");
+    const type = FRAME_TYPES.indexOf(TYPE_OF_OPCODE[opcode] ?? "binary");
     const tuple: FrameTuple = [
       0,
       index + 1,

@@ -17,6 +17,7 @@ const PAGE_FRAMES = 200;
 const HAR_BYTES = 67_108_864;
 const DROPPED = FRAME_EFFECTS.indexOf("dropped") + 1;
 const LAST_DATA_OPCODE = 2;
+const FIRST_CONTROL_OPCODE = 8;
 
 /**
  * The members `streams` and `frames` of a native document, behind its entries; nothing when there are none. A frame names
@@ -42,7 +43,7 @@ export function* streamTexts(database: Database, sessionNumber: number): Generat
   yield "\n]";
 }
 
-/** Messages of a WebSocket connection as browsers put them into a HAR: whole, and as they went on. */
+/** Messages of a WebSocket connection as browsers put them into a HAR, whole and as they went on, and its control frames. */
 export function harMessages(database: Database, entryId: string): readonly HarWebSocketMessage[] | undefined {
   const stream = database.prepare("SELECT * FROM stream WHERE id = ? AND kind = 0 AND is_gone = 0").get(entryId);
   if (stream === undefined) return undefined;
@@ -51,18 +52,24 @@ export function harMessages(database: Database, entryId: string): readonly HarWe
   let bytes = 0;
   for (const row of framesOf(database, stream)) {
     const [opcode, direction, flags] = [Number(row["opcode"]), Number(row["direction"]), Number(row["flags"])];
-    if (opcode > LAST_DATA_OPCODE || Number(row["effect"]) === DROPPED) continue;
+    const isControl = opcode >= FIRST_CONTROL_OPCODE;
+    if ((opcode > LAST_DATA_OPCODE && !isControl) || Number(row["effect"]) === DROPPED) continue;
     const payload = bytesOf(row["payload"]);
     bytes += payload.length;
     if (bytes > HAR_BYTES) break;
-    if (opcode !== 0) begun.set(direction, { atMs: Number(row["at_ms"]), opcode, parts: [] });
+    const [from, atMs] = [direction === 0 ? "client" : "server", Number(row["at_ms"])] as const;
+    if (isControl) {
+      messages.push({ from, atMs, opcode, data: payload });
+      continue;
+    }
+    if (opcode !== 0) begun.set(direction, { atMs, opcode, parts: [] });
     const message = begun.get(direction);
     if (message === undefined) continue;
     message.parts.push(payload);
     if ((flags & FLAG_FINAL) === 0) continue;
     begun.delete(direction);
     messages.push({
-      from: direction === 0 ? "client" : "server",
+      from,
       atMs: message.atMs,
       opcode: message.opcode,
       data: message.parts.length === 1 ? payload : Buffer.concat(message.parts),

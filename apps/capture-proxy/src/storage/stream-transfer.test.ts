@@ -17,6 +17,8 @@ const OPTIONS: ImportOptions = {
 const frame = (text: string | Buffer, change: Partial<FrameRecord> = {}): FrameRecord =>
   sampleFrame(text, { atMs: 1_763_700_000_123, ...change });
 
+const CLOSE = Buffer.concat([Buffer.from([0x0f, 0xa0]), Buffer.from("enough")]);
+
 /** A session with a WebSocket connection of many frames, and a stream of events. */
 async function fill(rig: StoreRig): Promise<string> {
   const exchange = rig.add({ id: crypto.randomUUID(), scheme: "wss", path: "/chat", status: 101 });
@@ -30,6 +32,7 @@ async function fill(rig: StoreRig): Promise<string> {
   socket.frame(frame("new", { effect: "modified", original: Buffer.from("old") }));
   socket.frame(frame("gone", { effect: "dropped" }));
   for (let index = 0; index < 1500; index += 1) socket.frame(frame(`tick ${index}`, { direction: "receive" }));
+  socket.frame(frame(CLOSE, { direction: "receive", type: "close", opcode: 8 }));
   socket.change({ closeCode: 4000, closeReason: "enough" });
   socket.end();
   const events = rig.store.streams.open(rig.add({ id: crypto.randomUUID(), path: "/events" }), "sse");
@@ -87,17 +90,19 @@ test("a session document carries streams and frames without a loss, into the sam
   assert.equal((await elsewhere.store.streams.getStream(id))?.closeCode, 4000);
   assert.equal(
     (await elsewhere.store.streams.listFrames({ streamId: id, limit: 1, offset: 0, order: "asc" })).total,
-    1507,
+    1508,
   );
 });
 
-test("a HAR carries the messages of WebSocket connections as browsers do, and they come back from one", async () => {
+test("a HAR carries the messages of WebSocket connections as browsers do, and they come back with the control frames", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   const id = await fill(rig);
   const { chunks } = await rig.store.exportHar({ session_id: rig.store.activeSessionId }, undefined, NEVER);
   const document = await exported(chunks);
-  const { log } = JSON.parse(document.toString()) as { log: { entries: { _webSocketMessages?: object[] }[] } };
+  const { log } = JSON.parse(document.toString()) as {
+    log: { entries: { _webSocketMessages?: object[]; _weir?: { controlFrames?: object[] } }[] };
+  };
   const [socket, events] = log.entries;
   assert.equal(events?._webSocketMessages, undefined);
   assert.equal(socket?._webSocketMessages?.length, 1504);
@@ -107,6 +112,10 @@ test("a HAR carries the messages of WebSocket connections as browsers do, and th
     { type: "send", time: 1_763_700_000.123, opcode: 1, data: "fragment" },
     { type: "send", time: 1_763_700_000.123, opcode: 1, data: "new" },
   ]);
+  assert.deepEqual(socket._weir?.controlFrames, [
+    { before: 2, type: "send", time: 1_763_700_000.123, opcode: 9, data: "" },
+    { before: 1504, type: "receive", time: 1_763_700_000.123, opcode: 8, data: CLOSE.toString("base64") },
+  ]);
   const result = await rig.store.importHar(inPieces(document), OPTIONS);
   const { streams } = await rig.store.streams.listStreams({ sessionId: result.session_id, limit: 10, offset: 0 });
   assert.equal(streams.length, 1);
@@ -114,21 +123,28 @@ test("a HAR carries the messages of WebSocket connections as browsers do, and th
   assert.notEqual(imported?.id, id);
   assert.deepEqual(
     [imported?.kind, imported?.state, imported?.url, imported?.framesSent, imported?.framesReceived],
-    ["websocket", "closed", "wss://example.com/chat", 3, 1501],
+    ["websocket", "closed", "wss://example.com/chat", 4, 1502],
   );
   const { frames, total } = await rig.store.streams.listFrames({
     streamId: imported?.id,
-    limit: 3,
+    limit: 2000,
     offset: 0,
     order: "asc",
   });
-  assert.equal(total, 1504);
+  assert.equal(total, 1506);
   assert.deepEqual(
-    frames.map(({ direction, type, payload, atMs }) => [direction, type, Buffer.from(payload).toString("hex"), atMs]),
+    [...frames.slice(0, 4), ...frames.slice(-1)].map(({ direction, type, payload, atMs }) => [
+      direction,
+      type,
+      Buffer.from(payload).toString("hex"),
+      atMs,
+    ]),
     [
       ["send", "text", Buffer.from("hällo").toString("hex"), 1_763_700_000_123],
       ["receive", "binary", "00ff", 1_763_700_000_123],
+      ["send", "ping", "", 1_763_700_000_123],
       ["send", "text", Buffer.from("fragment").toString("hex"), 1_763_700_000_123],
+      ["receive", "close", CLOSE.toString("hex"), 1_763_700_000_123],
     ],
   );
 });
