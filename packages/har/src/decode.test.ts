@@ -292,6 +292,7 @@ test("what other programs leave out or write differently is completed", () => {
     cache: {},
     timings: { send: 0, wait: 12, receive: 0 },
   });
+  assert.deepEqual(item.leftOut, ["left out for want of a name: `request.headers[1]`, `request.headers[2]`"]);
   assert.equal(Reflect.get({}, "polluted"), undefined);
 });
 
@@ -311,7 +312,7 @@ test("a document written in pieces is read back entry by entry", async () => {
   for await (const item of decodeHar(piecesOf(pieces))) items.push(item);
   assert.deepEqual(
     items,
-    entries.map((entry, index) => ({ kind: "entry", index, entry })),
+    entries.map((entry, index) => ({ kind: "entry", index, entry, leftOut: [] })),
   );
   assert.deepEqual(JSON.parse(`${harPrologue(header)}${harEpilogue()}`), {
     log: { version: "1.2", ...header, entries: [] },

@@ -3,9 +3,12 @@ import { LARGE_TEXT_BYTES, LongStrings, TextInMemory, type KeptText } from "./la
 import { readHarEntry } from "./read-entry.ts";
 import { ValueScanner } from "./value-scanner.ts";
 
-/** What a decoder finds. A refused element is skipped; its message begins with `entry N:`, N counting from 0. */
+/**
+ * What a decoder finds. `leftOut` names header fields that could not be read. A refused element is skipped; its message
+ * begins with `entry N:`, N counting from 0.
+ */
 export type HarItem =
-  | { readonly kind: "entry"; readonly index: number; readonly entry: HarEntry }
+  | { readonly kind: "entry"; readonly index: number; readonly entry: HarEntry; readonly leftOut: readonly string[] }
   | { readonly kind: "refused"; readonly index: number; readonly byteOffset: number; readonly message: string };
 
 /** Bounds of a decoder. */
@@ -303,7 +306,7 @@ export class HarDecoder {
     const parsed = this.#parsedElement(chunk.subarray(from, to), size < LARGE_TEXT_BYTES);
     if (!parsed.ok) return refused(parsed.message);
     const read = readHarEntry(parsed.value);
-    return read.ok ? { kind: "entry", index, entry: read.entry } : refused(read.message);
+    return read.ok ? { kind: "entry", index, entry: read.entry, leftOut: read.leftOut } : refused(read.message);
   }
 
   #parsedElement(rest: Uint8Array, isSmall: boolean): JsonReading {

@@ -14,9 +14,9 @@ import type {
   HarTimings,
 } from "./har.ts";
 
-/** A well-formed entry, or what makes the value none. */
+/** A well-formed entry, with sentences about header fields it has to do without, or what makes the value none. */
 export type EntryReading =
-  | { readonly ok: true; readonly entry: HarEntry }
+  | { readonly ok: true; readonly entry: HarEntry; readonly leftOut: readonly string[] }
   | { readonly ok: false; readonly message: string };
 
 type Members = Readonly<Record<string, unknown>>;
@@ -50,14 +50,16 @@ export function readHarEntry(value: unknown): EntryReading {
   const serverIPAddress = text(entry["serverIPAddress"]);
   const connection = text(entry["connection"]);
   const comment = text(entry["comment"]);
+  const leftOut: string[] = [];
   return {
     ok: true,
+    leftOut,
     entry: {
       ...extensions(entry),
       startedDateTime: started,
       time: number(entry["time"]) ?? 0,
-      request: readRequest(request, method, url),
-      response: readResponse(response, status),
+      request: readRequest(request, method, url, leftOut),
+      response: readResponse(response, status, leftOut),
       cache: members(entry["cache"]) ?? {},
       timings,
       ...(serverIPAddress && { serverIPAddress }),
@@ -109,7 +111,7 @@ function isExtension(name: string): name is `_${string}` {
   return name.startsWith("_");
 }
 
-function readRequest(request: Members, method: string, url: string): HarRequest {
+function readRequest(request: Members, method: string, url: string, leftOut: string[]): HarRequest {
   const postData = members(request["postData"]);
   return {
     ...extensions(request),
@@ -117,7 +119,7 @@ function readRequest(request: Members, method: string, url: string): HarRequest 
     url,
     httpVersion: text(request["httpVersion"]) ?? "",
     cookies: cookies(request["cookies"]),
-    headers: pairs(request["headers"]),
+    headers: fields(request["headers"], "request.headers", leftOut),
     queryString: pairs(request["queryString"]),
     ...(postData && { postData: readPostData(postData) }),
     headersSize: size(request["headersSize"]),
@@ -157,14 +159,14 @@ function readPostData(postData: Members): HarPostData {
   };
 }
 
-function readResponse(response: Members, status: number): HarResponse {
+function readResponse(response: Members, status: number, leftOut: string[]): HarResponse {
   return {
     ...extensions(response),
     status: Math.max(0, status),
     statusText: text(response["statusText"]) ?? "",
     httpVersion: text(response["httpVersion"]) ?? "",
     cookies: cookies(response["cookies"]),
-    headers: pairs(response["headers"]),
+    headers: fields(response["headers"], "response.headers", leftOut),
     content: readContent(members(response["content"]) ?? {}),
     redirectURL: text(response["redirectURL"]) ?? "",
     headersSize: size(response["headersSize"]),
@@ -215,6 +217,20 @@ function pairs(value: unknown): readonly HarPair[] {
     const name = text(pair["name"]);
     return name === undefined ? [] : [{ name, value: text(pair["value"]) ?? "" }];
   });
+}
+
+const MOST_NAMED_PLACES = 5;
+
+/** Header fields are what a message consists of: those that cannot be read are named. */
+function fields(value: unknown, place: string, leftOut: string[]): readonly HarPair[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) leftOut.push(`\`${place}\` is left out: it is no list`);
+  const found = pairs(value);
+  if (!Array.isArray(value) || found.length === value.length) return found;
+  const places = value.flatMap((item, index) => (pairs([item]).length === 0 ? [`\`${place}[${index}]\``] : []));
+  const more = places.length > MOST_NAMED_PLACES ? ` and ${places.length - MOST_NAMED_PLACES} more` : "";
+  leftOut.push(`left out for want of a name: ${places.slice(0, MOST_NAMED_PLACES).join(", ")}${more}`);
+  return found;
 }
 
 function cookies(value: unknown): readonly HarCookie[] {

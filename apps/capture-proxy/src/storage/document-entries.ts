@@ -118,7 +118,7 @@ async function addHarItem(item: HarItem, target: DocumentTarget): Promise<void> 
   try {
     const exchange = fromLargeHarEntry(item.entry, (text, isBase64) => ({ text, isBase64 }));
     const imported = await importedHarEntry(exchange, target);
-    for (const note of imported.notes) target.note(`entry ${item.index}: ${note}`);
+    for (const note of [...item.leftOut, ...imported.notes]) target.note(`entry ${item.index}: ${note}`);
     ({ entry } = imported);
     messages = exchange.webSocketMessages;
   } catch (error) {

@@ -210,7 +210,6 @@ test("fields become what a message can have", async () => {
     { name: "Set-Cookie", value: "a=1\nb=2" },
     { name: "X-Wide", value: "snow \u2603" },
     { name: "X-Lines", value: "a\r\nInjected: yes" },
-    { name: "no name", value: "x" },
   ];
   const { response } = await onlyEntry(rig, har(entryOf({}, { headers })));
   assert.deepEqual(response?.headers_list, [
@@ -219,6 +218,27 @@ test("fields become what a message can have", async () => {
     ["X-Wide", Buffer.from("snow \u2603").toString("latin1")],
     ["X-Lines", "a Injected: yes"],
   ]);
+});
+
+test("header fields that cannot be read or have no name are left out, and the answer says which", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const response = [{ name: "\u00fc", value: "x" }, ...["a b", "b", "c:", "(", "", ")"].map((name) => ({ name }))];
+  const request = [7, { name: "A", value: "1" }, { value: "nameless" }];
+  const document = har(
+    entryOf({ headers: request }, { headers: response }),
+    entryOf({ headers: { A: "1" } }, { headers: null }),
+    entryOf({ headers: [{ name: ":path", value: "/" }] }),
+  );
+  const { imported_count: count, skipped_count: skipped, errors, session_id: id } = await importHar(rig, document);
+  assert.deepEqual([count, skipped], [3, 0]);
+  assert.deepEqual(errors, [
+    "entry 0: left out for want of a name: `request.headers[0]`, `request.headers[2]`",
+    'entry 0: header fields of its response are left out, since these are no names: "\u00fc", "a b", "c:", "(", ")"',
+    "entry 1: `request.headers` is left out: it is no list",
+  ]);
+  const { rows } = await rig.rows({ session_id: id, q: "req.header[a]:1 resp.header[b]:*" });
+  assert.equal(rows.length, 1);
 });
 
 test("targets become what a request can have", async () => {

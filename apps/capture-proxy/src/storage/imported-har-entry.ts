@@ -34,6 +34,8 @@ export async function importedHarEntry(
     response: response === undefined ? undefined : message(response, received, own, "response"),
   };
   const notes = [
+    ...unnamedNote("request", request.fields),
+    ...unnamedNote("response", response?.fields ?? []),
     ...missingNote(request.body?.missingParts ?? []),
     ...cutNote("request", sent),
     ...cutNote("response", received),
@@ -41,13 +43,24 @@ export async function importedHarEntry(
   return { entry: { ...factsOf(exchange, own), target, ...messages }, notes };
 }
 
-const MOST_NAMED_PARTS = 5;
+const MOST_LISTED = 5;
+const LONGEST_LISTED = 100;
+
+function listed(texts: readonly string[]): string {
+  const more = texts.length > MOST_LISTED ? ` and ${texts.length - MOST_LISTED} more` : "";
+  return texts.slice(0, MOST_LISTED).join(", ") + more;
+}
 
 function missingNote(parts: readonly string[]): string[] {
   if (parts.length === 0) return [];
-  const more = parts.length > MOST_NAMED_PARTS ? ` and ${parts.length - MOST_NAMED_PARTS} more` : "";
-  const named = parts.slice(0, MOST_NAMED_PARTS).join(", ") + more;
-  return [`the form of its request is not whole: the document does not have the content of ${named}`];
+  return [`the form of its request is not whole: the document does not have the content of ${listed(parts)}`];
+}
+
+function unnamedNote(side: "request" | "response", fields: readonly string[]): string[] {
+  const names = fields.filter((text, at) => at % 2 === 0 && !FIELD_NAME.test(text));
+  if (names.length === 0) return [];
+  const shown = names.map((name) => JSON.stringify(name.slice(0, LONGEST_LISTED).toWellFormed()));
+  return [`header fields of its ${side} are left out, since these are no names: ${listed(shown)}`];
 }
 
 /** All of an entry but its messages. */
@@ -176,6 +189,8 @@ function trailersOf(more: CheckedMembers, name: string): string[] | null {
   return list === null ? null : sendableFields(list.filter((text) => typeof text === "string"));
 }
 
+const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u;
+
 /**
  * Fields as messages can have them. Other programs join repeated Set-Cookie fields by line ends and write texts beyond
  * bytes; names that are none are left out.
@@ -184,7 +199,7 @@ function sendableFields(fields: readonly string[]): string[] {
   const kept: string[] = [];
   for (let index = 0; index + 1 < fields.length; index += 2) {
     const [name = "", value = ""] = [fields[index], fields[index + 1]];
-    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u.test(name)) continue;
+    if (!FIELD_NAME.test(name)) continue;
     const lines = name.toLowerCase() === "set-cookie" ? value.split(/\r?\n/u) : [value];
     for (const line of lines) kept.push(name, wireValue(line));
   }
