@@ -164,8 +164,8 @@ interface RefusedCase {
 }
 
 const REFUSED: readonly RefusedCase[] = [
-  { what: "no port", authority: "localhost", status: 400, entries: 0 },
-  { what: "port 0", authority: "localhost:0", status: 400, entries: 0 },
+  { what: "no port", authority: "localhost", status: 400, entries: 1 },
+  { what: "port 0", authority: "localhost:0", status: 400, entries: 1 },
   {
     what: "an origin that is not there",
     authority: "no-such-host.invalid:443",
