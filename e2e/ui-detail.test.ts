@@ -136,24 +136,38 @@ journey("Forms and multipart bodies are taken apart", async (bench) => {
   await parts.getByText("a.txt").waitFor();
   await parts.getByText("text of the file").waitFor();
 });
-
-journey("Parameters, cookies and timings have tabs of their own", async (bench) => {
-  await bench.send({ url: "/orders?page=2&sort=price", headers: [["Cookie", "seen=yes"]] });
-  const page = await bench.open("/traffic");
-  const pane = await openRow(page, "/orders");
-  await pane.getByRole("tab", { name: "Params" }).click();
-  await pane
-    .getByRole("cell", { name: "price" })
-    .or(pane.getByText("price", { exact: true }))
-    .first()
-    .waitFor();
-  await pane.getByRole("tab", { name: /^Cookies/u }).click();
-  await pane.getByRole("rowheader", { name: "seen" }).waitFor();
-  await pane.getByRole("rowheader", { name: "basket" }).waitFor();
-  await pane.getByText("HttpOnly").waitFor();
-  await pane.getByRole("tab", { name: "Timing" }).click();
-  await pane.getByText(/wait/iu).first().waitFor();
+  const box = await card.boundingBox();
+  const button = await card.getByRole("button", { name: "Download this part" }).boundingBox();
+  assert.ok(box !== null && button !== null);
+  assert.ok(button.x + button.width <= box.x + box.width, "the button is outside of its part");
 });
+
+journey(
+  "Parameters, cookies and timings have tabs of their own, and no cookie's warning takes the room of its value",
+  async (bench) => {
+    await bench.send({ url: "/orders?page=2&sort=price", headers: [["Cookie", "seen=yes"]] });
+    const page = await bench.open("/traffic");
+    const pane = await openRow(page, "/orders");
+    await pane.getByRole("tab", { name: "Params" }).click();
+    await pane
+      .getByRole("cell", { name: "price" })
+      .or(pane.getByText("price", { exact: true }))
+      .first()
+      .waitFor();
+    await pane.getByRole("tab", { name: /^Cookies/u }).click();
+    await pane.getByRole("rowheader", { name: "seen" }).waitFor();
+    await pane.getByRole("rowheader", { name: "basket" }).waitFor();
+    await pane.getByText("HttpOnly").waitFor();
+    await pane.getByText("Secure was set over plain HTTP and is refused by browsers").waitFor();
+    const table = pane.getByRole("group", { name: "Cookies that were set" });
+    // A word that breaks between its letters makes its cell higher than two lines.
+    const heads = await table.getByRole("columnheader").all();
+    for (const head of heads) assert.ok(((await head.boundingBox())?.height ?? Infinity) < 45, await head.innerText());
+    assert.ok(((await table.getByRole("cell", { name: "42" }).boundingBox())?.width ?? 0) > 40);
+    await pane.getByRole("tab", { name: "Timing" }).click();
+    await pane.getByText(/wait/iu).first().waitFor();
+  },
+);
 
 journey("A note is saved, survives a reload, and marks its row", async (bench) => {
   await bench.send("/orders?noted");

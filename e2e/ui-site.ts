@@ -39,7 +39,7 @@ export function site(request: IncomingMessage, response: ServerResponse): void {
       return;
     }
     response.setHeader("content-type", type);
-    response.setHeader("set-cookie", "basket=42; Path=/; HttpOnly");
+    response.setHeader("set-cookie", "basket=42; Path=/; HttpOnly; Secure; SameSite=None");
     if (typeof body === "string" && /json|html/u.test(type)) {
       response.setHeader("content-encoding", "gzip");
       response.writeHead(status).end(gzipSync(body));

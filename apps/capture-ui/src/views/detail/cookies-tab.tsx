@@ -1,5 +1,6 @@
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { utf8Reading } from "@headworks/http-fields";
+import { Fragment } from "react";
 import { Tag } from "../../ui/tag.tsx";
 import { cookieConcerns, cookieLife, receivedCookies, sentCookies } from "./cookie-rows.ts";
 import styles from "./detail.module.css";
@@ -57,32 +58,36 @@ export function CookiesTab({ entry }: { readonly entry: TrafficEntry }) {
                 </tr>
               </thead>
               <tbody>
-                {received.map((cookie, index) => (
-                  <tr key={`${index}-${cookie.name}`}>
-                    <th scope="row" style={{ width: "18%" }}>
-                      {cookie.name}
-                    </th>
-                    <td>{utf8Reading(cookie.value) ?? cookie.value}</td>
-                    <td>{cookieLife(cookie, receivedMs)}</td>
-                    <td>
-                      {cookie.domain ?? "this host"}
-                      {cookie.path === undefined ? "" : `, ${cookie.path}`}
-                    </td>
-                    <td>
-                      <span style={{ display: "flex", flexWrap: "wrap", gap: 4 }}>
-                        {cookie.httpOnly && <Tag tone="ok">HttpOnly</Tag>}
-                        {cookie.secure && <Tag tone="ok">Secure</Tag>}
-                        {cookie.sameSite !== undefined && <Tag tone="neutral">SameSite={cookie.sameSite}</Tag>}
-                        {cookie.partitioned && <Tag tone="neutral">Partitioned</Tag>}
-                        {cookieConcerns(cookie, isSecure).map((concern) => (
-                          <Tag key={concern} tone="warning" title={concern}>
-                            {concern}
-                          </Tag>
-                        ))}
-                      </span>
-                    </td>
-                  </tr>
-                ))}
+                {received.map((cookie, index) => {
+                  const concerns = cookieConcerns(cookie, isSecure);
+                  return (
+                    <Fragment key={`${index}-${cookie.name}`}>
+                      <tr>
+                        <th scope="row">{cookie.name}</th>
+                        <td>{utf8Reading(cookie.value) ?? cookie.value}</td>
+                        <td>{cookieLife(cookie, receivedMs)}</td>
+                        <td>
+                          {cookie.domain ?? "this host"}
+                          {cookie.path === undefined ? "" : `, ${cookie.path}`}
+                        </td>
+                        <td>
+                          <span className={styles["cookieTags"]}>
+                            {cookie.httpOnly && <Tag tone="ok">HttpOnly</Tag>}
+                            {cookie.secure && <Tag tone="ok">Secure</Tag>}
+                            {cookie.sameSite !== undefined && <Tag tone="neutral">SameSite={cookie.sameSite}</Tag>}
+                            {cookie.partitioned && <Tag tone="neutral">Partitioned</Tag>}
+                          </span>
+                        </td>
+                      </tr>
+                      {concerns.length > 0 && (
+                        // Sentences: in a column they would leave no room for the others.
+                        <tr className={styles["concerns"]}>
+                          <td colSpan={5}>{concerns.join("\n")}</td>
+                        </tr>
+                      )}
+                    </Fragment>
+                  );
+                })}
               </tbody>
             </table>
           </div>
