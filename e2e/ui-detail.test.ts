@@ -111,9 +111,10 @@ journey("A field whose bytes are UTF-8 is read as that, and is copied and sent a
   assert.deepEqual([valueOf(), valueOf(again)], [octets, octets]);
 });
 
-journey("Forms and multipart bodies are taken apart", async (bench) => {
+journey("Forms and multipart bodies are taken apart, and a part of any name keeps its button", async (bench) => {
   const part = (head: string, text: string): string =>
     `--line\r\nContent-Disposition: form-data; ${head}\r\n\r\n${text}\r\n`;
+  const longName = `${"long".repeat(20)}.js`;
   await bench.send(
     {
       method: "POST",
@@ -125,7 +126,7 @@ journey("Forms and multipart bodies are taken apart", async (bench) => {
       method: "POST",
       url: "/parts",
       headers: [["Content-Type", "multipart/form-data; boundary=line"]],
-      body: `${part('name="who"', "Ada")}${part('name="file"; filename="a.txt"', "text of the file")}--line--\r\n`,
+      body: `${part('name="who"', "Ada")}${part('name="file"; filename="a.txt"', "text of the file")}${part(`name="long"; filename="${longName}"`, "x")}--line--\r\n`,
     },
   );
   const page = await bench.open("/traffic");
@@ -135,7 +136,7 @@ journey("Forms and multipart bodies are taken apart", async (bench) => {
   const parts = body(await openRow(page, "/parts"), "request");
   await parts.getByText("a.txt").waitFor();
   await parts.getByText("text of the file").waitFor();
-});
+  const card = parts.locator("section").filter({ hasText: longName });
   const box = await card.boundingBox();
   const button = await card.getByRole("button", { name: "Download this part" }).boundingBox();
   assert.ok(box !== null && button !== null);

@@ -5,7 +5,6 @@ import { errorText } from "../../../api.ts";
 import { IconButton } from "../../../ui/button.tsx";
 import { formatBytes } from "../../../ui/format.ts";
 import { EmptyState, Spinner } from "../../../ui/states.tsx";
-import { Tag } from "../../../ui/tag.tsx";
 import { ParamTable } from "../param-table.tsx";
 import styles from "./body.module.css";
 import type { PartPreview } from "./body-calls.ts";
@@ -115,12 +114,13 @@ export function PartsViewer({
       {found.parts.map((part) => (
         <section key={part.start} className={styles["part"]}>
           <h4 className={styles["partHead"]}>
-            <span>{part.name ?? "Part without a name"}</span>
-            {part.filename !== null && <Tag tone="neutral">{part.filename}</Tag>}
-            <span className={styles["quiet"]}>
-              {part.contentType ?? "text/plain"} · {formatBytes(part.end - part.start)}
+            <span className={styles["partWords"]}>
+              <span>{part.name ?? "Part without a name"}</span>
+              {part.filename !== null && <span className={styles["partFile"]}>{part.filename}</span>}
+              <span className={styles["quiet"]}>
+                {part.contentType ?? "text/plain"} · {formatBytes(part.end - part.start)}
+              </span>
             </span>
-            <span className={styles["grow"]} />
             <IconButton label="Download this part" icon={<Download size={14} />} onClick={() => void save(part)} />
           </h4>
           {part.preview === null ? (
