@@ -46,6 +46,27 @@ test("the kind follows the declared type, and the bytes where they prove otherwi
   }
 });
 
+test("text in a declared UTF-16 needs no byte order mark", () => {
+  const utf16 = (text: string) => new Uint8Array(Buffer.from(text, "utf16le"));
+  for (const [type, body, kind] of [
+    ["text/plain; charset=utf-16le", utf16("hello é 日本"), "text"],
+    ["text/plain; charset=UTF-16", utf16('{"a": 1}'), "json"],
+    ["text/plain; charset=utf-16be", utf16("hello").map((_, index, all) => all[index ^ 1] ?? 0), "text"],
+    ["application/json; charset=utf-16le", utf16('{"a":1}'), "json"],
+    ["application/x-www-form-urlencoded; charset=utf-16le", utf16("a=1"), "form"],
+    // The mark says more than the declaration.
+    ["text/plain; charset=utf-16", bytes("\xfe\xff\x01\0"), "text"],
+    // A first part may end inside a character.
+    ["text/plain; charset=utf-16le", utf16("😀".repeat(1000)).subarray(0, 1003), "text"],
+    ["text/plain; charset=utf-16le", utf16("a\x01b"), "binary"],
+    ["text/plain; charset=utf-16le", utf16("\ud800a"), "binary"],
+    ["text/plain; charset=none", utf16("hello"), "binary"],
+    ["image/png; charset=utf-16le", bytes("\x89PNG\r\n\x1a\n"), "image"],
+  ] as const) {
+    assert.equal(detectBody(type, body).kind, kind, type);
+  }
+});
+
 test("no bytes and no type make detection fail, and every kind but empty has a view", () => {
   fc.assert(
     fc.property(fc.option(fc.string()), fc.uint8Array({ maxLength: 64 }), (type, prefix) => {

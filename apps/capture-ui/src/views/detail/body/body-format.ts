@@ -82,23 +82,25 @@ export function detectBody(
   prefix: Uint8Array,
 ): { readonly kind: BodyKind; readonly type: string } {
   if (prefix.length === 0) return { kind: "empty", type: "" };
-  const type = parseMediaType(contentType ?? "")?.essence ?? "";
+  const media = parseMediaType(contentType ?? "");
+  const type = media?.essence ?? "";
   const magic = magicType(prefix);
   if (magic !== null && (type === "" || isGeneric(type) || /^(?:image|audio|video|text)\//u.test(type))) {
     return { kind: kindOfType(magic) ?? "binary", type: magic };
   }
   if (type === "multipart/form-data" || type.startsWith("multipart/")) return { kind: "multipart", type };
   // A declared text may be in any charset; the service converts it. Undeclared text must be UTF-8.
-  const isText = looksLikeText(prefix) || (kindOfType(type) !== null && isLegacyText(prefix));
+  const readable = fromUtf16(media?.charset, prefix);
+  const isText = looksLikeText(readable) || (kindOfType(type) !== null && isLegacyText(readable));
   if (type === "application/x-www-form-urlencoded" && isText) return { kind: "form", type };
   const declared = kindOfType(type);
   if (declared !== null && declared !== "text") {
-    const readable = declared === "audio" || declared === "video" || declared === "image";
-    return { kind: readable || isText ? declared : "binary", type };
+    const isMedia = declared === "audio" || declared === "video" || declared === "image";
+    return { kind: isMedia || isText ? declared : "binary", type };
   }
   if (!isText) return { kind: "binary", type };
   // JavaScript, Markdown and CSV begin with anything; only what cannot be mistaken is taken for more than text.
-  const sniffed = declared === null || type === "text/plain" || type === "text/html" ? sniffText(prefix) : null;
+  const sniffed = declared === null || type === "text/plain" || type === "text/html" ? sniffText(readable) : null;
   return { kind: sniffed ?? "text", type };
 }
 
@@ -178,10 +180,25 @@ function isControl(byte: number): boolean {
   return byte < 9 || byte === 11 || (byte > 13 && byte < 32 && byte !== 27);
 }
 
+/** The prefix in UTF-8 if it is declared to be UTF-16 and is: half of its bytes look like control characters. */
+function fromUtf16(charset: string | undefined, prefix: Uint8Array): Uint8Array {
+  if (charset === undefined || hasUtf16Mark(prefix)) return prefix;
+  try {
+    const decoder = new TextDecoder(charset, { fatal: true });
+    if (!decoder.encoding.startsWith("utf-16")) return prefix;
+    return new TextEncoder().encode(decoder.decode(prefix, { stream: prefix.length >= CUT_BYTES }));
+  } catch {
+    return prefix;
+  }
+}
+
 /** Text in another charset: no control characters, or the byte order mark of UTF-16. */
 function isLegacyText(prefix: Uint8Array): boolean {
-  if ((prefix[0] === 0xff && prefix[1] === 0xfe) || (prefix[0] === 0xfe && prefix[1] === 0xff)) return true;
-  return !prefix.some(isControl);
+  return hasUtf16Mark(prefix) || !prefix.some(isControl);
+}
+
+function hasUtf16Mark(prefix: Uint8Array): boolean {
+  return (prefix[0] === 0xff && prefix[1] === 0xfe) || (prefix[0] === 0xfe && prefix[1] === 0xff);
 }
 
 /** Whether the service has to convert a text before it can be read as UTF-8. */
