@@ -108,16 +108,23 @@ journey("A failed exchange shows the status that the client got and why", async 
   await pane.getByText(/answered with 502/u).waitFor();
 });
 
-journey("The menu of a row copies a cURL command that repeats the request", async (bench) => {
-  await bench.send({ url: "/orders?copied", headers: [["X-Quote", "it's"]] });
-  const page = await bench.open("/traffic", { permissions: ["clipboard-read", "clipboard-write"] });
-  await row(page, "copied").click({ button: "right" });
-  await page.getByRole("menuitem", { name: /^Copy as cURL/u }).click();
-  await page.getByText("cURL copied").waitFor();
-  const text = await page.evaluate("navigator.clipboard.readText()");
-  assert.match(String(text), /^curl .*orders\?copied/su);
-  assert.ok(String(text).includes("X-Quote"));
-});
+journey(
+  "The menu of a row copies a cURL command that repeats the request, and new rows wait while it is open",
+  async (bench) => {
+    await bench.send({ url: "/orders?copied", headers: [["X-Quote", "it's"]] });
+    const page = await bench.open("/traffic", { permissions: ["clipboard-read", "clipboard-write"] });
+    await row(page, "copied").click({ button: "right" });
+    await page.getByRole("menuitem", { name: /^Copy as cURL/u }).waitFor();
+    await bench.send("/missing");
+    await page.getByText("1 new", { exact: true }).waitFor();
+    await page.getByRole("menuitem", { name: /^Copy as cURL/u }).click();
+    await page.getByText("cURL copied").waitFor();
+    await row(page, "missing").waitFor();
+    const text = await page.evaluate("navigator.clipboard.readText()");
+    assert.match(String(text), /^curl .*orders\?copied/su);
+    assert.ok(String(text).includes("X-Quote"));
+  },
+);
 
 journey("The menu of a row blocks its host, and the next request is stopped", async (bench) => {
   await bench.send("/orders?before");
@@ -164,12 +171,18 @@ journey("Entries are deleted one by one and all at once, the latter only after a
   assert.equal((await bench.weir.entries()).length, 0);
 });
 
-journey("Several selected entries are exported as a HAR document", async (bench) => {
+journey("Several selected entries stay where they are, and are exported as a HAR document", async (bench) => {
   await bench.send("/orders?a", "/orders?b", "/orders?c");
   const page = await bench.open("/traffic");
   await row(page, "orders?a").click({ modifiers: ["Control"] });
   await row(page, "orders?c").click({ modifiers: ["Control"] });
   await page.getByText("2 selected").waitFor();
+  const place = await row(page, "orders?c").boundingBox();
+  await bench.send("/orders?d");
+  await page.getByRole("button", { name: "1 new" }).waitFor();
+  assert.deepEqual(await row(page, "orders?c").boundingBox(), place);
+  await page.getByRole("button", { name: "1 new" }).click();
+  await row(page, "orders?d").waitFor();
   await row(page, "orders?c").click({ button: "right" });
   const [file] = await Promise.all([
     page.waitForEvent("download"),

@@ -152,15 +152,17 @@ function LazyItems({ items }: { readonly items: () => readonly MenuEntry[] }) {
  */
 export function ContextMenu({
   items,
+  onOpenChange,
   children,
 }: {
   readonly items: (event: MouseEvent<HTMLElement>) => readonly MenuEntry[];
+  readonly onOpenChange?: (open: boolean) => void;
   /** One element; it must take a ref and event handlers. */
   readonly children: ReactElement;
 }) {
   const [entries, setEntries] = useState<readonly MenuEntry[]>([]);
   return (
-    <BaseContextMenu.Root>
+    <BaseContextMenu.Root onOpenChange={(open) => onOpenChange?.(open)}>
       <BaseContextMenu.Trigger
         render={children}
         onContextMenu={(event) => {

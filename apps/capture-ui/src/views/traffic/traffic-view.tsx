@@ -70,7 +70,7 @@ export function TrafficView() {
         ref={grid}
         list={list}
         mode={view.mode}
-        hold={view.id !== null}
+        hold={view.id !== null || selection.isHolding}
         selection={selection}
         focused={focused}
         onRowClick={chosen.onRowClick}
@@ -79,6 +79,7 @@ export function TrafficView() {
           if (row !== undefined) chosen.open(row.id, true);
         }}
         onSort={view.toggleSort}
+        onShowNew={chosen.letGo}
         rowMenu={actions.menuFor}
         whenEmpty={<WhenEmpty list={list} filtered={q !== ""} onShowAll={() => navigate("/traffic")} />}
       />

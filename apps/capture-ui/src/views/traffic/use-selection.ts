@@ -6,7 +6,17 @@ import { formatCount } from "../../ui/format.ts";
 import { toast } from "../../ui/toast.tsx";
 import { isAbort, errorText } from "../../api.ts";
 import type { GridHandle } from "./list/grid.tsx";
-import { NOTHING_SELECTED, selectOne, selectRange, toggleOne, withoutIds, type Selection } from "./list/selection.ts";
+import {
+  NOTHING_SELECTED,
+  afterClosing,
+  letGo,
+  selectForMenu,
+  selectOne,
+  selectRange,
+  toggleOne,
+  withoutIds,
+  type Selection,
+} from "./list/selection.ts";
 import type { TrafficList } from "./list/traffic-list.ts";
 
 const MOST_SELECTED = 10_000;
@@ -20,7 +30,8 @@ export function useSelection(list: TrafficList, grid: RefObject<GridHandle | nul
   // A link to an entry, or the back button, selects it too.
   if (openId !== seenId) {
     setSeenId(openId);
-    if (openId !== null && !selection.ids.has(openId)) setSelection(selectOne(openId));
+    if (openId === null) setSelection(afterClosing(selection));
+    else if (!selection.ids.has(openId)) setSelection(selectOne(openId));
   }
   const follow = useRef<number | undefined>(undefined);
 
@@ -83,6 +94,7 @@ export function useSelection(list: TrafficList, grid: RefObject<GridHandle | nul
         ids: new Set(ids),
         active: now.active ?? ids[0] ?? null,
         anchor: now.anchor ?? ids[0] ?? null,
+        isHolding: ids.length > 0,
       }));
       if (list.length > MOST_SELECTED) {
         toast({
@@ -102,7 +114,8 @@ export function useSelection(list: TrafficList, grid: RefObject<GridHandle | nul
     moveBy,
     moveTo,
     selectAll,
-    choose: (id: string) => setSelection(selectOne(id)),
+    chooseForMenu: (id: string) => setSelection((now) => selectForMenu(now, id)),
+    letGo: () => setSelection(letGo),
     clear: () => setSelection(NOTHING_SELECTED),
     drop: (ids: readonly string[]) => setSelection((now) => withoutIds(now, ids)),
   };

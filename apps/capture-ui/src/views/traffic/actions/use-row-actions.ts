@@ -46,7 +46,7 @@ export function useRowActions(
       const loaded = all.flatMap((id) => list.byId(id) ?? []);
       return selectionMenu(all, loaded, actions);
     }
-    chosen.choose(row.id);
+    chosen.chooseForMenu(row.id);
     return rowMenu(row, actions);
   };
   return {

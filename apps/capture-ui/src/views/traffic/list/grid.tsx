@@ -57,13 +57,15 @@ export interface GridProps {
   readonly ref: Ref<GridHandle>;
   readonly list: TrafficList;
   readonly mode: "list" | "waterfall";
-  /** New rows wait until they are asked for: somebody reads an entry. */
+  /** New rows wait until they are asked for: somebody reads an entry or chooses some. They also do while a menu is open. */
   readonly hold: boolean;
   readonly selection: Selection;
   readonly focused: ((host: string) => boolean) | undefined;
   readonly onRowClick: (index: number, event: MouseEvent) => void;
   readonly onRowOpen: (index: number) => void;
   readonly onSort: (column: ColumnSpec) => void;
+  /** The rows that waited are asked for. */
+  readonly onShowNew: () => void;
   readonly rowMenu: (index: number) => readonly MenuEntry[];
   /** Shown instead of rows when there are none. */
   readonly whenEmpty: ReactNode;
@@ -80,6 +82,7 @@ export function Grid({
   onRowClick,
   onRowOpen,
   onSort,
+  onShowNew,
   rowMenu,
   whenEmpty,
 }: GridProps) {
@@ -91,7 +94,9 @@ export function Grid({
   const waterfall = mode === "waterfall";
   const nowMs = useNow(timeFormat === "relative" || waterfall);
   const rowPx = ROW_PX[density];
-  const { viewport, latest, drawn, seen, update } = useDrawnRows(list, scroller, rowPx, size.height, waterfall, hold);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  const held = hold || isMenuOpen;
+  const { viewport, latest, drawn, seen, update } = useDrawnRows(list, scroller, rowPx, size.height, waterfall, held);
 
   useImperativeHandle(ref, () => ({
     show(index) {
@@ -125,6 +130,7 @@ export function Grid({
           const index = byKey ? activeIndex : rowIndexOf(event);
           return index === undefined ? [] : rowMenu(index);
         }}
+        onOpenChange={setMenuOpen}
       >
         {/* oxlint-disable-next-line jsx-a11y/click-events-have-key-events -- keys come through the table of bindings */}
         <div
@@ -171,6 +177,7 @@ export function Grid({
       <NewPill
         count={list.newCount}
         onShow={() => {
+          onShowNew();
           list.showNew();
           if (scroller.current !== null) scroller.current.scrollTop = 0;
         }}

@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NOTHING_SELECTED, selectOne, selectRange, toggleOne, withoutIds } from "./selection.ts";
+import {
+  NOTHING_SELECTED,
+  afterClosing,
+  letGo,
+  selectForMenu,
+  selectOne,
+  selectRange,
+  toggleOne,
+  withoutIds,
+} from "./selection.ts";
 
 test("a click chooses one, Ctrl adds and takes away, Shift keeps the anchor", () => {
   const one = selectOne("a");
@@ -19,4 +28,23 @@ test("what was deleted is no longer chosen", () => {
   assert.deepEqual([...left.ids], ["b"]);
   assert.equal(left.active, null);
   assert.equal(left.anchor, null);
+});
+
+test("choosing holds the rows until nothing is chosen, an entry is closed, or new rows are asked for", () => {
+  const one = toggleOne(NOTHING_SELECTED, "a");
+  const two = toggleOne(one, "b");
+  assert.deepEqual([NOTHING_SELECTED.isHolding, one.isHolding, two.isHolding], [false, true, true]);
+  assert.equal(selectRange(NOTHING_SELECTED, "c", ["c"]).isHolding, true);
+  assert.equal(toggleOne(one, "a").isHolding, false);
+  assert.equal(withoutIds(two, ["a"]).isHolding, true);
+  assert.equal(withoutIds(two, ["a", "b"]).isHolding, false);
+  assert.equal(afterClosing(one).isHolding, false);
+  assert.equal(afterClosing(two).isHolding, true);
+  assert.deepEqual(letGo(two), { ...two, isHolding: false });
+});
+
+test("a menu chooses its row without holding the rows beyond it, and leaves a choice as it was", () => {
+  const one = selectOne("a");
+  assert.equal(selectForMenu(one, "a"), one);
+  assert.deepEqual(selectForMenu(one, "b"), letGo(selectOne("b")));
 });
