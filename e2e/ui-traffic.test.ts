@@ -175,7 +175,10 @@ journey("Several selected entries stay where they are, and are exported as a HAR
   await bench.send("/orders?a", "/orders?b", "/orders?c");
   const page = await bench.open("/traffic");
   await row(page, "orders?a").click({ modifiers: ["Control"] });
-  await row(page, "orders?c").click({ modifiers: ["Control"] });
+  await row(page, "orders?c").click({ modifiers: ["Shift"] });
+  await page.getByText("3 selected").waitFor();
+  assert.equal(await page.evaluate("String(getSelection())"), "", "text is marked");
+  await row(page, "orders?b").click({ modifiers: ["Control"] });
   await page.getByText("2 selected").waitFor();
   const place = await row(page, "orders?c").boundingBox();
   await bench.send("/orders?d");

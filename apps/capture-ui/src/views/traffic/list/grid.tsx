@@ -146,6 +146,12 @@ export function Grid({
           className={styles["grid"]}
           style={{ "--columns": template } as CSSProperties}
           onScroll={update}
+          onMouseDown={(event) => {
+            // With Shift it chooses rows; text can still be marked by dragging.
+            if (!event.shiftKey || rowIndexOf(event) === undefined) return;
+            event.preventDefault();
+            event.currentTarget.focus({ preventScroll: true });
+          }}
           onClick={(event) => {
             const index = rowIndexOf(event);
             if (index !== undefined) onRowClick(index, event);
