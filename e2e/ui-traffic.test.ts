@@ -44,7 +44,7 @@ journey("A link to an entry far down shows its row, selected", async (bench) => 
   assert.equal(await shown.getAttribute("aria-selected"), "true");
 });
 
-journey("The filter completes, says what is wrong, applies, and pills narrow it", async (bench) => {
+journey("The filter completes, says what is wrong without asking, applies, and pills narrow it", async (bench) => {
   await bench.send("/orders", "/style.css", "/missing", "/dot.png");
   const page = await bench.open("/traffic");
   const rows = page.getByRole("grid").locator("[data-index]");
@@ -73,6 +73,14 @@ journey("The filter completes, says what is wrong, applies, and pills narrow it"
   await page.getByRole("button", { name: /^CSS/u }).click();
   await waitForCount(rows, 1);
   await row(page, "/style.css").waitFor();
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await page.goto(`${bench.weir.apiUrl}/traffic?q=foo:bar`);
+  await page.getByText("The filter cannot be understood").waitFor();
+  assert.deepEqual(
+    asked.filter((url) => /\/api\/.*foo/u.test(url)),
+    [],
+  );
 });
 
 journey("Columns sort, and the tree and the waterfall show the same traffic", async (bench) => {

@@ -7,6 +7,7 @@ import { focusQuery, statsQuery } from "../../queries.ts";
 import { focusMatcher } from "./list/focus-match.ts";
 import { useTrafficList } from "./list/use-traffic-list.ts";
 import { effectiveQuery } from "./query/effective-query.ts";
+import { refuseUnreadable } from "./query/refuse-unreadable.ts";
 import { expandViews } from "./query/saved-views.ts";
 import { useViews } from "./query/view-store.ts";
 import type { useViewState } from "./use-view-state.ts";
@@ -14,7 +15,10 @@ import type { useViewState } from "./use-view-state.ts";
 function useSummary(q: string, enabled = true) {
   return useQuery({
     queryKey: ["traffic", "summary", q],
-    queryFn: ({ signal }) => api.traffic.summarizeTraffic({ query: q === "" ? {} : { q }, signal }),
+    queryFn: async ({ signal }) => {
+      refuseUnreadable(q);
+      return await api.traffic.summarizeTraffic({ query: q === "" ? {} : { q }, signal });
+    },
     placeholderData: keepPreviousData,
     enabled,
   });

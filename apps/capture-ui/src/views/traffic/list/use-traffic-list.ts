@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { api } from "../../../api.ts";
 import { listenLive } from "../../../live.ts";
 import { queryClient, sessionsQuery } from "../../../queries.ts";
+import { refuseUnreadable } from "../query/refuse-unreadable.ts";
 import type { ListScope } from "./row-sequence.ts";
 import { TrafficList } from "./traffic-list.ts";
 
@@ -16,11 +17,11 @@ const clock = {
 };
 
 function createList(): TrafficList {
-  return new TrafficList(
-    ({ q, sort, order }, offset, limit, signal) =>
-      api.traffic.listTrafficRows({ query: { ...(q === "" ? {} : { q }), sort, order, offset, limit }, signal }),
-    clock,
-  );
+  return new TrafficList(async ({ q, sort, order }, offset, limit, signal) => {
+    refuseUnreadable(q);
+    const query = { ...(q === "" ? {} : { q }), sort, order, offset, limit };
+    return await api.traffic.listTrafficRows({ query, signal });
+  }, clock);
 }
 
 /** Totals and trees are fetched again at most this often while traffic flows. */

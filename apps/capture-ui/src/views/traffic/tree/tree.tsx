@@ -8,6 +8,7 @@ import { usePreferences } from "../../../preferences.ts";
 import { classNames } from "../../../ui/class-names.ts";
 import { formatBytes, formatCount, formatShare, formatTimeOfDay } from "../../../ui/format.ts";
 import { ErrorState, Spinner } from "../../../ui/states.tsx";
+import { refuseUnreadable } from "../query/refuse-unreadable.ts";
 import styles from "./tree.module.css";
 
 const MOST_SHOWN = 500;
@@ -23,7 +24,10 @@ export function TrafficTree({
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const hosts = useQuery({
     queryKey: ["traffic", "tree", q],
-    queryFn: ({ signal }) => api.traffic.treeTraffic({ query: q === "" ? {} : { q }, signal }),
+    queryFn: async ({ signal }) => {
+      refuseUnreadable(q);
+      return await api.traffic.treeTraffic({ query: q === "" ? {} : { q }, signal });
+    },
     placeholderData: keepPreviousData,
   });
   if (hosts.isError && hosts.data === undefined) {
