@@ -81,6 +81,10 @@ journey("The filter completes, says what is wrong without asking, applies, and p
     asked.filter((url) => /\/api\/.*foo/u.test(url)),
     [],
   );
+  const problem = await page.getByText(/^unknown field `foo`/u).boundingBox();
+  const pill = await page.getByRole("button", { name: "All", exact: true }).boundingBox();
+  assert.ok(problem !== null && pill !== null);
+  assert.ok(problem.y + problem.height <= pill.y, "what is wrong with the filter covers the pills");
 });
 
 journey("Columns sort, and the tree and the waterfall show the same traffic", async (bench) => {

@@ -119,7 +119,11 @@ export function QueryBar({ inputRef, q, onChange, busy, problem, onLeave }: Quer
         />
       ) : (
         sentence !== undefined && (
-          <p id={`${id}-say`} className={wrong ? styles["under"] : "visually-hidden"}>
+          <p
+            id={`${id}-say`}
+            className={wrong ? styles["under"] : "visually-hidden"}
+            title={wrong ? sentence : undefined}
+          >
             {sentence}
           </p>
         )
