@@ -178,8 +178,11 @@ journey("Entries are deleted one by one and all at once, the latter only after a
   await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
   assert.equal((await bench.weir.entries()).length, 2);
   await page.getByRole("button", { name: "Clear the session" }).click();
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
   await page.getByRole("dialog", { name: "Clear 2 entries?" }).getByRole("button", { name: "Clear" }).click();
   await page.getByRole("heading", { name: "No traffic yet" }).waitFor();
+  assert.ok(asked.includes("/api/traffic/summary"), "the totals are as old as before");
   assert.equal((await bench.weir.entries()).length, 0);
 });
 

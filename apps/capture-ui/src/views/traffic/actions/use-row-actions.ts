@@ -1,5 +1,6 @@
 // Tested by ../../../../../../e2e/ui-traffic.test.ts
 import { useState } from "react";
+import { queryClient, statsQuery } from "../../../queries.ts";
 import { exportHar } from "../../../transfer/export.ts";
 import type { MenuEntry } from "../../../ui/menu.tsx";
 import { addTerm } from "../query/effective-query.ts";
@@ -8,6 +9,12 @@ import type { useTrafficData } from "../use-traffic-data.ts";
 import type { useViewState } from "../use-view-state.ts";
 import { clearAll, deleteEntries } from "./entry-actions.ts";
 import { rowMenu, selectionMenu, type MenuActions } from "./row-menu.tsx";
+
+/** Totals must not contradict the list until the next event of the traffic. */
+function countAgain(): void {
+  void queryClient.invalidateQueries({ queryKey: ["traffic"] });
+  void queryClient.invalidateQueries({ queryKey: statsQuery.queryKey });
+}
 
 /** What can be done with entries on this screen, and the menu of a row. */
 export function useRowActions(
@@ -21,6 +28,7 @@ export function useRowActions(
   const remove = async (ids: readonly string[]): Promise<void> => {
     if (!(await deleteEntries(ids))) return;
     list.remove(ids);
+    countAgain();
     chosen.drop(ids);
     if (view.id !== null && ids.includes(view.id)) chosen.close();
   };
@@ -29,6 +37,7 @@ export function useRowActions(
     chosen.clear();
     chosen.close();
     list.reload();
+    countAgain();
   };
   const actions: MenuActions = {
     open: chosen.open,
