@@ -4,6 +4,7 @@ import type { ReactNode } from "react";
 import { IconButton } from "../ui/button.tsx";
 import { Switch } from "../ui/field.tsx";
 import { formatCount } from "../ui/format.ts";
+import { isolatedName } from "../ui/isolated-name.ts";
 import type { ListColumn } from "../ui/list-table.tsx";
 import { Menu, type MenuEntry } from "../ui/menu.tsx";
 import { conditionSentence } from "./condition-sentence.ts";
@@ -46,7 +47,7 @@ export function ruleColumns<R extends ListedRule>({
       cell: (rule) => (
         <span className={styles["switch"]}>
           <Switch
-            aria-label={`Use ${rule.name}`}
+            aria-label={`Use ${isolatedName(rule.name)}`}
             checked={rule.enabled}
             onChange={(enabled) => actions.toggle(rule, enabled)}
           />
@@ -73,10 +74,14 @@ export function ruleColumns<R extends ListedRule>({
       kind: "actions",
       cell: (rule) => (
         <span className={styles["actions"]}>
-          <IconButton label={`Edit ${rule.name}`} icon={<Pencil size={14} />} onClick={() => actions.edit(rule)} />
+          <IconButton
+            label={`Edit ${isolatedName(rule.name)}`}
+            icon={<Pencil size={14} />}
+            onClick={() => actions.edit(rule)}
+          />
           <Menu
             align="end"
-            trigger={<IconButton label={`More for ${rule.name}`} icon={<MoreHorizontal size={15} />} />}
+            trigger={<IconButton label={`More for ${isolatedName(rule.name)}`} icon={<MoreHorizontal size={15} />} />}
             items={() => [
               {
                 kind: "item",

@@ -2,6 +2,7 @@ import { X } from "lucide-react";
 import type { ReactNode } from "react";
 import { useAction } from "../shell/actions.ts";
 import { Button, IconButton } from "../ui/button.tsx";
+import { isolatedName } from "../ui/isolated-name.ts";
 import styles from "./rule-parts.module.css";
 import { useEditorFocus } from "./use-editor-focus.ts";
 import type { StoredDraft } from "./use-stored-draft.ts";
@@ -57,7 +58,9 @@ export function RuleEditor({
     <form
       ref={editor}
       className={styles["editor"]}
-      aria-label={name === null ? `New ${noun}` : `${noun.charAt(0).toUpperCase()}${noun.slice(1)} ${name}`}
+      aria-label={
+        name === null ? `New ${noun}` : `${noun.charAt(0).toUpperCase()}${noun.slice(1)} ${isolatedName(name)}`
+      }
       onSubmit={(event) => {
         event.preventDefault();
         onSubmit();

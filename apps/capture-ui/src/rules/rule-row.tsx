@@ -3,6 +3,7 @@ import type { ComponentPropsWithRef, ReactNode } from "react";
 import { IconButton } from "../ui/button.tsx";
 import { Switch } from "../ui/field.tsx";
 import { formatCount } from "../ui/format.ts";
+import { isolatedName } from "../ui/isolated-name.ts";
 import { Menu, type MenuEntry } from "../ui/menu.tsx";
 import { useRowFocus } from "../ui/use-row-focus.ts";
 import type { ListedRule } from "./rule-columns.tsx";
@@ -55,7 +56,7 @@ export function RuleRow({
       data-off={!rule.enabled || undefined}
     >
       {before}
-      <Switch aria-label={`Use ${rule.name}`} checked={rule.enabled} onChange={onToggle} />
+      <Switch aria-label={`Use ${isolatedName(rule.name)}`} checked={rule.enabled} onChange={onToggle} />
       <button type="button" className={styles["open"]} aria-current={isChosen || undefined} onClick={onShow}>
         <span className={styles["name"]}>
           {rule.name} {mark}
@@ -69,7 +70,7 @@ export function RuleRow({
       </span>
       <Menu
         align="end"
-        trigger={<IconButton label={`More for ${rule.name}`} icon={<MoreHorizontal size={15} />} />}
+        trigger={<IconButton label={`More for ${isolatedName(rule.name)}`} icon={<MoreHorizontal size={15} />} />}
         items={menu}
       />
     </li>

@@ -1,6 +1,7 @@
 // Tested by ../../../../e2e/ui-rules.test.ts
 import { queryClient } from "../queries.ts";
 import { attempt } from "../ui/attempt.ts";
+import { isolatedName } from "../ui/isolated-name.ts";
 import { toast } from "../ui/toast.tsx";
 import type { ListedRule, RuleActions } from "./rule-columns.tsx";
 
@@ -26,7 +27,7 @@ export function useRuleList<R extends ListedRule>(calls: RuleCalls<R>): Omit<Rul
   const remove = async (rule: R): Promise<void> => {
     if (!(await act("The rule was not deleted", () => calls.remove(rule)))) return;
     toast({
-      title: `${rule.name} is deleted`,
+      title: `${isolatedName(rule.name)} is deleted`,
       durationMs: 8000,
       action: {
         label: "Undo",

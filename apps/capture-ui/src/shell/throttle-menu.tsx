@@ -4,6 +4,7 @@ import { api } from "../api.ts";
 import { queryClient, throttleQuery } from "../queries.ts";
 import { attempt } from "../ui/attempt.ts";
 import { Button, IconButton } from "../ui/button.tsx";
+import { isolatedName } from "../ui/isolated-name.ts";
 import { Menu, type MenuEntry } from "../ui/menu.tsx";
 import { navigate } from "./router.ts";
 import styles from "./rule-switches.module.css";
@@ -21,7 +22,7 @@ export function ThrottleMenu() {
   const state = useQuery(throttleQuery).data;
   const on = state?.enabled === true;
   const items = (): readonly MenuEntry[] => [
-    { kind: "heading", label: on ? `Throttled: ${state.profile.name}` : "Not throttled" },
+    { kind: "heading", label: on ? `Throttled: ${isolatedName(state.profile.name)}` : "Not throttled" },
     ...OFFERED.map((name): MenuEntry => ({
       kind: "item",
       label: name,
@@ -43,7 +44,7 @@ export function ThrottleMenu() {
       items={items}
       trigger={
         on ? (
-          <Button icon={icon} pressed aria-label={`Throttle: ${state.profile.name}`}>
+          <Button icon={icon} pressed aria-label={`Throttle: ${isolatedName(state.profile.name)}`}>
             <span className={styles["what"]}>{state.profile.name}</span>
           </Button>
         ) : (

@@ -4,6 +4,7 @@ import { errorText, isAbort, operations, operationUrl } from "../api.ts";
 import { listenLive } from "../live.ts";
 import { queryClient } from "../queries.ts";
 import { formatBytes, formatCount } from "../ui/format.ts";
+import { isolatedName } from "../ui/isolated-name.ts";
 import { toast } from "../ui/toast.tsx";
 import { fileKind, sessionName, type FileKind } from "./file-kind.ts";
 import { openSession } from "./open-session.ts";
@@ -30,9 +31,14 @@ async function send(file: File, kind: FileKind, taskId: string, report: (sent: n
 }
 
 async function importFile(file: File): Promise<void> {
+  const name = isolatedName(file.name);
   const kind = fileKind(file.name, await file.slice(0, PEEK_BYTES).text());
   if (kind === undefined) {
-    toast({ tone: "error", title: `${file.name} is not a HAR file or a session`, text: "Both are JSON documents." });
+    toast({
+      tone: "error",
+      title: `${name} is not a HAR file or a session`,
+      text: "Both are JSON documents.",
+    });
     return;
   }
   const controller = new AbortController();
@@ -45,7 +51,7 @@ async function importFile(file: File): Promise<void> {
     toast({
       key,
       durationMs: 0,
-      title: `Importing ${file.name}`,
+      title: `Importing ${name}`,
       text: `${percent} % of ${formatBytes(file.size)}${entries > 0 ? `, ${formatCount(entries)} entries` : ""}`,
       action: { label: "Stop", onSelect: () => controller.abort() },
     });
@@ -75,13 +81,13 @@ async function importFile(file: File): Promise<void> {
       key,
       tone: "success",
       durationMs: 12_000,
-      title: `${formatCount(result.count)} entries from ${file.name}`,
+      title: `${formatCount(result.count)} entries from ${name}`,
       text: `They are in a session of their own.${problems}`,
       action: { label: "Open this session", onSelect: () => void openSession(result.sessionId) },
     });
   } catch (error) {
-    if (isAbort(error)) toast({ key, title: `The import of ${file.name} was stopped` });
-    else toast({ key, tone: "error", title: `${file.name} could not be imported`, text: errorText(error) });
+    if (isAbort(error)) toast({ key, title: `The import of ${name} was stopped` });
+    else toast({ key, tone: "error", title: `${name} could not be imported`, text: errorText(error) });
   } finally {
     stop();
     await queryClient.invalidateQueries({ queryKey: ["sessions"] });

@@ -5,6 +5,7 @@ import { configQuery, queryClient, sessionsQuery } from "../queries.ts";
 import { navigate } from "../shell/router.ts";
 import { confirmAction } from "../ui/dialog.tsx";
 import { formatCount } from "../ui/format.ts";
+import { isolatedName } from "../ui/isolated-name.ts";
 import { toast } from "../ui/toast.tsx";
 import { sessionTitle } from "../views/sessions/session-form.ts";
 
@@ -30,7 +31,7 @@ async function mayOpen(id: string): Promise<boolean> {
   if (session === undefined || dropped === 0) return true;
   const limit = formatCount(config.max_requests);
   return await confirmAction({
-    title: `Open ${sessionTitle(session)} without its oldest entries?`,
+    title: `Open ${isolatedName(sessionTitle(session))} without its oldest entries?`,
     text: `The active session keeps ${limit} entries (max_requests). The oldest ${formatCount(dropped)} of the ${formatCount(session.request_count)} in this one would be gone for good. Raise the limit in the settings, or export the session first, if you may need them.`,
     action: "Open",
     danger: true,

@@ -3,6 +3,7 @@ import { Copy } from "lucide-react";
 import { IconButton } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
 import { Switch } from "../../ui/field.tsx";
+import { isolatedName } from "../../ui/isolated-name.ts";
 import styles from "./detail.module.css";
 import { useDetailMemory } from "./detail-memory.ts";
 
@@ -42,7 +43,7 @@ export function ParamTable({
               <td>{decoded ? parameter.value : (parameter.rawValue ?? "")}</td>
               <td className={styles["rowAction"]}>
                 <IconButton
-                  label={`Copy ${parameter.name}`}
+                  label={`Copy ${isolatedName(parameter.name)}`}
                   icon={<Copy size={13} />}
                   onClick={() => void copyText(decoded ? parameter.value : (parameter.rawValue ?? ""), "Value")}
                 />

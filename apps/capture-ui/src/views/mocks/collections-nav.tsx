@@ -8,6 +8,7 @@ import { attempt } from "../../ui/attempt.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { confirmAction, Dialog } from "../../ui/dialog.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
+import { isolatedName } from "../../ui/isolated-name.ts";
 import { Menu } from "../../ui/menu.tsx";
 import styles from "./mocks.module.css";
 
@@ -85,7 +86,7 @@ function Collection({
   const { id, name, enabled } = collection;
   const remove = async (): Promise<void> => {
     const sure = await confirmAction({
-      title: `Delete ${name}?`,
+      title: `Delete ${isolatedName(name)}?`,
       text: "Its mocks stay, without a collection.",
       action: "Delete",
       danger: true,
@@ -111,7 +112,7 @@ function Collection({
       </button>
       <Menu
         align="end"
-        trigger={<IconButton label={`More for ${name}`} icon={<MoreHorizontal size={14} />} />}
+        trigger={<IconButton label={`More for ${isolatedName(name)}`} icon={<MoreHorizontal size={14} />} />}
         items={() => [
           {
             kind: "item",

@@ -8,6 +8,7 @@ import { RuleRow, RuleRows } from "../../rules/rule-row.tsx";
 import { useRuleList } from "../../rules/use-rule-list.ts";
 import { attempt } from "../../ui/attempt.ts";
 import { Button } from "../../ui/button.tsx";
+import { isolatedName } from "../../ui/isolated-name.ts";
 import { Tag } from "../../ui/tag.tsx";
 import { hitBins } from "./hit-bins.ts";
 import styles from "./mocks.module.css";
@@ -100,7 +101,7 @@ export function MockList({
             before={
               <input
                 type="checkbox"
-                aria-label={`Choose ${rule.name}`}
+                aria-label={`Choose ${isolatedName(rule.name)}`}
                 checked={ticked.has(rule.id)}
                 onChange={(event) => tick([rule.id], event.target.checked)}
               />

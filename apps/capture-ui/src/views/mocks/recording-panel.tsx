@@ -11,6 +11,7 @@ import { attempt } from "../../ui/attempt.ts";
 import { Button } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
 import { formatCount } from "../../ui/format.ts";
+import { isolatedName } from "../../ui/isolated-name.ts";
 import { EmptyState } from "../../ui/states.tsx";
 import { toast } from "../../ui/toast.tsx";
 import styles from "./mocks.module.css";
@@ -107,7 +108,7 @@ export function RecordingPanel({ onClose }: { readonly onClose: () => void }) {
                 <li key={rule.id} className={shared["rule"]}>
                   <input
                     type="checkbox"
-                    aria-label={`Make a mock of ${rule.name}`}
+                    aria-label={`Make a mock of ${isolatedName(rule.name)}`}
                     checked={!left.has(rule.id)}
                     onChange={() => toggle(rule.id)}
                   />

@@ -6,6 +6,7 @@ import { queryClient, savedRequestsQuery } from "../../queries.ts";
 import { nameForRequest } from "../../rules/from-entry.ts";
 import { attempt } from "../../ui/attempt.ts";
 import { IconButton } from "../../ui/button.tsx";
+import { isolatedName } from "../../ui/isolated-name.ts";
 import { ErrorState } from "../../ui/states.tsx";
 import { toast } from "../../ui/toast.tsx";
 import { useRowFocus } from "../../ui/use-row-focus.ts";
@@ -24,7 +25,7 @@ async function remove(saved: SavedRequest): Promise<boolean> {
   await queryClient.invalidateQueries({ queryKey: savedRequestsQuery.queryKey });
   if (done) {
     toast({
-      title: `${savedTitle(saved)} is deleted`,
+      title: `${isolatedName(savedTitle(saved))} is deleted`,
       durationMs: 8000,
       action: { label: "Undo", onSelect: () => void restore(saved) },
     });
@@ -87,7 +88,7 @@ export function SavedList({
                     {each.name !== null && <span className={styles["quiet"]}>{each.request.url}</span>}
                   </button>
                   <IconButton
-                    label={`Delete ${savedTitle(each)}`}
+                    label={`Delete ${isolatedName(savedTitle(each))}`}
                     icon={<Trash2 size={13} />}
                     onClick={() => {
                       void remove(each).then((done) => {

@@ -21,6 +21,7 @@ import { Button, IconButton } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
 import { TextInput } from "../../ui/field.tsx";
 import { formatBytes, formatCount, formatDateTime } from "../../ui/format.ts";
+import { isolatedName } from "../../ui/isolated-name.ts";
 import { ListTable } from "../../ui/list-table.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { EmptyState } from "../../ui/states.tsx";
@@ -92,7 +93,10 @@ function download(session: CaptureSession, format: "har" | "session"): void {
   link.href = operationUrl(operations.sessions.exportSession, { params: { id: session.id }, query: { format } });
   link.download = exportFileName(session, format);
   link.click();
-  toast({ title: `Exporting ${sessionTitle(session)}`, text: "The browser's downloads show the progress." });
+  toast({
+    title: `Exporting ${isolatedName(sessionTitle(session))}`,
+    text: "The browser's downloads show the progress.",
+  });
 }
 
 function minuteOf(time: string): string {
@@ -132,7 +136,7 @@ function SessionName({ session }: { readonly session: CaptureSession }) {
           ))}
           <IconButton
             ref={takeBack}
-            label={`Rename ${sessionTitle(session)}`}
+            label={`Rename ${isolatedName(sessionTitle(session))}`}
             className={styles["rename"] ?? ""}
             icon={<Pencil size={12} />}
             onClick={() => setRenaming(true)}
@@ -156,7 +160,7 @@ function SessionActions({
   const client = useQueryClient();
   const remove = async (): Promise<void> => {
     const sure = await confirmAction({
-      title: `Delete ${sessionTitle(session)}?`,
+      title: `Delete ${isolatedName(sessionTitle(session))}?`,
       text: `${formatCount(session.request_count)} entries and ${formatBytes(session.total_size_bytes)} of bodies are gone for good. Export the session first if you may need it.`,
       action: "Delete",
       danger: true,
@@ -176,7 +180,9 @@ function SessionActions({
       )}
       <Menu
         align="end"
-        trigger={<IconButton label={`More for ${sessionTitle(session)}`} icon={<MoreHorizontal size={15} />} />}
+        trigger={
+          <IconButton label={`More for ${isolatedName(sessionTitle(session))}`} icon={<MoreHorizontal size={15} />} />
+        }
         items={() => [
           { kind: "item", label: "Name, notes and tags", icon: <Pencil size={14} />, onSelect: onEdit },
           {

@@ -9,6 +9,7 @@ import { Button, IconButton } from "../../ui/button.tsx";
 import { confirmAction } from "../../ui/dialog.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
 import { formatCount, formatDateTime } from "../../ui/format.ts";
+import { isolatedName } from "../../ui/isolated-name.ts";
 import { Spinner } from "../../ui/states.tsx";
 import { toast } from "../../ui/toast.tsx";
 import styles from "./grpc-schemas.module.css";
@@ -57,7 +58,7 @@ function SchemaItem({ schema }: { readonly schema: GrpcSchema }) {
   const { id, name, source, files, services, messages, issues, created_at: createdAt } = schema;
   const remove = async (): Promise<void> => {
     const sure = await confirmAction({
-      title: `Remove the schema ${name}?`,
+      title: `Remove the schema ${isolatedName(name)}?`,
       text: "Messages that only it explains are shown by their field numbers again.",
       action: "Remove",
       danger: true,
@@ -69,7 +70,7 @@ function SchemaItem({ schema }: { readonly schema: GrpcSchema }) {
   return (
     <li className={styles["schema"]}>
       <span className={styles["name"]}>{name}</span>
-      <IconButton label={`Remove ${name}`} icon={<Trash2 size={14} />} onClick={() => void remove()} />
+      <IconButton label={`Remove ${isolatedName(name)}`} icon={<Trash2 size={14} />} onClick={() => void remove()} />
       <span className={styles["about"]}>
         {SOURCES[source]}, {formatCount(files.length)} {files.length === 1 ? "file" : "files"}, {formatCount(messages)}{" "}
         {messages === 1 ? "message" : "messages"}, {formatDateTime(Date.parse(createdAt))}
@@ -95,7 +96,7 @@ function SchemaItem({ schema }: { readonly schema: GrpcSchema }) {
 
 async function added({ name }: GrpcSchema): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: ["grpc"] });
-  toast({ tone: "success", title: `The schema ${name} is added` });
+  toast({ tone: "success", title: `The schema ${isolatedName(name)} is added` });
 }
 
 function AddFiles() {

@@ -9,6 +9,7 @@ import { Button, IconButton } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, Select, Switch, TextArea, TextInput } from "../../ui/field.tsx";
 import { formatCount } from "../../ui/format.ts";
+import { isolatedName } from "../../ui/isolated-name.ts";
 import { Segmented } from "../../ui/segmented.tsx";
 import { ErrorState } from "../../ui/states.tsx";
 import { toast } from "../../ui/toast.tsx";
@@ -106,7 +107,7 @@ async function remove(rule: WsRule): Promise<boolean> {
   const { name, match, action, enabled } = rule;
   const restore = () => api["ws-traffic"].createWsRule({ body: { name, match, action, enabled } });
   toast({
-    title: `${name} is deleted`,
+    title: `${isolatedName(name)} is deleted`,
     durationMs: 8000,
     action: { label: "Undo", onSelect: () => void attempt("The rule was not brought back", restore) },
   });
@@ -128,7 +129,7 @@ function Rule({
   return (
     <li className={styles["rule"]} aria-current={isEdited || undefined}>
       <Switch
-        aria-label={`${rule.name} is on`}
+        aria-label={`${isolatedName(rule.name)} is on`}
         checked={rule.enabled}
         onChange={(enabled) =>
           void attempt("The rule was not changed", () => api["ws-traffic"].toggleWsRule({ params, body: { enabled } }))
@@ -139,9 +140,14 @@ function Rule({
         <span>{ruleSentence(rule)}</span>
       </span>
       <span className={styles["quiet"]}>{rule.hit_count === 1 ? "1 hit" : `${formatCount(rule.hit_count)} hits`}</span>
-      <IconButton label={`Change ${rule.name}`} icon={<Pencil size={14} />} pressed={isEdited} onClick={onEdit} />
       <IconButton
-        label={`Delete ${rule.name}`}
+        label={`Change ${isolatedName(rule.name)}`}
+        icon={<Pencil size={14} />}
+        pressed={isEdited}
+        onClick={onEdit}
+      />
+      <IconButton
+        label={`Delete ${isolatedName(rule.name)}`}
         icon={<Trash2 size={14} />}
         onClick={() => {
           void remove(rule).then((done) => {

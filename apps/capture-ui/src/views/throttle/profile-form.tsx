@@ -8,6 +8,7 @@ import { useRefusal } from "../../rules/use-refusal.ts";
 import { setParams } from "../../shell/router.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
+import { isolatedName } from "../../ui/isolated-name.ts";
 import { Card } from "../../ui/page.tsx";
 import { Segmented } from "../../ui/segmented.tsx";
 import { DIAL_KBPS, dialPlace, draftOfProfile, formatRate, profileOf, type ProfileDraft } from "./profile-draft.ts";
@@ -50,7 +51,7 @@ export function ProfileForm({
       }}
     >
       <Card
-        title={`Profile: ${draft.name}`}
+        title={`Profile: ${isolatedName(draft.name)}`}
         aside={
           <Button type="submit" variant="primary" disabled={!built.ok || save.isPending}>
             Use it
@@ -177,7 +178,7 @@ function HostList({
             <li key={name}>
               <code>{name}</code>
               <IconButton
-                label={`Remove ${name}`}
+                label={`Remove ${isolatedName(name)}`}
                 icon={<X size={12} />}
                 onClick={() => onChange(hosts.filter((other) => other !== name))}
               />
