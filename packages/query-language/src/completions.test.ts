@@ -41,15 +41,17 @@ test("after a colon come known values, then values from the traffic, quoted wher
     return [
       { value: "GET", count: 3 },
       { value: "G E", count: 1 },
+      { value: "GRAB", count: 3 },
     ];
   };
   const offered = await completions("method:(POST|g", 14, source);
   assert.deepEqual(asked, [{ field: "method", key: null, prefix: "g" }]);
   assert.deepEqual(
-    offered.map(({ label, insert, start, end }) => ({ label, insert, start, end })),
+    offered.map(({ label, insert, start, end, detail }) => ({ label, insert, start, end, detail })),
     [
-      { label: "GET", insert: "GET", start: 13, end: 14 },
-      { label: "G E", insert: '"G E"', start: 13, end: 14 },
+      { label: "GET", insert: "GET", start: 13, end: 14, detail: "" },
+      { label: "G E", insert: '"G E"', start: 13, end: 14, detail: "seen once" },
+      { label: "GRAB", insert: "GRAB", start: 13, end: 14, detail: "seen 3 times" },
     ],
   );
 });

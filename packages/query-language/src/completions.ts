@@ -225,11 +225,16 @@ async function afterColon(
   }
   for (const seen of await seenValues(row, field.key?.text, prefix, valuesSource)) {
     if (found.some((suggestion) => suggestion.label === seen.value)) continue;
-    const detail = seen.count === undefined ? "seen in the traffic" : `seen ${seen.count} times`;
+    const detail = seenDetail(seen.count);
     found.push({ kind: "value", label: seen.value, insert: written(name, seen.value), start, end: at, detail });
   }
   if (value === undefined && plain) found.push(...operatorSuggestions(row, at));
   return found.slice(0, MOST);
+}
+
+function seenDetail(count: number | undefined): string {
+  if (count === undefined) return "seen in the traffic";
+  return count === 1 ? "seen once" : `seen ${count} times`;
 }
 
 async function seenValues(
