@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { proxyClient, temporaryDirectory } from "@headworks/testkit";
+import type { Locator } from "playwright-core";
 import { startWeir } from "./rig.ts";
 import { callApi, eventually, row, uiFile, waitForCount } from "./ui-rig.ts";
 
@@ -11,6 +12,9 @@ interface Session {
   readonly is_current: boolean;
   readonly request_count: number;
 }
+
+const hasFocus = async (element: Locator): Promise<boolean> =>
+  (await element.and(element.page().locator(":focus")).count()) === 1;
 
 journey("A session is made, filled, renamed, left and deleted", async (bench) => {
   const page = await bench.open("/sessions");
@@ -88,6 +92,7 @@ journey("A block entry is refused at its field, made, switched off, deleted and 
   await dialog.getByRole("textbox", { name: "Status" }).fill("999");
   await dialog.getByRole("button", { name: "Block", exact: true }).click();
   await dialog.getByRole("alert").waitFor();
+  await eventually("the field in error has the focus", () => hasFocus(dialog.getByRole("textbox", { name: "Status" })));
   await dialog.getByRole("textbox", { name: "Status" }).fill("418");
   await dialog.getByRole("textbox", { name: "Body of the answer" }).fill("no tea");
   await dialog.getByRole("button", { name: "Block", exact: true }).click();

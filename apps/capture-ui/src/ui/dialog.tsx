@@ -1,15 +1,16 @@
 import { Dialog as Base } from "@base-ui/react/dialog";
 import { X } from "lucide-react";
 import { create } from "zustand";
-import { useRef, useState } from "react";
-import type { FocusEvent, FormEvent, ReactNode } from "react";
+import { useEffect, useRef, useState } from "react";
+import type { FocusEvent, FormEvent, ReactNode, RefObject } from "react";
 import { Button, IconButton } from "./button.tsx";
 import { classNames } from "./class-names.ts";
 import styles from "./dialog.module.css";
 
 /**
  * A modal window. Focus moves in, stays in, and returns when it closes; Esc and a click outside close it. Once somebody
- * has written in its form, a click outside does nothing, and Esc asks first.
+ * has written in its form, a click outside does nothing, and Esc asks first. When its form is refused, the first field
+ * with an error gets the focus.
  */
 export function Dialog({
   open,
@@ -38,10 +39,12 @@ export function Dialog({
 }) {
   const popup = useRef<HTMLDivElement>(null);
   const { isWritten, isAsking, watch, setAsking } = useWritten();
+  const { awaitRefusal, forget } = useFirstError(popup);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     // Esc asked, and Enter is no answer to that.
     if (isAsking) return;
+    awaitRefusal();
     onSubmit?.();
   };
   const close = (isOutside: boolean): void => {
@@ -94,7 +97,7 @@ export function Dialog({
             {onSubmit === undefined ? (
               content
             ) : (
-              <form className={styles["form"]} onSubmit={submit}>
+              <form className={styles["form"]} onSubmit={submit} onInput={forget}>
                 {content}
               </form>
             )}
@@ -118,6 +121,27 @@ function useWritten() {
       const isText =
         target instanceof HTMLTextAreaElement || (target instanceof HTMLInputElement && !NO_TEXT.includes(target.type));
       if (isText && !fields.current.has(target)) fields.current.set(target, target.value);
+    },
+  };
+}
+
+/** Leads to the first field in error once the errors of a submitted form are there: at once, or when the service answers. */
+function useFirstError(form: RefObject<HTMLElement | null>) {
+  const isAwaited = useRef(false);
+  useEffect(() => {
+    if (!isAwaited.current) return;
+    const field = form.current?.querySelector<HTMLElement>("[aria-invalid=true]") ?? null;
+    if (field === null) return;
+    isAwaited.current = false;
+    field.focus();
+  });
+  return {
+    awaitRefusal: (): void => {
+      isAwaited.current = true;
+    },
+    /** Who writes on is not to be led away. */
+    forget: (): void => {
+      isAwaited.current = false;
     },
   };
 }
