@@ -184,6 +184,7 @@ journey("Everything that matters can be done with keys alone", async (bench) => 
   await row(page, "three").waitFor();
   const heading = page.getByRole("region", { name: "Entry" }).getByRole("heading", { level: 1 });
   await page.keyboard.press("j");
+  await eventually("the list has the focus", () => hasFocus(page.getByRole("grid")));
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   await heading.getByText("two").waitFor();

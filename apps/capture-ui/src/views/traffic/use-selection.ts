@@ -69,6 +69,8 @@ export function useSelection(list: TrafficList, grid: RefObject<GridHandle | nul
 
   const moveTo = (index: number, extend: boolean): void => {
     const target = Math.max(0, Math.min(list.length - 1, index));
+    // Nobody else has the keyboard: a screen reader says which row is active only of what has the focus.
+    if (document.activeElement === document.body) grid.current?.focus();
     grid.current?.show(target);
     if (extend) {
       void extendTo(target);
