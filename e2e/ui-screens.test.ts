@@ -200,6 +200,8 @@ journey("Everything that matters can be done with keys alone", async (bench) => 
   await waitForCount(page.getByRole("grid").locator("[data-index]"), 1);
   await page.keyboard.press("?");
   await page.getByRole("dialog").getByText("Next entry").waitFor();
+  await page.keyboard.press("Tab");
+  await page.getByText("Close", { exact: true }).waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await page.keyboard.press("Control+k");

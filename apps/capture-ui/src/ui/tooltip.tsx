@@ -20,7 +20,12 @@ export function Tooltip({
   readonly children: ReactElement;
 }) {
   return (
-    <Base.Root>
+    <Base.Root
+      onOpenChange={(_open, { reason, allowPropagation }) => {
+        // Esc means the window that the button stands in, too.
+        if (reason === "escape-key") allowPropagation();
+      }}
+    >
       <Base.Trigger render={children} />
       <Base.Portal>
         <Base.Positioner side={side} sideOffset={6} className={styles["positioner"]}>
