@@ -34,6 +34,10 @@ test("types are alternatives, and errors narrow them", () => {
   assert.equal(effectiveQuery({ ...NOTHING, pills: ["js", "errors"] }), "type:script (status:>=400 OR state:failed)");
 });
 
+test("errors stand first, where no narrow row cuts them off", () => {
+  assert.equal(PILLS[0].id, "errors");
+});
+
 test("an OR in the text does not swallow the other choices", () => {
   assert.equal(effectiveQuery({ ...NOTHING, q: "host:a OR host:b", pills: ["js"] }), "(host:a OR host:b) type:script");
 });
@@ -96,7 +100,7 @@ test("a term is added once, and an OR is put in parentheses", () => {
 });
 
 test("parameters of the address are read with care", () => {
-  assert.deepEqual(readPills("errors,js,nonsense,js"), ["js", "errors"]);
+  assert.deepEqual(readPills("errors,js,nonsense,js"), ["errors", "js"]);
   assert.deepEqual(readPills(null), []);
   assert.deepEqual(readRange("5-10"), { fromMs: 5, toMs: 10 });
   for (const text of ["10-5", "a-b", "-1-5", "", null, "5-5", "9".repeat(40)]) assert.equal(readRange(text), null);

@@ -18,7 +18,9 @@ export interface PillSpec {
   readonly types: readonly string[];
 }
 
+/** In the order of the screen: the row may be cut at its end, so what is looked for first comes first. */
 export const PILLS = [
+  { id: "errors", label: "Errors", q: "(status:>=400 OR state:failed)", types: [] },
   { id: "api", label: "API", q: "type:(json|xml|grpc)", types: ["json", "xml", "grpc"] },
   { id: "doc", label: "Doc", q: "type:document", types: ["document"] },
   { id: "js", label: "JS", q: "type:script", types: ["script"] },
@@ -30,7 +32,6 @@ export const PILLS = [
   { id: "sse", label: "SSE", q: "type:event-stream", types: ["event-stream"] },
   { id: "grpc", label: "gRPC", q: "type:grpc", types: ["grpc"] },
   { id: "tunnel", label: "Tunnel", q: "type:tunnel", types: ["tunnel"] },
-  { id: "errors", label: "Errors", q: "(status:>=400 OR state:failed)", types: [] },
 ] as const satisfies readonly PillSpec[];
 
 export type PillId = (typeof PILLS)[number]["id"];
