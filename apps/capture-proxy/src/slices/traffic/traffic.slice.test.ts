@@ -237,6 +237,9 @@ test("of bodies that cannot be decoded comes what can be, and fields say what is
     assert.deepEqual(facts, [partial, undecodable], coding);
     const bytes = Buffer.from(await decoded.arrayBuffer());
     if (length !== undefined) assert.equal(bytes.length, length, coding);
+    const beginning = await fetch(`${url}?decoded=true`, { headers: { range: "bytes=0-9" } });
+    assert.equal(beginning.status, bytes.length === 0 ? 200 : 206, coding);
+    await beginning.arrayBuffer();
     const raw = await fetch(url);
     assert.equal(raw.headers.get("x-body-undecodable"), "false");
     assert.deepEqual(Buffer.from(await raw.arrayBuffer()), body);

@@ -248,8 +248,6 @@ export class BodyDocument {
       signal: this.#stop.signal,
     });
     const isBroken = response.headers.get("x-body-partial") === "true";
-    // Nothing at all could be decoded, so there is no byte 0 either.
-    if (response.status === 416) return { isBroken: true, body: null, totalBytes: 0, isPartial: true };
     if (!response.ok) throw new Error(await failureText(response));
     const total = /\/(\d+)$/u.exec(response.headers.get("content-range") ?? "")?.[1];
     return {

@@ -3,6 +3,7 @@ import { Button } from "../../../ui/button.tsx";
 import { formatBytes, formatCount } from "../../../ui/format.ts";
 import { Tag } from "../../../ui/tag.tsx";
 import { headerValues } from "../headers/header-groups.ts";
+import { isUndecodable } from "./body-view.tsx";
 import styles from "./body.module.css";
 import type { BodyProgress } from "./body-document.ts";
 import type { Message } from "./message-side.ts";
@@ -18,7 +19,7 @@ export function BodySize({
   readonly coding: string;
 }) {
   const decoded = progress.totalBytes ?? 0;
-  if (coding === "" || decoded === message.body_stored_size) {
+  if (coding === "" || decoded === message.body_stored_size || isUndecodable(progress)) {
     return <Tag tone="neutral">{formatBytes(message.body_size)}</Tag>;
   }
   return (
