@@ -140,6 +140,7 @@ test("the set-up host gives the page, the certificate in its forms, and nothing 
     ["GET", "/cert.crt", false, 200, "application/x-x509-ca-cert"],
     ["GET", "/weir.mobileconfig", false, 200, "application/x-apple-aspen-config"],
     ["GET", "/qr.svg", false, 200, "image/svg+xml"],
+    ["GET", "/icon.svg", false, 200, "image/svg+xml"],
     ["GET", "/check", true, 200, "image/svg+xml"],
     ["GET", "/check", false, 404, "text/plain; charset=utf-8"],
     ["GET", "/api/traffic", true, 404, "text/plain; charset=utf-8"],

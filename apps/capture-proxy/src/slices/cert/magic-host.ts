@@ -3,7 +3,7 @@ import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { CertificateAuthority } from "@headworks/tls-authority";
 import { mobileConfig } from "./mobile-config.ts";
 import type { SetupData } from "./setup-data.ts";
-import { CHECK_SVG, renderSetupPage, setupPagePolicy } from "./setup-page.ts";
+import { CHECK_SVG, ICON_SVG, renderSetupPage, setupPagePolicy } from "./setup-page.ts";
 
 /** A request that reached the proxy for the proxy itself. */
 export interface OwnRequest {
@@ -39,6 +39,8 @@ export function handleMagicHost(parts: MagicHostParts, request: OwnRequest): Syn
       return download(mobileConfig(parts.authority()), "application/x-apple-aspen-config", "weir.mobileconfig");
     case "/qr.svg":
       return respond(200, parts.data().qrSvg, ["Content-Type", "image/svg+xml"]);
+    case "/icon.svg":
+      return respond(200, ICON_SVG, ["Content-Type", "image/svg+xml"]);
     case "/check":
       return check(request.secure);
     default:

@@ -23,6 +23,7 @@ export function renderSetupPage(data: SetupData, links: SetupLinks): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>Weir: set up this device</title>
+<link rel="icon" href="/icon.svg" type="image/svg+xml">
 <style>${STYLE}</style>
 </head>
 <body>
@@ -103,8 +104,13 @@ function environment(data: SetupData): string {
 /** The picture behind `https://weir/check`: that it arrived is the proof. */
 export const CHECK_SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="280" height="40" viewBox="0 0 280 40" role="img" aria-label="It works"><rect width="280" height="40" rx="8" fill="#1a7f37"/><path d="M14 21l5 5 10-12" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round" stroke-linejoin="round"/><text x="42" y="26" font-family="system-ui, sans-serif" font-size="16" fill="#fff">HTTPS goes through Weir</text></svg>\n`;
 
+const WAVES = `<path d="M2 6h20v4H2z" fill="currentColor"/><path d="M3 13c2.2 0 2.2 1.6 4.5 1.6S9.7 13 12 13s2.2 1.6 4.5 1.6S18.8 13 21 13M3 18c2.2 0 2.2 1.6 4.5 1.6S9.7 18 12 18s2.2 1.6 4.5 1.6S18.8 18 21 18" stroke="currentColor" stroke-width="1.8" stroke-linecap="round"/>`;
+
 /** The mark of the web UI. */
-const MARK = `<svg viewBox="0 0 24 24" fill="none" aria-hidden="true"><path d="M2 6h20v4H2z" fill="currentColor"/><path d="M3 13c2.2 0 2.2 1.6 4.5 1.6S9.7 13 12 13s2.2 1.6 4.5 1.6S18.8 13 21 13M3 18c2.2 0 2.2 1.6 4.5 1.6S9.7 18 12 18s2.2 1.6 4.5 1.6S18.8 18 21 18" stroke="currentColor" stroke-width="1.8" stroke-linecap="round"/></svg>`;
+const MARK = `<svg viewBox="0 0 24 24" fill="none" aria-hidden="true">${WAVES}</svg>`;
+
+/** The page's icon on the proxy's own host; on the API's port the web UI has one of the same name. */
+export const ICON_SVG = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" color="#0b7285">${WAVES}</svg>\n`;
 
 /** Text for HTML, in content and in double-quoted attributes. */
 function escape(text: string): string {
