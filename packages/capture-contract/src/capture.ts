@@ -20,7 +20,10 @@ export const CaptureStats = strictObject(
     capture_response_bodies: Type.Boolean(),
     ignored_domains: Type.Array(Type.String()),
     store_size_bytes: Type.Integer({ description: "Database and body files on disk" }),
-    bodies_not_stored: Type.Integer({ description: "Bodies shed because storage fell behind, since start" }),
+    bodies_not_stored: Type.Integer({
+      description:
+        "Bodies not stored because storage fell behind, the disk refused them, or they are larger than `max_total_size_mb`, since start",
+    }),
     entries_lost: Type.Integer({ description: "Entries that could not be stored (full disk), since start" }),
     storage_ok: Type.Boolean(),
     storage_problem: Type.Union([Type.String(), Type.Null()]),

@@ -112,7 +112,8 @@ export const Settings = strictObject({
   max_total_size_mb: nullable(Type.Integer({ minimum: 1, maximum: 1_048_576 }), {
     default: null,
     "x-applies": "now",
-    description: "MiB that the stored bodies of all sessions may take; without a number there is no limit",
+    description:
+      "MiB that the stored bodies of all sessions may take; the oldest entries go, and what is larger by itself is not stored. Without a number there is no limit",
   }),
   capture_request_bodies: Type.Boolean({
     default: true,

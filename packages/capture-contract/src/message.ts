@@ -10,7 +10,7 @@ export const HeadersList = Type.Array(pair, {
 
 export const BodyState = oneOf(["none", "complete", "truncated", "not_stored"], {
   description:
-    "`none`: no body; `complete`: stored whole; `truncated`: cut at `max_body_size`; `not_stored`: switched off, or shed under load",
+    "`none`: no body; `complete`: stored whole; `truncated`: cut at `max_body_size`; `not_stored`: switched off, shed under load, refused by the disk, or larger than `max_total_size_mb`, alone or with the other bodies of its entry",
 });
 
 const bodyProperties = {

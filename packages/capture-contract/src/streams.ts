@@ -51,7 +51,9 @@ const streamProperties = {
   bytes_sent: Type.Integer({ description: "Of payloads, uncompressed" }),
   bytes_received: Type.Integer(),
   frames_stored: Type.Integer(),
-  frames_not_stored: Type.Integer({ description: "Passed on, but shed by the store under load" }),
+  frames_not_stored: Type.Integer({
+    description: "Passed on, but shed by the store under load, or larger than `max_total_size_mb`",
+  }),
 };
 
 /** A stream as a row of a list. Counts are of what flowed, stored or not. */

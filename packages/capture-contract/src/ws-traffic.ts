@@ -31,7 +31,9 @@ export const WsConnection = strictObject(
     problem: nullable(Type.String({ description: "What broke the protocol: from there on bytes passed unread" })),
     messages_sent: Type.Integer({ description: "Frames from the client, stored or not" }),
     messages_received: Type.Integer(),
-    messages_not_stored: Type.Integer({ description: "Passed on, but shed by the store under load" }),
+    messages_not_stored: Type.Integer({
+      description: "Passed on, but shed by the store under load, or larger than `max_total_size_mb`",
+    }),
     bytes_sent: Type.Integer({ description: "Of payloads, uncompressed" }),
     bytes_received: Type.Integer(),
     can_send: Type.Boolean({ description: "Messages can be added to it now" }),

@@ -8,6 +8,8 @@ const CHUNK_BYTES = 262_144;
 /** What the spool needs of the writer's connection. */
 export interface SpoolTarget {
   send(message: ToWriter, transfer: ArrayBuffer[]): void;
+  /** Whether a body of so many bytes may be stored at all. */
+  fits(bytes: number): boolean;
   /** Takes room in the backlog; false when there is none. */
   reserve(bytes: number): boolean;
   release(bytes: number): void;
@@ -59,6 +61,7 @@ class FileBody implements SpooledBody {
   readonly #onClosed: () => void;
   #chunk: Buffer<ArrayBuffer> | undefined;
   #used = 0;
+  #bytes = 0;
   #state: "open" | "failed" | "closed" = "open";
 
   constructor(id: number, target: SpoolTarget, onClosed: () => void) {
@@ -68,7 +71,8 @@ class FileBody implements SpooledBody {
   }
 
   write(piece: Buffer): boolean {
-    if (this.#state !== "open" || !this.#target.reserve(piece.length)) {
+    this.#bytes += piece.length;
+    if (this.#state !== "open" || !this.#target.fits(this.#bytes) || !this.#target.reserve(piece.length)) {
       if (this.#state !== "closed") this.#target.shed();
       return false;
     }

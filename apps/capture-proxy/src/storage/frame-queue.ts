@@ -28,6 +28,8 @@ export interface FrameOutlet {
   send(batch: FrameBatch): void;
   /** Whether so many more bytes may be on their way. */
   hasRoomFor(bytes: number): boolean;
+  /** Whether a frame of so many bytes may be stored at all. */
+  fits(bytes: number): boolean;
   /** Number of a new stream. */
   nextStream(): number;
   /** Number of the session that new streams belong to. */
@@ -98,8 +100,9 @@ export class FrameQueue {
   /** False: there is no room, the frame is not stored. */
   add(stream: LiveStream, ordinal: number, frame: FrameRecord): boolean {
     const originalBytes = frame.original === undefined ? -1 : frame.original.length;
-    const bytes = FRAME_BYTES + frame.payload.length + Math.max(0, originalBytes);
-    if (!this.#outlet.hasRoomFor(this.#bytes + bytes)) return false;
+    const payloadBytes = frame.payload.length + Math.max(0, originalBytes);
+    const bytes = FRAME_BYTES + payloadBytes;
+    if (!this.#outlet.fits(payloadBytes) || !this.#outlet.hasRoomFor(this.#bytes + bytes)) return false;
     this.#bytes += bytes;
     this.#frames.push([
       stream.number,

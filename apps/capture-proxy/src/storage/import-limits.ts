@@ -1,10 +1,8 @@
 // Tested by import-limits.test.ts
 import type { StoreLimits } from "./capture-store.ts";
-import { beyondLimit } from "./retention.ts";
+import { beyondLimit, mostBytes } from "./retention.ts";
 import type { ImportOutcome } from "./traffic-import.ts";
 import { ImportRefusedError } from "./traffic-import.ts";
-
-const MIB = 1_048_576;
 
 /** What the limits of the store took because of an import. */
 export interface ImportLoss {
@@ -15,10 +13,10 @@ export interface ImportLoss {
 }
 
 /** Throws {@link ImportRefusedError} as soon as the bodies of a document alone are more than the store may hold. */
-export function refuseTooLarge(storedBytes: number, { maxTotalSizeMb }: StoreLimits): void {
-  if (maxTotalSizeMb === null || storedBytes <= maxTotalSizeMb * MIB) return;
+export function refuseTooLarge(storedBytes: number, limits: StoreLimits): void {
+  if (storedBytes <= mostBytes(limits)) return;
   throw new ImportRefusedError(
-    `The bodies of the document are larger than max_total_size_mb allows, which is ${maxTotalSizeMb}: nothing of it was kept, and no entry had to go for it`,
+    `The bodies of the document are larger than max_total_size_mb allows, which is ${limits.maxTotalSizeMb}: nothing of it was kept, and no entry had to go for it`,
   );
 }
 

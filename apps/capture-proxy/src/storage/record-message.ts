@@ -69,7 +69,7 @@ export function encodeRecord(
     bodyRecord(exchange.requestBody, code, storesBodies),
     bodyRecord(exchange.responseBody, code, storesBodies),
     null,
-    code === 0 ? null : (effectOf(exchange) ?? null),
+    code === 0 ? null : (effectOf(exchange, storesBodies) ?? null),
   ];
   return entryText(record, request, response, connectionTls(exchange));
 }

@@ -75,9 +75,9 @@ const NONE: readonly Buffer[] = [];
 /** Bytes that travel with an entry. */
 function bodiesOf(exchange: ExchangeView, storesBodies: boolean): readonly Buffer[] {
   const { step } = exchange.state;
-  if (step !== "completed" && step !== "failed") return NONE;
-  const sent = storesBodies ? inlinePieces(exchange.requestBody) : NONE;
-  const received = storesBodies ? inlinePieces(exchange.responseBody) : NONE;
+  if (!storesBodies || (step !== "completed" && step !== "failed")) return NONE;
+  const sent = inlinePieces(exchange.requestBody);
+  const received = inlinePieces(exchange.responseBody);
   if (sent.length === 0 && !exchange.modified) return received;
   return [...sent, ...received, ...(exchange.modified ? replacedBodies(exchange) : NONE)];
 }

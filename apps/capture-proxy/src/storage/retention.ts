@@ -8,18 +8,27 @@ import type { StreamRows } from "./stream-rows.ts";
 
 /** Entries removed in one transaction: a few milliseconds, so that batches never wait long. */
 const STEP_ENTRIES = 500;
+/** Entries whose sizes are looked at in one transaction. */
+const LOOKED_AT = 2000;
+const MIB = 1_048_576;
 
 /** Entries of a session beyond those that the active one may have. */
 export function beyondLimit(entries: number, { maxRequests }: StoreLimits): number {
   return maxRequests === 0 ? 0 : Math.max(0, entries - maxRequests);
 }
 
+/** What the bodies of all sessions may take. */
+export function mostBytes({ maxTotalSizeMb }: StoreLimits): number {
+  return maxTotalSizeMb === null ? Number.POSITIVE_INFINITY : maxTotalSizeMb * MIB;
+}
+
 /**
  * Keeps the limits and removes what was cleared or deleted, oldest first, a bounded number of entries at a time.
- * Entries that still run are not removed for limits: their end would have nowhere to go.
+ * Entries that still run are not removed for limits: their end would have nowhere to go. Entries that a lowered limit has
+ * no room for, however few others there are, go before all others.
  */
 export class Retention {
-  limits: StoreLimits;
+  #limits: StoreLimits;
   readonly #database: Database;
   readonly #sessions: SessionTable;
   readonly #rows: EntryRows;
@@ -33,19 +42,41 @@ export class Retention {
   readonly #oldestOfSession: Statement;
   readonly #oldest: Statement;
   readonly #upTo: Statement;
+  readonly #sizes: Statement;
+  /** There may be entries that are larger than the limit by themselves: what is stored under a limit is not, but that may have been a higher one. */
+  #mayBeTooLarge = true;
+  /** Entries up to this number are not. */
+  #fittingUpTo = 0;
 
   constructor(database: Database, sessions: SessionTable, rows: EntryRows, streams: StreamRows, limits: StoreLimits) {
     this.#database = database;
     this.#sessions = sessions;
     this.#rows = rows;
     this.#streams = streams;
-    this.limits = limits;
+    this.#limits = limits;
     this.#oldestOfSession = database.prepare(
       "SELECT seq FROM entry WHERE session = ? AND seq > ? AND state <> 0 ORDER BY seq LIMIT ?",
     );
     this.#oldest = database.prepare("SELECT seq FROM entry WHERE state <> 0 ORDER BY seq LIMIT ?");
     this.#upTo = database.prepare("SELECT seq FROM entry WHERE session = ? AND seq <= ? ORDER BY seq LIMIT ?");
+    this.#sizes = database.prepare(
+      "SELECT e.seq, e.state, e.request_body_stored + e.response_body_stored + IFNULL(length(f.request_body), 0) + " +
+        "IFNULL(length(f.response_body), 0) + (SELECT IFNULL(SUM(s.stored_bytes), 0) FROM stream s WHERE s.id = e.id " +
+        "AND s.is_gone = 0) AS bytes FROM entry e LEFT JOIN effect f ON f.seq = e.seq WHERE e.seq > ? ORDER BY e.seq LIMIT ?",
+    );
     this.recall();
+  }
+
+  get limits(): StoreLimits {
+    return this.#limits;
+  }
+
+  set limits(limits: StoreLimits) {
+    const isLower = mostBytes(limits) < mostBytes(this.#limits);
+    this.#limits = limits;
+    if (!isLower) return;
+    this.#mayBeTooLarge = true;
+    this.#fittingUpTo = 0;
   }
 
   /** Finds out from the tables what is left to remove: at the start, and after a transaction failed. */
@@ -126,8 +157,8 @@ export class Retention {
   }
 
   #excessBytes(log?: ChangeLog): number {
-    const { maxTotalSizeMb } = this.limits;
-    if (maxTotalSizeMb === null || this.#cleared.size > 0 || this.#doomed.size > 0) return 0;
+    const most = mostBytes(this.#limits);
+    if (most === Number.POSITIVE_INFINITY || this.#cleared.size > 0 || this.#doomed.size > 0) return 0;
     let storedBytes = this.#sessions.totalStoredBytes;
     for (const session of log?.touched ?? []) {
       storedBytes += session.storedBytes - (this.#sessions.byNumber(session.number)?.storedBytes ?? 0);
@@ -135,24 +166,41 @@ export class Retention {
     for (const number of this.#incoming) {
       storedBytes -= (log?.session(this.#sessions, number) ?? this.#sessions.byNumber(number))?.storedBytes ?? 0;
     }
-    return storedBytes - maxTotalSizeMb * 1_048_576 - this.#unprunableBytes;
+    return storedBytes - most - this.#unprunableBytes;
   }
 
   #unprunableBytes = 0;
 
   #pruneBytes(log: ChangeLog): void {
     this.#unprunableBytes = 0;
-    const excess = this.#excessBytes(log);
-    if (excess <= 0) return;
+    if (this.#excessBytes(log) <= 0 || !this.#pruneTooLarge(log)) return;
     const rows = this.#oldest.all(STEP_ENTRIES);
     for (const row of rows) {
       if (this.#excessBytes(log) <= 0) return;
       this.#prune(Number(row["seq"]), log);
       log.prunedForSize += 1;
     }
-    if (rows.length > 0) return;
+    const excess = this.#excessBytes(log);
+    if (rows.length > 0 || excess <= 0) return;
     // All entries that are left still run; of what they stream, the newest frames stay.
     if (this.#streams.shed(excess, log) === 0) this.#unprunableBytes = excess;
+  }
+
+  /** Removes what has to go whatever else does, lest everything older goes for it. False: not all were looked at. */
+  #pruneTooLarge(log: ChangeLog): boolean {
+    if (!this.#mayBeTooLarge) return true;
+    const rows = this.#sizes.all(this.#fittingUpTo, LOOKED_AT);
+    const most = mostBytes(this.#limits);
+    const tooLarge = rows.filter((row) => row["state"] !== 0 && Number(row["bytes"]) > most);
+    for (const row of tooLarge) this.#prune(Number(row["seq"]), log);
+    log.prunedForSize += tooLarge.length;
+    const isLast = rows.length < LOOKED_AT;
+    // If the transaction fails they are there again, and have to be found again.
+    if (tooLarge.length === 0) {
+      this.#fittingUpTo = Number(rows.at(-1)?.["seq"] ?? this.#fittingUpTo);
+      this.#mayBeTooLarge = !isLast;
+    }
+    return isLast;
   }
 
   #prune(seq: number, log: ChangeLog): void {

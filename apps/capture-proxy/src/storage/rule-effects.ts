@@ -26,15 +26,21 @@ export function withoutReplacedBodies(row: SqlRow): SqlRow {
   return { ...row, original_request_body: null, original_response_body: null };
 }
 
-/** The effect of the rules on an exchange that is over; undefined when no rule touched it. */
-export function effectOf({ trace, originalRequest, originalResponse }: ExchangeView): EffectRecord | undefined {
+/**
+ * The effect of the rules on an exchange that is over; undefined when no rule touched it. `storesBodies` false: replaced bodies
+ * are shed with the others.
+ */
+export function effectOf(
+  { trace, originalRequest, originalResponse }: ExchangeView,
+  storesBodies: boolean,
+): EffectRecord | undefined {
   if (trace === undefined && originalRequest === undefined && originalResponse === undefined) return undefined;
   return {
     trace: (trace ?? []).map(traceOf),
     request: originalRequest?.message ?? null,
     response: originalResponse?.message ?? null,
-    requestBytes: originalRequest?.body?.length ?? -1,
-    responseBytes: originalResponse?.body?.length ?? -1,
+    requestBytes: (storesBodies ? originalRequest?.body?.length : undefined) ?? -1,
+    responseBytes: (storesBodies ? originalResponse?.body?.length : undefined) ?? -1,
   };
 }
 

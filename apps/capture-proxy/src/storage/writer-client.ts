@@ -6,6 +6,7 @@ import { FileSpool } from "./body-spool.ts";
 import type { StorageStatus, StoreLimits } from "./capture-store.ts";
 import { FrameQueue } from "./frame-queue.ts";
 import { DatabaseTooNewError } from "./migrations.ts";
+import { mostBytes } from "./retention.ts";
 import { RecordQueue } from "./record-queue.ts";
 import { RunningEntries } from "./running-entries.ts";
 import { SentWork } from "./sent-work.ts";
@@ -80,14 +81,18 @@ export class WriterClient {
   #writtenEntries = 0;
   #lastBatchMs = 0;
   #limits: StoreLimits;
+  /** What is larger is not stored: everything else would have to go for it. */
+  #mostBytes: number;
 
   private constructor(setup: WriterSetup, events: WriterEvents) {
     this.#setup = setup;
     this.#limits = setup.limits;
+    this.#mostBytes = mostBytes(setup.limits);
     this.#events = events;
     this.#queue = new RecordQueue((batch) => this.#sendBatch(batch));
     this.frames = new FrameQueue({
       send: (batch) => this.#sendFrames(batch),
+      fits: (bytes) => bytes <= this.#mostBytes,
       hasRoomFor: (bytes) => this.#worker !== undefined && this.#sent.frameBytes + bytes <= FRAME_BACKLOG_BYTES,
       nextStream: () => this.#nextStream++,
       activeSession: () => this.activeSession,
@@ -125,7 +130,7 @@ export class WriterClient {
       discardSpooled(exchange);
       return;
     }
-    const storesBodies = backlogBytes <= BODY_BACKLOG_BYTES;
+    const storesBodies = backlogBytes <= BODY_BACKLOG_BYTES && bodyBytes(exchange) <= this.#mostBytes;
     if (!storesBodies && !running) this.#shedBodies(exchange);
     if (running) this.#running.recorded(seq);
     this.#queue.add(seq, before, this.activeSession, exchange, storesBodies);
@@ -216,6 +221,9 @@ export class WriterClient {
 
   setLimits(limits: StoreLimits): void {
     this.#limits = limits;
+    this.#mostBytes = mostBytes(limits);
+    // What was recorded under the limits so far is to be there when they change.
+    this.#flushQueues();
     this.#send({ kind: "limits", limits }, []);
   }
 
@@ -286,6 +294,7 @@ export class WriterClient {
     this.#spool ??= new FileSpool(
       {
         send: (toWriter, transfer) => this.#send(toWriter, transfer),
+        fits: (bytes) => bytes <= this.#mostBytes,
         reserve: (bytes) => this.#reserve(bytes),
         release: (bytes) => (this.#sent.bytes -= bytes),
         shed: () => (this.#bodiesNotStored += 1),
@@ -410,6 +419,12 @@ export class WriterClient {
       this.#restarting = this.#startThread().catch(() => this.#restartLater());
     }, RESTART_MS).unref();
   }
+}
+
+/** Bytes of all its bodies that would be stored, of those that rules replaced, too. */
+function bodyBytes({ requestBody, responseBody, originalRequest, originalResponse }: ExchangeView): number {
+  const replaced = (originalRequest?.body?.length ?? 0) + (originalResponse?.body?.length ?? 0);
+  return requestBody.storedBytes + responseBody.storedBytes + replaced;
 }
 
 function discardSpooled(exchange: ExchangeView): void {

@@ -81,6 +81,7 @@ test("of a body whose writer is gone nothing is stored, least of all its end", (
   let reservedBytes = 0;
   const target = {
     send: (message: ToWriter) => void messages.push(message),
+    fits: () => true,
     reserve: (bytes: number) => ((reservedBytes += bytes), true),
     release: (bytes: number) => void (reservedBytes -= bytes),
     shed: () => undefined,

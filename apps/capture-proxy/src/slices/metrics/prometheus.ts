@@ -67,7 +67,11 @@ const COUNTERS: readonly Row[] = [
     "TLS handshakes that clients or this proxy refused",
     ({ metrics }) => metrics.tls_handshakes_failed,
   ],
-  ["weir_bodies_not_stored_total", "Bodies shed because storage fell behind", ({ storage }) => storage.bodiesNotStored],
+  [
+    "weir_bodies_not_stored_total",
+    "Bodies not stored: storage fell behind, the disk refused them, or they are above a limit",
+    ({ storage }) => storage.bodiesNotStored,
+  ],
   ["weir_entries_lost_total", "Entries that could not be stored", ({ storage }) => storage.entriesLost],
   ["weir_entries_written_total", "Entries committed to the store", ({ storage }) => storage.writtenEntries],
 ];
