@@ -78,3 +78,27 @@ test("a full disk stops recording, not proxying, is said aloud, and passes witho
     await disk.remove();
   }
 });
+
+test("a stop that loses entries to a full disk says how many, and exits with 1", async (context) => {
+  const disk = await smallDisk();
+  if (disk === undefined) return context.skip("needs the right to mount a file system");
+  try {
+    await using origin = await startOrigin({ handler: (_request, response) => response.end("disk") });
+    await using weir = await startWeir({ dataDir: `${disk.path}/data` });
+    await writeFile(`${disk.path}/filler`, Buffer.alloc(64e6)).catch(() => undefined);
+    const client = proxyClient(weir.proxyPort);
+    await waitUntil(
+      async () => {
+        await client.fetch(origin.url);
+        return !(await weir.stats()).storage_ok;
+      },
+      { timeoutMs: 20_000, what: "the report of a full disk" },
+    );
+    const { code, stderr } = await weir.stop();
+    assert.equal(code, 1);
+    assert.match(stderr, /ERROR (?:1 entry|\d+ entries) could not be stored and are lost: the disk is full/);
+    assert.match(stderr, /^weir: (?:1 entry|\d+ entries) could not be stored and are lost: the disk is full/m);
+  } finally {
+    await disk.remove();
+  }
+});

@@ -79,8 +79,11 @@ export interface RunningProxy {
   readonly command: string;
   readonly certificatePath: string;
   readonly fingerprint: string;
-  /** Takes no more connections, lets exchanges in flight end for `graceMs` (5 s), commits what was recorded. */
-  stop(graceMs?: number): Promise<void>;
+  /**
+   * Takes no more connections, lets exchanges in flight end for `graceMs` (5 s), commits what was recorded. Gives a sentence
+   * when entries could not be stored.
+   */
+  stop(graceMs?: number): Promise<string | undefined>;
 }
 
 const GRACE_MS = 5000;
@@ -155,7 +158,7 @@ function ownAddress(own: OwnListeners, { hostname, port }: URL): void {
 }
 
 async function assemble(parts: Parts): Promise<RunningProxy> {
-  const { options, settings, authority, database, store, started } = parts;
+  const { options, settings, authority, database, store } = parts;
   const { log, dataDir } = options;
   const gauges = newGauges();
   const events = createEventHub({ clock: systemClock, latestRows: store.latestRows.bind(store), log });
@@ -221,10 +224,18 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
       events.close();
       await api.close(Math.min(graceMs, 1000));
       services.deadlines.stop();
-      await started.stop();
-      log.info("Weir has stopped");
+      return await endParts(parts);
     },
   };
+}
+
+/** The last step of a stop; gives a sentence when the store could not take the last entries. */
+async function endParts({ options, started, store }: Parts): Promise<string | undefined> {
+  const lostBefore = store.status().entriesLost;
+  await started.stop();
+  options.log.info("Weir has stopped");
+  const { entriesLost, problem } = store.status();
+  return entriesLost > lostBefore ? (problem ?? undefined) : undefined;
 }
 
 /** npm sets this for what it starts; there the command is not in the shell's path. */

@@ -44,7 +44,10 @@ export interface StartedProxy {
   readonly command: string;
   readonly certificatePath: string;
   readonly fingerprint: string;
-  /** Stops accepting, gives open exchanges `graceMs`, commits what was recorded, and brings out the log. */
+  /**
+   * Stops accepting, gives open exchanges `graceMs`, commits what was recorded, and brings out the log. Throws
+   * {@link CommandFailure} once all that is done, if entries could not be stored.
+   */
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -86,11 +89,13 @@ export async function startProxy(invocation: Invocation, options: StartOptions):
       certificatePath: proxy.certificatePath,
       fingerprint: proxy.fingerprint,
       stop: async (graceMs) => {
+        let loss: string | undefined;
         try {
-          await proxy.stop(graceMs);
+          loss = await proxy.stop(graceMs);
         } finally {
           await output.close();
         }
+        if (loss !== undefined) throw new CommandFailure(EXIT.failure, loss);
       },
     };
   } catch (error) {

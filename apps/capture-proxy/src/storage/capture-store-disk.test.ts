@@ -62,6 +62,26 @@ test("on a full disk traffic goes on, the problem is told once, and storing goes
   assert.equal(rig.alarms.length, 1);
 });
 
+test("what a full disk has not taken at the end is counted, and said in one sentence", async (context) => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("disk");
+  await using disk = await smallDisk(context, path);
+  if (disk === undefined) return;
+  const rig = await openRig(path);
+  const { store } = rig;
+  await fill(rig, path);
+  const stored = store.status().entryCount;
+  for (let added = 0; added < 40; added += 1) rig.add();
+  const { backlogEntries } = store.status();
+  await store.close();
+  assert.equal(store.status().entriesLost, backlogEntries);
+  const sentence = `${backlogEntries} entries could not be stored and are lost: the disk is full (database or disk is full)`;
+  assert.deepEqual([rig.alarms.length, rig.alarms[1], store.status().problem], [2, sentence, sentence]);
+  rmSync(`${path}/ballast`);
+  await using again = await openRig(path);
+  assert.equal(again.store.status().entryCount, stored);
+});
+
 const LARGE = { responseBody: ["x".repeat(100_000)] };
 
 /** Adds entries until the disk takes no more, and lets whatever else writes to it take the rest. */

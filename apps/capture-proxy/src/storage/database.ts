@@ -133,7 +133,7 @@ class SqliteStatement implements Statement {
   }
 }
 
-/** Why SQLite could not do something, as far as the caller can act on it. */
+/** Why SQLite or the file system could not do something, as far as the caller can act on it. */
 export type DatabaseTrouble = "full" | "read-only" | "corrupt" | "busy" | "io" | "other";
 
 const TROUBLE_BY_CODE: Readonly<Record<number, DatabaseTrouble>> = {
@@ -147,8 +147,35 @@ const TROUBLE_BY_CODE: Readonly<Record<number, DatabaseTrouble>> = {
   26: "corrupt",
 };
 
-/** Sorts an error that a database call threw. */
+const TROUBLE_BY_SYSTEM_CODE: Readonly<Record<string, DatabaseTrouble>> = {
+  ENOSPC: "full",
+  EDQUOT: "full",
+  EROFS: "read-only",
+  EACCES: "read-only",
+  EPERM: "read-only",
+  EIO: "io",
+};
+
+/** Sorts an error that a database call or one of the file system threw. */
 export function troubleOf(error: unknown): DatabaseTrouble {
-  if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return "other";
-  return TROUBLE_BY_CODE[error.errcode & 0xff] ?? "other";
+  if (!(error instanceof Error)) return "other";
+  if ("errcode" in error && typeof error.errcode === "number") return TROUBLE_BY_CODE[error.errcode & 0xff] ?? "other";
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  return TROUBLE_BY_SYSTEM_CODE[code] ?? "other";
+}
+
+const REASONS: Readonly<Record<Exclude<DatabaseTrouble, "other">, string>> = {
+  full: "the disk is full",
+  "read-only": "the directory cannot be written",
+  corrupt: "the database is damaged",
+  busy: "another program holds the database",
+  // SQLite says so of a file that cannot be opened, for whatever reason, and of a full disk, too.
+  io: "files cannot be opened or written",
+};
+
+/** The end of a sentence that tells of such an error. */
+export function reasonOfTrouble(error: unknown): string {
+  const trouble = troubleOf(error);
+  const message = error instanceof Error ? error.message : String(error);
+  return trouble === "other" ? message : `${REASONS[trouble]} (${message})`;
 }

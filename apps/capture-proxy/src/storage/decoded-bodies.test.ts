@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { temporaryDirectory } from "@headworks/testkit";
+import { runProcess, temporaryDirectory } from "@headworks/testkit";
 import { DecodedBodies } from "./decoded-bodies.ts";
 
 const request = (key: string, source: Uint8Array, toUtf8From?: string): Parameters<DecodedBodies["get"]>[0] => ({
@@ -34,6 +34,39 @@ test("a large body is decoded into a file, read by range, and its file goes with
   assert.equal(Buffer.from(form.read(1_500_000, 1_500_010)).toString(), "0123456789");
   bodies.close();
   assert.deepEqual(readdirSync(directory.path), []);
+});
+
+test("where nothing can be written, small bodies are decoded all the same, and of a large one the reason is told", async () => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("read-only");
+  writeFileSync(path, "");
+  const bodies = new DecodedBodies(path);
+  const form = await bodies.get(request("1", gzipSync("small")));
+  assert.equal(Buffer.from(form.read(0, form.totalBytes)).toString(), "small");
+  await assert.rejects(bodies.get(request("2", gzipSync(Buffer.alloc(3_000_000)))), {
+    name: "StoreTroubleError",
+    message: /^A body this large is decoded into a file: EEXIST/u,
+  });
+  bodies.close();
+});
+
+test("a disk that became read-only keeps no reader from ending, and of a large body the reason is told", async (context) => {
+  await using directory = await temporaryDirectory();
+  const isMounted =
+    process.platform === "linux" && (await runProcess("mount", ["-t", "tmpfs", "tmpfs", directory.path])).code === 0;
+  if (!isMounted) return context.skip("needs the right to mount a tmpfs");
+  try {
+    const bodies = new DecodedBodies(directory.path);
+    await bodies.get(request("1", gzipSync(Buffer.alloc(3_000_000))));
+    await runProcess("mount", ["-o", "remount,ro", directory.path]);
+    await assert.rejects(bodies.get(request("2", gzipSync(Buffer.alloc(3_000_000)))), {
+      name: "StoreTroubleError",
+      message: /^A body this large is decoded into a file: the directory cannot be written \(EROFS/u,
+    });
+    bodies.close();
+  } finally {
+    await runProcess("umount", ["-l", directory.path]);
+  }
 });
 
 test("text in another charset becomes UTF-8", async () => {

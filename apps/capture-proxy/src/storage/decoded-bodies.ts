@@ -5,7 +5,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { makeDirectorySync } from "@headworks/directories";
 import { createContentDecoder, decodeText } from "@headworks/http-fields/content-coding";
 import { parseMediaType } from "@headworks/http-fields";
+import { reasonOfTrouble } from "./database.ts";
 import { readFilePart } from "./stored-bodies.ts";
+import { StoreTroubleError } from "./store-trouble.ts";
 
 /** Results up to this size stay in memory. */
 const MEMORY_BYTES = 1_048_576;
@@ -35,16 +37,18 @@ export interface DecodingRequest {
 
 /** Bodies without their content coding; large ones are decoded once, piece by piece, into a file that later ranges read from. */
 export class DecodedBodies {
-  readonly #folder: string;
+  readonly #parent: string;
+  /** Made for the first file: whoever needs none can be answered where nothing can be written. */
+  #folder: string | undefined;
   readonly #kept = new Map<string, { readonly form: Promise<DecodedForm>; path: string | undefined }>();
   #nextFile = 1;
 
   /** `parent` gets a folder for the files, which goes with `close`. */
   constructor(parent: string) {
-    makeDirectorySync(parent);
-    this.#folder = mkdtempSync(join(parent, "reader-"));
+    this.#parent = parent;
   }
 
+  /** Rejects with {@link StoreTroubleError} when the disk takes no file. */
   async get(request: DecodingRequest): Promise<DecodedForm> {
     const known = this.#kept.get(request.key);
     if (known !== undefined) return await known.form;
@@ -61,7 +65,15 @@ export class DecodedBodies {
   }
 
   close(): void {
-    rmSync(this.#folder, { recursive: true, force: true });
+    if (this.#folder !== undefined) remove(this.#folder);
+  }
+
+  #newPath(): string {
+    if (this.#folder === undefined) {
+      makeDirectorySync(this.#parent);
+      this.#folder = mkdtempSync(join(this.#parent, "reader-"));
+    }
+    return join(this.#folder, `${this.#nextFile++}.decoded`);
   }
 
   #forget(key: string): void {
@@ -71,19 +83,23 @@ export class DecodedBodies {
     void kept?.form
       .catch(() => undefined)
       .then(() => {
-        if (kept.path !== undefined) rmSync(kept.path, { force: true });
+        if (kept.path !== undefined) remove(kept.path);
       });
   }
 
   async #decode(request: DecodingRequest, onFile: (path: string) => void): Promise<DecodedForm> {
-    const path = join(this.#folder, `${this.#nextFile++}.decoded`);
-    const output = new GrowingOutput(path, onFile);
+    const output = new GrowingOutput(() => {
+      const path = this.#newPath();
+      onFile(path);
+      return path;
+    });
     try {
       const partial = await decodeInto(request, (bytes) => output.write(bytes));
       return output.finish(partial, (bytes) => smallText(request, bytes));
     } catch (error) {
       output.abandon();
-      throw error;
+      if (!(error instanceof Error && "syscall" in error)) throw error;
+      throw new StoreTroubleError(`A body this large is decoded into a file: ${reasonOfTrouble(error)}`);
     }
   }
 }
@@ -132,15 +148,14 @@ function smallText(request: DecodingRequest, bytes: Uint8Array): Uint8Array {
 
 /** Memory first, a file once there is much. */
 class GrowingOutput {
-  readonly #path: string;
-  readonly #onFile: (path: string) => void;
+  readonly #newPath: () => string;
+  #path = "";
   #pieces: Uint8Array[] = [];
   #bytes = 0;
   #fd: number | undefined;
 
-  constructor(path: string, onFile: (path: string) => void) {
-    this.#path = path;
-    this.#onFile = onFile;
+  constructor(newPath: () => string) {
+    this.#newPath = newPath;
   }
 
   write(piece: Uint8Array): void {
@@ -172,15 +187,25 @@ class GrowingOutput {
   }
 
   abandon(): void {
-    if (this.#fd !== undefined) closeSync(this.#fd);
-    rmSync(this.#path, { force: true });
+    if (this.#fd === undefined) return;
+    closeSync(this.#fd);
+    remove(this.#path);
   }
 
   #moveToFile(): void {
+    this.#path = this.#newPath();
     this.#fd = openSync(this.#path, "wx", 0o600);
-    this.#onFile(this.#path);
     for (const piece of this.#pieces) writeAll(this.#fd, piece);
     this.#pieces = [];
+  }
+}
+
+/** What cannot be removed now goes at the next start: a disk that is read-only must not end the thread. */
+function remove(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {
+    return;
   }
 }
 

@@ -6,6 +6,13 @@ interface Portion {
   readonly entries: number;
 }
 
+/** What was on its way when the thread ended. */
+export interface LostWork {
+  readonly entries: number;
+  /** Frames of streams, too. */
+  readonly hasFrames: boolean;
+}
+
 interface Waiter {
   readonly portion: number;
   readonly resolve: () => void;
@@ -57,16 +64,16 @@ export class SentWork {
     await promise;
   }
 
-  /** The thread ended: nothing is on its way any more. Gives how many entries were. */
-  lost(): number {
-    const { entries } = this;
+  /** The thread ended: nothing is on its way any more. Gives what was. */
+  lost(): LostWork {
+    const lost = { entries: this.entries, hasFrames: this.frameBytes > 0 };
     this.entries = 0;
     this.bytes = 0;
     this.frameBytes = 0;
     this.#donePortions = this.#sentPortions;
     for (const { resolve } of this.#waiters) resolve();
     this.#waiters = [];
-    return entries;
+    return lost;
   }
 
   #portionDone(): void {

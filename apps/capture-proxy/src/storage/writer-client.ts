@@ -10,6 +10,8 @@ import { mostBytes } from "./retention.ts";
 import { RecordQueue } from "./record-queue.ts";
 import { RunningEntries } from "./running-entries.ts";
 import { SentWork } from "./sent-work.ts";
+import type { LostWork } from "./sent-work.ts";
+import { StoreTroubleError } from "./store-trouble.ts";
 import type { FrameBatch } from "./stream-message.ts";
 import type {
   FromWriter,
@@ -46,11 +48,6 @@ export interface WriterEvents {
   alarm(sentence: string): void;
 }
 
-/** The disk, or the file, refuses what was asked for; it may be asked for again. */
-class StoreTroubleError extends Error {
-  override readonly name = "StoreTroubleError";
-}
-
 /** The proxy thread's side of the writer thread: hands over, counts what is on its way, never waits. */
 export class WriterClient {
   readonly sessions = new Map<number, SessionRecord>();
@@ -72,6 +69,8 @@ export class WriterClient {
   readonly #troubled = new Set<(reason: Error) => void>();
   #nextStream = 1;
   #closing = false;
+  /** Why the disk did not take the last of it. */
+  #refusal: string | null = null;
   /** A start of the thread that is under way. */
   #restarting: Promise<void> | undefined;
   #problem: string | null = null;
@@ -244,7 +243,10 @@ export class WriterClient {
     };
   }
 
-  /** Commits what is queued and ends the thread; entries that the disk refuses are counted as lost. */
+  /**
+   * Commits what is queued and ends the thread. What the disk refuses is lost: its entries are counted, and the alarm and
+   * the problem of the status say so.
+   */
   async close(): Promise<void> {
     this.#flushQueues();
     this.#closing = true;
@@ -343,9 +345,11 @@ export class WriterClient {
           ?.reject(message.isTrouble ? new StoreTroubleError(message.error) : new Error(message.error));
         this.#calls.delete(message.call);
         return;
+      case "closed":
+        this.#refusal = message.refusal;
+        return;
       case "ready":
       case "refused":
-      case "closed":
         return;
     }
   }
@@ -405,12 +409,21 @@ export class WriterClient {
     this.#worker = undefined;
     this.#spool?.failAll();
     this.#running.storeLost();
-    this.#entriesLost += this.#sent.lost();
+    const lost = this.#sent.lost();
+    this.#entriesLost += lost.entries;
     for (const { reject } of this.#calls.values()) reject(new Error("The storage thread ended"));
     this.#calls.clear();
-    if (this.#closing) return;
+    if (this.#closing) return this.#tellLoss(lost);
     this.#setProblem(this.#problem ?? "The storage thread ended: entries are not stored until it is back");
     this.#restartLater();
+  }
+
+  #tellLoss({ entries, hasFrames }: LostWork): void {
+    if (entries === 0 && !hasFrames) return;
+    const counted = entries === 1 ? "1 entry" : `${entries} entries`;
+    const what = entries === 0 ? "Messages of streams" : hasFrames ? `${counted} and messages of streams` : counted;
+    this.#problem = `${what} could not be stored and are lost: ${this.#refusal ?? "the disk did not take them in time"}`;
+    this.#events.alarm(this.#problem);
   }
 
   #restartLater(): void {

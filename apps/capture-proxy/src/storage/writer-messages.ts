@@ -136,4 +136,5 @@ export type FromWriter =
       /** It is the disk that refuses, or the file: nobody's defect. */
       readonly isTrouble: boolean;
     }
-  | { readonly kind: "closed" };
+  /** `refusal` is the end of a sentence that says why something was not stored. */
+  | { readonly kind: "closed"; readonly refusal: string | null };

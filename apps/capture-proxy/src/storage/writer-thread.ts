@@ -1,7 +1,7 @@
 // Tested by capture-store-disk.test.ts
 import { renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { troubleOf } from "./database.ts";
+import { reasonOfTrouble, troubleOf } from "./database.ts";
 import { DiskReserve } from "./disk-reserve.ts";
 import { DatabaseTooNewError } from "./migrations.ts";
 import { TrafficWriter } from "./traffic-writer.ts";
@@ -46,6 +46,8 @@ export class WriterThread {
   /** Batches that wait for the disk. The proxy thread bounds them: it sends no more than its backlog allows. */
   readonly #waiting: (RecordBatch | FrameBatch)[] = [];
   #problem: string | null = null;
+  /** Why the last attempt to commit failed. */
+  #refusal: string | null = null;
   #retry: NodeJS.Timeout | undefined;
   #syncTimer: NodeJS.Timeout | undefined;
   #syncing: Promise<void> | undefined;
@@ -181,6 +183,7 @@ export class WriterThread {
     if (trouble === "corrupt" && this.#startAnew()) return this.#drain();
     if (trouble === "full" && this.#hasFreed && !this.#closing) return this.#freeFirst();
     const reason = error instanceof Error ? error.message : String(error);
+    this.#refusal = reasonOfTrouble(error);
     this.#setProblem(`${SENTENCES[trouble]} (${reason})`);
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
@@ -356,7 +359,7 @@ export class WriterThread {
     await this.#sync();
     clearTimeout(this.#retry);
     this.#running.close();
-    this.#post({ kind: "closed" });
+    this.#post({ kind: "closed", refusal: this.#waiting.length > 0 ? this.#refusal : null });
     this.#end();
   }
 }
