@@ -1,6 +1,6 @@
 // Tested by ../test/proxy.test.ts
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Worker } from "node:worker_threads";
 import { makeDirectorySync } from "@headworks/directories";
@@ -29,12 +29,13 @@ import { loadSettings } from "#settings/load-settings.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import { openDatabase, STATE_MIGRATIONS } from "#storage/database.ts";
+import { openDatabase, reasonOfTrouble, STATE_MIGRATIONS, troubleOf } from "#storage/database.ts";
 import type { Database } from "#storage/database.ts";
 import { DataDirectoryInUseError } from "#storage/data-lock.ts";
 import { ForeignFileError } from "#storage/foreign-file.ts";
 import { DatabaseTooNewError } from "#storage/migrations.ts";
 import { openCaptureStore } from "#storage/open-capture-store.ts";
+import { StoreTroubleError } from "#storage/store-trouble.ts";
 import { Dialer } from "#upstream/dial.ts";
 import { IdleOrigins } from "#upstream/idle-origins.ts";
 import type { OriginConnection } from "#upstream/origin-connection.ts";
@@ -105,6 +106,8 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   options.logs?.begin(settings.running.log_config);
   refuseExposure(settings.running, options.allowInsecureApi ?? false);
   const started = new StartedParts();
+  // What the next step writes to.
+  let place = certificateDirectory;
   try {
     const { importedAuthority: imported } = options;
     const authority = openAuthorityStore({
@@ -113,8 +116,10 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
       log,
       ...(imported === undefined ? {} : { imported }),
     });
+    place = dataDir;
     const database = openDatabase(join(dataDir, "weir.db"), { migrations: STATE_MIGRATIONS });
     started.onStop(() => database.close());
+    place = dirname(trafficFile);
     const store = await openCaptureStore({
       dataDir,
       databasePath: trafficFile,
@@ -124,23 +129,28 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
       writer: options.writer,
     });
     started.onStop(() => store.close());
+    place = dataDir;
     // Not before the directory is known to be this process's own: another one may be writing its log there.
     options.logs?.openFile(settings.running.log_config);
     return await assemble({ options, settings, authority, database, store, started });
   } catch (error) {
     await started.stop();
-    throw startupError(error);
+    throw startupError(error, place);
   }
 }
 
-/** What the parts report as unusable becomes one kind of error; the sentences are theirs. */
-function startupError(error: unknown): unknown {
+/** What the parts report as unusable becomes one kind of error; the sentences are theirs, but of what `place` refuses. */
+function startupError(error: unknown, place: string): unknown {
   const isMendable =
     error instanceof AuthorityStoreError ||
     error instanceof DataDirectoryInUseError ||
     error instanceof DatabaseTooNewError ||
     error instanceof ForeignFileError;
-  return isMendable ? new StartupError(error.message, { cause: error }) : error;
+  if (isMendable) return new StartupError(error.message, { cause: error });
+  // Listening has the same codes, and a file that is named says more than its directory.
+  if (!(error instanceof Error) || "port" in error || "path" in error) return error;
+  if (!(error instanceof StoreTroubleError) && troubleOf(error) === "other") return error;
+  return new StartupError(`Cannot use ${place}: ${reasonOfTrouble(error)}`, { cause: error });
 }
 
 interface Parts {

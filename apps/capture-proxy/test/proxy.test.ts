@@ -1,27 +1,35 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
 import type { IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { after, test } from "node:test";
-import { temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { runProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { pino } from "pino";
 import { createProxy } from "#proxy.ts";
 import type { RunningProxy } from "#proxy.ts";
+import { defaultPlaces } from "#settings/data-places.ts";
+import type { DataPlaces } from "#settings/data-places.ts";
 
 const cleanups: (() => unknown)[] = [];
 after(async () => {
   for (const cleanup of cleanups.reverse()) await cleanup();
 });
 
+const SILENT = pino({ level: "silent" });
+
 async function started(
   dataDir: string,
   flags: Record<string, string> = {},
-  log = pino({ level: "silent" }),
+  log = SILENT,
+  places = defaultPlaces(dataDir),
 ): Promise<RunningProxy> {
   const proxy = await createProxy({
     dataDir,
+    places,
     environment: {},
     flags: { "proxy-port": "0", "api-port": "0", ...flags },
     log,
@@ -172,6 +180,34 @@ test("a second Weir on the same data directory is refused with a sentence", asyn
   const proxy = await started(dataDir);
   cleanups.push(() => proxy.stop(0));
   await assert.rejects(started(dataDir), { name: "StartupError", message: new RegExp(dataDir) });
+});
+
+test("a database that cannot be used is refused with a sentence that names its directory", async () => {
+  const dataDir = await dataDirectory();
+  writeFileSync(join(dataDir, "weir.db"), "no database of SQLite, and longer than its mark");
+  const message = `Cannot use ${dataDir}: the database is damaged (file is not a database)`;
+  await assert.rejects(started(dataDir), { name: "StartupError", message });
+});
+
+test("a start on a full disk is refused with a sentence that names the directory", async (context) => {
+  const disk = await dataDirectory();
+  const mounted =
+    process.platform === "linux"
+      ? await runProcess("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", disk])
+      : undefined;
+  if (mounted?.code !== 0) return context.skip("needs the right to mount a tmpfs");
+  cleanups.push(async () => await runProcess("umount", ["-l", disk]));
+  assert.throws(() => writeFileSync(join(disk, "filler"), Buffer.alloc(2_000_000)), { code: "ENOSPC" });
+  const here = (places: Partial<DataPlaces>) => async (dataDir: string) =>
+    await started(dataDir, {}, SILENT, { ...defaultPlaces(dataDir), ...places });
+  const reason = "(?:the disk is full|files cannot be opened or written) \\(";
+  for (const [start, refused] of [
+    [here({ certificateDirectory: join(disk, "certs") }), join(disk, "certs")],
+    [here({ trafficFile: join(disk, "traffic.db") }), disk],
+  ] as const) {
+    const message = new RegExp(`^Cannot use ${refused}: ${reason}`);
+    await assert.rejects(start(await dataDirectory()), { name: "StartupError", message });
+  }
 });
 
 test("verbose logs a line for each exchange, and stops when it is switched off", async () => {

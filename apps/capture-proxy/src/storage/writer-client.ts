@@ -267,7 +267,7 @@ export class WriterClient {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     worker.on("message", (message: FromWriter) => {
       if (message.kind === "refused") {
-        reject(message.tooNew ? new DatabaseTooNewError(message.error) : new Error(message.error));
+        reject(refusalOf(message));
         return;
       }
       if (message.kind === "ready") {
@@ -432,6 +432,11 @@ export class WriterClient {
       this.#restarting = this.#startThread().catch(() => this.#restartLater());
     }, RESTART_MS).unref();
   }
+}
+
+function refusalOf({ error, tooNew, isTrouble }: FromWriter & { kind: "refused" }): Error {
+  if (tooNew) return new DatabaseTooNewError(error);
+  return isTrouble ? new StoreTroubleError(error) : new Error(error);
 }
 
 /** Bytes of all its bodies that would be stored, of those that rules replaced, too. */

@@ -109,7 +109,8 @@ export type FromWriter =
       readonly nextStream: number;
       readonly movedAside: string | null;
     }
-  | { readonly kind: "refused"; readonly error: string; readonly tooNew: boolean }
+  /** It cannot be opened; `isTrouble` as of `callFailed`. */
+  | { readonly kind: "refused"; readonly error: string; readonly tooNew: boolean; readonly isTrouble: boolean }
   | { readonly kind: "change"; readonly change: StoreChange }
   | {
       readonly kind: "committed";

@@ -92,7 +92,8 @@ export class WriterThread {
       this.#tidySoon();
     } catch (error) {
       const tooNew = error instanceof DatabaseTooNewError;
-      this.#post({ kind: "refused", error: error instanceof Error ? error.message : String(error), tooNew });
+      const isTrouble = troubleOf(error) !== "other";
+      this.#post({ kind: "refused", error: reasonOfTrouble(error), tooNew, isTrouble });
       this.#end();
     }
   }
