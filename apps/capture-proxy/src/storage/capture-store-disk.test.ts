@@ -13,6 +13,7 @@ import {
 import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { runProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { sampleExchange } from "./sample-exchange.ts";
 import { openRig } from "./store-rig.ts";
 import type { StoreRig } from "./store-rig.ts";
 
@@ -80,6 +81,28 @@ test("what a full disk has not taken at the end is counted, and said in one sent
   rmSync(`${path}/ballast`);
   await using again = await openRig(path);
   assert.equal(again.store.status().entryCount, stored);
+});
+
+test("what waits for a full disk is cleared with the rest, and does not come back when there is room", async (context) => {
+  await using directory = await temporaryDirectory();
+  const path = directory.file("disk");
+  await using disk = await smallDisk(context, path);
+  if (disk === undefined) return;
+  await using rig = await openRig(path);
+  const { store } = rig;
+  await fill(rig, path);
+  const during = sampleExchange({ state: { step: "responding" } });
+  store.record(store.nextSeq(), during);
+  store.streams.open(during, "websocket").end();
+  await store.clearSession(store.activeSessionId);
+  rmSync(`${path}/ballast`);
+  const { id } = rig.add();
+  await store.flush();
+  assert.deepEqual(
+    (await rig.rows()).rows.map((row) => row.id),
+    [id],
+  );
+  assert.equal(await store.streams.getStream(during.id), undefined);
 });
 
 const LARGE = { responseBody: ["x".repeat(100_000)] };

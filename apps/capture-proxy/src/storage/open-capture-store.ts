@@ -300,7 +300,7 @@ class ThreadedCaptureStore implements CaptureStore {
   }
 
   async clearSession(sessionId: string): Promise<void> {
-    await this.#writer.call({ op: "clearSession", id: sessionId, nowMs: this.#options.clock.now() });
+    await this.#writer.clearSession(sessionId, this.#options.clock.now());
   }
 
   async exportHar(

@@ -34,6 +34,8 @@ export class StreamRows {
   readonly #ownEntry: Statement;
   /** New ids of imported entries whose ids were taken, by their session. */
   readonly #renamed = new Map<number, Map<string, string>>();
+  /** Streams up to these numbers that are not stored yet were cleared with their session. */
+  readonly #refused = new Map<number, number>();
   #hasStreams: boolean;
   #isUntidy: boolean;
 
@@ -147,6 +149,11 @@ export class StreamRows {
     this.#isUntidy = true;
   }
 
+  /** What opened before a session was cleared, and comes only now, is not stored. */
+  refuseUpTo(session: number, number: number): void {
+    this.#refused.set(session, number);
+  }
+
   /** Removes the frames of a kind, and its streams that are closed. */
   clearKind(kind: number, log: ChangeLog): void {
     if (!this.#hasStreams) return;
@@ -233,6 +240,7 @@ export class StreamRows {
   }
 
   #open(opening: StreamOpening, isImported: boolean): void {
+    if (opening.number <= (this.#refused.get(opening.session) ?? 0)) return;
     const id = this.#renamed.get(opening.session)?.get(opening.id) ?? opening.id;
     if (isImported && this.#ownEntry.get(id, opening.session) === undefined) return;
     this.#insertStream.run(

@@ -158,7 +158,7 @@ export class TrafficWriter {
         case "switchSession":
           return this.#switchSession(request.id, request.nowMs);
         case "clearSession":
-          return this.#clearSession(request.id, request.nowMs);
+          return this.#clearSession(request);
         case "setNote":
           return this.#setNote(request.id, request.note);
         case "deleteEntries":
@@ -344,16 +344,18 @@ export class TrafficWriter {
     return beyondLimit(session.entryCount, this.#retention.limits);
   }
 
-  #clearSession(id: string, nowMs: number): boolean {
+  #clearSession({ id, nowMs, upToSeq, upToStream }: WriterCall & { op: "clearSession" }): boolean {
     const session = this.sessions.byId(id);
     if (session === undefined) return false;
+    const floorSeq = Math.max(this.highestSeq, upToSeq);
     this.#commit((log) => {
-      const cleared = { ...session, floorSeq: this.highestSeq, entryCount: 0, storedBytes: 0, updatedMs: nowMs };
+      const cleared = { ...session, floorSeq, entryCount: 0, storedBytes: 0, updatedMs: nowMs };
       this.sessions.write(cleared);
       this.#streams.clearSession(session.number);
       log.put(cleared);
       log.reset = true;
     });
+    this.#streams.refuseUpTo(session.number, upToStream);
     this.#retention.cleared(session.number);
     return true;
   }

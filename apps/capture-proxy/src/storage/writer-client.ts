@@ -60,6 +60,7 @@ export class WriterClient {
   #worker: Worker | undefined;
   #spool: FileSpool | undefined;
   #nextSeq = 1;
+  #recordedSeq = 0;
   #firstSeq = 0;
   readonly #running = new RunningEntries();
   readonly #sent = new SentWork();
@@ -119,7 +120,19 @@ export class WriterClient {
     return this.#nextSeq++;
   }
 
+  /** Removes what a session has, and what was recorded for it and waits to be stored. */
+  async clearSession(id: string, nowMs: number): Promise<void> {
+    await this.call({
+      op: "clearSession",
+      id,
+      nowMs,
+      upToSeq: this.#recordedSeq,
+      upToStream: this.#nextStream - 1,
+    });
+  }
+
   record(seq: number, exchange: ExchangeView): void {
+    this.#recordedSeq = Math.max(this.#recordedSeq, seq);
     const running = exchange.state.step !== "completed" && exchange.state.step !== "failed";
     const before = this.#running.recordedBefore(seq);
     if (!running) this.#running.ended(seq);

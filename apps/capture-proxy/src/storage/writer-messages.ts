@@ -65,7 +65,14 @@ export type WriterCall =
     }
   | { readonly op: "deleteSession"; readonly id: string }
   | { readonly op: "switchSession"; readonly id: string; readonly nowMs: number }
-  | { readonly op: "clearSession"; readonly id: string; readonly nowMs: number }
+  /** Entries and streams up to these numbers go, those too that wait to be stored. */
+  | {
+      readonly op: "clearSession";
+      readonly id: string;
+      readonly nowMs: number;
+      readonly upToSeq: number;
+      readonly upToStream: number;
+    }
   | { readonly op: "setNote"; readonly id: string; readonly note: string | null }
   | { readonly op: "deleteEntries"; readonly ids: readonly string[] }
   /** Frames of a kind, by its code, and its streams that are closed. */
