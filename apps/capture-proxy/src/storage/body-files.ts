@@ -4,6 +4,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { makeDirectorySync } from "@headworks/directories";
+import { reasonOfTrouble } from "./database.ts";
 
 const FILE_NAME = /^(\d{1,15})\.body$/u;
 
@@ -23,6 +24,10 @@ export class BodyFiles {
   readonly #open = new Map<number, OpenFile>();
   /** Could not be written; pieces on their way must not begin a new file. */
   readonly #failed = new Set<number>();
+  /** Why one could not be written, until that is told. */
+  #refusal: string | null = null;
+  /** What it needed at least; once a body as large is written, the next refusal is another one. */
+  #refusedBytes: number | undefined;
   readonly #sizes = new Map<number, number>();
   #unsynced: number[] = [];
   #totalBytes = 0;
@@ -60,17 +65,27 @@ export class BodyFiles {
       while (from < bytes.length) from += writeSync(target.fd, bytes, from);
       target.bytes += bytes.length;
       return true;
-    } catch {
+    } catch (error) {
+      if (this.#refusedBytes === undefined) this.#refusal = reasonOfTrouble(error);
+      this.#refusedBytes = (this.#open.get(file)?.bytes ?? 0) + bytes.length;
       this.discard(file);
       this.#failed.add(file);
       return false;
     }
   }
 
+  /** Why bodies are refused, as the end of a sentence. Given once until one as large as the last refused is written. */
+  takeRefusal(): string | null {
+    const refusal = this.#refusal;
+    this.#refusal = null;
+    return refusal;
+  }
+
   /** All bytes were given. The file is closed at the next sync. */
   finish(file: number): void {
     const target = this.#open.get(file);
     if (this.#failed.delete(file) || target === undefined) return;
+    if (this.#refusedBytes !== undefined && target.bytes >= this.#refusedBytes) this.#refusedBytes = undefined;
     this.#addSize(file, target.bytes);
     this.#unsynced.push(file);
   }

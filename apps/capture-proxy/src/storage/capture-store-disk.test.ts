@@ -214,7 +214,7 @@ test("what is cleared is given back to the disk, once it is nearly all of the da
   assert.ok(await rig.entry(kept.id));
 });
 
-test("a large body that no longer fits is not stored, is counted, and its entry says so", async (context) => {
+test("a large body that no longer fits is not stored, is counted, its entry says so, and the log says why once", async (context) => {
   await using directory = await temporaryDirectory();
   const path = directory.file("disk");
   await using disk = await smallDisk(context, path);
@@ -222,7 +222,9 @@ test("a large body that no longer fits is not stored, is counted, and its entry 
   await using rig = await openRig(path);
   writeFileSync(`${path}/ballast`, Buffer.alloc(6_000_000));
   const piece = Buffer.alloc(500_000, 97);
-  const { id } = rig.add({ responseBody: Array.from({ length: 10 }, () => piece) });
+  const large = { responseBody: Array.from({ length: 10 }, () => piece) };
+  const { id } = rig.add(large);
+  rig.add(large);
   await rig.store.flush();
   rmSync(`${path}/ballast`);
   await waitUntil(() => rig.store.status().ok, { timeoutMs: 10_000 });
@@ -231,7 +233,10 @@ test("a large body that no longer fits is not stored, is counted, and its entry 
     [response?.body_state, response?.body_size, response?.body_stored_size],
     ["not_stored", 5_000_000, 0],
   );
-  assert.equal(rig.store.status().bodiesNotStored, 1);
+  assert.equal(rig.store.status().bodiesNotStored, 2);
+  const said = rig.alarms.filter((sentence) => sentence.includes("body"));
+  assert.equal(said.length, 1);
+  assert.match(said[0] ?? "", /^A large body is not stored, which is said once: the disk is full \(ENOSPC/);
 });
 
 test("a directory that cannot be written is refused with a sentence", async (context) => {

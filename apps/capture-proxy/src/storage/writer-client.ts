@@ -339,7 +339,7 @@ export class WriterClient {
         this.#sent.bytes -= message.bytes;
         return;
       case "fileFailed":
-        return this.#spool?.failed(message.file);
+        return this.#fileFailed(message);
       case "size":
         this.#storeSizeBytes = message.bytes;
         return;
@@ -365,6 +365,12 @@ export class WriterClient {
       case "refused":
         return;
     }
+  }
+
+  /** Entries are stored all the same, so that it is no problem of the store. */
+  #fileFailed({ file, refusal }: FromWriter & { kind: "fileFailed" }): void {
+    if (refusal !== null) this.#events.alarm(`A large body is not stored, which is said once: ${refusal}`);
+    this.#spool?.failed(file);
   }
 
   #committed(message: FromWriter & { kind: "committed" }): void {

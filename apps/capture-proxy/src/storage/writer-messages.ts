@@ -132,7 +132,8 @@ export type FromWriter =
     }
   | { readonly kind: "framesCommitted"; readonly bytes: number }
   | { readonly kind: "pieceDone"; readonly bytes: number }
-  | { readonly kind: "fileFailed"; readonly file: number }
+  /** `refusal` is the end of a sentence that says why, where it is to be said. */
+  | { readonly kind: "fileFailed"; readonly file: number; readonly refusal: string | null }
   | { readonly kind: "size"; readonly bytes: number }
   | { readonly kind: "trouble"; readonly problem: string | null }
   | { readonly kind: "reopened"; readonly movedAside: string }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { closeSync, existsSync, readdirSync, readlinkSync } from "node:fs";
+import { closeSync, existsSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
 import { platform } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { temporaryDirectory, waitUntil } from "@headworks/testkit";
-import { BodyFiles } from "./body-files.ts";
+import { bodyFilePath, BodyFiles } from "./body-files.ts";
 import { FileSpool } from "./body-spool.ts";
 import { openDatabase } from "./database.ts";
 import { sampleExchange } from "./sample-exchange.ts";
@@ -96,6 +96,21 @@ test("of a body whose writer is gone nothing is stored, least of all its end", (
   body?.end();
   assert.deepEqual(messages, [{ kind: "fileDiscard", file: 7 }]);
   assert.equal(reservedBytes, sentBytes);
+});
+
+test("why a body cannot be written is given once, and again after one as large was written", async () => {
+  await using directory = await temporaryDirectory();
+  const files = new BodyFiles(directory.path);
+  const write = (file: number, bytes: number): string | null => {
+    files.append(file, Buffer.alloc(bytes));
+    files.finish(file);
+    return files.takeRefusal();
+  };
+  for (const file of [1, 2, 4, 6]) writeFileSync(bodyFilePath(directory.path, file), "in the way");
+  assert.match(write(1, 1000) ?? "", /^EEXIST/);
+  assert.deepEqual([write(2, 1000), write(3, 999), write(4, 1000), write(5, 1000)], [null, null, null, null]);
+  assert.match(write(6, 1000) ?? "", /^EEXIST/);
+  files.close();
 });
 
 test("one file that cannot be brought to the disk holds up no other, and is tried again", async (context) => {

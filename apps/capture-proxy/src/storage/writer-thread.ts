@@ -106,11 +106,7 @@ export class WriterThread {
         if (this.#problem === null) this.#drain();
         return;
       case "piece":
-        if (!this.#running.files.append(message.file, message.bytes)) {
-          this.#post({ kind: "fileFailed", file: message.file });
-        }
-        this.#post({ kind: "pieceDone", bytes: message.bytes.length });
-        return;
+        return this.#writePiece(message);
       case "fileEnd":
         return this.#running.files.finish(message.file);
       case "fileDiscard":
@@ -155,6 +151,12 @@ export class WriterThread {
       this.#writer = new TrafficWriter(path, bodiesFolder, limits, onChange);
       return aside;
     }
+  }
+
+  #writePiece({ file, bytes }: ToWriter & { kind: "piece" }): void {
+    const { files } = this.#running;
+    if (!files.append(file, bytes)) this.#post({ kind: "fileFailed", file, refusal: files.takeRefusal() });
+    this.#post({ kind: "pieceDone", bytes: bytes.length });
   }
 
   #drain(): void {
