@@ -8,8 +8,9 @@ import type { AddressInfo, Server, Socket } from "node:net";
 import { after, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import type { TLSSocket } from "node:tls";
-import { waitUntil } from "@headworks/testkit";
+import { rawClient, waitUntil } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
+import type { Verdict } from "#exchange/phases.ts";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";
 
@@ -365,4 +366,44 @@ test("a graceful stop lets the exchange in flight end", async () => {
   answer.resolve();
   assert.equal((await response).text, "late but whole");
   await stopped;
+});
+
+test("a stop does not wait for idle clients that never look", { timeout: 10_000 }, async () => {
+  const port = await plainOrigin((_request, response) => response.end("first"));
+  const secure = await secureOrigin((_request, response) => response.end("second"));
+  const proxy = await startEngine({ upstreamRoots: originCa.certificatePem });
+  const silent = connect({ port: proxy.port, host: "127.0.0.1", allowHalfOpen: true });
+  await once(silent, "connect");
+  const used = connect({ port: proxy.port, host: "127.0.0.1", allowHalfOpen: true });
+  used.write(`GET http://127.0.0.1:${port}/ HTTP/1.1\r\nHost: x\r\n\r\n`);
+  await once(used, "data");
+  const intercepted = await secureTunnel(proxy, `localhost:${secure}`, "localhost");
+  intercepted.allowHalfOpen = true;
+  intercepted.write(`GET / HTTP/1.1\r\nHost: localhost:${secure}\r\n\r\n`);
+  await once(intercepted, "data");
+  await proxy.waitFor(2);
+  await proxy.stop(60_000);
+  for (const client of [silent, used, intercepted]) client.destroy();
+});
+
+test("an answer that is still leaving when the proxy stops arrives whole, whatever its client sends meanwhile", async () => {
+  const body = Buffer.alloc(16_777_216, "x");
+  const answer = (): Verdict => ({
+    kind: "respond",
+    response: { status: 200, fields: ["Content-Length", String(body.length)], body },
+  });
+  const proxy = await startEngine({ interceptors: [{ name: "mocks", onRequestHead: answer }] });
+  const idle = connect({ port: proxy.port, host: "127.0.0.1", allowHalfOpen: true });
+  const client = await rawClient(proxy.port);
+  client.socket.pause();
+  await client.write("GET http://example.test/ HTTP/1.1\r\nHost: x\r\n\r\n");
+  await proxy.waitFor(1);
+  const stopped = proxy.stop(60_000);
+  await client.write("GET http://example.test/next HTTP/1.1\r\nHost: x\r\n\r\n");
+  await waitUntil(() => proxy.services.gauges.activeConnections === 1);
+  client.socket.resume();
+  await client.readUntil("\r\n\r\n");
+  assert.equal((await client.collect()).length, body.length);
+  await stopped;
+  idle.destroy();
 });

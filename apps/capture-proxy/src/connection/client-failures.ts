@@ -15,12 +15,6 @@ export function invalidRequest(message: string, cause?: unknown): Failure {
   return { stage: "client-read", side: "client", code: "CLIENT_PROTOCOL", message, cause };
 }
 
-/** The failure of a client inside TLS that may speak something else than HTTP, with what to do about that. */
-export function maybeForeign(failure: Failure, host: string): Failure {
-  const advice = `if the client speaks another protocol than HTTP inside TLS, list ${host} under passthrough_domains`;
-  return { ...failure, message: `${failure.message}; ${advice}` };
-}
-
 /** A defect of ours. */
 export function internalFailure(cause: unknown): Failure {
   return { stage: "policy", side: "internal", code: "INTERNAL", message: "The proxy failed; its log says why", cause };

@@ -15,10 +15,11 @@ import {
   ownBytes,
 } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
-import { CLIENT_GONE, internalFailure, invalidRequest, maybeForeign, stalled } from "./client-failures.ts";
+import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
 import { isForeignToHttp1 } from "./detect.ts";
 import type { ClientSocket, ExchangeClient } from "./exchange-client.ts";
+import { failTunnel, mayBeForeign } from "./foreign-client.ts";
 import { switchFields } from "./forwarded-fields.ts";
 import { askWhetherGone, HALF_CLOSED_MS } from "./half-closed-client.ts";
 import { Http1Answer } from "./http1-answer.ts";
@@ -29,6 +30,9 @@ import { refusedRequest } from "./refused-request.ts";
 import { planRequest } from "./request-plan.ts";
 import type { TunnelBase } from "./request-plan.ts";
 import { relay } from "./relay.ts";
+
+/** An idle client of a service that stops has so long to see the end; its request may be on its way. */
+const PARTING_MS = 250;
 
 /** What a connection to the proxy itself may turn into; the socket, without listeners and paused, is its owner's again. */
 export interface Handover {
@@ -121,10 +125,13 @@ export class HttpConnection implements ExchangeClient, Timed {
     else this.#socket.resume();
   }
 
-  /** The present exchange is the last one; an idle connection closes at once. */
+  /** The present exchange is the last one; an idle connection closes soon, whether or not its client looks. */
   drain(): void {
     if (this.#isLingering || this.#state.isTunnel) return;
-    if (this.#state.drain() === "close") this.#writer.end();
+    if (this.#state.drain() === "finish") return;
+    this.#stopReading();
+    // The last answer may still be leaving. What was sent before our end was seen would cause a reset, which loses it.
+    this.#socket.once("finish", () => setTimeout(() => this.#socket.destroy(), PARTING_MS).unref());
   }
 
   /** Ends at once whatever goes on. */
@@ -231,7 +238,8 @@ export class HttpConnection implements ExchangeClient, Timed {
   onDeadline(): void {
     if (this.#isLingering || this.#state.isIdle) {
       if (!this.#isLingering && this.#reader.hasPartialHead) return this.#answerTimeout();
-      if (!this.#hasReceived && this.#mayBeForeign) this.#tunnelFailed(invalidRequest("The client said nothing"));
+      if (!this.#hasReceived && mayBeForeign(this.#base))
+        failTunnel(this.#base, invalidRequest("The client said nothing"));
       this.#socket.destroy();
       return;
     }
@@ -280,7 +288,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     if (!this.#hasReceived && this.#handover && this.#mayBeHttp2(this.#held, this.#handover)) return;
     const isFirst = !this.#hasReceived;
     this.#hasReceived = true;
-    if (isFirst && this.#mayBeForeign && isForeignToHttp1(this.#held)) return this.#endForeign();
+    if (isFirst && mayBeForeign(this.#base) && isForeignToHttp1(this.#held)) return this.#endForeign();
     if (!this.#isWorking) this.#work();
     if (this.#held !== undefined) this.#held = keptBytes(this.#held);
     this.#setDeadline();
@@ -298,19 +306,9 @@ export class HttpConnection implements ExchangeClient, Timed {
     return begins !== "no";
   }
 
-  /** Inside TLS nothing but ALPN says beforehand what a client speaks. */
-  get #mayBeForeign(): boolean {
-    return this.#base?.scheme === "https" && this.#base.isHttpAgreed === false;
-  }
-
-  /** No request can have this in its entry: the tunnel has it. */
-  #tunnelFailed(failure: Failure): void {
-    this.#base?.failed?.(this.#mayBeForeign ? maybeForeign(failure, this.#base.host) : failure);
-  }
-
   /** Who speaks something else is not answered in HTTP, and would wait for the end of a head. */
   #endForeign(): void {
-    this.#tunnelFailed(invalidRequest("What the client said is not HTTP"));
+    failTunnel(this.#base, invalidRequest("What the client said is not HTTP"));
     this.#held = undefined;
     this.#socket.destroySoon();
   }
@@ -394,7 +392,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     if (this.#exchange) return this.#exchange.fail(failure);
     const refused = refusedRequest(headText, error, this.#base);
     if (refused === undefined) {
-      this.#tunnelFailed({ ...failure, status: error.status });
+      failTunnel(this.#base, { ...failure, status: error.status });
       return this.#answerRefusal(error.status, failure, undefined);
     }
     this.#answer.begin();
@@ -406,7 +404,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     const message = `No complete request head came within ${this.services.policy().headTimeoutMs} ms`;
     const failure: Failure = { stage: "client-read", side: "client", code: "CLIENT_TIMEOUT", message };
     this.#state.requestRefused();
-    this.#tunnelFailed(failure);
+    failTunnel(this.#base, failure);
     this.#answerRefusal(408, failure, undefined);
   }
 
@@ -418,12 +416,17 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   /** Closing at once would reset the connection under an answer that the client has not read yet. */
   #linger(): void {
+    this.#stopReading();
+    this.deadlineMs = performance.now() + LINGER_MS;
+  }
+
+  /** Ends our side; what still comes is discarded. */
+  #stopReading(): void {
     this.#isLingering = true;
     this.#held = undefined;
     this.#reader.pause();
     this.#writer.end();
     this.#socket.resume();
-    this.deadlineMs = performance.now() + LINGER_MS;
   }
 
   readonly #onEnd = (): void => {
