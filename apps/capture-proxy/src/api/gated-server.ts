@@ -10,6 +10,7 @@ import { SECURITY_FIELDS, pathOf } from "./gate.ts";
 import type { Gate } from "./gate.ts";
 import { answer, errorAnswer, rawAnswer } from "./respond-error.ts";
 import type { ErrorAnswer } from "./respond-error.ts";
+import { discardRest } from "./rest-of-body.ts";
 
 export interface GatedServerParts {
   readonly gate: Gate;
@@ -41,9 +42,9 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
     (request, response) => {
       for (const [name, value] of Object.entries(SECURITY_FIELDS)) response.setHeader(name, value);
       const decision = gate(gateRequest(request, false));
-      if (decision.kind === "refuse") return writeAnswer(response, answer(decision.code, decision.message));
+      if (decision.kind === "refuse") return writeAnswer(request, response, answer(decision.code, decision.message));
       const isRead = request.method === "GET" || request.method === "HEAD";
-      if (isRead && LIVE_PATHS.has(pathOf(request.url ?? ""))) return writeAnswer(response, UPGRADE_REQUIRED);
+      if (isRead && LIVE_PATHS.has(pathOf(request.url ?? ""))) return writeAnswer(request, response, UPGRADE_REQUIRED);
       return handler(request, response);
     },
   );
@@ -62,9 +63,12 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
     );
     return undefined;
   });
-  server.on("checkExpectation", (_request, response) => {
+  server.on("checkExpectation", (request, response) => {
     for (const [name, value] of Object.entries(SECURITY_FIELDS)) response.setHeader(name, value);
-    writeAnswer(response, { ...answer("BAD_REQUEST", "The only expectation served is 100-continue"), status: 417 });
+    writeAnswer(request, response, {
+      ...answer("BAD_REQUEST", "The only expectation served is 100-continue"),
+      status: 417,
+    });
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) return socket.destroy();
@@ -117,7 +121,8 @@ function gateRequest(request: IncomingMessage, isUpgrade: boolean): Parameters<G
   };
 }
 
-function writeAnswer(response: ServerResponse, { status, body, headers }: ErrorAnswer): void {
+function writeAnswer(request: IncomingMessage, response: ServerResponse, refusal: ErrorAnswer): void {
+  const { status, body, headers } = refusal;
   const text = JSON.stringify(body);
   response.writeHead(status, {
     connection: "close",
@@ -125,5 +130,6 @@ function writeAnswer(response: ServerResponse, { status, body, headers }: ErrorA
     "content-type": "application/json; charset=utf-8",
     "content-length": Buffer.byteLength(text),
   });
-  response.end(text);
+  response.write(text);
+  void discardRest(request).then(() => response.end());
 }

@@ -60,6 +60,7 @@ const things = {
       path: "/things/import",
       summary: "Import",
       access: "things:write",
+      query: strictObject({ fail: Type.Optional(Type.String()) }),
       body: upload(["application/json"], "Anything"),
       responses: { 200: strictObject({ bytes: Type.Integer() }) },
     },
@@ -106,9 +107,12 @@ function startThings(
       }
       return { status: 206, headers: { "Content-Range": "bytes 2-4/10" }, body: Buffer.from("234") };
     },
-    importThings: async ({ body }: { body: AsyncIterable<Uint8Array> }) => {
+    importThings: async ({ body, query }: { body: AsyncIterable<Uint8Array>; query: { fail?: string } }) => {
       let bytes = 0;
-      for await (const piece of body) bytes += piece.length;
+      for await (const piece of body) {
+        if (query.fail !== undefined) throw new ApiError("BAD_REQUEST", "refused at the first piece");
+        bytes += piece.length;
+      }
       return { status: 200, body: { bytes } };
     },
     slow: ({ signal }: { signal: AbortSignal }) => {
@@ -390,6 +394,26 @@ test("an upload of any size reaches the handler as a stream, JSON over the limit
   const chunk = `100000\r\n${"x".repeat(0x100000)}\r\n`;
   for (let count = 0; count < 11; count += 1) await connection.write(chunk).catch(() => undefined);
   assert.match((await connection.readUntil("}")).toString(), /HTTP\/1\.1 413 [\s\S]*PAYLOAD_TOO_LARGE/);
+});
+
+test("a client that sends all of its body before it looks gets the answer that was made early", async () => {
+  await using api = await startThings();
+  const body = Buffer.alloc(12 * 1024 * 1024, "x");
+  const table: readonly (readonly [string, Record<string, string>, RegExp])[] = [
+    ["/api/things", JSON_TYPE, /^HTTP\/1\.1 413 [^]*"PAYLOAD_TOO_LARGE"/],
+    ["/api/things", { ...JSON_TYPE, host: "elsewhere.example" }, /^HTTP\/1\.1 421 /],
+    ["/api/things", { ...JSON_TYPE, "sec-fetch-site": "cross-site" }, /^HTTP\/1\.1 403 [^]*"CROSS_SITE"/],
+    ["/api/nothing", { connection: "close" }, /^HTTP\/1\.1 404 [^]*"NOT_FOUND"/],
+    ["/api/things/import?fail=true", { ...JSON_TYPE, connection: "close" }, /^HTTP\/1\.1 400 [^]*at the first piece/],
+  ];
+  for (const [path, fields, expected] of table) {
+    await using connection = await rawClient(api.port);
+    const all = { host: "localhost", "content-length": String(body.length), ...fields };
+    const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+    await connection.write(`POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n`);
+    await connection.write(body);
+    assert.match((await connection.readUntil("}")).toString(), expected, path);
+  }
 });
 
 test("a client that goes away ends the stream it was reading and aborts the signal", async () => {

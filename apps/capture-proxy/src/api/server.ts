@@ -18,10 +18,12 @@ import { compileGate, isApiPath, pathOf } from "./gate.ts";
 import type { Gate } from "./gate.ts";
 import { createGatedServer } from "./gated-server.ts";
 import type { EventHub } from "./events.ts";
+import { announcesBody } from "./read-body.ts";
 import { compileRouteTable } from "./route-table.ts";
 import type { RouteTable } from "./route-table.ts";
 import { answer, errorAnswer } from "./respond-error.ts";
 import type { ErrorAnswer } from "./respond-error.ts";
+import { beforeRest, bodyOf } from "./rest-of-body.ts";
 import { MISSING_BUILD_PAGE, chooseUiFile } from "./ui-files.ts";
 
 /** The part of a logger that the API uses. */
@@ -146,7 +148,7 @@ function registerOperations(
             const params = request.params as Record<string, string>;
             // The router lets `/things/` match `/things/:id`; a path without the id is another path.
             if (Object.values(params).includes("")) throw new ApiError("NOT_FOUND", NOTHING_HERE);
-            return send(reply, await run({ params, search, source: request.raw, signal: goneSignal(reply) }));
+            return send(reply, await run({ params, search, source: bodyOf(request.raw), signal: goneSignal(reply) }));
           },
         });
       }
@@ -193,9 +195,14 @@ function sendHead(reply: FastifyReply, body: NonNullable<BoundAnswer["body"]>): 
 }
 
 function sendError(reply: FastifyReply, { status, body, headers }: ErrorAnswer): FastifyReply {
-  // What is left of a refused body is not read; the connection cannot carry another request.
+  const text = JSON.stringify(body);
+  const { raw, method } = reply.request;
+  // A client that looks while it sends need not send the rest.
   if (status === 413) void reply.header("connection", "close");
-  return reply.code(status).headers(headers).type("application/json; charset=utf-8").send(JSON.stringify(body));
+  void reply.code(status).headers(headers).type("application/json; charset=utf-8");
+  if (method === "HEAD" || !announcesBody(raw)) return reply.send(text);
+  void reply.header("content-length", Buffer.byteLength(text));
+  return reply.send(Readable.from(beforeRest(text, raw)));
 }
 
 function registerDocuments(app: FastifyInstance, operations: AnyOperations, options: ApiServerOptions): void {
