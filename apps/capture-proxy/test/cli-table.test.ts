@@ -254,6 +254,19 @@ test("a list without a table shows its properties, an object its pairs", () => {
   assert.equal(present({ used_bytes: 2048 }, undefined, window(80)), "used_bytes  2048 (2.0 KiB)\n");
 });
 
+test("the size of a body is shown in bytes, that of a buffer is a number of lines", () => {
+  const answer = { max_body_size: 16_384, log_config: { async_buffer_size: 16_384 }, async: { buffer_size: 16_384 } };
+  assert.equal(
+    present(answer, undefined, window(80)),
+    [
+      "max_body_size                 16384 (16.0 KiB)",
+      "log_config.async_buffer_size  16384",
+      "async.buffer_size             16384",
+      "",
+    ].join("\n"),
+  );
+});
+
 const color: readonly (readonly [Record<string, string>, boolean, boolean])[] = [
   [{}, true, true],
   [{}, false, false],

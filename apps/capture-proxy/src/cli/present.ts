@@ -163,7 +163,8 @@ function pairsOf(value: object, prefix: string): [string, string][] {
     if (Array.isArray(entry) && entry.some((item) => typeof item === "object")) {
       return [[name, objectLines(entry)]];
     }
-    if (typeof entry === "number" && /bytes$|_size$/.test(key)) {
+    // The size of a buffer is a number of lines.
+    if (typeof entry === "number" && /bytes$|(?<!buffer)_size$/.test(key)) {
       return [[name, entry < 1024 ? `${entry} B` : `${entry} (${sizeText(entry)})`]];
     }
     return [[name, valueText(entry)]];
