@@ -1,7 +1,17 @@
 // Tested by load-settings.test.ts
 import { randomBytes } from "node:crypto";
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
-import { dirname, join } from "node:path";
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { makeDirectorySync } from "@headworks/directories";
 import { StartupError } from "./startup-error.ts";
 
@@ -48,12 +58,13 @@ function jsonProblem(text: string, error: SyntaxError): string {
 
 /**
  * Replaces the file: whoever reads it, at any moment and after a power cut, finds the old or the new document whole.
- * Mode 0600, because it holds passwords.
+ * Mode 0600, because it holds passwords. A link stays, and what it leads to is replaced.
  */
 export function writeConfigFile(path: string, document: ConfigDocument): void {
-  const directory = dirname(path);
+  const place = placeOf(path);
+  const directory = dirname(place);
   makeDirectorySync(directory);
-  const temporary = `${path}.${process.pid}-${randomBytes(4).toString("hex")}.tmp`;
+  const temporary = `${place}.${process.pid}-${randomBytes(4).toString("hex")}.tmp`;
   try {
     const file = openSync(temporary, "wx", 0o600);
     try {
@@ -63,12 +74,27 @@ export function writeConfigFile(path: string, document: ConfigDocument): void {
     } finally {
       closeSync(file);
     }
-    renameSync(temporary, path);
+    renameSync(temporary, place);
   } catch (error) {
     rmSync(temporary, { force: true });
     throw error;
   }
   syncDirectory(directory);
+}
+
+/** Where a name leads, also where nothing is yet. */
+function placeOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  try {
+    return placeOf(resolve(realpathSync(dirname(path)), readlinkSync(path)));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    return path;
+  }
 }
 
 /** Makes the rename itself durable. Windows cannot open directories and keeps renames in its journal. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { FEATURES } from "@headworks/capture-contract";
 import { ApiError } from "#api/api-error.ts";
@@ -189,6 +190,20 @@ test("a change is normalized, persisted in a private file, published once and su
   assert.equal(statSync(directory.file("config.json")).mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(directory.path), ["config.json"]);
   assert.deepEqual(load(directory).running, settings.running);
+});
+
+test("a change goes where the file's link leads, also to a file that is not there yet", async () => {
+  await using directory = await temporaryDirectory();
+  mkdirSync(directory.file("versioned"));
+  symlinkSync(directory.file("hop"), directory.file("config.json"));
+  symlinkSync(join("versioned", "weir.json"), directory.file("hop"));
+  const settings = load(directory);
+  for (const change of [{ max_requests: 5 }, { max_requests: 6 }]) {
+    settings.patch(change);
+    assert.deepEqual(JSON.parse(readFileSync(directory.file("versioned", "weir.json"), "utf8")), change);
+    assert.ok(lstatSync(directory.file("config.json")).isSymbolicLink());
+  }
+  assert.deepEqual(readdirSync(directory.file("versioned")), ["weir.json"]);
 });
 
 test("a change that changes nothing writes nothing", async () => {
