@@ -171,6 +171,18 @@ describe("a command as a request", () => {
     ["focus add example.com", "POST", "/api/focus", { pattern: "example.com" }],
     ["cert test", "POST", "/api/cert/test", undefined],
     ["metrics health", "GET", "/api/health/detailed", undefined],
+    ["cert ca --format der", "GET", "/api/cert/ca?format=der", undefined],
+    ["cert mobileconfig", "GET", "/api/cert/mobileconfig", undefined],
+    ["cert setup", "GET", "/api/cert/setup", undefined],
+    ["metrics prometheus", "GET", "/api/metrics/prometheus", undefined],
+    [
+      "traffic rows -s 5xx --sort duration -l 5",
+      "GET",
+      "/api/traffic/rows?status_code=5xx&sort=duration&limit=5",
+      undefined,
+    ],
+    ["traffic values host --prefix api.", "GET", "/api/traffic/values?field=host&prefix=api.", undefined],
+    ["traffic script-traces ID", "GET", "/api/traffic/ID/script-traces", undefined],
   ];
   for (const [line, method, url, body] of requests) {
     test(`weir ${line}`, async () => {
@@ -224,6 +236,22 @@ describe("a command as a request", () => {
     const table = await call(["focus", "list"], { columns: 60 });
     assert.match(table.stdout, /Pattern.*Id/);
     assert.match(table.stdout, /a\.b {6}x/);
+  });
+
+  test("a window of rows is a table, and how many there are is said beside it", async () => {
+    json({
+      total: 70,
+      total_complete: true,
+      rows: [{ id: "x", seq: 7, method: "GET", url: "http://a/", status_code: 204 }],
+    });
+    const { stdout, stderr } = await call(["traffic", "rows"], { columns: 80, environment: { NO_COLOR: "1" } });
+    assert.match(stdout, /# +Method +Status +URL .*\n *7 +GET +204 +http:\/\/a\/ /);
+    assert.equal(stderr, "1 of 70\n");
+  });
+
+  test("a drawing among facts is left to browsers", async () => {
+    json({ proxy_address: "127.0.0.1:8888", qr_svg: "<svg/>" });
+    assert.equal((await call(["cert", "setup"])).stdout, "proxy_address  127.0.0.1:8888\n");
   });
 
   test("hostile names in an answer do not reach the terminal as control characters", async () => {

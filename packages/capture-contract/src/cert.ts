@@ -27,7 +27,6 @@ export const certOperations = defineOperations({
     access: "public",
     query: strictObject({ format: Type.Optional(oneOf(["pem", "der"], { default: "pem" })) }),
     responses: { 200: media("application/x-x509-ca-cert", "The CA certificate") },
-    expose: { cli: false },
   },
   getCertificateInfo: {
     method: "GET",
@@ -42,7 +41,6 @@ export const certOperations = defineOperations({
     summary: "An Apple configuration profile that holds the CA certificate",
     access: "public",
     responses: { 200: media("application/x-apple-aspen-config", "The profile") },
-    expose: { cli: false },
   },
   renewCertificate: {
     method: "POST",
@@ -77,7 +75,6 @@ export const certOperations = defineOperations({
         environment: Type.Array(strictObject({ name: Type.String(), value: Type.String() })),
       }),
     },
-    expose: { cli: false },
   },
   testInterception: {
     method: "POST",

@@ -290,6 +290,7 @@ export const grpcOperations = defineOperations({
     access: "traffic:read",
     answerFields: COUNTED,
     responses: { 200: Type.Array(GrpcSchema) },
+    // `weir grpc schemas list`
     expose: { cli: false, mcp: { name: "list_grpc_schemas", readOnly: true } },
   },
   addGrpcSchema: {
@@ -301,6 +302,7 @@ export const grpcOperations = defineOperations({
     access: "config:write",
     body: NewGrpcSchema,
     responses: { 201: GrpcSchema },
+    // `weir grpc schemas add` takes files and folders.
     expose: { cli: false, mcp: { name: "add_grpc_schema", readOnly: false } },
   },
   reflectGrpcSchema: {
@@ -312,6 +314,7 @@ export const grpcOperations = defineOperations({
     access: "config:write",
     body: ReflectGrpcSchema,
     responses: { 201: GrpcSchema },
+    // `weir grpc schemas reflect`
     expose: { cli: false },
   },
   deleteGrpcSchema: {
@@ -321,6 +324,7 @@ export const grpcOperations = defineOperations({
     access: "config:write",
     params: IdParams,
     responses: { 204: null },
+    // `weir grpc schemas remove`
     expose: { cli: false },
   },
 });

@@ -68,6 +68,7 @@ export const metricsOperations = defineOperations({
     access: "public",
     responses: { 200: media("text/plain", "OK"), 503: media("text/plain", "What is wrong") },
     aliases: ["/health"],
+    // `weir metrics health` says it with the reasons, and `weir doctor` fails by it.
     expose: { cli: false },
   },
   getDetailedHealth: {
@@ -92,7 +93,6 @@ export const metricsOperations = defineOperations({
     access: "config:read",
     responses: { 200: media("text/plain; version=0.0.4", "Prometheus text") },
     aliases: ["/metrics"],
-    expose: { cli: false },
   },
   getPerformance: {
     method: "GET",

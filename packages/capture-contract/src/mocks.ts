@@ -94,6 +94,7 @@ const ruleOperations = defineOperations({
     access: "mocks:write",
     body: ImportMocks,
     responses: { 200: MockImportPreview, 201: MockImportResult },
+    // `weir mocks import` sends the document as it is, which may be larger.
     expose: { cli: false },
   },
   importMockDocument: {
@@ -292,6 +293,7 @@ const historyOperations = defineOperations({
     summary: "Same as clearing the history",
     access: "mocks:delete",
     responses: { 204: null },
+    // `weir mocks clear-history`
     expose: { cli: false },
   },
   getMockStats: {

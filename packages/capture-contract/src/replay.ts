@@ -321,6 +321,7 @@ export const replayOperations = defineOperations({
     body: BatchOrder,
     bodyOptional: true,
     responses: { 200: ReplayBatchWithResults, 202: CreatedId },
+    // `weir replay batch` shows how it goes on.
     expose: { cli: false },
   },
   listBatches: {
@@ -387,6 +388,7 @@ export const replayOperations = defineOperations({
     access: "traffic:read",
     body: DiffOrder,
     responses: { 200: EntryDiff },
+    // `weir diff`
     expose: { cli: false, mcp: { name: "diff_entries", readOnly: true } },
   },
   diffSessions: {
@@ -398,6 +400,7 @@ export const replayOperations = defineOperations({
     access: "traffic:read",
     body: SessionDiffOrder,
     responses: { 200: SessionDiff },
+    // `weir diff --sessions`
     expose: { cli: false, mcp: { name: "diff_sessions", readOnly: true } },
   },
 });

@@ -193,7 +193,6 @@ export const trafficOperations = defineOperations({
         rows: Type.Array(TrafficSnapshot),
       }),
     },
-    expose: { cli: false },
   },
   countTraffic: {
     method: "GET",
@@ -244,7 +243,6 @@ export const trafficOperations = defineOperations({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 20 })),
     }),
     responses: { 200: Type.Array(strictObject({ value: Type.String(), count: Type.Integer() })) },
-    expose: { cli: false },
   },
   getTraffic: {
     method: "GET",
@@ -319,7 +317,6 @@ export const trafficOperations = defineOperations({
         }),
       ),
     },
-    expose: { cli: false },
   },
   clearTraffic: {
     method: "POST",

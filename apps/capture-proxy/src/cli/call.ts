@@ -189,18 +189,27 @@ async function showJson(
   const schemaId = rowSchemaId(operation);
   const page = pageOf(value);
   stdout.write(present(page?.entries ?? value, schemaId, stdout));
-  const total = Number(headers["x-total-count"] ?? Number.NaN);
-  if (Array.isArray(value) && total > value.length) {
-    stderr.write(`${stderr.style("dim", `${value.length} of ${total}`)}\n`);
+  const shown = page?.entries ?? value;
+  const total = page?.total ?? Number(headers["x-total-count"] ?? Number.NaN);
+  if (Array.isArray(shown) && total > shown.length) {
+    stderr.write(`${stderr.style("dim", `${shown.length} of ${total}`)}\n`);
   }
   if (page?.next !== undefined) stderr.write(`${stderr.style("dim", `More: --cursor ${page.next}`)}\n`);
 }
 
-function pageOf(value: unknown): { readonly entries: unknown; readonly next: string | undefined } | undefined {
-  if (typeof value !== "object" || value === null || !("entries" in value) || !("next_cursor" in value)) {
-    return undefined;
-  }
-  return { entries: value.entries, next: typeof value.next_cursor === "string" ? value.next_cursor : undefined };
+interface Page {
+  readonly entries: unknown;
+  readonly next?: string | undefined;
+  readonly total?: number;
+}
+
+/** Answers that are a part of a list. */
+function pageOf(value: unknown): Page | undefined {
+  if (!isObject(value)) return undefined;
+  const { entries, next_cursor: next, rows, total } = value;
+  if ("rows" in value && typeof total === "number") return { entries: rows, total };
+  if (!("entries" in value && "next_cursor" in value)) return undefined;
+  return { entries, next: typeof next === "string" ? next : undefined };
 }
 
 /** The name of the schema of the answer, or of its rows. */
@@ -209,11 +218,12 @@ function rowSchemaId(operation: Operation): string | undefined {
     readonly $id?: string;
     readonly items?: Named;
     readonly anyOf?: readonly Named[];
+    readonly properties?: { readonly rows?: Named };
   }
   const success = operation.responses[200] ?? operation.responses[201];
   const schema = (success ?? {}) as Named;
   const first = schema.anyOf?.[0] ?? schema;
-  return first.$id ?? first.items?.$id;
+  return first.$id ?? (first.properties?.rows ?? first).items?.$id;
 }
 
 function propertyNamed(properties: readonly InputProperty[], name: string): InputProperty | undefined {

@@ -151,6 +151,8 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "traffic.countTraffic": { flags: FILTER_FLAGS, hidden: ["status"] },
   "traffic.summarizeTraffic": { name: "summary", flags: FILTER_FLAGS, hidden: ["status"] },
   "traffic.treeTraffic": { flags: FILTER_FLAGS, hidden: ["status"] },
+  "traffic.listTrafficRows": { flags: { ...FILTER_FLAGS, limit: "-l, --limit <count>" }, hidden: ["status"] },
+  "traffic.listTrafficValues": { positional: ["field"] },
   "traffic.getTrafficBody": { name: "body", hidden: ["download"] },
   "traffic.importHar": {
     flags: { session_name: "-n, --session-name <name>", switch_session: "--switch" },
@@ -166,6 +168,7 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "export.exportCurl": { prints: "curl" },
   "export.exportSnippet": { flags: { format: "-f, --format <format>" }, prints: "text" },
   "streams.assembleStream": { name: "assembled" },
+  "cert.getMobileConfig": { name: "mobileconfig" },
   "cert.testInterception": { name: "test" },
   "config.updateConfig": {
     hidden: ["socks_auth_enabled", "access_control_enabled", "shown_host", "upstream_proxy.auth_enabled"],
@@ -234,6 +237,7 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "rewrites.toggleRewrites": { name: "batch-toggle" },
   "persistence.saveRules": { headers: { "x-weir-confirm": "true" } },
   "metrics.getDetailedHealth": { name: "health" },
+  "metrics.getPrometheusMetrics": { name: "prometheus" },
 };
 
 /** The subcommand of an operation: its name without the words of its slice, and without `get` or `list` where more is left. */

@@ -5,6 +5,7 @@ import type {
   FocusHost,
   LogStatus,
   TrafficEntry,
+  TrafficSnapshot,
   TreeNode,
 } from "@headworks/capture-contract";
 import { GRPC_TABLES } from "./grpc-tables.ts";
@@ -38,6 +39,17 @@ const traffic: readonly WideColumn<TrafficEntry>[] = [
   { title: "Type", text: (row) => row.resource_type, fromColumns: 130 },
   { title: "Size", text: (row) => sizeText(row.response_size), align: "right", fromColumns: 100 },
   { title: "Time", text: (row) => durationText(row.response?.duration_ms), align: "right", fromColumns: 90 },
+  { title: "Started", text: (row) => timeText(row.timestamp), fromColumns: 160 },
+  { title: "Id", text: (row) => row.id },
+];
+
+const trafficRows: readonly WideColumn<TrafficSnapshot>[] = [
+  { title: "#", text: (row) => String(row.seq), align: "right" },
+  { title: "Method", text: (row) => row.method, shrinksTo: 7 },
+  { title: "Status", text: (row) => String(row.status_code ?? row.state), shrinksTo: 8 },
+  { title: "URL", text: (row) => row.url, shrinksTo: 18, cut: "middle" },
+  { title: "Size", text: (row) => sizeText(row.response_size), align: "right" },
+  { title: "Time", text: (row) => durationText(row.duration_ms), align: "right" },
   { title: "Started", text: (row) => timeText(row.timestamp), fromColumns: 160 },
   { title: "Id", text: (row) => row.id },
 ];
@@ -110,6 +122,7 @@ const tree: readonly WideColumn<TreeNode>[] = [
 /** Tables by the name of the schema of their rows; the contract decides which one an answer is. */
 const TABLES: Readonly<Record<string, readonly WideColumn<never>[]>> = {
   TrafficEntry: traffic,
+  TrafficSnapshot: trafficRows,
   CaptureSession: sessions,
   BlockEntry: blocklist,
   FocusHost: focus,
@@ -167,6 +180,8 @@ function pairsOf(value: object, prefix: string): [string, string][] {
     if (typeof entry === "number" && /bytes$|(?<!buffer)_size$/.test(key)) {
       return [[name, entry < 1024 ? `${entry} B` : `${entry} (${sizeText(entry)})`]];
     }
+    // A drawing is for browsers.
+    if (key.endsWith("_svg")) return [];
     return [[name, valueText(entry)]];
   });
 }
