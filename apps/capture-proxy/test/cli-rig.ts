@@ -90,6 +90,17 @@ export interface CommandSetting {
 
 /** Runs a command line in this process; `parts` that are not given must not be used. */
 export async function runInside(args: readonly string[], setting: CommandSetting = {}): Promise<CommandResult> {
+  const { invocation, out, err } = recordedInvocation(setting);
+  const code = await runCommandLine(args, invocation);
+  return { code, stdout: out.take(), stderr: err.take() };
+}
+
+/** An invocation in this process, and what is written by it. */
+export function recordedInvocation(setting: CommandSetting = {}): {
+  readonly invocation: Invocation;
+  readonly out: Recorder;
+  readonly err: Recorder;
+} {
   const environment = setting.environment ?? {};
   const out = recorder();
   const err = recorder();
@@ -115,15 +126,17 @@ export async function runInside(args: readonly string[], setting: CommandSetting
     outputGone: new AbortController().signal,
     exitNow: unused,
   };
-  const code = await runCommandLine(args, invocation);
-  return { code, stdout: out.text(), stderr: err.text() };
+  return { invocation, out, err };
 }
 
 /** A stream that keeps what is written to it. */
-function recorder(): {
-  text: () => string;
-  terminal: (environment: Readonly<Record<string, string>>, columns: number | undefined) => Terminal;
-} {
+interface Recorder {
+  /** What was written since it was last asked for. */
+  readonly take: () => string;
+  readonly terminal: (environment: Readonly<Record<string, string>>, columns: number | undefined) => Terminal;
+}
+
+function recorder(): Recorder {
   let text = "";
   const stream = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -133,7 +146,11 @@ function recorder(): {
   });
   const facts = (columns: number | undefined): object => (columns === undefined ? {} : { isTTY: true, columns });
   return {
-    text: () => text,
+    take: () => {
+      const taken = text;
+      text = "";
+      return taken;
+    },
     terminal: (environment, columns) => terminalOf(Object.assign(stream, facts(columns)), environment),
   };
 }

@@ -44,17 +44,7 @@ export function addGrpcSchemaCommands(group: Command, invocation: Invocation): v
   added
     .argument("<files...>", "Files; a folder stands for all .proto files below it, by their paths in it")
     .option("-n, --name <name>", "What it is called; without one the name of the first file")
-    .addHelpText(
-      "after",
-      `
-Imports are looked for among the files that are given, and the well-known ones.
-
-Examples:
-  weir grpc schemas add orders.proto types.proto
-  weir grpc schemas add proto/
-  protoc --include_imports --descriptor_set_out=shop.binpb orders.proto && weir grpc schemas add shop.binpb
-`,
-    )
+    .addHelpText("after", "\nImports are looked for among the files that are given, and the well-known ones.\n")
     .action(async (files: readonly string[]) => {
       const { name } = added.opts<{ name?: string }>();
       const body = { ...(await readSchemaFiles(files)), ...(name === undefined ? {} : { name }) };

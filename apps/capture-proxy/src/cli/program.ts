@@ -12,6 +12,8 @@ interface LazyCommand {
   readonly name: string;
   readonly alias?: string | undefined;
   readonly summary: string;
+  /** The help that it is filled with has examples of its own. */
+  readonly hasExamples?: boolean;
   readonly fill: (command: Command, invocation: Invocation, outcome: Outcome) => Promise<void>;
 }
 
@@ -19,6 +21,7 @@ const COMMANDS: readonly LazyCommand[] = [
   {
     name: "serve",
     summary: "Start the proxy, its API and its web UI (the default command)",
+    hasExamples: true,
     fill: async (command, invocation, outcome) => {
       const [{ addServeOptions, serve }, { SERVE_HELP }] = await Promise.all([
         import("./serve.ts"),
@@ -33,6 +36,7 @@ const COMMANDS: readonly LazyCommand[] = [
   {
     name: "run",
     summary: "Run a program with its traffic captured: weir run -- npm test",
+    hasExamples: true,
     fill: async (command, invocation, outcome) => {
       const [{ addRunOptions, run }, { RUN_HELP }] = await Promise.all([
         import("./run-command.ts"),
@@ -125,7 +129,11 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
 }
 
 /** The command tree. Only the named command is complete; `"all"` completes every one. */
-async function buildProgram(invocation: Invocation, outcome: Outcome, complete: string | undefined): Promise<Command> {
+export async function buildProgram(
+  invocation: Invocation,
+  outcome: Outcome,
+  complete: string | undefined,
+): Promise<Command> {
   const program = new Command("weir")
     .description("Weir captures, shows and exports the HTTP traffic that passes through it.")
     .version(invocation.version, "-V, --version", "Print the version")
@@ -143,11 +151,13 @@ async function buildProgram(invocation: Invocation, outcome: Outcome, complete: 
     });
   for (const option of globalOptions()) program.addOption(option);
   program.addHelpText("after", TOP_HELP);
-  for (const { name, alias, summary, fill } of COMMANDS) {
+  for (const { name, alias, summary, hasExamples, fill } of COMMANDS) {
     const command = program.command(name).summary(summary).description(summary);
     if (alias !== undefined) command.alias(alias);
     const words: readonly (string | undefined)[] = ["all", name, alias ?? name];
-    if (words.includes(complete)) await fill(command, invocation, outcome);
+    if (!words.includes(complete)) continue;
+    await fill(command, invocation, outcome);
+    if (hasExamples !== true) (await import("./examples.ts")).addExamples(command, name);
   }
   refuseEmptyPaths(program);
   pointToHelp(program, "weir");

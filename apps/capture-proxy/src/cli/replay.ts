@@ -47,14 +47,7 @@ function addRun(group: Command, invocation: Invocation, outcome: Outcome): void 
     ).choices(["change", "status", "error"]),
   );
   for (const option of globalOptions()) command.addOption(option);
-  command.addHelpText(
-    "after",
-    `${FAIL_ON_EXITS}
-Examples:
-  weir replay run 0189… --set-header "Authorization: Bearer new" --diff
-  weir replay run 0189… --diff --ignore-path '$..updated_at' --fail-on change      in a pipeline
-`,
-  );
+  command.addHelpText("after", FAIL_ON_EXITS);
   command.action(async (id: string) => {
     const flags = command.optsWithGlobals<
       GlobalFlags & ModificationFlags & DiffFlags & { diff?: boolean; failOn?: FailOn }

@@ -97,6 +97,19 @@ function leaves(schema: Schema | undefined, place: "query" | "body", path: reado
   });
 }
 
+/** The flag of a property. */
+export class PropertyOption extends Option {
+  readonly property: InputProperty;
+  /** Whether the command does nothing without it, or without `--body`. */
+  readonly isNeeded: boolean;
+
+  constructor(flags: string, property: InputProperty, isNeeded: boolean) {
+    super(flags, descriptionOf(property, isNeeded));
+    this.property = property;
+    this.isNeeded = isNeeded;
+  }
+}
+
 interface Box {
   readonly value: unknown;
 }
@@ -114,7 +127,7 @@ export function addPropertyOptions(
   const flag = flagOf(property.path);
   const flags = given ?? (isBoolean(property.schema) ? flag : `${flag} <${placeholder(property.schema)}>`);
   const isRequired = property.isRequired && !(property.place === "body" && isBodyOptional);
-  const option = new Option(flags, descriptionOf(property, isRequired));
+  const option = new PropertyOption(flags, property, isRequired);
   if (!isBoolean(property.schema)) {
     // In a box: commander takes a parsed null for an absent value.
     const parse = (text: string, previous: Box | undefined): Box => ({

@@ -1,4 +1,4 @@
-// Tested by ../../test/engine-tunnel.test.ts
+// Tested by ../../test/foreign-protocols.test.ts
 import type { Failure } from "#exchange/failure.ts";
 import type { TunnelBase } from "./request-plan.ts";
 
