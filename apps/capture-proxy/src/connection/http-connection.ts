@@ -238,8 +238,8 @@ export class HttpConnection implements ExchangeClient, Timed {
   onDeadline(): void {
     if (this.#isLingering || this.#state.isIdle) {
       if (!this.#isLingering && this.#reader.hasPartialHead) return this.#answerTimeout();
-      if (!this.#hasReceived && mayBeForeign(this.#base))
-        failTunnel(this.#base, invalidRequest("The client said nothing"));
+      const mayWaitForServer = !this.#hasReceived && mayBeForeign(this.#base);
+      if (mayWaitForServer) failTunnel(this.#base, invalidRequest("The client said nothing"));
       this.#socket.destroy();
       return;
     }
