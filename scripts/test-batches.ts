@@ -9,7 +9,7 @@ export interface TestBatch {
   readonly files: readonly string[];
 }
 
-/** So many files wait for one another at most; both lanes of the runner stay busy to the end. */
+/** So many files wait for one another at most; the lanes of the runner stay busy to the end. */
 const MOST_FILES = 12;
 
 /** What concerns every test of a process: hooks outside of tests, clocks, settings, counts of memory and of time. */
@@ -57,7 +57,7 @@ export function batchTests(files: readonly string[], textOf: (file: string) => s
 
 /**
  * The same batches, those with a browser's journeys evenly among the others. A browser keeps more than one core busy, and
- * tests of the services wait for half of their time: two browsers side by side would hold each other up.
+ * tests of the services wait for much of their time: two browsers side by side would hold each other up.
  */
 export function spreadBrowsers(batches: readonly TestBatch[]): TestBatch[] {
   const browsers = batches.filter(({ name }) => name.startsWith("e2e/ui-"));

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { repositoryRoot, sourceFiles } from "./source-tree.ts";
@@ -8,8 +8,11 @@ import { batchTests, spreadBrowsers, writeBatches } from "./test-batches.ts";
 import { selectTests } from "./test-selection.ts";
 import { ensureUi } from "./ui-build.ts";
 
-/** Two at once: a test process starts servers and clients of its own. */
-const CONCURRENCY = 2;
+/**
+ * One more than there are processors: a test waits for a fifth of its time. Never many, since a test process starts
+ * servers and clients of its own.
+ */
+const CONCURRENCY = Math.min(availableParallelism() + 1, 4);
 /** Longer than any test takes; a test that hangs then fails by name instead of stopping the run. */
 const TEST_TIMEOUT_MS = 180_000;
 /**
