@@ -11,6 +11,7 @@ import { RecordQueue } from "./record-queue.ts";
 import { RunningEntries } from "./running-entries.ts";
 import { SentWork } from "./sent-work.ts";
 import type { LostWork } from "./sent-work.ts";
+import { StoreProblem } from "./store-problem.ts";
 import { StoreTroubleError } from "./store-trouble.ts";
 import type { FrameBatch } from "./stream-message.ts";
 import type {
@@ -22,6 +23,7 @@ import type {
   WriterCall,
   WriterSetup,
 } from "./writer-messages.ts";
+import { WriterCalls } from "./writer-calls.ts";
 import { startWriterWorker } from "./writer-worker.ts";
 
 /** Above this much unwritten, bodies are shed; */
@@ -64,17 +66,14 @@ export class WriterClient {
   #firstSeq = 0;
   readonly #running = new RunningEntries();
   readonly #sent = new SentWork();
-  readonly #calls = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>();
-  #nextCall = 1;
-  /** Imports that wait for a commit: rather than wait for the disk, they are told. */
-  readonly #troubled = new Set<(reason: Error) => void>();
+  readonly #calls = new WriterCalls();
+  readonly #problem: StoreProblem;
   #nextStream = 1;
   #closing = false;
   /** Why the disk did not take the last of it. */
   #refusal: string | null = null;
   /** A start of the thread that is under way. */
   #restarting: Promise<void> | undefined;
-  #problem: string | null = null;
   #storeSizeBytes = 0;
   #bodiesNotStored = 0;
   #entriesLost = 0;
@@ -89,6 +88,10 @@ export class WriterClient {
     this.#limits = setup.limits;
     this.#mostBytes = mostBytes(setup.limits);
     this.#events = events;
+    this.#problem = new StoreProblem((began) => {
+      if (began !== undefined) events.alarm(began);
+      events.statusChanged();
+    });
     this.#queue = new RecordQueue((batch) => this.#sendBatch(batch));
     this.frames = new FrameQueue({
       send: (batch) => this.#sendFrames(batch),
@@ -167,29 +170,23 @@ export class WriterClient {
 
   /** Hands over frames that were made elsewhere, behind the entries they belong to. */
   async recordImportedFrames(batch: FrameBatch): Promise<void> {
-    if (this.#worker === undefined) throw new Error(this.#problem ?? "The store is closed");
+    if (this.#worker === undefined) throw new Error(this.#problem.sentence ?? "The store is closed");
     this.#sendFrames(batch);
     await this.#committedOrTroubled();
   }
 
   /** Hands over entries that were made elsewhere; they get numbers of their own. */
   async recordImported(batch: RecordBatch): Promise<void> {
-    if (this.#worker === undefined) throw new Error(this.#problem ?? "The store is closed");
+    if (this.#worker === undefined) throw new Error(this.#problem.sentence ?? "The store is closed");
     const firstSeq = this.#nextSeq;
     this.#nextSeq += batch.entries;
     this.#sendBatch({ ...batch, firstSeq });
     await this.#committedOrTroubled();
   }
 
+  /** Rather than wait for the disk, who waits is told. */
   async #committedOrTroubled(): Promise<void> {
-    const trouble = Promise.withResolvers<never>();
-    this.#troubled.add(trouble.reject);
-    try {
-      if (this.#problem !== null) throw new Error(this.#problem);
-      await Promise.race([this.flush(), trouble.promise]);
-    } finally {
-      this.#troubled.delete(trouble.reject);
-    }
+    await this.#problem.orTrouble(async () => await this.flush());
   }
 
   async flush(): Promise<void> {
@@ -202,7 +199,7 @@ export class WriterClient {
    * takes long, what is committed has to do.
    */
   caughtUp(): Promise<void> | undefined {
-    if (this.#problem !== null) return undefined;
+    if (this.#problem.sentence !== null) return undefined;
     this.#flushQueues();
     if (this.#sent.isDone) return undefined;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -222,13 +219,11 @@ export class WriterClient {
 
   /** Asks for a change and waits until it is on disk; what is in `transfer` is given away. */
   async call(request: WriterCall, transfer: ArrayBuffer[] = []): Promise<unknown> {
-    if (this.#worker === undefined) throw new Error(this.#problem ?? "The store is closed");
+    if (this.#worker === undefined) throw new Error(this.#problem.sentence ?? "The store is closed");
     this.#flushQueues();
-    const call = this.#nextCall++;
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    this.#calls.set(call, { resolve, reject });
+    const { call, answer } = this.#calls.begin();
     this.#send({ kind: "call", call, request }, transfer);
-    return await promise;
+    return await answer;
   }
 
   setLimits(limits: StoreLimits): void {
@@ -242,8 +237,8 @@ export class WriterClient {
   status(): StorageStatus {
     const active = this.sessions.get(this.activeSession);
     return {
-      ok: this.#problem === null,
-      problem: this.#problem,
+      ok: this.#problem.sentence === null,
+      problem: this.#problem.sentence,
       entryCount: active?.entryCount ?? 0,
       totalSizeBytes: active?.storedBytes ?? 0,
       storeSizeBytes: this.#storeSizeBytes,
@@ -292,7 +287,7 @@ export class WriterClient {
       this.#receive(message);
     });
     worker.on("error", (error: Error) => {
-      this.#setProblem(`The storage thread broke: ${error.message}`);
+      this.#problem.set(`The storage thread broke: ${error.message}`);
       reject(error);
     });
     worker.on("exit", () => {
@@ -318,7 +313,7 @@ export class WriterClient {
     );
     this.#apply(message.change);
     if (message.movedAside !== null) this.#tellMovedAside(message.movedAside);
-    this.#setProblem(null);
+    this.#problem.set(null);
   }
 
   #reserve(bytes: number): boolean {
@@ -344,20 +339,14 @@ export class WriterClient {
         this.#storeSizeBytes = message.bytes;
         return;
       case "trouble":
-        return this.#setProblem(message.problem);
+        return this.#problem.set(message.problem);
       case "reopened":
         this.#events.databaseReplaced();
         return this.#tellMovedAside(message.movedAside);
       case "answer":
-        this.#calls.get(message.call)?.resolve(message.value);
-        this.#calls.delete(message.call);
-        return;
+        return this.#calls.answered(message);
       case "callFailed":
-        this.#calls
-          .get(message.call)
-          ?.reject(message.isTrouble ? new StoreTroubleError(message.error) : new Error(message.error));
-        this.#calls.delete(message.call);
-        return;
+        return this.#calls.failed(message);
       case "closed":
         this.#refusal = message.refusal;
         return;
@@ -410,15 +399,6 @@ export class WriterClient {
     discardSpooled(exchange);
   }
 
-  #setProblem(problem: string | null): void {
-    if (problem === this.#problem) return;
-    const began = this.#problem === null;
-    this.#problem = problem;
-    if (problem !== null) for (const reject of this.#troubled) reject(new Error(problem));
-    if (began && problem !== null) this.#events.alarm(problem);
-    this.#events.statusChanged();
-  }
-
   #tellMovedAside(path: string): void {
     this.#events.alarm(`The traffic database was damaged. It was kept as ${path}; capture goes on in a new one`);
   }
@@ -430,10 +410,9 @@ export class WriterClient {
     this.#running.storeLost();
     const lost = this.#sent.lost();
     this.#entriesLost += lost.entries;
-    for (const { reject } of this.#calls.values()) reject(new Error("The storage thread ended"));
-    this.#calls.clear();
+    this.#calls.abandon();
     if (this.#closing) return this.#tellLoss(lost);
-    this.#setProblem(this.#problem ?? "The storage thread ended: entries are not stored until it is back");
+    this.#problem.set(this.#problem.sentence ?? "The storage thread ended: entries are not stored until it is back");
     this.#restartLater();
   }
 
@@ -441,8 +420,9 @@ export class WriterClient {
     if (entries === 0 && !hasFrames) return;
     const counted = entries === 1 ? "1 entry" : `${entries} entries`;
     const what = entries === 0 ? "Messages of streams" : hasFrames ? `${counted} and messages of streams` : counted;
-    this.#problem = `${what} could not be stored and are lost: ${this.#refusal ?? "the disk did not take them in time"}`;
-    this.#events.alarm(this.#problem);
+    const loss = `${what} could not be stored and are lost: ${this.#refusal ?? "the disk did not take them in time"}`;
+    this.#problem.conclude(loss);
+    this.#events.alarm(loss);
   }
 
   #restartLater(): void {
