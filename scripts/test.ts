@@ -9,10 +9,10 @@ import { selectTests } from "./test-selection.ts";
 import { ensureUi } from "./ui-build.ts";
 
 /**
- * More than there are processors, since a test waits for a fifth of its time, and each file's beginning waits for the disk.
- * Never many: a test process starts servers and clients of its own.
+ * One more than there are processors: a test waits for a fifth of its time. With two more browsers hold each other up, and
+ * the whole takes longer.
  */
-const CONCURRENCY = Math.min(2 * availableParallelism(), 4);
+const CONCURRENCY = Math.min(availableParallelism() + 1, 4);
 /** Longer than any test takes; a test that hangs then fails by name instead of stopping the run. */
 const TEST_TIMEOUT_MS = 180_000;
 /**
