@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { peer, proxyClient, rawClient, startOrigin, waitUntil } from "@headworks/testkit";
 import type { Origin, RawConnection } from "@headworks/testkit";
-import { Cleanups, startWeir } from "./rig.ts";
-import type { Weir } from "./rig.ts";
+import { Cleanups, LOCAL_NAMES, originAuthority, startWeir } from "./rig.ts";
+import type { Entry, Weir } from "./rig.ts";
 import { numbers } from "./watch.ts";
 
 const prlimit = peer("prlimit");
@@ -17,6 +17,15 @@ before(async () => {
 });
 after(() => cleanups.run());
 
+/** What Weir prepares after its start needs descriptors too: the threads that read and the system's certificates. */
+async function untilAllHasBegun(): Promise<void> {
+  const [entry] = await weir.waitForEntries(1, "/x");
+  assert.equal((await weir.get<Entry>(`/traffic/${entry?.id}`)).state, "complete");
+  await using secure = await startOrigin({ tls: { authority: originAuthority, names: LOCAL_NAMES } });
+  const { status } = await proxyClient(weir.proxyPort, { ca: weir.caPem }).fetch(`${secure.url}/secure`);
+  assert.equal(status, 200);
+}
+
 test(
   "out of descriptors, Weir refuses, logs at most once a second, and recovers by itself",
   { skip: prlimit.skip },
@@ -28,6 +37,7 @@ test(
         () => undefined,
       );
     assert.equal(await get(), 200);
+    await untilAllHasBegun();
     const logged = weir.process.stderr().length;
     const startedMs = performance.now();
     const held: RawConnection[] = [];

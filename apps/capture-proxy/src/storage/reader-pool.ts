@@ -1,4 +1,3 @@
-// Tested by open-capture-store.test.ts
 import type { TrafficFilter } from "@headworks/capture-contract";
 import { ReaderLane } from "./reader-lane.ts";
 import type { ReaderRequest, ReaderSetup } from "./reader-messages.ts";
@@ -12,10 +11,14 @@ export function laneOf(filter: TrafficFilter): Lane {
   return Object.keys(filter).some((name) => name !== "session_id") ? "scan" : "quick";
 }
 
+/** What breaks the one thread for want of descriptors or memory breaks the other a moment later. */
+const SAME_REASON_MS = 1000;
+
 /** What a pool needs of its owner. */
 export interface ReaderPoolOwner {
   /** Resolves when everything recorded so far is committed; undefined when it is already. */
   caughtUp(): Promise<void> | undefined;
+  /** Told once of what both threads broke over within a second. */
   onBroken(reason: string): void;
 }
 
@@ -23,9 +26,10 @@ export interface ReaderPoolOwner {
 export class ReaderPool {
   readonly #lanes: Readonly<Record<Lane, ReaderLane>>;
   readonly #owner: ReaderPoolOwner;
+  #lastReason = { text: "", atMs: Number.NEGATIVE_INFINITY };
 
   constructor(setup: ReaderSetup, owner: ReaderPoolOwner) {
-    const onBroken = (reason: string): void => owner.onBroken(reason);
+    const onBroken = (reason: string): void => this.#onBroken(reason);
     this.#owner = owner;
     this.#lanes = {
       quick: new ReaderLane({ ...setup, index: undefined }, "weir-reader-quick", onBroken),
@@ -64,6 +68,13 @@ export class ReaderPool {
   /** The database file is another one now. */
   reopen(): void {
     for (const lane of Object.values(this.#lanes)) lane.tell({ kind: "reopen" });
+  }
+
+  #onBroken(text: string): void {
+    const atMs = performance.now();
+    if (text === this.#lastReason.text && atMs - this.#lastReason.atMs < SAME_REASON_MS) return;
+    this.#lastReason = { text, atMs };
+    this.#owner.onBroken(text);
   }
 
   async close(): Promise<void> {
