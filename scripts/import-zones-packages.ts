@@ -145,6 +145,7 @@ export const packageZones: readonly Zone[] = [
   format("grpc-framing", ["buffer", "zlib"]),
   { ...format("protobuf", ["buffer"]), npm: ["protobufjs"] },
   format("directories", ["fs", "path"]),
+  format("storage-trouble", []),
   { ...format("log-file", ["fs", "path", "stream", "zlib"]), ours: ["format:directories"] },
   {
     name: "sockets",

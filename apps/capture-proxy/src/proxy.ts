@@ -12,6 +12,7 @@ import { createEventHub } from "#api/events.ts";
 import type { EventHub } from "#api/events.ts";
 import { createApiServer } from "#api/server.ts";
 import { DeadlineSweep } from "@headworks/sockets";
+import { storageTroubleOf } from "@headworks/storage-trouble";
 import { InternalClient } from "#connection/internal-client.ts";
 import { CertificateRefusals } from "#connection/certificate-refusals.ts";
 import { LeafContexts } from "#connection/leaf-contexts.ts";
@@ -29,7 +30,7 @@ import { loadSettings } from "#settings/load-settings.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import { openDatabase, reasonOfTrouble, STATE_MIGRATIONS, troubleOf } from "#storage/database.ts";
+import { openDatabase, reasonOfTrouble, STATE_MIGRATIONS } from "#storage/database.ts";
 import type { Database } from "#storage/database.ts";
 import { DataDirectoryInUseError } from "#storage/data-lock.ts";
 import { ForeignFileError } from "#storage/foreign-file.ts";
@@ -149,7 +150,7 @@ function startupError(error: unknown, place: string): unknown {
   if (isMendable) return new StartupError(error.message, { cause: error });
   // Listening has the same codes, and a file that is named says more than its directory.
   if (!(error instanceof Error) || "port" in error || "path" in error) return error;
-  if (!(error instanceof StoreTroubleError) && troubleOf(error) === "other") return error;
+  if (!(error instanceof StoreTroubleError) && storageTroubleOf(error) === "other") return error;
   return new StartupError(`Cannot use ${place}: ${reasonOfTrouble(error)}`, { cause: error });
 }
 

@@ -1,4 +1,5 @@
-import { openDatabase, troubleOf } from "./database.ts";
+import { storageTroubleOf } from "@headworks/storage-trouble";
+import { openDatabase } from "./database.ts";
 
 /** Another process has the data directory, or the database. */
 export class DataDirectoryInUseError extends Error {
@@ -20,7 +21,7 @@ export function lockForThisProcess(file: string, shownPath: string): () => void 
     database.exec("BEGIN EXCLUSIVE");
     return () => database.close();
   } catch (error) {
-    if (troubleOf(error) === "busy") throw new DataDirectoryInUseError(shownPath);
+    if (storageTroubleOf(error) === "busy") throw new DataDirectoryInUseError(shownPath);
     throw error;
   }
 }

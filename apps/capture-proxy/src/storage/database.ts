@@ -1,5 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import type { StatementSync } from "node:sqlite";
+import { storageTroubleOf, type StorageTrouble } from "@headworks/storage-trouble";
 import { migrate } from "./migrations.ts";
 
 /** A value SQLite stores. */
@@ -133,38 +134,7 @@ class SqliteStatement implements Statement {
   }
 }
 
-/** Why SQLite or the file system could not do something, as far as the caller can act on it. */
-export type DatabaseTrouble = "full" | "read-only" | "corrupt" | "busy" | "io" | "other";
-
-const TROUBLE_BY_CODE: Readonly<Record<number, DatabaseTrouble>> = {
-  5: "busy",
-  6: "busy",
-  8: "read-only",
-  10: "io",
-  11: "corrupt",
-  13: "full",
-  14: "io",
-  26: "corrupt",
-};
-
-const TROUBLE_BY_SYSTEM_CODE: Readonly<Record<string, DatabaseTrouble>> = {
-  ENOSPC: "full",
-  EDQUOT: "full",
-  EROFS: "read-only",
-  EACCES: "read-only",
-  EPERM: "read-only",
-  EIO: "io",
-};
-
-/** Sorts an error that a database call or one of the file system threw. */
-export function troubleOf(error: unknown): DatabaseTrouble {
-  if (!(error instanceof Error)) return "other";
-  if ("errcode" in error && typeof error.errcode === "number") return TROUBLE_BY_CODE[error.errcode & 0xff] ?? "other";
-  const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  return TROUBLE_BY_SYSTEM_CODE[code] ?? "other";
-}
-
-const REASONS: Readonly<Record<Exclude<DatabaseTrouble, "other">, string>> = {
+const REASONS: Readonly<Record<Exclude<StorageTrouble, "other">, string>> = {
   full: "the disk is full",
   "read-only": "the directory cannot be written",
   corrupt: "the database is damaged",
@@ -175,7 +145,7 @@ const REASONS: Readonly<Record<Exclude<DatabaseTrouble, "other">, string>> = {
 
 /** The end of a sentence that tells of such an error. */
 export function reasonOfTrouble(error: unknown): string {
-  const trouble = troubleOf(error);
+  const trouble = storageTroubleOf(error);
   const message = error instanceof Error ? error.message : String(error);
   return trouble === "other" ? message : `${REASONS[trouble]} (${message})`;
 }

@@ -2,10 +2,11 @@
 import { randomUUID } from "node:crypto";
 import { closeSync, fsync, openSync, statSync } from "node:fs";
 import { promisify } from "node:util";
+import { storageTroubleOf } from "@headworks/storage-trouble";
 import { BodyFiles } from "./body-files.ts";
 import type { StoreLimits } from "./capture-store.ts";
 import { ChangeLog } from "./change-log.ts";
-import { openDatabase, TRAFFIC_MIGRATIONS, troubleOf } from "./database.ts";
+import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
 import type { Database } from "./database.ts";
 import { moveLog, shrink } from "./database-space.ts";
 import { EntryRows, entriesOfBatch } from "./entry-rows.ts";
@@ -85,7 +86,7 @@ export class TrafficWriter {
       });
     } catch (error) {
       // What SQLite refuses for another reason than the disk it will refuse again: it must not hold up all that follow.
-      if (troubleOf(error) !== "other") throw error;
+      if (storageTroubleOf(error) !== "other") throw error;
     }
   }
 
@@ -94,7 +95,7 @@ export class TrafficWriter {
     try {
       return this.#writeBatch(batch, false);
     } catch (error) {
-      if (troubleOf(error) !== "other") throw error;
+      if (storageTroubleOf(error) !== "other") throw error;
       // One entry that SQLite refuses must not hold up all that follow.
       return this.#writeBatch(batch, true);
     }
@@ -111,7 +112,7 @@ export class TrafficWriter {
         try {
           this.#rows.store(entry, change);
         } catch (error) {
-          if (troubleOf(error) !== "other") throw error;
+          if (storageTroubleOf(error) !== "other") throw error;
           this.#database.exec("ROLLBACK TO one");
           change.entriesLost += 1;
         }

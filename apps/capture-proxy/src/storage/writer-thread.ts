@@ -1,7 +1,8 @@
 // Tested by capture-store-disk.test.ts
 import { renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { reasonOfTrouble, troubleOf } from "./database.ts";
+import { storageTroubleOf } from "@headworks/storage-trouble";
+import { reasonOfTrouble } from "./database.ts";
 import { DiskReserve } from "./disk-reserve.ts";
 import { DatabaseTooNewError } from "./migrations.ts";
 import { TrafficWriter } from "./traffic-writer.ts";
@@ -92,7 +93,7 @@ export class WriterThread {
       this.#tidySoon();
     } catch (error) {
       const tooNew = error instanceof DatabaseTooNewError;
-      const isTrouble = troubleOf(error) !== "other";
+      const isTrouble = storageTroubleOf(error) !== "other";
       this.#post({ kind: "refused", error: reasonOfTrouble(error), tooNew, isTrouble });
       this.#end();
     }
@@ -132,7 +133,7 @@ export class WriterThread {
     try {
       return this.#open();
     } catch (error) {
-      if (troubleOf(error) !== "full" || !this.#reserve.release()) throw error;
+      if (storageTroubleOf(error) !== "full" || !this.#reserve.release()) throw error;
       return this.#open();
     }
   }
@@ -146,7 +147,7 @@ export class WriterThread {
       this.#writer = new TrafficWriter(path, bodiesFolder, limits, onChange);
       return null;
     } catch (error) {
-      if (troubleOf(error) !== "corrupt") throw error;
+      if (storageTroubleOf(error) !== "corrupt") throw error;
       const aside = moveAside(path, bodiesFolder);
       this.#writer = new TrafficWriter(path, bodiesFolder, limits, onChange);
       return aside;
@@ -182,7 +183,7 @@ export class WriterThread {
   }
 
   #fail(error: unknown): void {
-    const trouble = troubleOf(error);
+    const trouble = storageTroubleOf(error);
     if (trouble === "corrupt" && this.#startAnew()) return this.#drain();
     if (trouble === "full" && this.#hasFreed && !this.#closing) return this.#freeFirst();
     const reason = error instanceof Error ? error.message : String(error);
@@ -245,7 +246,7 @@ export class WriterThread {
       this.#post({ kind: "answer", call: message.call, value: this.#carryOut(message.request) });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      const trouble = troubleOf(error);
+      const trouble = storageTroubleOf(error);
       const isTrouble = trouble !== "other";
       this.#post({ kind: "callFailed", call: message.call, error: `${SENTENCES[trouble]} (${reason})`, isTrouble });
     }
@@ -266,7 +267,7 @@ export class WriterThread {
     try {
       return work();
     } catch (error) {
-      if (troubleOf(error) !== "full" || !this.#reserve.release()) throw error;
+      if (storageTroubleOf(error) !== "full" || !this.#reserve.release()) throw error;
       this.#isFreeing = true;
       this.#emptyLog();
       return work();

@@ -1,0 +1,2 @@
+export { storageTroubleOf } from "./storage-trouble.ts";
+export type { StorageTrouble } from "./storage-trouble.ts";

@@ -1,0 +1,31 @@
+/** Why SQLite or the file system could not do something, as far as the caller can act on it. */
+export type StorageTrouble = "full" | "read-only" | "corrupt" | "busy" | "io" | "other";
+
+/** By the primary result code of SQLite. It says CANTOPEN (14) for whatever reason, a full disk among them. */
+const BY_SQLITE_CODE: Readonly<Record<number, StorageTrouble>> = {
+  5: "busy",
+  6: "busy",
+  8: "read-only",
+  10: "io",
+  11: "corrupt",
+  13: "full",
+  14: "io",
+  26: "corrupt",
+};
+
+const BY_SYSTEM_CODE: Readonly<Record<string, StorageTrouble>> = {
+  ENOSPC: "full",
+  EDQUOT: "full",
+  EROFS: "read-only",
+  EACCES: "read-only",
+  EPERM: "read-only",
+  EIO: "io",
+};
+
+/** Sorts an error that a call of `node:sqlite` or `node:fs` threw; whatever else there is, is `other`. */
+export function storageTroubleOf(error: unknown): StorageTrouble {
+  if (!(error instanceof Error)) return "other";
+  if ("errcode" in error && typeof error.errcode === "number") return BY_SQLITE_CODE[error.errcode & 0xff] ?? "other";
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  return BY_SYSTEM_CODE[code] ?? "other";
+}
