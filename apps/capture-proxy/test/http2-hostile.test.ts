@@ -25,6 +25,7 @@ import {
   waitUntil,
 } from "@headworks/testkit";
 import type { ReadFrame } from "@headworks/testkit";
+import { exchangeUrl } from "#exchange/exchange.ts";
 import type { Engine } from "./engine-harness.ts";
 import { clientOf, http2Engine, startVersioned, tunnelTo } from "./http2-rig.ts";
 
@@ -229,20 +230,36 @@ test("a client that never sends the body it announced is told so; one that never
   assert.equal(exchange.state.failure.code, "CLIENT_TIMEOUT");
 });
 
-test("a field section beyond the limits is refused: by an answer when it is a little too long, by a reset beyond", async () => {
+test("a field section beyond the limits is answered 431, has an entry with the cause, and goes nowhere", async () => {
   await using origin = await startVersioned("1.1", () => ({ body: "here" }), { isPlain: true });
   await using proxy = await http2Engine();
   await using client = await clientOf("2", proxy, origin.port, { isPlain: true });
   const fields = (count: number, size = 1): [string, string][] =>
     Array.from({ length: count }, (_, at) => [`x-${at}`, "y".repeat(size)]);
   assert.equal((await client.fetch({ fields: fields(99) })).status, 200);
-  assert.equal((await client.fetch({ fields: fields(101) })).status, 431);
-  for (const huge of [fields(300), fields(90, 1000)]) {
-    const { status, code } = await client.fetch({ fields: huge });
-    assert.ok(status === 431 || code !== 0, `${status} ${code}`);
+  const overlong = [
+    { fields: fields(101), tells: /has 101 fields, at most 100/u },
+    { fields: fields(300), tells: /more than 65536 bytes of fields \(each counts 32 more\), or too many/u },
+    { fields: fields(64, 1000), tells: /more than 65536 bytes of fields/u },
+    { fields: fields(64, 1000), tells: /more than 65536 bytes of fields/u, method: "POST", body: "unread" },
+  ];
+  for (const { tells, ...sent } of overlong) {
+    const { status, code, body } = await client.fetch({ ...sent, path: "/large" });
+    assert.deepEqual([status, code], [431, 0]);
+    assert.match(body, tells);
   }
   assert.equal((await client.fetch()).status, 200);
   assert.equal(origin.seen.length, 2);
+  const refused = (await proxy.waitFor(6)).filter(({ state }) => state.step === "failed");
+  assert.deepEqual(
+    refused.map(({ request, response }) => [request.method, exchangeUrl(request), request.version, response?.status]),
+    ["GET", "GET", "GET", "POST"].map((method) => [method, `http://localhost:${origin.port}/large`, "HTTP/2", 431]),
+  );
+  for (const [at, { state }] of refused.entries()) {
+    assert.ok(state.step === "failed");
+    assert.deepEqual([state.failure.stage, state.failure.code], ["client-read", "CLIENT_PROTOCOL"]);
+    assert.match(state.failure.message, overlong[at]?.tells ?? /$^/u);
+  }
 });
 
 /** What HTTP/1 would read as something else; none of it may reach an origin. */

@@ -365,6 +365,21 @@ async function exchange(port: number, bytes: Buffer, last: (found: ReadFrame) =>
 const post = (fields: readonly (readonly [string, string])[]): Buffer =>
   frame(FRAME.headers, FLAG.endHeaders, 1, section([[":method", "POST"], ...GET.slice(1), ...fields]));
 
+test("HTTP/2: a request header beyond the limit is answered 431 with the limit, and the connection goes on", async () => {
+  await using origin = await startOrigin();
+  await using gateway = await gatewayFor(origin.port, { GATEWAY_HTTP1_MAX_HEADER_BYTES: "8192" });
+  await using client = await http2Client(gateway.port());
+  const large = { ":path": "/large", "x-large": "y".repeat(9000) };
+  for (const [headers, body] of [[large], [{ ...large, ":method": "POST" }, "unread"]] as const) {
+    const answer = await client.fetch(headers, body);
+    assert.deepEqual([answer.headers[":status"], answer.code], [431, 0]);
+    assert.equal(errorCode(answer), "request_headers_too_large");
+    assert.match(answer.body.toString(), /larger than 8192 bytes/u);
+  }
+  assert.equal((await client.fetch({ ":path": "/" })).headers[":status"], 200);
+  assert.equal(origin.requests.length, 1);
+});
+
 const HOSTILE: readonly (readonly [string, Buffer])[] = [
   ["a line end in a value", request(1, [["x-a", "1\r\nx-b: 2"]])],
   ["a line end in a name", request(1, [["x\r\na", "1"]])],

@@ -288,6 +288,26 @@ test("10.5.1: a section larger than allowed ends its stream only, and the table 
   );
 });
 
+test("10.5.1: a section larger than allowed can be answered, with what the limits let through", async () => {
+  const { tested, peer } = await servedRaw({ section: { mostFields: 2, listBytes: 1000 } });
+  await using _tested = tested;
+  const overlong: unknown[] = [];
+  tested.listener.onOverlongStream = (stream, section, isWhole) => {
+    overlong.push([section, isWhole]);
+    stream.sendSection([":status", "431"], true);
+  };
+  const large = heads(1, [":method", "POST", "a", "1", "b", "2"]);
+  peer.say(large, frame(FRAME.data, 0, 1, "body"), heads(3, [":method", "GET"]));
+  const { payload } = await peer.frame("an answer", ({ type, stream }) => type === FRAME.headers && stream === 1);
+  assert.ok(payload.includes("431"), "the status");
+  await peer.goesOn();
+  assert.deepEqual(overlong, [[[":method", "POST", "a", "1"], false]]);
+  assert.deepEqual(
+    tested.streams.map(({ stream }) => stream.id),
+    [3],
+  );
+});
+
 /** Of a stream too many there is a test above: it may cost the stream or the connection. */
 const CASES = [...HTTP2_CASES, ...HPACK_CASES].filter(
   ({ section }) => !OF_REQUESTS.test(section) && section !== "5.1.2",

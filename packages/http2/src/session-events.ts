@@ -19,6 +19,11 @@ export interface SessionOptions {
 export interface SessionEvents {
   /** A client began a stream, whose handler is to be set now. `isWhole`: nothing follows the section. */
   onStream?(stream: Http2Stream, section: string[], isWhole: boolean): void;
+  /**
+   * As `onStream`, for a section beyond the limits: `section` is as much of it as they allow. The stream is to be answered,
+   * and nothing else; without this it is reset.
+   */
+  onOverlongStream?(stream: Http2Stream, section: string[], isWhole: boolean): void;
   /** The peer said what it allows, for the first time or anew. */
   onSettings?(): void;
   /** The peer takes no new streams (RFC 9113, 6.8). */

@@ -272,10 +272,11 @@ export class Http2Session implements FrameSink, StreamCarrier {
     }
     if (isCut) {
       this.#budget.spend(FAULT_FRAMES, "HEADERS with too many fields");
-      return this.#out.reset(id, ENHANCE_YOUR_CALM);
+      if (this.#events.onOverlongStream === undefined) return this.#out.reset(id, ENHANCE_YOUR_CALM);
     }
     const stream = this.#newStream(id);
-    this.#events.onStream?.(stream, fields, isWhole);
+    if (isCut) this.#events.onOverlongStream?.(stream, fields, isWhole);
+    else this.#events.onStream?.(stream, fields, isWhole);
     if (isWhole) stream.endedWithSection();
   }
 

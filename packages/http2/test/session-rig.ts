@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { duplexPair, type Duplex } from "node:stream";
 import type { ByteSocket } from "@headworks/sockets";
 import { PREFACE, settings } from "@headworks/testkit";
-import { Http2Session, type SessionOptions } from "../src/index.ts";
+import { Http2Session, type SessionEvents, type SessionOptions } from "../src/index.ts";
 import { RawPeer } from "./raw-peer.ts";
 import { Told } from "./told.ts";
 import { within } from "./within.ts";
@@ -50,6 +50,7 @@ export class Tested implements AsyncDisposable {
   readonly streams: Told[] = [];
   readonly closed: Promise<Error | undefined>;
   readonly events: string[] = [];
+  readonly listener: SessionEvents;
   onStream: ((told: Told, fields: string[], isWhole: boolean) => void) | undefined;
   readonly #other: ByteSocket;
   readonly #waiting = new Set<() => void>();
@@ -59,28 +60,25 @@ export class Tested implements AsyncDisposable {
     this.#other = other;
     const { promise, resolve } = Promise.withResolvers<Error | undefined>();
     this.closed = promise;
-    this.session = new Http2Session(
-      socket,
-      { section: LIMITS, ...options },
-      {
-        onStream: (stream, fields, isWhole) => {
-          const told = new Told(stream);
-          told.sections.push(fields);
-          told.isWhole = isWhole;
-          told.order.push("section");
-          this.streams.push(told);
-          this.onStream?.(told, fields, isWhole);
-          for (const wake of this.#waiting) wake();
-        },
-        onSettings: () => void this.events.push("settings"),
-        onGoaway: (code) => void this.events.push(`goaway ${code}`),
-        onPeerEnd: () => void this.events.push("end"),
-        onClose: (error) => {
-          this.events.push("close");
-          resolve(error);
-        },
+    this.listener = {
+      onStream: (stream, fields, isWhole) => {
+        const told = new Told(stream);
+        told.sections.push(fields);
+        told.isWhole = isWhole;
+        told.order.push("section");
+        this.streams.push(told);
+        this.onStream?.(told, fields, isWhole);
+        for (const wake of this.#waiting) wake();
       },
-    );
+      onSettings: () => void this.events.push("settings"),
+      onGoaway: (code) => void this.events.push(`goaway ${code}`),
+      onPeerEnd: () => void this.events.push("end"),
+      onClose: (error) => {
+        this.events.push("close");
+        resolve(error);
+      },
+    };
+    this.session = new Http2Session(socket, { section: LIMITS, ...options }, this.listener);
   }
 
   ask(isWhole: boolean, more: readonly string[] = []): Told {

@@ -14,6 +14,7 @@ import type { ClientSocket } from "./exchange-client.ts";
 import { isHttp2Connect, readHttp2Connect, readHttp2Head } from "./http2-head.ts";
 import { DRAIN_WARNING_MS, MOST_PAIRS, MOST_STREAMS } from "./http2-limits.ts";
 import type { ProxyServices } from "./proxy-services.ts";
+import { refusedHttp2Request } from "./refused-request.ts";
 import { planRequest } from "./request-plan.ts";
 import type { TunnelBase } from "./request-plan.ts";
 import type { OpenTunnel } from "./tunnel-client.ts";
@@ -23,6 +24,8 @@ const TOO_MANY_RESETS = new Error("Too many streams ended before their answers")
 /** After this time without a byte, a client that ended its sending side counts as gone. */
 const HALF_CLOSED_MS = 5000;
 const HALF_CLOSED_LOOK_MS = 250;
+
+const OVERLONG = `The request has more than ${HEADER_LIST_BYTES} bytes of fields (each counts 32 more), or too many of them`;
 
 const STATUS: Readonly<Record<Http2RequestProblem["problem"], number>> = {
   malformed: 400,
@@ -71,7 +74,13 @@ export class Http2Connection implements StreamOwner, Timed {
         takesWebSockets: true,
       },
       {
-        onStream: this.#onStream,
+        onStream: (http2, section, isWhole) => {
+          this.#take(http2, (stream) => this.#begin(stream, section, isWhole));
+        },
+        onOverlongStream: (http2, section, isWhole) => {
+          const problem: Http2RequestProblem = { problem: "too-many-fields", message: OVERLONG };
+          this.#take(http2, (stream) => this.#refuse(stream, section, isWhole, problem));
+        },
         onSettings: () => {
           this.#hasReceived = true;
         },
@@ -132,33 +141,39 @@ export class Http2Connection implements StreamOwner, Timed {
     if (isWasted) this.#countReset();
   }
 
-  readonly #onStream = (http2: Http2Stream, section: RawFields, isWhole: boolean): void => {
+  #take(http2: Http2Stream, begin: (stream: Http2ClientStream) => void): void {
     this.#hasReceived = true;
     this.deadlineMs = Number.POSITIVE_INFINITY;
     const stream = new Http2ClientStream(this, http2);
     this.#streams.add(stream.seat);
     try {
-      this.#begin(stream, section, isWhole);
+      begin(stream);
     } catch (error) {
       // A defect of ours ends this stream, not the process.
       this.services.log.error({ err: error }, "A stream of a client failed");
       stream.abort(internalFailure(error));
     }
-  };
+  }
 
   #begin(stream: Http2ClientStream, section: RawFields, isWhole: boolean): void {
     const openTunnel = this.#openTunnel;
     if (openTunnel !== undefined && isHttp2Connect(section)) return this.#connect(stream, section, openTunnel);
     const head = readHttp2Head(section, isWhole, this.#base === undefined);
-    if ("problem" in head) {
-      const method = sectionField(section, ":method") ?? "";
-      stream.refuse(STATUS[head.problem], refusal(head), method, []);
-      return this.#countReset();
-    }
+    if ("problem" in head) return this.#refuse(stream, section, isWhole, head);
     const place = parseHostPort(head.authority);
     const planned = planRequest(head, this.#base, "issue" in place ? undefined : place, this.services, this.#socket);
     if (planned.kind === "refused") return stream.refuse(planned.status, planned.failure, head.method, head.fields);
     stream.begin(head, planned.request, planned.plan);
+  }
+
+  /** Its entry says what was wrong, where it can be told which URL was asked for. */
+  #refuse(stream: Http2ClientStream, section: RawFields, isWhole: boolean, problem: Http2RequestProblem): void {
+    const status = STATUS[problem.problem];
+    const failure = { ...refusal(problem), status };
+    const refused = refusedHttp2Request(section, isWhole, failure, this.#base);
+    if (refused === undefined) stream.refuse(status, failure, sectionField(section, ":method") ?? "", []);
+    else stream.begin(refused.head, refused.request, refused.plan);
+    this.#countReset();
   }
 
   #connect(stream: Http2ClientStream, section: RawFields, open: OpenTunnel): void {

@@ -5,7 +5,7 @@ import { REQUEST_LIMITS } from "@headworks/http1";
 export const MOST_STREAMS = 128;
 /** Fields of one request, as for HTTP/1.1. */
 export const MOST_FIELDS = REQUEST_LIMITS.fieldCount;
-/** What is read of a section: a few more than allowed get a proper answer, more are reset. */
+/** What is kept of a section: a few more than allowed are counted for the answer. */
 export const MOST_PAIRS = MOST_FIELDS * 2 + 4;
 /** Bytes of one answer that may wait for the client's window before its origin is held back. */
 export const SEND_BUFFER_BYTES = 131_072;

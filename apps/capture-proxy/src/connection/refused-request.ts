@@ -1,14 +1,21 @@
 // Tested by ../../test/engine-raw.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
+import { withoutPseudoFields } from "@headworks/http-fields";
 import { fieldValue, NO_BODY, readRefusedHead, removeField } from "@headworks/http1";
-import type { Http1Error } from "@headworks/http1";
+import type { Framing, Http1Error, RawFields } from "@headworks/http1";
+import { sectionField } from "@headworks/http2";
 import type { RequestMessage } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
 import { invalidRequest } from "./client-failures.ts";
 import type { ReceivedHead } from "./exchange-client.ts";
 import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ExchangePlan, TunnelBase } from "./request-plan.ts";
 import { parseAbsoluteTarget, shownTarget } from "./target.ts";
 import type { ShownTarget } from "./target.ts";
+
+const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/u;
+
+type StatusFailure = Failure & { readonly status: number };
 
 /** A request that goes nowhere, since its head is no valid HTTP; its entry says so. */
 export interface RefusedRequest {
@@ -29,18 +36,50 @@ export function refusedRequest(
 ): RefusedRequest | undefined {
   const read = readRefusedHead(text);
   if (read === undefined) return undefined;
-  const { method, target, version, fields } = read;
-  const place = placeOf(target, method, fieldValue(fields, "host"), base);
+  const { target, method, fields } = read;
+  const message = `The request is not valid HTTP: ${error.message}`;
+  const failure: StatusFailure = { ...invalidRequest(message, error), status: error.status };
+  return recorded({ ...read, framing: NO_BODY }, placeOf(target, method, fieldValue(fields, "host"), base), failure);
+}
+
+/** The same for a field section of HTTP/2 that is no request, or as much of it as was read. `isWhole`: no body follows. */
+export function refusedHttp2Request(
+  section: readonly string[],
+  isWhole: boolean,
+  failure: StatusFailure,
+  base: TunnelBase | undefined,
+): RefusedRequest | undefined {
+  const method = sectionField(section, ":method");
+  const path = sectionField(section, ":path");
+  if (method === undefined || path === undefined || !METHOD.test(method)) return undefined;
+  const fields = withoutPseudoFields(section);
+  const authority = sectionField(section, ":authority") ?? fieldValue(fields, "host") ?? "";
+  const target = base === undefined ? `${sectionField(section, ":scheme") ?? "http"}://${authority}${path}` : path;
+  const framing: Framing = isWhole ? NO_BODY : { kind: "chunked" };
+  return recorded({ method, version: "2", fields, framing }, placeOf(target, method, authority, base), failure);
+}
+
+interface RefusedHead {
+  readonly method: string;
+  readonly version: "1.0" | "1.1" | "2";
+  readonly fields: RawFields;
+  readonly framing: Framing;
+}
+
+function recorded(
+  { method, version, fields, framing }: RefusedHead,
+  place: ShownTarget | undefined,
+  failure: StatusFailure,
+): RefusedRequest | undefined {
   if (place === undefined || place.host === MAGIC_HOST) return undefined;
   removeField(fields, "proxy-authorization");
   const path = place.path.replaceAll(/[^!-~]/gu, encoded);
   const shown = path === place.path ? "" : "; its entry has bytes percent-encoded that no target may have";
-  const failure = invalidRequest(`The request is not valid HTTP: ${error.message}${shown}`, error);
   const { scheme, host, port } = place;
   return {
-    head: { method, fields, framing: NO_BODY, upgrade: undefined, keepAlive: false },
+    head: { method, fields, framing, upgrade: undefined, keepAlive: false },
     request: { method, scheme, host, port, path, version: `HTTP/${version}`, fields, trailers: undefined },
-    plan: { kind: "failure", failure: { ...failure, status: error.status } },
+    plan: { kind: "failure", failure: { ...failure, message: `${failure.message}${shown}` } },
   };
 }
 

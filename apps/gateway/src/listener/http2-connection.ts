@@ -26,6 +26,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   readonly #listener: ListenerFacts;
   readonly #peer: Peer;
   readonly #socket: Socket;
+  readonly #mostHeadBytes: number;
   readonly #session: Http2Session;
   readonly #mostFields: number;
   #streams = 0;
@@ -44,6 +45,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     this.#peer = peer;
     this.#socket = socket;
     this.#mostFields = services.limits.fieldCount ?? REQUEST_LIMITS.fieldCount;
+    this.#mostHeadBytes = services.limits.headBytes ?? REQUEST_LIMITS.headBytes;
     this.deadlineMs = turnMs() + services.timeouts.idleMs;
     const { concurrentStreams, streamWindowBytes, connectionWindowBytes } = services.http2;
     this.#session = new Http2Session(
@@ -52,15 +54,16 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
         role: "server",
         mostStreams: concurrentStreams,
         section: {
-          // A few more than allowed get a proper answer, and pseudo-fields count too; more are reset.
+          // A few more than allowed are counted for the answer, and pseudo-fields count too.
           mostFields: this.#mostFields * 2 + 4,
-          listBytes: services.limits.headBytes ?? REQUEST_LIMITS.headBytes,
+          listBytes: this.#mostHeadBytes,
         },
         takesWebSockets: true,
         bodies: { widestBytes: streamWindowBytes, sharedBytes: connectionWindowBytes },
       },
       {
         onStream: this.#onStream,
+        onOverlongStream: this.#onOverlongStream,
         onPeerEnd: this.#onEnd,
         onClose: () => {
           services.deadlines.delete(this);
@@ -150,19 +153,27 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   readonly #onStream = (stream: Http2Stream, section: RawFields, isWhole: boolean): void => {
     const nowMs = performance.now();
     const head = readHttp2Head(section, isWhole, this.#mostFields);
-    this.#streams += 1;
-    if (!this.#hasClientEnded && !this.#isDoubted) this.deadlineMs = Number.POSITIVE_INFINITY;
-    if ("code" in head) {
-      const method = sectionField(section, ":method") ?? "";
-      const unreadable = new Http2ClientStream(stream, { ...UNREADABLE, method }, this.#services, this);
-      this.#refuse(unreadable, head.code, head.message);
-    } else {
-      const client = new Http2ClientStream(stream, head, this.#services, this);
-      this.#services.request(head, this.#listener, this.#peer, nowMs, client);
-    }
+    if ("code" in head) return this.#refuse(stream, section, head.code, head.message);
+    this.#countStream();
+    const client = new Http2ClientStream(stream, head, this.#services, this);
+    this.#services.request(head, this.#listener, this.#peer, nowMs, client);
   };
 
-  #refuse(stream: Http2ClientStream, code: ErrorCode, message: string | undefined): void {
+  readonly #onOverlongStream = (stream: Http2Stream, section: RawFields): void => {
+    const limits = `${this.#mostHeadBytes} bytes (32 more for each field) or ${this.#mostFields} fields`;
+    this.#refuse(stream, section, "request_headers_too_large", `The request header is larger than ${limits}`);
+  };
+
+  #countStream(): void {
+    this.#streams += 1;
+    if (!this.#hasClientEnded && !this.#isDoubted) this.deadlineMs = Number.POSITIVE_INFINITY;
+  }
+
+  /** Answers a request that could not be read. */
+  #refuse(http2: Http2Stream, section: RawFields, code: ErrorCode, message: string | undefined): void {
+    this.#countStream();
+    const method = sectionField(section, ":method") ?? "";
+    const stream = new Http2ClientStream(http2, { ...UNREADABLE, method }, this.#services, this);
     const answer = this.#services.refusal(code, message, this.#listener, this.#peer);
     const body = Buffer.from(answer.body);
     stream.sendHead(answer.status, answer.reason, [...answer.fields], lengthFraming(body.length));
