@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync, X509Certificate } from "node:crypto";
-import { rename, writeFile } from "node:fs/promises";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { connect, type ConnectionOptions, type PeerCertificate } from "node:tls";
 import { once } from "node:events";
 import { test } from "node:test";
@@ -266,6 +266,30 @@ for (const [what, spoil] of [
     }
   });
 }
+
+test("TLS: a certificate that cannot be used keeps no other of its listener from being renewed", async () => {
+  await using rig = await certificates();
+  const fallback = await rig.issue("f", ["f.test"]);
+  const named = ["a", "b"].map(async (name) => ({
+    server_names: [`${name}.test`],
+    ...(await rig.issue(name, [`${name}.test`])),
+  }));
+  await using gateway = await secureGateway({ ...fallback, certificates: await Promise.all(named) });
+  await rm(rig.directory.file("a.pem"));
+  await rig.issue("b", ["renewed.test", "b.test"]);
+  await rig.issue("f", ["fresh.test", "f.test"]);
+  const shown = async (): Promise<string[]> =>
+    await Promise.all(
+      ["a.test", "b.test", "f.test"].map(async (servername) => await shownName(gateway.port(), { servername })),
+    );
+  await waitUntil(async () => (await shown()).join(" ") === "DNS:a.test DNS:renewed.test DNS:fresh.test");
+  const failed = gateway.log.filter(({ code }) => code === "tls_reload_failed");
+  assert.ok(failed.every(({ err }) => JSON.stringify(err).includes(rig.directory.file("a.pem"))));
+  assert.ok(failed.length > 0);
+
+  await rig.issue("a", ["back.test", "a.test"]);
+  await waitUntil(async () => (await shownName(gateway.port(), { servername: "a.test" })) === "DNS:back.test");
+});
 
 test("TLS: a client certificate is asked for, not demanded, and one of another authority ends the connection", async () => {
   await using rig = await certificates();

@@ -68,7 +68,8 @@ export class TlsAcceptor {
 
   /** Rejects when the certificates cannot be used. */
   static async create(parts: TlsParts): Promise<TlsAcceptor> {
-    return new TlsAcceptor(parts, await readTlsMaterial(parts.tls, sessionContext(parts.listener)));
+    const { material } = await readTlsMaterial(parts.tls, sessionContext(parts.listener));
+    return new TlsAcceptor(parts, material);
   }
 
   /**
@@ -86,7 +87,7 @@ export class TlsAcceptor {
     this.#server.emit("connection", socket);
   }
 
-  /** Reads the files again; what cannot be used leaves everything as it was. */
+  /** Reads the files again; a certificate that cannot be used stays as it was. */
   async reload(): Promise<void> {
     this.#reading = this.#reading.then(async () => await this.#readAgain());
     await this.#reading;
@@ -107,18 +108,22 @@ export class TlsAcceptor {
 
   async #readAgain(): Promise<void> {
     const { tls, listener, log } = this.#parts;
+    const refuse = (error: unknown): void => {
+      log.error(
+        { err: error, listener, code: "tls_reload_failed" },
+        "A certificate changed and cannot be used; the one from before stays",
+      );
+    };
     try {
-      const material = await readTlsMaterial(tls, sessionContext(listener));
+      const { material, problems } = await readTlsMaterial(tls, sessionContext(listener), this.#material);
+      for (const problem of problems) refuse(problem);
       if (material.fingerprint === this.#material.fingerprint) return;
       this.#server.setSecureContext(material.fallback);
       this.#material = material;
       this.#setTicketKeys();
       log.info({ listener, code: "tls_reloaded" }, "New connections use the certificates as they are now");
     } catch (error) {
-      log.error(
-        { err: error, listener, code: "tls_reload_failed" },
-        "The certificates changed and cannot be used; those from before stay",
-      );
+      refuse(error);
     }
   }
 

@@ -15,6 +15,17 @@ export interface TlsMaterial {
   readonly trust: string;
   /** The same for the same contents of all files. */
   readonly fingerprint: string;
+  readonly pairs: readonly UsedPair[];
+}
+
+/** A certificate with its key, as both were when they could be used last. */
+interface UsedPair {
+  /** Their paths. */
+  readonly place: string;
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  readonly names: readonly string[];
+  readonly context: SecureContext;
 }
 
 /** All files that a listener's certificates come from. */
@@ -24,51 +35,86 @@ export function tlsFiles(tls: ListenerTls): string[] {
   return [...new Set([...files, tls.client_ca_file].filter((path) => path !== undefined))];
 }
 
+/** What was read, and what could not be used and is as it was before. */
+export interface TlsReading {
+  readonly material: TlsMaterial;
+  readonly problems: readonly Error[];
+}
+
 /**
- * Reads all certificates and makes their contexts, which costs too much to be done for each client. Rejects with what
- * the system says of a file, or OpenSSL of its content, with the path in front.
+ * Reads all certificates and makes their contexts, which costs too much to be done for each client. A certificate that
+ * cannot be used is the one of `before`, so that a broken one keeps no other from being renewed; without one there it
+ * rejects with what the system says of a file, or OpenSSL of its content, with the path in front.
  */
-export async function readTlsMaterial(tls: ListenerTls, sessionIdContext: string): Promise<TlsMaterial> {
-  const files = tlsFiles(tls);
-  const contents = await Promise.all(files.map(async (path) => await readFile(path)));
-  const hash = createHash("sha256").update(JSON.stringify(tls));
-  for (const content of contents) hash.update(`${content.length} `).update(content);
-  const contentOf = (path: string | undefined): Buffer | undefined =>
-    path === undefined ? undefined : contents[files.indexOf(path)];
-  const ca = contentOf(tls.client_ca_file);
-  const contexts = new Map<string, SecureContext>();
-  let fallback: SecureContextOptions | undefined;
-  const certificates = tls.certificates ?? [];
-  const single = tls.cert_file === undefined ? [] : [{ ...tls, server_names: [] }];
-  for (const entry of [...single, ...certificates]) {
-    const cert = contentOf(entry.cert_file);
-    const key = contentOf(entry.key_file);
-    if (cert === undefined || key === undefined) continue;
-    const options: SecureContextOptions = {
-      cert,
-      key,
-      minVersion: tls.min_version === "1.3" ? "TLSv1.3" : "TLSv1.2",
-      // Sessions are not carried from one listener to another, whose clients are known by other authorities.
-      sessionIdContext,
-      ...(ca === undefined ? {} : { ca }),
-    };
-    const context = contextOf({ ...options, cert, key }, entry.cert_file ?? "");
-    fallback ??= options;
-    for (const name of entry.server_names) contexts.set(canonicalHost(name), context);
+export async function readTlsMaterial(
+  tls: ListenerTls,
+  sessionIdContext: string,
+  before?: TlsMaterial,
+): Promise<TlsReading> {
+  const ca = tls.client_ca_file === undefined ? undefined : await readFile(tls.client_ca_file);
+  const settings: SecureContextOptions = {
+    minVersion: tls.min_version === "1.3" ? "TLSv1.3" : "TLSv1.2",
+    // Sessions are not carried from one listener to another, whose clients are known by other authorities.
+    sessionIdContext,
+    ...(ca === undefined ? {} : { ca }),
+  };
+  const problems: Error[] = [];
+  const pairs: UsedPair[] = [];
+  for (const { cert_file, key_file, server_names } of pairsOf(tls)) {
+    const place = `${cert_file}\n${key_file}`;
+    try {
+      const pair = { cert: await readFile(cert_file), key: await readFile(key_file) };
+      pairs.push({ place, ...pair, names: server_names, context: contextOf({ ...settings, ...pair }, cert_file) });
+    } catch (error) {
+      const kept = before?.pairs.find((each) => each.place === place);
+      if (kept === undefined) throw error;
+      problems.push(error as Error);
+      const { cert, key } = kept;
+      pairs.push({ ...kept, names: server_names, context: contextOf({ ...settings, cert, key }, cert_file) });
+    }
   }
-  if (fallback === undefined) throw new Error("there is no certificate");
-  const trust = createHash("sha256")
-    .update(ca ?? "")
-    .digest("hex");
+  return { material: materialOf(tls, settings, ca, pairs), problems };
+}
+
+function materialOf(
+  tls: ListenerTls,
+  settings: SecureContextOptions,
+  ca: Buffer | undefined,
+  pairs: readonly UsedPair[],
+): TlsMaterial {
+  const [first] = pairs;
+  if (first === undefined) throw new Error("there is no certificate");
+  const contexts = new Map<string, SecureContext>();
+  const hash = createHash("sha256").update(JSON.stringify(tls));
+  for (const content of [...pairs.flatMap(({ cert, key }) => [cert, key]), ca ?? Buffer.alloc(0)]) {
+    hash.update(`${content.length} `).update(content);
+  }
+  for (const { names, context } of pairs) for (const name of names) contexts.set(canonicalHost(name), context);
   return {
-    fallback,
+    fallback: { ...settings, cert: first.cert, key: first.key },
     contextFor: (sent) => {
       const name = sent.toLowerCase();
       return contexts.get(name) ?? contexts.get(`*${name.slice(name.indexOf("."))}`);
     },
-    trust,
+    pairs,
+    trust: createHash("sha256")
+      .update(ca ?? "")
+      .digest("hex"),
     fingerprint: hash.digest("hex"),
   };
+}
+
+interface PairFiles {
+  readonly cert_file: string;
+  readonly key_file: string;
+  readonly server_names: readonly string[];
+}
+
+/** The pair of the listener itself is the first. */
+function pairsOf({ cert_file, key_file, certificates = [] }: ListenerTls): readonly PairFiles[] {
+  return cert_file === undefined || key_file === undefined
+    ? certificates
+    : [{ cert_file, key_file, server_names: [] }, ...certificates];
 }
 
 type Pair = SecureContextOptions & { readonly cert: Buffer; readonly key: Buffer };
