@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
-import { after, before, test } from "node:test";
+import { existsSync, readdirSync } from "node:fs";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
 import { peer, runProcess, startOrigin } from "@headworks/testkit";
 import type { Exit, Origin, TemporaryDirectory } from "@headworks/testkit";
 import { Cleanups, LOCAL_NAMES, MAIN, originAuthority, workDirectory } from "./rig.ts";
@@ -42,23 +44,6 @@ const PROGRAMS: readonly [name: string, args: (url: string) => string[]][] = [
   ["java", (url) => ["-XX:TieredStopAtLevel=1", directory.file("Get.java"), url]],
 ];
 
-async function weirRun(har: string, ...command: string[]): Promise<Exit> {
-  return await weirRunIn({}, har, ...command);
-}
-
-async function weirRunIn(env: Record<string, string>, har: string, ...command: string[]): Promise<Exit> {
-  const args = [
-    MAIN,
-    "run",
-    "--isolated",
-    `--har=${har}`,
-    `--upstream-ca=${directory.file("origins.pem")}`,
-    "--",
-    ...command,
-  ];
-  return await runProcess(process.execPath, args, { timeoutMs: 60_000, env });
-}
-
 interface Har {
   readonly log: {
     readonly entries: readonly {
@@ -68,32 +53,84 @@ interface Har {
   };
 }
 
-for (const [name, args] of PROGRAMS) {
-  const program = name === "node" ? { path: process.execPath, skip: false } : peer(name);
-  test(`weir run captures ${name} without a word to it`, { skip: program.skip }, async () => {
-    const har = directory.file(`${name}.har`);
-    const url = `https://localhost:${origin.port}/run-${name}?x=1`;
-    const exit = await weirRun(har, program.path, ...args(url));
-    assert.equal(exit.code, 0, exit.stderr);
-    assert.equal(exit.stdout, `answer to /run-${name}?x=1`);
-    const { entries } = (JSON.parse(await readFile(har, "utf8")) as Har).log;
-    const own = entries.filter(({ request }) => request.url === url);
-    assert.deepEqual(
-      own.map(({ response }) => [response.status, response.content.text]),
-      [[200, `answer to /run-${name}?x=1`]],
-    );
+/** Starts each of the programs that it is given, and says how they ended. */
+const EACH = `const { spawnSync } = require("node:child_process");
+const ends = JSON.parse(process.argv[1]).map(([path, ...args]) => spawnSync(path, args, { encoding: "utf8" }));
+process.stdout.write(JSON.stringify(ends));`;
+
+/** What the program says of its environment; it sends nothing, and has a code of its own. */
+const SHOW = `console.log(JSON.stringify([process.env.NODE_COMPILE_CACHE, process.env.XDG_CACHE_HOME]));
+process.exitCode = 37;`;
+
+async function weirRun(
+  name: string,
+  env: Readonly<Record<string, string>>,
+  ...command: string[]
+): Promise<{ readonly exit: Exit; readonly entries: Har["log"]["entries"] }> {
+  const har = directory.file(`${name}.har`);
+  const options = ["--isolated", `--har=${har}`, `--upstream-ca=${directory.file("origins.pem")}`];
+  const exit = await runProcess(process.execPath, [MAIN, "run", ...options, "--", ...command], {
+    timeoutMs: 120_000,
+    env,
   });
+  assert.ok(existsSync(har), exit.stderr);
+  return { exit, entries: (JSON.parse(await readFile(har, "utf8")) as Har).log.entries };
 }
 
-test("weir run ends with the code of the program", async () => {
-  const { code } = await weirRun(directory.file("none.har"), process.execPath, "-e", "process.exit(37)");
-  assert.equal(code, 37);
-  assert.deepEqual((JSON.parse(await readFile(directory.file("none.har"), "utf8")) as Har).log.entries, []);
+/** A folder for caches in which Weir finds what other tests made of its sources, so that it does not make it anew. */
+async function cacheHome(): Promise<string> {
+  const home = directory.file("cache");
+  await mkdir(join(home, "weir"), { recursive: true });
+  const made = process.env["NODE_COMPILE_CACHE"] ?? "";
+  if (made !== "") await symlink(made, join(home, "weir", "compile-cache"));
+  return home;
+}
+
+describe("weir run with programs that are told nothing", () => {
+  const programs = PROGRAMS.map(([name, args]) => {
+    const { path, skip } = name === "node" ? { path: process.execPath, skip: false } : peer(name);
+    return { name, skip, command: (url: string): string[] => [path, ...args(url)] };
+  });
+  const urlOf = (name: string): string => `https://localhost:${origin.port}/run-${name}?x=1`;
+  let ran: Awaited<ReturnType<typeof weirRun>>;
+  const ends = new Map<string, { readonly status: number; readonly stdout: string; readonly stderr: string }>();
+  before(async () => {
+    const there = programs.filter(({ skip }) => skip === false);
+    const commands = there.map(({ name, command }) => command(urlOf(name)));
+    ran = await weirRun("programs", {}, process.execPath, "-e", EACH, JSON.stringify(commands));
+    assert.equal(ran.exit.code, 0, ran.exit.stderr);
+    const all = JSON.parse(ran.exit.stdout) as { status: number; stdout: string; stderr: string }[];
+    for (const [at, { name }] of there.entries()) ends.set(name, all[at] ?? assert.fail(name));
+  });
+
+  for (const { name, skip } of programs) {
+    test(`weir run captures ${name} without a word to it`, { skip }, () => {
+      const end = ends.get(name);
+      assert.deepEqual([end?.status, end?.stdout], [0, `answer to /run-${name}?x=1`], end?.stderr);
+      const own = ran.entries.filter(({ request }) => request.url === urlOf(name));
+      assert.deepEqual(
+        own.map(({ response }) => [response.status, response.content.text]),
+        [[200, `answer to /run-${name}?x=1`]],
+      );
+    });
+  }
 });
 
-test("a program that weir run starts does not find Weir's own compile cache in its environment", async () => {
-  const env = { NODE_COMPILE_CACHE: "", XDG_CACHE_HOME: directory.file("cache") };
-  const show = "console.log(JSON.stringify([process.env.NODE_COMPILE_CACHE, process.env.XDG_CACHE_HOME]))";
-  const { code, stdout } = await weirRunIn(env, directory.file("environment.har"), process.execPath, "-e", show);
-  assert.deepEqual([code, JSON.parse(stdout)], [0, ["", directory.file("cache")]]);
+describe("weir run with a program that sends nothing", () => {
+  let home: string;
+  let ran: Awaited<ReturnType<typeof weirRun>>;
+  before(async () => {
+    home = await cacheHome();
+    ran = await weirRun("none", { NODE_COMPILE_CACHE: "", XDG_CACHE_HOME: home }, process.execPath, "-e", SHOW);
+  });
+
+  test("weir run ends with the code of the program, and its report is empty", () => {
+    assert.equal(ran.exit.code, 37, ran.exit.stderr);
+    assert.deepEqual(ran.entries, []);
+  });
+
+  test("a program that weir run starts does not find Weir's own compile cache in its environment", () => {
+    assert.deepEqual(JSON.parse(ran.exit.stdout), ["", home]);
+    assert.ok(readdirSync(join(home, "weir", "compile-cache")).length > 0, "Weir had a cache of its own");
+  });
 });
