@@ -7,13 +7,38 @@ import { dirname } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { peer, runProcess, startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
-import type { Origin, TemporaryDirectory } from "@headworks/testkit";
+import type { Exit, Origin, TemporaryDirectory } from "@headworks/testkit";
 import { CA_VARIABLES, clientEnvironment } from "#cli/client-environment.ts";
 import { der, derObjectId } from "#cli/der-writer.ts";
 import { javaTrustStore } from "#cli/java-trust-store.ts";
 import { reachable } from "#cli/run-capture.ts";
 import { writeTrustFiles } from "#cli/trust-files.ts";
 import { MAIN, serveWeir, startWeir, weir } from "./cli-rig.ts";
+import type { ServingWeir } from "./cli-rig.ts";
+
+let origin: Origin;
+let directory: TemporaryDirectory;
+/** A Weir that runs beside the tests and trusts the origin: what a program gets does not depend on whose proxy it is. */
+let served: ServingWeir;
+before(async () => {
+  directory = await temporaryDirectory();
+  origin = await startOrigin({
+    tls: true,
+    handler: (_request, response) => void response.end("hello from the origin"),
+  });
+  await writeFile(directory.file("origin-ca.pem"), origin.caPem ?? "");
+  served = await serveWeir(["--upstream-ca", directory.file("origin-ca.pem")]);
+});
+after(async () => {
+  await served[Symbol.asyncDispose]();
+  await origin.close();
+  await directory.remove();
+});
+
+/** `weir run` with that Weir. */
+async function runShared(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Exit> {
+  return await weir(["run", ...args], { env: { ...env, WEIR_API_URL: served.api }, timeoutMs: 60_000 });
+}
 
 const FACTS = {
   proxyUrl: "http://127.0.0.1:8888",
@@ -148,7 +173,7 @@ const codes: readonly (readonly [string, readonly string[], number])[] = [
 describe("weir run ends as the program ends", () => {
   for (const [how, command, code] of codes) {
     test(`a program that ${how} gives ${code}`, async () => {
-      const result = await weir(["run", "--isolated", "--", ...command]);
+      const result = await runShared(["--", ...command]);
       assert.equal(result.code, code, result.stderr);
       if (code < 126 || code > 127) assert.deepEqual([result.stdout, result.stderr], ["", ""]);
     });
@@ -156,26 +181,6 @@ describe("weir run ends as the program ends", () => {
 });
 
 describe("weir run with real programs over HTTPS", () => {
-  let origin: Origin;
-  let directory: TemporaryDirectory;
-  before(async () => {
-    directory = await temporaryDirectory();
-    origin = await startOrigin({
-      tls: true,
-      handler: (_request, response) => void response.end("hello from the origin"),
-    });
-    await writeFile(directory.file("origin-ca.pem"), origin.caPem ?? "");
-  });
-  after(async () => {
-    await origin.close();
-    await directory.remove();
-  });
-  const run = async (command: readonly string[], options: readonly string[] = [], env: Record<string, string> = {}) =>
-    await weir(["run", "--upstream-ca", directory.file("origin-ca.pem"), ...options, "--", ...command], {
-      env,
-      timeoutMs: 60_000,
-    });
-
   const programs: readonly (readonly [string, (url: string) => string[]])[] = [
     ["curl", (url) => ["-sS", url]],
     ["wget", (url) => ["-qO-", url]],
@@ -187,7 +192,9 @@ describe("weir run with real programs over HTTPS", () => {
     const program = name === "node" ? { path: process.execPath, skip: false as const } : peer(name);
     test(`${name} is captured and trusts the CA without being told`, { skip: program.skip }, async () => {
       const before = origin.requests.length;
-      const result = await run([program.path, ...args(origin.url)], ["--summary"], { NO_PROXY: "127.0.0.1,localhost" });
+      const result = await runShared(["--summary", "--", program.path, ...args(origin.url)], {
+        NO_PROXY: "127.0.0.1,localhost",
+      });
       assert.match(result.stderr, new RegExp(`GET +200 +${origin.url}`), result.stderr);
       assert.ok(origin.requests.length > before);
       if (name !== "git") assert.deepEqual([result.code, result.stdout], [0, "hello from the origin"]);
@@ -203,7 +210,13 @@ describe("weir run with real programs over HTTPS", () => {
        class Get { public static void main(String[] a) throws Exception {
          System.out.print(HttpClient.newHttpClient().send(HttpRequest.newBuilder(URI.create(a[0])).build(), HttpResponse.BodyHandlers.ofString()).body()); } }`,
     );
-    const result = await run([java.path, source, origin.url.replace("127.0.0.1", "localhost")], ["--summary"]);
+    const result = await runShared([
+      "--summary",
+      "--",
+      java.path,
+      source,
+      origin.url.replace("127.0.0.1", "localhost"),
+    ]);
     assert.deepEqual([result.code, result.stdout], [0, "hello from the origin"], result.stderr);
     assert.match(result.stderr, /GET +200 +https:\/\/localhost/);
   });
@@ -211,7 +224,8 @@ describe("weir run with real programs over HTTPS", () => {
   test("--summary prints a table and totals on standard error, standard output stays the program's", async () => {
     const curl = peer("curl");
     if (curl.skip !== false) return;
-    const result = await run([curl.path, "-sS", `${origin.url}/a?b=c`], ["--summary"]);
+    const trusting = ["--upstream-ca", directory.file("origin-ca.pem")];
+    const result = await weir(["run", ...trusting, "--summary", "--", curl.path, "-sS", `${origin.url}/a?b=c`]);
     assert.equal(result.stdout, "hello from the origin");
     assert.match(result.stderr, /Method +Status +URL/);
     assert.ok(result.stderr.includes(`${origin.url}/a?b=c`));
@@ -219,7 +233,7 @@ describe("weir run with real programs over HTTPS", () => {
   });
 
   test("a HAR file that cannot be written is said before the program runs", async () => {
-    const result = await run(["echo", "ran"], ["--har", directory.file("no", "such", "folder.har")]);
+    const result = await runShared(["--har", directory.file("no", "such", "folder.har"), "--", "echo", "ran"]);
     assert.deepEqual([result.code, result.stdout], [1, ""]);
     assert.match(result.stderr, /^weir: Cannot write .*folder\.har: /);
   });
@@ -232,8 +246,8 @@ test("the program's standard streams are the terminal's own", async () => {
 
 test("flags after the program belong to it, with and without dashes before it", async () => {
   const echo = ["sh", "-c", 'echo "$@"', "sh", "--har", "x", "-v", "--", "--json"];
-  assert.equal((await weir(["run", "--isolated", ...echo])).stdout, "--har x -v -- --json\n");
-  assert.equal((await weir(["run", "--isolated", "--", ...echo])).stdout, "--har x -v -- --json\n");
+  assert.equal((await runShared(echo)).stdout, "--har x -v -- --json\n");
+  assert.equal((await runShared(["--", ...echo])).stdout, "--har x -v -- --json\n");
 });
 
 test("a signal sent to weir reaches the program, whose answer to it counts", async () => {
@@ -257,57 +271,50 @@ test("nothing is left behind by a run without a directory of its own", async () 
   assert.deepEqual(readdirSync(directory.path), []);
 });
 
+interface Session {
+  readonly id: string;
+  readonly name: string;
+  readonly is_current: boolean;
+  readonly request_count: number;
+}
+
+async function sessions(): Promise<readonly Session[]> {
+  return (await (await fetch(`${served.api}/api/sessions`)).json()) as Session[];
+}
+
 test("with a Weir running, a run gets a session there, and the former session is active again afterwards", async () => {
   const curl = peer("curl");
   if (curl.skip !== false) return;
-  await using origin = await startOrigin({ handler: (_request, response) => void response.end("ok") });
-  await using served = await serveWeir();
-  const sessions = async () =>
-    (await (await fetch(`${served.api}/api/sessions`)).json()) as {
-      id: string;
-      name: string;
-      is_current: boolean;
-      request_count: number;
-    }[];
-  const before = (await sessions()).find((session) => session.is_current);
-  const result = await weir(["run", "--session", "my run", "--", curl.path, "-sS", origin.url], {
-    env: { WEIR_API_URL: served.api },
-  });
-  assert.deepEqual([result.code, result.stdout], [0, "ok"], result.stderr);
+  const active = (await sessions()).find((session) => session.is_current);
+  const result = await runShared(["--session", "my run", "--", curl.path, "-sS", origin.url]);
+  assert.deepEqual([result.code, result.stdout], [0, "hello from the origin"], result.stderr);
   await waitUntil(
     async () => (await sessions()).some((session) => session.name === "my run" && session.request_count === 1),
     { what: "the entry in its session" },
   );
-  assert.equal((await sessions()).find((session) => session.is_current)?.id, before?.id);
+  assert.equal((await sessions()).find((session) => session.is_current)?.id, active?.id);
 });
 
 test("with a Weir running, a run without a name goes to the active session, where people are looking", async () => {
-  await using origin = await startOrigin({ handler: (_request, response) => void response.end("seen") });
-  await using served = await serveWeir();
-  const result = await weir(
-    ["run", "--", process.execPath, "-e", "fetch(process.argv[1]).then(r=>r.text())", origin.url],
-    {
-      env: { WEIR_API_URL: served.api },
-    },
-  );
-  assert.equal(result.code, 0, result.stderr);
   const count = async (): Promise<number> =>
     ((await (await fetch(`${served.api}/api/traffic/count`)).json()) as { count: number }).count;
-  await waitUntil(async () => (await count()) === 1, { what: "the entry in the active session" });
-  assert.equal(((await (await fetch(`${served.api}/api/sessions`)).json()) as unknown[]).length, 1);
+  const [already, there] = [await count(), await sessions()];
+  const script = "fetch(process.argv[1]).then(r=>r.text())";
+  const result = await runShared(["--", process.execPath, "-e", script, `${origin.url}/seen`]);
+  assert.equal(result.code, 0, result.stderr);
+  await waitUntil(async () => (await count()) === already + 1, { what: "the entry in the active session" });
+  assert.equal((await sessions()).length, there.length);
 });
 
 test("a directory that is kept holds one session for each run, and weir inside a run speaks to its service past the proxy", async () => {
-  await using directory = await temporaryDirectory();
-  await mkdir(directory.file("kept"));
-  for (const name of ["first", "second"]) {
-    const result = await weir(["run", "--data-dir", directory.file("kept"), "--session", name, "--", "true"]);
-    assert.equal(result.code, 0, result.stderr);
-  }
+  const kept = directory.file("kept");
+  await mkdir(kept);
+  const first = await weir(["run", "--data-dir", kept, "--session", "first", "--", "true"]);
+  assert.equal(first.code, 0, first.stderr);
   const inside = [process.execPath, MAIN, "sessions", "list", "--json"];
-  const listed = await weir(["run", "--data-dir", directory.file("kept"), "--session", "third", "--", ...inside]);
+  const listed = await weir(["run", "--data-dir", kept, "--session", "second", "--", ...inside]);
   const names = (JSON.parse(listed.stdout) as { name: string }[]).map((session) => session.name);
-  for (const name of ["first", "second", "third"]) assert.ok(names.includes(name), names.join());
+  for (const name of ["first", "second"]) assert.ok(names.includes(name), names.join());
 });
 
 test("every variable that names certificates today is replaced by ours", () => {
