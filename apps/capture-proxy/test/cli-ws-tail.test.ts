@@ -155,12 +155,13 @@ test("tail follows the connections of a real service and ends well with Ctrl+C",
   const again = setInterval(() => client.send("still here"), 100);
   await other.waitForOutput(/still here$/m, 20_000);
   clearInterval(again);
+  // A connection that is open when the service is asked to stop gets seconds to end.
+  client.terminate();
+  await waitUntil(() => echo.clients.size === 0);
   await served.process.stop();
   const { code, stderr } = await other.exited;
   assert.equal(code, 1);
   assert.match(stderr, /^weir: Weir went away/m);
-  client.terminate();
-  await waitUntil(() => echo.clients.size === 0);
   server.close();
 });
 
