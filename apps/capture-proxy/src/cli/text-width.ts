@@ -24,13 +24,19 @@ const WIDE: readonly (readonly [number, number])[] = [
 const ASCII = /^[\x20-\x7e]*$/;
 const EMOJI = /\p{Emoji_Presentation}|\p{Emoji}\ufe0f|\p{Regional_Indicator}/u;
 const NO_WIDTH = /^[\p{Mn}\p{Me}\p{Cf}\p{Cc}]+$/u;
-const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+let segmenter: Intl.Segmenter | undefined;
+
+/** Made for the first text that needs it: that takes longer than many a command. */
+function segments(text: string): Intl.Segments {
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
+  return segmenter.segment(text);
+}
 
 /** How many columns of a terminal a text without control characters takes. */
 export function textWidth(text: string): number {
   if (ASCII.test(text)) return text.length;
   let width = 0;
-  for (const { segment } of segmenter.segment(text)) width += graphemeWidth(segment);
+  for (const { segment } of segments(text)) width += graphemeWidth(segment);
   return width;
 }
 
@@ -45,7 +51,7 @@ function graphemeWidth(grapheme: string): number {
 export function fitted(text: string, columns: number, where: "end" | "middle" = "end"): string {
   if (textWidth(text) <= columns) return text;
   if (columns < 1) return "";
-  const graphemes = Array.from(segmenter.segment(text), ({ segment }) => segment);
+  const graphemes = Array.from(segments(text), ({ segment }) => segment);
   if (where === "end") return `${taken(graphemes, columns - 1)}…`;
   const tail = Math.floor((columns - 1) / 3);
   return `${taken(graphemes, columns - 1 - tail)}…${takenFromEnd(graphemes, tail)}`;
