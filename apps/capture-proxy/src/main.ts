@@ -13,7 +13,7 @@ const STANDARD_ERROR = 2;
 const complain = (sentence: string): void => void process.stderr.write(`weir: ${sentence}\n`);
 
 /** What the commands may use of the inside; everything is loaded on first use. */
-const parts: Parts = {
+export const parts: Parts = {
   createLogger: async ({ path, target, level, isJson, hasColours }) => {
     const [{ pino }, { DescriptorLines, reasonOf }, { openLogOutput }] = await Promise.all([
       import("pino"),

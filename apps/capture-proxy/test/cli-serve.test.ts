@@ -9,38 +9,171 @@ import { test } from "node:test";
 import { proxyClient, rawClient, startOrigin, startRawServer, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { banner, shellQuoted } from "#cli/banner.ts";
-import { serveWeir, startWeir, weir, window } from "./cli-rig.ts";
+import { parts } from "#main.ts";
+import { runInside, serveWeir, startWeir, weir, window } from "./cli-rig.ts";
+import type { ServingWeir } from "./cli-rig.ts";
 
 const port = (url: string): number => Number(new URL(url).port);
 
-test("serve prints addresses, the CA and its fingerprint, and ends with 0 when asked to", async () => {
+test("serve without JSON", async (context) => {
   await using directory = await temporaryDirectory();
-  await using child = await startWeir(["-p", "0", "--api-port", "0", "--data-dir", directory.path]);
+  await using child = await startWeir(["-p", "0", "--api-port", "0", "--data-dir", directory.path], {
+    env: { RUST_LOG: "loud,info" },
+  });
   await child.waitForOutput(/Ctrl\+C stops/, 30_000);
+  await child.waitForOutput(/Weir has started/, 30_000);
   const text = child.stdout();
-  assert.match(text, /Proxy +http:\/\/127\.0\.0\.1:\d+\n/);
-  assert.match(text, /Web UI, API +http:\/\/127\.0\.0\.1:\d+\n/);
-  assert.match(text, /SHA-256 ([0-9A-F]{2}:){31}[0-9A-F]{2}\n/);
-  assert.ok(text.includes(directory.path));
   const exit = await child.stop("SIGTERM");
-  assert.deepEqual([exit.code, exit.signal], [0, null]);
+
+  await context.test("prints addresses, the CA and its fingerprint, and ends with 0 when asked to", () => {
+    assert.match(text, /Proxy +http:\/\/127\.0\.0\.1:\d+\n/);
+    assert.match(text, /Web UI, API +http:\/\/127\.0\.0\.1:\d+\n/);
+    assert.match(text, /SHA-256 ([0-9A-F]{2}:){31}[0-9A-F]{2}\n/);
+    assert.ok(text.includes(directory.path));
+    assert.deepEqual([exit.code, exit.signal], [0, null]);
+  });
+
+  await context.test("writes the log to standard output and to its file, which is for its owner alone", () => {
+    assert.equal(exit.stderr, "");
+    const path = directory.file("logs/weir.log");
+    const file = readFileSync(path, "utf8");
+    assert.match(file, /WARN {2}Parts of the log's level are not understood variable=RUST_LOG unread=\["loud"\]\n/);
+    assert.match(file, /INFO {2}Weir has started .*\n(?:.*\n)*.* INFO {2}Weir has stopped\n$/);
+    for (const line of file.trimEnd().split("\n")) assert.ok(exit.stdout.includes(line), line);
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    assert.equal(statSync(directory.file("logs")).mode & 0o777, 0o700);
+  });
 });
 
-test("serve --json prints one line that a program can use", async () => {
-  await using served = await serveWeir();
-  const line = JSON.parse(served.process.stdout()) as Record<string, unknown>;
-  assert.deepEqual(Object.keys(line).toSorted(), [
-    "api",
-    "certificate",
-    "data_dir",
-    "fingerprint_sha256",
-    "pid",
-    "proxy",
-    "version",
-  ]);
-  assert.equal(line["pid"], served.process.pid);
-  assert.equal((await fetch(`${served.api}/health`)).status, 200);
+test("serve --json", async (context) => {
+  await using directory = await temporaryDirectory();
+  const authority = CertificateAuthority.create({ commonName: "Ours already" });
+  const [certificate, key] = [directory.file("ours.pem"), directory.file("ours-key.pem")];
+  await writeFile(certificate, authority.certificatePem);
+  await writeFile(key, authority.keyPem());
+  const elsewhere = ["--ca-cert-file", certificate, "--ca-key-file", key];
+  await using text = await serveWeir([], { WEIR_LOG: "trace" });
+  await using json = await serveWeir(["--log-json", ...elsewhere], { WEIR_LOG: "trace" });
+  await using quiet = await serveWeir([], { WEIR_LOG: "off" });
+
+  await context.test("prints one line that a program can use", async () => {
+    const line = JSON.parse(text.process.stdout()) as Record<string, unknown>;
+    assert.deepEqual(Object.keys(line).toSorted(), [
+      "api",
+      "certificate",
+      "data_dir",
+      "fingerprint_sha256",
+      "pid",
+      "proxy",
+      "version",
+    ]);
+    assert.equal(line["pid"], text.process.pid);
+    assert.equal((await fetch(`${text.api}/health`)).status, 200);
+  });
+
+  await context.test("uses a CA made elsewhere without touching its files", async () => {
+    const facts = JSON.parse(json.process.stdout()) as { certificate: string; fingerprint_sha256: string };
+    assert.deepEqual([facts.certificate, facts.fingerprint_sha256], [certificate, authority.fingerprintSha256]);
+    assert.equal(await readFile(certificate, "utf8"), authority.certificatePem);
+  });
+
+  await context.test("a second start on the same data is refused, and leaves the log of the first alone", async () => {
+    const logs = readdirSync(join(text.dataDir, "logs"));
+    const same = ["--data-dir", text.dataDir, "--log-rotation", "size:1"];
+    const { code, stderr } = await weir(["serve", "-p", "0", "-a", "0", ...same]);
+    assert.equal(code, 4);
+    assert.match(stderr, /^weir: Another running proxy uses .*\n$/);
+    assert.deepEqual(readdirSync(join(text.dataDir, "logs")), logs);
+  });
+
+  await context.test("--db-path is refused while another service uses that database, until it is killed", async () => {
+    const database = join(text.dataDir, "traffic.db");
+    const other = ["-p", "0", "-a", "0", "--json", "--data-dir", directory.file("other"), "--db-path", database];
+    const { code, stderr } = await weir(["serve", ...other]);
+    assert.equal(code, 4);
+    assert.match(stderr, /^weir: Another running proxy uses .*traffic\.db: .*\n$/);
+    process.kill(text.process.pid, "SIGKILL");
+    await text.process.exited;
+    await using second = await startWeir(["serve", ...other]);
+    await second.waitForOutput(/^\{"proxy".*\}$/m, 30_000);
+  });
+
+  await context.test("an exchange that is open when SIGTERM comes is finished and recorded", async () => {
+    await finishesWhatIsOpen(quiet);
+  });
+
+  await context.test("a second signal ends at once, whatever is open", async () => {
+    await endsWithSecondSignal(json);
+  });
+
+  await context.test("the log goes to standard error, as text or JSON lines, and is quiet when told so", async () => {
+    const linesOf = async ({ process }: ServingWeir): Promise<string[]> =>
+      (await process.exited).stderr.split("\n").filter((line) => line !== "");
+    for (const line of await linesOf(json)) {
+      assert.equal(typeof (JSON.parse(line) as { level: unknown }).level, "number");
+    }
+    for (const line of await linesOf(text)) assert.doesNotMatch(line, /^\{/);
+    for (const log of [text, json]) assert.match(log.process.stderr(), /Weir has started/);
+    assert.deepEqual(await linesOf(quiet), []);
+  });
 });
+
+async function finishesWhatIsOpen(served: ServingWeir): Promise<void> {
+  const release = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  await using origin = await startOrigin({
+    handler: (_request, response) => {
+      asked.resolve();
+      void release.promise.then(() => response.end("late answer"));
+    },
+  });
+  const answer = proxyClient(port(served.proxy)).fetch(`${origin.url}/slow`);
+  await asked.promise;
+  process.kill(served.process.pid, "SIGTERM");
+  await waitUntil(() => isRefused(port(served.proxy)), { what: "the listener's end" });
+  release.resolve();
+  const response = await answer;
+  assert.deepEqual([response.status, response.body.toString()], [200, "late answer"]);
+  const exit = await served.process.exited;
+  assert.equal(exit.code, 0);
+  await using again = await serveAgain(served.dataDir);
+  const entries = (await (await fetch(`${again.api}/api/traffic`)).json()) as {
+    request: { url: string };
+    state: string;
+  }[];
+  assert.deepEqual(
+    entries.map((entry) => [entry.request.url, entry.state]),
+    [[`${origin.url}/slow`, "complete"]],
+  );
+}
+
+async function endsWithSecondSignal(served: ServingWeir): Promise<void> {
+  const asked = Promise.withResolvers<void>();
+  await using origin = await startRawServer(async (connection) => {
+    await connection.readUntil("\r\n\r\n");
+    asked.resolve();
+    await connection.closed;
+  });
+  await using client = await rawClient(port(served.proxy));
+  await client.write(`GET http://127.0.0.1:${origin.port}/ HTTP/1.1\r\nHost: 127.0.0.1:${origin.port}\r\n\r\n`);
+  await asked.promise;
+  process.kill(served.process.pid, "SIGTERM");
+  await waitUntil(() => isRefused(port(served.proxy)), { what: "the listener's end" });
+  // Two signals within a moment are one key press that came on two ways.
+  const startMs = performance.now();
+  await waitUntil(() => performance.now() - startMs > 450);
+  process.kill(served.process.pid, "SIGTERM");
+  const exit = await served.process.exited;
+  assert.equal(exit.code, 143);
+  assert.ok(performance.now() - startMs < 3000);
+}
+
+async function serveAgain(dataDir: string): Promise<{ api: string; [Symbol.asyncDispose](): Promise<void> }> {
+  const child = await startWeir(["serve", "--json", "-p", "0", "-a", "0", "--data-dir", dataDir]);
+  const [line] = await child.waitForOutput(/^\{"proxy".*\}$/m, 30_000);
+  const { api } = JSON.parse(line) as { api: string };
+  return { api, [Symbol.asyncDispose]: async () => void (await child.stop()) };
+}
 
 for (const which of ["proxy", "api"] as const) {
   test(`an occupied ${which} port is named in one sentence, with exit code 3`, async () => {
@@ -82,7 +215,7 @@ test("what the user can mend is one sentence with exit code 4", async () => {
     [["--data-dir", directory.file("e"), "--ca-cert-file", "ca.pem", "-a", "0", "-p", "0"], /needs --ca-key-file/],
   ];
   for (const [args, sentence] of cases) {
-    const { code, stdout, stderr } = await weir(["serve", ...args]);
+    const { code, stdout, stderr } = await runInside(["serve", ...args], { parts });
     assert.deepEqual([code, stdout], [4, ""], `${args.join(" ")}: ${stderr}`);
     assert.match(stderr, sentence);
     assert.equal(stderr.trim().split("\n").length, 1, stderr);
@@ -95,31 +228,6 @@ test("a flag's value that cannot be is a wrong command line, and nothing is made
   const { code, stdout, stderr } = await weir(["serve", "--data-dir", dataDir, "--max-requests", "-5"]);
   assert.deepEqual([code, stdout, stderr], [2, "", "weir: --max-requests must be >= 0\n"]);
   assert.equal(existsSync(dataDir), false);
-});
-
-test("serve uses a CA made elsewhere without touching its files", async () => {
-  await using directory = await temporaryDirectory();
-  const authority = CertificateAuthority.create({ commonName: "Ours already" });
-  const [certificate, key] = [directory.file("ours.pem"), directory.file("ours-key.pem")];
-  await writeFile(certificate, authority.certificatePem);
-  await writeFile(key, authority.keyPem());
-  await using child = await startWeir([
-    "-p",
-    "0",
-    "-a",
-    "0",
-    "--json",
-    "--data-dir",
-    directory.file("data"),
-    "--ca-cert-file",
-    certificate,
-    "--ca-key-file",
-    key,
-  ]);
-  await child.waitForOutput(/^\{"proxy".*\}$/m, 30_000);
-  const facts = JSON.parse(child.stdout()) as { certificate: string; fingerprint_sha256: string };
-  assert.deepEqual([facts.certificate, facts.fingerprint_sha256], [certificate, authority.fingerprintSha256]);
-  assert.equal(await readFile(certificate, "utf8"), authority.certificatePem);
 });
 
 test("--db-path and --cert-path keep traffic and the CA elsewhere, and a start with them finds both again", async () => {
@@ -156,140 +264,6 @@ test("--db-path and --cert-path keep traffic and the CA elsewhere, and a start w
 
 async function entries(api: string): Promise<readonly { id: string; state: string }[]> {
   return (await (await fetch(`${api}/api/traffic`)).json()) as { id: string; state: string }[];
-}
-
-test("a second service on the same data directory is refused with a sentence", async () => {
-  await using served = await serveWeir();
-  const { code, stderr } = await weir(["serve", "-p", "0", "-a", "0", "--data-dir", served.dataDir]);
-  assert.equal(code, 4);
-  assert.match(stderr, /^weir: Another running proxy uses .*\n$/);
-});
-
-test("a service whose --db-path is the database of a running one is refused with a sentence, until that one is killed", async () => {
-  await using directory = await temporaryDirectory();
-  await using served = await serveWeir();
-  const database = join(served.dataDir, "traffic.db");
-  const other = ["-p", "0", "-a", "0", "--json", "--data-dir", directory.path, "--db-path", database];
-  const { code, stderr } = await weir(["serve", ...other]);
-  assert.equal(code, 4);
-  assert.match(stderr, /^weir: Another running proxy uses .*traffic\.db: .*\n$/);
-  process.kill(served.process.pid, "SIGKILL");
-  await served.process.exited;
-  await using second = await startWeir(["serve", ...other]);
-  await second.waitForOutput(/^\{"proxy".*\}$/m, 30_000);
-});
-
-test("an exchange that is open when SIGTERM comes is finished and recorded", async () => {
-  const release = Promise.withResolvers<void>();
-  const asked = Promise.withResolvers<void>();
-  await using origin = await startOrigin({
-    handler: (_request, response) => {
-      asked.resolve();
-      void release.promise.then(() => response.end("late answer"));
-    },
-  });
-  const served = await serveWeir();
-  try {
-    const answer = proxyClient(port(served.proxy)).fetch(`${origin.url}/slow`);
-    await asked.promise;
-    process.kill(served.process.pid, "SIGTERM");
-    await waitUntil(() => isRefused(port(served.proxy)), { what: "the listener's end" });
-    release.resolve();
-    const response = await answer;
-    assert.deepEqual([response.status, response.body.toString()], [200, "late answer"]);
-    const exit = await served.process.exited;
-    assert.equal(exit.code, 0);
-    await using again = await serveAgain(served.dataDir);
-    const entries = (await (await fetch(`${again.api}/api/traffic`)).json()) as {
-      request: { url: string };
-      state: string;
-    }[];
-    assert.deepEqual(
-      entries.map((entry) => [entry.request.url, entry.state]),
-      [[`${origin.url}/slow`, "complete"]],
-    );
-  } finally {
-    await served[Symbol.asyncDispose]();
-  }
-});
-
-test("a second signal ends at once, whatever is open", async () => {
-  const asked = Promise.withResolvers<void>();
-  await using origin = await startRawServer(async (connection) => {
-    await connection.readUntil("\r\n\r\n");
-    asked.resolve();
-    await connection.closed;
-  });
-  await using served = await serveWeir();
-  await using client = await rawClient(port(served.proxy));
-  await client.write(`GET http://127.0.0.1:${origin.port}/ HTTP/1.1\r\nHost: 127.0.0.1:${origin.port}\r\n\r\n`);
-  await asked.promise;
-  process.kill(served.process.pid, "SIGTERM");
-  await waitUntil(() => isRefused(port(served.proxy)), { what: "the listener's end" });
-  // Two signals within a moment are one key press that came on two ways.
-  const startMs = performance.now();
-  await waitUntil(() => performance.now() - startMs > 450);
-  process.kill(served.process.pid, "SIGTERM");
-  const exit = await served.process.exited;
-  assert.equal(exit.code, 143);
-  assert.ok(performance.now() - startMs < 3000);
-});
-
-test("beside addresses as JSON the log goes to standard error, as text or JSON lines, and is quiet when told so", async () => {
-  const text = await logOf([], { WEIR_LOG: "trace" });
-  const json = await logOf(["--log-json"], { WEIR_LOG: "trace" });
-  for (const line of json) assert.equal(typeof (JSON.parse(line) as { level: unknown }).level, "number");
-  for (const line of text) assert.doesNotMatch(line, /^\{/);
-  assert.deepEqual(await logOf([], { WEIR_LOG: "off" }), []);
-});
-
-test("the log goes to standard output and to its file, which is for its owner alone", async () => {
-  await using directory = await temporaryDirectory();
-  const child = await startWeir(["serve", "-p", "0", "-a", "0", "--data-dir", directory.path], {
-    env: { RUST_LOG: "loud,info" },
-  });
-  await child.waitForOutput(/Weir has started/, 30_000);
-  const { stdout, stderr } = await child.stop();
-  assert.equal(stderr, "");
-  const path = directory.file("logs/weir.log");
-  const file = readFileSync(path, "utf8");
-  assert.match(file, /WARN {2}Parts of the log's level are not understood variable=RUST_LOG unread=\["loud"\]\n/);
-  assert.match(file, /INFO {2}Weir has started .*\n(?:.*\n)*.* INFO {2}Weir has stopped\n$/);
-  for (const line of file.trimEnd().split("\n")) assert.ok(stdout.includes(line), line);
-  assert.equal(statSync(path).mode & 0o777, 0o600);
-  assert.equal(statSync(directory.file("logs")).mode & 0o777, 0o700);
-});
-
-test("a second start on the same data leaves the log of the first alone", async () => {
-  await using served = await serveWeir();
-  const before = readdirSync(join(served.dataDir, "logs"));
-  const { code } = await weir([
-    "serve",
-    "-p",
-    "0",
-    "-a",
-    "0",
-    "--data-dir",
-    served.dataDir,
-    "--log-rotation",
-    "size:1",
-  ]);
-  assert.equal(code, 4);
-  assert.deepEqual(readdirSync(join(served.dataDir, "logs")), before);
-});
-
-async function logOf(args: readonly string[], env: Readonly<Record<string, string>>): Promise<string[]> {
-  const served = await serveWeir(args, env);
-  const { stderr } = await served.process.stop();
-  await served[Symbol.asyncDispose]();
-  return stderr.split("\n").filter((line) => line !== "");
-}
-
-async function serveAgain(dataDir: string): Promise<{ api: string; [Symbol.asyncDispose](): Promise<void> }> {
-  const child = await startWeir(["serve", "--json", "-p", "0", "-a", "0", "--data-dir", dataDir]);
-  const [line] = await child.waitForOutput(/^\{"proxy".*\}$/m, 30_000);
-  const { api } = JSON.parse(line) as { api: string };
-  return { api, [Symbol.asyncDispose]: async () => void (await child.stop()) };
 }
 
 async function isRefused(at: number): Promise<boolean> {

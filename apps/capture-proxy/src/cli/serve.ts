@@ -199,6 +199,16 @@ export function addServeOptions(command: Command): void {
 
 /** `weir serve`: runs until it is asked to stop; resolves to the exit code. */
 export async function serve(invocation: Invocation, command: Command): Promise<number> {
+  const stopRequest = firstSignal(invocation);
+  try {
+    await served(invocation, command, stopRequest.received);
+    return EXIT.ok;
+  } finally {
+    stopRequest.release();
+  }
+}
+
+async function served(invocation: Invocation, command: Command, stopRequest: Promise<NodeJS.Signals>): Promise<void> {
   const given = command.opts<{
     dataDir?: string;
     logPath?: string;
@@ -213,7 +223,6 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
   const flags = settingFlags(command);
   const { environment } = invocation;
   const dataDir = resolveDataDir({ flag: given.dataDir, environment, platform: process.platform, homeDir: homedir() });
-  const stopRequest = firstSignal(invocation);
   const proxy = await startProxy(invocation, {
     dataDir,
     places: placesOf({ flags: given, environment, dataDir }),
@@ -236,11 +245,9 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
   if (given.json === true) invocation.stdout.write(`${JSON.stringify(jsonFacts(facts))}\n`);
   else invocation.stdout.write(banner(facts, invocation.stdout));
   if (given.openBrowser === true) openBrowser(proxy.addresses.api);
-  const signal = await stopRequest.received;
+  const signal = await stopRequest;
   if (given.json !== true) invocation.stdout.write(stoppingLine(signal));
   await proxy.stop(GRACE_MS);
-  stopRequest.release();
-  return EXIT.ok;
 }
 
 /** As {@link resolveDataPlaces}, with the exit code of a start that cannot be. */
