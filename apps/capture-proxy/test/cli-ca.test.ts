@@ -9,7 +9,12 @@ import { authorityPaths, importAuthority } from "#cli/authority-files.ts";
 import { openAuthorityStore } from "#slices/cert/authority-store.ts";
 import type { AuthorityStore } from "#slices/cert/authority-store.ts";
 import { trustGuides } from "#cli/trust-guide.ts";
-import { MAIN, serveWeir, weir } from "./cli-rig.ts";
+import { parts } from "#main.ts";
+import { MAIN, runInside, serveWeir, weir } from "./cli-rig.ts";
+import type { CommandResult } from "./cli-rig.ts";
+
+/** A command on real files, without a process of its own. */
+const inside = async (args: readonly string[]): Promise<CommandResult> => await runInside(args, { parts });
 
 test("path, show, fingerprint and export tell of the same CA, which is made once", async () => {
   await using directory = await temporaryDirectory();
@@ -35,10 +40,10 @@ test("path, show, fingerprint and export tell of the same CA, which is made once
 test("an export is never written over the CA itself or another file of Weir's", async () => {
   await using directory = await temporaryDirectory();
   const paths = authorityPaths(directory.file("certs"));
-  await weir(["ca", "path", "--data-dir", directory.path]);
+  await inside(["ca", "path", "--data-dir", directory.path]);
   const key = readFileSync(paths.key, "utf8");
   for (const output of [paths.key, paths.certificate, directory.file("config.json")]) {
-    const { code, stderr } = await weir(["ca", "export", "--der", "-o", output, "--data-dir", directory.path]);
+    const { code, stderr } = await inside(["ca", "export", "--der", "-o", output, "--data-dir", directory.path]);
     assert.deepEqual([code, stderr.includes("must not be written over")], [2, true], output);
   }
   assert.equal(readFileSync(paths.key, "utf8"), key);
@@ -54,11 +59,11 @@ test("binary DER goes through a pipe unchanged", async () => {
 
 test("an import replaces the CA, keeps the old files, and the service uses the new one", async () => {
   await using directory = await temporaryDirectory();
-  const old = (await weir(["ca", "fingerprint", "--data-dir", directory.path])).stdout.trim();
+  const old = (await inside(["ca", "fingerprint", "--data-dir", directory.path])).stdout.trim();
   const made = CertificateAuthority.create({ commonName: "Team CA" });
   await writeFile(directory.file("team.pem"), made.certificatePem);
   await writeFile(directory.file("team-key.pem"), made.keyPem());
-  const result = await weir([
+  const result = await inside([
     "ca",
     "import",
     directory.file("team.pem"),
@@ -70,7 +75,10 @@ test("an import replaces the CA, keeps the old files, and the service uses the n
   assert.ok(result.stdout.includes(made.fingerprintSha256));
   const paths = authorityPaths(directory.file("certs"));
   for (const path of [paths.certificate, paths.key]) assert.equal(statSync(path).mode & 0o777, 0o600);
-  assert.equal((await weir(["ca", "fingerprint", "--data-dir", directory.path])).stdout.trim(), made.fingerprintSha256);
+  assert.equal(
+    (await inside(["ca", "fingerprint", "--data-dir", directory.path])).stdout.trim(),
+    made.fingerprintSha256,
+  );
   const kept = readdirSync(directory.file("certs")).filter((name) => /^weir-ca-\d{8}T\d{6}Z\.pem$/.test(name));
   assert.deepEqual(
     kept.map((name) => new X509Certificate(readFileSync(directory.file("certs", name))).fingerprint256),
@@ -113,7 +121,7 @@ test("files that are no CA and its key are refused, and nothing is touched", asy
     [directory.file("missing.pem"), good[1], /Cannot read/],
   ];
   for (const [certificate, key, sentence] of bad) {
-    const { code, stderr } = await weir(["ca", "import", certificate, key, "--data-dir", directory.path]);
+    const { code, stderr } = await inside(["ca", "import", certificate, key, "--data-dir", directory.path]);
     assert.equal(code, 1);
     assert.match(stderr, sentence);
   }
@@ -123,13 +131,13 @@ test("files that are no CA and its key are refused, and nothing is touched", asy
 test("renew asks first; without a terminal it needs --yes", async () => {
   await using directory = await temporaryDirectory();
   const fingerprint = async (): Promise<string> =>
-    (await weir(["ca", "fingerprint", "--data-dir", directory.path])).stdout.trim();
+    (await inside(["ca", "fingerprint", "--data-dir", directory.path])).stdout.trim();
   const old = await fingerprint();
   const unreachable = ["--api-url", "http://127.0.0.1:9"];
-  const asked = await weir(["ca", "renew", "--data-dir", directory.path, ...unreachable]);
+  const asked = await inside(["ca", "renew", "--data-dir", directory.path, ...unreachable]);
   assert.deepEqual([asked.code, await fingerprint()], [1, old]);
   assert.match(asked.stderr, /must trust the new one/);
-  const done = await weir(["ca", "renew", "--yes", "--data-dir", directory.path, ...unreachable]);
+  const done = await inside(["ca", "renew", "--yes", "--data-dir", directory.path, ...unreachable]);
   assert.equal(done.code, 0, done.stderr);
   assert.notEqual(done.stdout.trim(), old);
   assert.equal(await fingerprint(), done.stdout.trim());
@@ -150,11 +158,11 @@ test("renew goes through the service that holds the CA", async () => {
 test("install-help prints commands for this system with the real path, and their opposites", async () => {
   await using directory = await temporaryDirectory();
   const { certificate } = authorityPaths(directory.file("certs"));
-  const help = await weir(["ca", "install-help", "--data-dir", directory.path]);
+  const help = await inside(["ca", "install-help", "--data-dir", directory.path]);
   const here = trustGuides(certificate).filter((guide) => guide.platforms.includes(process.platform));
   assert.ok(here.length > 0);
   for (const guide of here) assert.ok(help.stdout.includes(guide.trust), guide.id);
-  const undo = await weir(["ca", "install-help", "--undo", "--all", "--data-dir", directory.path]);
+  const undo = await inside(["ca", "install-help", "--undo", "--all", "--data-dir", directory.path]);
   for (const guide of trustGuides(certificate)) assert.ok(undo.stdout.includes(guide.undo), guide.id);
 });
 

@@ -4,14 +4,14 @@ import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
-import { after, before, describe, test } from "node:test";
+import { test } from "node:test";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
 import { importAuthority } from "#cli/authority-files.ts";
 import { openDatabase } from "#storage/database.ts";
-import { serveWeir, weir } from "./cli-rig.ts";
-import type { ServingWeir } from "./cli-rig.ts";
+import { parts } from "#main.ts";
+import { runInside, serveWeir, weir } from "./cli-rig.ts";
 
 interface Report {
   readonly ok: boolean;
@@ -30,9 +30,10 @@ async function examine(
   dataDir: string,
   env: Readonly<Record<string, string>> = {},
   api = NOWHERE,
-): Promise<{ code: number | null; report: Report; of: (name: string) => string[] }> {
-  const { code, stdout, stderr } = await weir(["doctor", "--json", "--data-dir", dataDir, "--api-url", api], {
-    env: { ...FREE, ...env },
+): Promise<{ code: number; report: Report; of: (name: string) => string[] }> {
+  const { code, stdout, stderr } = await runInside(["doctor", "--json", "--data-dir", dataDir, "--api-url", api], {
+    environment: { ...FREE, ...env },
+    parts,
   });
   assert.equal(stderr, "");
   const report = JSON.parse(stdout) as Report;
@@ -54,12 +55,10 @@ test("a machine on which nothing was started yet is well, and looking at it leav
   assert.equal(existsSync(directory.file("not")), false);
 });
 
-describe("the doctor of a running service", () => {
-  let served: ServingWeir;
-  before(async () => (served = await serveWeir()));
-  after(async () => await served[Symbol.asyncDispose]());
+test("the doctor of a running service", async (context) => {
+  await using served = await serveWeir();
 
-  test("a running service is well from its ports to an HTTPS request through it", async () => {
+  await context.test("a running service is well from its ports to an HTTPS request through it", async () => {
     const ports = {
       WEIR_PROXY_PORT: new URL(served.proxy).port,
       WEIR_API_PORT: new URL(served.api).port,
@@ -86,7 +85,7 @@ describe("the doctor of a running service", () => {
     assert.match(text.stdout, /^✓ Interception: /m);
   });
 
-  test("interception that is off may be intended", async () => {
+  await context.test("interception that is off may be intended", async () => {
     const configure = async (isOn: boolean): Promise<void> => {
       const body = JSON.stringify({ intercept_https: isOn });
       const headers = { "content-type": "application/json" };
@@ -99,7 +98,7 @@ describe("the doctor of a running service", () => {
     assert.equal(report.checks.at(-1)?.detail, "is off, so HTTPS is tunnelled and not read");
   });
 
-  test("a service that signs with another CA than its files hold is not well", async () => {
+  await context.test("a service that signs with another CA than its files hold is not well", async () => {
     await using directory = await temporaryDirectory();
     putAuthority(`${served.dataDir}/certs`, directory, 300, 1);
     const { code, report, of } = await examine(served.dataDir, {}, served.api);
@@ -107,6 +106,15 @@ describe("the doctor of a running service", () => {
     const fault = report.checks.find(({ name, status }) => name === "CA" && status === "fail");
     assert.match(fault?.detail ?? "", /signs with another than that of .*weir-ca\.pem: .*, fingerprint /);
     assert.match(fault?.advice ?? "", /start it again/);
+  });
+
+  await context.test("a database that lost its end is found", async () => {
+    await using directory = await temporaryDirectory();
+    await served.process.stop();
+    copyFileSync(`${served.dataDir}/weir.db`, directory.file("weir.db"));
+    assert.deepEqual((await examine(directory.path)).of("Database"), ["ok"]);
+    truncateSync(directory.file("weir.db"), 20_000);
+    assert.deepEqual((await examine(directory.path)).of("Database"), ["fail"]);
   });
 });
 
@@ -124,17 +132,6 @@ test("a broken data directory: each fault is found, named and advised on, and th
   assert.deepEqual(of("CA"), ["fail", "fail"]);
   assert.deepEqual(of("Proxy port"), ["skip"]);
   for (const check of report.checks) if (check.status === "fail") assert.ok(check.advice, check.name);
-});
-
-test("a database that lost its end is found", async () => {
-  const served = await serveWeir();
-  await using directory = await temporaryDirectory();
-  await served.process.stop();
-  copyFileSync(`${served.dataDir}/weir.db`, directory.file("weir.db"));
-  await served[Symbol.asyncDispose]();
-  assert.deepEqual((await examine(directory.path)).of("Database"), ["ok"]);
-  truncateSync(directory.file("weir.db"), 20_000);
-  assert.deepEqual((await examine(directory.path)).of("Database"), ["fail"]);
 });
 
 test("a database of ours that a newer version wrote is found, and of others there is no version", async () => {

@@ -5,7 +5,7 @@ import { frameMessage } from "@headworks/grpc-framing";
 import type { GrpcStream } from "@headworks/capture-contract";
 import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
-import { weir } from "./cli-rig.ts";
+import { runInside } from "./cli-rig.ts";
 import { startProxyRig } from "./proxy-rig.ts";
 import type { ProxyRig } from "./proxy-rig.ts";
 
@@ -37,7 +37,7 @@ after(async () => {
   await directory.remove();
 });
 
-const run = async (...args: string[]) => await weir([...args, "--api-url", rig.proxy.addresses.api]);
+const run = async (...args: string[]) => await runInside([...args, "--api-url", rig.proxy.addresses.api]);
 
 test("calls and messages are tables, by number without a schema and by name with one", async () => {
   const calls = await run("grpc", "streams", "--service", "Orders", "-s", "OK");
