@@ -1,5 +1,6 @@
 import { chmod, writeFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { spawnProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
 
 /** A proxy of somebody else, as a process on a port of its own. */
@@ -40,7 +41,8 @@ export async function startProxyProcess(describe: ProxyCommand): Promise<ProxyPr
   let exit: string | undefined;
   void child.exited.then(({ code, stderr, stdout }) => (exit = `ended with ${code}: ${stdout}${stderr}`));
   const stop = async (): Promise<void> => {
-    await child.stop();
+    // A squid that is asked to go thinks about it for two seconds.
+    await child.stop("SIGKILL");
     await directory.remove();
   };
   try {
@@ -63,4 +65,41 @@ async function accepts(port: number): Promise<boolean> {
   const socket = connect(port, "127.0.0.1");
   socket.once("connect", () => resolve(true)).once("error", () => resolve(false));
   return await promise.finally(() => socket.destroy());
+}
+
+/** One port behind which proxies take turns, for a Weir that learns its upstream proxy at its start only. */
+export interface Turns {
+  readonly port: number;
+  /** From now on connections go to the proxy at this port, byte for byte. */
+  leadTo(port: number): void;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function startTurns(): Promise<Turns> {
+  let target = 0;
+  const sockets = new Set<Socket>();
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
+    const far = connect({ port: target, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from);
+      from.on("error", () => to.resetAndDestroy()).on("close", () => sockets.delete(from));
+      from.pipe(to);
+    }
+  });
+  const listening = Promise.withResolvers<undefined>();
+  server.listen(0, "127.0.0.1", () => listening.resolve(undefined));
+  await listening.promise;
+  return {
+    port: (server.address() as AddressInfo).port,
+    leadTo: (port) => void (target = port),
+    async [Symbol.asyncDispose]() {
+      const closed = Promise.withResolvers<undefined>();
+      server.close(() => closed.resolve(undefined));
+      for (const socket of sockets) socket.destroy();
+      await closed.promise;
+    },
+  };
 }

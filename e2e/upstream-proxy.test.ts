@@ -1,16 +1,24 @@
 import assert from "node:assert/strict";
-import { delimiter } from "node:path";
 import { after, before, test } from "node:test";
-import { peer, proxyClient, rawClient, runProcess, startOrigin, waitUntil } from "@headworks/testkit";
+import { proxyClient, rawClient, runProcess, startOrigin, waitUntil } from "@headworks/testkit";
 import type { Exit, Origin } from "@headworks/testkit";
 import { WebSocketServer } from "ws";
-import { freePort, startProxyProcess } from "./proxy-processes.ts";
-import type { ProxyCommand } from "./proxy-processes.ts";
+import {
+  danted,
+  dantedCommand,
+  microsocks,
+  microsocksCommand,
+  mitmdump,
+  mitmdumpCommand,
+  squid,
+  squidCommand,
+  tinyproxy,
+  tinyproxyCommand,
+} from "./proxy-peers.ts";
+import { freePort, startProxyProcess, startTurns } from "./proxy-processes.ts";
+import type { Turns } from "./proxy-processes.ts";
 import { Cleanups, LOCAL_NAMES, MAIN, originAuthority, startWeir } from "./rig.ts";
 import type { Weir } from "./rig.ts";
-
-// Debian keeps daemons where only root's PATH looks.
-process.env["PATH"] = `${process.env["PATH"] ?? ""}${delimiter}/usr/sbin`;
 
 const cleanups = new Cleanups();
 let plain: Origin;
@@ -22,128 +30,64 @@ before(async () => {
 });
 after(() => cleanups.run());
 
+type Protocol = "http" | "socks5";
+
+const LOGIN = { auth_username: "user", auth_password: "pass" };
+const NO_LOGIN = { auth_username: null, auth_password: null };
+
+/** A Weir for all proxies of a protocol: they take turns, since it would need a restart for the port of each. */
+interface Shared {
+  readonly weir: Weir;
+  readonly turns: Turns;
+  /** What it has for its proxy; at first what its command line says. */
+  login: typeof LOGIN | typeof NO_LOGIN | undefined;
+}
+
+const shared = new Map<Protocol, Promise<Shared>>();
+
+async function startShared(protocol: Protocol): Promise<Shared> {
+  const turns = cleanups.use(await startTurns());
+  return { turns, weir: cleanups.use(await weirBy(protocol, turns.port, "--upstream-auth=user:pass")), login: LOGIN };
+}
+
+/** The Weir of a protocol, with this proxy behind it. */
+async function sharedWeir(protocol: Protocol, port: number, login: typeof LOGIN | typeof NO_LOGIN): Promise<Shared> {
+  const made = shared.get(protocol) ?? startShared(protocol);
+  shared.set(protocol, made);
+  const one = await made;
+  one.turns.leadTo(port);
+  if (one.login !== login) await configure(one.weir, login);
+  one.login = login;
+  return one;
+}
+
 interface UpstreamCase {
   readonly name: string;
   readonly skip: string | false;
-  readonly protocol: "http" | "socks5";
-  /** Needs this login. */
-  readonly login?: string;
+  readonly protocol: Protocol;
+  readonly needsLogin?: true;
   readonly start: () => Promise<{ readonly port: number } & AsyncDisposable>;
   /** What the failure of an origin that nobody listens at is called behind this proxy. */
   readonly unreachable: RegExp;
 }
 
-const squid = peer("squid");
-const tinyproxy = peer("tinyproxy");
-const microsocks = peer("microsocks");
-const danted = peer("danted");
-const mitmdump = peer("mitmdump");
-
 const CONNECT_FAILED = /^UPSTREAM_PROXY_CONNECT$/;
 
-const squidCommand =
-  (login?: string, parentPort?: number): ProxyCommand =>
-  (port, directory) => ({
-    command: squid.path,
-    args: ["-N", "-f", `${directory}/squid.conf`],
-    files: {
-      "squid.conf": [
-        `http_port 127.0.0.1:${port}`,
-        ...(login === undefined
-          ? ["http_access allow all"]
-          : [
-              `auth_param basic program /bin/sh ${directory}/login.sh`,
-              "auth_param basic children 1",
-              "acl known proxy_auth REQUIRED",
-              "http_access allow known",
-              "http_access deny all",
-            ]),
-        ...(parentPort === undefined
-          ? []
-          : [`cache_peer 127.0.0.1 parent ${parentPort} 0 no-query no-digest default`, "never_direct allow all"]),
-        "cache deny all",
-        `pid_filename ${directory}/squid.pid`,
-        `access_log stdio:${directory}/access.log`,
-        `cache_log ${directory}/cache.log`,
-        `coredump_dir ${directory}`,
-        "shutdown_lifetime 0 seconds",
-        "",
-      ].join("\n"),
-      "login.sh": `while read -r user password; do if [ "$user:$password" = "${login ?? ""}" ]; then echo OK; else echo ERR; fi; done\n`,
-    },
-  });
-
-const tinyproxyCommand =
-  (login?: string, parentPort?: number): ProxyCommand =>
-  (port, directory) => ({
-    command: tinyproxy.path,
-    args: ["-d", "-c", `${directory}/tinyproxy.conf`],
-    files: {
-      "tinyproxy.conf": [
-        `Port ${port}`,
-        "Listen 127.0.0.1",
-        "Timeout 30",
-        ...(login === undefined ? [] : [`BasicAuth ${login.replace(":", " ")}`]),
-        ...(parentPort === undefined ? [] : [`Upstream http 127.0.0.1:${parentPort}`]),
-        "",
-      ].join("\n"),
-    },
-  });
-
-const dantedCommand: ProxyCommand = (port, directory) => ({
-  command: danted.path,
-  args: ["-f", `${directory}/danted.conf`, "-p", `${directory}/danted.pid`],
-  files: {
-    "danted.conf": [
-      "logoutput: stderr",
-      `internal: 127.0.0.1 port = ${port}`,
-      "external: lo",
-      "socksmethod: none",
-      "clientmethod: none",
-      "client pass { from: 0/0 to: 0/0 }",
-      "socks pass { from: 0/0 to: 0/0 }",
-      "",
-    ].join("\n"),
-  },
-});
-
-const microsocksCommand =
-  (...login: string[]): ProxyCommand =>
-  (port) => ({ command: microsocks.path, args: ["-i", "127.0.0.1", "-p", String(port), ...login] });
-
-const mitmdumpCommand =
-  (mode: string): ProxyCommand =>
-  (port, directory) => ({
-    command: mitmdump.path,
-    args: [
-      "--mode",
-      mode,
-      "--listen-host",
-      "127.0.0.1",
-      "-p",
-      String(port),
-      "--set",
-      `confdir=${directory}`,
-      "--ignore-hosts",
-      ".*",
-      "-q",
-    ],
-  });
-
+/** Those with a login come first of their protocol: they meet the one of the command line. */
 const cases: readonly UpstreamCase[] = [
+  {
+    name: "squid with a login",
+    skip: squid.skip,
+    protocol: "http",
+    needsLogin: true,
+    start: () => startProxyProcess(squidCommand("user:pass")),
+    unreachable: CONNECT_FAILED,
+  },
   {
     name: "squid",
     skip: squid.skip,
     protocol: "http",
     start: () => startProxyProcess(squidCommand()),
-    unreachable: CONNECT_FAILED,
-  },
-  {
-    name: "squid with a login",
-    skip: squid.skip,
-    protocol: "http",
-    login: "user:pass",
-    start: () => startProxyProcess(squidCommand("user:pass")),
     unreachable: CONNECT_FAILED,
   },
   {
@@ -157,8 +101,16 @@ const cases: readonly UpstreamCase[] = [
     name: "tinyproxy with a login",
     skip: tinyproxy.skip,
     protocol: "http",
-    login: "user:pass",
+    needsLogin: true,
     start: () => startProxyProcess(tinyproxyCommand("user:pass")),
+    unreachable: CONNECT_FAILED,
+  },
+  {
+    name: "microsocks with a login",
+    skip: microsocks.skip,
+    protocol: "socks5",
+    needsLogin: true,
+    start: () => startProxyProcess(microsocksCommand("-u", "user", "-P", "pass")),
     unreachable: CONNECT_FAILED,
   },
   {
@@ -166,14 +118,6 @@ const cases: readonly UpstreamCase[] = [
     skip: microsocks.skip,
     protocol: "socks5",
     start: () => startProxyProcess(microsocksCommand()),
-    unreachable: CONNECT_FAILED,
-  },
-  {
-    name: "microsocks with a login",
-    skip: microsocks.skip,
-    protocol: "socks5",
-    login: "user:pass",
-    start: () => startProxyProcess(microsocksCommand("-u", "user", "-P", "pass")),
     unreachable: CONNECT_FAILED,
   },
   {
@@ -214,42 +158,44 @@ const cases: readonly UpstreamCase[] = [
   },
 ];
 
-async function anotherWeir(by: "http" | "socks5"): Promise<{ readonly port: number } & AsyncDisposable> {
-  const port = await freePort();
-  const weir = await startWeir({ args: ["--no-https", "--enable-socks", `--socks-port=${port}`] });
-  return { port: by === "http" ? weir.proxyPort : port, [Symbol.asyncDispose]: () => weir[Symbol.asyncDispose]() };
+let another: Promise<{ readonly http: number; readonly socks5: number }> | undefined;
+
+async function anotherWeir(by: Protocol): Promise<{ readonly port: number } & AsyncDisposable> {
+  const start = async (): Promise<{ readonly http: number; readonly socks5: number }> => {
+    const socks5 = await freePort();
+    const weir = cleanups.use(await startWeir({ args: ["--no-https", "--enable-socks", `--socks-port=${socks5}`] }));
+    return { http: weir.proxyPort, socks5 };
+  };
+  another ??= start();
+  return { port: (await another)[by], [Symbol.asyncDispose]: async () => undefined };
 }
 
-async function weirBy(protocol: string, port: number, login?: string, ...args: string[]): Promise<Weir> {
+async function weirBy(protocol: Protocol, port: number, ...args: string[]): Promise<Weir> {
   return await startWeir({
-    args: [
-      `--upstream-proxy=127.0.0.1:${port}`,
-      `--upstream-protocol=${protocol}`,
-      ...(login === undefined ? [] : [`--upstream-auth=${login}`]),
-      ...args,
-    ],
+    args: [`--upstream-proxy=127.0.0.1:${port}`, `--upstream-protocol=${protocol}`, ...args],
   });
 }
 
-for (const { name, skip, protocol, login, start, unreachable } of cases) {
+for (const [at, { name, skip, protocol, needsLogin, start, unreachable }] of cases.entries()) {
   test(`${name}: HTTPS, HTTP, tunnels and WebSockets go through it, and its test says so`, { skip }, async () => {
     await using proxy = await start();
-    await using weir = await weirBy(protocol, proxy.port, login);
+    const by = await sharedWeir(protocol, proxy.port, needsLogin ? LOGIN : NO_LOGIN);
+    const { weir, turns } = by;
     const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
     const [seenPlain, seenSecure] = [plain.requests.length, secure.requests.length];
 
-    const https = await client.fetch(`https://localhost:${secure.port}/https`);
+    const https = await client.fetch(`https://localhost:${secure.port}/${at}/https`);
     assert.equal(https.body.toString(), "from the origin");
-    const http = await client.fetch(`http://localhost:${plain.port}/http`);
+    const http = await client.fetch(`http://localhost:${plain.port}/${at}/http`);
     assert.equal(http.body.toString(), "from the origin");
     assert.equal(secure.requests.length, seenSecure + 1);
     assert.equal(plain.requests.length, seenPlain + 1);
-    assert.equal(plain.requests.at(-1)?.url, "/http");
+    assert.equal(plain.requests.at(-1)?.url, `/${at}/http`);
     assert.ok(!JSON.stringify(plain.requests.at(-1)).toLowerCase().includes("proxy-authorization"));
 
-    const [secureEntry] = await weir.waitForEntries(1, "/https");
+    const [secureEntry] = await weir.waitForEntries(1, `/${at}/https`);
     assert.equal(secureEntry?.tls?.upstream_verified, true);
-    assert.equal(secureEntry.server_addr, `127.0.0.1:${proxy.port}`);
+    assert.equal(secureEntry.server_addr, `127.0.0.1:${turns.port}`);
     assert.deepEqual(await weir.body(secureEntry, "response"), Buffer.from("from the origin"));
 
     await speaksWebSocket(weir);
@@ -268,10 +214,10 @@ for (const { name, skip, protocol, login, start, unreachable } of cases) {
     const nobody = await freePort();
     const failed = await client.fetch(`https://localhost:${nobody}/nobody`);
     assert.equal(failed.status, 502);
-    const [failedEntry] = await weir.waitForEntries(1, `localhost:${nobody}`);
+    const failedEntry = (await weir.waitForEntries(1, `localhost:${nobody}`)).at(-1);
     assert.match(failedEntry?.failure?.code ?? "", unreachable);
 
-    if (login !== undefined) await isRefusedWithoutLogin(weir);
+    if (needsLogin) await isRefusedWithoutLogin(by, at);
   });
 }
 
@@ -308,11 +254,13 @@ async function configure(weir: Weir, upstream_proxy: object): Promise<void> {
 }
 
 /** Changes the login while Weir runs; what the proxy says then is told as its refusal, without the password. */
-async function isRefusedWithoutLogin(weir: Weir): Promise<void> {
+async function isRefusedWithoutLogin(by: Shared, at: number): Promise<void> {
+  const { weir } = by;
+  by.login = undefined;
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
   for (const [change, path] of [
-    [{ auth_password: "not-this" }, "/wrong"],
-    [{ auth_username: null }, "/none"],
+    [{ auth_password: "not-this" }, `/${at}/wrong`],
+    [{ auth_username: null }, `/${at}/none`],
   ] as const) {
     await configure(weir, change);
     const answer = await client.fetch(`https://localhost:${secure.port}${path}`);
@@ -327,7 +275,7 @@ async function isRefusedWithoutLogin(weir: Weir): Promise<void> {
 }
 
 test("hosts on the bypass list go directly, in whatever case, and the list changes without a restart", async () => {
-  await using weir = await weirBy("http", await freePort(), undefined, "--upstream-no-proxy=LOCALHOST,10.0.0.0/8");
+  await using weir = await weirBy("http", await freePort(), "--upstream-no-proxy=LOCALHOST,10.0.0.0/8");
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
   assert.equal((await client.fetch(`https://localhost:${secure.port}/direct`)).status, 200);
   await configure(weir, { no_proxy_hosts: [] });
@@ -355,19 +303,19 @@ for (const [name, skip, command] of [
   ["tinyproxy", tinyproxy.skip, (parentPort: number) => tinyproxyCommand(undefined, parentPort)],
 ] as const) {
   test(`a circle that leads through ${name} is noticed`, { skip }, async () => {
-    const port = await freePort();
-    await using other = await startProxyProcess(command(port));
-    await using weir = await weirBy("http", other.port, undefined, `--proxy-port=${port}`);
+    const { weir } = await sharedWeir("http", 0, NO_LOGIN);
+    await using other = await startProxyProcess(command(weir.proxyPort));
+    await sharedWeir("http", other.port, NO_LOGIN);
     const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
     // The first connection of a squid to its parent is given up unused.
-    await waitUntil(async () => (await client.fetch("http://origin.test/first")).status === 508);
-    assert.equal((await client.fetch("http://origin.test/round")).status, 508);
-    const plainEntries = await weir.waitForEntries(2, "origin.test/round");
+    await waitUntil(async () => (await client.fetch(`http://${name}.test/first`)).status === 508);
+    assert.equal((await client.fetch(`http://${name}.test/round`)).status, 508);
+    const plainEntries = await weir.waitForEntries(2, `${name}.test/round`);
     assert.deepEqual(plainEntries.map(({ failure }) => failure?.code).filter(Boolean), ["LOOP"]);
     assert.equal(plainEntries.length, 2);
-    const secured = await client.fetch("https://secure.test/round");
+    const secured = await client.fetch(`https://secure-${name}.test/round`);
     assert.ok([502, 508].includes(secured.status), "what the proxy makes of the refused tunnel is its own");
-    const entries = await weir.waitForEntries(2, "secure.test");
+    const entries = await weir.waitForEntries(2, `secure-${name}.test`);
     assert.ok(entries.some(({ failure }) => failure?.code === "LOOP"));
     assert.equal(entries.length, 2);
   });
@@ -375,7 +323,7 @@ for (const [name, skip, command] of [
 
 test("weir upstream test prints each step, up to the one that fails", { skip: microsocks.skip }, async () => {
   await using proxy = await startProxyProcess(microsocksCommand());
-  await using weir = await weirBy("socks5", proxy.port);
+  const { weir } = await sharedWeir("socks5", proxy.port, NO_LOGIN);
   const run = async (...args: string[]): Promise<Exit> =>
     await runProcess(process.execPath, [MAIN, "upstream", "test", ...args, "--api-url", weir.apiUrl]);
   const good = await run("--target", `https://localhost:${secure.port}/`);
