@@ -21,6 +21,7 @@ before(async () => {
   weir = cleanups.use(await startWeir({ args: ["--max-body-size=1048576"] }));
   plain = cleanups.use(await startOrigin({ handler: serve }));
   secure = cleanups.use(await startOrigin({ handler: serve, tls: { authority: originAuthority, names: LOCAL_NAMES } }));
+  await warmUp();
 });
 after(() => cleanups.run());
 
@@ -80,7 +81,6 @@ for (const scheme of ["http", "https"] as const) {
   };
 
   test(`1 GB down over ${scheme} passes with flat memory`, async () => {
-    await warmUp();
     await withFlatMemory(`down over ${scheme}`, async () => {
       const { connection, prefix } = await open();
       await connection.write(`GET ${prefix}/down-${scheme} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
@@ -96,7 +96,6 @@ for (const scheme of ["http", "https"] as const) {
   });
 
   test(`1 GB up over ${scheme} passes with flat memory`, async () => {
-    await warmUp();
     await withFlatMemory(`up over ${scheme}`, async () => {
       const { connection, prefix } = await open();
       await connection.write(
