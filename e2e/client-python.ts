@@ -1,19 +1,9 @@
 import { spawnSync } from "node:child_process";
-import { after, before } from "node:test";
 import { peer, runProcess } from "@headworks/testkit";
-import { startBench, testClients } from "./client-rig.ts";
-import type { Bench, ClientCase } from "./client-rig.ts";
-import { Cleanups } from "./rig.ts";
+import type { ClientCase } from "./client-rig.ts";
 
 const python = peer("python3");
 const requests = requestsSkip();
-const cleanups = new Cleanups();
-let bench: Bench;
-before(async () => {
-  bench = await startBench(cleanups);
-});
-after(() => cleanups.run());
-
 /** `requests` belongs to one Python of possibly several. */
 function requestsSkip(): { readonly path: string; readonly skip: string | false } {
   for (const path of [python.path, "/usr/bin/python3"]) {
@@ -66,34 +56,31 @@ const urllib = (input?: Buffer): ClientCase["run"] => running(() => python.path,
 const session = (method: string, input?: Buffer): ClientCase["run"] =>
   running(() => requests.path, REQUESTS, "REQUESTS_CA_BUNDLE", input, method);
 
-testClients(
-  () => bench,
-  [
-    { name: "Python urllib", path: "/urllib?q=%C3%A4", skip: python.skip, run: urllib() },
-    { name: "Python urllib over plain HTTP", path: "/urllib-plain", plain: true, skip: python.skip, run: urllib() },
-    {
-      name: "Python urllib with a body",
-      path: "/urllib-post",
-      method: "POST",
-      body,
-      skip: python.skip,
-      run: urllib(body),
-    },
-    { name: "Python requests", path: "/requests", skip: requests.skip, run: session("GET") },
-    {
-      name: "Python requests over plain HTTP",
-      path: "/requests-plain",
-      plain: true,
-      skip: requests.skip,
-      run: session("GET"),
-    },
-    {
-      name: "Python requests with a body",
-      path: "/requests-put",
-      method: "PUT",
-      body,
-      skip: requests.skip,
-      run: session("PUT", body),
-    },
-  ],
-);
+export const pythonCases: readonly ClientCase[] = [
+  { name: "Python urllib", path: "/urllib?q=%C3%A4", skip: python.skip, run: urllib() },
+  { name: "Python urllib over plain HTTP", path: "/urllib-plain", plain: true, skip: python.skip, run: urllib() },
+  {
+    name: "Python urllib with a body",
+    path: "/urllib-post",
+    method: "POST",
+    body,
+    skip: python.skip,
+    run: urllib(body),
+  },
+  { name: "Python requests", path: "/requests", skip: requests.skip, run: session("GET") },
+  {
+    name: "Python requests over plain HTTP",
+    path: "/requests-plain",
+    plain: true,
+    skip: requests.skip,
+    run: session("GET"),
+  },
+  {
+    name: "Python requests with a body",
+    path: "/requests-put",
+    method: "PUT",
+    body,
+    skip: requests.skip,
+    run: session("PUT", body),
+  },
+];

@@ -1,14 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import assert from "node:assert/strict";
-import { after, before } from "node:test";
 import { peer, runProcess } from "@headworks/testkit";
-import { startBench, testClients } from "./client-rig.ts";
 import type { Bench, ClientCase } from "./client-rig.ts";
-import { Cleanups } from "./rig.ts";
 
 const go = peer("go");
-const cleanups = new Cleanups();
-let bench: Bench;
 
 /** Go's `ProxyFromEnvironment` never proxies loopback names, so the program hands its client the same variable itself. */
 const PROGRAM = `package main
@@ -48,27 +43,26 @@ func main() {
 }
 `;
 
-let program = "";
-before(async () => {
-  if (go.skip !== false) return;
-  bench = await startBench(cleanups);
-  const source = bench.directory.file("client.go");
+let program: Promise<string> | undefined;
+
+async function build({ directory }: Bench): Promise<string> {
+  const source = directory.file("client.go");
   await writeFile(source, PROGRAM);
-  program = bench.directory.file("client");
-  const { code, stderr } = await runProcess(go.path, ["build", "-o", program, source], {
-    cwd: bench.directory.path,
+  const built = directory.file("client");
+  const { code, stderr } = await runProcess(go.path, ["build", "-o", built, source], {
+    cwd: directory.path,
     env: { GOFLAGS: "-mod=mod", GOPROXY: "off", GO111MODULE: "auto", GOTOOLCHAIN: "local", CGO_ENABLED: "0" },
     timeoutMs: 120_000,
   });
   assert.equal(code, 0, stderr);
-});
-after(() => cleanups.run());
+  return built;
+}
 
 const running =
   (method: string, ...body: string[]): ClientCase["run"] =>
-  async ({ weir }, url, trusts) =>
-    await runProcess(program, [url, method, ...body], {
-      env: { HTTPS_PROXY: weir.proxyUrl, ...(trusts ? { SSL_CERT_FILE: weir.caFile } : {}) },
+  async (bench, url, trusts) =>
+    await runProcess(await (program ??= build(bench)), [url, method, ...body], {
+      env: { HTTPS_PROXY: bench.weir.proxyUrl, ...(trusts ? { SSL_CERT_FILE: bench.weir.caFile } : {}) },
     });
 
 const cases: ClientCase[] = [
@@ -82,7 +76,4 @@ const cases: ClientCase[] = [
     run: running("PUT", "sent by Go"),
   },
 ];
-testClients(
-  () => bench,
-  cases.map((each) => ({ ...each, skip: go.skip })),
-);
+export const goCases: readonly ClientCase[] = cases.map((each) => ({ ...each, skip: go.skip }));

@@ -1,15 +1,5 @@
-import { after, before } from "node:test";
 import { runProcess } from "@headworks/testkit";
-import { startBench, testClients } from "./client-rig.ts";
-import type { Bench, ClientCase } from "./client-rig.ts";
-import { Cleanups } from "./rig.ts";
-
-const cleanups = new Cleanups();
-let bench: Bench;
-before(async () => {
-  bench = await startBench(cleanups);
-});
-after(() => cleanups.run());
+import type { ClientCase } from "./client-rig.ts";
 
 const FETCH = `
 const [url, method, body] = process.argv.slice(1);
@@ -61,19 +51,16 @@ const byHand: ClientCase["run"] = async ({ weir }, url, trusts) =>
     timeoutMs: 20_000,
   });
 
-testClients(
-  () => bench,
-  [
-    { name: "Node fetch", path: "/fetch?x=1", run: running(FETCH) },
-    {
-      name: "Node fetch with a body",
-      path: "/fetch-post",
-      method: "POST",
-      body: Buffer.from("ä"),
-      run: running(FETCH, "POST", "ä"),
-    },
-    { name: "Node fetch over plain HTTP", path: "/fetch-plain", plain: true, run: running(FETCH) },
-    { name: "node:https with the environment's proxy", path: "/https", run: running(REQUEST) },
-    { name: "node:https through a CONNECT of its own", path: "/by-hand", method: "DELETE", run: byHand },
-  ],
-);
+export const nodeCases: readonly ClientCase[] = [
+  { name: "Node fetch", path: "/fetch?x=1", run: running(FETCH) },
+  {
+    name: "Node fetch with a body",
+    path: "/fetch-post",
+    method: "POST",
+    body: Buffer.from("ä"),
+    run: running(FETCH, "POST", "ä"),
+  },
+  { name: "Node fetch over plain HTTP", path: "/fetch-plain", plain: true, run: running(FETCH) },
+  { name: "node:https with the environment's proxy", path: "/https", run: running(REQUEST) },
+  { name: "node:https through a CONNECT of its own", path: "/by-hand", method: "DELETE", run: byHand },
+];

@@ -1,17 +1,7 @@
-import { after, before } from "node:test";
 import { peer, runProcess } from "@headworks/testkit";
-import { startBench, testClients } from "./client-rig.ts";
-import type { Bench, ClientCase } from "./client-rig.ts";
-import { Cleanups } from "./rig.ts";
+import type { ClientCase } from "./client-rig.ts";
 
 const wget = peer("wget");
-const cleanups = new Cleanups();
-let bench: Bench;
-before(async () => {
-  bench = await startBench(cleanups);
-});
-after(() => cleanups.run());
-
 const getting =
   (...args: string[]): ClientCase["run"] =>
   async ({ weir }, url, trusts) =>
@@ -36,7 +26,4 @@ const cases: ClientCase[] = [
     run: getting(`--post-data=${form}`),
   },
 ];
-testClients(
-  () => bench,
-  cases.map((each) => ({ ...each, skip: wget.skip })),
-);
+export const wgetCases: readonly ClientCase[] = cases.map((each) => ({ ...each, skip: wget.skip }));
