@@ -72,7 +72,7 @@ test(
       ({ id, is_current: isCurrent }) => `${id === session?.id ? "old" : "new"} ${isCurrent}`,
     );
     assert.deepEqual(current.toSorted(), ["new true", "old false"]);
-    await waitUntil(async () => (await weir.get<AutoSaveStatus>("/autosave")).snapshots_written >= 5, {
+    await waitUntil(async () => (await weir.get<AutoSaveStatus>("/autosave")).snapshots_written >= 4, {
       timeoutMs: 20_000,
     });
     assert.ok(snapshots(backups).length <= 3, snapshots(backups).join());

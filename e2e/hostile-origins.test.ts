@@ -13,12 +13,14 @@ let good: Origin;
 let client: ProxyClient;
 before(async () => {
   weir = cleanups.use(
-    await startWeir({ args: ["--idle-timeout-ms=2500", "--head-timeout-ms=2500", "--connect-timeout-ms=2500"] }),
+    await startWeir({ args: ["--idle-timeout-ms=1500", "--head-timeout-ms=1500", "--connect-timeout-ms=1500"] }),
   );
   good = cleanups.use(await startOrigin());
   client = proxyClient(weir.proxyPort, { ca: weir.caPem });
 });
 after(() => cleanups.run());
+
+const tls = credentials(originAuthority, LOCAL_NAMES);
 
 type Script = (connection: RawConnection) => Promise<void>;
 
@@ -125,7 +127,6 @@ const ATTACKS: readonly [name: string, script: Script, code: string, status: num
 for (const [name, script, code, status] of ATTACKS) {
   for (const scheme of ["http", "https"] as const) {
     test(`${name} from an ${scheme} origin ends in ${code} and harms nobody else`, async () => {
-      const tls = credentials(originAuthority, LOCAL_NAMES);
       const origin = await startRawServer(
         async (connection) => await script(connection).catch(() => undefined),
         scheme === "https" ? { tls } : {},

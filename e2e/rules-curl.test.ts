@@ -201,21 +201,3 @@ test("a throttled line takes its time", { skip: curl.skip }, async () => {
   assert.ok(performance.now() - startedMs >= 600);
   assert.equal((await entryOf("/identity/length/slow")).trace[0]?.kind, "throttle");
 });
-
-test("rules survive kill -9", { skip: curl.skip }, async () => {
-  const { dataDir } = weir;
-  const other = await startWeir({ dataDir: `${dataDir}-killed` });
-  const post = async (): Promise<void> => {
-    const answer = await fetch(`${other.apiUrl}/api/mocks`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ name: "kept", url_pattern: "*kept*", status_code: 200, body: "still here" }),
-    });
-    assert.equal(answer.status, 201);
-  };
-  await post();
-  await other.process.stop("SIGKILL");
-  await using again = await startWeir({ dataDir: `${dataDir}-killed` });
-  const { stdout } = await runProcess(curl.path, ["-sS", "-x", again.proxyUrl, "http://kept.invalid/"]);
-  assert.equal(stdout, "still here");
-});

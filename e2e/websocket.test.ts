@@ -9,7 +9,7 @@ import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { after, before, test } from "node:test";
 import type { WsConnection, WsMessage, WsStats } from "@headworks/capture-contract";
-import { peer, runProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { peer, runProcess, waitUntil } from "@headworks/testkit";
 import { closePayload, frameBytes, MessageDeflater } from "@headworks/websocket";
 import { chromium } from "playwright-core";
 import { WebSocket, WebSocketServer } from "ws";
@@ -166,29 +166,6 @@ test("10,000 messages each way over TLS and compressed arrive in their order, an
   const stats = await weir.get<WsStats>("/ws-traffic/stats");
   assert.equal(stats.messages_stored, 2 * COUNT);
   client.terminate();
-});
-
-test("frames survive kill -9", async () => {
-  await using directory = await temporaryDirectory();
-  const dataDir = directory.file("data");
-  const first = await startWeir({ dataDir });
-  const client = await open("/echo", {}, first);
-  client.send("kept");
-  await connectionOf("/echo", (one) => one.messages_received === 1, first);
-  await waitUntil(async () => (await first.get<unknown[]>("/traffic")).length === 1);
-  await first.process.stop("SIGKILL");
-  client.terminate();
-  await using second = await startWeir({ dataDir });
-  const { id, state } = await connectionOf("/echo", undefined, second);
-  assert.equal(state, "closed");
-  const list = await second.get<WsMessage[]>(`/ws-traffic/messages?connection_id=${id}`);
-  assert.deepEqual(
-    list.map(({ direction, payload }) => [direction, payload.text]),
-    [
-      ["send", "kept"],
-      ["receive", "kept"],
-    ],
-  );
 });
 
 test("Python's websockets talks through Weir, compressed as it does by itself", { skip: python.skip }, async () => {
