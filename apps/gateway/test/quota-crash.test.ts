@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { spawnProcess, temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
 import type { ChargerOrders } from "./quota-charger.ts";
+import { compiledCharger } from "./quota-compiled.ts";
 import { countLetters, readRecorded } from "./quota-recorded.ts";
 
 const ROUNDS = Number(process.env["SLUICE_CRASH_ROUNDS"] ?? 200);
@@ -15,6 +16,8 @@ const MONTH_S = Date.UTC(2026, 2, 1) / 1000;
 const BUDGET = 90;
 /** After so many rounds a new day begins. */
 const ROUNDS_PER_DAY = 4;
+/** About twice as long as a charger takes until its store is open, beside another one. */
+const EARLY_MS = 250;
 
 interface Tally {
   acknowledged: number;
@@ -24,7 +27,12 @@ interface Tally {
 }
 
 /** Charges, kills, looks; many times on one file. */
-async function crashes(directory: TemporaryDirectory, name: string, rounds: number): Promise<Tally> {
+async function crashes(
+  directory: TemporaryDirectory,
+  name: string,
+  rounds: number,
+  env: Readonly<Record<string, string>>,
+): Promise<Tally> {
   const path = directory.file(name, "state.db");
   const tally: Tally = { acknowledged: 0, started: 0, denied: 0, killedEarly: 0 };
   let before = { daily: 0n, monthly: 0n };
@@ -41,7 +49,7 @@ async function crashes(directory: TemporaryDirectory, name: string, rounds: numb
       daily: BUDGET,
       monthly: 1_000_000,
     };
-    const output = await killedCharger(directory, orders, round % 5 === 4);
+    const output = await killedCharger(env, orders, round % 5 === 4);
     const seen = countLetters(output);
     const recorded = readRecorded(path);
     const used = recorded.daily.get(dayS) ?? 0n;
@@ -62,11 +70,13 @@ async function crashes(directory: TemporaryDirectory, name: string, rounds: numb
 }
 
 /** What a charger said until it was killed: at a random moment of its start, or of its work. */
-async function killedCharger(directory: TemporaryDirectory, orders: ChargerOrders, early: boolean): Promise<string> {
-  await using charger = await spawnProcess(process.execPath, [CHARGER, JSON.stringify(orders)], {
-    env: { NODE_COMPILE_CACHE: directory.file("compiled") },
-  });
-  if (early) await delay(Math.random() * 400);
+async function killedCharger(
+  env: Readonly<Record<string, string>>,
+  orders: ChargerOrders,
+  early: boolean,
+): Promise<string> {
+  await using charger = await spawnProcess(process.execPath, [CHARGER, JSON.stringify(orders)], { env });
+  if (early) await delay(Math.random() * EARLY_MS);
   else {
     const acknowledgements = 1 + Math.floor(Math.random() * 60);
     const reached = new RegExp(`(?:[^a]*a){${acknowledgements}}|d`, "u");
@@ -80,9 +90,10 @@ async function killedCharger(directory: TemporaryDirectory, orders: ChargerOrder
 
 test(`quota rule 6: killed at any moment (${ROUNDS} rounds), the file is whole, holds every acknowledged charge and at most those in flight, and admits no more than the budget`, async (context) => {
   await using directory = await temporaryDirectory();
+  const env = await compiledCharger(directory);
   const tallies = await Promise.all([
-    crashes(directory, "one", Math.ceil(ROUNDS / 2)),
-    crashes(directory, "two", Math.floor(ROUNDS / 2)),
+    crashes(directory, "one", Math.ceil(ROUNDS / 2), env),
+    crashes(directory, "two", Math.floor(ROUNDS / 2), env),
   ]);
   const sum = (key: keyof Tally): number => tallies.reduce((total, tally) => total + tally[key], 0);
   context.diagnostic(

@@ -5,6 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { runProcess, spawnProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import type { ChargerOrders } from "./quota-charger.ts";
+import { compiledCharger } from "./quota-compiled.ts";
 import { countLetters, readRecorded } from "./quota-recorded.ts";
 
 const ROUNDS = 10;
@@ -58,6 +59,7 @@ test(`quota rule 6: after a power cut (${ROUNDS} times) the file system holds ev
     }
     await unmount();
     assert.ok(await mount());
+    const env = await compiledCharger(directory);
     let before = 0n;
     for (let round = 0; round < ROUNDS; round += 1) {
       const orders: ChargerOrders = {
@@ -70,7 +72,7 @@ test(`quota rule 6: after a power cut (${ROUNDS} times) the file system holds ev
         monthly: BUDGET,
       };
       await using charger = await spawnProcess(process.execPath, [CHARGER, JSON.stringify(orders)], {
-        env: { NODE_COMPILE_CACHE: directory.file("compiled") },
+        env,
       });
       const acknowledgements = 1 + Math.floor(Math.random() * 60);
       await charger.waitForOutput(new RegExp(`(?:[^a]*a){${acknowledgements}}|d`, "u"), 60_000);

@@ -6,6 +6,7 @@ import type { TestContext } from "node:test";
 import { runProcess, temporaryDirectory } from "@headworks/testkit";
 import type { Exit, TemporaryDirectory } from "@headworks/testkit";
 import type { ChargerOrders } from "./quota-charger.ts";
+import { compiledCharger } from "./quota-compiled.ts";
 import { countLetters, readRecorded } from "./quota-recorded.ts";
 
 const CHARGER = fileURLToPath(new URL("./quota-charger.ts", import.meta.url));
@@ -22,9 +23,9 @@ async function hasStrace(context: TestContext): Promise<boolean> {
 async function traced(
   directory: TemporaryDirectory,
   options: readonly string[],
-  orders: Partial<ChargerOrders> = {},
+  env: Readonly<Record<string, string>>,
 ): Promise<Exit> {
-  const all: ChargerOrders = {
+  const orders: ChargerOrders = {
     path: directory.file("state", "state.db"),
     callers: 1,
     rounds: 10,
@@ -32,19 +33,22 @@ async function traced(
     monthS: DAY_S,
     daily: 1000,
     monthly: 1000,
-    ...orders,
   };
   return await runProcess(
     "strace",
-    ["-f", "-yy", "-o", directory.file("trace"), ...options, process.execPath, CHARGER, JSON.stringify(all)],
-    { timeoutMs: 60_000, env: { NODE_COMPILE_CACHE: directory.file("compiled") } },
+    ["-f", "-yy", "-o", directory.file("trace"), ...options, process.execPath, CHARGER, JSON.stringify(orders)],
+    { timeoutMs: 60_000, env },
   );
 }
 
 test("quota rule 6: the write-ahead log is synced between the start of a charge and its acknowledgement, every time", async (context) => {
   if (!(await hasStrace(context))) return;
   await using directory = await temporaryDirectory();
-  const { stdout, stderr } = await traced(directory, ["-e", "trace=fsync,fdatasync,write"]);
+  const { stdout, stderr } = await traced(
+    directory,
+    ["-e", "trace=fsync,fdatasync,write"],
+    await compiledCharger(directory),
+  );
   assert.equal(stderr, "");
   assert.equal(stdout, `r${"sa".repeat(10)}`);
   const steps = readFileSync(directory.file("trace"), "utf8")
@@ -75,6 +79,8 @@ const FAILURES: readonly (readonly [call: string, error: string, places: readonl
 
 test("the n-th system call that fails never makes a false acknowledgement, and the store works again without a restart", async (context) => {
   if (!(await hasStrace(context))) return;
+  await using compiled = await temporaryDirectory();
+  const env = await compiledCharger(compiled);
   const outcomes: string[] = [];
   for (const [call, error, places] of FAILURES) {
     for (const place of places) {
@@ -82,7 +88,7 @@ test("the n-th system call that fails never makes a false acknowledgement, and t
       const inject = ["-e", `trace=${call}`, "-e", `inject=${call}:error=${error}:when=${place}`];
       const file = directory.file("state", "state.db");
       const paths = ["-P", file, "-P", `${file}-wal`, "-P", directory.file("state")];
-      const { code, stdout } = await traced(directory, [...paths, ...inject]);
+      const { code, stdout } = await traced(directory, [...paths, ...inject], env);
       const seen = countLetters(stdout);
       const where = `${call} ${error} at ${place}: ${stdout}`;
       assert.equal(code, 0, `it neither crashes nor hangs; ${where}`);
