@@ -10,7 +10,7 @@ export interface WaitOptions {
 }
 
 /**
- * Waits until `probe` answers something truthy, and answers that. It is asked at once, then every few milliseconds;
+ * Waits until `probe` answers something truthy, and answers that. It is asked at once, then every few milliseconds, 20 at the most;
  * only for state that announces no change of its own, see {@link waitForEvent} for the rest. What `probe` throws is
  * final.
  */
@@ -19,14 +19,16 @@ export async function waitUntil<T>(
   options: WaitOptions = {},
 ): Promise<Exclude<T, false | 0 | "" | null | undefined>> {
   const timeoutMs = options.timeoutMs ?? defaultTimeoutMs;
-  const deadline = performance.now() + timeoutMs;
+  const startedMs = performance.now();
   for (;;) {
     const answer = await probe();
     if (isTruthy(answer)) return answer;
-    if (performance.now() >= deadline) {
+    const waitedMs = performance.now() - startedMs;
+    if (waitedMs >= timeoutMs) {
       throw new Error(`${options.what ?? probe.toString()} did not happen within ${timeoutMs} ms`);
     }
-    await delay(3);
+    // Questions are often calls to a service: the longer the wait, the less a moment more of it matters.
+    await delay(Math.min(3 + waitedMs / 20, 20));
   }
 }
 
