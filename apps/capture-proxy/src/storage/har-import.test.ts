@@ -4,6 +4,7 @@ import { gzipSync } from "node:zlib";
 import type { HarEntry } from "@headworks/har";
 import type { ImportResult, TrafficEntry } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
+import { openTemporaryStore, testsSharing } from "../../test/shared-rig.ts";
 import type { ImportOptions } from "./capture-store.ts";
 import { NEVER, openRig } from "./store-rig.ts";
 import type { StoreRig } from "./store-rig.ts";
@@ -40,19 +41,22 @@ function entryOf(request: Json = {}, response: Json = {}): Json {
 
 const har = (...entries: readonly unknown[]): string => JSON.stringify({ log: { version: "1.2", entries } });
 
-async function onlyEntry(rig: StoreRig, text: string): Promise<TrafficEntry> {
-  const result = await importHar(rig, text);
-  assert.deepEqual([result.imported_count, result.skipped_count, result.errors], [1, 0, []]);
-  const { rows } = await rig.rows({ session_id: result.session_id });
-  const entry = await rig.entry(rows[0]?.id ?? "");
-  assert.ok(entry !== undefined);
-  return entry;
+/** Imports them in one document, for each import has a thread of its own, and gives what became of each. */
+async function imported(rig: StoreRig, entries: readonly Json[]): Promise<readonly TrafficEntry[]> {
+  const result = await importHar(rig, har(...entries));
+  assert.deepEqual([result.imported_count, result.skipped_count, result.errors], [entries.length, 0, []]);
+  const { rows } = await rig.rows({ session_id: result.session_id }, { order: "asc" });
+  return await Promise.all(rows.map(async ({ id }) => (await rig.entry(id)) ?? assert.fail("no entry")));
 }
 
-test("what browsers write becomes an entry: time, stages, version, source", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
-  const entry = await onlyEntry(rig, har(entryOf({ headers: [{ name: ":authority", value: "example.com" }] })));
+async function importedOne(rig: StoreRig, entry: Json): Promise<TrafficEntry> {
+  return (await imported(rig, [entry]))[0] ?? assert.fail("no entry");
+}
+
+const inStore = testsSharing("a HAR of another program", openTemporaryStore);
+
+inStore("what browsers write becomes an entry: time, stages, version, source", async (rig) => {
+  const entry = await importedOne(rig, entryOf({ headers: [{ name: ":authority", value: "example.com" }] }));
   assert.equal(entry.timestamp, "2026-01-02T03:04:05.678Z");
   assert.deepEqual([entry.request.http_version, entry.source, entry.state], ["HTTP/2", "import", "complete"]);
   assert.deepEqual(entry.timings, { blocked: 1, dns: 2, connect: 10, tls: 20, send: 1, wait: 20, receive: 6 });
@@ -60,158 +64,181 @@ test("what browsers write becomes an entry: time, stages, version, source", asyn
   assert.deepEqual(entry.request.headers_list, []);
 });
 
-/** What is stored of a response with these codings whose file has this content. */
-async function codedResponse(rig: StoreRig, codings: readonly string[], content: Json) {
+const codedEntry = (codings: readonly string[], content: Json): Json => {
   const headers = codings.map((value) => ({ name: "Content-Encoding", value }));
-  const { id, response } = await onlyEntry(rig, har(entryOf({}, { headers, content, bodySize: 23 })));
-  const read = async (decoded: boolean): Promise<Buffer> => {
-    const options = { decoded, utf8: false, start: 0, end: undefined };
-    return Buffer.from((await rig.store.readBody(id, "response", options))?.bytes ?? assert.fail("no body"));
-  };
-  const shown = response?.headers_list.map(([name, value]) => `${name}: ${value}`);
-  return { response, shown, raw: await read(false), decoded: await read(true) };
+  return entryOf({}, { headers, content, bodySize: 23 });
+};
+
+async function bodyOf(rig: StoreRig, { id }: TrafficEntry, decoded: boolean): Promise<Buffer> {
+  const options = { decoded, utf8: false, start: 0, end: undefined };
+  return Buffer.from((await rig.store.readBody(id, "response", options))?.bytes ?? assert.fail("no body"));
 }
 
-test("a body that another program decoded is encoded again, so that fields and content stay what they were", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
-  const png = { size: 3, mimeType: "image/png", text: "AP/+", encoding: "base64" };
-  const page = { size: 5, mimeType: "text/html", text: "<p>é" };
-  for (const codings of [["gzip"], ["x-gzip"], ["deflate"], ["br"], ["zstd"], ["br, gzip"], ["GZIP"]]) {
-    for (const [content, bytes] of [
-      [png, Buffer.from("AP/+", "base64")],
-      [page, Buffer.from("<p>é")],
-      [{ ...page, text: ";" }, Buffer.from(";")],
-    ] as const) {
-      const stored = await codedResponse(rig, codings, content);
+/** What is stored of each response that a document has. */
+async function storedResponses(rig: StoreRig, entries: readonly Json[]) {
+  const found = await imported(rig, entries);
+  return await Promise.all(
+    found.map(async (entry) => ({
+      response: entry.response,
+      shown: entry.response?.headers_list.map(([name, value]) => `${name}: ${value}`),
+      raw: await bodyOf(rig, entry, false),
+      decoded: await bodyOf(rig, entry, true),
+    })),
+  );
+}
+
+inStore(
+  "a body that another program decoded is encoded again, so that fields and content stay what they were",
+  async (rig) => {
+    const png = { size: 3, mimeType: "image/png", text: "AP/+", encoding: "base64" };
+    const page = { size: 5, mimeType: "text/html", text: "<p>é" };
+    const codings = [["gzip"], ["x-gzip"], ["deflate"], ["br"], ["zstd"], ["br, gzip"], ["GZIP"]];
+    const cases = codings.flatMap((coding) => [
+      { coding, content: png, bytes: Buffer.from("AP/+", "base64") },
+      { coding, content: page, bytes: Buffer.from("<p>é") },
+      { coding, content: { ...page, text: ";" }, bytes: Buffer.from(";") },
+    ]);
+    const responses = await storedResponses(
+      rig,
+      cases.map(({ coding, content }) => codedEntry(coding, content)),
+    );
+    for (const [index, { coding, bytes }] of cases.entries()) {
+      const stored = responses[index];
       assert.deepEqual(
-        stored.shown,
-        codings.map((coding) => `Content-Encoding: ${coding}`),
+        stored?.shown,
+        coding.map((value) => `Content-Encoding: ${value}`),
       );
-      assert.deepEqual(stored.decoded, bytes, codings.join());
-      assert.notDeepEqual(stored.raw, bytes, codings.join());
+      assert.deepEqual(stored.decoded, bytes, coding.join());
+      assert.notDeepEqual(stored.raw, bytes, coding.join());
       assert.equal(stored.response?.body_state, "complete");
       assert.equal(stored.response.body_size, stored.raw.length);
     }
-  }
-});
+  },
+);
 
-test("a body whose text another program left out is not stored, and as large as it was", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("a body whose text another program left out is not stored, and as large as it was", async (rig) => {
   const headers = [{ name: "Content-Encoding", value: "gzip" }];
   const content = { size: 500, mimeType: "text/plain" };
-  const document = har({
+  const { request, response } = await importedOne(rig, {
     ...entryOf({ method: "POST", bodySize: 77 }, { headers, content, bodySize: 300 }),
     time: 350,
     timings: { send: 0, wait: 0, receive: 0 },
   });
-  const { request, response } = await onlyEntry(rig, document);
   assert.deepEqual([request.body_state, request.body_size, request.body_stored_size], ["not_stored", 77, 0]);
   assert.deepEqual([response?.body_state, response?.body_size, response?.duration_ms], ["not_stored", 300, 350]);
 });
 
-test("a body that another program left encoded stays as it is", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("a body that another program left encoded stays as it is", async (rig) => {
   const packed = gzipSync("content");
   const content = { size: 7, mimeType: "text/plain", text: packed.toString("base64"), encoding: "base64" };
-  const { shown, raw, decoded } = await codedResponse(rig, ["gzip"], content);
-  assert.deepEqual(shown, ["Content-Encoding: gzip"]);
-  assert.deepEqual([raw, decoded.toString()], [packed, "content"]);
+  const [stored] = await storedResponses(rig, [codedEntry(["gzip"], content)]);
+  assert.deepEqual(stored?.shown, ["Content-Encoding: gzip"]);
+  assert.deepEqual([stored.raw, stored.decoded.toString()], [packed, "content"]);
 });
 
-test("a decoded body loses the field that names a coding nobody knows here, and only then", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("a decoded body loses the field that names a coding nobody knows here, and only then", async (rig) => {
   const table: readonly (readonly [coding: string, shown: readonly string[]])[] = [
     ["dcb", []],
     ["gzip, constructor", []],
     ["identity", ["Content-Encoding: identity"]],
   ];
-  for (const [coding, expected] of table) {
-    const { shown, raw } = await codedResponse(rig, [coding], { size: 4, mimeType: "text/plain", text: "text" });
-    assert.deepEqual([shown, raw.toString()], [expected, "text"], coding);
-  }
-  const { response } = await onlyEntry(
+  const content = { size: 4, mimeType: "text/plain", text: "text" };
+  const responses = await storedResponses(
     rig,
-    har(entryOf({}, { headers: [{ name: "content-encoding", value: "dcb" }], content: { size: 0 } })),
+    table.map(([coding]) => codedEntry([coding], content)),
+  );
+  for (const [index, [coding, expected]] of table.entries()) {
+    assert.deepEqual([responses[index]?.shown, responses[index]?.raw.toString()], [expected, "text"], coding);
+  }
+  const { response } = await importedOne(
+    rig,
+    entryOf({}, { headers: [{ name: "content-encoding", value: "dcb" }], content: { size: 0 } }),
   );
   assert.deepEqual(response?.headers_list, [["content-encoding", "dcb"]], "without a body nothing is untrue");
 });
 
-for (const [contentType, content, bytes] of [
-  ["text/html; charset=iso-8859-1", { text: "caf\u00e9" }, [0x63, 0x61, 0x66, 0xe9]],
-  ['text/plain; charset="Shift_JIS"', { text: "\u65e5" }, [0x93, 0xfa]],
-  ["text/html; charset=iso-8859-1", { text: "\u65e5" }, [0xe6, 0x97, 0xa5]],
-  ["text/html; charset=nobody-knows", { text: "\u00e9" }, [0xc3, 0xa9]],
-  ["text/html; charset=utf-8", { text: "\u00e9" }, [0xc3, 0xa9]],
-  ["text/html", { text: "\u00e9" }, [0xc3, 0xa9]],
-  ["text/html; charset=iso-8859-1", { text: "w6k=", encoding: "base64" }, [0xc3, 0xa9]],
-] as const) {
-  test(`text that another program decoded is stored as its Content-Type says, if it can be: ${contentType}, ${JSON.stringify(content)}`, async () => {
-    await using directory = await temporaryDirectory();
-    await using rig = await openRig(directory.path);
-    const headers = [{ name: "Content-Type", value: contentType }];
-    const { id } = await onlyEntry(rig, har(entryOf({}, { headers, content: { size: 9, ...content } })));
-    const range = { decoded: false, utf8: false, start: 0, end: undefined };
-    assert.deepEqual([...((await rig.store.readBody(id, "response", range))?.bytes ?? [])], [...bytes]);
-  });
-}
-
-const PNG = { text: "iVBORw0KGgo=", encoding: "base64" };
-for (const [mimeType, headers, stored, resourceType] of [
-  ["image/png", [], "image/png", "image"],
-  ["Application/JSON; charset=utf-8", [], "application/json", "json"],
-  ["image/png", [{ name: "Content-Type", value: "text/css" }], "text/css", "stylesheet"],
-  ["image/png", [{ name: "content-type", value: "" }], null, "other"],
-  ["x-unknown", [], null, "other"],
-  ["application/x-unknown-content-type", [], null, "other"],
-  ["", [], null, "other"],
-] as const) {
-  test(`the type that a document names counts where no field does: ${mimeType}, ${JSON.stringify(headers)}`, async () => {
-    await using directory = await temporaryDirectory();
-    await using rig = await openRig(directory.path);
-    const sent = { method: "POST", headers, postData: { mimeType, ...PNG } };
-    const entry = await onlyEntry(rig, har(entryOf(sent, { headers, content: { mimeType, ...PNG } })));
-    const { rows } = await rig.rows({ session_id: entry.session_id });
-    assert.deepEqual([rows[0]?.content_type, rows[0]?.response_content_type], [stored, stored]);
-    assert.deepEqual([rows[0]?.resource_type, entry.resource_type], [resourceType, resourceType]);
-    const shown = headers[0]?.value ?? stored;
-    assert.deepEqual([entry.request.content_type, entry.response?.content_type], [shown, shown]);
-    const options = { decoded: false, utf8: false, start: 0, end: undefined };
-    assert.equal((await rig.store.readBody(entry.id, "response", options))?.contentType, shown);
-    const found = await rig.rows({ session_id: entry.session_id, q: `type:${resourceType}` });
-    assert.equal(found.total, 1);
-    const { chunks } = await rig.store.exportHar({ session_id: entry.session_id }, undefined, NEVER);
-    const { log } = JSON.parse(Buffer.concat(await Array.fromAsync(chunks)).toString()) as {
-      log: { entries: HarEntry[] };
-    };
-    const [exported] = log.entries;
-    assert.equal(exported?.response.content.mimeType, shown ?? "");
-    assert.equal(exported.request.postData?.mimeType, shown ?? "");
-  });
-}
-
-test("an id that no address can have is replaced", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
-  for (const id of ["", "a/b", "..\u0000", "x".repeat(65), "a b"]) {
-    const entry = await onlyEntry(rig, har({ ...entryOf(), _weir: { version: 1, id } }));
-    assert.match(entry.id, /^[\da-f-]{36}$/u, JSON.stringify(id));
+inStore("text that another program decoded is stored as its Content-Type says, if it can be", async (rig) => {
+  const cases: readonly (readonly [contentType: string, content: Json, bytes: readonly number[]])[] = [
+    ["text/html; charset=iso-8859-1", { text: "caf\u00e9" }, [0x63, 0x61, 0x66, 0xe9]],
+    ['text/plain; charset="Shift_JIS"', { text: "\u65e5" }, [0x93, 0xfa]],
+    ["text/html; charset=iso-8859-1", { text: "\u65e5" }, [0xe6, 0x97, 0xa5]],
+    ["text/html; charset=nobody-knows", { text: "\u00e9" }, [0xc3, 0xa9]],
+    ["text/html; charset=utf-8", { text: "\u00e9" }, [0xc3, 0xa9]],
+    ["text/html", { text: "\u00e9" }, [0xc3, 0xa9]],
+    ["text/html; charset=iso-8859-1", { text: "w6k=", encoding: "base64" }, [0xc3, 0xa9]],
+  ];
+  const responses = await storedResponses(
+    rig,
+    cases.map(([value, content]) =>
+      entryOf({}, { headers: [{ name: "Content-Type", value }], content: { size: 9, ...content } }),
+    ),
+  );
+  for (const [index, [contentType, content, bytes]] of cases.entries()) {
+    assert.deepEqual([...(responses[index]?.raw ?? [])], bytes, `${contentType}, ${JSON.stringify(content)}`);
   }
-  assert.equal((await onlyEntry(rig, har({ ...entryOf(), _weir: { version: 1, id: "mine.1_a-b" } }))).id, "mine.1_a-b");
 });
 
-test("fields become what a message can have", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("the type that a document names counts where no field does", async (rig) => {
+  const cases: readonly (readonly [mimeType: string, headers: Json[], stored: string | null, resourceType: string])[] =
+    [
+      ["image/png", [], "image/png", "image"],
+      ["Application/JSON; charset=utf-8", [], "application/json", "json"],
+      ["image/png", [{ name: "Content-Type", value: "text/css" }], "text/css", "stylesheet"],
+      ["image/png", [{ name: "content-type", value: "" }], null, "other"],
+      ["x-unknown", [], null, "other"],
+      ["application/x-unknown-content-type", [], null, "other"],
+      ["", [], null, "other"],
+    ];
+  const png = { text: "iVBORw0KGgo=", encoding: "base64" };
+  const entries = await imported(
+    rig,
+    cases.map(([mimeType, headers], index) => {
+      const url = `https://${index}.example/`;
+      const sent = { method: "POST", url, headers, postData: { mimeType, ...png } };
+      return entryOf(sent, { headers, content: { mimeType, ...png } });
+    }),
+  );
+  const session = { session_id: entries[0]?.session_id ?? assert.fail("no entry") };
+  const { chunks } = await rig.store.exportHar(session, undefined, NEVER);
+  const { log } = JSON.parse(Buffer.concat(await Array.fromAsync(chunks)).toString()) as {
+    log: { entries: HarEntry[] };
+  };
+  for (const [index, [mimeType, headers, stored, resourceType]] of cases.entries()) {
+    const is = `${mimeType}, ${JSON.stringify(headers)}`;
+    const entry = entries[index] ?? assert.fail("no entry");
+    const { rows } = await rig.rows({ ...session, q: `type:${resourceType} host:${index}.example` });
+    assert.equal(rows.length, 1, is);
+    assert.deepEqual([rows[0]?.content_type, rows[0]?.response_content_type], [stored, stored], is);
+    assert.deepEqual([rows[0]?.resource_type, entry.resource_type], [resourceType, resourceType], is);
+    const shown = headers[0]?.["value"] ?? stored;
+    assert.deepEqual([entry.request.content_type, entry.response?.content_type], [shown, shown], is);
+    const options = { decoded: false, utf8: false, start: 0, end: undefined };
+    assert.equal((await rig.store.readBody(entry.id, "response", options))?.contentType, shown, is);
+    const exported = log.entries.find(({ request }) => request.url.includes(`/${index}.example/`));
+    assert.equal(exported?.response.content.mimeType, shown ?? "", is);
+    assert.equal(exported.request.postData?.mimeType, shown ?? "", is);
+  }
+});
+
+inStore("an id that no address can have is replaced", async (rig) => {
+  const ids = ["", "a/b", "..\u0000", "x".repeat(65), "a b", "mine.1_a-b"];
+  const entries = await imported(
+    rig,
+    ids.map((id) => ({ ...entryOf(), _weir: { version: 1, id } })),
+  );
+  for (const [index, { id }] of entries.slice(0, -1).entries()) {
+    assert.match(id, /^[\da-f-]{36}$/u, JSON.stringify(ids[index]));
+  }
+  assert.equal(entries.at(-1)?.id, "mine.1_a-b");
+});
+
+inStore("fields become what a message can have", async (rig) => {
   const headers = [
     { name: "Set-Cookie", value: "a=1\nb=2" },
     { name: "X-Wide", value: "snow \u2603" },
     { name: "X-Lines", value: "a\r\nInjected: yes" },
   ];
-  const { response } = await onlyEntry(rig, har(entryOf({}, { headers })));
+  const { response } = await importedOne(rig, entryOf({}, { headers }));
   assert.deepEqual(response?.headers_list, [
     ["Set-Cookie", "a=1"],
     ["Set-Cookie", "b=2"],
@@ -220,9 +247,7 @@ test("fields become what a message can have", async () => {
   ]);
 });
 
-test("header fields that cannot be read or have no name are left out, and the answer says which", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("header fields that cannot be read or have no name are left out, and the answer says which", async (rig) => {
   const response = [{ name: "\u00fc", value: "x" }, ...["a b", "b", "c:", "(", "", ")"].map((name) => ({ name }))];
   const request = [7, { name: "A", value: "1" }, { value: "nameless" }];
   const document = har(
@@ -241,17 +266,21 @@ test("header fields that cannot be read or have no name are left out, and the an
   assert.equal(rows.length, 1);
 });
 
-test("targets become what a request can have", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
-  for (const [url, shown] of [
+inStore("targets become what a request can have", async (rig) => {
+  const cases = [
     ["https://user:secret@Example.COM/a", "https://example.com/a"],
     ["http://example.com:8080?q#fragment", "http://example.com:8080/?q"],
     ["http://[::1]:81/\u00e9 x", "http://[::1]:81/%C3%A9%20x"],
     ["wss://example.com/live", "wss://example.com/live"],
-  ] as const) {
-    assert.equal((await onlyEntry(rig, har(entryOf({ url })))).request.url, shown);
-  }
+  ] as const;
+  const entries = await imported(
+    rig,
+    cases.map(([url]) => entryOf({ url })),
+  );
+  assert.deepEqual(
+    entries.map(({ request }) => request.url),
+    cases.map(([, shown]) => shown),
+  );
 });
 
 test("the options stand wherever they like around the document", async () => {
@@ -276,9 +305,7 @@ test("the options stand wherever they like around the document", async () => {
   assert.notEqual(rig.store.activeSessionId, bare.session_id);
 });
 
-test("unusable entries are counted, the first hundred of them named", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("unusable entries are counted, the first hundred of them named", async (rig) => {
   const bad = [null, { request: {} }, entryOf({ url: "about:blank" }), entryOf({ url: "http://a b/" })];
   const result = await importHar(rig, har(entryOf(), ...bad, ...Array.from({ length: 200 }, () => 7), entryOf()));
   assert.deepEqual([result.imported_count, result.skipped_count, result.errors.length], [2, 204, 100]);
@@ -290,9 +317,7 @@ test("unusable entries are counted, the first hundred of them named", async () =
   assert.equal(total, 2);
 });
 
-test("an entry with a body that is not base64 is left out, whichever side and member it is of", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("an entry with a body that is not base64 is left out, whichever side and member it is of", async (rig) => {
   const text = "@@not base64@@";
   const own = { version: 1, response: { raw: text, encoded: true } };
   const result = await importHar(
@@ -308,10 +333,9 @@ test("an entry with a body that is not base64 is left out, whichever side and me
   assert.deepEqual([result.errors, result.skipped_count, result.imported_count], [errors, 3, 1]);
 });
 
-test("documents that are no HAR are refused and leave nothing behind", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("documents that are no HAR are refused and leave nothing behind", async (rig) => {
   const document = har();
+  const before = await rig.store.listSessions();
   for (const [text, says] of [
     ["", /empty/],
     ["[]", /begins with/],
@@ -332,12 +356,10 @@ test("documents that are no HAR are refused and leave nothing behind", async () 
   ] as const) {
     await assert.rejects(importHar(rig, text), { name: "ImportRefusedError", message: says }, text.slice(0, 60));
   }
-  assert.equal((await rig.store.listSessions()).length, 1);
+  assert.deepEqual(await rig.store.listSessions(), before);
 });
 
-test("our own facts in a file of somebody else do no harm", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("our own facts in a file of somebody else do no harm", async (rig) => {
   const more = {
     state: "exploded",
     flags: -1,
@@ -350,15 +372,13 @@ test("our own facts in a file of somebody else do no harm", async () => {
     __proto__: null,
   };
   const own = { version: 1, id: "x".repeat(500), more };
-  const entry = await onlyEntry(rig, har({ ...entryOf(), _weir: own }));
+  const entry = await importedOne(rig, { ...entryOf(), _weir: own });
   assert.deepEqual([entry.state, entry.failure, entry.tls, entry.request.body_size], ["complete", null, null, 0]);
   assert.ok(entry.id.length < 64);
   assert.equal(rig.store.status().entriesLost, 0);
 });
 
-test("a replay in a HAR of an earlier version has no client", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("a replay in a HAR of an earlier version has no client", async (rig) => {
   const cases = [
     ["replay:3", "-3", null, null],
     ["replay:3", undefined, null, null],
@@ -366,11 +386,14 @@ test("a replay in a HAR of an earlier version has no client", async () => {
     ["127.0.0.1:50000", "3", "127.0.0.1:50000", 3],
     ["[::1]:50000", undefined, "[::1]:50000", null],
   ] as const;
-  for (const [clientAddress, connection, address, number] of cases) {
-    const text = har({ ...entryOf(), connection, _weir: { version: 1, clientAddress } });
-    const entry = await onlyEntry(rig, text);
-    assert.deepEqual([entry.client_addr, entry.connection_id], [address, number], text);
-  }
+  const entries = await imported(
+    rig,
+    cases.map(([clientAddress, connection]) => ({ ...entryOf(), connection, _weir: { version: 1, clientAddress } })),
+  );
+  assert.deepEqual(
+    entries.map((entry) => [entry.client_addr, entry.connection_id]),
+    cases.map(([, , address, number]) => [address, number]),
+  );
 });
 
 test("a HAR of our own gives back what HAR has no room for", async () => {
@@ -396,9 +419,7 @@ test("a HAR of our own gives back what HAR has no room for", async () => {
   assert.deepEqual(await native(imported), await native(session));
 });
 
-test("a form without the content of its files is imported, and the import names them", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("a form without the content of its files is imported, and the import names them", async (rig) => {
   const form = (params: readonly Json[]): Json =>
     entryOf({ method: "POST", postData: { mimeType: "multipart/form-data; boundary=B", params } });
   const file = (name: string): Json => ({ name, fileName: `${name}.bin` });

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
+import { openTemporaryStore, testsSharing } from "../../test/shared-rig.ts";
 import type { ImportOptions } from "./capture-store.ts";
 import { NEVER, openRig } from "./store-rig.ts";
 import type { StoreRig } from "./store-rig.ts";
@@ -63,7 +64,7 @@ async function fill(rig: StoreRig): Promise<void> {
   await rig.store.setNote(noted.id, "a note");
 }
 
-test("a session goes into another store and comes out of it the same, its ids included", async () => {
+test("a session goes into another store and comes out of it the same, its ids included", async (t) => {
   await using directory = await temporaryDirectory();
   await using first = await openRig(directory.file("first"));
   await using second = await openRig(directory.file("second"));
@@ -77,31 +78,24 @@ test("a session goes into another store and comes out of it the same, its ids in
     assert.deepEqual(comparable(await exported(second, result.session_id), ids), comparable(before, ids));
   }
   assert.equal(second.store.status().entriesLost, 0);
-});
-
-test("large bodies lie in files, embedded nowhere, and are given back in every range", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
-  await fill(rig);
-  const bytes = await exported(rig, rig.store.activeSessionId);
-  const longest = Math.max(
-    ...bytes
+  await t.test("large bodies lie in files, embedded nowhere, and are given back in every range", async () => {
+    const longest = before
       .toString()
       .split("\n")
-      .map((line) => line.length),
-  );
-  assert.ok(longest < 1_100_000, `a line has ${longest} characters`);
-  const files = readdirSync(directory.file("bodies")).length;
-  const { session_id: id } = await rig.store.importSession(cut(bytes), importing());
-  assert.equal(readdirSync(directory.file("bodies")).length, 2 * files);
-  const { rows } = await rig.rows({ session_id: id, min_size: LARGE.length });
-  const part = await rig.store.readBody(rows[0]?.id ?? "", "response", {
-    decoded: false,
-    utf8: false,
-    start: 8_000_000,
-    end: undefined,
+      .reduce((most, { length }) => Math.max(most, length), 0);
+    assert.ok(longest < 1_100_000, `a line has ${longest} characters`);
+    const files = readdirSync(directory.file("first/bodies")).length;
+    const { session_id: id } = await first.store.importSession(cut(before), importing());
+    assert.equal(readdirSync(directory.file("first/bodies")).length, 2 * files);
+    const { rows } = await first.rows({ session_id: id, min_size: LARGE.length });
+    const part = await first.store.readBody(rows[0]?.id ?? "", "response", {
+      decoded: false,
+      utf8: false,
+      start: 8_000_000,
+      end: undefined,
+    });
+    assert.ok(Buffer.from(part?.bytes ?? []).equals(LARGE.subarray(8_000_000)));
   });
-  assert.ok(Buffer.from(part?.bytes ?? []).equals(LARGE.subarray(8_000_000)));
 });
 
 const ENTRY = {
@@ -114,9 +108,9 @@ function document(members: Json): Buffer {
   return Buffer.from(JSON.stringify({ version: "1.0", session: {}, ...members }));
 }
 
-test("a document with no more than the format's first members is read", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+const inStore = testsSharing("a native document", openTemporaryStore);
+
+inStore("a document with no more than the format's first members is read", async (rig) => {
   const entry = {
     ...ENTRY,
     id: "old-1",
@@ -152,9 +146,7 @@ test("a document with no more than the format's first members is read", async ()
   assert.equal(found.resource_type, "stylesheet");
 });
 
-test("what a document says of its session is kept as the API could have set it", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("what a document says of its session is kept as the API could have set it", async (rig) => {
   const long = `${"x".repeat(254)}\u{1f600}`;
   const cases: readonly (readonly [said: Json, name: string | null, notes: string | null, tags: readonly string[]])[] =
     [
@@ -184,9 +176,7 @@ test("what a document says of its session is kept as the API could have set it",
   }
 });
 
-test("a type that no field names goes through both formats, with a body and without", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("a type that no field names goes through both formats, with a body and without", async (rig) => {
   const typed = (body: string | null, type: string | null): Json => ({
     ...ENTRY,
     request: { ...ENTRY.request, body, content_type: type },
@@ -217,9 +207,7 @@ test("a type that no field names goes through both formats, with a body and with
   }
 });
 
-test("a replay in a document of an earlier version has no client", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("a replay in a document of an earlier version has no client", async (rig) => {
   const entries = [
     { ...ENTRY, id: "replay", client_addr: "replay:3", connection_id: -3 },
     { ...ENTRY, id: "client", client_addr: "127.0.0.1:50000", connection_id: 3 },
@@ -345,26 +333,20 @@ test("a bad document is refused with the place and leaves nothing behind", async
       await assert.rejects(attempt, { name: "ImportRefusedError", message: says });
     });
   }
+  await t.test("what came before a bad entry is gone too, bodies in files included", async () => {
+    const large = { ...withRequest({ method: "PUT", body: "x".repeat(700_000) }), id: "large" };
+    const entries = [...Array.from({ length: 600 }, () => ENTRY), large, 7];
+    const bodies = [{ entry: "unused", side: "request", data: "AAAA" }];
+    await assert.rejects(rig.store.importSession(cut(document({ bodies, entries })), importing()), /^.*entry 601:/);
+    assert.equal(await rig.entry("large"), undefined);
+  });
   assert.equal((await rig.store.listSessions()).length, 1);
   assert.deepEqual(readdirSync(directory.file("bodies")), []);
   assert.equal(({} as Json)["request"], undefined);
 });
 
-test("what came before a bad entry is gone too, bodies in files included", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
-  const large = { ...withRequest({ method: "PUT", body: "x".repeat(700_000) }), id: "large" };
-  const entries = [...Array.from({ length: 600 }, () => ENTRY), large, 7];
-  const bodies = [{ entry: "unused", side: "request", data: "AAAA" }];
-  await assert.rejects(rig.store.importSession(cut(document({ bodies, entries })), importing()), /^.*entry 601:/);
-  assert.equal((await rig.store.listSessions()).length, 1);
-  assert.equal(await rig.entry("large"), undefined);
-  assert.deepEqual(readdirSync(directory.file("bodies")), []);
-});
-
-test("a string of a gigabyte is refused long before its end", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("a string of a gigabyte is refused long before its end", async (rig) => {
+  const before = await rig.store.listSessions();
   let sentBytes = 0;
   async function* endless(): AsyncGenerator<Uint8Array> {
     yield Buffer.from('{"version":"1.0","entries":[{"notes":"');
@@ -373,7 +355,7 @@ test("a string of a gigabyte is refused long before its end", async () => {
   }
   await assert.rejects(rig.store.importSession(endless(), importing()), { message: /too large \(at byte \d+\)/ });
   assert.ok(sentBytes < 200_000_000, `${sentBytes} bytes were read`);
-  assert.equal((await rig.store.listSessions()).length, 1);
+  assert.deepEqual(await rig.store.listSessions(), before);
 });
 
 test("nobody sees a session before it is whole, and a restart in the middle leaves none", async () => {
@@ -417,9 +399,7 @@ test("an export that nobody reads to its end, or at all, is closed", async () =>
   await assert.rejects(async () => await iterator?.next(), { name: "AbortError" });
 });
 
-test("an entry that was running when it was exported comes back as failed", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("an entry that was running when it was exported comes back as failed", async (rig) => {
   const text = document({ entries: [{ ...ENTRY, id: "p", response: null, state: "pending" }] });
   await rig.store.importSession(cut(text), importing());
   const entry = (await rig.entry("p")) as TrafficEntry;
