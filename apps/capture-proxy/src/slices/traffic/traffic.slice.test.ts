@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
 import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
 import type { MatchPreview, TrafficEntry, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
@@ -9,6 +8,7 @@ import { openRig } from "#storage/store-rig.ts";
 import type { StoreRig } from "#storage/store-rig.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
+import { beginSession, testsSharing } from "../../../test/shared-rig.ts";
 import { createTrafficSlice } from "./traffic.slice.ts";
 
 interface Rig {
@@ -32,6 +32,8 @@ async function startTraffic(): Promise<Rig> {
   };
 }
 
+const inSession = testsSharing("the traffic API", startTraffic, async ({ stored }) => await beginSession(stored));
+
 async function get<T>({ api }: Rig, path: string, status = 200): Promise<{ body: T; headers: Headers }> {
   const answer = await api.call("GET", `/api/traffic${path}`);
   assert.equal(answer.status, status, `${path}: ${JSON.stringify(answer.json)}`);
@@ -43,8 +45,7 @@ interface Page {
   readonly next_cursor: string | null;
 }
 
-test("lists are bare arrays, newest first, with their total; rows, counts and summaries agree", async () => {
-  await using rig = await startTraffic();
+inSession("lists are bare arrays, newest first, with their total; rows, counts and summaries agree", async (rig) => {
   const ids = [200, 404, 500].map((status) => rig.stored.add({ status, responseBody: ["text"] }).id);
   await rig.stored.store.flush();
   const list = await get<TrafficEntry[]>(rig, "?limit=2");
@@ -78,8 +79,7 @@ test("lists are bare arrays, newest first, with their total; rows, counts and su
   assert.deepEqual((await get(rig, "/values?field=host")).body, [{ value: "example.com", count: 3 }]);
 });
 
-test("a page of a filter that looks into entries says whether its total is that of all", async () => {
-  await using rig = await startTraffic();
+inSession("a page of a filter that looks into entries says whether its total is that of all", async (rig) => {
   for (let count = 0; count < 200; count += 1) rig.stored.add({ responseBody: ["needle"] });
   await rig.stored.store.flush();
   const told = async (query: string): Promise<(string | null)[]> => {
@@ -98,54 +98,57 @@ test("a page of a filter that looks into entries says whether its total is that 
   });
 });
 
-test("the first entry of a list always has its bodies; a page ends, or a field counts, where others find no room", async () => {
-  await using rig = await startTraffic();
-  for (const sizeBytes of [1, 20_000_000, 40_000_000]) {
-    rig.stored.add({ responseBody: [Buffer.alloc(sizeBytes, "x")], limitBytes: 40_000_000 });
-  }
-  await rig.stored.store.flush();
-  const sizes = (entries: readonly TrafficEntry[]) => entries.map(({ response }) => response?.body?.length);
-  const list = await get<TrafficEntry[]>(rig, "?include_bodies=true");
-  assert.deepEqual(sizes(list.body), [40_000_000, undefined, undefined]);
-  assert.equal(list.headers.get("x-bodies-omitted"), "2");
-  const pages: (number | undefined)[][] = [];
-  let cursor: string | null = "";
-  while (cursor !== null) {
-    const { body, headers }: { body: Page; headers: Headers } = await get<Page>(
-      rig,
-      `?include_bodies=true&cursor=${cursor}`,
-    );
-    assert.equal(headers.get("x-bodies-omitted"), null);
-    pages.push(sizes(body.entries));
-    cursor = body.next_cursor;
-  }
-  assert.deepEqual(pages, [[40_000_000], [20_000_000, 1]]);
-  assert.equal((await get(rig, "")).headers.get("x-bodies-omitted"), null);
-});
+inSession(
+  "the first entry of a list always has its bodies; a page ends, or a field counts, where others find no room",
+  async (rig) => {
+    for (const sizeBytes of [1, 20_000_000, 40_000_000]) {
+      rig.stored.add({ responseBody: [Buffer.alloc(sizeBytes, "x")], limitBytes: 40_000_000 });
+    }
+    await rig.stored.store.flush();
+    const sizes = (entries: readonly TrafficEntry[]) => entries.map(({ response }) => response?.body?.length);
+    const list = await get<TrafficEntry[]>(rig, "?include_bodies=true");
+    assert.deepEqual(sizes(list.body), [40_000_000, undefined, undefined]);
+    assert.equal(list.headers.get("x-bodies-omitted"), "2");
+    const pages: (number | undefined)[][] = [];
+    let cursor: string | null = "";
+    while (cursor !== null) {
+      const { body, headers }: { body: Page; headers: Headers } = await get<Page>(
+        rig,
+        `?include_bodies=true&cursor=${cursor}`,
+      );
+      assert.equal(headers.get("x-bodies-omitted"), null);
+      pages.push(sizes(body.entries));
+      cursor = body.next_cursor;
+    }
+    assert.deepEqual(pages, [[40_000_000], [20_000_000, 1]]);
+    assert.equal((await get(rig, "")).headers.get("x-bodies-omitted"), null);
+  },
+);
 
-test("bodies from before the rules count for the room of a page, as does one that is given with both messages", async () => {
-  await using rig = await startTraffic();
-  const { request, response } = sampleExchange();
-  assert.ok(response);
-  const replaced = Buffer.alloc(20_000_000, "x");
-  rig.stored.add({ originalResponse: { message: response, body: replaced } });
-  rig.stored.add({ originalRequest: { message: request, body: replaced } });
-  rig.stored.add({
-    responseBody: [Buffer.alloc(12_000_000, "x")],
-    originalResponse: { message: response, body: undefined },
-  });
-  await rig.stored.store.flush();
-  const sizes = (entries: readonly TrafficEntry[]) =>
-    entries.map(({ original_request: sent, original_response: received }) => (sent ?? received)?.body?.length);
-  const list = await get<TrafficEntry[]>(rig, "?include_bodies=true");
-  assert.deepEqual(sizes(list.body), [12_000_000, undefined, undefined]);
-  assert.equal(list.headers.get("x-bodies-omitted"), "2");
-  const { body } = await get<Page>(rig, "?include_bodies=true&cursor=");
-  assert.deepEqual(sizes(body.entries), [12_000_000]);
-});
+inSession(
+  "bodies from before the rules count for the room of a page, as does one that is given with both messages",
+  async (rig) => {
+    const { request, response } = sampleExchange();
+    assert.ok(response);
+    const replaced = Buffer.alloc(20_000_000, "x");
+    rig.stored.add({ originalResponse: { message: response, body: replaced } });
+    rig.stored.add({ originalRequest: { message: request, body: replaced } });
+    rig.stored.add({
+      responseBody: [Buffer.alloc(12_000_000, "x")],
+      originalResponse: { message: response, body: undefined },
+    });
+    await rig.stored.store.flush();
+    const sizes = (entries: readonly TrafficEntry[]) =>
+      entries.map(({ original_request: sent, original_response: received }) => (sent ?? received)?.body?.length);
+    const list = await get<TrafficEntry[]>(rig, "?include_bodies=true");
+    assert.deepEqual(sizes(list.body), [12_000_000, undefined, undefined]);
+    assert.equal(list.headers.get("x-bodies-omitted"), "2");
+    const { body } = await get<Page>(rig, "?include_bodies=true&cursor=");
+    assert.deepEqual(sizes(body.entries), [12_000_000]);
+  },
+);
 
-test("what does not parse is refused with the parameter and the place", async () => {
-  await using rig = await startTraffic();
+inSession("what does not parse is refused with the parameter and the place", async (rig) => {
   const bad: readonly [query: string, path: string][] = [
     ["?q=status:(", "query/q"],
     ["/rows?q=nofield:1", "query/q"],
@@ -169,8 +172,7 @@ test("what does not parse is refused with the parameter and the place", async ()
   assert.deepEqual([body.code, body.error], ["VALIDATION_ERROR", "cursor: this is no cursor of this service"]);
 });
 
-test("an entry is read, noted and deleted by its id; unknown ids are 404 everywhere", async () => {
-  await using rig = await startTraffic();
+inSession("an entry is read, noted and deleted by its id; unknown ids are 404 everywhere", async (rig) => {
   const { id } = rig.stored.add({ responseBody: ["text"] });
   await rig.stored.store.flush();
   assert.equal((await get<TrafficEntry>(rig, `/${id}`)).body.response?.body, "text");
@@ -187,8 +189,7 @@ test("an entry is read, noted and deleted by its id; unknown ids are 404 everywh
   assert.equal((await rig.api.call("DELETE", `/api/traffic/${id}`)).status, 404);
 });
 
-test("bodies come whole or in ranges, never with their captured type", async () => {
-  await using rig = await startTraffic();
+inSession("bodies come whole or in ranges, never with their captured type", async (rig) => {
   const text = "0123456789".repeat(300_000);
   const { id } = rig.stored.add({ responseFields: ["Content-Type", "text/html"], responseBody: [text] });
   await rig.stored.store.flush();
@@ -219,8 +220,7 @@ test("bodies come whole or in ranges, never with their captured type", async () 
   assert.equal(await download.text(), "0123");
 });
 
-test("of bodies that cannot be decoded comes what can be, and fields say what is missing and why", async () => {
-  await using rig = await startTraffic();
+inSession("of bodies that cannot be decoded comes what can be, and fields say what is missing and why", async (rig) => {
   const packed = gzipSync(Buffer.from("0123456789".repeat(1000)));
   const cases = [
     ["br", Buffer.from("no brotli"), "true", "true", 0],
@@ -246,8 +246,7 @@ test("of bodies that cannot be decoded comes what can be, and fields say what is
   }
 });
 
-test("clearing removes the named entries, or the session's; other sessions stay", async () => {
-  await using rig = await startTraffic();
+inSession("clearing removes the named entries, or the session's; other sessions stay", async (rig) => {
   const { store } = rig.stored;
   const ids = Array.from({ length: 4 }, () => rig.stored.add().id);
   await store.flush();
@@ -272,8 +271,7 @@ test("clearing removes the named entries, or the session's; other sessions stay"
   assert.equal(store.status().entryCount, 0);
 });
 
-test("a HAR is imported into a session of its own; a bad one is refused", async () => {
-  await using rig = await startTraffic();
+inSession("a HAR is imported into a session of its own; a bad one is refused", async (rig) => {
   rig.stored.add({ responseBody: ["answer"] });
   await rig.stored.store.flush();
   const { chunks } = await rig.stored.store.exportHar({}, undefined, new AbortController().signal);
@@ -289,8 +287,7 @@ test("a HAR is imported into a session of its own; a bad one is refused", async 
   assert.equal((refused.json as { code: string }).code, "BAD_REQUEST");
 });
 
-test("an import tells listeners how far it is, under the name that its caller chose", async () => {
-  await using rig = await startTraffic();
+inSession("an import tells listeners how far it is, under the name that its caller chose", async (rig) => {
   const told: object[] = [];
   const slice = createTrafficSlice({
     ...rig.api.host,
@@ -323,12 +320,11 @@ interface Watched {
   readonly slice: ReturnType<typeof createTrafficSlice>;
   readonly stored: StoreRig;
   readonly clock: ApiRig["clock"];
-  [Symbol.asyncDispose](): Promise<void>;
+  [Symbol.dispose](): void;
 }
 
-/** The slice with an ear on its events. */
-async function watchTraffic(hasListeners = true): Promise<Watched> {
-  const rig = await startTraffic();
+/** A slice of its own with an ear on its events. */
+function watchTraffic(rig: Rig, hasListeners = true): Watched {
   const events: TrafficEvent[] = [];
   const slice = createTrafficSlice({
     ...rig.api.host,
@@ -347,10 +343,7 @@ async function watchTraffic(hasListeners = true): Promise<Watched> {
     slice,
     stored: rig.stored,
     clock: rig.api.clock,
-    [Symbol.asyncDispose]: async () => {
-      stop.abort();
-      await rig[Symbol.asyncDispose]();
-    },
+    [Symbol.dispose]: () => stop.abort(),
   };
 }
 
@@ -359,24 +352,27 @@ const kinds = (events: readonly TrafficEvent[]): string[] =>
     event.type === "Added" || event.type === "Updated" ? [`${event.type} ${event.data.state}`] : [],
   );
 
-test("an exchange that becomes a stream is recorded at once, before or after it was told of, so that frames have an entry", async () => {
-  await using watched = await watchTraffic();
-  const { slice, events, stored } = watched;
-  const late = sampleExchange({ state: { step: "responding" } });
-  slice.observer?.onStarted?.(late);
-  assert.deepEqual(kinds(events), []);
-  stored.store.streams.open(late, "sse");
-  assert.deepEqual(kinds(events), ["Added pending"]);
-  const early = sampleExchange({ state: { step: "responding" } });
-  stored.store.streams.open(early, "grpc");
-  slice.observer?.onStarted?.(early);
-  assert.deepEqual(kinds(events), ["Added pending", "Added pending"]);
-  await stored.store.flush();
-  for (const { id } of [late, early]) assert.ok((await stored.store.getRow(id)) !== undefined);
-});
+inSession(
+  "an exchange that becomes a stream is recorded at once, before or after it was told of, so that frames have an entry",
+  async (rig) => {
+    using watched = watchTraffic(rig);
+    const { slice, events, stored } = watched;
+    const late = sampleExchange({ state: { step: "responding" } });
+    slice.observer?.onStarted?.(late);
+    assert.deepEqual(kinds(events), []);
+    stored.store.streams.open(late, "sse");
+    assert.deepEqual(kinds(events), ["Added pending"]);
+    const early = sampleExchange({ state: { step: "responding" } });
+    stored.store.streams.open(early, "grpc");
+    slice.observer?.onStarted?.(early);
+    assert.deepEqual(kinds(events), ["Added pending", "Added pending"]);
+    await stored.store.flush();
+    for (const { id } of [late, early]) assert.ok((await stored.store.getRow(id)) !== undefined);
+  },
+);
 
-test("a short exchange is told once, with its end; a long one while it runs and again at its end", async () => {
-  await using watched = await watchTraffic();
+inSession("a short exchange is told once, with its end; a long one while it runs and again at its end", async (rig) => {
+  using watched = watchTraffic(rig);
   const { slice, events, stored, clock } = watched;
   const short = sampleExchange();
   slice.observer?.onStarted?.(short);
@@ -403,40 +399,46 @@ test("a short exchange is told once, with its end; a long one while it runs and 
   assert.deepEqual(rows[0], JSON.parse(JSON.stringify(told[0])), "what is told is what is stored");
 });
 
-test("a long exchange that is shown as waiting is told and stored anew when its answer begins, a short one is not", async () => {
-  await using watched = await watchTraffic();
-  const { slice, events, stored, clock } = watched;
-  const long = sampleExchange({ state: { step: "forwarding" } });
-  slice.observer?.onStarted?.(long);
-  await clock.advance(200);
-  Object.assign(long, { state: { step: "responding" }, response: sampleExchange({ status: 203 }).response });
-  slice.observer?.onResponding?.(long);
-  assert.deepEqual(kinds(events), ["Added pending", "Updated pending"]);
-  await stored.store.flush();
-  assert.deepEqual(
-    (await stored.rows()).rows.map((row) => [row.state, row.status_code]),
-    [["pending", 203]],
-  );
-  const short = sampleExchange({ state: { step: "responding" } });
-  slice.observer?.onStarted?.(short);
-  slice.observer?.onResponding?.(short);
-  assert.deepEqual(kinds(events), ["Added pending", "Updated pending"]);
-});
+inSession(
+  "a long exchange that is shown as waiting is told and stored anew when its answer begins, a short one is not",
+  async (rig) => {
+    using watched = watchTraffic(rig);
+    const { slice, events, stored, clock } = watched;
+    const long = sampleExchange({ state: { step: "forwarding" } });
+    slice.observer?.onStarted?.(long);
+    await clock.advance(200);
+    Object.assign(long, { state: { step: "responding" }, response: sampleExchange({ status: 203 }).response });
+    slice.observer?.onResponding?.(long);
+    assert.deepEqual(kinds(events), ["Added pending", "Updated pending"]);
+    await stored.store.flush();
+    assert.deepEqual(
+      (await stored.rows()).rows.map((row) => [row.state, row.status_code]),
+      [["pending", 203]],
+    );
+    const short = sampleExchange({ state: { step: "responding" } });
+    slice.observer?.onStarted?.(short);
+    slice.observer?.onResponding?.(short);
+    assert.deepEqual(kinds(events), ["Added pending", "Updated pending"]);
+  },
+);
 
-test("what is not to be recorded is neither stored nor told, and nothing is told when nobody listens", async () => {
-  await using watched = await watchTraffic(false);
-  const { slice, events, stored } = watched;
-  const hidden = { ...sampleExchange(), isRecorded: false };
-  slice.observer?.onStarted?.(hidden);
-  slice.observer?.onFinished?.(hidden);
-  slice.observer?.onFinished?.(sampleExchange());
-  await stored.store.flush();
-  assert.equal(stored.store.status().entryCount, 1);
-  assert.deepEqual(events, []);
-});
+inSession(
+  "what is not to be recorded is neither stored nor told, and nothing is told when nobody listens",
+  async (rig) => {
+    using watched = watchTraffic(rig, false);
+    const { slice, events, stored } = watched;
+    const hidden = { ...sampleExchange(), isRecorded: false };
+    slice.observer?.onStarted?.(hidden);
+    slice.observer?.onFinished?.(hidden);
+    slice.observer?.onFinished?.(sampleExchange());
+    await stored.store.flush();
+    assert.equal(stored.store.status().entryCount, 1);
+    assert.deepEqual(events, []);
+  },
+);
 
-test("clearing takes running entries along, but not those that show only afterwards", async () => {
-  await using watched = await watchTraffic();
+inSession("clearing takes running entries along, but not those that show only afterwards", async (rig) => {
+  using watched = watchTraffic(rig);
   const { slice, stored, clock } = watched;
   const shown = sampleExchange({ state: { step: "forwarding" } });
   slice.observer?.onStarted?.(shown);
@@ -462,8 +464,8 @@ test("clearing takes running entries along, but not those that show only afterwa
   assert.equal(stored.store.status().entryCount, 1);
 });
 
-test("the count of entries is told when it changed, once a second at most", async () => {
-  await using watched = await watchTraffic();
+inSession("the count of entries is told when it changed, once a second at most", async (rig) => {
+  using watched = watchTraffic(rig);
   const { slice, events, stored, clock } = watched;
   slice.observer?.onFinished?.(sampleExchange());
   slice.observer?.onFinished?.(sampleExchange());
@@ -475,8 +477,7 @@ test("the count of entries is told when it changed, once a second at most", asyn
   );
 });
 
-test("a preview says how many of the newest entries a condition matches", async () => {
-  await using rig = await startTraffic();
+inSession("a preview says how many of the newest entries a condition matches", async (rig) => {
   const ids = ["/api/users", "/api/teams", "/index.html"].map((path) => rig.stored.add({ path, host: "a.test" }).id);
   await rig.stored.store.flush();
   const preview = async (body: object): Promise<{ status: number; json: unknown }> =>
@@ -501,8 +502,7 @@ test("a preview says how many of the newest entries a condition matches", async 
   assert.equal((await preview({ condition: { type: "all" }, explain: "unknown" })).status, 404);
 });
 
-test("a preview refuses what is no condition, with the place", async () => {
-  await using rig = await startTraffic();
+inSession("a preview refuses what is no condition, with the place", async (rig) => {
   const cases: readonly (readonly [body: object, path: string])[] = [
     [{}, "body/condition"],
     [{ condition: { type: "host", pattern: "(" } }, "body/condition/pattern"],
