@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { brotliCompressSync, gzipSync } from "node:zlib";
-import { temporaryDirectory } from "@headworks/testkit";
 import type { TrafficFilter } from "@headworks/capture-contract";
 import fc from "fast-check";
 import type { SampleOptions } from "./sample-exchange.ts";
 import { planFilter } from "./filter-plan.ts";
-import { NEVER, openRig } from "./store-rig.ts";
+import { beginSession, openTemporaryStore, testsSharing } from "../../test/shared-rig.ts";
+import { NEVER } from "./store-rig.ts";
 import type { StoreRig } from "./store-rig.ts";
 
 const ENTRIES: Readonly<Record<string, SampleOptions>> = {
@@ -123,8 +123,7 @@ test("every filter finds what it says, counted, listed and summed up alike, over
 });
 
 async function everyFilter(hasFieldLines: boolean): Promise<void> {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+  await using rig = await openTemporaryStore();
   const names = await named(rig, hasFieldLines);
   for (const [filter, expected] of CASES) {
     const shown = JSON.stringify(filter);
@@ -156,9 +155,9 @@ async function everyFilter(hasFieldLines: boolean): Promise<void> {
   }
 }
 
-test("a filter asked of an empty session finds what arrives afterwards", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+const inSession = testsSharing("a search of one session", openTemporaryStore, beginSession);
+
+inSession("a filter asked of an empty session finds what arrives afterwards", async (rig) => {
   const filters: TrafficFilter[] = [{ method: "GET" }, { q: "body:abc" }];
   for (const filter of filters) assert.equal((await rig.rows(filter)).total, 0);
   for (const expected of [1, 2]) {
@@ -168,24 +167,25 @@ test("a filter asked of an empty session finds what arrives afterwards", async (
   }
 });
 
-test("a coded body that decodes to more than a search looks at is searched in its beginning, as a plain one is", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
-  const body = Buffer.from(`begins ${"abcdefghij ".repeat(800_000)} ends`);
-  for (const coding of ["identity", "gzip"]) {
-    const fields = ["Content-Type", "text/plain", "Content-Encoding", coding];
-    rig.add({ responseFields: fields, responseBody: [coding === "gzip" ? gzipSync(body, { level: 1 }) : body] });
-  }
-  await rig.store.flush();
-  for (const [q, expected] of [
-    ['body:"begins abc"', 2],
-    ["resp.body:*", 2],
-    ["-resp.body:*", 0],
-    ['body:"hij  ends"', 0],
-  ] as const) {
-    assert.equal((await rig.rows({ q })).total, expected, q);
-  }
-});
+inSession(
+  "a coded body that decodes to more than a search looks at is searched in its beginning, as a plain one is",
+  async (rig) => {
+    const body = Buffer.from(`begins ${"abcdefghij ".repeat(800_000)} ends`);
+    for (const coding of ["identity", "gzip"]) {
+      const fields = ["Content-Type", "text/plain", "Content-Encoding", coding];
+      rig.add({ responseFields: fields, responseBody: [coding === "gzip" ? gzipSync(body, { level: 1 }) : body] });
+    }
+    await rig.store.flush();
+    for (const [q, expected] of [
+      ['body:"begins abc"', 2],
+      ["resp.body:*", 2],
+      ["-resp.body:*", 0],
+      ['body:"hij  ends"', 0],
+    ] as const) {
+      assert.equal((await rig.rows({ q })).total, expected, q);
+    }
+  },
+);
 
 test("numbers and ids of entries are decided without looking at any entry", () => {
   for (const q of [
@@ -199,9 +199,7 @@ test("numbers and ids of entries are decided without looking at any entry", () =
   }
 });
 
-test("a filter that does not parse is refused by name", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inSession("a filter that does not parse is refused by name", async (rig) => {
   await assert.rejects(rig.store.count({ q: "status:(" }, NEVER), { name: "FilterError" });
   await assert.rejects(rig.store.count({ status_code: "many" }, NEVER), {
     name: "FilterError",
@@ -209,9 +207,7 @@ test("a filter that does not parse is refused by name", async () => {
   });
 });
 
-test("completion gives the values of a field, most frequent first", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inSession("completion gives the values of a field, most frequent first", async (rig) => {
   await named(rig);
   const values = async (field: string, prefix = ""): Promise<string[]> =>
     (await rig.store.values(field, prefix, undefined, 3)).map(({ value, count }) => `${value} ${count}`);
@@ -225,9 +221,7 @@ test("completion gives the values of a field, most frequent first", async () => 
   assert.deepEqual(await values("method", "%"), []);
 });
 
-test("the tree names hosts with ports that are not their scheme's own, and the paths of one host", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inSession("the tree names hosts with ports that are not their scheme's own, and the paths of one host", async (rig) => {
   await named(rig);
   rig.add({ host: "api.example.com", port: 8443, path: "/odd" });
   rig.add({ scheme: "http", host: "::1", port: 443, path: "/odd" });
@@ -307,13 +301,13 @@ test(
   "whatever happens in between, every window of a filtered, sorted list equals the naive one",
   { timeout: 120_000 },
   async () => {
+    await using rig = await openTemporaryStore();
     await fc.assert(
       fc.asyncProperty(
         fc.array(action, { maxLength: 40 }),
         fc.constantFrom(...FILTERS.keys()),
         async (actions, finalFilter) => {
-          await using directory = await temporaryDirectory();
-          await using rig = await openRig(directory.path);
+          await beginSession(rig);
           await perform(rig, actions);
           const everything = (await rig.rows()).rows;
           for (const filterIndex of new Set([finalFilter, 0, 5])) await compare(rig, everything, filterIndex);

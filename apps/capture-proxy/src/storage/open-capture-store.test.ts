@@ -3,65 +3,67 @@ import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFil
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { beginSession, openTemporaryStore, testsSharing } from "../../test/shared-rig.ts";
 import { openDatabase } from "./database.ts";
 import { sampleExchange } from "./sample-exchange.ts";
 import { NEVER, openRig } from "./store-rig.ts";
 import { tlsText } from "./stored-tls.ts";
 
-test("a recorded exchange is given back as its row and, with fields, bodies and timings, as its entry", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
-  const { store } = rig;
-  const exchange = sampleExchange({
-    spool: store.spool,
-    method: "POST",
-    host: "api.example.com",
-    port: 8443,
-    path: "/orders?id=7",
-    status: 201,
-    requestFields: [
-      "Host",
-      "api.example.com:8443",
-      "Content-Type",
-      "application/json; charset=utf-8",
-      "X-A",
-      "1",
-      "x-a",
-      "2",
-    ],
-    responseFields: ["Content-Type", "application/octet-stream", "Set-Cookie", "a=1", "Set-Cookie", "b=2"],
-    requestBody: ['{"sum":', "12}"],
-    responseBody: [new Uint8Array([0, 255, 1])],
-  });
-  const seq = store.nextSeq();
-  store.record(seq, exchange);
-  await store.flush();
-  const { rows, total } = await rig.rows();
-  assert.equal(total, 1);
-  assert.deepEqual(rows[0], JSON.parse(JSON.stringify(store.snapshotOf(seq, exchange))));
-  assert.deepEqual(await store.getRow(exchange.id), rows[0]);
-  const entry = await rig.entry(exchange.id);
-  assert.equal(entry?.request.url, "https://api.example.com:8443/orders?id=7");
-  assert.equal(entry.request.body, '{"sum":12}');
-  assert.equal(entry.request.content_type, "application/json; charset=utf-8");
-  assert.deepEqual(entry.request.headers_list, [
-    ["Host", "api.example.com:8443"],
-    ["Content-Type", "application/json; charset=utf-8"],
-    ["X-A", "1"],
-    ["x-a", "2"],
-  ]);
-  assert.equal(entry.request.headers["X-A"], "1, 2");
-  assert.equal(entry.response?.headers["Set-Cookie"], "a=1\nb=2");
-  assert.equal(entry.response.body, "base64:AP8B");
-  assert.equal(entry.response.body_encoding, "base64");
-  assert.equal(entry.response.body_state, "complete");
-  assert.equal(entry.response.duration_ms, 12.5);
-  assert.deepEqual(entry.timings, rows[0]?.timings);
-});
+const inSession = testsSharing("what one session of a store holds", openTemporaryStore, beginSession);
 
-test("a text body that begins with the mark of base64 is marked as base64 itself", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inSession(
+  "a recorded exchange is given back as its row and, with fields, bodies and timings, as its entry",
+  async (rig) => {
+    const { store } = rig;
+    const exchange = sampleExchange({
+      spool: store.spool,
+      method: "POST",
+      host: "api.example.com",
+      port: 8443,
+      path: "/orders?id=7",
+      status: 201,
+      requestFields: [
+        "Host",
+        "api.example.com:8443",
+        "Content-Type",
+        "application/json; charset=utf-8",
+        "X-A",
+        "1",
+        "x-a",
+        "2",
+      ],
+      responseFields: ["Content-Type", "application/octet-stream", "Set-Cookie", "a=1", "Set-Cookie", "b=2"],
+      requestBody: ['{"sum":', "12}"],
+      responseBody: [new Uint8Array([0, 255, 1])],
+    });
+    const seq = store.nextSeq();
+    store.record(seq, exchange);
+    await store.flush();
+    const { rows, total } = await rig.rows();
+    assert.equal(total, 1);
+    assert.deepEqual(rows[0], JSON.parse(JSON.stringify(store.snapshotOf(seq, exchange))));
+    assert.deepEqual(await store.getRow(exchange.id), rows[0]);
+    const entry = await rig.entry(exchange.id);
+    assert.equal(entry?.request.url, "https://api.example.com:8443/orders?id=7");
+    assert.equal(entry.request.body, '{"sum":12}');
+    assert.equal(entry.request.content_type, "application/json; charset=utf-8");
+    assert.deepEqual(entry.request.headers_list, [
+      ["Host", "api.example.com:8443"],
+      ["Content-Type", "application/json; charset=utf-8"],
+      ["X-A", "1"],
+      ["x-a", "2"],
+    ]);
+    assert.equal(entry.request.headers["X-A"], "1, 2");
+    assert.equal(entry.response?.headers["Set-Cookie"], "a=1\nb=2");
+    assert.equal(entry.response.body, "base64:AP8B");
+    assert.equal(entry.response.body_encoding, "base64");
+    assert.equal(entry.response.body_state, "complete");
+    assert.equal(entry.response.duration_ms, 12.5);
+    assert.deepEqual(entry.timings, rows[0]?.timings);
+  },
+);
+
+inSession("a text body that begins with the mark of base64 is marked as base64 itself", async (rig) => {
   const { id } = rig.add({ responseBody: ["base64:AAAA"] });
   await rig.store.flush();
   const entry = await rig.entry(id);
@@ -153,9 +155,7 @@ test("a large body goes to a private file, is read by ranges, and goes with its 
   assert.deepEqual(readdirSync(directory.file("bodies")), []);
 });
 
-test("bodies are cut at the limit and say so", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inSession("bodies are cut at the limit and say so", async (rig) => {
   const { id } = rig.add({ responseBody: ["abcdef"], limitBytes: 4 });
   await rig.store.flush();
   const response = (await rig.entry(id))?.response;
@@ -165,44 +165,43 @@ test("bodies are cut at the limit and say so", async () => {
   );
 });
 
-test("an encoded body is decoded on request: small ones in the entry, large ones by ranges from a file", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
-  const text = "wörd ".repeat(600_000);
-  const responseFields = ["Content-Type", "text/plain; charset=utf-8", "Content-Encoding", "gzip"];
-  const small = rig.add({ responseBody: [gzipSync("hellö")], responseFields });
-  const large = rig.add({ responseBody: [gzipSync(text)], responseFields });
-  const damaged = rig.add({ responseBody: [gzipSync("hello").subarray(0, 12), "no gzip"], responseFields });
-  await rig.store.flush();
-  const entry = await rig.store.getEntry(small.id, { includeBodies: true, decompressed: true });
-  assert.equal(entry?.response?.body, "hellö");
-  assert.equal(entry.response.headers["Content-Encoding"], undefined);
-  assert.deepEqual(entry.response.headers_list, [["Content-Type", "text/plain; charset=utf-8"]]);
-  const whole = Buffer.from(text);
-  for (const [start, end] of [
-    [0, 100],
-    [2_999_000, 2_999_100],
-    [1_000_000, 1_000_100],
-  ] as const) {
-    const part = await rig.store.readBody(large.id, "response", { decoded: true, utf8: false, start, end });
-    assert.equal(part?.totalBytes, whole.length);
-    assert.equal(Buffer.compare(part.bytes, whole.subarray(start, end)), 0);
-    assert.equal(part.partial, false);
-  }
-  const kept = await rig.store.getEntry(damaged.id, { includeBodies: true, decompressed: true });
-  assert.equal(kept?.response?.headers["Content-Encoding"], "gzip", "what cannot be decoded stays as it was");
-  const broken = await rig.store.readBody(damaged.id, "response", {
-    decoded: true,
-    utf8: false,
-    start: 0,
-    end: undefined,
-  });
-  assert.equal(broken?.partial, true);
-});
+inSession(
+  "an encoded body is decoded on request: small ones in the entry, large ones by ranges from a file",
+  async (rig) => {
+    const text = "wörd ".repeat(600_000);
+    const responseFields = ["Content-Type", "text/plain; charset=utf-8", "Content-Encoding", "gzip"];
+    const small = rig.add({ responseBody: [gzipSync("hellö")], responseFields });
+    const large = rig.add({ responseBody: [gzipSync(text)], responseFields });
+    const damaged = rig.add({ responseBody: [gzipSync("hello").subarray(0, 12), "no gzip"], responseFields });
+    await rig.store.flush();
+    const entry = await rig.store.getEntry(small.id, { includeBodies: true, decompressed: true });
+    assert.equal(entry?.response?.body, "hellö");
+    assert.equal(entry.response.headers["Content-Encoding"], undefined);
+    assert.deepEqual(entry.response.headers_list, [["Content-Type", "text/plain; charset=utf-8"]]);
+    const whole = Buffer.from(text);
+    for (const [start, end] of [
+      [0, 100],
+      [2_999_000, 2_999_100],
+      [1_000_000, 1_000_100],
+    ] as const) {
+      const part = await rig.store.readBody(large.id, "response", { decoded: true, utf8: false, start, end });
+      assert.equal(part?.totalBytes, whole.length);
+      assert.equal(Buffer.compare(part.bytes, whole.subarray(start, end)), 0);
+      assert.equal(part.partial, false);
+    }
+    const kept = await rig.store.getEntry(damaged.id, { includeBodies: true, decompressed: true });
+    assert.equal(kept?.response?.headers["Content-Encoding"], "gzip", "what cannot be decoded stays as it was");
+    const broken = await rig.store.readBody(damaged.id, "response", {
+      decoded: true,
+      utf8: false,
+      start: 0,
+      end: undefined,
+    });
+    assert.equal(broken?.partial, true);
+  },
+);
 
-test("text in another charset is given as UTF-8 when asked for", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inSession("text in another charset is given as UTF-8 when asked for", async (rig) => {
   const bytes = Buffer.from("gr\xfc\xdfe", "latin1");
   const declared = rig.add({
     responseBody: [bytes],
@@ -439,9 +438,7 @@ test("a replay that an earlier version stored has no client, nor does its stream
   }
 });
 
-test("notes are set, cleared, and found", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inSession("notes are set, cleared, and found", async (rig) => {
   const { id } = rig.add();
   await rig.store.flush();
   assert.equal((await rig.rows({ q: "note:look" })).total, 0);
@@ -518,9 +515,7 @@ test("body files that nothing refers to are removed at the start, others stay", 
   assert.equal(Buffer.from(other?.bytes ?? []).toString(), "y", "a new body does not take an old one's file");
 });
 
-test("pages by cursor give every entry once, whatever is recorded meanwhile", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inSession("pages by cursor give every entry once, whatever is recorded meanwhile", async (rig) => {
   const expected = Array.from(
     { length: 25 },
     (_, index) => rig.add({ status: index % 2 === 0 ? 200 : 404 }).id,
@@ -587,9 +582,7 @@ test("a torn end of the log loses the unfinished commits at most", async () => {
   }
 });
 
-test("questions are withdrawn by their signal", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inSession("questions are withdrawn by their signal", async (rig) => {
   for (let index = 0; index < 2000; index += 1) rig.add({ responseBody: ["some text ".repeat(100)] });
   await rig.store.flush();
   const controller = new AbortController();
