@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, wri
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { brotliCompressSync } from "node:zlib";
 import type { LogStatus } from "@headworks/capture-contract";
 import {
@@ -21,6 +21,11 @@ import { MAIN, startWeir } from "./rig.ts";
 import type { Weir } from "./rig.ts";
 
 const curl = peer("curl");
+
+/** Logs as text; its file grows from test to test, and it is killed at the end. */
+let shared: Weir;
+before(async () => (shared = await startWeir()));
+after(async () => await shared.stop());
 
 const logFile = (weir: Pick<Weir, "dataDir">): string => join(weir.dataDir, "logs", "weir.log");
 const read = (weir: Pick<Weir, "dataDir">): string => readFileSync(logFile(weir), "utf8");
@@ -55,7 +60,7 @@ test("what curl sends and gets is in the log as text, decoded, in order, without
       response.end(brotliCompressSync(answer));
     },
   });
-  await using weir = await startWeir();
+  const weir = shared;
   await change(weir, { debug_logging: { enabled: true, level: "full" } });
   const headers = ["-H", "Authorization: Bearer s3cret", "-H", "X-API-Key: s3cret"];
   const sent = ["--json", '{"ask":1}', `${origin.url}/path?token=s3cret`];
@@ -87,46 +92,39 @@ async function startForger(): Promise<{ readonly port: number } & AsyncDisposabl
 
 const HIDDEN = "\u0085\u202e\u2028x";
 
-test("no origin and no client can forge a line or act on a terminal, in text and in JSON", async () => {
+/** No origin and no client can forge a line of this log or act on a terminal. */
+async function forgeNothing(weir: Weir, form: "text" | "JSON"): Promise<void> {
   await using origin = await startForger();
-  for (const args of [[], ["--log-json"]]) {
-    await using weir = await startWeir({ args });
-    await change(weir, { debug_logging: { enabled: true, level: "full" } });
-    const url = `http://127.0.0.1:${origin.port}/%0a%1b`;
-    const headers = ["-H", `X-Evil: a${HIDDEN}b`, "-A", `agent${HIDDEN}`];
-    const { code } = await runProcess(curl.path, ["-s", "-x", weir.proxyUrl, ...headers, url]);
-    assert.equal(code, 0);
-    await settled(weir);
-    const text = await waitUntil(() => (read(weir).includes("forged") ? read(weir) : undefined));
-    const lines = text.split("\n").slice(0, -1);
-    for (const line of lines) {
-      assert.doesNotMatch(line, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
-      if (args.length > 0) assert.notEqual((JSON.parse(line) as { msg: string }).msg, "forged");
-      else assert.match(line, /^(?:\d{4}-\d\d-\d\dT\S+Z (?:INFO |WARN |ERROR) |    )/);
-      assert.equal(line.startsWith("2026-01-01"), false);
-    }
-    assert.match(text, args.length > 0 ? /agent[^"]*\\u0085/ : /^ {4}User-Agent: agent.*\\u0085/m);
-    assert.match(text, args.length > 0 ? /"body":"first\\n2026/ : /^ {4}\| 2026-01-01T00:00:00\.000Z ERROR forged$/m);
-  }
-});
-
-test("lines that were logged are there after kill -9", async () => {
-  await using origin = await startOrigin();
-  await using directory = await temporaryDirectory();
-  await using weir = await startWeir({ dataDir: directory.file("data") });
-  await change(weir, { debug_logging: { enabled: true } });
-  const client = proxyClient(weir.proxyPort);
-  for (let at = 0; at < 100; at += 1) await client.fetch(`${origin.url}/n/${at}`);
+  const already = read(weir).length;
+  await change(weir, { debug_logging: { enabled: true, level: "full" } });
+  const url = `http://127.0.0.1:${origin.port}/%0a%1b`;
+  const headers = ["-H", `X-Evil: a${HIDDEN}b`, "-A", `agent${HIDDEN}`];
+  const { code } = await runProcess(curl.path, ["-s", "-x", weir.proxyUrl, ...headers, url]);
+  assert.equal(code, 0);
   await settled(weir);
-  process.kill(weir.pid, "SIGKILL");
-  await weir.process.exited;
-  assert.equal(read(weir).match(/ < 200 OK GET /g)?.length, 100);
+  const text = await waitUntil(() => {
+    const since = read(weir).slice(already);
+    return since.includes("forged") ? since : undefined;
+  });
+  const lines = text.split("\n").slice(0, -1);
+  for (const line of lines) {
+    assert.doesNotMatch(line, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+    if (form === "JSON") assert.notEqual((JSON.parse(line) as { msg: string }).msg, "forged");
+    else assert.match(line, /^(?:\d{4}-\d\d-\d\dT\S+Z (?:INFO |WARN |ERROR) |    )/);
+    assert.equal(line.startsWith("2026-01-01"), false);
+  }
+  assert.match(text, form === "JSON" ? /agent[^"]*\\u0085/ : /^ {4}User-Agent: agent.*\\u0085/m);
+  assert.match(text, form === "JSON" ? /"body":"first\\n2026/ : /^ {4}\| 2026-01-01T00:00:00\.000Z ERROR forged$/m);
+}
+
+test("no origin and no client can forge a line or act on a terminal, as text", async () => {
+  await forgeNothing(shared, "text");
 });
 
 test("a file that is moved, removed or rotated under load costs no other line", async () => {
   await using origin = await startOrigin();
-  await using weir = await startWeir();
-  await change(weir, { max_files: 100, debug_logging: { enabled: true } });
+  const weir = shared;
+  await change(weir, { max_files: 100, debug_logging: { enabled: true, level: "summary" } });
   const client = proxyClient(weir.proxyPort);
   const get = async (name: string): Promise<void> => {
     await Promise.all(Array.from({ length: 20 }, (_, at) => client.fetch(`${origin.url}/${name}/${at}`)));
@@ -159,6 +157,18 @@ test("a file that is moved, removed or rotated under load costs no other line", 
     await settled(weir);
     return (await weir.get<LogStatus>("/logs")).problem === null && statSync(logFile(weir), { throwIfNoEntry: false });
   });
+});
+
+test("lines that were logged are there after kill -9", async () => {
+  await using origin = await startOrigin();
+  const weir = shared;
+  await change(weir, { debug_logging: { enabled: true, level: "summary" } });
+  const client = proxyClient(weir.proxyPort);
+  for (let at = 0; at < 100; at += 1) await client.fetch(`${origin.url}/n/${at}`);
+  await settled(weir);
+  process.kill(weir.pid, "SIGKILL");
+  await weir.process.exited;
+  assert.equal(read(weir).match(/ < 200 OK GET \S+\/n\/\d+ /g)?.length, 100);
 });
 
 test("a full disk under the log harms nothing else, is said once, and the log goes on when it is freed", async (context) => {
@@ -200,7 +210,7 @@ test("a full disk under the log harms nothing else, is said once, and the log go
   }
 });
 
-test("rotation and form hold after a restart, and a service without a log file writes to standard output alone", async () => {
+test("rotation and form hold after a restart, and a service without a log file writes to standard output alone", async (context) => {
   await using directory = await temporaryDirectory();
   const dataDir = directory.file("data");
   {
@@ -212,6 +222,9 @@ test("rotation and form hold after a restart, and a service without a log file w
   {
     await using weir = await startWeir({ dataDir });
     assert.deepEqual((await weir.get<LogStatus>("/logs")).restart_pending, []);
+    await context.test("no origin and no client can forge a line or act on a terminal, as JSON", async () => {
+      await forgeNothing(weir, "JSON");
+    });
   }
   const last = read({ dataDir }).trimEnd().split("\n").at(-1) ?? "";
   assert.equal((JSON.parse(last) as { msg: string }).msg, "Weir has stopped");
