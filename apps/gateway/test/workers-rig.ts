@@ -17,6 +17,12 @@ export interface WorkerGateway extends AsyncDisposable {
   lines(): readonly Record<string, unknown>[];
   /** Process ids of workers in the order in which they began to take requests. */
   workerPids(): readonly number[];
+  /** Those of them that have not ended. */
+  runningPids(): readonly number[];
+  /** Waits until each worker that ended has been replaced. */
+  whole(): Promise<void>;
+  /** The number of the generation that was published last. */
+  generation(): number;
   write(document: DocumentInput | string): Promise<void>;
 }
 
@@ -55,10 +61,15 @@ export async function startWorkers(
   try {
     const [line] = await child.waitForOutput(/^\{.*"listeners".*\}$/m, 60_000);
     const facts = JSON.parse(line) as { listeners: { port: number }[]; admin: string };
-    const workerPids = (): number[] =>
+    const pidsIn = (wanted: string): number[] =>
       lines()
-        .filter(({ code }) => code === "worker_started")
+        .filter(({ code, worker_pid: pid }) => code === wanted && pid !== undefined)
         .map(({ worker_pid: pid }) => Number(pid));
+    const workerPids = (): number[] => pidsIn("worker_started");
+    const runningPids = (): number[] => {
+      const ended = new Set(pidsIn("worker_ended"));
+      return workerPids().filter((pid) => !ended.has(pid));
+    };
     await waitUntil(() => workerPids().length === workers, { what: "the lines of the workers" });
     return {
       child,
@@ -66,6 +77,15 @@ export async function startWorkers(
       adminUrl: facts.admin,
       lines,
       workerPids,
+      runningPids,
+      whole: async () => {
+        const isWhole = (): boolean => runningPids().length === workers;
+        await waitUntil(isWhole, { what: "another worker", timeoutMs: 30_000 });
+      },
+      generation: () => {
+        const own = lines().filter(({ code, worker }) => code === "config_published" && worker === undefined);
+        return Number(own.at(-1)?.["generation"]);
+      },
       write,
       [Symbol.asyncDispose]: async () => {
         await child.stop();
@@ -109,7 +129,7 @@ const PINNED_CONNECTIONS = 8;
  * them at the end.
  */
 export async function agentsOfWorkers(gateway: WorkerGateway): Promise<readonly Agent[]> {
-  const pids = gateway.workerPids();
+  const pids = gateway.runningPids();
   const agents: Agent[] = [];
   for (const pid of pids) {
     const others = pids.filter((other) => other !== pid);
