@@ -10,9 +10,9 @@ export interface WaitOptions {
 }
 
 /**
- * Waits until `probe` answers something truthy, and answers that. It is asked at once, then every few milliseconds, 20 at the most;
- * only for state that announces no change of its own, see {@link waitForEvent} for the rest. What `probe` throws is
- * final.
+ * Waits until `probe` answers something truthy, and answers that. It is asked at once, then every few milliseconds,
+ * twenty at the most; only for state that announces no change of its own, see {@link waitForEvent} for the rest. What
+ * `probe` throws is final.
  */
 export async function waitUntil<T>(
   probe: () => T | Promise<T>,

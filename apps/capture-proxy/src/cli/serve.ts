@@ -201,14 +201,14 @@ export function addServeOptions(command: Command): void {
 export async function serve(invocation: Invocation, command: Command): Promise<number> {
   const stopRequest = firstSignal(invocation);
   try {
-    await served(invocation, command, stopRequest.received);
+    await serveUntil(invocation, command, stopRequest.received);
     return EXIT.ok;
   } finally {
     stopRequest.release();
   }
 }
 
-async function served(invocation: Invocation, command: Command, stopRequest: Promise<NodeJS.Signals>): Promise<void> {
+async function serveUntil(invocation: Invocation, command: Command, stopRequest: Promise<NodeJS.Signals>): Promise<void> {
   const given = command.opts<{
     dataDir?: string;
     logPath?: string;
