@@ -54,7 +54,7 @@ test("a log that nobody reads any more keeps neither the gateway nor its workers
   await using directory = await temporaryDirectory();
   const file = directory.file("gateway.yaml");
   await writeFile(file, "listeners: [{name: public, address: 127.0.0.1, port: 0}]\nroutes: []\n");
-  for (const workers of ["1", "2"]) {
+  const ends = ["1", "2"].map(async (workers) => {
     const child = spawn(process.execPath, [MAIN, "serve", "--config", file, "--json", "--workers", workers], {
       env: { ...process.env, GATEWAY_STATE_DB: directory.file(`state-${workers}.db`) },
       stdio: ["ignore", "pipe", "pipe"],
@@ -72,7 +72,8 @@ test("a log that nobody reads any more keeps neither the gateway nor its workers
       child.kill("SIGKILL");
       child.stdout.destroy();
     }
-  }
+  });
+  await Promise.all(ends);
 });
 
 test(
@@ -83,7 +84,7 @@ test(
     const file = directory.file("gateway.yaml");
     await writeFile(file, "listeners: [{name: public, address: 127.0.0.1, port: 0}]\nroutes: []\n");
     const full = openSync(FULL_DEVICE, "w");
-    for (const workers of ["1", "2"]) {
+    const ends = ["1", "2"].map(async (workers) => {
       const child = spawn(process.execPath, [MAIN, "serve", "--config", file, "--json", "--workers", workers], {
         env: { ...process.env, GATEWAY_STATE_DB: directory.file(`state-${workers}.db`) },
         stdio: ["ignore", full, "pipe"],
@@ -106,7 +107,8 @@ test(
       } finally {
         child.kill("SIGKILL");
       }
-    }
+    });
+    await Promise.all(ends);
     closeSync(full);
   },
 );
