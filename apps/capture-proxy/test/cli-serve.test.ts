@@ -108,7 +108,7 @@ test("serve --json", async (context) => {
 
   await context.test("the log goes to standard error, as text or JSON lines, and is quiet when told so", async () => {
     const linesOf = async ({ process }: ServingWeir): Promise<string[]> =>
-      (await process.exited).stderr.split("\n").filter((line) => line !== "");
+      (await process.stop()).stderr.split("\n").filter((line) => line !== "");
     for (const line of await linesOf(json)) {
       assert.equal(typeof (JSON.parse(line) as { level: unknown }).level, "number");
     }
