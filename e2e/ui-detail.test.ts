@@ -24,6 +24,25 @@ journey("JSON is shown pretty, as a tree, as a table, and as bytes", async (benc
   await panel.getByText("5b 7b 22 69").first().waitFor();
 });
 
+journey("The tree names the line that has the keyboard only while that line is in the page", async (bench) => {
+  await bench.send("/long");
+  const page = await bench.open("/traffic");
+  const panel = body(await openRow(page, "/long"));
+  await show(panel, "Tree");
+  const tree = panel.getByRole("tree");
+  const named = async (): Promise<string | undefined> => {
+    const id = await tree.getAttribute("aria-activedescendant");
+    return id === null ? undefined : await page.locator(`[id="${id}"]`).innerText();
+  };
+  await eventually("the first line is named", async () => (await named())?.startsWith("[ 1,000 items ]") === true);
+  await tree.hover();
+  await page.mouse.wheel(0, 200 * 22);
+  await panel.getByRole("treeitem").getByText("value 210").waitFor();
+  assert.equal(await tree.getAttribute("aria-activedescendant"), null);
+  await tree.press("End");
+  await eventually("the last line is named", async () => (await named())?.includes("value 999") === true);
+});
+
 journey("A search in a body steps through its matches and takes regular expressions", async (bench) => {
   await bench.send("/deep");
   const page = await bench.open("/traffic");

@@ -21,6 +21,7 @@ const HOSTILE_PAGE = `<!doctype html><title>shop</title><body onload="top.attack
 const FILES: Readonly<Record<string, readonly [status: number, type: string, body: string | Buffer]>> = {
   "/orders": [200, "application/json", JSON.stringify(ORDERS)],
   "/deep": [200, "application/json", JSON.stringify({ shop: { orders: ORDERS, note: "needle in the hay, Needle" } })],
+  "/long": [200, "application/json", JSON.stringify(Array.from({ length: 1000 }, (_, index) => `value ${index}`))],
   "/page": [200, "text/html; charset=utf-8", HOSTILE_PAGE],
   "/dot.png": [200, "image/png", PNG],
   "/bytes": [200, "application/octet-stream", Buffer.from(Array.from({ length: 256 }, (_, index) => index))],

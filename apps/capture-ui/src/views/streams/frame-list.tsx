@@ -225,7 +225,7 @@ function Rows({
         event.stopPropagation();
         step();
       }}
-      activeId={chosen === null ? undefined : `${prefix}-${chosen}`}
+      activeId={(index) => (chosen !== null && rows.row(index)?.ordinal === chosen ? `${prefix}-${chosen}` : undefined)}
       renderRow={(index) => {
         const frame = rows.row(index);
         if (frame?.ordinal === chosen) place.current = index;

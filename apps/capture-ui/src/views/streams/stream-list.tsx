@@ -162,7 +162,7 @@ function StreamRows({
       className={styles["streams"]}
       onVisible={(from, to) => rows.want(from, to)}
       onKeyDown={onKeyDown}
-      activeId={chosen === -1 ? undefined : `${prefix}-${chosen}`}
+      activeId={(index) => (index === chosen ? `${prefix}-${index}` : undefined)}
       renderRow={(index) => (
         <StreamRow
           key={rows.row(index)?.id ?? index}

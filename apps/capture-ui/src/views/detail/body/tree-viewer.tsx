@@ -124,7 +124,7 @@ export function TreeViewer({ client, label }: { readonly client: BodyClient; rea
         className={classNames(styles["code"], styles["tree"])}
         onVisible={blocks.want}
         onKeyDown={onKeyDown}
-        activeId={`${id}-${active}`}
+        activeId={(index) => (index === active && blocks.row(index) !== undefined ? `${id}-${index}` : undefined)}
         renderRow={(index) => {
           const row = blocks.row(index);
           if (row === undefined) return <div key={index} style={{ height: ROW_PX }} />;

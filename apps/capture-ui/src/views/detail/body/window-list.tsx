@@ -37,8 +37,8 @@ export function WindowList({
   readonly className?: string | undefined;
   readonly handle?: Ref<WindowListHandle>;
   readonly onKeyDown?: (event: KeyboardEvent<HTMLDivElement>) => void;
-  /** Element that a screen reader takes as focused. */
-  readonly activeId?: string | undefined;
+  /** The element of a row, if that is the one a screen reader takes as focused; asked only for rows in the page. */
+  readonly activeId?: (row: number) => string | undefined;
   readonly onResize?: (widthPx: number) => void;
 }) {
   const frame = useRef<HTMLDivElement>(null);
@@ -46,6 +46,7 @@ export function WindowList({
   const [viewportPx, setViewportPx] = useState(400);
   const geometry = { rows, rowPx, viewportPx };
   const shown = renderedRows(geometry, scrollPx);
+  const shownRows = Array.from({ length: Math.max(0, shown.to - shown.from) }, (_, index) => shown.from + index);
 
   useEffect(() => onVisible(shown.from, shown.to));
   useLayoutEffect(() => {
@@ -108,7 +109,8 @@ export function WindowList({
       role={role ?? "group"}
       aria-label={label}
       aria-rowcount={role === "table" ? rows + 1 : undefined}
-      aria-activedescendant={activeId}
+      // A screen reader that is sent to an element which is not there loses its place.
+      aria-activedescendant={shownRows.map((row) => activeId?.(row)).find((found) => found !== undefined)}
       // A scrolled region must be reachable by keyboard.
       tabIndex={0}
       className={classNames(styles["window"], className)}
@@ -118,7 +120,7 @@ export function WindowList({
       {header}
       <div className={styles["sizer"]} role="presentation" style={{ height: contentPx(geometry) }}>
         <div className={styles["rows"]} role="presentation" style={{ transform: `translateY(${shown.offsetPx}px)` }}>
-          {Array.from({ length: Math.max(0, shown.to - shown.from) }, (_, index) => renderRow(shown.from + index))}
+          {shownRows.map((row) => renderRow(row))}
         </div>
       </div>
     </div>
