@@ -4,7 +4,7 @@ import type { RequestListener } from "node:http";
 import { peer, proxyClient, startOrigin, waitUntil } from "@headworks/testkit";
 import type { Origin, ProxiedRequest, ProxyClient } from "@headworks/testkit";
 import { chromium } from "playwright-core";
-import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
+import type { Browser, BrowserContext, BrowserContextOptions, CDPSession, Locator, Page } from "playwright-core";
 import { Cleanups, startWeir } from "./rig.ts";
 import type { Entry, Weir } from "./rig.ts";
 import { site } from "./ui-site.ts";
@@ -29,31 +29,32 @@ export interface UiBench {
 const chromiumPeer = peer("chromium-headless-shell", "chromium");
 /** Generous: the machine that runs this may be busy with other tests. */
 const TIMEOUT_MS = 20_000;
+const VIEWPORT = { width: 1280, height: 800 };
 
 /** Registers the life of service, origin and browser for one file, and answers how to add journeys to it. */
 export function uiFile(handler: RequestListener = site) {
   const cleanups = new Cleanups();
-  let shared: { weir: Weir; origin: Origin; browser: Browser } | undefined;
+  let shared: { weir: Weir; origin: Origin; view: SharedView } | undefined;
   before(async () => {
     if (chromiumPeer.skip !== false) return;
     const weir = cleanups.use(await startWeir());
     const origin = cleanups.use(await startOrigin({ handler }));
     const browser = await launchChromium();
     cleanups.use({ [Symbol.asyncDispose]: async () => await browser.close() });
-    shared = { weir, origin, browser };
+    shared = { weir, origin, view: await openView(browser, weir) };
   });
   after(() => cleanups.run());
 
-  /** One journey: a session of its own, a browser context of its own. */
+  /** One journey: a session of its own, and pages that find nothing of an earlier one in the browser. */
   return function journey(name: string, run: (bench: UiBench) => Promise<void>): void {
     void test(name, { skip: chromiumPeer.skip }, async (t) => {
       assert.ok(shared);
-      const { weir, origin, browser } = shared;
+      const { weir, origin, view } = shared;
       await callApi(weir, "POST", "/sessions", { name });
       const session = (await weir.get<{ id: string; name: string }[]>("/sessions")).find((each) => each.name === name);
       assert.ok(session);
       await callApi(weir, "POST", `/sessions/${session.id}/switch`);
-      await using windows = new Windows(browser, weir);
+      await using windows = new Windows(view, weir);
       const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
       const bench: UiBench = {
         weir,
@@ -81,6 +82,8 @@ async function launchChromium(): Promise<Browser> {
     timeout: 60_000,
     args: [
       "--no-sandbox",
+      // What one page has made of the code is there for the next one; a process for each takes two thirds more time.
+      "--renderer-process-limit=1",
       "--disable-gpu",
       "--disable-quic",
       "--no-first-run",
@@ -91,25 +94,37 @@ async function launchChromium(): Promise<Browser> {
   });
 }
 
+/** What the pages of a file share in their browser: it has the code of the UI at hand, and forgets what they stored. */
+interface SharedView {
+  readonly context: BrowserContext;
+  readonly devTools: CDPSession;
+}
+
+async function openView(browser: Browser, weir: Weir): Promise<SharedView> {
+  const context = await browser.newContext({ viewport: VIEWPORT });
+  context.setDefaultTimeout(TIMEOUT_MS);
+  // As long as it is open, the pages of the journeys need not start a process each.
+  const page = await context.newPage();
+  await page.goto(`${weir.apiUrl}/icon.svg`);
+  return { context, devTools: await context.newCDPSession(page) };
+}
+
 /** Pages of one test, and whatever went wrong in them. */
 class Windows implements AsyncDisposable {
-  readonly #browser: Browser;
+  readonly #view: SharedView;
   readonly #weir: Weir;
   readonly #cleanups = new Cleanups();
   readonly #pages: Page[] = [];
   readonly #troubles: string[] = [];
   #refusedHandlersExpected = false;
 
-  constructor(browser: Browser, weir: Weir) {
-    this.#browser = browser;
+  constructor(view: SharedView, weir: Weir) {
+    this.#view = view;
     this.#weir = weir;
   }
 
-  async open(path: string, options: BrowserContextOptions = {}): Promise<Page> {
-    const context = await this.#browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
-    this.#cleanups.use({ [Symbol.asyncDispose]: async () => await context.close() });
-    context.setDefaultTimeout(TIMEOUT_MS);
-    const page = await context.newPage();
+  async open(path: string, options?: BrowserContextOptions): Promise<Page> {
+    const page = await (options === undefined ? this.#pageWithoutPast() : this.#pageOfOwnContext(options));
     this.#pages.push(page);
     page.on("pageerror", (error) => this.#troubles.push(`error in the page: ${error.stack ?? error.message}`));
     page.on("dialog", (dialog) => {
@@ -123,6 +138,27 @@ class Windows implements AsyncDisposable {
     await page.goto(new URL(path, this.#weir.apiUrl).href);
     await page.getByRole("navigation", { name: "Screens" }).waitFor();
     return page;
+  }
+
+  async #pageWithoutPast(): Promise<Page> {
+    const { context, devTools } = this.#view;
+    const page = await context.newPage();
+    const forget = async (): Promise<void> => {
+      const { origin } = new URL(page.url());
+      await page.close();
+      await devTools.send("Storage.clearDataForOrigin", { origin, storageTypes: "all" });
+    };
+    this.#cleanups.use({ [Symbol.asyncDispose]: forget });
+    return page;
+  }
+
+  async #pageOfOwnContext(options: BrowserContextOptions): Promise<Page> {
+    const browser = this.#view.context.browser();
+    assert.ok(browser);
+    const context = await browser.newContext({ viewport: VIEWPORT, ...options });
+    this.#cleanups.use({ [Symbol.asyncDispose]: async () => await context.close() });
+    context.setDefaultTimeout(TIMEOUT_MS);
+    return await context.newPage();
   }
 
   expectRefusedHandlers(): void {
