@@ -215,6 +215,13 @@ export async function callApi(weir: Weir, method: string, path: string, body?: u
   return text === "" ? undefined : JSON.parse(text);
 }
 
+/** Goes to another screen as the Back button does, without loading the page anew. */
+export async function visit(page: Page, path: string): Promise<void> {
+  await page.evaluate(
+    `history.pushState(null, "", ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent("popstate"))`,
+  );
+}
+
 /** The row of the traffic list whose sentence contains `text`. */
 export function row(page: Page, text: string | RegExp): Locator {
   return page.getByRole("grid", { name: "Captured traffic" }).getByRole("row", { name: text });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { proxyClient, temporaryDirectory } from "@headworks/testkit";
 import type { Locator } from "playwright-core";
 import { startWeir } from "./rig.ts";
-import { callApi, eventually, row, uiFile, waitForCount } from "./ui-rig.ts";
+import { callApi, eventually, row, uiFile, visit, waitForCount } from "./ui-rig.ts";
 
 const journey = uiFile();
 
@@ -225,9 +225,15 @@ journey("On a narrow screen the details take the whole page, and nothing is cut 
   assert.ok(box !== null && box.width >= 340, `the details are ${box?.width} px wide`);
   assert.equal(await overflow(), 0);
   await pane.getByRole("button", { name: "Close the details" }).click();
-  for (const path of ["/sessions", "/blocklist", "/focus", "/connect", "/settings"]) {
-    await page.goto(bench.weir.apiUrl + path);
-    await page.getByRole("heading", { level: 1 }).waitFor();
+  for (const [path, title] of [
+    ["/sessions", "Sessions"],
+    ["/blocklist", "Block list"],
+    ["/focus", "Focus"],
+    ["/connect", "Set-up"],
+    ["/settings", "Settings"],
+  ] as const) {
+    await visit(page, path);
+    await page.getByRole("heading", { level: 1, name: title }).waitFor();
     assert.equal(await overflow(), 0, path);
   }
 });
