@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Locator, Page } from "playwright-core";
 import { proxyClient } from "@headworks/testkit";
+import { freePort } from "./proxy-processes.ts";
 import { startWeir } from "./rig.ts";
 import { barrierCheck } from "./ui-barriers.ts";
 import { callApi, eventually, uiFile } from "./ui-rig.ts";
@@ -54,9 +55,7 @@ journey("An upstream proxy is set, tried before it is used, and tried again wher
 });
 
 journey("Trouble at the upstream proxy is said in Settings and on the entry", async (bench) => {
-  const gone = await startWeir();
-  const port = gone.proxyPort;
-  await gone.stop();
+  const port = await freePort();
   await using weir = await startWeir({ args: [`--upstream-proxy=127.0.0.1:${port}`] });
   const page = await bench.open(`${weir.apiUrl}/settings`);
   const card = section(page, "upstream-proxy");
@@ -88,9 +87,7 @@ journey("The SOCKS listener is switched on for the next start, which gives its a
 });
 
 journey("A SOCKS listener that runs shows where, and warns when anybody may use it", async (bench) => {
-  const gone = await startWeir();
-  const port = gone.proxyPort;
-  await gone.stop();
+  const port = await freePort();
   await using weir = await startWeir({ args: ["--enable-socks", `--socks-port=${port}`, "--host=0.0.0.0"] });
   const page = await bench.open(`${weir.apiUrl}/settings`);
   const card = section(page, "socks");
