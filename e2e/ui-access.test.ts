@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
+import type { Locator, Page } from "playwright-core";
 import { barrierCheck } from "./ui-barriers.ts";
-import { callApi, openRow, row, uiFile } from "./ui-rig.ts";
+import { callApi, eventually, openRow, row, uiFile, visit, waitForCount } from "./ui-rig.ts";
 
 const journey = uiFile();
+
+interface Made {
+  readonly id: string;
+}
 
 journey("No screen has a serious barrier, in either theme", async (bench) => {
   const page = await bench.open("/traffic", { reducedMotion: "reduce", viewport: { width: 1440, height: 900 } });
@@ -30,16 +35,22 @@ journey("No screen has a serious barrier, in either theme", async (bench) => {
   await openRow(page, "/reset");
   await check("failed entry");
   await page.keyboard.press("Escape");
+  await callApi(bench.weir, "POST", "/blocklist", { pattern: "ads.example", note: "tracker" });
+  await callApi(bench.weir, "POST", "/focus", { pattern: "*.shop.example" });
+  for (const [path, landmark] of [
+    ["/traffic?mode=tree", page.getByRole("treeitem")],
+    ["/traffic?mode=waterfall", page.getByRole("radio", { name: "Waterfall", checked: true })],
+    ["/traffic?q=host:nowhere", page.getByText("Nothing matches")],
+  ] as const) {
+    await visit(page, path);
+    await landmark.first().waitFor();
+    await check(path);
+  }
+  await visit(page, "/traffic");
+  await row(page, "/orders").waitFor();
   await page.getByRole("combobox", { name: "Filter" }).fill("status:>=");
   await page.getByRole("alert").waitFor();
   await check("filter with an error");
-  await callApi(bench.weir, "POST", "/blocklist", { pattern: "ads.example", note: "tracker" });
-  await callApi(bench.weir, "POST", "/focus", { pattern: "*.shop.example" });
-  for (const path of ["/traffic?mode=tree", "/traffic?mode=waterfall", "/traffic?q=host:nowhere"]) {
-    await page.goto(bench.weir.apiUrl + path);
-    await page.getByRole("treeitem").or(row(page, "/orders")).or(page.getByText("Nothing matches")).first().waitFor();
-    await check(path);
-  }
   for (const [path, landmark] of [
     ["/sessions", "active"],
     ["/blocklist", "tracker"],
@@ -47,7 +58,7 @@ journey("No screen has a serious barrier, in either theme", async (bench) => {
     ["/connect", "Test now"],
     ["/settings", "Entries kept"],
   ] as const) {
-    await page.goto(bench.weir.apiUrl + path);
+    await visit(page, path);
     await page.getByText(landmark, { exact: true }).first().waitFor();
     await check(path);
   }
@@ -59,3 +70,235 @@ journey("No screen has a serious barrier, in either theme", async (bench) => {
   await check("set-up page for devices");
   assert.deepEqual(found, {});
 });
+
+journey("No screen of rules has a serious barrier, in either theme", async (bench) => {
+  const { weir, origin } = bench;
+  const condition = {
+    type: "and",
+    conditions: [
+      { type: "path_pattern", pattern: "^/orders" },
+      {
+        type: "or",
+        conditions: [
+          { type: "header", name: "x-a" },
+          { type: "method", method: "GET" },
+        ],
+      },
+    ],
+  };
+  const rewrite = (await callApi(weir, "POST", "/rewrites", {
+    name: "Cheap gates",
+    condition,
+    direction: "both",
+    rewrites: [
+      { type: "body_rewrite", pattern: "12\\.5", replacement: "1.25" },
+      { type: "set_header", name: "X-Env", value: "staging" },
+    ],
+  })) as Made;
+  await bench.send("/orders");
+  await callApi(weir, "POST", "/mocks/collections", { name: "Shop" });
+  const mock = (await callApi(weir, "POST", "/mocks", {
+    name: "Basket",
+    path_pattern: "^/basket",
+    status_code: 200,
+    body: "{}",
+  })) as Made;
+  await callApi(weir, "PUT", `/mocks/${mock.id}`, {
+    name: "Basket",
+    path_pattern: "^/basket",
+    response_config: { type: "sequence", responses: [{ body: "a" }, { body: "b" }] },
+  });
+  await bench.client.fetch(`${origin.url}/basket`);
+  const [entry] = await weir.entries("/orders");
+  const saved = (await callApi(weir, "POST", "/replay/saved", { entry_id: entry?.id, name: "Orders" })) as Made;
+  const replay = (await callApi(weir, "POST", `/replay/execute/${saved.id}`)) as Made;
+  await callApi(weir, "POST", `/replay/execute/${saved.id}/batch`, { iterations: 5 });
+  // Of requests alone: when all are let go below, nothing holds the answer.
+  const hold = { name: "Hold", path_pattern: "^/held", direction: "request", timeout_secs: 600 };
+  await callApi(weir, "POST", "/breakpoints", hold);
+  // Waits longer than this client may do; what comes of it is not the matter here.
+  const held = bench.client.fetch(`${origin.url}/held`).catch(() => undefined);
+
+  const page = await bench.open("/breakpoints", { reducedMotion: "reduce", viewport: { width: 1440, height: 900 } });
+  const { found, check } = barrierCheck(page);
+  await page.getByRole("region", { name: "Waiting exchange" }).getByRole("textbox", { name: "URL" }).waitFor();
+  await check("queue");
+  await page.keyboard.press("r");
+  await check("own answer", '[aria-label="Waiting exchange"]');
+  await page.getByRole("tab", { name: "Rules" }).click();
+  await check("breakpoints");
+  await page.getByRole("button", { name: "Edit Hold" }).click();
+  await page.getByRole("dialog").getByText("Would have matched").waitFor();
+  await check("breakpoint");
+  await callApi(weir, "POST", "/breakpoints/resume-all");
+  await held;
+  for (const [path, landmark] of [
+    [`/rewrites?id=${rewrite.id}`, "Try it on captured traffic"],
+    [`/mocks?id=${mock.id}`, "Begin again after the last"],
+    ["/mocks?panel=recording", "Nothing is recorded"],
+    ["/mocks?panel=serving", "Serve it"],
+    [`/replay?id=${saved.id}`, "Follow redirects"],
+    [`/replay?right=${replay.id}`, "Times"],
+    ["/throttle", "Only for these hosts"],
+  ] as const) {
+    await visit(page, path);
+    await page.getByText(landmark, { exact: true }).first().waitFor();
+    await check(path);
+  }
+  await visit(page, `/mocks?id=${mock.id}`);
+  for (const tab of ["Try", "Versions", "Hits"]) {
+    await page.getByRole("tab", { name: new RegExp(`^${tab}`, "u") }).click();
+    await check(`mock, ${tab}`, '[role="tabpanel"]');
+  }
+  await visit(page, `/replay?id=${saved.id}`);
+  for (const tab of ["Batch", "History"]) {
+    await page.getByRole("tab", { name: tab }).click();
+    await check(`replay, ${tab}`, '[role="tabpanel"]');
+  }
+  await visit(page, `/traffic?id=${entry?.id}`);
+  const pane = page.getByRole("region", { name: "Entry" });
+  await pane.getByRole("radio", { name: "Changes" }).click();
+  await pane.getByRole("group", { name: "Answer: what changed" }).waitFor();
+  await check("changes");
+  await pane.getByRole("tab", { name: "Overview" }).click();
+  await check("trace", '[aria-label="Entry"]');
+  assert.deepEqual(found, {});
+});
+
+journey("Long names leave every button within reach where there is little room", async (bench) => {
+  const name = "a very long name ".repeat(14);
+  const page = await bench.open("/mocks?panel=recording", { viewport: { width: 720, height: 450 } });
+  const isWithin = async (button: Locator): Promise<boolean> => {
+    const box = await button.boundingBox();
+    return box !== null && box.x >= 0 && box.x + box.width <= 720;
+  };
+  const make = page.getByRole("region", { name: "Recorded answers" }).getByRole("button", { name: /^Make/u });
+  await make.waitFor();
+  assert.equal(await isWithin(make), true, "recorded answers");
+
+  const rule = { name, match: { text: "x".repeat(500) }, action: { type: "replace", replacement: "y".repeat(400) } };
+  await callApi(bench.weir, "POST", "/ws-traffic/rules", rule);
+  await visit(page, "/streams");
+  await page.getByRole("button", { name: "Rules for WebSocket messages" }).click();
+  const line = page.getByRole("dialog").getByRole("listitem");
+  const [change, remove] = await Promise.all(
+    ["Change", "Delete"].map((verb) => line.getByRole("button", { name: new RegExp(`^${verb}`, "u") }).boundingBox()),
+  );
+  assert.equal(change?.y, remove?.y, "the buttons of a rule are in one line");
+
+  const request = { method: "GET", url: `${bench.origin.url}/orders?${"y".repeat(1500)}` };
+  const saved = (await callApi(bench.weir, "POST", "/replay/saved", { name, request })) as { readonly id: string };
+  await callApi(bench.weir, "POST", `/replay/execute/${saved.id}`, {});
+  await visit(page, `/replay?id=${saved.id}`);
+  await page.getByRole("tab", { name: "History" }).click();
+  const replay = page.getByRole("table", { name: "Replays" }).getByRole("row").nth(1);
+  await replay.waitFor();
+  assert.ok(((await replay.boundingBox())?.height ?? 0) < 100, "a replay takes a few lines");
+});
+
+journey("The keyboard goes into what it opens, and back to where it was", async (bench) => {
+  const page = await bench.open("/blocklist");
+  const arrives = async (locator: Locator): Promise<void> => await locator.and(page.locator(":focus")).waitFor();
+  for (const [path, opener, field] of [
+    ["/blocklist", "Block a host", "Host or pattern"],
+    ["/sessions", "New session", "Name"],
+    ["/breakpoints?part=rules", "New breakpoint", "Name"],
+  ] as const) {
+    await visit(page, path);
+    const button = page.getByRole("button", { name: opener }).first();
+    await button.press("Enter");
+    await arrives(page.getByRole("dialog").getByRole("textbox", { name: field }));
+    await page.keyboard.press("Escape");
+    await arrives(button);
+  }
+  for (const [path, opener] of [
+    ["/rewrites", "New rewrite"],
+    ["/mocks", "New mock"],
+  ] as const) {
+    await visit(page, path);
+    const button = page.getByRole("button", { name: opener });
+    await button.press("Enter");
+    await arrives(page.getByRole("textbox", { name: "Name", exact: true }));
+    await page.getByRole("button", { name: "Close the editor" }).press("Enter");
+    await arrives(button);
+  }
+  await visit(page, "/replay");
+  await page.getByRole("button", { name: "New request", exact: true }).first().press("Enter");
+  await arrives(page.getByRole("textbox", { name: "Name", exact: true }));
+  await visit(page, "/sessions");
+  const rename = page.getByRole("button", { name: "Rename Default Session" });
+  await rename.press("Enter");
+  await arrives(page.getByRole("textbox", { name: "Name of the session" }));
+  await page.keyboard.press("Escape");
+  await arrives(rename);
+});
+
+interface Listed {
+  readonly screen: string;
+  readonly api: string;
+  readonly body: (name: string) => object;
+  /** How a row is deleted with the keyboard. */
+  readonly remove: (page: Page, name: string) => Promise<void>;
+}
+
+const byMenu = async (page: Page, name: string): Promise<void> => {
+  await page.getByRole("button", { name: `More for ${name}` }).press("Enter");
+  await page.getByRole("menuitem", { name: "Delete" }).press("Enter");
+};
+const byButton = async (page: Page, name: string): Promise<void> =>
+  await page.getByRole("button", { name: `Delete ${name}` }).press("Enter");
+
+const LISTS: readonly Listed[] = [
+  {
+    screen: "breakpoints?part=rules",
+    api: "/breakpoints",
+    body: (name) => ({ name, url_pattern: name }),
+    remove: byMenu,
+  },
+  { screen: "mocks", api: "/mocks", body: (name) => ({ name, url_pattern: name, body: "" }), remove: byMenu },
+  {
+    screen: "rewrites",
+    api: "/rewrites",
+    body: (name) => ({
+      name,
+      condition: { type: "host", pattern: name },
+      direction: "request",
+      rewrites: [{ type: "set_header", name: "X-A", value: "1" }],
+    }),
+    remove: byMenu,
+  },
+  { screen: "blocklist", api: "/blocklist", body: (pattern) => ({ pattern }), remove: byButton },
+  {
+    screen: "replay",
+    api: "/replay/saved",
+    body: (name) => ({ name, request: { method: "GET", url: "http://a.example/", headers_list: [], body: null } }),
+    remove: byButton,
+  },
+];
+
+for (const { screen, api, body, remove } of LISTS) {
+  journey(
+    `The keyboard goes to the next row of ${screen} when one is deleted, and stays on the screen`,
+    async (bench) => {
+      const { weir } = bench;
+      for (const { id } of await weir.get<readonly Made[]>(api)) await callApi(weir, "DELETE", `${api}/${id}`);
+      for (const name of ["one.example", "two.example", "three.example"]) await callApi(weir, "POST", api, body(name));
+      const page = await bench.open(`/${screen}`);
+      const place = async (): Promise<string> =>
+        await page.evaluate<string>(
+          "document.activeElement.closest('li, tr')?.innerText.match(/\\w+\\.example/)?.[0] ?? document.activeElement.localName",
+        );
+      const labels = page.getByRole("button", { name: /^(?:More for|Delete) \w+\.example$/u });
+      await waitForCount(labels, 3);
+      const names = await Promise.all((await labels.all()).map((label) => label.getAttribute("aria-label")));
+      const [first = "", second = "", third = ""] = names.map((name) => (name ?? "").replace(/^.* /u, ""));
+      await remove(page, first);
+      await eventually("the next row has it", async () => (await place()) === second);
+      await remove(page, third);
+      await eventually("the row before the last has it", async () => (await place()) === second);
+      await remove(page, second);
+      await eventually("the screen has it", async () => (await place()) === "main");
+      assert.deepEqual(await weir.get(api), []);
+    },
+  );
+}

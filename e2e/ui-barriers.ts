@@ -1,10 +1,15 @@
-import axe from "axe-core";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type axe from "axe-core";
 import type { Page } from "playwright-core";
+
+/** Without its comments: the browser reads it anew on each page. */
+const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 
 /** What keeps people from using a part of a page, as axe judges it. Colours are all that themes differ in. */
 async function barriers(page: Page, colorScheme: "light" | "dark", part: string): Promise<string[]> {
   await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(axe.source);
+  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(AXE);
   const options: axe.RunOptions = {
     resultTypes: ["violations"],
     ...(colorScheme === "dark" ? { runOnly: ["color-contrast"] } : {}),

@@ -1,9 +1,18 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
+import { connect } from "node:net";
+import type { AddressInfo } from "node:net";
+import { credentials, Metadata } from "@grpc/grpc-js";
+import type { WsRule } from "@headworks/capture-contract";
 import { proxyClient, waitUntil } from "@headworks/testkit";
 import type { Locator, Page } from "playwright-core";
+import { WebSocket, WebSocketServer } from "ws";
+import { shopClient, SHOP_TEXT, startShop } from "./grpc-peers.ts";
+import type { Order } from "./grpc-peers.ts";
 import { barrierCheck } from "./ui-barriers.ts";
-import { eventually, openRow, uiFile } from "./ui-rig.ts";
+import { callApi, eventually, openRow, uiFile, visit } from "./ui-rig.ts";
 import type { UiBench } from "./ui-rig.ts";
 import { streamSite } from "./ui-streams-site.ts";
 
@@ -95,9 +104,13 @@ journey("A hundred thousand messages scroll, and the page holds few of them", as
   const page = await bench.open("/streams");
   await streamRow(page, /100,000 messages/u).click();
   await message(page, "event 1").first().waitFor();
+  await message(page, "event 1").first().click();
+  const chosen = messages(page).and(page.locator("[aria-activedescendant]"));
+  await chosen.waitFor();
   await messages(page).focus();
   await page.keyboard.press("End");
   await message(page, "event 100000").waitFor();
+  assert.equal(await chosen.count(), 0, "the list names a message that is not in the page");
   await messages(page).hover();
   await page.mouse.wheel(0, -50_000 * 26);
   await message(page, /event 50\d{3}$|event 49\d{3}/u)
@@ -135,7 +148,7 @@ journey(
     await streamRow(page, /\/lines/u).waitFor();
     await page.getByRole("radio", { name: "WS" }).click();
     await page.getByText("None of this kind").waitFor();
-    await page.goto(`${bench.weir.apiUrl}/streams?id=00000000-0000-7000-8000-000000000000`);
+    await visit(page, "/streams?id=00000000-0000-7000-8000-000000000000");
     await page.getByText("This stream is gone").waitFor();
   },
 );
@@ -155,3 +168,192 @@ journey("The screen of streams has no serious barrier, in either theme", async (
   await check("assembled", '[role="tabpanel"]');
   assert.deepEqual(found, {});
 });
+
+journey("Calls of gRPC are a table of methods and statuses, and their messages are decoded", async (bench) => {
+  await using shop = await startShop();
+  // grpc-js looks there when a client is made.
+  process.env["grpc_proxy"] = bench.weir.proxyUrl;
+  const client = shopClient(`localhost:${shop.port}`, credentials.createInsecure());
+  delete process.env["grpc_proxy"];
+  const call = (run: (done: (error: unknown) => void) => void): Promise<unknown> => new Promise(run);
+  try {
+    const order: Order = { id: "42", note: "für 100 €" };
+    await call((done) => client.get(order, new Metadata(), {}, done));
+    await call((done) => client.fail({ id: "5" }, done));
+  } finally {
+    client.close();
+  }
+  const page = await bench.open("/streams?kind=grpc");
+  const table = page.getByRole("table", { name: "gRPC calls" });
+  await table.getByRole("row", { name: /Fail.*NOT_FOUND/u }).waitFor();
+  await table.getByRole("row", { name: /Get.*shop\.v1\.Orders.*OK/u }).waitFor();
+  await table.getByRole("button", { name: /^Get/u }).click();
+  const messages = page.getByRole("group", { name: "Messages" });
+  await messages.getByRole("button").first().click();
+  const detail = page.getByRole("region", { name: "Message", exact: true });
+  await detail.getByText("No schema knows this message").waitFor();
+  await detail.getByText('2: "für 100 €"').waitFor();
+  await callApi(bench.weir, "POST", "/grpc/schemas", { files: [{ name: "grpc-shop.proto", text: SHOP_TEXT }] });
+  await detail.getByText('"note": "für 100 €"').waitFor();
+  await detail.getByText("shop.v1.Order", { exact: true }).waitFor();
+  await detail.getByRole("radio", { name: "Bytes" }).click();
+  await detail.getByRole("radio", { name: "Hex" }).waitFor();
+  // On a phone the table stands in the place of the list.
+  await page.setViewportSize({ width: 420, height: 800 });
+  await page.getByRole("button", { name: "Back to the list" }).click();
+  await table.getByRole("row", { name: /Fail.*NOT_FOUND/u }).waitFor();
+});
+
+/** An origin that sends back what it gets, and a client of it by way of Weir. */
+async function openEcho({ weir }: UiBench) {
+  const server = createServer();
+  const echo = new WebSocketServer({ server });
+  echo.on("connection", (socket) => socket.on("message", (data, isBinary) => socket.send(data, { binary: isBinary })));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const target = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const tunnel = connect(weir.proxyPort, "127.0.0.1");
+  tunnel.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
+  await once(tunnel, "data");
+  const client = new WebSocket(`ws://${target}/chat`, { createConnection: () => tunnel });
+  const got: string[] = [];
+  let closeCode = 0;
+  client.on("message", (data) => got.push((data as Buffer).toString()));
+  client.on("close", (code) => (closeCode = code));
+  await once(client, "open");
+  return {
+    client,
+    got,
+    closeCode: () => closeCode,
+    [Symbol.asyncDispose]: async () => {
+      client.terminate();
+      for (const socket of echo.clients) socket.terminate();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
+
+journey("Messages of a WebSocket are shown, added, held, changed and left out, and it is closed", async (bench) => {
+  await using echo = await openEcho(bench);
+  const page = await bench.open("/streams");
+  await page
+    .getByRole("group", { name: "List of streams" })
+    .getByRole("button", { name: /^open.*WS.*\/chat/u })
+    .click();
+  const rows = page.getByRole("group", { name: "Messages" }).getByRole("button");
+  echo.client.send('{"hello":"there"}');
+  await rows.filter({ hasText: "Sent" }).filter({ hasText: "hello" }).waitFor();
+  await rows.filter({ hasText: "Received" }).filter({ hasText: "hello" }).waitFor();
+
+  // Added towards the client: the server knows nothing of it.
+  const composer = page.getByRole("form", { name: "Add a message" });
+  await composer.getByRole("radio", { name: "To the client" }).click();
+  await composer.getByRole("textbox", { name: "Content of the message" }).fill("made in Weir");
+  await page.keyboard.press("Control+Enter");
+  await eventually("the client has it", () => echo.got.includes("made in Weir"));
+  await rows.filter({ hasText: "injected" }).filter({ hasText: "made in Weir" }).waitFor();
+
+  // Held by a rule, and changed.
+  await page.getByRole("button", { name: "Rules for WebSocket messages" }).click();
+  const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
+  await dialog.getByRole("textbox", { name: "Text pattern" }).fill("secret");
+  await dialog.getByRole("radio", { name: "Sent" }).click();
+  await dialog.getByRole("button", { name: "Add the rule" }).click();
+  await dialog.getByRole("listitem").getByText("sent, text secret: pause").waitFor();
+  await dialog.getByRole("button", { name: "Done" }).click();
+  echo.client.send("a secret plan");
+  await page.getByRole("button", { name: "1 message waits" }).waitFor();
+  const waiting = page.getByRole("region", { name: "Message that waits" });
+  await waiting.getByRole("textbox").fill("a public plan");
+  await waiting.getByRole("button", { name: "Send changed" }).click();
+  await eventually("the server got the other text", () => echo.got.includes("a public plan"));
+  await rows.filter({ hasText: "modified" }).filter({ hasText: "a public plan" }).click();
+  const detail = page.getByRole("region", { name: "Message", exact: true });
+  await detail.getByText("Before a rule changed it").click();
+  await detail.getByText("a secret plan").waitFor();
+  await page.keyboard.press("Escape");
+
+  // Held and left out by a key.
+  echo.client.send("secret again");
+  await waiting.getByText("held by Pause sent messages").waitFor();
+  await page.getByRole("heading", { level: 2 }).click();
+  await page.keyboard.press("x");
+  await rows.filter({ hasText: "dropped" }).filter({ hasText: "secret again" }).waitFor();
+  await waiting.waitFor({ state: "detached" });
+
+  await composer.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("button", { name: "Close the connection" }).click();
+  await eventually("the client was told", () => echo.closeCode() === 1000);
+  await composer.waitFor({ state: "detached" });
+});
+
+journey("A rule is made of a message from its context menu, filled in, and holds for the next one", async (bench) => {
+  await using echo = await openEcho(bench);
+  const page = await bench.open("/streams");
+  await page
+    .getByRole("group", { name: "List of streams" })
+    .getByRole("button", { name: /^open.*WS.*\/chat/u })
+    .first()
+    .click();
+  const rows = page.getByRole("group", { name: "Messages" }).getByRole("button");
+  echo.client.send("price: 5 $ (a)");
+  await eventually("the server answered", () => echo.got.includes("price: 5 $ (a)"));
+  await rows.filter({ hasText: "Sent" }).filter({ hasText: "price" }).click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Replace the text…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
+  const field = dialog.getByRole("textbox", { name: "Text pattern" });
+  await eventually("the form is filled in", async () => (await field.inputValue()) === "^price: 5 \\$ \\(a\\)$");
+  const replacement = dialog.getByRole("textbox", { name: "Replacement" });
+  await eventually(
+    "the replacement begins with the text",
+    async () => (await replacement.inputValue()) === "price: 5 $$ (a)",
+  );
+  await replacement.fill("price: 6 $$");
+  await dialog.getByRole("button", { name: "Add the rule" }).click();
+  await dialog
+    .getByRole("listitem")
+    .getByText(/sent, host 127\.0\.0\.1, .*replace with/u)
+    .waitFor();
+  await dialog.getByRole("button", { name: "Done" }).click();
+  echo.client.send("price: 5 $ (a)");
+  await eventually("the server got what the rule made of it", () => echo.got.includes("price: 6 $"));
+
+  // By the keyboard, for the message that is chosen.
+  await rows.filter({ hasText: "Received" }).filter({ hasText: "price: 6 $" }).click();
+  await page.getByRole("group", { name: "Messages" }).press("ContextMenu");
+  await page.getByRole("menuitem", { name: "Leave out…" }).click();
+  await dialog.getByRole("radio", { name: "Received", checked: true }).waitFor();
+});
+
+journey(
+  "A rule for messages is changed, deleted and brought back, and messages are removed on demand",
+  async (bench) => {
+    await using echo = await openEcho(bench);
+    echo.client.send("price: 5");
+    const rules = async () => await bench.weir.get<readonly WsRule[]>("/ws-traffic/rules");
+    for (const { id } of await rules()) await callApi(bench.weir, "DELETE", `/ws-traffic/rules/${id}`);
+    const body = { name: "Prices", match: { text: "price", message_type: "text" }, action: { type: "drop" } };
+    await callApi(bench.weir, "POST", "/ws-traffic/rules", body);
+    const page = await bench.open("/streams?kind=websocket");
+    await page.getByRole("button", { name: "Rules for WebSocket messages" }).click();
+    const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
+    await dialog.getByRole("button", { name: "Change Prices" }).click();
+    const name = dialog.getByRole("textbox", { name: "Name" });
+    await eventually("the form is filled in", async () => (await name.inputValue()) === "Prices");
+    await dialog.getByRole("textbox", { name: "Host" }).fill("shop.example");
+    await dialog.getByRole("button", { name: "Save the rule" }).click();
+    await dialog.getByText("text, host shop.example, text price: drop").waitFor();
+    await dialog.getByRole("button", { name: "Add the rule" }).waitFor();
+    await dialog.getByRole("button", { name: "Delete Prices" }).click();
+    await eventually("it is deleted", async () => (await rules()).length === 0);
+    await dialog.getByRole("button", { name: "Done" }).click();
+    await page.getByRole("region", { name: "Messages" }).getByRole("button", { name: "Undo" }).click();
+    await eventually("it is there again", async () => (await rules())[0]?.match.host === "shop.example");
+
+    const messages = async () => await bench.weir.get<readonly unknown[]>("/ws-traffic/messages");
+    await eventually("the message is stored", async () => (await messages()).length > 0);
+    await page.getByRole("button", { name: "Remove the messages of WebSocket connections" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Remove", exact: true }).click();
+    await eventually("they are removed", async () => (await messages()).length === 0);
+  },
+);

@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Page } from "playwright-core";
+import { peer } from "@headworks/testkit";
+import { freePort } from "./proxy-processes.ts";
+import { startWeir } from "./rig.ts";
 import { callApi, eventually, openRow, row, uiFile, waitForCount } from "./ui-rig.ts";
 
+const curl = peer("curl");
 const journey = uiFile();
 
 journey("The first run shows four steps, tests interception, and lets the first row slide in", async (bench) => {
@@ -253,3 +263,82 @@ journey("What the limits will take of an imported session is told", async (bench
     .getByText("max_requests is 1: the oldest 1 of its 2 entries are dropped when this session becomes the active one")
     .waitFor();
 });
+
+/** Asks for a URL with curl; resolves whatever comes of it. */
+async function fetchBy(...words: readonly string[]): Promise<void> {
+  await new Promise<void>((resolve) => {
+    execFile(curl.path, ["--silent", "--max-time", "20", ...words], () => resolve());
+  });
+}
+
+async function tabs(page: Page): Promise<readonly string[]> {
+  return (await page.getByRole("region", { name: "Entry" }).getByRole("tab").allInnerTexts()).map((text) =>
+    text.replace(/\s.*$/su, ""),
+  );
+}
+
+/** An origin whose stream stays open until the test ends it. */
+async function startStream() {
+  const open: ServerResponse[] = [];
+  const server = createServer((request, response) => {
+    request.resume();
+    open.push(response);
+    // Later than the entry is shown, which is as waiting.
+    setTimeout(() => response.writeHead(200, { "content-type": "text/event-stream" }).write("data: first\n\n"), 300);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/live`,
+    end: () => open.forEach((response) => response.end()),
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+if (curl.skip === false) {
+  journey("Tunnels, SOCKS and event streams are shown for what they are, without empty tabs", async (bench) => {
+    const port = await freePort();
+    await using stream = await startStream();
+    await using weir = await startWeir({ args: ["--enable-socks", `--socks-port=${port}`] });
+    const socks = `socks5h://127.0.0.1:${port}`;
+    await fetchBy("--proxy", socks, `${bench.origin.url}/orders`);
+    // Nobody listens there, and the system gives that port to nobody.
+    await fetchBy("--proxy", socks, "http://127.0.0.1:1/");
+    await fetch(`${weir.apiUrl}/api/config`, {
+      method: "PATCH",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ passthrough_domains: ["localhost"] }),
+    });
+    await fetchBy("--proxytunnel", "--proxy", weir.proxyUrl, `http://localhost:${bench.origin.port}/orders`);
+    const live = fetchBy("--no-buffer", "--proxy", weir.proxyUrl, stream.url);
+
+    const page = await bench.open(`${weir.apiUrl}/traffic`, { viewport: { width: 1440, height: 900 } });
+    const open = row(page, /\/live, 200, open$/u);
+    await open.waitFor();
+    await open.getByText("sse", { exact: true }).waitFor();
+    const passed = row(page, `socks to 127.0.0.1, port ${bench.origin.port}, 200`);
+    await passed.getByText("socks", { exact: true }).waitFor();
+    const tunnel = row(page, `tunnel to localhost, port ${bench.origin.port}, 200`);
+    await tunnel.getByText("tunnel", { exact: true }).waitFor();
+
+    await page.getByRole("button", { name: /^Tunnel/u }).click();
+    await waitForCount(page.getByRole("grid").locator("[data-index]"), 3);
+    await passed.click();
+    const pane = page.getByRole("region", { name: "Entry" });
+    await pane.getByText("The client came by SOCKS5.").waitFor();
+    assert.deepEqual(await tabs(page), ["Overview", "Timing"]);
+    await row(page, /^socks to 127\.0\.0\.1, .*failed/u).click();
+    await pane.getByText("UPSTREAM_REFUSED").first().waitFor();
+    await pane.getByRole("tab", { name: "Messages" }).click();
+    await pane.getByText(/SOCKS5 reply 5/u).waitFor();
+    await page.getByRole("button", { name: /^All/u }).click();
+
+    stream.end();
+    await row(page, /\/live, 200$/u).waitFor();
+    await live;
+  });
+}

@@ -1,4 +1,4 @@
-// Tested by ../../../../e2e/ui-rules-access.test.ts
+// Tested by ../../../../e2e/ui-access.test.ts
 import { useEffect, useLayoutEffect, useRef, type FocusEvent } from "react";
 
 /**

@@ -1,4 +1,4 @@
-// Tested by ../../../../../e2e/ui-streams-websocket.test.ts
+// Tested by ../../../../../e2e/ui-streams.test.ts
 import { queryOptions } from "@tanstack/react-query";
 import { api } from "../../api.ts";
 
