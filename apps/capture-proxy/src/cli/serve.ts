@@ -208,7 +208,11 @@ export async function serve(invocation: Invocation, command: Command): Promise<n
   }
 }
 
-async function serveUntil(invocation: Invocation, command: Command, stopRequest: Promise<NodeJS.Signals>): Promise<void> {
+async function serveUntil(
+  invocation: Invocation,
+  command: Command,
+  stopRequest: Promise<NodeJS.Signals>,
+): Promise<void> {
   const given = command.opts<{
     dataDir?: string;
     logPath?: string;
