@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { rawClient, startRawServer } from "@headworks/testkit";
+import { rawClient, startRawServer, waitUntil } from "@headworks/testkit";
 import type { RawConnection } from "@headworks/testkit";
 import type { Failure } from "#exchange/failure.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
@@ -58,6 +58,23 @@ describe("a silent client's tunnel", { concurrency: true }, () => {
     ]);
     assert.deepEqual([broken.failure?.stage, broken.failure?.code], ["receive", "UPSTREAM_RESET"]);
     assert.deepEqual([ended.told, ended.exchange.state.step, ended.exchange.response?.status], ["", "completed", 200]);
+  });
+
+  test("to where nobody listens stays for a client that is only slow, which then gets its page", async () => {
+    const closed = await startRawServer("");
+    await closed.close();
+    const engine = await startEngine();
+    const client = await silentClient(engine, `127.0.0.1:${closed.port}`);
+    const silentSinceMs = performance.now();
+    await waitUntil(() => performance.now() - silentSinceMs > 1000);
+    await client.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1:${closed.port}\r\nConnection: close\r\n\r\n`);
+    assert.match((await client.collect()).toString(), /^HTTP\/1\.1 502 [^]*UPSTREAM_REFUSED/u);
+    const exchanges = await engine.waitFor(1);
+    assert.deepEqual(
+      exchanges.map(({ request }) => request.method),
+      ["GET"],
+    );
+    await engine.stop();
   });
 
   test("to a server that rules keep connections from is not dialled, and has its entry and one hit", async () => {

@@ -9,6 +9,8 @@ import type { ProxyServices } from "./proxy-services.ts";
 
 /** A client that says nothing for this long may be waiting for the server to speak first, as with SMTP or SSH. */
 const SILENCE_MS = 500;
+/** One that said nothing for this long learns what keeps the server from speaking; others may be far away, or busy. */
+const PATIENCE_MS = 2000;
 
 /** What came of the target of a silent client; one of these is called, at most once. */
 export interface SilenceOutcome {
@@ -26,12 +28,13 @@ type SilentTarget = Target & Pick<Destination, "via">;
 /**
  * Waits for a silent client, then opens the connection to its target and listens: if the server speaks first, the
  * tunnel is not HTTP and not TLS. Once the client speaks, the owner cancels. What keeps the server from speaking is told
- * as soon as it is known: a client that waits for the server would wait for ever, and one that is merely slow had its
- * time before the target was dialled.
+ * too: a client that waits for the server would wait for ever. One that is merely slow has its time before that, since
+ * an answer can say more than the end of a tunnel.
  */
 export class SilenceBreaker {
-  readonly #timer: NodeJS.Timeout;
+  readonly #startedMs = performance.now();
   readonly #outcome: SilenceOutcome;
+  #timer: NodeJS.Timeout;
   #isCancelled = false;
   #cancelDial: (() => void) | undefined;
   #upstream: Socket | undefined;
@@ -54,9 +57,16 @@ export class SilenceBreaker {
       connected: (dialled) => this.#listen(dialled, moments),
       failed: (failure) => {
         this.#cancelDial = undefined;
-        this.#outcome.failed(failure, moments, undefined);
+        const tell = (): void => this.#outcome.failed(failure, moments, undefined);
+        // Who speaks to the proxy itself through the proxy is not to do so for long.
+        if (failure.code === "LOOP") tell();
+        else this.#tellLater(tell);
       },
     });
+  }
+
+  #tellLater(tell: () => void): void {
+    this.#timer = setTimeout(tell, this.#startedMs + PATIENCE_MS - performance.now());
   }
 
   cancel(): void {
@@ -80,7 +90,8 @@ export class SilenceBreaker {
       if (this.#upstream === undefined) return;
       const message = `${address} broke the connection before anybody spoke (${cause.code ?? cause.message})`;
       const failure: Failure = { stage: "receive", side: "upstream", code: "UPSTREAM_RESET", message, cause };
-      this.#outcome.failed(failure, moments, address);
+      this.#upstream = undefined;
+      this.#tellLater(() => this.#outcome.failed(failure, moments, address));
     });
     // Neither bytes nor an end are taken before somebody asks for them.
     socket.on("readable", onReadable);
