@@ -2,6 +2,7 @@ import { test } from "node:test";
 import { openRig } from "#storage/store-rig.ts";
 import type { StoreRig } from "#storage/store-rig.ts";
 import { temporaryDirectory } from "@headworks/testkit";
+import type { TemporaryDirectory } from "@headworks/testkit";
 
 /** Takes a test that looks at nothing but what it makes itself. */
 export type SharingTest<Rig> = (rule: string, check: (rig: Rig) => Promise<void>) => void;
@@ -25,12 +26,17 @@ export function testsSharing<Rig extends AsyncDisposable>(
   return (rule, check) => void checks.push([rule, check]);
 }
 
+export interface TemporaryStore extends StoreRig {
+  readonly directory: TemporaryDirectory;
+}
+
 /** A store in a directory that goes with it. */
-export async function openTemporaryStore(): Promise<StoreRig> {
+export async function openTemporaryStore(): Promise<TemporaryStore> {
   const directory = await temporaryDirectory();
   const rig = await openRig(directory.path);
   return {
     ...rig,
+    directory,
     [Symbol.asyncDispose]: async () => {
       await rig[Symbol.asyncDispose]();
       await directory.remove();

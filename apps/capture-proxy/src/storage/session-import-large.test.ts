@@ -3,6 +3,7 @@ import { readdirSync } from "node:fs";
 import { test } from "node:test";
 import type { ImportResult, TrafficEntry } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
+import { openTemporaryStore, testsSharing } from "../../test/shared-rig.ts";
 import { NEVER, openRig } from "./store-rig.ts";
 import type { StoreRig } from "./store-rig.ts";
 
@@ -27,7 +28,10 @@ const entry = (response: Json, request: Json = {}): Json => ({
 
 async function onlyEntry(rig: StoreRig, session: string): Promise<TrafficEntry> {
   const { rows } = await rig.rows({ session_id: session });
-  const id = rows[0]?.id ?? assert.fail("there is no row");
+  return await entryOf(rig, rows[0]?.id);
+}
+
+async function entryOf(rig: StoreRig, id: string = assert.fail("there is no row")): Promise<TrafficEntry> {
   const options = { includeBodies: false, decompressed: false };
   return (await rig.store.getEntry(id, options)) ?? assert.fail("there is no entry");
 }
@@ -51,33 +55,40 @@ const BYTES = Buffer.alloc(
 const TEXT = 'é"\n😀x'.repeat(500_000);
 const BASE64 = BYTES.toString("base64");
 
-test("a large body in one string of a native document is what a small one would be, however it is written", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
-  const cases: readonly [is: string, members: Json, bytes: Buffer][] = [
-    ["text", { body: TEXT }, Buffer.from(TEXT)],
-    ["text that says so", { body: TEXT, body_encoding: "utf8" }, Buffer.from(TEXT)],
-    ["base64 that says so", { body: BASE64, body_encoding: "base64" }, BYTES],
-    ["base64 with the prefix", { body: `base64:${BASE64}` }, BYTES],
-    ["base64 with both", { body_encoding: "base64", body: `base64:${BASE64}` }, BYTES],
-    [
-      "text that only looks like it",
-      { body: `base64:${BASE64}`, body_encoding: "utf8" },
-      Buffer.from(`base64:${BASE64}`),
-    ],
-  ];
-  for (const [index, [is, members, bytes]] of cases.entries()) {
-    const document = { version: "1.0", entries: [entry(members, members)] };
-    const text = JSON.stringify(document, null, index % 2 === 0 ? 1 : undefined);
-    const { session_id: session, imported_count: count, errors } = await importSession(rig, text);
-    assert.deepEqual([count, errors], [1, []], is);
-    const found = await onlyEntry(rig, session);
-    for (const side of ["request", "response"] as const) {
-      assert.ok((await bodyOf(rig, found.id, side)).equals(bytes), `${is}: ${side}`);
-      assert.deepEqual([found[side]?.body_state, found[side]?.body_size], ["complete", bytes.length], is);
+const inStore = testsSharing("a large body of a native document", openTemporaryStore);
+
+inStore(
+  "a large body in one string of a native document is what a small one would be, however it is written",
+  async (rig) => {
+    const cases: readonly [is: string, members: Json, bytes: Buffer][] = [
+      ["text", { body: TEXT }, Buffer.from(TEXT)],
+      ["text that says so", { body: TEXT, body_encoding: "utf8" }, Buffer.from(TEXT)],
+      ["base64 that says so", { body: BASE64, body_encoding: "base64" }, BYTES],
+      ["base64 with the prefix", { body: `base64:${BASE64}` }, BYTES],
+      ["base64 with both", { body_encoding: "base64", body: `base64:${BASE64}` }, BYTES],
+      [
+        "text that only looks like it",
+        { body: `base64:${BASE64}`, body_encoding: "utf8" },
+        Buffer.from(`base64:${BASE64}`),
+      ],
+    ];
+    for (const [place, space] of [1, undefined].entries()) {
+      const written = cases.filter((_, index) => index % 2 === place);
+      const document = { version: "1.0", entries: written.map(([, members]) => entry(members, members)) };
+      const { session_id: session, errors } = await importSession(rig, JSON.stringify(document, null, space));
+      assert.deepEqual(errors, []);
+      const { rows } = await rig.rows({ session_id: session }, { order: "asc" });
+      assert.equal(rows.length, written.length);
+      for (const [index, [is, , bytes]] of written.entries()) {
+        const found = await entryOf(rig, rows[index]?.id);
+        for (const side of ["request", "response"] as const) {
+          assert.ok((await bodyOf(rig, found.id, side)).equals(bytes), `${is}: ${side}`);
+          assert.deepEqual([found[side]?.body_state, found[side]?.body_size], ["complete", bytes.length], is);
+        }
+      }
     }
-  }
-});
+  },
+);
 
 test("bodies of other programs above max_body_size are cut, and the import says so", async () => {
   await using directory = await temporaryDirectory();
@@ -109,9 +120,7 @@ test("what our own export embeds is restored whole, whatever max_body_size is no
   assert.ok((await bodyOf(rig, found.id, "response")).equals(embedded));
 });
 
-test("large bodies that rules replaced, and a part of `bodies` that is large itself, come in too", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("large bodies that rules replaced, and a part of `bodies` that is large itself, come in too", async (rig) => {
   const original = { method: "PUT", url: "https://example.com/b", body: TEXT };
   const bodies = [{ entry: "a", side: "response", data: BASE64 }];
   const text = native({ bodies, entries: [{ ...entry({}), id: "a", original_request: original }] });
@@ -122,9 +131,9 @@ test("large bodies that rules replaced, and a part of `bodies` that is large its
   assert.equal(found?.original_request?.body, TEXT);
 });
 
-test("a large body that is none refuses the document with its place, and leaves nothing behind", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = await openRig(directory.path);
+inStore("a large body that is none refuses the document with its place, and leaves nothing behind", async (rig) => {
+  const { directory } = rig;
+  const before = [await rig.store.listSessions(), readdirSync(directory.file("bodies"))];
   const good = JSON.stringify(entry({ body: TEXT }));
   const bad64 = (text: string): Json => entry({ body: text, body_encoding: "base64" });
   const cases: readonly [document: string, says: RegExp][] = [
@@ -142,8 +151,7 @@ test("a large body that is none refuses the document with its place, and leaves 
     await assert.rejects(importSession(rig, text), { name: "ImportRefusedError", message: says });
   }
   await rig.store.flush();
-  assert.equal((await rig.store.listSessions()).length, 1);
-  assert.deepEqual(readdirSync(directory.file("bodies")), []);
+  assert.deepEqual([await rig.store.listSessions(), readdirSync(directory.file("bodies"))], before);
   const folders = readdirSync(directory.file("decoded"));
   assert.deepEqual(
     folders.filter((name) => name.startsWith("import-")),
