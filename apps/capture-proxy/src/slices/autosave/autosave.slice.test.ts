@@ -3,20 +3,18 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, wr
 import { test } from "node:test";
 import type { AutoSaveStatus, CaptureSession, SnapshotResult, TaskProgress } from "@headworks/capture-contract";
 import { runProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
-import type { TemporaryDirectory } from "@headworks/testkit";
 import { pino } from "pino";
-import { openRig } from "#storage/store-rig.ts";
 import type { StoreRig } from "#storage/store-rig.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import type { SliceWorker } from "#slice.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
+import { beginSession, openTemporaryStore, testsSharing } from "../../../test/shared-rig.ts";
 import { createAutosaveSlice } from "./autosave.slice.ts";
 
 interface Rig extends AsyncDisposable {
   readonly api: ApiRig;
   readonly stored: StoreRig;
-  readonly directory: TemporaryDirectory;
   readonly backups: string;
   readonly tasks: TaskProgress[];
   readonly worker: SliceWorker;
@@ -39,11 +37,10 @@ interface RigOptions {
 }
 
 async function startAutosave(
+  stored: StoreRig,
   flags: Record<string, string> = {},
   { wrap = (store) => store, onLine = () => undefined, savedSettings = {} }: RigOptions = {},
 ): Promise<Rig> {
-  const directory = await temporaryDirectory();
-  const stored = await openRig(directory.file("data"));
   const tasks: TaskProgress[] = [];
   let worker: SliceWorker | undefined;
   const stop = new AbortController();
@@ -73,7 +70,6 @@ async function startAutosave(
   const rig: Rig = {
     api,
     stored,
-    directory,
     backups,
     tasks,
     worker,
@@ -102,8 +98,6 @@ async function startAutosave(
       stop.abort();
       await worker?.stopped?.();
       await api[Symbol.asyncDispose]();
-      await stored[Symbol.asyncDispose]();
-      await directory.remove();
     },
   };
   return rig;
@@ -138,31 +132,36 @@ function settingsOf(status: AutoSaveStatus): object {
   return { enabled, interval_seconds, export_format, max_backups, rotate_after_requests, rotate_after_minutes };
 }
 
-test("the seven settings have the specification's defaults, and a change leaves alone what it does not name", async () => {
-  await using rig = await startAutosave();
-  const first = await rig.status();
-  assert.deepEqual(settingsOf(first), SEVEN);
-  assert.equal(first.output_dir, rig.backups);
-  await rig.patch({ rotate_after_requests: 1000, rotate_after_minutes: 60 });
-  await rig.patch({ export_format: "session" });
-  const changed = await rig.patch({ max_backups: 3, output_dir: "/srv/backups" });
-  assert.deepEqual(settingsOf(changed), {
-    ...SEVEN,
-    export_format: "session",
-    max_backups: 3,
-    rotate_after_requests: 1000,
-    rotate_after_minutes: 60,
-  });
-  assert.equal((await rig.patch({ rotate_after_requests: 0 })).rotate_after_requests, null);
-  const cleared = await rig.patch({ rotate_after_minutes: null, output_dir: null });
-  assert.deepEqual([cleared.rotate_after_minutes, cleared.output_dir], [null, rig.backups]);
-  // What was shown may be sent back, and changes nothing.
-  assert.deepEqual(await rig.patch(cleared), cleared);
-  assert.equal(rig.api.settings.configured.auto_save.output_dir, null);
-});
+const inSession = testsSharing("auto-save", openTemporaryStore, beginSession);
 
-test("settings that are not understood are refused, and nothing is applied", async () => {
-  await using rig = await startAutosave();
+inSession(
+  "the seven settings have the specification's defaults, and a change leaves alone what it does not name",
+  async (stored) => {
+    await using rig = await startAutosave(stored);
+    const first = await rig.status();
+    assert.deepEqual(settingsOf(first), SEVEN);
+    assert.equal(first.output_dir, rig.backups);
+    await rig.patch({ rotate_after_requests: 1000, rotate_after_minutes: 60 });
+    await rig.patch({ export_format: "session" });
+    const changed = await rig.patch({ max_backups: 3, output_dir: "/srv/backups" });
+    assert.deepEqual(settingsOf(changed), {
+      ...SEVEN,
+      export_format: "session",
+      max_backups: 3,
+      rotate_after_requests: 1000,
+      rotate_after_minutes: 60,
+    });
+    assert.equal((await rig.patch({ rotate_after_requests: 0 })).rotate_after_requests, null);
+    const cleared = await rig.patch({ rotate_after_minutes: null, output_dir: null });
+    assert.deepEqual([cleared.rotate_after_minutes, cleared.output_dir], [null, rig.backups]);
+    // What was shown may be sent back, and changes nothing.
+    assert.deepEqual(await rig.patch(cleared), cleared);
+    assert.equal(rig.api.settings.configured.auto_save.output_dir, null);
+  },
+);
+
+inSession("settings that are not understood are refused, and nothing is applied", async (stored) => {
+  await using rig = await startAutosave(stored);
   const cases: readonly (readonly [body: object, path: string])[] = [
     [{ export_format: "zip" }, "body/export_format"],
     [{ interval_seconds: 0 }, "body/interval_seconds"],
@@ -180,8 +179,8 @@ test("settings that are not understood are refused, and nothing is applied", asy
   assert.deepEqual(settingsOf(await rig.status()), SEVEN);
 });
 
-test("switching on and another interval wait for a restart, and the status says so", async () => {
-  await using rig = await startAutosave();
+inSession("switching on and another interval wait for a restart, and the status says so", async (stored) => {
+  await using rig = await startAutosave(stored);
   rig.stored.add();
   const changed = await rig.patch({ enabled: true, interval_seconds: 60 });
   assert.deepEqual(
@@ -193,8 +192,8 @@ test("switching on and another interval wait for a restart, and the status says 
   assert.equal((await rig.patch({ enabled: false, interval_seconds: 300 })).restart_pending, false);
 });
 
-test("switching off waits for a restart; the other settings hold from the next cycle on", async () => {
-  await using rig = await startAutosave({}, { savedSettings: { auto_save: { enabled: true } } });
+inSession("switching off waits for a restart; the other settings hold from the next cycle on", async (stored) => {
+  await using rig = await startAutosave(stored, {}, { savedSettings: { auto_save: { enabled: true } } });
   rig.stored.add();
   const before = await rig.status();
   assert.equal(Date.parse(before.next_snapshot ?? ""), rig.api.clock.now() + INTERVAL_MS);
@@ -208,97 +207,109 @@ test("switching off waits for a restart; the other settings hold from the next c
   assert.equal(after.last_snapshot, new Date(rig.api.clock.now()).toISOString());
 });
 
-test("a change of what a flag gives waits for no restart, since none applies it, and the status names the flag", async () => {
-  await using rig = await startAutosave({ "auto-save-enabled": "true", "auto-save-max-backups": "3" });
-  assert.deepEqual((await rig.status()).overridden_by, {});
-  const changed = await rig.patch({ enabled: false, max_backups: 5 });
-  assert.deepEqual(
-    [changed.enabled, changed.running, changed.restart_pending, changed.overridden_by],
-    [false, true, false, { enabled: "flag", max_backups: "flag" }],
-  );
-  const both = await rig.patch({ interval_seconds: 60 });
-  assert.deepEqual([both.restart_pending, both.overridden_by], [true, changed.overridden_by]);
-  // What was shown may be sent back.
-  assert.deepEqual((await rig.patch({ ...both, enabled: true, max_backups: 3 })).overridden_by, {});
-});
+inSession(
+  "a change of what a flag gives waits for no restart, since none applies it, and the status names the flag",
+  async (stored) => {
+    await using rig = await startAutosave(stored, { "auto-save-enabled": "true", "auto-save-max-backups": "3" });
+    assert.deepEqual((await rig.status()).overridden_by, {});
+    const changed = await rig.patch({ enabled: false, max_backups: 5 });
+    assert.deepEqual(
+      [changed.enabled, changed.running, changed.restart_pending, changed.overridden_by],
+      [false, true, false, { enabled: "flag", max_backups: "flag" }],
+    );
+    const both = await rig.patch({ interval_seconds: 60 });
+    assert.deepEqual([both.restart_pending, both.overridden_by], [true, changed.overridden_by]);
+    // What was shown may be sent back.
+    assert.deepEqual((await rig.patch({ ...both, enabled: true, max_backups: 3 })).overridden_by, {});
+  },
+);
 
-test("a snapshot that is asked for holds everything recorded before, and restores in both formats", async () => {
-  await using rig = await startAutosave();
-  for (let index = 0; index < 5; index += 1) rig.stored.add({ path: `/${index}`, responseBody: [`answer ${index}`] });
-  const har = await rig.snapshot();
-  await rig.patch({ export_format: "session" });
-  const native = await rig.snapshot();
-  assert.deepEqual([har.success, har.message, har.entries, native.entries], [true, "Snapshot saved", 5, 5]);
-  assert.deepEqual([har.output_dir, har.size_bytes], [rig.backups, readFileSync(har.path).length]);
-  const { store } = rig.stored;
-  const options = {
-    sessionName: "back",
-    switchSession: false,
-    signal: new AbortController().signal,
-    onProgress: () => undefined,
-  };
-  async function* file(path: string): AsyncGenerator<Uint8Array> {
-    yield readFileSync(path);
-  }
-  const fromHar = await store.importHar(file(har.path), options);
-  const fromNative = await store.importSession(file(native.path), options);
-  assert.deepEqual([fromHar.imported_count, fromHar.skipped_count, fromNative.imported_count], [5, 0, 5]);
-  const rows = await rig.stored.rows({ session_id: fromNative.session_id });
-  const entry = await rig.stored.entry(rows.rows[0]?.id ?? "");
-  assert.match(entry?.response?.body ?? "", /^answer \d$/);
-});
+inSession(
+  "a snapshot that is asked for holds everything recorded before, and restores in both formats",
+  async (stored) => {
+    await using rig = await startAutosave(stored);
+    for (let index = 0; index < 5; index += 1) rig.stored.add({ path: `/${index}`, responseBody: [`answer ${index}`] });
+    const har = await rig.snapshot();
+    await rig.patch({ export_format: "session" });
+    const native = await rig.snapshot();
+    assert.deepEqual([har.success, har.message, har.entries, native.entries], [true, "Snapshot saved", 5, 5]);
+    assert.deepEqual([har.output_dir, har.size_bytes], [rig.backups, readFileSync(har.path).length]);
+    const { store } = rig.stored;
+    const options = {
+      sessionName: "back",
+      switchSession: false,
+      signal: new AbortController().signal,
+      onProgress: () => undefined,
+    };
+    async function* file(path: string): AsyncGenerator<Uint8Array> {
+      yield readFileSync(path);
+    }
+    const fromHar = await store.importHar(file(har.path), options);
+    const fromNative = await store.importSession(file(native.path), options);
+    assert.deepEqual([fromHar.imported_count, fromHar.skipped_count, fromNative.imported_count], [5, 0, 5]);
+    const rows = await rig.stored.rows({ session_id: fromNative.session_id });
+    const entry = await rig.stored.entry(rows.rows[0]?.id ?? "");
+    assert.match(entry?.response?.body ?? "", /^answer \d$/);
+  },
+);
 
-test("a session that has enough entries is followed by a new one, and is what the snapshot holds", async () => {
-  await using rig = await startAutosave({
-    "auto-save-enabled": "true",
-    "auto-save-rotate-after-requests": "3",
-    "auto-save-export-format": "session",
-  });
-  const { store } = rig.stored;
-  const first = store.activeSessionId;
-  rig.stored.add();
-  rig.stored.add();
-  await rig.cycle();
-  assert.equal(store.activeSessionId, first, "two entries are not enough");
-  rig.stored.add();
-  await rig.cycle();
-  const second = store.activeSessionId;
-  assert.notEqual(second, first);
-  const status = await rig.status();
-  assert.equal(status.last_rotation, new Date(rig.api.clock.now()).toISOString());
-  const document = JSON.parse(readFileSync(status.last_snapshot_path ?? "", "utf8")) as {
-    session: { id: string };
-    entries: unknown[];
-  };
-  assert.deepEqual([document.session.id, document.entries.length], [first, 3]);
-  rig.stored.add();
-  await store.flush();
-  const counts = async (): Promise<(number | undefined)[]> =>
-    await Promise.all([first, second].map(async (id) => (await store.getSession(id))?.request_count));
-  assert.deepEqual(await counts(), [3, 1], "the old session is kept, later traffic goes to the new one");
-  await rig.snapshot();
-  await rig.snapshot();
-  assert.equal(store.activeSessionId, second, "only cycles rotate");
-});
+inSession(
+  "a session that has enough entries is followed by a new one, and is what the snapshot holds",
+  async (stored) => {
+    await using rig = await startAutosave(stored, {
+      "auto-save-enabled": "true",
+      "auto-save-rotate-after-requests": "3",
+      "auto-save-export-format": "session",
+    });
+    const { store } = rig.stored;
+    const first = store.activeSessionId;
+    rig.stored.add();
+    rig.stored.add();
+    await rig.cycle();
+    assert.equal(store.activeSessionId, first, "two entries are not enough");
+    rig.stored.add();
+    await rig.cycle();
+    const second = store.activeSessionId;
+    assert.notEqual(second, first);
+    const status = await rig.status();
+    assert.equal(status.last_rotation, new Date(rig.api.clock.now()).toISOString());
+    const document = JSON.parse(readFileSync(status.last_snapshot_path ?? "", "utf8")) as {
+      session: { id: string };
+      entries: unknown[];
+    };
+    assert.deepEqual([document.session.id, document.entries.length], [first, 3]);
+    rig.stored.add();
+    await store.flush();
+    const counts = async (): Promise<(number | undefined)[]> =>
+      await Promise.all([first, second].map(async (id) => (await store.getSession(id))?.request_count));
+    assert.deepEqual(await counts(), [3, 1], "the old session is kept, later traffic goes to the new one");
+    await rig.snapshot();
+    await rig.snapshot();
+    assert.equal(store.activeSessionId, second, "only cycles rotate");
+  },
+);
 
-test("a session that was followed by another and could not be saved is saved by the next cycle that can", async () => {
-  await using rig = await startAutosave({
-    "auto-save-enabled": "true",
-    "auto-save-rotate-after-requests": "1",
-    "auto-save-export-format": "session",
-  });
-  const { store } = rig.stored;
-  const first = store.activeSessionId;
-  rig.stored.add();
-  writeFileSync(rig.backups, "a file stands here");
-  await rig.cycle();
-  const second = store.activeSessionId;
-  assert.notEqual(second, first);
-  rmSync(rig.backups);
-  rig.stored.add();
-  await rig.cycle();
-  assert.deepEqual(savedSessions(rig), [first, second].sort());
-});
+inSession(
+  "a session that was followed by another and could not be saved is saved by the next cycle that can",
+  async (stored) => {
+    await using rig = await startAutosave(stored, {
+      "auto-save-enabled": "true",
+      "auto-save-rotate-after-requests": "1",
+      "auto-save-export-format": "session",
+    });
+    const { store } = rig.stored;
+    const first = store.activeSessionId;
+    rig.stored.add();
+    writeFileSync(rig.backups, "a file stands here");
+    await rig.cycle();
+    const second = store.activeSessionId;
+    assert.notEqual(second, first);
+    rmSync(rig.backups);
+    rig.stored.add();
+    await rig.cycle();
+    assert.deepEqual(savedSessions(rig), [first, second].sort());
+  },
+);
 
 /** The sessions that the snapshots hold, sorted. */
 function savedSessions(rig: Rig): string[] {
@@ -307,13 +318,14 @@ function savedSessions(rig: Rig): string[] {
 }
 
 /** A new session follows with each request; there is no room for the snapshots of some, and `lines` get the log. */
-async function startRotating(tooLarge: ReadonlySet<string>, lines: string[]): Promise<Rig> {
+async function startRotating(stored: StoreRig, tooLarge: ReadonlySet<string>, lines: string[]): Promise<Rig> {
   const wrap = (store: CaptureStore): CaptureStore =>
     withMethod(store, "exportSession", async (...given) => {
       if (tooLarge.has(given[0])) throw Object.assign(new Error("write"), { code: "ENOSPC" });
       return await store.exportSession(...given);
     });
   return await startAutosave(
+    stored,
     {
       "auto-save-enabled": "true",
       "auto-save-rotate-after-requests": "1",
@@ -323,90 +335,102 @@ async function startRotating(tooLarge: ReadonlySet<string>, lines: string[]): Pr
   );
 }
 
-test("a session that cannot be saved keeps no other from being saved and rotated, and is told until it is saved", async () => {
-  const tooLarge = new Set<string>();
-  const lines: string[] = [];
-  await using rig = await startRotating(tooLarge, lines);
-  const { store } = rig.stored;
-  const first = store.activeSessionId;
-  tooLarge.add(first);
-  rig.stored.add();
-  await rig.cycle();
-  const second = store.activeSessionId;
-  const { last_error: reason } = await rig.status();
-  assert.match(reason ?? "", /^The session “.+”, which a new one follows, is not saved: The disk is full$/);
-  rig.stored.add();
-  await rig.cycle();
-  const third = store.activeSessionId;
-  assert.equal(new Set([first, second, third]).size, 3, "the second one was rotated");
-  assert.deepEqual(savedSessions(rig), [second]);
-  const during = await rig.status();
-  assert.deepEqual([during.last_error, during.snapshots_written, during.snapshots_failed], [reason, 1, 2]);
-  assert.deepEqual(lines, [
-    "A new session follows the one that is saved now",
-    "A session that a new one follows is not saved; it is tried again",
-    "A new session follows the one that is saved now",
-  ]);
-  tooLarge.clear();
-  await rig.cycle();
-  const after = await rig.status();
-  assert.deepEqual([after.last_error, after.snapshots_written, after.snapshots_failed], [null, 3, 2]);
-  assert.deepEqual(savedSessions(rig), [first, second, third].sort());
-  assert.deepEqual(lines.slice(3), ["A session that a new one follows is saved now"]);
-});
-
-test("of several sessions that are owed each cycle tries another one, and the active one's failure is told beside", async () => {
-  const tooLarge = new Set<string>();
-  const lines: string[] = [];
-  await using rig = await startRotating(tooLarge, lines);
-  const { store } = rig.stored;
-  const sessions: string[] = [];
-  for (let cycle = 0; cycle < 2; cycle += 1) {
-    sessions.push(store.activeSessionId);
-    tooLarge.add(store.activeSessionId);
+inSession(
+  "a session that cannot be saved keeps no other from being saved and rotated, and is told until it is saved",
+  async (stored) => {
+    const tooLarge = new Set<string>();
+    const lines: string[] = [];
+    await using rig = await startRotating(stored, tooLarge, lines);
+    const { store } = rig.stored;
+    const first = store.activeSessionId;
+    tooLarge.add(first);
     rig.stored.add();
     await rig.cycle();
-  }
-  const [first = "", second = ""] = sessions;
-  const third = store.activeSessionId;
-  tooLarge.add(third);
-  lines.length = 0;
-  await rig.cycle();
-  assert.equal((await rig.status()).last_error, "The disk is full");
-  tooLarge.delete(second);
-  await rig.cycle();
-  await rig.cycle();
-  assert.deepEqual(savedSessions(rig), [second], "the first one does not stand before it");
-  assert.deepEqual(lines, ["A snapshot could not be saved", "A session that a new one follows is saved now"]);
-  tooLarge.delete(third);
-  await rig.cycle();
-  assert.equal(lines.at(-1), "Snapshots are saved again");
-  assert.match((await rig.status()).last_error ?? "", /which a new one follows, is not saved/);
-  await store.deleteSession(first);
-  await rig.cycle();
-  assert.equal((await rig.status()).last_error, null, "what was deleted is not owed");
-});
+    const second = store.activeSessionId;
+    const { last_error: reason } = await rig.status();
+    assert.match(reason ?? "", /^The session “.+”, which a new one follows, is not saved: The disk is full$/);
+    rig.stored.add();
+    await rig.cycle();
+    const third = store.activeSessionId;
+    assert.equal(new Set([first, second, third]).size, 3, "the second one was rotated");
+    assert.deepEqual(savedSessions(rig), [second]);
+    const during = await rig.status();
+    assert.deepEqual([during.last_error, during.snapshots_written, during.snapshots_failed], [reason, 1, 2]);
+    assert.deepEqual(lines, [
+      "A new session follows the one that is saved now",
+      "A session that a new one follows is not saved; it is tried again",
+      "A new session follows the one that is saved now",
+    ]);
+    tooLarge.clear();
+    await rig.cycle();
+    const after = await rig.status();
+    assert.deepEqual([after.last_error, after.snapshots_written, after.snapshots_failed], [null, 3, 2]);
+    assert.deepEqual(savedSessions(rig), [first, second, third].sort());
+    assert.deepEqual(lines.slice(3), ["A session that a new one follows is saved now"]);
+  },
+);
 
-test("a session that is old enough is followed by a new one, by the wall clock; an empty one is not", async () => {
-  await using rig = await startAutosave({ "auto-save-enabled": "true", "auto-save-rotate-after-minutes": "60" });
-  const { store } = rig.stored;
-  const first = store.activeSessionId;
-  rig.api.clock.jumpWallClock(61 * 60_000);
-  await rig.cycle();
-  assert.equal(store.activeSessionId, first, "nothing was recorded");
-  rig.api.clock.jumpWallClock(-70 * 60_000);
-  rig.stored.add();
-  await rig.cycle();
-  assert.equal(store.activeSessionId, first, "the clock went back");
-  rig.api.clock.jumpWallClock(70 * 60_000);
-  await rig.cycle();
-  assert.notEqual(store.activeSessionId, first);
-  const sessions = (await store.listSessions()).map(({ id, request_count: count }: CaptureSession) => [id, count]);
-  assert.deepEqual(
-    sessions.find(([id]) => id === first),
-    [first, 1],
-  );
-});
+inSession(
+  "of several sessions that are owed each cycle tries another one, and the active one's failure is told beside",
+  async (stored) => {
+    const tooLarge = new Set<string>();
+    const lines: string[] = [];
+    await using rig = await startRotating(stored, tooLarge, lines);
+    const { store } = rig.stored;
+    const sessions: string[] = [];
+    for (let cycle = 0; cycle < 2; cycle += 1) {
+      sessions.push(store.activeSessionId);
+      tooLarge.add(store.activeSessionId);
+      rig.stored.add();
+      await rig.cycle();
+    }
+    const [first = "", second = ""] = sessions;
+    const third = store.activeSessionId;
+    tooLarge.add(third);
+    lines.length = 0;
+    await rig.cycle();
+    assert.equal((await rig.status()).last_error, "The disk is full");
+    tooLarge.delete(second);
+    await rig.cycle();
+    await rig.cycle();
+    assert.deepEqual(savedSessions(rig), [second], "the first one does not stand before it");
+    assert.deepEqual(lines, ["A snapshot could not be saved", "A session that a new one follows is saved now"]);
+    tooLarge.delete(third);
+    await rig.cycle();
+    assert.equal(lines.at(-1), "Snapshots are saved again");
+    assert.match((await rig.status()).last_error ?? "", /which a new one follows, is not saved/);
+    await store.deleteSession(first);
+    await rig.cycle();
+    assert.equal((await rig.status()).last_error, null, "what was deleted is not owed");
+  },
+);
+
+inSession(
+  "a session that is old enough is followed by a new one, by the wall clock; an empty one is not",
+  async (stored) => {
+    await using rig = await startAutosave(stored, {
+      "auto-save-enabled": "true",
+      "auto-save-rotate-after-minutes": "60",
+    });
+    const { store } = rig.stored;
+    const first = store.activeSessionId;
+    rig.api.clock.jumpWallClock(61 * 60_000);
+    await rig.cycle();
+    assert.equal(store.activeSessionId, first, "nothing was recorded");
+    rig.api.clock.jumpWallClock(-70 * 60_000);
+    rig.stored.add();
+    await rig.cycle();
+    assert.equal(store.activeSessionId, first, "the clock went back");
+    rig.api.clock.jumpWallClock(70 * 60_000);
+    await rig.cycle();
+    assert.notEqual(store.activeSessionId, first);
+    const sessions = (await store.listSessions()).map(({ id, request_count: count }: CaptureSession) => [id, count]);
+    assert.deepEqual(
+      sessions.find(([id]) => id === first),
+      [first, 1],
+    );
+  },
+);
 
 /** Holds the first piece of each export back until the test lets it go. */
 function slowly(gates: PromiseWithResolvers<void>[]): (store: CaptureStore) => CaptureStore {
@@ -423,34 +447,37 @@ function slowly(gates: PromiseWithResolvers<void>[]): (store: CaptureStore) => C
     });
 }
 
-test("a cycle that is due while a snapshot is being written is missed, and who asks gets the next one", async () => {
-  const gates: PromiseWithResolvers<void>[] = [];
-  await using rig = await startAutosave({ "auto-save-enabled": "true" }, { wrap: slowly(gates) });
-  rig.stored.add();
-  await rig.api.clock.advance(INTERVAL_MS);
-  await waitUntil(() => gates.length === 1);
-  await rig.api.clock.advance(INTERVAL_MS * 3);
-  const during = await rig.status();
-  assert.deepEqual([during.saving, during.cycles_missed, during.snapshots_written], [true, 3, 0]);
-  rig.stored.add();
-  const asked = [rig.snapshot(), rig.snapshot(), rig.snapshot()];
-  await rig.status();
-  gates[0]?.resolve();
-  await waitUntil(() => gates.length === 2);
-  gates[1]?.resolve();
-  const results = await Promise.all(asked);
-  assert.deepEqual(
-    results.map(({ entries }) => entries),
-    [2, 2, 2],
-  );
-  assert.equal(new Set(results.map(({ path }) => path)).size, 1, "one snapshot for all who waited");
-  assert.equal(gates.length, 2);
-  assert.equal(rig.files().length, 2);
-});
+inSession(
+  "a cycle that is due while a snapshot is being written is missed, and who asks gets the next one",
+  async (stored) => {
+    const gates: PromiseWithResolvers<void>[] = [];
+    await using rig = await startAutosave(stored, { "auto-save-enabled": "true" }, { wrap: slowly(gates) });
+    rig.stored.add();
+    await rig.api.clock.advance(INTERVAL_MS);
+    await waitUntil(() => gates.length === 1);
+    await rig.api.clock.advance(INTERVAL_MS * 3);
+    const during = await rig.status();
+    assert.deepEqual([during.saving, during.cycles_missed, during.snapshots_written], [true, 3, 0]);
+    rig.stored.add();
+    const asked = [rig.snapshot(), rig.snapshot(), rig.snapshot()];
+    await rig.status();
+    gates[0]?.resolve();
+    await waitUntil(() => gates.length === 2);
+    gates[1]?.resolve();
+    const results = await Promise.all(asked);
+    assert.deepEqual(
+      results.map(({ entries }) => entries),
+      [2, 2, 2],
+    );
+    assert.equal(new Set(results.map(({ path }) => path)).size, 1, "one snapshot for all who waited");
+    assert.equal(gates.length, 2);
+    assert.equal(rig.files().length, 2);
+  },
+);
 
-test("a service that stops leaves no half snapshot and waits for nothing", async () => {
+inSession("a service that stops leaves no half snapshot and waits for nothing", async (stored) => {
   const gates: PromiseWithResolvers<void>[] = [];
-  await using rig = await startAutosave({ "auto-save-enabled": "true" }, { wrap: slowly(gates) });
+  await using rig = await startAutosave(stored, { "auto-save-enabled": "true" }, { wrap: slowly(gates) });
   rig.stored.add();
   await rig.api.clock.advance(INTERVAL_MS);
   await waitUntil(() => gates.length === 1 && rig.files().length === 1);
@@ -461,22 +488,28 @@ test("a service that stops leaves no half snapshot and waits for nothing", async
   assert.deepEqual(rig.files(), []);
 });
 
-test("a snapshot that cannot be saved is told in the answer and in the status, until one is saved", async () => {
-  await using rig = await startAutosave({ "auto-save-enabled": "true" });
-  rig.stored.add();
-  writeFileSync(rig.backups, "a file stands here");
-  const { status, json } = await rig.api.call("POST", "/api/autosave/snapshot");
-  assert.deepEqual([status, (json as { code: string }).code], [503, "SERVICE_UNAVAILABLE"]);
-  assert.match((json as { error: string }).error, /^The snapshot was not saved: A file has the name of the directory/);
-  await rig.cycle();
-  const failed = await rig.status();
-  assert.deepEqual([failed.snapshots_failed, failed.last_snapshot], [2, null]);
-  assert.match(failed.last_error ?? "", /^A file has the name/);
-  rmSync(rig.backups);
-  await rig.cycle();
-  const mended = await rig.status();
-  assert.deepEqual([mended.last_error, mended.snapshots_written], [null, 1]);
-});
+inSession(
+  "a snapshot that cannot be saved is told in the answer and in the status, until one is saved",
+  async (stored) => {
+    await using rig = await startAutosave(stored, { "auto-save-enabled": "true" });
+    rig.stored.add();
+    writeFileSync(rig.backups, "a file stands here");
+    const { status, json } = await rig.api.call("POST", "/api/autosave/snapshot");
+    assert.deepEqual([status, (json as { code: string }).code], [503, "SERVICE_UNAVAILABLE"]);
+    assert.match(
+      (json as { error: string }).error,
+      /^The snapshot was not saved: A file has the name of the directory/,
+    );
+    await rig.cycle();
+    const failed = await rig.status();
+    assert.deepEqual([failed.snapshots_failed, failed.last_snapshot], [2, null]);
+    assert.match(failed.last_error ?? "", /^A file has the name/);
+    rmSync(rig.backups);
+    await rig.cycle();
+    const mended = await rig.status();
+    assert.deepEqual([mended.last_error, mended.snapshots_written], [null, 1]);
+  },
+);
 
 test("a full disk keeps the older snapshots, leaves no half one, and is mended by room", async (context) => {
   await using directory = await temporaryDirectory();
@@ -486,7 +519,8 @@ test("a full disk keeps the older snapshots, leaves no half one, and is mended b
   const mounted = isRoot ? await runProcess("mount", ["-t", "tmpfs", "-o", "size=2m", "tmpfs", disk]) : undefined;
   if (mounted?.code !== 0) return context.skip("needs the right to mount a tmpfs");
   try {
-    await using rig = await startAutosave({ "auto-save-output-dir": disk });
+    await using stored = await openTemporaryStore();
+    await using rig = await startAutosave(stored, { "auto-save-output-dir": disk });
     rig.stored.add();
     const first = await rig.snapshot();
     rig.stored.add({ responseBody: ["x".repeat(200_000)] });
@@ -503,8 +537,8 @@ test("a full disk keeps the older snapshots, leaves no half one, and is mended b
   }
 });
 
-test("snapshots of the same second stay apart, and pruning keeps as many as configured", async () => {
-  await using rig = await startAutosave({ "auto-save-max-backups": "3" });
+inSession("snapshots of the same second stay apart, and pruning keeps as many as configured", async (stored) => {
+  await using rig = await startAutosave(stored, { "auto-save-max-backups": "3" });
   rig.stored.add();
   const results = [];
   for (let index = 0; index < 5; index += 1) results.push(await rig.snapshot());
@@ -520,7 +554,8 @@ test(
   "a large session tells how far its snapshot is, and takes no more memory than a small one",
   { timeout: 300_000 },
   async () => {
-    await using rig = await startAutosave();
+    await using stored = await openTemporaryStore();
+    await using rig = await startAutosave(stored);
     const { store } = rig.stored;
     const body = "x".repeat(3000);
     for (let added = 0; added < 35_000; added += 1) {
@@ -553,7 +588,8 @@ test(
 
 test("a directory that this user may not write is told by its reason", async (context) => {
   if (process.getuid?.() === 0) return context.skip("root may write everywhere");
-  await using rig = await startAutosave();
+  await using stored = await openTemporaryStore();
+  await using rig = await startAutosave(stored);
   mkdirSync(rig.backups);
   chmodSync(rig.backups, 0o500);
   const { json } = await rig.api.call("POST", "/api/autosave/snapshot");
