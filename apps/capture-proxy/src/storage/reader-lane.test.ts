@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { rename } from "node:fs/promises";
 import { join } from "node:path";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
@@ -57,73 +57,76 @@ class LaneRig {
   }
 }
 
-test("what was asked of a thread that could not begin is answered by the next one", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = new LaneRig(directory.path);
-  await rig.hide();
-  rig.lane.start();
-  const early = rig.lane.ask(ROW);
-  await rig.brokenTimes(1);
-  const late = rig.lane.ask(ROW);
-  await rig.show();
-  assert.deepEqual(await Promise.all([early, late]), [undefined, undefined]);
-  assert.equal(rig.broken.length, 1);
-});
+// Most of their time they wait for the second that lies between two threads.
+describe("a lane of a reader thread", { concurrency: true }, () => {
+  test("what was asked of a thread that could not begin is answered by the next one", async () => {
+    await using directory = await temporaryDirectory();
+    await using rig = new LaneRig(directory.path);
+    await rig.hide();
+    rig.lane.start();
+    const early = rig.lane.ask(ROW);
+    await rig.brokenTimes(1);
+    const late = rig.lane.ask(ROW);
+    await rig.show();
+    assert.deepEqual(await Promise.all([early, late]), [undefined, undefined]);
+    assert.equal(rig.broken.length, 1);
+  });
 
-test("where the system gives no thread, a question waits for one, and nothing breaks over a start by itself", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = new LaneRig(directory.path);
-  rig.hasThreads = false;
-  rig.lane.start();
-  assert.deepEqual(rig.broken, ["A reader thread could not start: EAGAIN"]);
-  const early = rig.lane.ask(ROW);
-  await rig.brokenTimes(2);
-  rig.hasThreads = true;
-  assert.equal(await early, undefined);
-  assert.equal(rig.broken.length, 2);
-});
+  test("where the system gives no thread, a question waits for one, and nothing breaks over a start by itself", async () => {
+    await using directory = await temporaryDirectory();
+    await using rig = new LaneRig(directory.path);
+    rig.hasThreads = false;
+    rig.lane.start();
+    assert.deepEqual(rig.broken, ["A reader thread could not start: EAGAIN"]);
+    const early = rig.lane.ask(ROW);
+    await rig.brokenTimes(2);
+    rig.hasThreads = true;
+    assert.equal(await early, undefined);
+    assert.equal(rig.broken.length, 2);
+  });
 
-test("a question is refused once four threads could not begin, a second apart, and a later one finds the store", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = new LaneRig(directory.path);
-  await rig.hide();
-  const startedMs = performance.now();
-  await assert.rejects(rig.lane.ask(ROW), ENDED);
-  assert.ok(performance.now() - startedMs >= 3000);
-  await rig.brokenTimes(4);
-  await rig.show();
-  assert.equal(await rig.lane.ask(ROW), undefined);
-  assert.equal(rig.broken.length, 4);
-});
+  test("a question is refused once four threads could not begin, a second apart, and a later one finds the store", async () => {
+    await using directory = await temporaryDirectory();
+    await using rig = new LaneRig(directory.path);
+    await rig.hide();
+    const startedMs = performance.now();
+    await assert.rejects(rig.lane.ask(ROW), ENDED);
+    assert.ok(performance.now() - startedMs >= 3000);
+    await rig.brokenTimes(4);
+    await rig.show();
+    assert.equal(await rig.lane.ask(ROW), undefined);
+    assert.equal(rig.broken.length, 4);
+  });
 
-test("what a thread broke over is refused and not asked again; the next question has a new thread", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = new LaneRig(directory.path);
-  assert.equal(await rig.lane.ask(ROW), undefined);
-  await rig.hide();
-  // A thread that answers breaks over a store that is gone.
-  rig.lane.tell({ kind: "reopen" });
-  await assert.rejects(rig.lane.ask(ROW), ENDED);
-  await rig.show();
-  assert.equal(await rig.lane.ask(ROW), undefined);
-  assert.equal(rig.broken.length, 1);
-});
+  test("what a thread broke over is refused and not asked again; the next question has a new thread", async () => {
+    await using directory = await temporaryDirectory();
+    await using rig = new LaneRig(directory.path);
+    assert.equal(await rig.lane.ask(ROW), undefined);
+    await rig.hide();
+    // A thread that answers breaks over a store that is gone.
+    rig.lane.tell({ kind: "reopen" });
+    await assert.rejects(rig.lane.ask(ROW), ENDED);
+    await rig.show();
+    assert.equal(await rig.lane.ask(ROW), undefined);
+    assert.equal(rig.broken.length, 1);
+  });
 
-test("a question that is given up while there is no thread leaves at once, and closing refuses those that wait", async () => {
-  await using directory = await temporaryDirectory();
-  await using rig = new LaneRig(directory.path);
-  // A thread that breaks is there for a while after it said so; one that was not given never was.
-  rig.hasThreads = false;
-  const refused = assert.rejects(rig.lane.ask(ROW), ENDED);
-  // More than may wait at a time.
-  for (let count = 0; count < 100; count += 1) {
-    const controller = new AbortController();
-    const givenUp = assert.rejects(rig.lane.ask(ROW, controller.signal), { message: "given up" });
-    controller.abort(new Error("given up"));
-    await givenUp;
-    await setImmediate();
-  }
-  await rig.lane.close();
-  await refused;
-  await assert.rejects(rig.lane.ask(ROW), { name: "ReaderBusyError" });
+  test("a question that is given up while there is no thread leaves at once, and closing refuses those that wait", async () => {
+    await using directory = await temporaryDirectory();
+    await using rig = new LaneRig(directory.path);
+    // A thread that breaks is there for a while after it said so; one that was not given never was.
+    rig.hasThreads = false;
+    const refused = assert.rejects(rig.lane.ask(ROW), ENDED);
+    // More than may wait at a time.
+    for (let count = 0; count < 100; count += 1) {
+      const controller = new AbortController();
+      const givenUp = assert.rejects(rig.lane.ask(ROW, controller.signal), { message: "given up" });
+      controller.abort(new Error("given up"));
+      await givenUp;
+      await setImmediate();
+    }
+    await rig.lane.close();
+    await refused;
+    await assert.rejects(rig.lane.ask(ROW), { name: "ReaderBusyError" });
+  });
 });
