@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
 import { peer, startOrigin, temporaryDirectory } from "@headworks/testkit";
 import { ADMIN, call, DEV, listeners } from "./admin-rig.ts";
@@ -85,106 +85,108 @@ const picture = async (page: Page, name: string): Promise<void> => {
   if (pictures !== undefined) await page.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
 };
 
-test(
-  "the page shows what runs, follows what happens, and asks nobody but the gateway",
-  { skip: chromiumPeer.skip },
-  async () => {
-    await running(async (gateway, url) => {
-      assert.equal((await gateway.send({ path: "/v2/x", fields: ["X-Api-Key: k"] })).status, 200);
-      await using window = await open(url, { colorScheme: "light" });
-      const { page } = window;
-      await page.locator("#live[data-state=live]").waitFor();
-      const text = async (id: string): Promise<string> =>
-        (await page.locator(`#${id}`).innerText()).replace(/\s+/g, " ");
-      assert.match(await text("facts"), /Generation 1 .*Healthy endpoints 2 of 2 Breakers not closed 0/);
-      assert.match(await text("upstreams"), /echo closed 127\.0\.0\.1:\d+ healthy/);
-      assert.match(await text("budgets"), /acme daily 9 1 of 10 .*acme monthly 199999 .*trial daily 3 0 of 3/);
-      assert.match(await text("routes"), /api-v2 prefix \/v2 to echo authentication home exact \/ headers respond/);
-      assert.match(await text("events"), /config published generation 1/);
-      await picture(page, "dashboard-light");
-      await call(gateway, "/upstreams/echo/breaker", { method: "POST", body: '{"state":"open"}' });
-      await page.locator("#events").getByText("breaker opened").waitFor();
-      await page.locator("#upstreams").getByText("open").first().waitFor();
-      await gateway.reload({ ...document(2), routes: [] });
-      await page.locator("#generations").getByText("2 (runs)").waitFor();
-      assert.match(await text("routes"), /No routes/);
-      assert.deepEqual(window.troubles, []);
-      assert.deepEqual(
-        [...new Set(window.asked)].filter((origin) => origin !== "null"),
-        [url],
-      );
-    });
-  },
-);
-
-test(
-  "the page works in the dark and on a telephone, where nothing is wider than the screen",
-  { skip: chromiumPeer.skip },
-  async () => {
-    await running(async (_gateway, url) => {
-      await using window = await open(url, { colorScheme: "dark", viewport: { width: 390, height: 844 } });
-      const { page } = window;
-      await page.locator("#live[data-state=live]").waitFor();
-      const wide = await page.evaluate("document.documentElement.scrollWidth");
-      assert.equal(wide, 390);
-      const background = String(await page.evaluate("getComputedStyle(document.body).backgroundColor"));
-      assert.equal(background, "rgb(15, 21, 25)");
-      await picture(page, "dashboard-dark-narrow");
-      assert.deepEqual(window.troubles, []);
-    });
-  },
-);
-
-test(
-  "when the stream cannot be had the page polls, and when the gateway is gone it says so",
-  { skip: chromiumPeer.skip },
-  async () => {
-    await running(async (gateway, url) => {
-      assert.ok(browser);
-      const context = await browser.newContext();
-      context.setDefaultTimeout(20_000);
-      try {
-        const page = await context.newPage();
-        await page.route("**/events/stream", async (route) => await route.abort());
-        await page.goto(url);
-        await page.locator("#live[data-state=polling]").waitFor();
-        await gateway.reload({ listeners, admin: ADMIN, routes: [] });
+describe("the page", { concurrency: 12 }, () => {
+  test(
+    "the page shows what runs, follows what happens, and asks nobody but the gateway",
+    { skip: chromiumPeer.skip },
+    async () => {
+      await running(async (gateway, url) => {
+        assert.equal((await gateway.send({ path: "/v2/x", fields: ["X-Api-Key: k"] })).status, 200);
+        await using window = await open(url, { colorScheme: "light" });
+        const { page } = window;
+        await page.locator("#live[data-state=live]").waitFor();
+        const text = async (id: string): Promise<string> =>
+          (await page.locator(`#${id}`).innerText()).replace(/\s+/g, " ");
+        assert.match(await text("facts"), /Generation 1 .*Healthy endpoints 2 of 2 Breakers not closed 0/);
+        assert.match(await text("upstreams"), /echo closed 127\.0\.0\.1:\d+ healthy/);
+        assert.match(await text("budgets"), /acme daily 9 1 of 10 .*acme monthly 199999 .*trial daily 3 0 of 3/);
+        assert.match(await text("routes"), /api-v2 prefix \/v2 to echo authentication home exact \/ headers respond/);
+        assert.match(await text("events"), /config published generation 1/);
+        await picture(page, "dashboard-light");
+        await call(gateway, "/upstreams/echo/breaker", { method: "POST", body: '{"state":"open"}' });
+        await page.locator("#events").getByText("breaker opened").waitFor();
+        await page.locator("#upstreams").getByText("open").first().waitFor();
+        await gateway.reload({ ...document(2), routes: [] });
         await page.locator("#generations").getByText("2 (runs)").waitFor();
-        await gateway.gateway.stop(100);
-        await page.locator("#trouble").getByText("cannot be read").waitFor();
-      } finally {
-        await context.close();
-      }
-    });
-  },
-);
+        assert.match(await text("routes"), /No routes/);
+        assert.deepEqual(window.troubles, []);
+        assert.deepEqual(
+          [...new Set(window.asked)].filter((origin) => origin !== "null"),
+          [url],
+        );
+      });
+    },
+  );
 
-test(
-  "a gateway that starts again and counts from 1 has its own routes shown",
-  { skip: chromiumPeer.skip },
-  async () => {
-    const respond = (name: string) => ({
-      name,
-      match: { path: { type: "exact" as const, value: `/${name}` } },
-      action: { type: "respond" as const, status: 200 },
-    });
-    let url = "";
-    const started = async (route: string): Promise<TestGateway> =>
-      await startGateway(
-        { listeners, admin: { bind: url === "" ? ADMIN.bind : new URL(url).host }, routes: [respond(route)] },
-        DEV,
-      );
-    const first = await started("before");
-    url = first.gateway.adminUrl ?? "";
-    await using window = await open(url);
-    const { page } = window;
-    await page.locator("#routes").getByText("before").first().waitFor();
-    await first[Symbol.asyncDispose]();
-    await page.locator("#trouble").getByText("cannot be read").waitFor();
-    await using _second = await started("afterwards");
-    await page.locator("#routes").getByText("afterwards").first().waitFor();
-  },
-);
+  test(
+    "the page works in the dark and on a telephone, where nothing is wider than the screen",
+    { skip: chromiumPeer.skip },
+    async () => {
+      await running(async (_gateway, url) => {
+        await using window = await open(url, { colorScheme: "dark", viewport: { width: 390, height: 844 } });
+        const { page } = window;
+        await page.locator("#live[data-state=live]").waitFor();
+        const wide = await page.evaluate("document.documentElement.scrollWidth");
+        assert.equal(wide, 390);
+        const background = String(await page.evaluate("getComputedStyle(document.body).backgroundColor"));
+        assert.equal(background, "rgb(15, 21, 25)");
+        await picture(page, "dashboard-dark-narrow");
+        assert.deepEqual(window.troubles, []);
+      });
+    },
+  );
+
+  test(
+    "when the stream cannot be had the page polls, and when the gateway is gone it says so",
+    { skip: chromiumPeer.skip },
+    async () => {
+      await running(async (gateway, url) => {
+        assert.ok(browser);
+        const context = await browser.newContext();
+        context.setDefaultTimeout(20_000);
+        try {
+          const page = await context.newPage();
+          await page.route("**/events/stream", async (route) => await route.abort());
+          await page.goto(url);
+          await page.locator("#live[data-state=polling]").waitFor();
+          await gateway.reload({ listeners, admin: ADMIN, routes: [] });
+          await page.locator("#generations").getByText("2 (runs)").waitFor();
+          await gateway.gateway.stop(100);
+          await page.locator("#trouble").getByText("cannot be read").waitFor();
+        } finally {
+          await context.close();
+        }
+      });
+    },
+  );
+
+  test(
+    "a gateway that starts again and counts from 1 has its own routes shown",
+    { skip: chromiumPeer.skip },
+    async () => {
+      const respond = (name: string) => ({
+        name,
+        match: { path: { type: "exact" as const, value: `/${name}` } },
+        action: { type: "respond" as const, status: 200 },
+      });
+      let url = "";
+      const started = async (route: string): Promise<TestGateway> =>
+        await startGateway(
+          { listeners, admin: { bind: url === "" ? ADMIN.bind : new URL(url).host }, routes: [respond(route)] },
+          DEV,
+        );
+      const first = await started("before");
+      url = first.gateway.adminUrl ?? "";
+      await using window = await open(url);
+      const { page } = window;
+      await page.locator("#routes").getByText("before").first().waitFor();
+      await first[Symbol.asyncDispose]();
+      await page.locator("#trouble").getByText("cannot be read").waitFor();
+      await using _second = await started("afterwards");
+      await page.locator("#routes").getByText("afterwards").first().waitFor();
+    },
+  );
+});
 
 test("GET / names its style and script by hash, allows nothing else, and is for readers alone", async () => {
   await using gateway = await startGateway(

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import {
   FLAG,
   FRAME,
@@ -191,51 +191,55 @@ test("HTTP/2: windows of one byte get their answer in small pieces while others 
   assert.ok(slowestMs < 500, `${slowestMs} ms`);
 });
 
-test("HTTP/2: a client that opens no window for its answers loses its streams after the idle time", async () => {
-  await using origin = await startOrigin({ handler: (_incoming, response) => void response.end("x".repeat(200_000)) });
-  await using gateway = await startGateway({
-    listeners: [{ name: "public", address: "127.0.0.1", port: 0, idle_timeout_ms: 500 }],
-    ...serving("api", [origin.port]),
-    routes: [...routes],
-  });
-  await using client = await rawClient(gateway.port());
-  const streams = Array.from({ length: 50 }, (_, at) => request(odd(at)));
-  await client.write(Buffer.concat([PREFACE, settings([4, 0]), ...streams]));
-  const reader = new FrameReader();
-  const reset = new Set<number>();
-  while (reset.size < 50) {
-    for (const { type, stream } of reader.read(await client.readSome())) if (type === FRAME.reset) reset.add(stream);
-  }
-});
-
-test("HTTP/2: a connection without requests ends after the idle time, also in the middle of a head", async () => {
-  await using gateway = await startGateway({
-    listeners: [{ name: "public", address: "127.0.0.1", port: 0, idle_timeout_ms: 400, header_timeout_ms: 400 }],
-    routes: [],
-  });
-  for (const bytes of [
-    PREFACE.subarray(0, 10),
-    Buffer.concat([PREFACE, settings()]),
-    Buffer.concat([PREFACE, settings(), frame(FRAME.headers, 0, 1, section(GET))]),
-  ]) {
+describe("clients that let time pass", { concurrency: 12 }, () => {
+  test("HTTP/2: a client that opens no window for its answers loses its streams after the idle time", async () => {
+    await using origin = await startOrigin({
+      handler: (_incoming, response) => void response.end("x".repeat(200_000)),
+    });
+    await using gateway = await startGateway({
+      listeners: [{ name: "public", address: "127.0.0.1", port: 0, idle_timeout_ms: 500 }],
+      ...serving("api", [origin.port]),
+      routes: [...routes],
+    });
     await using client = await rawClient(gateway.port());
-    await client.write(bytes);
-    await client.collect(5000);
-  }
-});
+    const streams = Array.from({ length: 50 }, (_, at) => request(odd(at)));
+    await client.write(Buffer.concat([PREFACE, settings([4, 0]), ...streams]));
+    const reader = new FrameReader();
+    const reset = new Set<number>();
+    while (reset.size < 50) {
+      for (const { type, stream } of reader.read(await client.readSome())) if (type === FRAME.reset) reset.add(stream);
+    }
+  });
 
-test("HTTP/2: a body that stops arriving is answered 408 after its time", async () => {
-  await using origin = await startOrigin({ handler: (incoming) => void incoming.resume() });
-  await using gateway = await startGateway(
-    { ...serving("api", [origin.port]), routes: [...routes] },
-    { environment: { GATEWAY_REQUEST_BODY_TIMEOUT_MS: "300" } },
-  );
-  await using client = await http2Client(gateway.port());
-  const stream = client.session.request({ ":path": "/", ":method": "POST" }, { endStream: false });
-  stream.on("error", () => undefined);
-  stream.write("half");
-  const status = await new Promise((resolve) => stream.once("response", (headers) => resolve(headers[":status"])));
-  assert.equal(status, 408);
+  test("HTTP/2: a connection without requests ends after the idle time, also in the middle of a head", async () => {
+    await using gateway = await startGateway({
+      listeners: [{ name: "public", address: "127.0.0.1", port: 0, idle_timeout_ms: 400, header_timeout_ms: 400 }],
+      routes: [],
+    });
+    for (const bytes of [
+      PREFACE.subarray(0, 10),
+      Buffer.concat([PREFACE, settings()]),
+      Buffer.concat([PREFACE, settings(), frame(FRAME.headers, 0, 1, section(GET))]),
+    ]) {
+      await using client = await rawClient(gateway.port());
+      await client.write(bytes);
+      await client.collect(5000);
+    }
+  });
+
+  test("HTTP/2: a body that stops arriving is answered 408 after its time", async () => {
+    await using origin = await startOrigin({ handler: (incoming) => void incoming.resume() });
+    await using gateway = await startGateway(
+      { ...serving("api", [origin.port]), routes: [...routes] },
+      { environment: { GATEWAY_REQUEST_BODY_TIMEOUT_MS: "300" } },
+    );
+    await using client = await http2Client(gateway.port());
+    const stream = client.session.request({ ":path": "/", ":method": "POST" }, { endStream: false });
+    stream.on("error", () => undefined);
+    stream.write("half");
+    const status = await new Promise((resolve) => stream.once("response", (headers) => resolve(headers[":status"])));
+    assert.equal(status, 408);
+  });
 });
 
 test("HTTP/2: limits come from the environment, and values out of their range are the defaults", () => {

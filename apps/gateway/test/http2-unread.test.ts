@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import {
   collect,
   http2Client,
@@ -77,80 +77,82 @@ async function sentUntilStandstill({ session }: Http2Client): Promise<number> {
   return before;
 }
 
-test("HTTP/2: a hundred bodies that an upstream never reads take no more than their windows, and others are served", async () => {
-  await using stuck = await startRawHttp2Origin(() => undefined, settings([4, 0], [3, 1000]));
-  await using good = await startOrigin();
-  await using gateway = await gatewayFor({ port: stuck.port, more: { protocol: "h2c" } }, good);
-  await using client = await http2Client(gateway.port());
-  const body = Buffer.alloc(1024 * KIB);
-  for (let at = 0; at < 100; at += 1) post(client, "/stuck", body);
-  const sentBytes = await sentUntilStandstill(client);
-  const mostBytes = mostUnreadBytes(100, 4096) + 100 * ON_ITS_WAY_BYTES + HEADS_BYTES;
-  assert.ok(sentBytes <= mostBytes, `${sentBytes} bytes, at most ${mostBytes}`);
-  assert.equal(
-    (await client.fetch({ ":path": "/good" })).status,
-    200,
-    "its other requests without a body are answered",
-  );
-  await using other = await http2Client(gateway.port());
-  assert.equal((await other.fetch({ ":path": "/good", ":method": "POST" }, body)).status, 200);
-  assert.equal((await gateway.send({ path: "/good", method: "POST", body: "x".repeat(100_000) })).status, 200);
-});
-
-for (const [windowKib, bodyKib] of [
-  [4096, 256],
-  [64, 128],
-] as const) {
-  test(`HTTP/2: bodies that waited in a window of ${windowKib} KiB arrive whole when the upstream reads at last`, async () => {
-    const open = Promise.withResolvers<void>();
-    const sizes: number[] = [];
-    await using slow = await startOrigin({
-      handler: (request, response) => {
-        void open.promise.then(async () => {
-          let sizeBytes = 0;
-          for await (const piece of request) sizeBytes += (piece as Buffer).length;
-          sizes.push(sizeBytes);
-          response.end();
-        });
-      },
-    });
-    // One after the other, so that the bodies behind the first wait in the gateway and nowhere else.
-    await using gateway = await gatewayFor({ port: slow.port, more: { connection_cap: 1 } }, slow, {
-      GATEWAY_H2_CONNECTION_WINDOW_KIB: String(windowKib),
-    });
+describe("bodies that are not read", { concurrency: 12 }, () => {
+  test("HTTP/2: a hundred bodies that an upstream never reads take no more than their windows, and others are served", async () => {
+    await using stuck = await startRawHttp2Origin(() => undefined, settings([4, 0], [3, 1000]));
+    await using good = await startOrigin();
+    await using gateway = await gatewayFor({ port: stuck.port, more: { protocol: "h2c" } }, good);
     await using client = await http2Client(gateway.port());
-    const body = Buffer.alloc(bodyKib * KIB, 1);
-    const answers = Promise.all(Array.from({ length: 100 }, async () => await collect(post(client, "/stuck", body))));
+    const body = Buffer.alloc(1024 * KIB);
+    for (let at = 0; at < 100; at += 1) post(client, "/stuck", body);
     const sentBytes = await sentUntilStandstill(client);
-    const mostBytes = mostUnreadBytes(100, windowKib) + bodyKib * KIB + ON_ITS_WAY_BYTES + HEADS_BYTES;
+    const mostBytes = mostUnreadBytes(100, 4096) + 100 * ON_ITS_WAY_BYTES + HEADS_BYTES;
     assert.ok(sentBytes <= mostBytes, `${sentBytes} bytes, at most ${mostBytes}`);
-    open.resolve();
-    assert.deepEqual(new Set((await answers).map(({ status }) => status)), new Set([200]));
-    assert.deepEqual(new Set(sizes), new Set([body.length]));
-    assert.equal(sizes.length, 100);
+    assert.equal(
+      (await client.fetch({ ":path": "/good" })).status,
+      200,
+      "its other requests without a body are answered",
+    );
+    await using other = await http2Client(gateway.port());
+    assert.equal((await other.fetch({ ":path": "/good", ":method": "POST" }, body)).status, 200);
+    assert.equal((await gateway.send({ path: "/good", method: "POST", body: "x".repeat(100_000) })).status, 200);
   });
-}
 
-test("HTTP/2: bodies that nobody reads do not keep another one of their connection from its upstream", async () => {
-  await using stuck = await startRawHttp2Origin(() => undefined, settings([4, 0], [3, 1000]));
-  await using good = await startOrigin();
-  await using gateway = await gatewayFor({ port: stuck.port, more: { protocol: "h2c" } }, good);
-  await using client = await http2Client(gateway.port());
-  for (let at = 0; at < 20; at += 1) post(client, "/stuck", Buffer.alloc(1024 * KIB));
-  await sentUntilStandstill(client);
-  const answer = await collect(post(client, "/good", Buffer.alloc(3000 * KIB)));
-  assert.deepEqual([answer.status, answer.code], [200, 0]);
-  const { body } = JSON.parse(answer.body.toString()) as { body: string };
-  assert.equal(Buffer.from(body, "base64").length, 3000 * KIB);
-});
+  for (const [windowKib, bodyKib] of [
+    [4096, 256],
+    [64, 128],
+  ] as const) {
+    test(`HTTP/2: bodies that waited in a window of ${windowKib} KiB arrive whole when the upstream reads at last`, async () => {
+      const open = Promise.withResolvers<void>();
+      const sizes: number[] = [];
+      await using slow = await startOrigin({
+        handler: (request, response) => {
+          void open.promise.then(async () => {
+            let sizeBytes = 0;
+            for await (const piece of request) sizeBytes += (piece as Buffer).length;
+            sizes.push(sizeBytes);
+            response.end();
+          });
+        },
+      });
+      // One after the other, so that the bodies behind the first wait in the gateway and nowhere else.
+      await using gateway = await gatewayFor({ port: slow.port, more: { connection_cap: 1 } }, slow, {
+        GATEWAY_H2_CONNECTION_WINDOW_KIB: String(windowKib),
+      });
+      await using client = await http2Client(gateway.port());
+      const body = Buffer.alloc(bodyKib * KIB, 1);
+      const answers = Promise.all(Array.from({ length: 100 }, async () => await collect(post(client, "/stuck", body))));
+      const sentBytes = await sentUntilStandstill(client);
+      const mostBytes = mostUnreadBytes(100, windowKib) + bodyKib * KIB + ON_ITS_WAY_BYTES + HEADS_BYTES;
+      assert.ok(sentBytes <= mostBytes, `${sentBytes} bytes, at most ${mostBytes}`);
+      open.resolve();
+      assert.deepEqual(new Set((await answers).map(({ status }) => status)), new Set([200]));
+      assert.deepEqual(new Set(sizes), new Set([body.length]));
+      assert.equal(sizes.length, 100);
+    });
+  }
 
-test("HTTP/2: bodies that an upstream reads a part of, and then no more, do not keep others from theirs", async () => {
-  await using stuck = await startHttp2Origin(() => undefined, { maxConcurrentStreams: 1000 });
-  await using good = await startOrigin();
-  await using gateway = await gatewayFor({ port: stuck.port, more: { protocol: "h2c" } }, good);
-  await using client = await http2Client(gateway.port());
-  for (let at = 0; at < 120; at += 1) post(client, "/stuck", Buffer.alloc(768 * KIB));
-  await sentUntilStandstill(client);
-  const answer = await collect(post(client, "/good", Buffer.alloc(768 * KIB)));
-  assert.deepEqual([answer.status, answer.code], [200, 0]);
+  test("HTTP/2: bodies that nobody reads do not keep another one of their connection from its upstream", async () => {
+    await using stuck = await startRawHttp2Origin(() => undefined, settings([4, 0], [3, 1000]));
+    await using good = await startOrigin();
+    await using gateway = await gatewayFor({ port: stuck.port, more: { protocol: "h2c" } }, good);
+    await using client = await http2Client(gateway.port());
+    for (let at = 0; at < 20; at += 1) post(client, "/stuck", Buffer.alloc(1024 * KIB));
+    await sentUntilStandstill(client);
+    const answer = await collect(post(client, "/good", Buffer.alloc(3000 * KIB)));
+    assert.deepEqual([answer.status, answer.code], [200, 0]);
+    const { body } = JSON.parse(answer.body.toString()) as { body: string };
+    assert.equal(Buffer.from(body, "base64").length, 3000 * KIB);
+  });
+
+  test("HTTP/2: bodies that an upstream reads a part of, and then no more, do not keep others from theirs", async () => {
+    await using stuck = await startHttp2Origin(() => undefined, { maxConcurrentStreams: 1000 });
+    await using good = await startOrigin();
+    await using gateway = await gatewayFor({ port: stuck.port, more: { protocol: "h2c" } }, good);
+    await using client = await http2Client(gateway.port());
+    for (let at = 0; at < 120; at += 1) post(client, "/stuck", Buffer.alloc(768 * KIB));
+    await sentUntilStandstill(client);
+    const answer = await collect(post(client, "/good", Buffer.alloc(768 * KIB)));
+    assert.deepEqual([answer.status, answer.code], [200, 0]);
+  });
 });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { setTimeout as later } from "node:timers";
 import {
   FLAG,
@@ -155,63 +155,65 @@ for (const [body, code, isWhole] of [
   });
 }
 
-test(
-  "HTTP/2 upstream: an endpoint that never answers times out, and a connection that is dead is replaced",
-  { timeout: 30_000 },
-  async () => {
-    let sessions = 0;
-    await using origin = await startRawServer(async (connection) => {
-      sessions += 1;
-      connection.socket.write(settings());
-      // Takes everything, says nothing, not even to pings.
-      while (!connection.ended) await connection.readSome(60_000).catch(() => undefined);
-    });
-    await using gateway = await gatewayFor(origin.port, { timeouts: { read_ms: 200 } });
-    const answer = await gateway.send({ path: "/" });
-    assert.deepEqual([answer.status, errorCode(answer)], [504, "upstream_response_timeout"]);
-    await waitUntil(() => origin.connections[0]?.ended === true, { timeoutMs: 10_000 });
-    await gateway.send({ path: "/" });
-    assert.equal(sessions, 2);
-  },
-);
+describe("an upstream that stops, or whose client does", { concurrency: 12 }, () => {
+  test(
+    "HTTP/2 upstream: an endpoint that never answers times out, and a connection that is dead is replaced",
+    { timeout: 30_000 },
+    async () => {
+      let sessions = 0;
+      await using origin = await startRawServer(async (connection) => {
+        sessions += 1;
+        connection.socket.write(settings());
+        // Takes everything, says nothing, not even to pings.
+        while (!connection.ended) await connection.readSome(60_000).catch(() => undefined);
+      });
+      await using gateway = await gatewayFor(origin.port, { timeouts: { read_ms: 200 } });
+      const answer = await gateway.send({ path: "/" });
+      assert.deepEqual([answer.status, errorCode(answer)], [504, "upstream_response_timeout"]);
+      await waitUntil(() => origin.connections[0]?.ended === true, { timeoutMs: 10_000 });
+      await gateway.send({ path: "/" });
+      assert.equal(sessions, 2);
+    },
+  );
 
-test("HTTP/2 upstream: a client that goes away in its upload never makes it look whole", async () => {
-  for (const framing of ["Content-Length: 10", "Transfer-Encoding: chunked"]) {
-    let sawEnd = false;
-    const closed = Promise.withResolvers<number>();
-    await using origin = await startHttp2Origin((stream) => {
-      stream.resume();
-      stream.on("end", () => (sawEnd ||= !stream.aborted));
-      stream.on("close", () => closed.resolve(stream.rstCode ?? 0));
-    });
+  test("HTTP/2 upstream: a client that goes away in its upload never makes it look whole", async () => {
+    for (const framing of ["Content-Length: 10", "Transfer-Encoding: chunked"]) {
+      let sawEnd = false;
+      const closed = Promise.withResolvers<number>();
+      await using origin = await startHttp2Origin((stream) => {
+        stream.resume();
+        stream.on("end", () => (sawEnd ||= !stream.aborted));
+        stream.on("close", () => closed.resolve(stream.rstCode ?? 0));
+      });
+      await using gateway = await gatewayFor(origin.port);
+      const client = await rawClient(gateway.port());
+      await client.write(
+        `POST / HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n${framing.startsWith("C") ? "half" : "4\r\nhalf\r\n"}`,
+      );
+      await waitUntil(() => origin.requests.length === 1);
+      client.destroy();
+      assert.equal(await closed.promise, 8);
+      assert.equal(sawEnd, false, framing);
+    }
+  });
+
+  test("HTTP/2 upstream: an endpoint that reads nothing holds the client back", async () => {
+    await using origin = await startHttp2Origin((stream) => void stream.pause());
     await using gateway = await gatewayFor(origin.port);
-    const client = await rawClient(gateway.port());
-    await client.write(
-      `POST / HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n${framing.startsWith("C") ? "half" : "4\r\nhalf\r\n"}`,
-    );
-    await waitUntil(() => origin.requests.length === 1);
-    client.destroy();
-    assert.equal(await closed.promise, 8);
-    assert.equal(sawEnd, false, framing);
-  }
-});
-
-test("HTTP/2 upstream: an endpoint that reads nothing holds the client back", async () => {
-  await using origin = await startHttp2Origin((stream) => void stream.pause());
-  await using gateway = await gatewayFor(origin.port);
-  await using client = await rawClient(gateway.port());
-  await client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000000\r\n\r\n");
-  const piece = Buffer.alloc(65_536);
-  let written = 0;
-  let isStuck = false;
-  while (!isStuck && written < 100_000_000) {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const timer = later(() => resolve(true), 1000);
-    client.socket.write(piece, () => resolve(false));
-    isStuck = await promise;
-    clearTimeout(timer);
-    written += piece.length;
-  }
-  assert.equal(isStuck, true);
-  assert.ok(written < 30_000_000, String(written));
+    await using client = await rawClient(gateway.port());
+    await client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000000\r\n\r\n");
+    const piece = Buffer.alloc(65_536);
+    let written = 0;
+    let isStuck = false;
+    while (!isStuck && written < 100_000_000) {
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      const timer = later(() => resolve(true), 1000);
+      client.socket.write(piece, () => resolve(false));
+      isStuck = await promise;
+      clearTimeout(timer);
+      written += piece.length;
+    }
+    assert.equal(isStuck, true);
+    assert.ok(written < 30_000_000, String(written));
+  });
 });

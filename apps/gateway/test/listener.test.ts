@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { writeFile } from "node:fs/promises";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import {
   http2Client,
   rawClient,
@@ -319,94 +319,98 @@ async function stopping(gateway: TestGateway, graceMs: number): Promise<{ done: 
   return { done, tookMs: () => endedMs - startedMs };
 }
 
-test("stop: idle connections of HTTP/1.1 and HTTP/2 close at once, the latter with GOAWAY", async () => {
-  const gateway = await startGateway({ routes: [] });
-  await using idle = await rawClient(gateway.port());
-  await using silent = await rawClient(gateway.port());
-  await idle.write(HEALTH);
-  await readResponse(idle);
-  await using client = await http2Client(gateway.port());
-  await client.fetch({ ":path": "/healthz" });
-  const goaway = once(client.session, "goaway");
-  const { done, tookMs } = await stopping(gateway, 10_000);
-  assert.equal((await goaway)[0], 0);
-  await Promise.all([idle.collect(), silent.collect(), done]);
-  assert.ok(tookMs() < 3000, `${tookMs()} ms`);
-  await gateway.directory.remove();
-});
-
-test("stop: requests under way are answered, over HTTP/1.1 with close, over HTTP/2 with GOAWAY behind them", async () => {
-  const held: (() => void)[] = [];
-  await using origin = await startOrigin({
-    handler: (_request, response) => void held.push(() => response.end("done")),
+describe("stopping", { concurrency: 12 }, () => {
+  test("stop: idle connections of HTTP/1.1 and HTTP/2 close at once, the latter with GOAWAY", async () => {
+    const gateway = await startGateway({ routes: [] });
+    await using idle = await rawClient(gateway.port());
+    await using silent = await rawClient(gateway.port());
+    await idle.write(HEALTH);
+    await readResponse(idle);
+    await using client = await http2Client(gateway.port());
+    await client.fetch({ ":path": "/healthz" });
+    const goaway = once(client.session, "goaway");
+    const { done, tookMs } = await stopping(gateway, 10_000);
+    assert.equal((await goaway)[0], 0);
+    await Promise.all([idle.collect(), silent.collect(), done]);
+    assert.ok(tookMs() < 3000, `${tookMs()} ms`);
+    await gateway.directory.remove();
   });
-  const gateway = await startGateway(documentFor(origin.port));
-  await using client = await rawClient(gateway.port());
-  await client.write(GET);
-  await using multiplexed = await http2Client(gateway.port());
-  const answers = [multiplexed.fetch({ ":path": "/a" }), multiplexed.fetch({ ":path": "/b" })];
-  await waitUntil(() => held.length === 3);
-  const { done } = await stopping(gateway, 10_000);
-  for (const answer of held) answer();
-  const answer = await readResponse(client);
-  assert.deepEqual([answer.body.toString(), answer.header("connection")], ["done", "close"]);
-  for (const { status, body } of await Promise.all(answers)) assert.deepEqual([status, body.toString()], [200, "done"]);
-  await done;
-  await gateway.directory.remove();
-});
 
-test("stop: WebSockets go on for the time of grace, then everything left is ended", async () => {
-  await using switching = await startSwitching();
-  const gateway = await startGateway(documentFor(switching.port));
-  await using tunnel = await webSocket(gateway.port());
-  const { done, tookMs } = await stopping(gateway, 700);
-  await echoed(tunnel, "still here");
-  await Promise.all([tunnel.collect(), done]);
-  assert.ok(tookMs() >= 690 && tookMs() < 5000, `${tookMs()} ms`);
-  await gateway.directory.remove();
-});
+  test("stop: requests under way are answered, over HTTP/1.1 with close, over HTTP/2 with GOAWAY behind them", async () => {
+    const held: (() => void)[] = [];
+    await using origin = await startOrigin({
+      handler: (_request, response) => void held.push(() => response.end("done")),
+    });
+    const gateway = await startGateway(documentFor(origin.port));
+    await using client = await rawClient(gateway.port());
+    await client.write(GET);
+    await using multiplexed = await http2Client(gateway.port());
+    const answers = [multiplexed.fetch({ ":path": "/a" }), multiplexed.fetch({ ":path": "/b" })];
+    await waitUntil(() => held.length === 3);
+    const { done } = await stopping(gateway, 10_000);
+    for (const answer of held) answer();
+    const answer = await readResponse(client);
+    assert.deepEqual([answer.body.toString(), answer.header("connection")], ["done", "close"]);
+    for (const { status, body } of await Promise.all(answers)) {
+      assert.deepEqual([status, body.toString()], [200, "done"]);
+    }
+    await done;
+    await gateway.directory.remove();
+  });
 
-test("stop: a WebSocket that ends by itself does not use up the time of grace", async () => {
-  await using switching = await startSwitching();
-  const gateway = await startGateway(documentFor(switching.port));
-  await using tunnel = await webSocket(gateway.port());
-  const { done, tookMs } = await stopping(gateway, 20_000);
-  await echoed(tunnel, "last words");
-  tunnel.destroy();
-  await done;
-  assert.ok(tookMs() < 5000, `${tookMs()} ms`);
-  await gateway.directory.remove();
-});
+  test("stop: WebSockets go on for the time of grace, then everything left is ended", async () => {
+    await using switching = await startSwitching();
+    const gateway = await startGateway(documentFor(switching.port));
+    await using tunnel = await webSocket(gateway.port());
+    const { done, tookMs } = await stopping(gateway, 700);
+    await echoed(tunnel, "still here");
+    await Promise.all([tunnel.collect(), done]);
+    assert.ok(tookMs() >= 690 && tookMs() < 5000, `${tookMs()} ms`);
+    await gateway.directory.remove();
+  });
 
-test("a request that is on its way when the service begins to stop is answered, and is the connection's last", async () => {
-  const gateway = await startGateway({ listeners: [publicListener()], routes: [] });
-  await using open = await rawClient(gateway.port());
-  await open.write(HEALTH);
-  await readResponse(open);
-  const stopped = gateway[Symbol.asyncDispose]();
-  await open.write(HEALTH);
-  const answer = await readResponse(open);
-  assert.deepEqual([answer.status, answer.header("connection")], [200, "close"]);
-  assert.equal((await open.collect(5000)).length, 0);
-  await stopped;
-});
+  test("stop: a WebSocket that ends by itself does not use up the time of grace", async () => {
+    await using switching = await startSwitching();
+    const gateway = await startGateway(documentFor(switching.port));
+    await using tunnel = await webSocket(gateway.port());
+    const { done, tookMs } = await stopping(gateway, 20_000);
+    await echoed(tunnel, "last words");
+    tunnel.destroy();
+    await done;
+    assert.ok(tookMs() < 5000, `${tookMs()} ms`);
+    await gateway.directory.remove();
+  });
 
-test("stop: a request whose head is half there when idle connections are closed is answered, and is the connection's last", async () => {
-  const gateway = await startGateway({ listeners: [publicListener()], routes: [] });
-  await using open = await rawClient(gateway.port());
-  await using idle = await rawClient(gateway.port());
-  for (const client of [open, idle]) {
-    await client.write(HEALTH);
-    await readResponse(client);
-  }
-  await open.write(HEALTH.slice(0, -2));
-  await waitUntil(async () => (await gateway.send({ path: "/healthz" })).status === 200);
-  const stopped = gateway[Symbol.asyncDispose]();
-  assert.equal((await idle.collect(5000)).length, 0);
-  await open.write(HEALTH.slice(-2));
-  const answer = await readResponse(open);
-  assert.deepEqual([answer.status, answer.header("connection")], [200, "close"]);
-  await stopped;
+  test("a request that is on its way when the service begins to stop is answered, and is the connection's last", async () => {
+    const gateway = await startGateway({ listeners: [publicListener()], routes: [] });
+    await using open = await rawClient(gateway.port());
+    await open.write(HEALTH);
+    await readResponse(open);
+    const stopped = gateway[Symbol.asyncDispose]();
+    await open.write(HEALTH);
+    const answer = await readResponse(open);
+    assert.deepEqual([answer.status, answer.header("connection")], [200, "close"]);
+    assert.equal((await open.collect(5000)).length, 0);
+    await stopped;
+  });
+
+  test("stop: a request whose head is half there when idle connections are closed is answered, and is the connection's last", async () => {
+    const gateway = await startGateway({ listeners: [publicListener()], routes: [] });
+    await using open = await rawClient(gateway.port());
+    await using idle = await rawClient(gateway.port());
+    for (const client of [open, idle]) {
+      await client.write(HEALTH);
+      await readResponse(client);
+    }
+    await open.write(HEALTH.slice(0, -2));
+    await waitUntil(async () => (await gateway.send({ path: "/healthz" })).status === 200);
+    const stopped = gateway[Symbol.asyncDispose]();
+    assert.equal((await idle.collect(5000)).length, 0);
+    await open.write(HEALTH.slice(-2));
+    const answer = await readResponse(open);
+    assert.deepEqual([answer.status, answer.header("connection")], [200, "close"]);
+    await stopped;
+  });
 });
 
 test("a request whose body breaks is answered, told of and counted once, as the request that it is", async () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { fieldValue } from "@headworks/http1";
 import { startOrigin, startRawServer, waitUntil, type Origin } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
@@ -283,130 +283,132 @@ test("traces: failures of the gateway itself are errors with their code, refusal
   assert.equal(String(servers[2]?.attributes["url.path"]).length, 1024);
 });
 
-test("traces: spans are sent in batches of at most batch_max, one at a time", async () => {
-  await using receiver = await startReceiver();
-  await using gateway = await startGateway({
-    ...traced(receiver, [1], {}, { batch_max: 4 }),
-    routes: [responding("r", "/r")],
+describe("what becomes of spans", { concurrency: 12 }, () => {
+  test("traces: spans are sent in batches of at most batch_max, one at a time", async () => {
+    await using receiver = await startReceiver();
+    await using gateway = await startGateway({
+      ...traced(receiver, [1], {}, { batch_max: 4 }),
+      routes: [responding("r", "/r")],
+    });
+    for (let at = 0; at < 10; at += 1) await gateway.send({ path: "/r" });
+    await receiver.got(10);
+    assert.ok(
+      receiver.batches.every((batch) => batch.length <= 4) && receiver.batches.some((batch) => batch.length === 4),
+    );
+    assert.equal(new Set(receiver.spans.map(({ spanId }) => spanId)).size, 10);
   });
-  for (let at = 0; at < 10; at += 1) await gateway.send({ path: "/r" });
-  await receiver.got(10);
-  assert.ok(
-    receiver.batches.every((batch) => batch.length <= 4) && receiver.batches.some((batch) => batch.length === 4),
-  );
-  assert.equal(new Set(receiver.spans.map(({ spanId }) => spanId)).size, 10);
-});
 
-test("traces: a receiver that does not answer costs spans, never requests; what does not fit is dropped and counted", async () => {
-  await using receiver = await startReceiver(() => undefined);
-  await using gateway = await startGateway({
-    ...traced(receiver, [1], {}, { buffer: 64, batch_max: 10, flush_ms: 60_000, timeout_ms: 60_000 }),
-    routes: [responding("r", "/r")],
+  test("traces: a receiver that does not answer costs spans, never requests; what does not fit is dropped and counted", async () => {
+    await using receiver = await startReceiver(() => undefined);
+    await using gateway = await startGateway({
+      ...traced(receiver, [1], {}, { buffer: 64, batch_max: 10, flush_ms: 60_000, timeout_ms: 60_000 }),
+      routes: [responding("r", "/r")],
+    });
+    for (let at = 0; at < 90; at += 1) assert.equal((await gateway.send({ path: "/r" })).status, 200);
+    // Ten are on their way, 64 wait; the scrape is the 91st.
+    assert.equal(await counted(gateway, "dropped"), 16);
+    assert.equal(await counted(gateway, "exported"), 0);
   });
-  for (let at = 0; at < 90; at += 1) assert.equal((await gateway.send({ path: "/r" })).status, 200);
-  // Ten are on their way, 64 wait; the scrape is the 91st.
-  assert.equal(await counted(gateway, "dropped"), 16);
-  assert.equal(await counted(gateway, "exported"), 0);
-});
 
-test("traces: what is refused is given up, what may be tried again is, and what is thrown away is counted", async () => {
-  const replies: Reply[] = [
-    [400, "no"],
-    [503, "", { "Retry-After": "0" }],
-    [200, '{"partialSuccess":{"rejectedSpans":"1","errorMessage":"old"}}'],
-    [302, "", { Location: "http://127.0.0.1:1/" }],
-    [200, "not json"],
-  ];
-  await using receiver = await startReceiver((batch) => replies[batch - 1]);
-  await using gateway = await startGateway({
-    ...traced(receiver, [1], {}, { batch_max: 2, flush_ms: 60_000 }),
-    routes: [responding("r", "/r")],
+  test("traces: what is refused is given up, what may be tried again is, and what is thrown away is counted", async () => {
+    const replies: Reply[] = [
+      [400, "no"],
+      [503, "", { "Retry-After": "0" }],
+      [200, '{"partialSuccess":{"rejectedSpans":"1","errorMessage":"old"}}'],
+      [302, "", { Location: "http://127.0.0.1:1/" }],
+      [200, "not json"],
+    ];
+    await using receiver = await startReceiver((batch) => replies[batch - 1]);
+    await using gateway = await startGateway({
+      ...traced(receiver, [1], {}, { batch_max: 2, flush_ms: 60_000 }),
+      routes: [responding("r", "/r")],
+    });
+    const pair = async (): Promise<void> => {
+      for (let at = 0; at < 2; at += 1) await gateway.send({ path: "/r" });
+    };
+    await pair();
+    await waitUntil(
+      async () => receiver.batches.length === 1 && gateway.log.some(({ code }) => code === "trace_export_failed"),
+    );
+    await pair();
+    await waitUntil(() => receiver.batches.length === 3);
+    assert.deepEqual(receiver.batches[1], receiver.batches[2], "the same spans once more");
+    await pair();
+    await waitUntil(() => receiver.batches.length === 4);
+    await pair();
+    await waitUntil(() => receiver.batches.length === 5);
+    await waitUntil(async () => (await counted(gateway, "exported")) >= 3);
+    assert.deepEqual([await counted(gateway, "failed"), await counted(gateway, "rejected")], [4, 1]);
+    const told = gateway.log.filter(({ code }) => code === "trace_export_failed");
+    assert.deepEqual([told.length, told[0]?.["why"]], [1, "status_400"]);
   });
-  const pair = async (): Promise<void> => {
-    for (let at = 0; at < 2; at += 1) await gateway.send({ path: "/r" });
-  };
-  await pair();
-  await waitUntil(
-    async () => receiver.batches.length === 1 && gateway.log.some(({ code }) => code === "trace_export_failed"),
-  );
-  await pair();
-  await waitUntil(() => receiver.batches.length === 3);
-  assert.deepEqual(receiver.batches[1], receiver.batches[2], "the same spans once more");
-  await pair();
-  await waitUntil(() => receiver.batches.length === 4);
-  await pair();
-  await waitUntil(() => receiver.batches.length === 5);
-  await waitUntil(async () => (await counted(gateway, "exported")) >= 3);
-  assert.deepEqual([await counted(gateway, "failed"), await counted(gateway, "rejected")], [4, 1]);
-  const told = gateway.log.filter(({ code }) => code === "trace_export_failed");
-  assert.deepEqual([told.length, told[0]?.["why"]], [1, "status_400"]);
-});
 
-test("traces: the egress filter decides whether the receiver may be dialled", async () => {
-  await using receiver = await startReceiver();
-  await using gateway = await startGateway({
-    ...traced(receiver, [1], { ssrf_filter: { deny: ["127.0.0.0/8"] } }),
-    routes: [responding("r", "/r")],
+  test("traces: the egress filter decides whether the receiver may be dialled", async () => {
+    await using receiver = await startReceiver();
+    await using gateway = await startGateway({
+      ...traced(receiver, [1], { ssrf_filter: { deny: ["127.0.0.0/8"] } }),
+      routes: [responding("r", "/r")],
+    });
+    await gateway.send({ path: "/r" });
+    await waitUntil(async () => (await counted(gateway, "failed")) >= 1);
+    assert.equal(receiver.batches.length, 0);
+    const { body } = await gateway.send({ path: "/metrics" });
+    assert.match(body.toString(), /^gateway_ssrf_denied_total\{purpose="traces"\} [1-9]/m);
   });
-  await gateway.send({ path: "/r" });
-  await waitUntil(async () => (await counted(gateway, "failed")) >= 1);
-  assert.equal(receiver.batches.length, 0);
-  const { body } = await gateway.send({ path: "/metrics" });
-  assert.match(body.toString(), /^gateway_ssrf_denied_total\{purpose="traces"\} [1-9]/m);
-});
 
-test("traces: a reload with another receiver sends what waits to the old one, one without changes keeps the queue", async () => {
-  await using first = await startReceiver();
-  await using second = await startReceiver();
-  const documentFor = (receiver: Receiver, body: string): DocumentInput => ({
-    ...traced(receiver, [1], {}, { flush_ms: 60_000 }),
-    routes: [responding("r", "/r", { action: { type: "respond", status: 200, body } })],
+  test("traces: a reload with another receiver sends what waits to the old one, one without changes keeps the queue", async () => {
+    await using first = await startReceiver();
+    await using second = await startReceiver();
+    const documentFor = (receiver: Receiver, body: string): DocumentInput => ({
+      ...traced(receiver, [1], {}, { flush_ms: 60_000 }),
+      routes: [responding("r", "/r", { action: { type: "respond", status: 200, body } })],
+    });
+    await using gateway = await startGateway(documentFor(first, "one"));
+    await gateway.send({ path: "/r" });
+    await gateway.reload(documentFor(first, "two"));
+    await gateway.send({ path: "/r" });
+    assert.equal(first.spans.length, 0, "both wait");
+    await gateway.reload(documentFor(second, "two"));
+    assert.equal((await first.got(2)).length, 2);
+    await gateway.send({ path: "/r" });
+    await gateway.gateway.stop(1000);
+    assert.equal((await second.got(1)).length, 1, "the end of the process sends the last ones");
   });
-  await using gateway = await startGateway(documentFor(first, "one"));
-  await gateway.send({ path: "/r" });
-  await gateway.reload(documentFor(first, "two"));
-  await gateway.send({ path: "/r" });
-  assert.equal(first.spans.length, 0, "both wait");
-  await gateway.reload(documentFor(second, "two"));
-  assert.equal((await first.got(2)).length, 2);
-  await gateway.send({ path: "/r" });
-  await gateway.gateway.stop(1000);
-  assert.equal((await second.got(1)).length, 1, "the end of the process sends the last ones");
-});
 
-test("traces: what cannot be sent to, or set, is an issue of the document", async () => {
-  const section = { url: "ftp://h/", headers: { Host: "x" }, batch_max: 100, buffer: 64 };
-  const document = { routes: [responding("r")], analytics: { traces: section } };
-  const refused = await startGateway(document as DocumentInput).catch((error: unknown) => error);
-  const { issues } = refused as { issues: readonly { code: string; path: string; severity: string }[] };
-  assert.deepEqual(
-    issues.filter(({ severity }) => severity === "error").map(({ code, path }) => `${code} ${path}`),
-    [
-      "bad_url /analytics/traces/url",
-      "bad_header /analytics/traces/headers/Host",
-      "out_of_range /analytics/traces/batch_max",
-    ],
-  );
-});
+  test("traces: what cannot be sent to, or set, is an issue of the document", async () => {
+    const section = { url: "ftp://h/", headers: { Host: "x" }, batch_max: 100, buffer: 64 };
+    const document = { routes: [responding("r")], analytics: { traces: section } };
+    const refused = await startGateway(document as DocumentInput).catch((error: unknown) => error);
+    const { issues } = refused as { issues: readonly { code: string; path: string; severity: string }[] };
+    assert.deepEqual(
+      issues.filter(({ severity }) => severity === "error").map(({ code, path }) => `${code} ${path}`),
+      [
+        "bad_url /analytics/traces/url",
+        "bad_header /analytics/traces/headers/Host",
+        "out_of_range /analytics/traces/batch_max",
+      ],
+    );
+  });
 
-test("GATEWAY_OTLP_ENDPOINT stands in for a document that says nothing, and for none that does", async () => {
-  await using standing = await startReceiver();
-  await using own = await startReceiver();
-  const environment = { GATEWAY_OTLP_ENDPOINT: `${standing.origin.url}/` };
-  const plain: DocumentInput = { routes: [responding("r", "/r")] };
-  await using gateway = await startGateway(plain, { environment });
-  await gateway.send({ path: "/r" });
-  assert.equal((await standing.got(1))[0]?.name, "GET /r");
-  assert.equal(standing.origin.requests[0]?.url, "/v1/traces");
-  await gateway.reload({ ...plain, analytics: { traces: { url: own.url, flush_ms: 100 } } });
-  await gateway.send({ path: "/r" });
-  await own.got(1);
-  assert.equal(standing.spans.length, 1);
-});
+  test("GATEWAY_OTLP_ENDPOINT stands in for a document that says nothing, and for none that does", async () => {
+    await using standing = await startReceiver();
+    await using own = await startReceiver();
+    const environment = { GATEWAY_OTLP_ENDPOINT: `${standing.origin.url}/` };
+    const plain: DocumentInput = { routes: [responding("r", "/r")] };
+    await using gateway = await startGateway(plain, { environment });
+    await gateway.send({ path: "/r" });
+    assert.equal((await standing.got(1))[0]?.name, "GET /r");
+    assert.equal(standing.origin.requests[0]?.url, "/v1/traces");
+    await gateway.reload({ ...plain, analytics: { traces: { url: own.url, flush_ms: 100 } } });
+    await gateway.send({ path: "/r" });
+    await own.got(1);
+    assert.equal(standing.spans.length, 1);
+  });
 
-test("GATEWAY_OTLP_ENDPOINT that is no address is told, and the gateway runs without it", async () => {
-  const environment = { GATEWAY_OTLP_ENDPOINT: "collector:4318" };
-  await using gateway = await startGateway({ routes: [responding("r", "/r")] }, { environment });
-  assert.equal((await gateway.send({ path: "/r" })).status, 200);
-  assert.ok(gateway.log.some(({ code }) => code === "trace_endpoint_refused"));
+  test("GATEWAY_OTLP_ENDPOINT that is no address is told, and the gateway runs without it", async () => {
+    const environment = { GATEWAY_OTLP_ENDPOINT: "collector:4318" };
+    await using gateway = await startGateway({ routes: [responding("r", "/r")] }, { environment });
+    assert.equal((await gateway.send({ path: "/r" })).status, 200);
+    assert.ok(gateway.log.some(({ code }) => code === "trace_endpoint_refused"));
+  });
 });

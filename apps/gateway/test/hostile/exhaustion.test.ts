@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import {
   rawClient,
@@ -19,57 +19,93 @@ import { proxied, responding } from "../route-documents.ts";
 
 const MAIN = fileURLToPath(new URL("../../bin/sluice.js", import.meta.url));
 
-test("U17: heads that come byte by byte end at header_timeout_ms, and others are served meanwhile", async () => {
-  await using gateway = await startGateway({
-    listeners: [{ name: "public", address: "127.0.0.1", port: 0, header_timeout_ms: 300 }],
-    routes: [responding("r")],
+describe("clients that take their time", { concurrency: 12 }, () => {
+  test("U17: heads that come byte by byte end at header_timeout_ms, and others are served meanwhile", async () => {
+    await using gateway = await startGateway({
+      listeners: [{ name: "public", address: "127.0.0.1", port: 0, header_timeout_ms: 300 }],
+      routes: [responding("r")],
+    });
+    const slow = await Promise.all(Array.from({ length: 200 }, async () => await rawClient(gateway.port())));
+    const startedMs = performance.now();
+    const dripping = setInterval(() => {
+      for (const client of slow) if (!client.ended) client.socket.write("G");
+    }, 20);
+    assert.equal((await gateway.send({ path: "/" })).status, 200);
+    const answers = await Promise.all(slow.map(async (client) => (await client.collect()).toString("latin1")));
+    clearInterval(dripping);
+    assert.ok(performance.now() - startedMs < 3000);
+    for (const answer of answers) assert.match(answer, /^$|^HTTP\/1\.1 408 /);
+    for (const client of slow) client.destroy();
   });
-  const slow = await Promise.all(Array.from({ length: 200 }, async () => await rawClient(gateway.port())));
-  const startedMs = performance.now();
-  const dripping = setInterval(() => {
-    for (const client of slow) if (!client.ended) client.socket.write("G");
-  }, 20);
-  assert.equal((await gateway.send({ path: "/" })).status, 200);
-  const answers = await Promise.all(slow.map(async (client) => (await client.collect()).toString("latin1")));
-  clearInterval(dripping);
-  assert.ok(performance.now() - startedMs < 3000);
-  for (const answer of answers) assert.match(answer, /^$|^HTTP\/1\.1 408 /);
-  for (const client of slow) client.destroy();
-});
 
-test("U17: bodies that come byte by byte end at the body's timeout when nothing comes", async () => {
-  await using origin = await startOrigin();
-  await using gateway = await startGateway(
-    { ...serving("api", [origin.port]), routes: [proxied("api")] },
-    { environment: { GATEWAY_REQUEST_BODY_TIMEOUT_MS: "300" } },
-  );
-  await using client = await rawClient(gateway.port());
-  await client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx");
-  assert.equal((await readResponse(client)).status, 408);
-});
+  test("U17: bodies that come byte by byte end at the body's timeout when nothing comes", async () => {
+    await using origin = await startOrigin();
+    await using gateway = await startGateway(
+      { ...serving("api", [origin.port]), routes: [proxied("api")] },
+      { environment: { GATEWAY_REQUEST_BODY_TIMEOUT_MS: "300" } },
+    );
+    await using client = await rawClient(gateway.port());
+    await client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx");
+    assert.equal((await readResponse(client)).status, 408);
+  });
 
-test("U17: a client that never reads its answer is let go, and its upstream connection too", async () => {
-  const gone = Promise.withResolvers<void>();
-  await using upstream = await startRawServer(async (connection) => {
-    await connection.readUntil("\r\n\r\n");
-    connection.socket.once("close", () => gone.resolve());
-    await connection.write("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
-    const piece = Buffer.alloc(1 << 20);
-    while (!connection.socket.destroyed) {
-      if (!connection.socket.write(piece)) await Promise.race([sleep(50), connection.closed]);
+  test("U17: a client that never reads its answer is let go, and its upstream connection too", async () => {
+    const gone = Promise.withResolvers<void>();
+    await using upstream = await startRawServer(async (connection) => {
+      await connection.readUntil("\r\n\r\n");
+      connection.socket.once("close", () => gone.resolve());
+      await connection.write("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
+      const piece = Buffer.alloc(1 << 20);
+      while (!connection.socket.destroyed) {
+        if (!connection.socket.write(piece)) await Promise.race([sleep(50), connection.closed]);
+      }
+    });
+    await using gateway = await startGateway({
+      listeners: [{ name: "public", address: "127.0.0.1", port: 0, idle_timeout_ms: 500 }],
+      ...serving("api", [upstream.port]),
+      routes: [proxied("api")],
+    });
+    const client = connect({ port: gateway.port(), host: "127.0.0.1" });
+    client.on("error", () => undefined);
+    client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.pause();
+    await gone.promise;
+    client.destroy();
+  });
+
+  test("U17: without descriptors the gateway refuses, recovers, and logs it at most about once a second", async (context) => {
+    const prlimit = await runProcess("prlimit", ["--version"]).catch(() => undefined);
+    if (prlimit?.code !== 0) return context.skip("needs prlimit");
+    await using directory = await temporaryDirectory();
+    const file = directory.file("gateway.yaml");
+    await writeFile(file, SMALL);
+    await using child = await spawnProcess(
+      "prlimit",
+      ["--nofile=128:128", process.execPath, MAIN, "serve", "-c", file, "--json"],
+      { env: { GATEWAY_LOG: "warn" } },
+    );
+    const port = await portOf(child);
+    const many: Socket[] = [];
+    const startedMs = performance.now();
+    for (let at = 0; at < 400; at += 1) {
+      const socket = connect({ port, host: "127.0.0.1" });
+      socket.on("error", () => undefined);
+      many.push(socket);
     }
+    await sleep(2000);
+    const first = many.find(({ destroyed }) => !destroyed);
+    assert.ok(first !== undefined);
+    for (const socket of many) socket.destroy();
+    await waitUntil(async () => (await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined))?.status === 200, {
+      timeoutMs: 10_000,
+    });
+    const lines = child
+      .stdout()
+      .split("\n")
+      .filter((line) => line.includes("listener"));
+    const seconds = (performance.now() - startedMs) / 1000;
+    assert.ok(lines.length <= seconds + 2, `${lines.length} lines in ${seconds.toFixed(1)} s: ${lines[0]}`);
   });
-  await using gateway = await startGateway({
-    listeners: [{ name: "public", address: "127.0.0.1", port: 0, idle_timeout_ms: 500 }],
-    ...serving("api", [upstream.port]),
-    routes: [proxied("api")],
-  });
-  const client = connect({ port: gateway.port(), host: "127.0.0.1" });
-  client.on("error", () => undefined);
-  client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-  client.pause();
-  await gone.promise;
-  client.destroy();
 });
 
 for (const [what, size] of [
@@ -141,40 +177,6 @@ test("U17: 5,000 idle connections cost little each, and requests go on", async (
   } finally {
     for (const socket of idle) socket.destroy();
   }
-});
-
-test("U17: without descriptors the gateway refuses, recovers, and logs it at most about once a second", async (context) => {
-  const prlimit = await runProcess("prlimit", ["--version"]).catch(() => undefined);
-  if (prlimit?.code !== 0) return context.skip("needs prlimit");
-  await using directory = await temporaryDirectory();
-  const file = directory.file("gateway.yaml");
-  await writeFile(file, SMALL);
-  await using child = await spawnProcess(
-    "prlimit",
-    ["--nofile=128:128", process.execPath, MAIN, "serve", "-c", file, "--json"],
-    { env: { GATEWAY_LOG: "warn" } },
-  );
-  const port = await portOf(child);
-  const many: Socket[] = [];
-  const startedMs = performance.now();
-  for (let at = 0; at < 400; at += 1) {
-    const socket = connect({ port, host: "127.0.0.1" });
-    socket.on("error", () => undefined);
-    many.push(socket);
-  }
-  await sleep(2000);
-  const first = many.find(({ destroyed }) => !destroyed);
-  assert.ok(first !== undefined);
-  for (const socket of many) socket.destroy();
-  await waitUntil(async () => (await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined))?.status === 200, {
-    timeoutMs: 10_000,
-  });
-  const lines = child
-    .stdout()
-    .split("\n")
-    .filter((line) => line.includes("listener"));
-  const seconds = (performance.now() - startedMs) / 1000;
-  assert.ok(lines.length <= seconds + 2, `${lines.length} lines in ${seconds.toFixed(1)} s: ${lines[0]}`);
 });
 
 const SMALL = `
