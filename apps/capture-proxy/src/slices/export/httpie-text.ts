@@ -1,4 +1,3 @@
-// Tested by snippets.test.ts
 import { isUtf8 } from "node:buffer";
 import { bodyCommand, bodyWord, changedTarget, shellWord } from "./shell-words.ts";
 import type { TargetChange } from "./shell-words.ts";
