@@ -7,6 +7,7 @@ import { makeDirectorySync } from "@headworks/directories";
 import type { Logger } from "pino";
 import { apiInfo } from "@headworks/capture-contract";
 import type { Settings } from "@headworks/capture-contract";
+import { hostPortText } from "@headworks/host-patterns";
 import { apiExposureProblem } from "#api/api-exposure.ts";
 import { createEventHub } from "#api/events.ts";
 import type { EventHub } from "#api/events.ts";
@@ -276,7 +277,7 @@ async function openListeners(
   const http = new ProxyListener(services, serveHttp);
   const bound = await namingFlag("--proxy-port", http.listen(proxy_port, host));
   own.add(bound.address, bound.port);
-  addresses.proxy = `http://${authorityText(bound.address, bound.port)}`;
+  addresses.proxy = `http://${hostPortText(bound.address, bound.port)}`;
   if (!enable_socks) return [http];
   const { socks_auth_username: username, socks_auth_password: password } = running;
   const check = username === null ? undefined : credentialsCheck(username, password ?? "");
@@ -284,7 +285,7 @@ async function openListeners(
   try {
     const { address, port } = await namingFlag("--socks-port", socks.listen(socks_port, host));
     own.add(address, port);
-    addresses.socks = `socks5://${authorityText(address, port)}`;
+    addresses.socks = `socks5://${hostPortText(address, port)}`;
   } catch (error) {
     await http.close(0);
     throw error;
@@ -407,10 +408,6 @@ function readRoots(file: string | null): string | null {
 function refuseExposure(settings: Settings, isInsecureAllowed: boolean): void {
   const problem = apiExposureProblem({ apiHost: settings.api_host, isAuthenticated: false, isInsecureAllowed });
   if (problem !== undefined) throw new StartupError(problem);
-}
-
-function authorityText(address: string, port: number): string {
-  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
 /** What was started, ended in reverse order. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { canonicalHost, parseHostPort } from "./index.ts";
+import { canonicalHost, hostPortText, parseHostPort } from "./index.ts";
 
 const good: [text: string, host: string, port: number | undefined][] = [
   ["example.com", "example.com", undefined],
@@ -99,3 +99,16 @@ for (const [host, expected] of canonicals) {
     assert.equal(canonicalHost(expected), expected);
   });
 }
+
+test("a host and a port are written as they are read, IPv6 in brackets, an implied port left out", () => {
+  for (const [host, port, implied, text] of [
+    ["example.com", 8080, undefined, "example.com:8080"],
+    ["127.0.0.1", 443, 443, "127.0.0.1"],
+    ["127.0.0.1", 443, 80, "127.0.0.1:443"],
+    ["2001:db8::1", 80, undefined, "[2001:db8::1]:80"],
+    ["::1", 80, 80, "[::1]"],
+  ] as const) {
+    assert.equal(hostPortText(host, port, implied), text);
+    assert.deepEqual(parseHostPort(text), { host, port: port === implied ? undefined : port });
+  }
+});

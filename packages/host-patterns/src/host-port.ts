@@ -11,6 +11,15 @@ export interface HostPort {
 }
 
 /**
+ * `host:port` as URLs and Host fields have it, IPv6 in brackets; without the port where it is the one that a scheme
+ * implies. {@link parseHostPort} takes it apart.
+ */
+export function hostPortText(host: string, port: number, impliedPort?: number): string {
+  const name = host.includes(":") ? `[${host}]` : host;
+  return port === impliedPort ? name : `${name}:${port}`;
+}
+
+/**
  * Splits `host`, `host:port`, `[v6]` or `[v6]:port` (RFC 3986 section 3.2.2, stricter): no user information, no empty
  * or padded port, ports 1 to 65535, IPv6 only in brackets. The host comes back in lower case, IDNs as A-labels; a
  * trailing dot and an IPv6 zone stay. Answers a sentence as `issue` for everything else; never throws.

@@ -11,6 +11,6 @@ export {
 } from "./address.ts";
 export { canonicalHost } from "./canonical-host.ts";
 export { embeddedIpv4 } from "./embedded-ipv4.ts";
-export { parseHostPort, type HostPort } from "./host-port.ts";
+export { hostPortText, parseHostPort, type HostPort } from "./host-port.ts";
 export { compileHostPatterns, type HostMatcher, type PatternStyle } from "./matcher.ts";
 export { validateHostPattern } from "./pattern.ts";

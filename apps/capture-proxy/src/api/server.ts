@@ -5,6 +5,7 @@ import { apiInfo, operations as weirOperations } from "@headworks/capture-contra
 import type { AnyOperations } from "@headworks/contract-kit";
 import { openApiDocument } from "@headworks/contract-kit/openapi";
 import { NO_ROUTE_COMPILERS } from "@headworks/contract-kit/server";
+import { hostPortText } from "@headworks/host-patterns";
 import Fastify from "fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { SettingsStore } from "#settings/settings.ts";
@@ -275,6 +276,5 @@ function registerUi(app: FastifyInstance, routes: RouteTable, uiDirectory: strin
 function addressOf(server: Server | undefined): string {
   const address = server?.address();
   if (typeof address !== "object" || address === null) throw new TypeError("The API server has no address");
-  const host = address.family === "IPv6" ? `[${address.address}]` : address.address;
-  return `http://${host}:${address.port}`;
+  return `http://${hostPortText(address.address, address.port)}`;
 }

@@ -2,6 +2,7 @@ import { createServer } from "node:net";
 import { certOperations, configOperations } from "@headworks/capture-contract";
 import type { ProxyConfig } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
+import { hostPortText } from "@headworks/host-patterns";
 import { callJson } from "./api-connection.ts";
 import type { Finding, Patient } from "./doctor.ts";
 
@@ -32,7 +33,7 @@ export async function checkPort({ settings, health }: Patient, which: "proxy" | 
   return {
     name,
     status: "fail",
-    detail: `${host}:${port} cannot be used (${code})`,
+    detail: `${hostPortText(host, port)} cannot be used (${code})`,
     advice: `choose another with ${flag} or --host`,
   };
 }

@@ -1,10 +1,10 @@
 // Tested by ../../test/engine-flow.test.ts and ../../test/socks5-listener.test.ts
 import { createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
+import { hostPortText } from "@headworks/host-patterns";
 import { NOWHERE, Roster, type Rostered } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { addressText } from "#upstream/dial.ts";
 import { ConnectTunnel } from "./connect-tunnel.ts";
 import { Http2Connection } from "./http2-connection.ts";
 import { HttpConnection } from "./http-connection.ts";
@@ -141,7 +141,7 @@ export class ProxyListener {
     }
     services.gauges.activeConnections += 1;
     const facts = {
-      address: addressText(address, socket.remotePort ?? 0),
+      address: hostPortText(address, socket.remotePort ?? 0),
       connection: (ProxyListener.#lastNumber += 1),
       sni: undefined,
       tls: undefined,

@@ -1,4 +1,5 @@
 // Tested by ../../test/engine-flow.test.ts
+import { hostPortText } from "@headworks/host-patterns";
 import { fieldValue, hasField, removeField, setField } from "@headworks/http1";
 import type { RequestHead } from "@headworks/http1";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
@@ -226,8 +227,7 @@ export function replanned(plan: ForwardPlan, original: Readonly<RequestMessage>,
   const secure = request.scheme === "https" || request.scheme === "wss";
   const destination = { host, port, secure, serverName: undefined, via: plan.destination.via };
   if (isHostSet) return { kind: "forward", destination, authority: undefined, isHttp2Known: false };
-  const name = host.includes(":") ? `[${host}]` : host;
-  const authority = port === (secure ? 443 : 80) ? name : `${name}:${port}`;
+  const authority = hostPortText(host, port, secure ? 443 : 80);
   setField(request.fields, "Host", authority);
   return { kind: "forward", destination, authority, isHttp2Known: false };
 }

@@ -1,4 +1,5 @@
 // Tested by ../../test/internal-client.test.ts
+import { hostPortText } from "@headworks/host-patterns";
 import {
   CHUNK_END,
   CHUNKED,
@@ -35,10 +36,7 @@ export function writtenHead({ method, path, host, port, scheme, fields, body }: 
   const framed = fields.slice();
   if (framing === NO_BODY) setFraming(framed, { kind: "until-close" });
   else setFraming(framed, framing);
-  if (!hasField(framed, "host")) {
-    const name = host.includes(":") ? `[${host}]` : host;
-    framed.unshift("Host", port === (scheme === "https" ? 443 : 80) ? name : `${name}:${port}`);
-  }
+  if (!hasField(framed, "host")) framed.unshift("Host", hostPortText(host, port, scheme === "https" ? 443 : 80));
   return { text: requestHeadText(method, path, framed), framing };
 }
 

@@ -1,4 +1,5 @@
 import type { RuleKind } from "@headworks/capture-contract";
+import { hostPortText } from "@headworks/host-patterns";
 import type { FieldLines, RawFields } from "@headworks/http1";
 import type { BodyCapture } from "./body.ts";
 import type { Failure } from "./failure.ts";
@@ -182,10 +183,9 @@ export type ExchangeView = Readonly<Exchange>;
 
 /** The absolute URL of a request; default ports are left out, as browsers show it. */
 export function exchangeUrl(request: Readonly<RequestMessage>): string {
-  const host = request.host.includes(":") ? `[${request.host}]` : request.host;
-  const standard = DEFAULT_PORTS[request.scheme] === request.port;
+  const { scheme, host, port } = request;
   const path = request.path.startsWith("/") ? request.path : `/${request.path}`;
-  return `${request.scheme}://${host}${standard ? "" : `:${request.port}`}${path}`;
+  return `${scheme}://${hostPortText(host, port, DEFAULT_PORTS[scheme])}${path}`;
 }
 
 const DEFAULT_PORTS: Readonly<Record<Scheme, number>> = { http: 80, ws: 80, https: 443, wss: 443, tcp: -1 };

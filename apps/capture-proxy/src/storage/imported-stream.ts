@@ -1,6 +1,7 @@
 // Tested by stream-transfer.test.ts
 import { CheckedMembers, MemberError } from "./checked-members.ts";
 import type { HarWebSocketMessage } from "@headworks/har";
+import { hostPortText } from "@headworks/host-patterns";
 import { clientOf } from "./imported-entry.ts";
 import type { ImportedEntry } from "./imported-entry.ts";
 import {
@@ -147,14 +148,13 @@ export function streamOfHar(
   });
   const lastMs = frames.at(-1)?.tuple[7] ?? entry.startedMs;
   const standard = target.scheme === "ws" || target.scheme === "http" ? 80 : 443;
-  const name = target.host.includes(":") ? `[${target.host}]` : target.host;
   return {
     stream: {
       opening: {
         id: entry.id,
         kind: STREAM_KINDS.indexOf("websocket"),
         method: entry.method,
-        url: `${target.scheme}://${name}${target.port === standard ? "" : `:${target.port}`}${target.path}`,
+        url: `${target.scheme}://${hostPortText(target.host, target.port, standard)}${target.path}`,
         host: target.host,
         path: target.path,
         clientAddress: entry.clientAddress,

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -439,6 +439,29 @@ test("an index file that is damaged, or of another store, is made anew", async (
   await restart(inside("UPDATE segment SET seqs = x'00'"));
   await restart(inside("DELETE FROM slice"));
   await restart(inside("PRAGMA user_version = 1000"));
+});
+
+test("an index of other entries under the same numbers is not believed", async () => {
+  await using directory = await temporaryDirectory();
+  const filled = async (folder: string, word: string): Promise<Bench> => {
+    const bench = new Bench(directory.file(folder));
+    await bench.open();
+    for (let index = 0; index < 40; index += 1) bench.add({ words: [word], noiseLength: 9000, form: "plain" });
+    await bench.rig.store.flush();
+    bench.index(1000);
+    await bench.close();
+    return bench;
+  };
+  const other = await filled("other", "alpha");
+  await using bench = await filled("own", "beta");
+  copyFileSync(other.indexPath, bench.indexPath);
+  await bench.open();
+  for (const [word, total] of [
+    ["alpha", 0],
+    ["beta", 40],
+  ] as const) {
+    assert.equal((await bench.found(bench.rig.store.activeSessionId, literal(word))).total, total, word);
+  }
 });
 
 test("a body that cannot be read is not taken for empty", async () => {

@@ -1,5 +1,5 @@
+import { hostPortText } from "@headworks/host-patterns";
 import type { Failure, FailureCode } from "#exchange/failure.ts";
-import { addressText } from "./destination.ts";
 
 type NodeError = NodeJS.ErrnoException & {
   readonly errors?: readonly NodeJS.ErrnoException[];
@@ -8,7 +8,7 @@ type NodeError = NodeJS.ErrnoException & {
 
 /** What a failed name lookup or TCP connection means, in words for the person who sees the error page. */
 export function connectFailure(error: NodeError, host: string, port: number): Failure {
-  const place = addressText(host, port);
+  const place = hostPortText(host, port);
   const first = error.errors?.[0] ?? error;
   switch (first.code) {
     case "ENOTFOUND":

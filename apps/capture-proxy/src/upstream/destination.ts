@@ -72,8 +72,3 @@ export interface DialResult {
   connected(dialled: Dialled): void;
   failed(failure: Failure): void;
 }
-
-/** `address:port`, IPv6 in brackets. */
-export function addressText(address: string, port: number): string {
-  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
-}

@@ -12,7 +12,7 @@ import { ProxyAttempt } from "./proxy-attempt.ts";
 import type { ProxyRoutes, Route } from "./proxy-route.ts";
 import type { UpstreamTrust } from "./trust.ts";
 
-export { addressText, ALL_PROTOCOLS, isSamePlace, ONLY_HTTP1 } from "./destination.ts";
+export { ALL_PROTOCOLS, isSamePlace, ONLY_HTTP1 } from "./destination.ts";
 export type { ApplicationProtocol, Destination, Dialled, DialResult } from "./destination.ts";
 
 /** What connections are made with. */

@@ -2,11 +2,11 @@
 import { isIP } from "node:net";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
+import { hostPortText } from "@headworks/host-patterns";
 import type { Failure } from "#exchange/failure.ts";
 import { Attempt, destroyQuietly } from "./attempt.ts";
 import type { AttemptRequest } from "./attempt.ts";
 import { connectFailure, tlsFailure } from "./connect-failure.ts";
-import { addressText } from "./destination.ts";
 import type { Dialled } from "./destination.ts";
 import { openTcp, openTls } from "./socket-openers.ts";
 
@@ -36,7 +36,7 @@ export class DirectAttempt extends Attempt {
 
   /** For messages. */
   #place(): string {
-    return addressText(this.request.destination.host, this.request.destination.port);
+    return hostPortText(this.request.destination.host, this.request.destination.port);
   }
 
   readonly #onLookup = (): void => {
@@ -48,7 +48,7 @@ export class DirectAttempt extends Attempt {
     const { own, destination, moments } = this.request;
     const { remoteAddress = "", remotePort = 0, localAddress = "" } = this.#socket;
     if (own.includes(remoteAddress, remotePort, localAddress)) {
-      const address = addressText(remoteAddress, remotePort);
+      const address = hostPortText(remoteAddress, remotePort);
       this.fail({
         stage: "policy",
         side: "internal",
@@ -72,7 +72,7 @@ export class DirectAttempt extends Attempt {
       socket,
       protocol: secure && (socket as TLSSocket).alpnProtocol === "h2" ? "h2" : "http/1.1",
       isDirect: true,
-      address: addressText(socket.remoteAddress ?? "", socket.remotePort ?? 0),
+      address: hostPortText(socket.remoteAddress ?? "", socket.remotePort ?? 0),
       tls: secure ? trust.facts(socket as TLSSocket, { host, port, serverName: this.#serverName() }) : undefined,
       forwarding: undefined,
     };

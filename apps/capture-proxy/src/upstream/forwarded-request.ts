@@ -1,16 +1,17 @@
 // Tested by ../../test/upstream-proxy.test.ts
+import { hostPortText } from "@headworks/host-patterns";
 import { removeField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import type { Failure } from "#exchange/failure.ts";
 import type { Destination } from "./destination.ts";
-import { placeText, proxyText } from "./proxy-address.ts";
+import { proxyText } from "./proxy-address.ts";
 import { capitalized, proxyFailure } from "./proxy-failure.ts";
 import type { Forwarding } from "./proxy-route.ts";
 import { unauthorizedProxy } from "./via-http.ts";
 
 /** The absolute form of a request's target (RFC 9112, 3.2.2), which a forwarding proxy needs. */
 export function absoluteTarget({ host, port }: Destination, path: string): string {
-  const authority = port === 80 ? placeText(host, port).replace(/:80$/, "") : placeText(host, port);
+  const authority = hostPortText(host, port, 80);
   // OPTIONS about the whole server has no path at all in this form (RFC 9112, 3.2.4).
   return `http://${authority}${path === "*" ? "" : path}`;
 }

@@ -1,5 +1,6 @@
 // Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
+import { hostPortText } from "@headworks/host-patterns";
 import {
   areSameFields,
   LAST_CHUNK,
@@ -14,7 +15,7 @@ import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter, keptBytes, lendReads, noteGarbage, ownBytes } from "@headworks/sockets";
 import { brokenConnection } from "./connect-failure.ts";
 import type { ConnectionHistory } from "./connection-history.ts";
-import { addressText, ownDestination } from "./destination.ts";
+import { ownDestination } from "./destination.ts";
 import type { Destination, Dialled } from "./destination.ts";
 import { absoluteTarget, addProxyFields, forwardedFailure, proxyAnswerFailure } from "./forwarded-request.ts";
 import { requestFields } from "./origin-fields.ts";
@@ -247,7 +248,7 @@ export class OriginConnection implements Origin {
   }
 
   #refuse(error: Http1Error): void {
-    const place = addressText(this.#destination.host, this.#destination.port);
+    const place = hostPortText(this.#destination.host, this.#destination.port);
     this.#lose({
       stage: "receive",
       side: "upstream",
@@ -292,7 +293,7 @@ export class OriginConnection implements Origin {
   };
 
   readonly #onError = (error: NodeJS.ErrnoException): void => {
-    const place = addressText(this.#destination.host, this.#destination.port);
+    const place = hostPortText(this.#destination.host, this.#destination.port);
     this.#lose(brokenConnection(error, place, this.firstByteMs === 0 ? "send" : "receive"));
   };
 
@@ -302,7 +303,7 @@ export class OriginConnection implements Origin {
   };
 
   #closedEarly(): void {
-    const place = addressText(this.#destination.host, this.#destination.port);
+    const place = hostPortText(this.#destination.host, this.#destination.port);
     const message = `${place} closed the connection without an answer`;
     this.#lose({ stage: "receive", side: "upstream", code: "UPSTREAM_CLOSED", message });
   }

@@ -1,9 +1,10 @@
 // Tested by ../../test/http2-resets.test.ts
+import { hostPortText } from "@headworks/host-patterns";
 import { ownText, RESPONSE_LIMITS } from "@headworks/http1";
 import { Http2Session, NO_ERROR } from "@headworks/http2";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { ConnectionHistory } from "./connection-history.ts";
-import { addressText, ownDestination } from "./destination.ts";
+import { ownDestination } from "./destination.ts";
 import type { Destination, Dialled } from "./destination.ts";
 import { HEADER_LIST_BYTES } from "./http2-limits.ts";
 import { OriginStream } from "./origin-stream.ts";
@@ -60,7 +61,7 @@ export class OriginSession implements StreamOwner {
     this.history = history;
     this.#events = events;
     this.scheme = secure ? "https" : "http";
-    this.#place = addressText(host, port);
+    this.#place = hostPortText(host, port);
     this.address = dialled.address;
     this.tls = dialled.tls;
     this.session = new Http2Session(

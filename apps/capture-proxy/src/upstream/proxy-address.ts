@@ -1,4 +1,5 @@
 // Tested by ../../test/upstream-proxy.test.ts
+import { hostPortText } from "@headworks/host-patterns";
 /** How an upstream proxy is spoken to. */
 export type ProxyProtocol = "http" | "https" | "socks5";
 
@@ -16,14 +17,9 @@ export interface ProxyCredentials {
   readonly password: string;
 }
 
-/** `host:port`, IPv6 in brackets. */
-export function placeText(host: string, port: number): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-}
-
 /** How messages call the upstream proxy; never with its credentials. */
 export function proxyText({ protocol, host, port }: ProxyAddress): string {
-  return `the upstream proxy ${protocol}://${placeText(host, port)}`;
+  return `the upstream proxy ${protocol}://${hostPortText(host, port)}`;
 }
 
 /** The value of Proxy-Authorization (RFC 7617, UTF-8). */

@@ -2,13 +2,14 @@
 import { isIP } from "node:net";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
+import { hostPortText } from "@headworks/host-patterns";
 import type { Failure } from "#exchange/failure.ts";
 import { Attempt, destroyQuietly, ignoreError } from "./attempt.ts";
 import type { AttemptRequest } from "./attempt.ts";
 import { tlsFailure } from "./connect-failure.ts";
-import { addressText, ONLY_HTTP1 } from "./destination.ts";
+import { ONLY_HTTP1 } from "./destination.ts";
 import type { Dialled } from "./destination.ts";
-import { placeText, proxyText } from "./proxy-address.ts";
+import { proxyText } from "./proxy-address.ts";
 import type { ProxyAddress } from "./proxy-address.ts";
 import { brokenProxy, capitalized, closedProxy, lateProxy } from "./proxy-failure.ts";
 import type { ProxyStep } from "./proxy-failure.ts";
@@ -79,7 +80,7 @@ export class ProxyAttempt extends Attempt {
       );
     }
     if (!own.isNamedFrom(destination, { remoteAddress, localAddress })) return undefined;
-    const place = placeText(destination.host, destination.port);
+    const place = hostPortText(destination.host, destination.port);
     return looped(`${place} is this proxy itself, also by way of ${proxyText(this.#proxy)} on the same machine`);
   }
 
@@ -141,7 +142,7 @@ export class ProxyAttempt extends Attempt {
     return {
       socket,
       protocol: secure?.alpnProtocol === "h2" ? "h2" : "http/1.1",
-      address: addressText(this.#hop.remoteAddress ?? "", this.#hop.remotePort ?? 0),
+      address: hostPortText(this.#hop.remoteAddress ?? "", this.#hop.remotePort ?? 0),
       tls: secure && trust.facts(secure, { host, port, serverName: this.#serverName() }),
       isDirect: false,
       forwarding: this.#forwarding,
@@ -155,14 +156,14 @@ export class ProxyAttempt extends Attempt {
 
   readonly #onTlsClose = (): void => {
     const { host, port } = this.request.destination;
-    const message = `${placeText(host, port)} closed the connection before it was ready (by way of ${proxyText(this.#proxy)})`;
+    const message = `${hostPortText(host, port)} closed the connection before it was ready (by way of ${proxyText(this.#proxy)})`;
     this.fail({ stage: "tls", side: "upstream", code: "UPSTREAM_CLOSED", message });
   };
 
   protected late(timeoutMs: number): Failure {
     if (this.#secure === undefined) return lateProxy(this.#proxy, this.#step, timeoutMs);
     const { host, port } = this.request.destination;
-    const message = `${placeText(host, port)} did not complete TLS within ${timeoutMs} ms (by way of ${proxyText(this.#proxy)})`;
+    const message = `${hostPortText(host, port)} did not complete TLS within ${timeoutMs} ms (by way of ${proxyText(this.#proxy)})`;
     return { stage: "tls", side: "upstream", code: "UPSTREAM_TIMEOUT", message };
   }
 

@@ -1,8 +1,8 @@
 // Tested by ../../test/upstream-proxy.test.ts
-import { compileHostPatterns } from "@headworks/host-patterns";
+import { compileHostPatterns, hostPortText } from "@headworks/host-patterns";
 import type { HostMatcher } from "@headworks/host-patterns";
 import type { Failure } from "#exchange/failure.ts";
-import { basicCredentials, placeText, proxyText } from "./proxy-address.ts";
+import { basicCredentials, proxyText } from "./proxy-address.ts";
 import type { ProxyAddress, ProxyCredentials } from "./proxy-address.ts";
 import { capitalized, proxyFailure } from "./proxy-failure.ts";
 import { ourMembers, viaMember } from "./pseudonym.ts";
@@ -94,7 +94,7 @@ export class ProxyRoutes {
       return { kind: "tunnel", proxy, handshake: new Socks5Connect(proxy, target, this.#credentials) };
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      const message = `${capitalized(proxyText(proxy))} cannot be asked for ${placeText(target.host, target.port)}: ${error.message}`;
+      const message = `${capitalized(proxyText(proxy))} cannot be asked for ${hostPortText(target.host, target.port)}: ${error.message}`;
       return {
         kind: "refused",
         failure: proxyFailure("proxy-handshake", "UPSTREAM_PROXY_PROTOCOL", message, error),
@@ -104,6 +104,6 @@ export class ProxyRoutes {
 }
 
 function noTunnel(proxy: ProxyAddress, { host, port }: RouteTarget): Failure {
-  const message = `${capitalized(proxyText(proxy))} forwards plain HTTP only; ${placeText(host, port)} needs a tunnel. Use an upstream proxy of protocol http or socks5, or put the host on the bypass list`;
+  const message = `${capitalized(proxyText(proxy))} forwards plain HTTP only; ${hostPortText(host, port)} needs a tunnel. Use an upstream proxy of protocol http or socks5, or put the host on the bypass list`;
   return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_CANNOT_TUNNEL", message);
 }

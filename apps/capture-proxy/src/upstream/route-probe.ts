@@ -1,4 +1,5 @@
 // Tested by ../../test/upstream-probe.test.ts
+import { hostPortText } from "@headworks/host-patterns";
 import { NO_BODY } from "@headworks/http1";
 import { newMoments } from "#exchange/exchange.ts";
 import type { Moments } from "#exchange/exchange.ts";
@@ -7,7 +8,6 @@ import type { ProbeRequest, ProbeResult, ProbeStep } from "#exchange/route-probe
 import type { Destination, Dialled } from "./destination.ts";
 import type { Dialer } from "./dial.ts";
 import { OriginConnection } from "./origin-connection.ts";
-import { placeText } from "./proxy-address.ts";
 import { ProxyRoutes } from "./proxy-route.ts";
 
 /** How long the origin may take to answer once the connection stands. */
@@ -73,7 +73,7 @@ async function askFor(
   const origin = new OriginConnection(destination, dialled, undefined);
   const nothing = (): void => undefined;
   const { host, port, secure } = destination;
-  const place = placeText(host, port).replace(secure ? /:443$/ : /:80$/, "");
+  const place = hostPortText(host, port, secure ? 443 : 80);
   origin.send(
     {
       onInformational: nothing,
@@ -137,8 +137,8 @@ interface Part {
 /** The steps that were begun, by their moments. */
 function partsOf(via: ProbeResult["via"], { target, proxy }: ProbeRequest, moments: Moments): Part[] {
   const isDirect = via === "direct";
-  const place = placeText(target.host, target.port);
-  const hop = isDirect ? place : placeText(proxy.host, proxy.port);
+  const place = hostPortText(target.host, target.port);
+  const hop = isDirect ? place : hostPortText(proxy.host, proxy.port);
   const whose = isDirect ? "the target" : "the proxy";
   const tlsPeer = isDirect || proxy.protocol !== "https" ? "the target" : "the proxy";
   const parts: Part[] = [

@@ -1,7 +1,8 @@
+import { hostPortText } from "@headworks/host-patterns";
 import { requestHeadText, ResponseReader } from "@headworks/http1";
 import type { Http1Error, ResponseHead } from "@headworks/http1";
 import type { Failure } from "#exchange/failure.ts";
-import { placeText, proxyText } from "./proxy-address.ts";
+import { proxyText } from "./proxy-address.ts";
 import type { ProxyAddress } from "./proxy-address.ts";
 import { capitalized, proxyFailure, quotable } from "./proxy-failure.ts";
 import type { HandshakeStep, TunnelHandshake } from "./tunnel-handshake.ts";
@@ -28,7 +29,7 @@ export class HttpConnect implements TunnelHandshake {
 
   constructor(proxy: ProxyAddress, target: { readonly host: string; readonly port: number }, said: ConnectFields) {
     this.#proxy = proxy;
-    this.#place = placeText(target.host, target.port);
+    this.#place = hostPortText(target.host, target.port);
     this.#said = said;
     this.#reader = new ResponseReader(
       {

@@ -1,8 +1,9 @@
 // Tested by ../../test/upstream-proxy.test.ts
+import { hostPortText } from "@headworks/host-patterns";
 import { replyText, REPLY, Socks5ClientHandshake } from "@headworks/socks5";
 import type { ClientFailure } from "@headworks/socks5";
 import type { Failure } from "#exchange/failure.ts";
-import { placeText, proxyText } from "./proxy-address.ts";
+import { proxyText } from "./proxy-address.ts";
 import type { ProxyAddress, ProxyCredentials } from "./proxy-address.ts";
 import { capitalized, proxyFailure } from "./proxy-failure.ts";
 import { socks5Host } from "./socks5-host.ts";
@@ -23,7 +24,7 @@ export class Socks5Connect implements TunnelHandshake {
     credentials: ProxyCredentials | undefined,
   ) {
     this.#proxy = proxy;
-    this.#place = placeText(host, port);
+    this.#place = hostPortText(host, port);
     this.#hasCredentials = credentials !== undefined;
     this.#handshake = new Socks5ClientHandshake(
       { host: socks5Host(host), port },

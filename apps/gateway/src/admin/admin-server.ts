@@ -9,6 +9,7 @@ import type { Handlers, Operation } from "@headworks/contract-kit";
 import { openApiDocument } from "@headworks/contract-kit/openapi";
 import { NO_ROUTE_COMPILERS } from "@headworks/contract-kit/server";
 import { adminApiInfo, adminOperations, type Admin } from "@headworks/gateway-contract";
+import { hostPortText } from "@headworks/host-patterns";
 import { AdminError } from "./admin-error.ts";
 import type { AuditLog } from "./audit-log.ts";
 import { bindOperation, type AnyHandler, type Caller } from "./bind-operation.ts";
@@ -90,9 +91,8 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
   registerDashboard(app, parts);
   await app.listen({ port: bind.port, host: bind.host });
   const { port } = app.server.address() as AddressInfo;
-  const host = bind.host.includes(":") ? `[${bind.host}]` : bind.host;
   return {
-    url: `${tls === undefined ? "http" : "https"}://${host}:${port}`,
+    url: `${tls === undefined ? "http" : "https"}://${hostPortText(bind.host, port)}`,
     renew: (material) => {
       if (!(server instanceof SecureServer)) return;
       server.setSecureContext({ ...material, minVersion: TLS_RULES.minVersion });

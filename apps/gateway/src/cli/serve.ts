@@ -1,6 +1,7 @@
 // Tested by ../../test/cli-serve.test.ts
 import { existsSync } from "node:fs";
 import type { Issue } from "@headworks/gateway-contract";
+import { hostPortText } from "@headworks/host-patterns";
 import type { RunningGateway } from "#gateway.ts";
 import { configFileOf, EXIT, type Invocation } from "./invocation.ts";
 
@@ -64,10 +65,9 @@ function factsOf(gateway: RunningGateway): object {
 }
 
 function banner(gateway: RunningGateway): string {
-  const lines = gateway.addresses.map(({ name, address, port }) => {
-    const host = address.includes(":") ? `[${address}]` : address;
-    return `  ${name.padEnd(12)} ${host}:${port}`;
-  });
+  const lines = gateway.addresses.map(
+    ({ name, address, port }) => `  ${name.padEnd(12)} ${hostPortText(address, port)}`,
+  );
   if (gateway.adminUrl !== undefined) lines.push(`  ${"admin".padEnd(12)} ${gateway.adminUrl}`);
   const { current } = gateway.generations;
   const count = current?.routeList.length ?? 0;

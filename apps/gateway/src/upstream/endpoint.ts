@@ -1,5 +1,6 @@
 // Tested by endpoint.test.ts
 import type { PassiveHealth } from "@headworks/gateway-contract";
+import { hostPortText } from "@headworks/host-patterns";
 import type { EndpointState } from "./upstream-group.ts";
 
 /** Parameters of passive health with their defaults filled in; undefined while it is off. */
@@ -262,5 +263,5 @@ export class Endpoint implements EndpointState {
 
 /** `address:port`, an IPv6 address in brackets. */
 export function endpointKey(address: string, port: number): string {
-  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+  return hostPortText(address, port);
 }

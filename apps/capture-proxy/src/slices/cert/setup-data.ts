@@ -1,7 +1,7 @@
 // Tested by cert.slice.test.ts
 import { X509Certificate } from "node:crypto";
 import type { CertificateInfo } from "@headworks/capture-contract";
-import { isLoopback } from "@headworks/host-patterns";
+import { hostPortText, isLoopback } from "@headworks/host-patterns";
 import { renderSVG } from "uqr";
 import type { SliceHost } from "#slice.ts";
 import type { AuthorityStore } from "./authority-store.ts";
@@ -39,7 +39,7 @@ export function setupData(
   const devicePort = Number(proxy.port === "" ? 80 : proxy.port);
   const deviceHost = host.settings.shownHost();
   const proxyUrl = `http://${localHost(proxy.hostname)}:${devicePort}`;
-  const deviceAddress = `http://${deviceHost.includes(":") ? `[${deviceHost}]` : deviceHost}:${devicePort}/`;
+  const deviceAddress = `http://${hostPortText(deviceHost, devicePort)}/`;
   const facts = { caPath: authority.certificatePath, proxyUrl, deviceHost, devicePort };
   return {
     proxyAddress: proxyUrl,

@@ -1,5 +1,6 @@
 import type { ReflectGrpcSchema } from "@headworks/capture-contract";
 import { frameMessage, MessageReader, readStatus } from "@headworks/grpc-framing";
+import { hostPortText } from "@headworks/host-patterns";
 import { GRPC_STATUS_NAMES } from "@headworks/http-fields";
 import { fieldValue } from "@headworks/http1";
 import { buildSchema, decodeMessage, encodeMessage, parseProtoText } from "@headworks/protobuf";
@@ -62,7 +63,7 @@ export async function reflect(asked: ReflectGrpcSchema, send: SendExchange, sign
   for (const version of VERSIONS) {
     const call = new ReflectionCall(schema, target, version, send, bounded);
     try {
-      return { files: await call.allFiles(), host: `${target.host}:${target.port}` };
+      return { files: await call.allFiles(), host: hostPortText(target.host, target.port) };
     } catch (error) {
       if (!(error instanceof ReflectionProblem)) throw error;
       problem = error;

@@ -1,5 +1,6 @@
 // Tested by ../../../test/mocks-serving.test.ts
 import type { MockMiss, MockServing, StartServing } from "@headworks/capture-contract";
+import { hostPortText } from "@headworks/host-patterns";
 import { prefersHtml } from "@headworks/http-fields";
 import { fieldValue, hasField, withoutHopByHop } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
@@ -125,7 +126,12 @@ class SessionServer implements ServedSession {
 
   target(host: string, port: number): Verdict {
     if (!this.#isStrict) return CONTINUE;
-    const miss = this.#miss("CONNECT", `${host}:${port}`, "A tunnel cannot be answered from a recorded session", []);
+    const miss = this.#miss(
+      "CONNECT",
+      hostPortText(host, port),
+      "A tunnel cannot be answered from a recorded session",
+      [],
+    );
     return { kind: "respond", response: missPage(miss, false) };
   }
 

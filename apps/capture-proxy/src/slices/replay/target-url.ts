@@ -1,5 +1,5 @@
 // Tested by replay-request.test.ts
-import { parseHostPort } from "@headworks/host-patterns";
+import { hostPortText, parseHostPort } from "@headworks/host-patterns";
 
 /** Where a URL leads. */
 export interface TargetUrl {
@@ -29,13 +29,12 @@ export function parseTarget(url: string, method: string): TargetUrl | string {
   if ("issue" in place) return `has a host that is not valid: ${place.issue}`;
   const own = scheme === "https" ? 443 : 80;
   const port = place.port ?? own;
-  const name = place.host.includes(":") ? `[${place.host}]` : place.host;
   return {
     scheme,
     host: place.host,
     port,
     path: pathOf(parts[3] ?? "", method),
-    authority: port === own ? name : `${name}:${port}`,
+    authority: hostPortText(place.host, port, own),
   };
 }
 
