@@ -265,13 +265,13 @@ function memberAt(document: Json, place: Place): Json | undefined {
   return value;
 }
 
-/** The document with another value at a place; undefined for none. */
-function changed(document: Json, place: Place, value: Json | undefined): Json {
-  const copy = structuredClone(document);
-  const holder = memberAt(copy, place.slice(0, -1)) as Record<string | number, Json>;
-  const step = place.at(-1) ?? "";
-  if (value === undefined) delete holder[step];
-  else holder[step] = value;
+/** The document with another value at a place; undefined for none. All that is around the place is shared with it. */
+function changed(document: Json, [step, ...rest]: Place, value: Json | undefined): Json {
+  if (step === undefined) return value ?? null;
+  const copy = (Array.isArray(document) ? [...document] : { ...(document as object) }) as Record<string | number, Json>;
+  if (rest.length > 0) copy[step] = changed(copy[step] ?? null, rest, value);
+  else if (value === undefined) delete copy[step];
+  else copy[step] = value;
   return copy;
 }
 
