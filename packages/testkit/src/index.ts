@@ -1,3 +1,4 @@
+export { anyCharacter } from "./any-character.ts";
 export { FakeClock } from "./fake-clock.ts";
 export {
   FLAG,
