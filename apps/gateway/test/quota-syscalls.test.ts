@@ -69,10 +69,10 @@ function stepOf(line: string): string[] {
 
 /** Every kind of failure at every place that a short life of the store has. */
 const FAILURES: readonly (readonly [call: string, error: string, places: readonly string[]])[] = [
-  // Opening a new file takes about 9 syncs and 35 writes, a charge one and two.
-  ["fsync,fdatasync", "EIO", ["1", "4", "8", "10", "11..13", "12+"]],
-  ["pwrite64", "ENOSPC", ["1", "20", "37", "38..43", "40+"]],
-  ["pwrite64", "EIO", ["5", "38", "39..44", "41+"]],
+  // Opening a new file takes about 10 syncs and 46 writes, a charge one and two.
+  ["fsync,fdatasync", "EIO", ["1", "4", "8", "11", "12..14", "13+"]],
+  ["pwrite64", "ENOSPC", ["1", "20", "48", "49..54", "51+"]],
+  ["pwrite64", "EIO", ["5", "49", "50..55", "52+"]],
   ["ftruncate,unlink", "EIO", ["1", "2+"]],
   ["fcntl", "EIO", ["2", "5+"]],
 ];
@@ -105,5 +105,9 @@ test("the n-th system call that fails never makes a false acknowledgement, and t
   context.diagnostic(
     `${outcomes.length} places: ${count("refused")} refused to open, ${count("failed")} failed charges, ${count("unharmed")} unharmed`,
   );
-  assert.ok(count("refused") > 0 && count("failed") > 0, "the failures reached the store");
+  assert.ok(count("refused") > 0, "the failures reached the opening");
+  assert.ok(
+    count("failed") >= 6,
+    "most places behind the opening are in charges; else its calls are to be counted anew",
+  );
 });
