@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { anyCharacter } from "@headworks/testkit";
 import { pino } from "pino";
 import { jsonLine, readRecord, textLines } from "./log-record.ts";
 
@@ -58,16 +59,16 @@ test("a message with lines like those of a log or of a stack forges neither", ()
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 const anything = fc.record(
   {
-    msg: fc.string({ unit: "binary" }),
-    url: fc.string({ unit: "binary" }),
-    facts: fc.jsonValue({ stringUnit: "binary" }),
-    headers: fc.jsonValue({ stringUnit: "binary" }),
-    body: fc.string({ unit: "binary" }),
-    time: fc.oneof(fc.integer(), fc.string({ unit: "binary" }), fc.double()),
+    msg: fc.string({ unit: anyCharacter }),
+    url: fc.string({ unit: anyCharacter }),
+    facts: fc.jsonValue({ stringUnit: anyCharacter }),
+    headers: fc.jsonValue({ stringUnit: anyCharacter }),
+    body: fc.string({ unit: anyCharacter }),
+    time: fc.oneof(fc.integer(), fc.string({ unit: anyCharacter }), fc.double()),
     err: fc.record({
-      type: fc.string({ unit: "binary" }),
-      message: fc.string({ unit: "binary" }),
-      stack: fc.string({ unit: "binary" }),
+      type: fc.string({ unit: anyCharacter }),
+      message: fc.string({ unit: anyCharacter }),
+      stack: fc.string({ unit: anyCharacter }),
     }),
   },
   { requiredKeys: [] },

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { test } from "node:test";
 import { startOrigin, temporaryDirectory, waitUntil, type RawResponse } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
@@ -297,23 +296,16 @@ test("delivery rule 6: emission never blocks request handling: a target that tak
     ],
     routes: [proxied("api"), responding("r", "/r")],
   });
-  const tookMs: number[] = [];
-  const loopDelay = monitorEventLoopDelay({ resolution: 10 });
-  loopDelay.enable();
+  let longestMs = 0;
   for (let at = 0; at < 500; at += 1) {
-    loopDelay.reset();
-    const used = process.cpuUsage();
     const startedMs = performance.now();
     await gateway.send({ path: at % 2 === 0 ? "/" : "/r" });
-    const wholeMs = performance.now() - startedMs;
-    const { user, system } = process.cpuUsage(used);
-    // A loop that was held up by nothing it did: the machine stood still, and that is not the gateway's time.
-    tookMs.push(wholeMs - Math.max(0, Math.min(loopDelay.max / 1e6, wholeMs - (user + system) / 1000)));
+    longestMs = Math.max(longestMs, performance.now() - startedMs);
   }
-  loopDelay.disable();
   assert.ok(hook.connections.length <= 32, `${hook.connections.length} deliveries at once`);
   const metrics = await metricsOf(gateway);
   const dropped = /^gateway_webhook_events_total\{kind="breaker_opened",outcome="dropped"\} (\d+)$/m.exec(metrics)?.[1];
   assert.ok(Number(dropped) > 0, "what is beyond 32 is dropped and counted");
-  assert.ok(Math.max(...tookMs) < 500, `${Math.max(...tookMs)} ms`);
+  // One that waited for a delivery would wait for the minute that this has.
+  assert.ok(longestMs < 10_000, `${longestMs} ms`);
 });
