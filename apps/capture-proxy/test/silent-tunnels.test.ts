@@ -60,11 +60,13 @@ describe("a silent client's tunnel", { concurrency: true }, () => {
     assert.deepEqual([ended.told, ended.exchange.state.step, ended.exchange.response?.status], ["", "completed", 200]);
   });
 
-  test("to where nobody listens stays for a client that is only slow, which then gets its page", async () => {
+  test("to where nobody listens stays for a client that is only slow, which then gets its page", async (t) => {
     const closed = await startRawServer("");
     await closed.close();
     const engine = await startEngine();
+    t.after(async () => await engine.stop());
     const client = await silentClient(engine, `127.0.0.1:${closed.port}`);
+    t.after(() => client.destroy());
     const silentSinceMs = performance.now();
     await waitUntil(() => performance.now() - silentSinceMs > 1000);
     await client.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1:${closed.port}\r\nConnection: close\r\n\r\n`);
@@ -74,7 +76,6 @@ describe("a silent client's tunnel", { concurrency: true }, () => {
       exchanges.map(({ request }) => request.method),
       ["GET"],
     );
-    await engine.stop();
   });
 
   test("to a server that rules keep connections from is not dialled, and has its entry and one hit", async () => {
