@@ -225,6 +225,7 @@ function entryOf(row: TrafficSnapshot, notes: string | null): TrafficEntry {
     body_size: present ? text.length : 0,
     body_stored_size: present ? text.length : 0,
     body_state: present ? ("complete" as const) : ("none" as const),
+    truncated: false,
   });
   const requestHeaders: [string, string][] = [
     ["Host", row.host],

@@ -249,8 +249,13 @@ test("a large answer is cut in the result and whole in the entry", async () => {
   const id = await rig.capture(`${large}/`);
   const result = await replay(rig, id);
   assert.deepEqual(
-    [result.response?.body?.length, result.response?.body_size, result.response?.body_state],
-    [1_048_576, size, "truncated"],
+    [
+      result.response?.body?.length,
+      result.response?.body_size,
+      result.response?.body_state,
+      result.response?.truncated,
+    ],
+    [1_048_576, size, "truncated", true],
   );
   const again = await rig.call<ReplayResult>("GET", `/replay/history/${result.id}`);
   assert.equal(again.json.response?.body?.length, size);

@@ -21,6 +21,7 @@ const bodyProperties = {
   body_size: Type.Integer({ minimum: 0, description: "Bytes on the wire after transfer coding was removed" }),
   body_stored_size: Type.Integer({ minimum: 0, description: "Bytes that are stored" }),
   body_state: BodyState,
+  truncated: Type.Boolean({ description: "The stored body was cut at `max_body_size`: `body_state` is `truncated`" }),
 };
 
 export const RequestData = strictObject(

@@ -81,6 +81,7 @@ export const MockSampleRequest = strictObject({
   body_size: Type.Optional(Type.Integer()),
   body_stored_size: Type.Optional(Type.Integer()),
   body_state: Type.Optional(Type.String()),
+  truncated: Type.Optional(Type.Boolean()),
 });
 export type MockSampleRequest = Static<typeof MockSampleRequest>;
 

@@ -56,6 +56,7 @@ export const WrittenRequest = strictObject(
     body_size: Type.Optional(Type.Integer()),
     body_stored_size: Type.Optional(Type.Integer()),
     body_state: Type.Optional(Type.String()),
+    truncated: Type.Optional(Type.Boolean()),
     http_version: Type.Optional(nullable(Type.String())),
   },
   { $id: "WrittenRequest" },

@@ -133,6 +133,7 @@ const SAMPLE_TOLERATED = [
   "request.body_size",
   "request.body_stored_size",
   "request.body_state",
+  "request.truncated",
 ];
 
 /** The exceptions, by slice and operation. */

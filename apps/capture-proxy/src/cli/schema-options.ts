@@ -68,6 +68,7 @@ const READ_ONLY: ReadonlySet<string> = new Set([
   "body_size",
   "body_state",
   "body_stored_size",
+  "truncated",
 ]);
 
 /** Whether a word can say the value: text, number, yes or no, or a list of these. The rest is for `--body`. */

@@ -14,8 +14,8 @@ const FAILURE_TEXT_BYTES = 65_536;
 const UNREAD: Content = { kind: "gone" };
 
 /**
- * The entry of a tunnel: bytes are counted, not read. Named by its target, `https://host:443/` as `https://host/`,
- * every other port as `tcp://host:port/`. On failure the body says why.
+ * The entry of a tunnel: bytes are counted, not read. Its URL is `https://host:443/` for port 443,
+ * `tcp://host:port/` for every other port. On failure the body says why.
  */
 export class TunnelExchange extends LiveExchange {
   constructor(

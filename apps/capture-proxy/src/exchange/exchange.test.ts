@@ -7,17 +7,20 @@ import type { RequestMessage, Scheme } from "./exchange.ts";
 import { failureStatus } from "./failure.ts";
 import type { FailureCode } from "./failure.ts";
 
-const URLS: readonly [Scheme, string, number, string, string][] = [
+const URLS: readonly [scheme: Scheme, host: string, port: number, path: string, url: string, method?: string][] = [
   ["http", "a.example", 80, "/x", "http://a.example/x"],
   ["http", "a.example", 8080, "/", "http://a.example:8080/"],
   ["https", "a.example", 443, "/?q", "https://a.example/?q"],
   ["wss", "::1", 443, "/s", "wss://[::1]/s"],
-  ["tcp", "a.example", 22, "/", "tcp://a.example:22/"],
+  ["tcp", "a.example", 22, "/", "tcp://a.example:22/", "CONNECT"],
+  ["https", "a.example", 443, "/", "https://a.example:443/", "CONNECT"],
+  ["https", "::1", 443, "/", "https://[::1]:443/", "CONNECT"],
+  ["wss", "a.example", 443, "/chat", "wss://a.example/chat", "CONNECT"],
   ["http", "a.example", 80, "*", "http://a.example/*"],
 ];
-for (const [scheme, host, port, path, url] of URLS) {
-  test(`${url} is how it is written`, () =>
-    assert.equal(exchangeUrl({ scheme, host, port, path } as RequestMessage), url));
+for (const [scheme, host, port, path, url, method = "GET"] of URLS) {
+  test(`the URL of a ${method} is written ${url}`, () =>
+    assert.equal(exchangeUrl({ method, scheme, host, port, path } as RequestMessage), url));
 }
 
 test("ids are UUIDs of version 7 that ascend, also within a millisecond and when the clock steps back", () => {

@@ -181,11 +181,16 @@ export interface Exchange {
 /** What observers see: the same object, which they must not change. */
 export type ExchangeView = Readonly<Exchange>;
 
-/** The absolute URL of a request; default ports are left out, as browsers show it. */
+/**
+ * The absolute URL of a request. Default ports are left out, as browsers show it; the URL of a tunnel always has its port:
+ * `https://host:443/`, `tcp://host:22/` (specification, "SOCKS5 traffic entry").
+ */
 export function exchangeUrl(request: Readonly<RequestMessage>): string {
   const { scheme, host, port } = request;
   const path = request.path.startsWith("/") ? request.path : `/${request.path}`;
-  return `${scheme}://${hostPortText(host, port, DEFAULT_PORTS[scheme])}${path}`;
+  // WebSocket over HTTP/2 is a CONNECT too; its scheme is wss.
+  const isTunnel = request.method === "CONNECT" && scheme === "https";
+  return `${scheme}://${hostPortText(host, port, isTunnel ? undefined : DEFAULT_PORTS[scheme])}${path}`;
 }
 
 const DEFAULT_PORTS: Readonly<Record<Scheme, number>> = { http: 80, ws: 80, https: 443, wss: 443, tcp: -1 };

@@ -43,8 +43,8 @@ test("messages are shown with their URL, type and body", () => {
   );
   assert.equal(request.url, "https://[::1]:8443/a?b");
   assert.deepEqual(
-    [request.content_type, request.body, request.body_size, request.body_state],
-    ["text/plain", "hé", 9, "truncated"],
+    [request.content_type, request.body, request.body_size, request.body_state, request.truncated],
+    ["text/plain", "hé", 9, "truncated", true],
   );
   assert.deepEqual(request.trailers_list, [["T", "1"]]);
   const response = shownResponse(

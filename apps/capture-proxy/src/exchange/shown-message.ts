@@ -50,8 +50,15 @@ export interface BodyFacts {
   readonly state: BodyState;
 }
 
-function bodyMembers({ bytes, sizeBytes, storedBytes, state }: BodyFacts) {
-  return { ...bodyText(bytes), body_size: sizeBytes, body_stored_size: storedBytes, body_state: state };
+/** The members of a message that describe its body. */
+export function bodyMembers({ bytes, sizeBytes, storedBytes, state }: BodyFacts) {
+  return {
+    ...bodyText(bytes),
+    body_size: sizeBytes,
+    body_stored_size: storedBytes,
+    body_state: state,
+    truncated: state === "truncated",
+  };
 }
 
 /** A request as the API shows it. */

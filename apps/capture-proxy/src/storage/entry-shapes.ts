@@ -10,7 +10,7 @@ import type {
 import { fieldValue } from "@headworks/http1";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { Scheme } from "#exchange/exchange.ts";
-import { bodyText, fieldPairs, joinedFields } from "#exchange/shown-message.ts";
+import { bodyMembers, fieldPairs, joinedFields } from "#exchange/shown-message.ts";
 import type { SqlRow } from "./database.ts";
 import { kindsOfFlags } from "./applied-kinds.ts";
 import { parsed } from "./stored-json.ts";
@@ -66,10 +66,10 @@ export function snapshotOfRow(row: SqlRow, sessionId: string): TrafficSnapshot {
   };
 }
 
-/** The absolute URL of a row with scheme, host, port and path. */
+/** The absolute URL of a row with method, scheme, host, port and path. */
 export function urlOfRow(row: SqlRow): string {
   return exchangeUrl({
-    method: "",
+    method: String(row["method"]),
     scheme: String(row["scheme"]) as Scheme,
     host: String(row["host"]),
     port: Number(row["port"]),
@@ -128,10 +128,7 @@ function requestOf(row: SqlRow, body: ShownBody): RequestData {
     headers: joinedFields(body.fields),
     headers_list: fieldPairs(body.fields),
     ...(trailers !== null && { trailers_list: fieldPairs(trailers) }),
-    ...bodyText(body.bytes),
-    body_size: Number(row["request_body_size"]),
-    body_stored_size: Number(row["request_body_stored"]),
-    body_state: BODY_STATES[Number(row["request_body_state"]) as 0 | 1 | 2 | 3],
+    ...storedBodyMembers(row, "request", body.bytes),
     content_type: fieldValue(body.fields, "content-type") ?? textOrNull(row["request_type"]),
     http_version: textOrNull(row["request_version"]),
   };
@@ -145,14 +142,20 @@ function responseOf(row: SqlRow, body: ShownBody): ResponseData {
     headers: joinedFields(body.fields),
     headers_list: fieldPairs(body.fields),
     ...(trailers !== null && { trailers_list: fieldPairs(trailers) }),
-    ...bodyText(body.bytes),
-    body_size: Number(row["response_body_size"]),
-    body_stored_size: Number(row["response_body_stored"]),
-    body_state: BODY_STATES[Number(row["response_body_state"]) as 0 | 1 | 2 | 3],
+    ...storedBodyMembers(row, "response", body.bytes),
     content_type: fieldValue(body.fields, "content-type") ?? textOrNull(row["response_type"]),
     duration_ms: milliseconds(row["duration_us"]) ?? 0,
     http_version: textOrNull(row["response_version"]),
   };
+}
+
+function storedBodyMembers(row: SqlRow, side: "request" | "response", bytes: Uint8Array | undefined) {
+  return bodyMembers({
+    bytes,
+    sizeBytes: Number(row[`${side}_body_size`]),
+    storedBytes: Number(row[`${side}_body_stored`]),
+    state: BODY_STATES[Number(row[`${side}_body_state`]) as 0 | 1 | 2 | 3],
+  });
 }
 
 function timingsOf(value: unknown): Timings {

@@ -39,7 +39,7 @@ export interface FoundBody {
 
 /** Fields and body of one side; the body may have been found already. */
 export function importedMessage(members: CheckedMembers, found: FoundBody | undefined): ImportedMessage {
-  const state = members.oneOf("body_state", BODY_STATES);
+  const state = members.oneOf("body_state", BODY_STATES) ?? (members.boolean("truncated") ? "truncated" : null);
   const isCut = found !== undefined && keptBytes(found.body) < found.totalBytes;
   return {
     fields: fieldsOf(members, "headers_list") ?? joinedFields(members),

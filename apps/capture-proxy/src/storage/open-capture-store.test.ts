@@ -160,9 +160,10 @@ inSession("bodies are cut at the limit and say so", async (rig) => {
   await rig.store.flush();
   const response = (await rig.entry(id))?.response;
   assert.deepEqual(
-    [response?.body, response?.body_size, response?.body_stored_size, response?.body_state],
-    ["abcd", 6, 4, "truncated"],
+    [response?.body, response?.body_size, response?.body_stored_size, response?.body_state, response?.truncated],
+    ["abcd", 6, 4, "truncated", true],
   );
+  assert.equal((await rig.entry(id))?.request.truncated, false);
 });
 
 inSession(

@@ -26,6 +26,7 @@ function entryOf(method: string, path: string, status: number, fields: [string, 
     body_size: body.length,
     body_stored_size: body.length,
     body_state: body.length === 0 ? "none" : "complete",
+    truncated: false,
     content_type: null,
     http_version: "HTTP/1.1",
   } as const;

@@ -15,6 +15,7 @@ function answer(body: Buffer | null, coding: string | null): NonNullable<Traffic
     body_size: body?.length ?? 0,
     body_stored_size: body?.length ?? 0,
     body_state: body === null ? "none" : "complete",
+    truncated: false,
     content_type: null,
     duration_ms: 1,
     http_version: null,
