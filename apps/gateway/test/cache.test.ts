@@ -186,6 +186,41 @@ test("cache: key: what a trusted proxy says of scheme, host and port tells answe
   assert.equal(await ask(gateway, "/", "X-Forwarded-Host: A.test"), "200 hit answer 2");
 });
 
+test("cache: a stranger's word on a request reaches no upstream, so it cannot poison what others get", async () => {
+  await using origin = await startOrigin({
+    handler: (request, response) => void response.end(JSON.stringify(request.headers)),
+  });
+  await using gateway = await startGateway(documentFor(origin, { ttl_secs: 10 }));
+  for (const name of [
+    "X-Forwarded-Prefix",
+    "X-Original-URL",
+    "X-HTTP-Method-Override",
+    "X-Forwarded-Scheme",
+    "X-Host",
+  ]) {
+    const path = `/${name}`;
+    assert.doesNotMatch((await gateway.send({ path, fields: [`${name}: evil`] })).body.toString(), /evil/);
+    const second = await gateway.send({ path });
+    assert.equal(second.header("x-cache"), "hit");
+  }
+});
+
+test("cache: key: whatever else a trusted proxy says of a request tells answers apart, not the address of its client", async () => {
+  await using origin = await startOrigin({ handler: counting() });
+  const document = documentFor(origin, { ttl_secs: 10 });
+  await using gateway = await startGateway({
+    ...document,
+    gateway: { trusted_proxies: ["127.0.0.0/8"], forward_client_headers: ["X-HTTP-Method-Override"] },
+  });
+  const variants = [[], ["X-Forwarded-Prefix: /a"], ["X-Forwarded-Prefix: /b"], ["X-HTTP-Method-Override: PUT"]];
+  for (const outcome of ["miss", "hit"]) {
+    for (const [index, fields] of variants.entries()) {
+      const all = [...fields, `CF-Connecting-IP: ${outcome}`];
+      assert.equal(await ask(gateway, "/", ...all), `200 ${outcome} answer ${index + 1}`, fields.join());
+    }
+  }
+});
+
 /** An origin whose answers wait until the test lets them go. */
 async function held(): Promise<Origin & { readonly open: ((body: string, status?: number) => void)[] }> {
   const open: ((body: string, status?: number) => void)[] = [];

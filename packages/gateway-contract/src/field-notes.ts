@@ -9,7 +9,7 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   gateway: "Settings of the whole gateway. Each may stand at the root instead, but not in both places.",
   name: "Name of this gateway; first part of the field `gateway` of event notifications. Default: gateway.",
   trusted_proxies:
-    "Addresses and networks of proxies that are believed: X-Forwarded-For says who the client is, and X-Forwarded-Proto, -Host and -Port go on to upstreams as they came. Default: none, so that the peer of the connection is the client, and what it says in these fields is replaced.",
+    "Addresses and networks of proxies that are believed: X-Forwarded-For says who the client is, and X-Forwarded-Proto, -Host and -Port go on to upstreams as they came, like all other headers that tell about clients (the rest of X-Forwarded-*, X-Original-*, X-Rewrite-*, True-Client-IP, CF-Connecting-IP, X-HTTP-Method-Override and the like). Default: none, so that the peer of the connection is the client, and these headers are removed or replaced.",
   max_concurrent_requests:
     "Requests handled at the same time; more are answered with 503 gateway_saturated. Default: no limit.",
   load_shed_dry_run: "Let requests over the limit pass, and only log and count them. Default: false.",
@@ -41,6 +41,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   request_id_header:
     "Header that carries the id of a request, from clients, to upstreams and on every answer; none that means something else. Beside it goes X-Correlation-Id, unless that is the one. Default: x-request-id.",
   shutdown_timeout_ms: "How long requests may take to end when the gateway stops. Default: 10000.",
+  forward_client_headers:
+    "Headers about clients that go on to upstreams although no trusted proxy sent them, such as X-HTTP-Method-Override; none that the gateway writes itself. Default: none.",
   forward_credentials: "Send X-API-Key and the like on to upstreams. Default: false.",
   ssrf_filter:
     "Keeps the connections that the gateway makes on its own account (webhooks, policy callouts, key sets and introspection of token providers, receivers of traces) away from ranges of addresses. Present means on; upstreams are not concerned.",

@@ -57,6 +57,7 @@ export const gatewayFields = {
   ),
   request_id_header: Type.Optional(Token),
   shutdown_timeout_ms: Type.Optional(PositiveMs),
+  forward_client_headers: Type.Optional(Type.Array(Token)),
   forward_credentials: Type.Optional(Type.Boolean()),
   ssrf_filter: Type.Optional(SsrfFilter),
   egress: Type.Optional(strictObject({ dns_timeout_ms: Type.Optional(PositiveMs) })),

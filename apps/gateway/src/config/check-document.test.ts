@@ -32,6 +32,14 @@ const errorsOf = (text: string, scene?: Scene): string[] =>
 
 const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
+    "a header to let through that is never removed, and one that the gateway writes",
+    "forward_client_headers: [X-Forwarded-Prefix, X-Mine, X-Forwarded-For]",
+    ...[1, 2].map(
+      (at) =>
+        `bad_value /forward_client_headers/${at} 1:${[0, 46, 54][at]} ${["", "X-Mine", "X-Forwarded-For"][at]} is no header that is removed: it is one that the gateway writes itself, or goes on anyway`,
+    ),
+  ],
+  [
     "two of a name",
     "policies: [{name: a}, {name: a}]",
     'duplicate_name /policies/1/name 1:30 Another policy is named "a" already',

@@ -1,7 +1,7 @@
 // Tested by check-document.test.ts
 import { canonicalHost, parseAddress } from "@headworks/host-patterns";
 import type { ConfigDocument, Route, Service, Upstream } from "@headworks/gateway-contract";
-import { mayCarryRequestId } from "#request/forwarded-fields.ts";
+import { isRemovedFromClients, mayCarryRequestId } from "#request/forwarded-fields.ts";
 import type { IssueReport } from "#slice.ts";
 import type { Place } from "./pointer.ts";
 
@@ -20,10 +20,15 @@ export function checkEntities(document: ConfigDocument, report: IssueReport): vo
     const message = "admission_queue does nothing without max_concurrent_requests; set that, or leave this out";
     report.error("required", ["gateway", "admission_queue"], message);
   }
-  const { request_id_header: idField } = gateway;
+  const { request_id_header: idField, forward_client_headers: passing = [] } = gateway;
   if (idField !== undefined && !mayCarryRequestId(idField)) {
     const message = `${idField} means something else, so it cannot carry the id of requests`;
     report.error("bad_value", ["gateway", "request_id_header"], message);
+  }
+  for (const [at, name] of passing.entries()) {
+    if (isRemovedFromClients(name)) continue;
+    const message = `${name} is no header that is removed: it is one that the gateway writes itself, or goes on anyway`;
+    report.error("bad_value", ["gateway", "forward_client_headers", at], message);
   }
   if (document.routes.length === 0 && gateway.allow_empty_routes !== true) {
     report.warning("empty_routes", [], "There is no route, so every request is answered with 404");

@@ -1,7 +1,7 @@
 // Tested by generations.test.ts
 import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contract";
 import type { CompiledAction, CompiledRoute, Generation, RouteTable } from "#request/generation.ts";
-import { RequestIdField } from "#request/forwarded-fields.ts";
+import { RequestIdField, X_REQUEST_ID } from "#request/forwarded-fields.ts";
 import type { AnswerStore, BodyFilter, Decorator, Gate, RequestChange } from "#request/phases.ts";
 import { TrustedProxies } from "#request/trusted-proxies.ts";
 import { Via } from "#request/via.ts";
@@ -67,7 +67,7 @@ export function compileGeneration(
     ),
     priority: route.priority ?? DEFAULT_PRIORITY,
   }));
-  const idName = document.gateway.request_id_header;
+  const { request_id_header: idName = X_REQUEST_ID.name, forward_client_headers: fromAnybody } = document.gateway;
   const tracer = gating.find((part) => part.tracer !== undefined)?.tracer;
   const generation: Generation = {
     number: scope.generation,
@@ -76,7 +76,7 @@ export function compileGeneration(
     routes: parts.compileTable(routeList),
     routeList,
     trustedProxies: new TrustedProxies(document.gateway.trusted_proxies ?? []),
-    ...(idName === undefined ? {} : { requestIdField: new RequestIdField(idName) }),
+    requestIdField: new RequestIdField(idName, fromAnybody),
     via: new Via(document.gateway, parts.instance),
     ...(tracer === undefined ? {} : { tracer }),
     unroutedGates: new Map(document.listeners.map((listener) => [listener.name, unroutedGates(gating, listener)])),

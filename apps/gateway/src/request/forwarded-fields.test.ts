@@ -3,7 +3,13 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { NO_BODY, type RawFields } from "@headworks/http1";
 import { RequestContext } from "./context.ts";
-import { clientAnswerFields, mayCarryRequestId, RequestIdField, upstreamRequestFields } from "./forwarded-fields.ts";
+import {
+  clientAnswerFields,
+  identityKey,
+  mayCarryRequestId,
+  RequestIdField,
+  upstreamRequestFields,
+} from "./forwarded-fields.ts";
 import type { Generation } from "./generation.ts";
 import { TrustedProxies } from "./trusted-proxies.ts";
 
@@ -78,6 +84,97 @@ const REQUESTS: readonly (readonly [string, RawFields, RawFields])[] = [
   ],
   ["other names with underscores pass", ["my_field", "1"], ["my_field", "1"]],
 ];
+/** What proxies of all kinds tell upstreams about a client, none of which the gateway itself writes. */
+const ABOUT_CLIENTS = [
+  "X-Forwarded",
+  "X-Forwarded-Prefix",
+  "X-Forwarded-Ssl",
+  "X-Forwarded-Scheme",
+  "X-Forwarded-Server",
+  "X-Forwarded-Client-Cert",
+  "X-Forwarded-User",
+  "X-Forwarded-Anything-New",
+  "Forwarded-For",
+  "X-Forward-For",
+  "X-Original-URL",
+  "X-Original-URI",
+  "X-Original-Host",
+  "X-Original-Forwarded-For",
+  "X-Rewrite-URL",
+  "X-Envoy-Original-Path",
+  "X-Envoy-External-Address",
+  "X-Envoy-Internal",
+  "True-Client-IP",
+  "X-Client-IP",
+  "Client-IP",
+  "CF-Connecting-IP",
+  "CF-Connecting-IPv6",
+  "CF-IPCountry",
+  "CF-Visitor",
+  "Fastly-Client-IP",
+  "Fly-Client-IP",
+  "X-Cluster-Client-IP",
+  "X-ProxyUser-Ip",
+  "X-Originating-IP",
+  "X-Remote-Addr",
+  "X-Appengine-User-IP",
+  "X-Azure-ClientIP",
+  "CloudFront-Viewer-Address",
+  "CloudFront-Forwarded-Proto",
+  "Front-End-Https",
+  "X-Url-Scheme",
+  "X-Scheme",
+  "X-Host",
+  "X-HTTP-Method-Override",
+  "X-HTTP-Method",
+  "X-Method-Override",
+  "Client-Cert",
+  "Client-Cert-Chain",
+  "X-SSL-Client-Verify",
+  "SSL-Client-Cert",
+  "X-Client-Cert-CN",
+  "X-Amzn-Mtls-Clientcert-Subject",
+  "X-ARR-ClientCert",
+  "X-Remote-User",
+  "X-Auth-Request-Email",
+];
+for (const name of ABOUT_CLIENTS) {
+  test(`${name} goes on as it came from a trusted proxy, and from nobody else, whatever stands for its dashes`, () => {
+    const spellings = [name, name.toLowerCase(), name.replaceAll("-", "_"), name.replaceAll("-", ".")];
+    const given = spellings.flatMap((spelling) => [spelling, "said"]);
+    assert.deepEqual(upstreamRequestFields(requestWith(given)), OWN);
+    assert.equal(identityKey(requestWith(given)), "");
+    const trusted = upstreamRequestFields(requestWith(given, { trusted: ["192.0.2.9"] }));
+    const kept = name.includes("-") ? [name, "said", name.toLowerCase(), "said"] : given;
+    assert.deepEqual(trusted, [...kept, ...OWN]);
+  });
+}
+
+test("what trusted proxies say of a request beside its client's address tells responses apart", () => {
+  const keyOf = (...fields: string[]): string => identityKey(requestWith(fields, { trusted: ["192.0.2.9"] }));
+  const keys = [keyOf(), keyOf("X-Forwarded-Prefix", "/a"), keyOf("X-Forwarded-Prefix", "/b"), keyOf("X-Scheme", "/a")];
+  assert.equal(new Set(keys).size, keys.length);
+  assert.equal(keyOf("x-forwarded-prefix", "/a"), keys[1]);
+  for (const name of ["CF-Connecting-IP", "X-Forwarded-For", "True-Client-IP", "Accept", "X-Forwarded-Proto"]) {
+    assert.equal(keyOf(name, "https"), "", name);
+  }
+});
+
+test("a header about clients that the operator lets through goes on from anybody, and tells responses apart", () => {
+  const fields = ["X-HTTP-Method-Override", "PUT", "x_http_method_override", "PUT", "X-Method-Override", "PUT"];
+  const request = requestWith(fields);
+  Object.assign(request.generation, { requestIdField: new RequestIdField("X-Request-Id", ["x-http-method-override"]) });
+  assert.deepEqual(upstreamRequestFields(request), ["X-HTTP-Method-Override", "PUT", ...OWN]);
+  assert.equal(identityKey(request), "x-http-method-override:PUT\r");
+});
+
+test("X-Real-IP is the address that rules, limits and logs go by", () => {
+  const request = requestWith(["X-Forwarded-For", "198.51.100.7, 192.0.2.8"], { trusted: ["192.0.2.0/24"] });
+  const fields = upstreamRequestFields(request);
+  assert.equal(valueOf(fields, "X-Real-IP"), "198.51.100.7");
+  assert.equal(valueOf(fields, "X-Forwarded-For"), "198.51.100.7, 192.0.2.8, 192.0.2.9");
+});
+
 for (const [rule, given, kept] of REQUESTS) {
   test(`towards the upstream: ${rule}`, () => {
     assert.deepEqual(upstreamRequestFields(requestWith(given)), [...kept, ...OWN]);

@@ -1,5 +1,6 @@
 import type { GatewaySettings } from "@headworks/gateway-contract";
 import { ownText, type RawFields } from "@headworks/http1";
+import { dashedName, identityKind } from "./client-identity.ts";
 import type { RequestContext } from "./context.ts";
 import { countedDown } from "./own-answers.ts";
 
@@ -16,6 +17,10 @@ const TREATMENT = {
   forwardedHost: 8,
   forwardedPort: 9,
   maxForwards: 10,
+  /** Passes only where a trusted proxy sent it. */
+  fromTrusted: 11,
+  /** The same, from anybody: an operator says so. */
+  fromAnybody: 12,
 } as const;
 type Treatment = (typeof TREATMENT)[keyof typeof TREATMENT];
 
@@ -80,10 +85,11 @@ function requestTreatments(table: Readonly<Record<string, Treatment>>): Treatmen
   return new Treatments(table, (lowerName) => {
     if (lowerName.startsWith("proxy-") || lowerName.startsWith("x-consumer-")) return TREATMENT.drop;
     // Many upstreams read `X_Consumer_Name` as if it were `X-Consumer-Name`.
-    if (!lowerName.includes("_")) return TREATMENT.pass;
-    const dashed = lowerName.replaceAll("_", "-");
-    const isIdentity = dashed.startsWith("x-consumer-") || dashed.startsWith("x-forwarded-") || dashed === "x-real-ip";
-    return isIdentity || dashed === "x-api-key" || Object.hasOwn(table, dashed) ? TREATMENT.drop : TREATMENT.pass;
+    const dashed = dashedName(lowerName);
+    const isIdentity = identityKind(dashed) !== undefined;
+    if (dashed === lowerName) return isIdentity ? TREATMENT.fromTrusted : TREATMENT.pass;
+    const isOurs = dashed.startsWith("x-consumer-") || dashed === "x-api-key" || Object.hasOwn(table, dashed);
+    return isIdentity || isOurs ? TREATMENT.drop : TREATMENT.pass;
   });
 }
 
@@ -109,15 +115,20 @@ export class RequestIdField {
   readonly lowerName: string;
   /** False where the id of the request itself takes the place of the correlation id. */
   readonly hasCorrelation: boolean;
+  /** Whether clients may send some of the headers about themselves. */
+  readonly passesIdentity: boolean;
   readonly requests: Treatments;
   readonly answers: Treatments;
 
-  constructor(name: string) {
+  /** `fromAnybody` are names of headers about a client that it may send itself. */
+  constructor(name: string, fromAnybody: readonly string[] = []) {
     this.name = name;
     this.lowerName = name.toLowerCase();
     this.hasCorrelation = this.lowerName !== LOWER_CORRELATION;
+    this.passesIdentity = fromAnybody.length > 0;
     const own = { [this.lowerName]: TREATMENT.drop, [LOWER_CORRELATION]: TREATMENT.drop };
-    this.requests = requestTreatments({ ...REQUEST_FIELDS, ...own });
+    const passing = Object.fromEntries(fromAnybody.map((each) => [each.toLowerCase(), TREATMENT.fromAnybody]));
+    this.requests = requestTreatments({ ...passing, ...REQUEST_FIELDS, ...own });
     this.answers = answerTreatments({ ...ANSWER_FIELDS, ...own });
   }
 
@@ -138,6 +149,11 @@ export function carriesAnId(
 ): boolean {
   const lowerName = name.toLowerCase();
   return lowerName === LOWER_CORRELATION || lowerName === (idField?.toLowerCase() ?? X_REQUEST_ID.lowerName);
+}
+
+/** Whether a header is removed unless a trusted proxy sent it, and is none that the gateway writes itself. */
+export function isRemovedFromClients(name: string): boolean {
+  return X_REQUEST_ID.requests.of(name.toLowerCase()) === TREATMENT.fromTrusted;
 }
 
 /** Mean something of their own to clients, upstreams or this gateway. */
@@ -201,6 +217,26 @@ export function askedOrigin({ generation, listener, peer, authority, fields }: R
   return asked;
 }
 
+/**
+ * What headers about the client say of a request as its upstream gets them, beside its origin and the client's address: an
+ * upstream's response may depend on it. Empty for nearly all requests.
+ */
+export function identityKey({ generation, peer, fields }: RequestContext): string {
+  const idField = generation.requestIdField ?? X_REQUEST_ID;
+  const fromTrusted = generation.trustedProxies.includes(peer.address);
+  if (!fromTrusted && !idField.passesIdentity) return "";
+  let key = "";
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] ?? "";
+    const treatment = idField.requests.of(name);
+    const isSent = treatment === TREATMENT.fromAnybody || (fromTrusted && treatment === TREATMENT.fromTrusted);
+    if (!isSent) continue;
+    const lowerName = name.toLowerCase();
+    if (identityKind(lowerName) === "request") key += `${lowerName}:${fields[at + 1] ?? ""}\r`;
+  }
+  return key;
+}
+
 interface AskedOrigin {
   scheme: string;
   host: string | undefined;
@@ -227,6 +263,7 @@ export function upstreamRequestFields(request: RequestContext, toHttp2 = false):
     const value = fields[at + 1] ?? "";
     switch (treatments.of(name)) {
       case TREATMENT.pass:
+      case TREATMENT.fromAnybody:
         kept.push(name, value);
         break;
       case TREATMENT.connection: {
@@ -246,6 +283,9 @@ export function upstreamRequestFields(request: RequestContext, toHttp2 = false):
       case TREATMENT.te:
         if (toHttp2 && /(?:^|,)[ \t]*trailers[ \t]*(?:,|$)/i.test(value)) kept.push("TE", "trailers");
         break;
+      case TREATMENT.fromTrusted:
+        if (fromTrusted) kept.push(name, value);
+        break;
       default:
     }
   }
@@ -255,7 +295,7 @@ export function upstreamRequestFields(request: RequestContext, toHttp2 = false):
   kept.push("X-Forwarded-For", fromTrusted ? forwardedFor + peer.address : peer.address, "X-Forwarded-Proto", scheme);
   if (host !== undefined) kept.push("X-Forwarded-Host", host);
   if (port !== undefined) kept.push("X-Forwarded-Port", port);
-  kept.push("X-Real-IP", peer.address);
+  kept.push("X-Real-IP", request.clientAddress);
   if (fromTrusted && forwarded !== "") kept.push("Forwarded", forwarded + forwardedElement(request));
   idField.pushIds(kept, request);
   const marks = request.generation.via?.requests;

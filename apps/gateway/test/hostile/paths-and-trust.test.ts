@@ -171,6 +171,18 @@ const FORWARDED_NAMES = [
   "X-Real-IP",
   "X_Real_IP",
   "Forwarded",
+  "X-Forwarded-Prefix",
+  "X-Forwarded-Ssl",
+  "X-Forwarded-Client-Cert",
+  "X.Forwarded.Server",
+  "X-Original-URL",
+  "X-Rewrite-URL",
+  "True-Client-IP",
+  "CF-Connecting-IP",
+  "X-HTTP-Method-Override",
+  "X_HTTP_METHOD_OVERRIDE",
+  "X-Envoy-Internal",
+  "Client-Cert",
   "Proxy",
   "Proxy-Authorization",
 ];
@@ -269,6 +281,18 @@ test("U6: Upgrade with a body is a request with a body, and what is behind it a 
   assert.doesNotMatch(text, /HTTP\/1\.1 101/);
   for (const request of upstream.requests) assert.deepEqual(request.values("upgrade"), []);
   assert.equal(upstream.requests.at(-1)?.line, "GET /next HTTP/1.1");
+});
+
+test("U6: a request for a WebSocket says no more of its client than any other", async () => {
+  await using upstream = await startRecordingUpstream();
+  await using gateway = await startGateway({ ...serving("api", [upstream.port]), routes: [proxied("api")] });
+  const lies = FORWARDED_NAMES.filter((name) => name !== "Proxy").map((name) => `${name}: lie`);
+  await gateway.send({ path: "/ws", fields: [...UPGRADE, "Upgrade: websocket", ...lies] });
+  const [request] = upstream.requests;
+  assert.deepEqual(
+    [request?.values("upgrade"), request?.fields.filter(([, value]) => value === "lie")],
+    [["websocket"], []],
+  );
 });
 
 test("U6: a WebSocket that its upstream refuses is answered, and its connection carries no other request", async () => {

@@ -2,7 +2,7 @@ import type { Cache } from "@headworks/gateway-contract";
 import { fieldValue, fieldValues, hasBody, hasField, type Framing, type RawFields } from "@headworks/http1";
 import { parseHttpDate } from "@headworks/http-fields";
 import type { RequestContext } from "#request/context.ts";
-import { askedOrigin } from "#request/forwarded-fields.ts";
+import { askedOrigin, identityKey } from "#request/forwarded-fields.ts";
 import type { AnswerHead } from "#request/phases.ts";
 
 /**
@@ -37,7 +37,7 @@ const LENGTHS_OF_PERSONAL: ReadonlySet<number> = new Set([...PERSONAL, ...CREDEN
 export function cacheKey(request: RequestContext, vary: readonly string[]): string {
   const { route, consumer, fields } = request;
   const who = consumer === undefined ? "" : `consumer ${consumer.name}`;
-  let key = `${route?.name ?? ""}\n${who}\n${resourceKey(request)}`;
+  let key = `${route?.name ?? ""}\n${who}\n${resourceKey(request)}\n${identityKey(request)}`;
   for (const name of vary) key += hasField(fields, name) ? `\n=${fieldValues(fields, name).join(", ")}` : "\n";
   return key;
 }

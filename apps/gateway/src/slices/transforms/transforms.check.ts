@@ -1,5 +1,6 @@
 // Tested by transforms.slice.test.ts
 import type { ConfigDocument, FieldChanges } from "@headworks/gateway-contract";
+import { dashedName, identityKind } from "#request/client-identity.ts";
 import { carriesAnId } from "#request/forwarded-fields.ts";
 import type { IssueReport } from "#slice.ts";
 
@@ -18,11 +19,11 @@ const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /** What an upstream believes of who is asking. A client must not get to write it under another name. */
-const IDENTITY_FIELDS: ReadonlySet<string> = new Set(["forwarded", "x-correlation-id", "x-real-ip", "x-request-id"]);
+const IDENTITY_FIELDS: ReadonlySet<string> = new Set(["x-correlation-id", "x-request-id"]);
 
 const isIdentity = (name: string): boolean => {
-  const dashed = name.toLowerCase().replaceAll("_", "-");
-  return IDENTITY_FIELDS.has(dashed) || dashed.startsWith("x-consumer-") || dashed.startsWith("x-forwarded-");
+  const dashed = dashedName(name.toLowerCase());
+  return IDENTITY_FIELDS.has(dashed) || dashed.startsWith("x-consumer-") || identityKind(dashed) !== undefined;
 };
 
 type Place = readonly (string | number)[];
