@@ -12,6 +12,7 @@ export function fakeConfig(): ProxyConfig {
     public_ip: null,
     intercept_https: true,
     enable_h2_downstream: false,
+    legacy_client_tls: false,
     max_requests: 10_000,
     max_body_size: 20_971_520,
     max_total_size_mb: null,

@@ -340,7 +340,10 @@ function dataPath(
       timeoutMs: () => settings.running.connect_timeout_ms,
     }),
     idleOrigins,
-    leafContexts: new LeafContexts(() => authority.current),
+    leafContexts: new LeafContexts(
+      () => authority.current,
+      () => settings.running.legacy_client_tls,
+    ),
     refusals: new CertificateRefusals(() => authority.current, deadlines),
     deadlines,
     gauges,

@@ -129,7 +129,10 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
       timeoutMs: () => options.connectTimeoutMs ?? 5000,
     }),
     idleOrigins: new IdleOrigins({ deadlines, gauges, keepMs: () => options.keepAliveMs ?? 0 }),
-    leafContexts: new LeafContexts(() => authority),
+    leafContexts: new LeafContexts(
+      () => authority,
+      () => false,
+    ),
     refusals: new CertificateRefusals(() => authority, deadlines),
     deadlines,
     gauges,

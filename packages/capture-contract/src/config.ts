@@ -95,6 +95,11 @@ export const Settings = strictObject({
     "x-applies": "restart",
     description: "Offer HTTP/2 to clients whose HTTPS is read",
   }),
+  legacy_client_tls: Type.Boolean({
+    default: false,
+    "x-applies": "now",
+    description: "Let clients whose HTTPS is read use TLS 1.0, TLS 1.1 and CBC suites, for devices too old for others",
+  }),
   max_requests: Type.Integer({
     default: 10_000,
     minimum: 0,

@@ -103,6 +103,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "listeners[].tls.client_ca_file":
     "Roots of client certificates, which are then asked for and verified, not demanded.",
   "listeners[].tls.min_version": "Default: 1.2.",
+  "listeners[].tls.ciphers":
+    "Cipher suites, best first, by OpenSSL's names; those of TLS 1.3 begin with TLS_, and of a version that none is named of all stay. Default: those with forward secrecy and authenticated encryption (ECDHE with AES-GCM or ChaCha20).",
   "listeners[].http2": "HTTP/2 by ALPN, and with prior knowledge without TLS. Default: true.",
   "listeners[].proxy_protocol": "Connections begin with a PROXY protocol header (v1 or v2). Default: false.",
   "listeners[].policies": "Policies for every request of this listener.",
@@ -205,6 +207,7 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "admin.tls.cert_file": "Certificate chain (PEM).",
   "admin.tls.key_file": "Its private key (PEM).",
   "admin.tls.client_ca_file": "Roots of the operators' certificates.",
+  "admin.tls.ciphers": "As in a listener's `tls.ciphers`.",
   "admin.roles": "What operators may do. Absent: everyone with a good certificate is an administrator.",
   "admin.roles[].match": "Whose certificate: exactly one field.",
   "admin.roles[].match.subject": "Common name.",

@@ -2,6 +2,7 @@ import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";
 import { IntrospectionProvider, JwtProvider } from "./consumers.ts";
+import { CipherSuites } from "./listeners.ts";
 import {
   Cidr,
   FilePath,
@@ -90,7 +91,14 @@ export const DEFAULT_ADMIN_BIND = "127.0.0.1:2019";
 
 export const Admin = strictObject({
   bind: Type.Optional(Type.String({ default: DEFAULT_ADMIN_BIND })),
-  tls: Type.Optional(strictObject({ cert_file: FilePath, key_file: FilePath, client_ca_file: FilePath })),
+  tls: Type.Optional(
+    strictObject({
+      cert_file: FilePath,
+      key_file: FilePath,
+      client_ca_file: FilePath,
+      ciphers: Type.Optional(CipherSuites),
+    }),
+  ),
   /** Absent: every valid certificate is an administrator. */
   roles: Type.Optional(Type.Array(strictObject({ match: CertificateMatch, role: oneOf([...ADMIN_ROLES]) }))),
   audit_log: Type.Optional(strictObject({ path: Type.Optional(FilePath) })),

@@ -1,3 +1,4 @@
+// Tested by ../../../apps/gateway/test/tls-suites.test.ts
 import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";
@@ -10,12 +11,42 @@ const Certificate = strictObject({
   key_file: FilePath,
 });
 
+/**
+ * Suites that a listener may be told to use, by OpenSSL's names: all that need no secret besides the certificate's key.
+ * Those of TLS 1.3 begin with `TLS_`.
+ */
+const CIPHER_SUITES = [
+  "TLS_AES_128_GCM_SHA256",
+  "TLS_AES_256_GCM_SHA384",
+  "TLS_CHACHA20_POLY1305_SHA256",
+  "TLS_AES_128_CCM_SHA256",
+  ...["ECDHE-ECDSA", "ECDHE-RSA", "DHE-RSA"].flatMap((exchange) => [
+    `${exchange}-AES128-GCM-SHA256`,
+    `${exchange}-AES256-GCM-SHA384`,
+    `${exchange}-CHACHA20-POLY1305`,
+    `${exchange}-AES128-SHA256`,
+    exchange === "DHE-RSA" ? "DHE-RSA-AES256-SHA256" : `${exchange}-AES256-SHA384`,
+    `${exchange}-AES128-SHA`,
+    `${exchange}-AES256-SHA`,
+  ]),
+  "AES128-GCM-SHA256",
+  "AES256-GCM-SHA384",
+  "AES128-SHA256",
+  "AES256-SHA256",
+  "AES128-SHA",
+  "AES256-SHA",
+];
+
+/** Best first; suites of a version that none is named of stay as they are. */
+export const CipherSuites = Type.Array(oneOf(CIPHER_SUITES), { minItems: 1, uniqueItems: true });
+
 export const ListenerTls = strictObject({
   cert_file: Type.Optional(FilePath),
   key_file: Type.Optional(FilePath),
   certificates: Type.Optional(Type.Array(Certificate)),
   client_ca_file: Type.Optional(FilePath),
   min_version: Type.Optional(oneOf(["1.2", "1.3"], { default: "1.2" })),
+  ciphers: Type.Optional(CipherSuites),
 });
 export type ListenerTls = Static<typeof ListenerTls>;
 

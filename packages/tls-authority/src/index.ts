@@ -6,4 +6,5 @@ export {
   type LeafNames,
   type LeafOptions,
 } from "./authority.ts";
+export { oldClientTls, serverTls, type ServerTls } from "./server-tls.ts";
 export { AuthorityError, type AuthorityErrorCode } from "./errors.ts";

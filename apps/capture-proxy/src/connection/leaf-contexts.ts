@@ -1,15 +1,12 @@
 // Tested by ../../test/engine-flow.test.ts
 import { isIP } from "node:net";
-import { createSecureContext, DEFAULT_CIPHERS } from "node:tls";
+import { createSecureContext } from "node:tls";
 import type { SecureContext } from "node:tls";
-import type { CertificateAuthority } from "@headworks/tls-authority";
+import { oldClientTls, serverTls, type CertificateAuthority } from "@headworks/tls-authority";
 
 const DAY_MS = 86_400_000;
 /** Contexts kept; at some 50 KB each a crawl over many names stays bounded. */
 const MAX_CONTEXTS = 1000;
-
-/** What Node offers, in another order: the suite that costs least on both sides first; each is secure. */
-const CLIENT_CIPHERS = `TLS_AES_128_GCM_SHA256:${DEFAULT_CIPHERS.replace("TLS_AES_128_GCM_SHA256:", "")}`;
 
 interface Entry {
   readonly context: SecureContext;
@@ -18,15 +15,19 @@ interface Entry {
 
 /**
  * TLS contexts with a leaf certificate for each name that clients asked for, made on first use and kept, least
- * recently used first out. A leaf is replaced a day before it expires, all of them when the authority changes.
+ * recently used first out. A leaf is replaced a day before it expires, all of them when the authority or
+ * `acceptsOldClients` changes, which opens TLS 1.0, TLS 1.1 and CBC suites.
  */
 export class LeafContexts {
   readonly #authority: () => CertificateAuthority;
+  readonly #acceptsOldClients: () => boolean;
   readonly #entries = new Map<string, Entry>();
   #issuer: CertificateAuthority | undefined;
+  #isForOldClients = false;
 
-  constructor(authority: () => CertificateAuthority) {
+  constructor(authority: () => CertificateAuthority, acceptsOldClients: () => boolean) {
     this.#authority = authority;
+    this.#acceptsOldClients = acceptsOldClients;
   }
 
   /** Number of contexts held. */
@@ -40,9 +41,11 @@ export class LeafContexts {
    */
   get(name: string): SecureContext {
     const authority = this.#authority();
-    if (authority !== this.#issuer) {
+    const acceptsOldClients = this.#acceptsOldClients();
+    if (authority !== this.#issuer || acceptsOldClients !== this.#isForOldClients) {
       for (const stale of this.#entries.keys()) this.#drop(stale);
       this.#issuer = authority;
+      this.#isForOldClients = acceptsOldClients;
     }
     const known = this.#entries.get(name);
     if (known && known.renewAtMs > Date.now()) {
@@ -50,7 +53,7 @@ export class LeafContexts {
       this.#entries.set(name, known);
       return known.context;
     }
-    const entry = issue(authority, name);
+    const entry = issue(authority, name, acceptsOldClients);
     this.#drop(name);
     this.#entries.set(name, entry);
     if (this.#entries.size > MAX_CONTEXTS) {
@@ -69,16 +72,14 @@ export class LeafContexts {
   }
 }
 
-function issue(authority: CertificateAuthority, name: string): Entry {
+function issue(authority: CertificateAuthority, name: string, isForOldClients: boolean): Entry {
   const leaf = authority.issueLeaf(isIP(name) === 0 ? { dns: [name] } : { ip: [name] });
   const context = createSecureContext({
     key: leaf.keyPem,
     cert: leaf.chainPem,
-    minVersion: "TLSv1.2",
+    ...(isForOldClients ? oldClientTls() : { ...serverTls(), minVersion: "TLSv1.2" }),
     // The way from client to proxy is short; hybrid post-quantum groups cost a multiple there and protect nothing more.
     ecdhCurve: "X25519:P-256:P-384",
-    ciphers: CLIENT_CIPHERS,
-    honorCipherOrder: true,
   });
   return { context, renewAtMs: leaf.notAfter.getTime() - DAY_MS };
 }

@@ -47,7 +47,7 @@ export interface AdminServer {
 }
 
 const MOST_BODY_BYTES = 4 * 1024 * 1024;
-const TLS_RULES = { requestCert: true, rejectUnauthorized: true, minVersion: "TLSv1.2" } as const;
+const TLS_RULES = { requestCert: true, rejectUnauthorized: true } as const;
 const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "::1", "[::1]"]);
 const DEV_OPERATOR: Operator = { name: "loopback", role: "admin" };
 
@@ -95,7 +95,7 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
     url: `${tls === undefined ? "http" : "https"}://${hostPortText(bind.host, port)}`,
     renew: (material) => {
       if (!(server instanceof SecureServer)) return;
-      server.setSecureContext({ ...material, minVersion: TLS_RULES.minVersion });
+      server.setSecureContext(material);
       renewals += 1;
       parts.renewed();
       server.closeIdleConnections();

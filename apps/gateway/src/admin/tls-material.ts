@@ -2,14 +2,16 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
+import { serverTls, type ServerTls } from "@headworks/tls-authority";
 import type { Admin } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 
-/** Certificate, key and the authority of operators, in PEM. */
-export interface TlsMaterial {
+/** Certificate, key and the authority of operators, in PEM, with what else the server is made with. */
+export interface TlsMaterial extends ServerTls {
   readonly cert: Buffer;
   readonly key: Buffer;
   readonly ca: Buffer;
+  readonly minVersion: "TLSv1.2";
 }
 
 type TlsFiles = NonNullable<Admin["tls"]>;
@@ -28,7 +30,13 @@ export interface FollowParts {
 /** Reads the files; throws what the system or TLS says of them. */
 export function readTlsMaterial(files: TlsFiles, place: (path: string) => string): TlsMaterial {
   const read = (path: string): Buffer => readFileSync(place(path));
-  const material = { cert: read(files.cert_file), key: read(files.key_file), ca: read(files.client_ca_file) };
+  const material: TlsMaterial = {
+    ...serverTls(files.ciphers),
+    minVersion: "TLSv1.2",
+    cert: read(files.cert_file),
+    key: read(files.key_file),
+    ca: read(files.client_ca_file),
+  };
   // Says what does not fit together before anybody connects.
   createSecureContext(material);
   // That compares keys of one kind only.
@@ -55,8 +63,7 @@ export class TlsFollower {
 
   /** A new configuration may name other files. */
   async follow(files: TlsFiles): Promise<void> {
-    const { cert_file, key_file, client_ca_file } = this.#files;
-    if (files.cert_file === cert_file && files.key_file === key_file && files.client_ca_file === client_ca_file) return;
+    if (JSON.stringify(files) === JSON.stringify(this.#files)) return;
     await this.close();
     this.#files = files;
     this.#watches = this.#watchAll();

@@ -343,6 +343,18 @@ void test("certificates and keys have to be there, to be PEM, and to belong toge
   assert.deepEqual(codes("cert_file: cert, key_file: key, client_ca_file: key"), [
     "bad_file /listeners/0/tls/client_ca_file",
   ]);
+  const suites = (list: string): string[] => codes(`cert_file: cert, key_file: key, ciphers: ${list}`);
+  assert.deepEqual(suites("[AES128-SHA, TLS_AES_128_GCM_SHA256]"), []);
+  for (const wrong of [
+    "ECDHE-RSA-AES128-GCM-SHA265",
+    "TLS_RSA_WITH_AES_128_CBC_SHA",
+    "'HIGH:!aNULL'",
+    "PSK-AES128-CBC-SHA",
+  ]) {
+    assert.deepEqual(suites(`[AES128-SHA, ${wrong}]`), ["bad_value /listeners/0/tls/ciphers/1"], wrong);
+  }
+  assert.deepEqual(suites("[AES128-SHA, AES128-SHA]"), ["bad_value /listeners/0/tls/ciphers"]);
+  assert.deepEqual(suites("[]"), ["out_of_range /listeners/0/tls/ciphers"]);
   const twice =
     "certificates: [{server_names: [a.test, b.test], cert_file: cert, key_file: key}, {server_names: [A.test], cert_file: cert, key_file: key}]";
   assert.deepEqual(codes(twice), ["duplicate_name /listeners/0/tls/certificates/1/server_names/0"]);

@@ -237,7 +237,7 @@ function tlsPartsOf({ name, protocol, tls, http2, header_timeout_ms }: Listener)
 
 /** What decides how clients get in, and who they are taken for. */
 function admissionOf({ protocol, tls, proxy_protocol }: Listener): readonly unknown[] {
-  return [protocol, tls?.client_ca_file, tls?.min_version, proxy_protocol];
+  return [protocol, tls?.client_ca_file, tls?.min_version, tls?.ciphers, proxy_protocol];
 }
 
 function sameJson(a: unknown, b: unknown): boolean {

@@ -3,6 +3,7 @@ import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext, type SecureContext, type SecureContextOptions } from "node:tls";
 import { canonicalHost } from "@headworks/host-patterns";
+import { serverTls } from "@headworks/tls-authority";
 import type { ListenerTls } from "@headworks/gateway-contract";
 
 /** Certificates as they were read from their files at one moment. */
@@ -53,6 +54,7 @@ export async function readTlsMaterial(
 ): Promise<TlsReading> {
   const ca = tls.client_ca_file === undefined ? undefined : await readFile(tls.client_ca_file);
   const settings: SecureContextOptions = {
+    ...serverTls(tls.ciphers),
     minVersion: tls.min_version === "1.3" ? "TLSv1.3" : "TLSv1.2",
     // Sessions are not carried from one listener to another, whose clients are known by other authorities.
     sessionIdContext,

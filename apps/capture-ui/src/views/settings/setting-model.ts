@@ -23,7 +23,11 @@ export interface SettingGroup {
 }
 
 const GROUPS: readonly (readonly [id: string, title: string, pattern: RegExp])[] = [
-  ["interception", "HTTPS interception", /^(?:intercept_https|enable_h2_downstream|passthrough_domains)$/u],
+  [
+    "interception",
+    "HTTPS interception",
+    /^(?:intercept_https|enable_h2_downstream|legacy_client_tls|passthrough_domains)$/u,
+  ],
   ["recording", "Recording", /^(?:capture_.*|max_requests|max_body_size|max_total_size_mb|ignored_domains)$/u],
   ["origin-tls", "Certificates of servers", /^upstream_(?:insecure.*|ca_file)$/u],
   ["upstream-proxy", "Upstream proxy", /^upstream_proxy\./u],
@@ -57,6 +61,7 @@ const LABELS: Readonly<Record<string, string>> = {
   allowed_api_hosts: "Extra names of the API",
   public_ip: "Address shown to devices",
   enable_h2_downstream: "HTTP/2 towards clients",
+  legacy_client_tls: "Old TLS towards clients",
   intercept_https: "Intercept HTTPS",
   capture_enabled: "Record traffic",
   max_requests: "Entries kept",
