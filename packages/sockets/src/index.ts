@@ -1,5 +1,6 @@
 export { BatchedWriter } from "./batched-writer.ts";
-export { cutConnection, endAndLinger, LINGER_MS, type ByteSocket } from "./cut.ts";
+export { readPastBrokenWrites } from "./broken-writes.ts";
+export { cutConnection, endAndLinger, Linger, LINGER_MS, type ByteSocket } from "./cut.ts";
 export { DeskWriter } from "./desk-writer.ts";
 export { noteGarbage } from "./buffer-garbage.ts";
 export { DeadlineSweep, type Timed } from "./deadlines.ts";

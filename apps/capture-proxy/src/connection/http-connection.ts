@@ -10,7 +10,7 @@ import {
   cutConnection,
   keptBytes,
   lendReads,
-  LINGER_MS,
+  Linger,
   noteGarbage,
   ownBytes,
 } from "@headworks/sockets";
@@ -66,7 +66,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   /** Set from the second request on: a connection that is used again is worth it, and hardly ever becomes a tunnel. */
   #endLending: (() => void) | undefined;
   #isWorking = false;
-  #isLingering = false;
+  readonly #linger = new Linger();
   #isHeadTimed = false;
   #hasClientEnded = false;
   /** The client sent its last byte, and some of its request are held. */
@@ -127,8 +127,8 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   /** The present exchange is the last one; an idle connection closes soon, whether or not its client looks. */
   drain(): void {
-    if (this.#isLingering || this.#state.isTunnel) return;
-    if (this.#state.drain() === "finish") return;
+    this.#linger.shorten();
+    if (this.#linger.isOn || this.#state.isTunnel || this.#state.drain() === "finish") return;
     this.#stopReading();
     // The last answer may still be leaving. What was sent before our end was seen would cause a reset, which loses it.
     this.#socket.once("finish", () => setTimeout(() => this.#socket.destroy(), PARTING_MS).unref());
@@ -197,10 +197,9 @@ export class HttpConnection implements ExchangeClient, Timed {
         if (!this.#isWorking) this.#work();
         return;
       case "close":
-        this.#writer.end();
-        return;
+        return this.#writer.end();
       case "linger":
-        this.#linger();
+        this.#endAndLinger();
     }
   }
 
@@ -236,12 +235,12 @@ export class HttpConnection implements ExchangeClient, Timed {
   }
 
   onDeadline(): void {
-    if (this.#isLingering || this.#state.isIdle) {
-      if (!this.#isLingering && this.#reader.hasPartialHead) return this.#answerTimeout();
+    if (this.#linger.isOn || this.#state.isIdle) {
+      if (!this.#linger.isOn && this.#reader.hasPartialHead) return this.#answerTimeout();
+      if (this.#linger.goesOn(this, this.#socket)) return;
       const mayWaitForServer = !this.#hasReceived && mayBeForeign(this.#base);
       if (mayWaitForServer) failTunnel(this.#base, invalidRequest("The client said nothing"));
-      this.#socket.destroy();
-      return;
+      return void this.#socket.destroy();
     }
     const exchange = this.#exchange;
     if (!exchange) return void this.#socket.destroy();
@@ -282,7 +281,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    if (this.#isLingering) return;
+    if (this.#linger.isOn) return this.#linger.renew(this);
     if (this.#endLending === undefined) noteGarbage(chunk.length);
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#hasReceived && this.#handover && this.#mayBeHttp2(this.#held, this.#handover)) return;
@@ -354,7 +353,7 @@ export class HttpConnection implements ExchangeClient, Timed {
       // Set once for each head, so that a byte now and then does not keep the connection for ever.
       if (!this.#isHeadTimed) this.deadlineMs = performance.now() + this.services.policy().headTimeoutMs;
       this.#isHeadTimed = true;
-    } else if (!this.#isLingering) {
+    } else if (!this.#linger.isOn) {
       this.touch();
     }
   }
@@ -411,18 +410,18 @@ export class HttpConnection implements ExchangeClient, Timed {
   /** Answers a request that never became an exchange, then closes. */
   #answerRefusal(status: number, failure: Failure, head: RequestHead | undefined): void {
     this.#answer.refusal(status, failure, head);
-    this.#linger();
+    this.#endAndLinger();
   }
 
   /** Closing at once would reset the connection under an answer that the client has not read yet. */
-  #linger(): void {
+  #endAndLinger(): void {
     this.#stopReading();
-    this.deadlineMs = performance.now() + LINGER_MS;
+    this.#linger.renew(this);
   }
 
   /** Ends our side; what still comes is discarded. */
   #stopReading(): void {
-    this.#isLingering = true;
+    this.#linger.begin();
     this.#held = undefined;
     this.#reader.pause();
     this.#writer.end();

@@ -15,7 +15,7 @@ import {
   BatchedWriter,
   cutConnection,
   lendReads,
-  LINGER_MS,
+  Linger,
   keptBytes,
   turnMs,
   type Timed,
@@ -51,7 +51,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   #head: RequestHead | undefined;
   #held: Buffer | undefined;
   #isWorking = false;
-  #isLingering = false;
+  readonly #linger = new Linger();
   #isHeadTimed = false;
   #isBodyWanted = false;
   /** The head of a request whose body waits was read, and nobody has it yet. */
@@ -120,13 +120,14 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   /** The present exchange is the last one, or one whose request is on its way; an idle connection closes soon. */
   drain(): void {
-    if (this.#isLingering || this.#state.isTunnel) return;
+    this.#linger.shorten();
+    if (this.#linger.isOn || this.#state.isTunnel) return;
     this.#state.endsSoon();
     if (!this.#state.isIdle) return;
     setTimeout(() => {
-      if (this.#isLingering || !this.#state.isIdle || this.#reader.hasPartialHead) return;
+      if (this.#linger.isOn || !this.#state.isIdle || this.#reader.hasPartialHead) return;
       this.#state.drain();
-      this.#linger();
+      this.#endAndLinger();
     }, ON_ITS_WAY_MS);
   }
 
@@ -175,7 +176,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#finish();
     switch (this.#state.answerEnded()) {
       case "read":
-        if (this.#reader.state !== "ended") return this.#linger();
+        if (this.#reader.state !== "ended") return this.#endAndLinger();
         this.#reader.next();
         this.#reader.resume();
         this.#touch();
@@ -185,7 +186,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
         this.#writer.end();
         return;
       case "linger":
-        this.#linger();
+        this.#endAndLinger();
     }
   }
 
@@ -216,9 +217,9 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   onDeadline(): void {
-    if (this.#isLingering || this.#state.isIdle) {
-      if (!this.#isLingering && this.#reader.hasPartialHead) this.#answerRefusal("request_timeout", undefined);
-      else this.#socket.destroy();
+    if (this.#linger.isOn || this.#state.isIdle) {
+      if (!this.#linger.isOn && this.#reader.hasPartialHead) this.#answerRefusal("request_timeout", undefined);
+      else if (!this.#linger.goesOn(this, this.#socket)) this.#socket.destroy();
       return;
     }
     const isLate = performance.now() >= this.#requestDeadlineMs;
@@ -234,7 +235,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   /** Ends the connection. Its client sees a break where an answer was still coming, not an end. */
   #breakOff(): void {
-    const isAnswering = !this.#isLingering && !this.#state.isIdle && !this.#state.isTunnel;
+    const isAnswering = !this.#linger.isOn && !this.#state.isIdle && !this.#state.isTunnel;
     this.#clientGone();
     if (isAnswering) cutConnection(this.#socket);
     else this.#socket.destroy();
@@ -282,7 +283,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    if (this.#isLingering) return;
+    if (this.#linger.isOn) return this.#linger.renew(this);
     const wasHeldBack = this.#isHeldBack;
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#isWorking) this.#work();
@@ -317,7 +318,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
       if (this.#isBodyWanted) this.handler?.onBodyBatch();
     }
     this.#isWorking = false;
-    if (this.#socket.destroyed || this.#state.isTunnel || this.#isLingering) return;
+    if (this.#socket.destroyed || this.#state.isTunnel || this.#linger.isOn) return;
     const isHeldBack = this.#isHeldBack;
     if (isHeldBack && this.#held !== undefined && this.#held.length >= READ_AHEAD_BYTES) this.#socket.pause();
     else this.#socket.resume();
@@ -338,7 +339,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
       // Set once for each head, so that a byte now and then does not keep the connection for ever.
       if (!this.#isHeadTimed) this.deadlineMs = turnMs() + this.#services.timeouts.headMs;
       this.#isHeadTimed = true;
-    } else if (!this.#isLingering) {
+    } else if (!this.#linger.isOn) {
       this.#touch();
     }
   }
@@ -374,21 +375,21 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#answer.data(body);
     this.#writer.flush();
     this.#state.answerEnded();
-    this.#linger();
+    this.#endAndLinger();
   }
 
   /** Closing at once would reset the connection under an answer that the client has not read yet. */
-  #linger(): void {
-    this.#isLingering = true;
+  #endAndLinger(): void {
+    this.#linger.begin();
     this.#held = undefined;
     this.#reader.pause();
     this.#writer.end();
     this.#socket.resume();
-    this.deadlineMs = turnMs() + LINGER_MS;
+    this.#linger.renew(this);
   }
 
   readonly #onEnd = (): void => {
-    if (this.#isHeldBack && !this.#isLingering) this.#isEndWaiting = true;
+    if (this.#isHeldBack && !this.#linger.isOn) this.#isEndWaiting = true;
     else this.#clientEnded();
   };
 

@@ -1,7 +1,7 @@
 // Tested by ../../test/upstream-connections.test.ts
 import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, TLSSocket, type SecureContext } from "node:tls";
-import { lendReads, sharedReads } from "@headworks/sockets";
+import { lendReads, readPastBrokenWrites, sharedReads } from "@headworks/sockets";
 
 interface EndpointTls {
   readonly context: SecureContext | undefined;
@@ -62,6 +62,7 @@ function attempt(
   handler: AttemptHandler,
   refusal?: () => string | undefined,
 ): () => void {
+  readPastBrokenWrites(socket);
   const drop = (): void => {
     clearTimeout(timer);
     socket.off("error", onError);

@@ -38,7 +38,12 @@ export class Http1Exchange implements UpstreamExchange {
   readonly #reader: ResponseReader;
   #handler: AnswerHandler | undefined;
   #isChunked = false;
+  #hasBody = false;
   #held: Buffer | undefined;
+  /** The connection ended behind bytes that are held: how, told once they are read. */
+  #endBehindHeld: (() => void) | undefined;
+  /** The response is an error that the end of the connection delimits, to a request with a body. */
+  #isRefusalUntilClose = false;
   #answerEnded = false;
   #isSwitching = false;
   #isAbandoned = false;
@@ -58,6 +63,7 @@ export class Http1Exchange implements UpstreamExchange {
         onHead: (head) => {
           this.#state.answerStarted(head);
           this.#isSwitching = head.status === 101;
+          this.#isRefusalUntilClose = this.#hasBody && head.status >= 400 && head.framing.kind === "until-close";
           this.#handler?.onAnswerHead(head);
         },
         onData: (piece) => this.#handler?.onAnswerData(piece),
@@ -97,6 +103,7 @@ export class Http1Exchange implements UpstreamExchange {
     this.#reader.expect(method, upgrade);
     this.#handler = request.handler;
     this.#hasAnswerBytes = false;
+    this.#hasBody = withBody;
     this.#isChunked = framing.kind === "chunked";
     if (framing.kind === "length") fields.push("Content-Length", String(framing.lengthBytes));
     else if (this.#isChunked) fields.push("Transfer-Encoding", "chunked");
@@ -134,7 +141,11 @@ export class Http1Exchange implements UpstreamExchange {
     const held = this.#held;
     this.#held = undefined;
     if (held) this.#read(held);
-    if (!this.#reader.isPaused) this.socket.resume();
+    const end = this.#held === undefined ? this.#endBehindHeld : undefined;
+    if (end !== undefined) {
+      this.#endBehindHeld = undefined;
+      end();
+    } else if (!this.#reader.isPaused) this.socket.resume();
   }
 
   abandon(): void {
@@ -212,7 +223,8 @@ export class Http1Exchange implements UpstreamExchange {
     const handler = this.#handler;
     this.#answerEnded = false;
     this.#handler = undefined;
-    if (this.#state.answerEnded(surplus, this.#reader.oddities.length) === "keep") {
+    const isOver = surplus || this.#endBehindHeld !== undefined;
+    if (this.#state.answerEnded(isOver, this.#reader.oddities.length) === "keep") {
       this.#reader.next();
       this.#owner.freed(this);
     } else {
@@ -236,19 +248,36 @@ export class Http1Exchange implements UpstreamExchange {
     handler.onUpstreamLost(failure, isStale, detail);
   }
 
-  readonly #onEnd = (): void => {
+  /** What arrived before the connection ended is read before that is told. */
+  #whenRead(end: () => void): void {
+    if (this.#endBehindHeld !== undefined) return;
+    // A socket that failed while it was paused still has what it read before.
+    const rest = this.#handler !== undefined && this.#reader.isPaused ? (this.socket.read() as Buffer | null) : null;
+    if (rest !== null) this.#held = this.#held === undefined ? rest : Buffer.concat([this.#held, rest]);
+    if (this.#held === undefined) end();
+    else this.#endBehindHeld = end;
+  }
+
+  #ended(): void {
     this.#reader.end();
     if (this.#protocolError) return this.#refuse(this.#protocolError);
     if (this.#answerEnded) return this.#complete(false);
     this.#lose("reset", "closed without an answer");
-  };
+  }
+
+  readonly #onEnd = (): void => this.#whenRead(() => this.#ended());
 
   readonly #onDrain = (): void => this.#handler?.onUpstreamDrain();
 
-  readonly #onError = (error: Error): void => this.#lose("reset", error.message);
+  readonly #onError = (error: Error): void =>
+    this.#whenRead(() => {
+      // An endpoint that closes without having read the request resets the connection, which is the end of such a response.
+      if (this.#isRefusalUntilClose) this.#ended();
+      else this.#lose("reset", error.message);
+    });
 
   readonly #onClose = (): void => {
-    this.#lose("reset", "closed without an answer");
+    this.#whenRead(() => this.#lose("reset", "closed without an answer"));
     this.#owner.gone(this);
   };
 }

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { test } from "node:test";
+import { connect as connectTls, createServer as createTlsServer } from "node:tls";
+import { CertificateAuthority } from "@headworks/tls-authority";
+import { credentials } from "@headworks/testkit";
+import { readPastBrokenWrites } from "./broken-writes.ts";
+
+const RESPONSE = "read me";
+
+/** Says something, reads nothing, and closes. */
+function closeUnread(socket: Socket): void {
+  socket.on("error", () => undefined);
+  socket.once("data", () => {
+    socket.pause();
+    socket.write(RESPONSE, () => socket.destroy());
+  });
+}
+
+/** Writes until the end of the socket is told; gives what was read before, and what ended it. */
+async function read(socket: Socket): Promise<string> {
+  const pieces: Buffer[] = [];
+  socket.on("data", (piece: Buffer) => void pieces.push(piece));
+  socket.on("error", () => undefined);
+  const more = (): void => {
+    while (!socket.destroyed && socket.write(Buffer.alloc(100_000)));
+  };
+  socket.on("drain", more);
+  more();
+  await once(socket, "close");
+  return Buffer.concat(pieces).toString();
+}
+
+async function listening(server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+test("what a peer sent before it closed is read though a write failed, and the socket ends by itself", async () => {
+  const server = createServer(closeUnread);
+  const port = await listening(server);
+  for (let at = 0; at < 10; at++) {
+    assert.equal(await read(readPastBrokenWrites(connect(port, "127.0.0.1"))), RESPONSE);
+  }
+  server.close();
+});
+
+test("the same holds over TLS", async () => {
+  const server = createTlsServer(credentials(CertificateAuthority.create()), closeUnread);
+  const port = await listening(server);
+  for (let at = 0; at < 10; at++) {
+    const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false });
+    assert.equal(await read(readPastBrokenWrites(socket)), RESPONSE);
+  }
+  server.close();
+});
+
+test("a write that fails for another reason fails as before", async () => {
+  const server = createServer((socket) => void socket.resume());
+  const port = await listening(server);
+  const socket = connect(port, "127.0.0.1");
+  socket._write = (_chunk, _encoding, done) => done(Object.assign(new Error("no memory"), { code: "ENOBUFS" }));
+  readPastBrokenWrites(socket).write("x");
+  const [error] = (await once(socket, "error")) as [NodeJS.ErrnoException];
+  assert.deepEqual([error.code, socket.destroyed], ["ENOBUFS", true]);
+  server.close();
+});

@@ -1,0 +1,42 @@
+// Tested by broken-writes.test.ts
+import type { Socket } from "node:net";
+
+/** How a write fails once the peer has closed or reset the connection. */
+const PEER_CLOSED = new Set(["EPIPE", "ECONNRESET", "ECONNABORTED"]);
+
+type WriteCallback = (error?: Error | null) => void;
+
+/**
+ * Keeps a socket readable when a write to it fails because its peer closed the connection: what the peer sent before that,
+ * such as a response to a request that it did not read, still lies in the receive buffer of the system (RFC 9112, 9.6).
+ * Node would destroy the socket with the failed write. What is written afterwards is dropped, a write for each turn of the
+ * event loop; the end of the socket is told by its reading side, with an error or an end, once everything that arrived was
+ * read.
+ */
+export function readPastBrokenWrites<S extends Socket>(socket: S): S {
+  let isBroken = false;
+  let callback: WriteCallback | undefined;
+  const settled: WriteCallback = (error) => {
+    if (error === null || error === undefined || !PEER_CLOSED.has((error as NodeJS.ErrnoException).code ?? "")) {
+      return callback?.(error);
+    }
+    isBroken = true;
+    callback?.();
+  };
+  const write = socket._write.bind(socket);
+  const writev = socket._writev?.bind(socket);
+  socket._write = (chunk, encoding, done) => {
+    // Always the same function of the stream, so that a write costs no closure.
+    callback = done;
+    if (isBroken) setImmediate(done);
+    else write(chunk, encoding, settled);
+  };
+  if (writev !== undefined) {
+    socket._writev = (chunks, done) => {
+      callback = done;
+      if (isBroken) setImmediate(done);
+      else writev(chunks, settled);
+    };
+  }
+  return socket;
+}
