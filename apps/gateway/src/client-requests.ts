@@ -1,6 +1,6 @@
 // Tested by ../test/pipeline.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
-import { NO_BODY } from "@headworks/http1";
+import { asciiTarget, NO_BODY } from "@headworks/http1";
 import type { DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
 import type { Generations } from "#config/generations.ts";
@@ -76,7 +76,7 @@ export function connectionServices(
         startedMs: nowMs,
         version: stream.version,
         method: head.method,
-        target: canonicalTarget(sentTarget),
+        target: canonicalTarget(asciiTarget(sentTarget)),
         sentTarget,
         authority: head.authority,
         fields: head.fields,

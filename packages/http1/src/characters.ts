@@ -24,8 +24,11 @@ export const TCHAR = table(members(`!#$%&'*+-.^_\`|~${ALPHANUMERIC}`));
 /** field-vchar, SP and HTAB of RFC 9110 section 5.5: no control character, no DEL. */
 export const FIELD_VALUE = table((code) => code === TAB || (code >= 0x20 && code !== 0x7f));
 
-/** What may stand in a request target: visible ASCII without the fragment mark, which is never sent. */
-export const TARGET = table((code) => code > 0x20 && code < 0x7f && code !== 0x23);
+/**
+ * What may stand in a request target: visible ASCII without the fragment mark, which is never sent, and the octets
+ * beyond ASCII that programs send which do not percent-encode.
+ */
+export const TARGET = table((code) => code > 0x20 && code !== 0x7f && code !== 0x23);
 
 /** Letters of a host name that mean the same to everybody; percent escapes and sub-delimiters do not. */
 export const HOST_NAME = table(members(`-._~${ALPHANUMERIC}`));

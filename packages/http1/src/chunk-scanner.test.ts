@@ -199,9 +199,8 @@ const FRAMINGS: readonly (readonly [string, string, Verdicts])[] = [
     "0\r\nX : y\r\n\r\n",
     {
       request: refused("space-before-colon"),
-      strict: refused("space-before-colon"),
+      strict: "",
       lenient: "",
-      oddities: ["space-before-colon"],
       trailers: ["X", "y"],
     },
   ],

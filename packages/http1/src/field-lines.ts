@@ -5,6 +5,8 @@ import type { FieldLines, RawFields } from "./message.ts";
 
 /** What the fields of one head say about framing, the connection and routing. Reused from head to head. */
 export class HeadFacts {
+  /** Of responses: white space between a field name and its colon is removed (RFC 9112 section 5.1), not refused. */
+  readonly areOfResponses: boolean;
   /** Values of Content-Length in order; undefined when there is none. */
   contentLength: string | undefined = undefined;
   contentLengthCount = 0;
@@ -22,6 +24,12 @@ export class HeadFacts {
   connectionUpgrade = false;
   /** Whether every line has exactly one space behind its colon and none behind its value. */
   isPlain = true;
+  /** Whether white space stood before the colon of Content-Length or Transfer-Encoding. */
+  hasPaddedFraming = false;
+
+  constructor(of: "requests" | "responses") {
+    this.areOfResponses = of === "responses";
+  }
 
   reset(): void {
     this.contentLength = undefined;
@@ -38,6 +46,7 @@ export class HeadFacts {
     this.connectionKeepAlive = false;
     this.connectionUpgrade = false;
     this.isPlain = true;
+    this.hasPaddedFraming = false;
   }
 
   /** Takes note of a field if it is one of the few that matter to the codec. */
@@ -105,7 +114,8 @@ export function plainLines(text: string, start: number, facts: HeadFacts): Field
 }
 
 /**
- * Parses field lines of `text` from `at` to the empty line at its end (RFC 9112 section 5, nothing tolerated).
+ * Parses field lines of `text` from `at` to the empty line at its end (RFC 9112 section 5, nothing tolerated but, in
+ * responses, white space before a colon).
  * @param isClean  the text is nothing but field-value characters and pairs of CR LF
  * @throws Http1Error for the first byte, in reading order, that does not belong there.
  */
@@ -122,10 +132,9 @@ export function readFieldLines(
     const nameStart = at;
     let code = text.charCodeAt(at);
     while (TCHAR[code] === 1) code = text.charCodeAt(++at);
-    if (code !== COLON || at === nameStart) {
-      throw new Http1Error(nameErrorCode(text, at, nameStart, fields.length === 0));
-    }
-    const name = text.slice(nameStart, at);
+    const nameEnd = at;
+    if (code !== COLON || at === nameStart) at = paddedColon(text, at, nameStart, fields.length === 0, facts);
+    const name = text.slice(nameStart, nameEnd);
 
     code = text.charCodeAt(++at);
     const plainStart = code === SP ? at + 1 : -1;
@@ -164,6 +173,31 @@ export function checkBlanksBehind(name: string, blanks: string): void {
   if (isName(name, "transfer-encoding") && blanks.includes("\t")) throw new Http1Error("bad-transfer-encoding");
 }
 
+/**
+ * The place of the colon behind white space that stands at `nameEnd`, as far as that may be.
+ * @throws Http1Error where there is none, or in a request
+ */
+function paddedColon(text: string, nameEnd: number, nameStart: number, isFirst: boolean, facts: HeadFacts): number {
+  const at = blanksEnd(text, nameEnd);
+  const isPadded = at > nameEnd && nameEnd > nameStart && text.charCodeAt(at) === COLON;
+  if (!isPadded || !facts.areOfResponses) throw new Http1Error(nameErrorCode(text, nameEnd, nameStart, isFirst));
+  facts.isPlain = false;
+  facts.hasPaddedFraming ||= isFramingName(text.slice(nameStart, nameEnd));
+  return at;
+}
+
+/** The first place from `at` where neither SP nor HTAB stands. */
+function blanksEnd(text: string, at: number): number {
+  let end = at;
+  while (isBlank(text.charCodeAt(end))) end++;
+  return end;
+}
+
+/** Whether a field of that name says where the body ends. */
+export function isFramingName(name: string): boolean {
+  return isName(name, "content-length") || isName(name, "transfer-encoding");
+}
+
 /** SP or HTAB. */
 export function isBlank(code: number): boolean {
   return code === SP || code === TAB;
@@ -179,9 +213,7 @@ function nameErrorCode(text: string, at: number, nameStart: number, isFirst: boo
   const isFirstByte = at === nameStart;
   if (isBlank(code)) {
     if (isFirstByte) return isFirst ? "space-before-field" : "line-folding";
-    let behind = at;
-    while (isBlank(text.charCodeAt(behind))) behind++;
-    return text.charCodeAt(behind) === COLON ? "space-before-colon" : "bad-field-name";
+    return text.charCodeAt(blanksEnd(text, at)) === COLON ? "space-before-colon" : "bad-field-name";
   }
   if (code === CR && text.charCodeAt(at + 1) === LF) return "bad-field-name";
   if (code === CR || code === LF) return "bad-line-end";

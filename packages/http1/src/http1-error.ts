@@ -1,6 +1,6 @@
 // Tested by request-reader.test.ts
 const REFUSALS = {
-  "leading-empty-line": [400, "The message starts with an empty line"],
+  "leading-empty-line": [400, "The message starts with an empty line, or a request with more than one"],
   "bad-line-end": [400, "A line must end with CR LF, and CR or LF may stand nowhere else"],
   "control-character": [400, "The head contains a control character"],
   "bad-request-line": [400, "The request line is not 'method SP target SP version'"],

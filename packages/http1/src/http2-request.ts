@@ -28,8 +28,8 @@ export interface Http2RequestProblem {
   readonly message: string;
 }
 
-/** Visible ASCII without the fragment mark, as in HTTP/1.1. */
-const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
+/** Visible ASCII without the fragment mark, and octets beyond ASCII, as in HTTP/1.1. */
+const TARGET = /^\/[\x21\x22\x24-\x7e\x80-\xff]*$/;
 const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 /** No control character but the tab, nothing beyond one byte, no blanks at the ends. */

@@ -43,6 +43,16 @@ const ACCEPTED: readonly (readonly [string, string, Facts])[] = [
     `GET //evil.test/x HTTP/1.1\r\n${HOST}\r\n`,
     { targetForm: "origin", authority: "a.test" },
   ],
+  [
+    "octets beyond ASCII in a target",
+    `GET /\xc3\xa9?\xff=\x80 HTTP/1.1\r\n${HOST}\r\n`,
+    { target: "/\xc3\xa9?\xff=\x80" },
+  ],
+  [
+    "octets beyond ASCII in an absolute target",
+    "GET http://b.test/\xe9 HTTP/1.1\r\nHost: b.test\r\n\r\n",
+    { target: "http://b.test/\xe9", authority: "b.test" },
+  ],
   ["dots and escapes, untouched", `GET /a/../%2e%2E/%00 HTTP/1.1\r\n${HOST}\r\n`, { target: "/a/../%2e%2E/%00" }],
   [
     "an absolute target, whose authority wins",
@@ -169,7 +179,11 @@ const ACCEPTED: readonly (readonly [string, string, Facts])[] = [
 
 /** name, input up to and including the byte at which it must be refused, code, status */
 const REFUSED: readonly (readonly [string, string, Http1ErrorCode, number?])[] = [
-  ["a leading empty line", `\r\nGET / HTTP/1.1\r\n${HOST}\r\n`, "leading-empty-line"],
+  ["two leading empty lines", "\r\n\r\n", "leading-empty-line"],
+  ["a leading empty line and a line of blanks", ` \r\nGET / HTTP/1.1\r\n${HOST}\r\n`, "bad-method"],
+  ["a leading empty line and LF", "\r\n\n", "leading-empty-line"],
+  ["a leading CR alone", "\rG", "leading-empty-line"],
+  ["a leading CR CR LF", "\r\r", "leading-empty-line"],
   ["a leading LF", `\nGET / HTTP/1.1\r\n${HOST}\r\n`, "leading-empty-line"],
   ["a leading blank", ` GET / HTTP/1.1\r\n${HOST}\r\n`, "bad-method"],
   ["a TLS client hello", "\x16\x03\x01\x02\x00", "control-character"],
@@ -185,7 +199,12 @@ const REFUSED: readonly (readonly [string, string, Http1ErrorCode, number?])[] =
   ["a blank behind the version", `GET / HTTP/1.1 \r\n${HOST}\r\n`, "bad-request-line"],
   ["a tab as separator", `GET\t/ HTTP/1.1\r\n${HOST}\r\n`, "control-character"],
   ["a tab in the target", `GET /a\tb HTTP/1.1\r\n${HOST}\r\n`, "control-character"],
-  ["a high byte in the target", `GET /\xe9 HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
+  ["a high byte in place of the slash", `GET \xe9 HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
+  ["a high byte in the scheme", `GET htt\xf0://b.test/ HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
+  ["a high byte in an absolute target's host", `GET http://b\xe9.test/ HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
+  ["a high byte in the target of CONNECT", `CONNECT b\xe9.test:443 HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
+  ["a high byte in Host", "GET / HTTP/1.1\r\nHost: a\xe9.test\r\n\r\n", "bad-host"],
+  ["a no-break space, which is no separator", `GET /\xa0HTTP/1.1\r\n${HOST}\r\n`, "bad-request-line"],
   ["a DEL in the target", "GET /\x7f", "control-character"],
   ["a fragment", `GET /#/../b HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
   ["a target without a slash", `GET index HTTP/1.1\r\n${HOST}\r\n`, "bad-target"],
@@ -372,6 +391,26 @@ test("pipelined requests come one by one, and what follows an end stays with the
       messages.map(({ head, body }) => head.target + body),
       ["/1ab", "/2c", "/3"],
     );
+  }
+});
+
+test("one empty line before a request line is skipped, also between pipelined requests", () => {
+  const first = `\r\nPOST /1 HTTP/1.1\r\n${HOST}Content-Length: 2\r\n\r\nab`;
+  const second = `\r\nPOST /2 HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n1\r\nc\r\n0\r\n\r\n`;
+  const third = `\r\nGET /3 HTTP/1.1\r\n${HOST}\r\n`;
+  for (const pieces of everyCut(bytes(`${first}${second}${third}\r\n`))) {
+    const { messages, error, state } = readRequests(pieces, { end: true });
+    assert.equal(error, undefined, "an empty line before the end of the connection is no request");
+    assert.deepEqual(
+      messages.map(({ head, body }) => head.target + body),
+      ["/1ab", "/2c", "/3"],
+    );
+    assert.equal(state, "head");
+    assert.equal(messages[2]?.head.headSizeBytes, third.length - 2, "the empty line is no part of the head");
+  }
+  for (const pieces of everyCut(bytes(`${first}\r\n${second}`))) {
+    const { messages, error, status } = readRequests(pieces);
+    assert.deepEqual([messages.length, error, status], [1, "leading-empty-line", 400]);
   }
 });
 

@@ -14,8 +14,11 @@ export interface RequestReaderOptions {
   readonly tidiesAuthority?: boolean;
 }
 
+/** Clients of old put one behind a body; one before a request line is skipped (RFC 9112 section 2.2). */
+const EMPTY_LINE = "\r\n";
+
 /** Of the head that is being parsed, by whichever reader: nothing is left to idle ones. */
-const facts = new HeadFacts();
+const facts = new HeadFacts("requests");
 
 /**
  * Reads requests from bytes cut anywhere, one at a time and strictly: whatever two parsers could read differently is
@@ -23,6 +26,7 @@ const facts = new HeadFacts();
  */
 export class RequestReader extends MessageReader<RequestHead> {
   readonly #tidiesAuthority: boolean;
+  #isBehindEmptyLine = false;
 
   constructor(sink: MessageSink<RequestHead>, limits: Partial<Limits> = {}, options: RequestReaderOptions = {}) {
     super(sink, { ...REQUEST_LIMITS, ...limits }, { dropsExtensions: false, tolerate: undefined });
@@ -39,6 +43,12 @@ export class RequestReader extends MessageReader<RequestHead> {
         return chunk.length;
       }
     }
+    if (collector.text === EMPTY_LINE && !this.#isBehindEmptyLine) {
+      this.#isBehindEmptyLine = true;
+      collector.reset();
+      return end;
+    }
+    this.#isBehindEmptyLine = false;
     const { fieldCount } = this.limits;
     const head = parseRequestHead(collector.text, collector.isClean, fieldCount, facts, this.#tidiesAuthority);
     this.beginBody(head, head.framing);

@@ -15,6 +15,8 @@ import {
 import { fieldFraming, readContentLength } from "./framing-fields.ts";
 
 const NO_ODDITIES: readonly Oddity[] = Object.freeze([]);
+/** Another reader of the same bytes may have ended the message elsewhere: nothing may follow it on its connection. */
+const PADDED_FRAMING: readonly Oddity[] = Object.freeze(["space-before-colon"]);
 const VERSION_LENGTH = "HTTP/1.1".length;
 const STATUS_AT = VERSION_LENGTH + 1;
 const REASON_AT = STATUS_AT + 4;
@@ -29,7 +31,7 @@ export interface StatusLine {
 }
 
 /**
- * Parses a whole answer head (RFC 9112 sections 4 to 6, nothing tolerated).
+ * Parses a whole answer head (RFC 9112 sections 4 to 6, nothing tolerated that the RFC does not ask a proxy to remove).
  * @param isClean  the text is nothing but field-value characters and pairs of CR LF; nothing but speed depends on it
  * @param method  method of the request this answers
  * @throws Http1Error
@@ -47,7 +49,8 @@ export function parseResponseHead(
   const declared = declaredFraming(line.version, facts);
   const framing = actualFraming(method, line.status, declared);
   const lines = plainLines(text, line.end, facts);
-  return responseHead(line, fields, lines, framing, facts, NO_ODDITIES, text.length);
+  const oddities = facts.hasPaddedFraming ? PADDED_FRAMING : NO_ODDITIES;
+  return responseHead(line, fields, lines, framing, facts, oddities, text.length);
 }
 
 function readStatusLine(text: string): StatusLine {

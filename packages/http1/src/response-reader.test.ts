@@ -20,8 +20,33 @@ interface Expected {
   readonly end?: boolean;
 }
 
-/** Read alike by both modes, with nothing to remark. */
-const PLAIN: readonly (readonly [string, string, Expected])[] = [
+/** Read alike by both modes, with nothing to remark unless the row says so. */
+const PLAIN: readonly (readonly [string, string, Expected & { oddities?: readonly Oddity[] }])[] = [
+  [
+    "a blank before a colon, which is removed",
+    "HTTP/1.1 200 OK\r\nX-A : a\r\nX-B \t : b\r\nContent-Length: 0\r\n\r\n",
+    { fields: ["X-A", "a", "X-B", "b", "Content-Length", "0"], keepAlive: true },
+  ],
+  [
+    "a blank before the colon of Connection",
+    "HTTP/1.1 200 OK\r\nConnection : close\r\nContent-Length: 0\r\n\r\n",
+    { fields: ["Connection", "close", "Content-Length", "0"], keepAlive: false },
+  ],
+  [
+    "a blank before a length's colon",
+    "HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nokrest",
+    { fields: ["Content-Length", "2"], framing: "length", body: "ok", rest: "rest", oddities: ["space-before-colon"] },
+  ],
+  [
+    "a tab before a coding's colon",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding\t: chunked\r\n\r\n2\r\nok\r\n0\r\nX : y\r\n\r\n",
+    { framing: "chunked", body: "ok", oddities: ["space-before-colon"] },
+  ],
+  [
+    "a blank before a colon in an informational answer",
+    "HTTP/1.1 103 Early Hints\r\nLink : </a>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+    { informational: [103], keepAlive: true },
+  ],
   [
     "no body",
     "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
@@ -197,10 +222,10 @@ const ODD: readonly (readonly [
     { fields: ["X", "a, Content-Length", "Content-Length", "0"], oddities: ["line-folding"] },
   ],
   [
-    "a blank before a colon",
-    "HTTP/1.1 200 OK\r\nX : a\r\nContent-Length: 0\r\n\r\n",
-    "space-before-colon",
-    { fields: ["X", "a", "Content-Length", "0"], oddities: ["space-before-colon"] },
+    "a blank before a colon, and another oddity",
+    "HTTP/1.1 200 OK\nX : a\r\nContent-Length : 0\r\n\r\n",
+    "bad-line-end",
+    { fields: ["X", "a", "Content-Length", "0"], oddities: ["bare-lf", "space-before-colon"] },
   ],
   [
     "a bell in a value",
@@ -379,16 +404,28 @@ const ODD: readonly (readonly [
     { refused: "ambiguous-framing" },
   ],
   [
-    "a blank before a length's colon",
-    "HTTP/1.1 200 OK\r\nContent-Length : 1\r\n\r\n",
-    "space-before-colon",
-    { refused: "space-before-colon" },
+    "a blank before a colon, but no name",
+    "HTTP/1.1 200 OK\r\n : a\r\n\r\n",
+    "space-before-field",
+    { refused: "space-before-field" },
   ],
   [
-    "a tab before a coding's colon",
-    "HTTP/1.1 200 OK\r\nTransfer-Encoding\t: chunked\r\n\r\n",
-    "space-before-colon",
-    { refused: "space-before-colon" },
+    "a length behind a blank that is not the colon's",
+    "HTTP/1.1 200 OK\r\nContent-Length X: 1\r\n\r\n",
+    "bad-field-name",
+    { refused: "ambiguous-framing" },
+  ],
+  [
+    "two lengths that differ, one with a blank before its colon",
+    "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length : 2\r\n\r\n",
+    "repeated-content-length",
+    { refused: "repeated-content-length" },
+  ],
+  [
+    "an unknown coding with a blank before its colon",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding : gzip\r\n\r\n",
+    "unknown-transfer-coding",
+    { refused: "unknown-transfer-coding" },
   ],
   [
     "a length's name with a control character",

@@ -9,7 +9,7 @@ import { parseTolerantly, parseTrailersTolerantly } from "./tolerant-response-he
 import { allowedTrailers } from "./trailer-fields.ts";
 
 /** Of the head that is being parsed, by whichever reader: nothing is left to idle ones. */
-const facts = new HeadFacts();
+const facts = new HeadFacts("responses");
 
 /** A message sink that also hears the informational answers (1xx other than 101) before the final one. */
 export interface ResponseSink extends MessageSink<ResponseHead> {
@@ -49,7 +49,10 @@ export class ResponseReader extends MessageReader<ResponseHead> {
     this.#lenient = options.lenient;
   }
 
-  /** Everything tolerated so far in the present answer, head and body. Not empty: close the connection after it. */
+  /**
+   * Everything tolerated so far in the present answer, head and body. Not empty: close the connection after it. A strict
+   * reader has one for white space before the colon of a framing field.
+   */
   get oddities(): readonly Oddity[] {
     return this.#oddities;
   }

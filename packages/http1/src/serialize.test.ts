@@ -148,12 +148,16 @@ test("names, methods and targets that would shift a boundary are refused", () =>
     assert.throws(() => requestHeadText("GET", "/", [name, "x"]), Http1Error, name);
   }
   for (const method of ["", "GET ", "G(T"]) assert.throws(() => requestHeadText(method, "/", []), Http1Error);
-  for (const target of ["", "/ HTTP/1.1", "/a b", "/\xe9", "/#x"]) {
+  for (const target of ["", "/ HTTP/1.1", "/a b", "/\x7f", "/\u0119", "/#x"]) {
     assert.throws(() => requestHeadText("GET", target, []), Http1Error);
   }
   for (const status of [0, 99, 1000, 200.5, Number.NaN]) {
     assert.throws(() => responseHeadText(status, "", []), Http1Error);
   }
+});
+
+test("a target's octets beyond ASCII are written as they are", () => {
+  assert.equal(requestHeadText("GET", "/\xc3\xa9?\xff", []), "GET /\xc3\xa9?\xff HTTP/1.1\r\n\r\n");
 });
 
 test("control characters that end nothing are written, since lenient readers let them in", () => {

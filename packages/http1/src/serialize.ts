@@ -22,8 +22,8 @@ export const LAST_CHUNK = "0\r\n\r\n";
 /**
  * A request head as latin1 text, with the empty line. The version is always HTTP/1.1.
  * @param lines  of the head that exactly these fields were read from; they are not looked at once more
- * @throws Http1Error `unsafe-text` when a part would break out of its place: method or field name no token, target
- *   not visible ASCII, CR, LF, NUL or a character beyond latin1 in a value.
+ * @throws Http1Error `unsafe-text` when a part would break out of its place: method or field name no token, a
+ *   blank, a control character or a fragment in the target, CR, LF, NUL or a character beyond latin1 in a value.
  */
 export function requestHeadText(
   method: string,

@@ -105,7 +105,6 @@ function readFields(lines: string[], from: number, fieldCount: number, tolerate:
       continue;
     }
     if (name !== rawName) {
-      if (FRAMING_NAME.test(name)) throw new Http1Error("space-before-colon");
       tolerate("space-before-colon");
     }
     const value = trimBlanks(line.slice(colon + 1));

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import type { RequestHead } from "../src/index.ts";
+import type { RequestHead, ResponseHead } from "../src/index.ts";
 import { cutAt, nearAnswers, nearRequests } from "./arbitrary-messages.ts";
 import { ORACLE_METHODS, readWithOracle, type OracleMessage } from "./llhttp-oracle.ts";
 import { bytes, readAnswer, readRequests, type Recorded } from "./recording.ts";
 
 const METHODS = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "CONNECT", "PROPFIND", "M-SEARCH"];
 const PROBE = "GET /probe HTTP/1.1\r\nHost: probe.test\r\n\r\n";
+const BEYOND_ASCII = /[\x80-\xff]/g;
+const BLANK_BEFORE_COLON = /^([^\s:]+)[ \t]+:/gm;
 const RUNS = 6_000;
 const places = fc.array(fc.nat(), { maxLength: 6 });
 
@@ -35,7 +37,8 @@ test("what the strict reader accepts, Node's parser accepts, with the same reque
       // Behind a CONNECT Node's parser gives the bytes away, and behind a close it reads none.
       const last = complete.findIndex(({ head }) => head.method === "CONNECT" || !head.keepAlive);
       const compared = last < 0 ? complete : complete.slice(0, last + 1);
-      const oracle = readWithOracle("request", [input.subarray(0, whole.takenBytes), bytes(last < 0 ? PROBE : "")]);
+      const taken = asciiTargets(input.toString("latin1", 0, whole.takenBytes), complete);
+      const oracle = readWithOracle("request", [bytes(taken), bytes(last < 0 ? PROBE : "")]);
       assert.deepEqual(oracle.messages.slice(0, compared.length).map(describeOracle), compared.map(describeRequest));
       for (const [index, { head }] of compared.entries()) {
         if (head.keepAlive) assert.equal(oracle.messages[index]?.keepAlive, true, "nobody closes where we go on");
@@ -55,8 +58,20 @@ test("what the strict reader accepts, Node's parser accepts, with the same reque
   assert(accepted > RUNS / 20 && withBody > RUNS / 200, `only ${accepted} accepted, ${withBody} with a body`);
 });
 
+/** Octets beyond ASCII in a target, which Node's parser takes only in its lenient mode, become letters. */
+function asciiTargets(text: string, messages: readonly Recorded<RequestHead>[]): string {
+  let ascii = text;
+  for (const { head } of messages) {
+    const { method, target } = head;
+    const line = `${method} ${target} `;
+    ascii = ascii.replace(line, () => line.replaceAll(BEYOND_ASCII, "x"));
+  }
+  return ascii;
+}
+
 function describeRequest({ head, body, trailers }: Recorded<RequestHead>): unknown {
-  const { method, target, version, fields } = head;
+  const { method, version, fields } = head;
+  const target = head.target.replaceAll(BEYOND_ASCII, "x");
   return { method, target, version, fields, body, trailers: trailers ?? [] };
 }
 
@@ -72,8 +87,13 @@ test("what the strict reader accepts as an answer, Node's parser accepts, with t
       assert.deepEqual({ ...readAnswer(cutAt(input, cuts), { end: true }), rest: "" }, { ...whole, rest: "" });
       const [message] = whole.messages;
       if (message?.ended !== true || whole.error !== undefined) return;
-      const taken = input.subarray(0, input.length - whole.rest.length);
-      const oracle = readWithOracle("response", [taken], true);
+      const taken = input.toString("latin1", 0, input.length - whole.rest.length);
+      const headEnd = taken.indexOf("\r\n\r\n");
+      // A proxy has to remove blanks before a colon (RFC 9112, 5.1), where Node's parser refuses them.
+      const head = taken.slice(0, headEnd).replaceAll(BLANK_BEFORE_COLON, "$1:");
+      const trailers = message.trailers === undefined ? [] : taken.slice(headEnd).match(BLANK_BEFORE_COLON);
+      if (trailers !== null && trailers.length > 0) return;
+      const oracle = readWithOracle("response", [bytes(head + taken.slice(headEnd))], true);
       assert.equal(oracle.error, undefined);
       const [read] = oracle.messages;
       assert.deepEqual(
@@ -86,6 +106,33 @@ test("what the strict reader accepts as an answer, Node's parser accepts, with t
   );
   assert(accepted > RUNS / 20, `only ${accepted} accepted`);
 });
+
+test("blanks before the colons of an answer change nothing but that its connection may end", () => {
+  let read = 0;
+  fc.assert(
+    fc.property(nearAnswers, fc.constantFrom(" ", "\t", " \t "), places, (input, blanks, cuts) => {
+      const plain = readAnswer([input], { end: true });
+      const text = input.toString("latin1");
+      const headEnd = text.indexOf("\r\n\r\n");
+      if (plain.error !== undefined || headEnd < 0) return;
+      const padded = text.slice(0, headEnd).replaceAll(/^([^\s:]+):/gm, `$1${blanks}:`) + text.slice(headEnd);
+      for (const lenient of [false, true]) {
+        const { messages, rest, error } = readAnswer(cutAt(bytes(padded), cuts), { end: true, lenient });
+        assert.equal(error, undefined);
+        assert.deepEqual(messages.map(essence), plain.messages.map(essence));
+        assert.equal(plain.rest.startsWith(rest), true);
+        read += messages.length;
+      }
+    }),
+    { numRuns: RUNS },
+  );
+  assert(read > RUNS / 20, `only ${read} read`);
+});
+
+function essence({ head, body, trailers, ended }: Recorded<ResponseHead>): unknown {
+  const { version, status, reason, fields, framing, upgrade } = head;
+  return { version, status, reason, fields, framing, upgrade, body, trailers, ended };
+}
 
 test("the lenient mode reads everything the strict mode reads, and exactly like it", () => {
   fc.assert(

@@ -1,8 +1,7 @@
 import type { GatewaySettings } from "@headworks/gateway-contract";
-import { ownText, type RawFields } from "@headworks/http1";
+import { countedDown, ownText, type RawFields } from "@headworks/http1";
 import { dashedName, identityKind } from "./client-identity.ts";
 import type { RequestContext } from "./context.ts";
-import { countedDown } from "./own-answers.ts";
 
 /** What happens to a field on its way through. */
 const TREATMENT = {

@@ -1,5 +1,5 @@
 import { ERRORS, type ConfigDocument, type Match, type Route } from "@headworks/gateway-contract";
-import { wireText } from "@headworks/http1";
+import { asciiTarget, wireText } from "@headworks/http1";
 import { isPreflight } from "#request/preflight.ts";
 import { compileCriteria, type CriteriaRequest } from "./criteria.ts";
 import { compilePathPattern } from "./path-pattern.ts";
@@ -75,7 +75,7 @@ export interface RouteExplanation {
 export function explainRoute(document: Pick<ConfigDocument, "routes">, asked: ExplainedRequest): RouteExplanation {
   const { routes } = document;
   const nothing = { route: null, gate: null, fault: null, parameters: null, upstream_target: null };
-  const target = canonicalTarget(asked.target);
+  const target = canonicalTarget(asciiTarget(wireText(asked.target)));
   const fault = checkPath(target);
   if (fault !== "ok") {
     return { ...nothing, decision: "refused", reason: faultSentence(fault), fault, routes: [] };
