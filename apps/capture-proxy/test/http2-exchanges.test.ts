@@ -16,6 +16,7 @@ interface Case {
   readonly check: (seen: SeenRequest, received: Received) => void;
 }
 
+const END = { endStream: true };
 const LARGE = "0123456789abcdef".repeat(131_072);
 
 const CASES: readonly Case[] = [
@@ -150,6 +151,12 @@ const CASES: readonly Case[] = [
     },
   },
   {
+    what: "OPTIONS that may pass on twice more, and once when it arrives,",
+    sent: { method: "OPTIONS", fields: [["max-forwards", "2"]] },
+    answer: {},
+    check: (seen) => assert.deepEqual(valuesOf(seen.fields, "max-forwards"), ["1"]),
+  },
+  {
     what: "a GET with a body",
     sent: { method: "GET", body: "odd but legal" },
     answer: { body: "fine" },
@@ -216,6 +223,34 @@ test("a client that speaks HTTP/2 to the proxy itself reaches origins of either 
   const [first, second] = await proxy.waitFor(3);
   assert.deepEqual([first?.request.version, first?.response?.version], ["HTTP/2", "HTTP/1.1"]);
   assert.deepEqual([second?.request.scheme, second?.response?.version], ["https", "HTTP/2"]);
+});
+
+test("octets beyond ASCII in a :path go to origins of either version as they came; TRACE that may not go on is answered", async () => {
+  const path = "/caf\xc3\xa9?\xff";
+  await using plain = await startRawServer(async (connection) => {
+    const line = (await connection.readUntil("\r\n\r\n")).toString("latin1").split("\r\n")[0] ?? "";
+    await connection.write(`HTTP/1.1 200 OK\r\nContent-Length: ${line.length}\r\n\r\n${line}`);
+  });
+  await using secure = await startVersioned("2", (request) => ({ body: Buffer.from(request.path, "latin1") }));
+  await using proxy = await http2Engine();
+  const session = connectHttp2(`http://127.0.0.1:${proxy.port}`);
+  const fetch = async (scheme: string, port: number, more: Record<string, string> = {}): Promise<string> => {
+    const authority = `localhost:${port}`;
+    const stream = session.request({ ":scheme": scheme, ":authority": authority, ":path": path, ...more }, END);
+    let text = "";
+    stream.setEncoding("latin1").on("data", (piece: string) => (text += piece));
+    await once(stream, "end");
+    return text;
+  };
+  assert.equal(await fetch("http", plain.port), `GET ${path} HTTP/1.1`);
+  assert.equal(await fetch("https", secure.port), path);
+  const traced = await fetch("https", secure.port, { ":method": "TRACE", "max-forwards": "0", cookie: "a=s3cret" });
+  const target = `https://localhost:${secure.port}${path}`;
+  assert.equal(traced, `TRACE ${target} HTTP/2\r\nhost: localhost:${secure.port}\r\nmax-forwards: 0\r\n\r\n`);
+  session.destroy();
+  const entries = await proxy.waitFor(3);
+  assert.deepEqual([...new Set(entries.map(({ request }) => request.path))], ["/caf%C3%A9?%FF"]);
+  assert.equal(secure.seen.length, 1);
 });
 
 test("the preface of HTTP/2 is known byte by byte, and a method that begins like it is none", async () => {

@@ -39,10 +39,12 @@ export function detectProtocol(first: Buffer): Detected {
 
 /**
  * Whether the first bytes of a connection that should carry HTTP/1 are certainly something else: they begin like no common
- * request, and have a line that does not end like a request line, or bytes that no line has.
+ * request, and have a line that does not end like a request line, or bytes that no line has. One empty line may stand before
+ * a request line (RFC 9112, 2.2).
  */
-export function isForeignToHttp1(first: Buffer): boolean {
-  if (detectProtocol(first).protocol !== "other") return false;
+export function isForeignToHttp1(received: Buffer): boolean {
+  const first = received[0] === CR && received[1] === LF ? received.subarray(2) : received;
+  if (first.length === 0 || detectProtocol(first).protocol !== "other") return false;
   const lineEnd = first.indexOf(LF);
   if (lineEnd === -1) return first.some((byte) => byte < 0x20 && byte !== CR && byte !== TAB);
   return !/ HTTP\/\d\.\d\r?$/.test(first.toString("latin1", 0, lineEnd));

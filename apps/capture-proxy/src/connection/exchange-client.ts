@@ -57,6 +57,8 @@ export interface ExchangeClient {
 /** A request head as an exchange needs it, whatever protocol brought it. */
 export interface ReceivedHead {
   readonly method: string;
+  /** As it was received; undefined for a head that was refused. */
+  readonly target?: string | undefined;
   readonly fields: RawFields;
   readonly framing: Framing;
   /** Lower-cased, of an upgrade that was offered properly. */

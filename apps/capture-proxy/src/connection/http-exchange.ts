@@ -1,6 +1,6 @@
 // Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
-import { hasBody, Http1Error } from "@headworks/http1";
+import { asciiTarget, hasBody, Http1Error, isLastRecipient, tracedRequest } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import type { ExchangeState, HttpVersion, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
@@ -238,6 +238,8 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   #forward(planned: ForwardPlan): void {
     this.state = FORWARDING;
+    const { method, fields } = this.request;
+    if (isLastRecipient(method, fields)) return this.#respondAsLast();
     const { originalRequest } = this;
     const plan = originalRequest === undefined ? planned : replanned(planned, originalRequest.message, this.request);
     const request = this.#originRequest(plan);
@@ -249,14 +251,25 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     });
   }
 
-  #originRequest({ authority }: ForwardPlan): OriginRequest {
+  /** To TRACE and OPTIONS that may not be forwarded any more (RFC 9110, 7.6.2). */
+  #respondAsLast(): void {
+    const { method, path, version, fields } = this.request;
+    const received = { method, target: this.#head.target ?? path, version: version.slice("HTTP/".length), fields };
+    const response =
+      method === "TRACE"
+        ? { status: 200, fields: ["Content-Type", "message/http"], body: tracedRequest(received) }
+        : { status: 200, fields: [], body: Buffer.alloc(0) };
+    this.#afterBody(() => this.#answerByRule(response));
+  }
+
+  #originRequest({ authority, sentPath }: ForwardPlan): OriginRequest {
     const { upgrade, keepAlive } = this.#head;
     const { framing } = this.sending;
-    const { method, path, fields, fieldLines } = this.request;
+    const { method, fields, fieldLines } = this.request;
     const isRetry = this.#isRetry;
     return {
       method,
-      path,
+      path: sentPath === undefined ? this.request.path : this.#pathAsSent(sentPath),
       fields,
       fieldLines,
       framing,
@@ -266,6 +279,12 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
       keepAlive,
       isRetry,
     };
+  }
+
+  /** Unless a rule gave the request another path. */
+  #pathAsSent(sentPath: string): string {
+    const { path } = this.request;
+    return asciiTarget(sentPath) === path ? sentPath : path;
   }
 
   #connected(origin: Origin, request: OriginRequest): void {

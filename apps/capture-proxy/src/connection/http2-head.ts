@@ -13,6 +13,7 @@ const WEBSOCKET_KEY_BYTES = 16;
 /** A request over HTTP/2, as the rest of the data path knows requests. */
 export interface Http2Head extends ReceivedHead, PlannedHead {
   readonly version: "2";
+  readonly target: string;
   readonly authority: string;
 }
 

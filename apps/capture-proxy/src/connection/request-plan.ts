@@ -1,6 +1,7 @@
 // Tested by ../../test/engine-flow.test.ts
+import { isIP } from "node:net";
 import { hostPortText } from "@headworks/host-patterns";
-import { fieldValue, hasField, removeField, setField } from "@headworks/http1";
+import { asciiTarget, fieldValue, hasField, removeField, setField } from "@headworks/http1";
 import type { RequestHead } from "@headworks/http1";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
@@ -39,6 +40,8 @@ export type ExchangePlan =
       readonly authority: string | undefined;
       /** The client knows without having asked that the origin speaks HTTP/2 (RFC 9113, 3.3). */
       readonly isHttp2Known: boolean;
+      /** The path as the client sent it, where that has octets beyond ASCII, which the entry's path has percent-encoded. */
+      readonly sentPath?: string;
     }
   /** It goes nowhere, for this reason; recorded, and not open to rules. */
   | { readonly kind: "failure"; readonly failure: Failure }
@@ -82,9 +85,23 @@ export function planRequest(
     : head.targetForm === "absolute"
       ? absolute(head, services)
       : toProxyItself(head, hostField, services, socket);
-  const isForwarded = planned.kind === "planned" && planned.plan.kind === "forward";
-  if (!isForwarded || !hasPassed(viaOf(head.fields), services.dialer.pseudonym)) return planned;
-  return { ...planned, plan: { kind: "failure", failure: CAME_ROUND } };
+  if (planned.kind === "refused") return planned;
+  const isForwarded = planned.plan.kind === "forward";
+  if (isForwarded && hasPassed(viaOf(head.fields), services.dialer.pseudonym)) {
+    return { ...planned, plan: { kind: "failure", failure: CAME_ROUND } };
+  }
+  return withAsciiPath(planned);
+}
+
+/** Rules, entries and exports know a path in the form that URLs have; the origin gets it as the client sent it. */
+function withAsciiPath({ kind, request, plan }: PlannedRequest & { kind: "planned" }): PlannedRequest {
+  const { path } = request;
+  const ascii = asciiTarget(path);
+  if (ascii !== path) {
+    request.path = ascii;
+    if (plan.kind === "forward") return { kind, request, plan: { ...plan, sentPath: path } };
+  }
+  return { kind, request, plan };
 }
 
 function inTunnel(
@@ -95,7 +112,8 @@ function inTunnel(
 ): PlannedRequest {
   let path = head.target;
   let place: HostPort = hostField ?? base;
-  let authority: string | undefined;
+  // HTTP/1.0 may leave Host out, which the HTTP/1.1 that goes on may not (RFC 9112, 3.2).
+  let authority = hostField === undefined && !hasField(head.fields, "host") ? tunnelAuthority(base) : undefined;
   if (head.targetForm === "absolute") {
     const target = parseAbsoluteTarget(head.target, head.method);
     if (typeof target === "string") return refusedTarget(target, head);
@@ -117,6 +135,12 @@ function inTunnel(
       isHttp2Known: !secure && (head.version === "2" || base.isHttp2Known === true),
     },
   };
+}
+
+/** What Host says of the place that a tunnel leads to: its name, also where the tunnel was asked for by address. */
+function tunnelAuthority({ scheme, host, port, serverName }: TunnelBase): string {
+  const name = serverName !== undefined && isIP(host) !== 0 ? serverName : host;
+  return hostPortText(name, port, scheme === "https" ? 443 : 80);
 }
 
 function absolute(head: PlannedHead, services: ProxyServices): PlannedRequest {
@@ -226,8 +250,9 @@ export function replanned(plan: ForwardPlan, original: Readonly<RequestMessage>,
   const { host, port } = request;
   const secure = request.scheme === "https" || request.scheme === "wss";
   const destination = { host, port, secure, serverName: undefined, via: plan.destination.via };
-  if (isHostSet) return { kind: "forward", destination, authority: undefined, isHttp2Known: false };
+  const moved = { ...plan, destination, isHttp2Known: false };
+  if (isHostSet) return { ...moved, authority: undefined };
   const authority = hostPortText(host, port, secure ? 443 : 80);
   setField(request.fields, "Host", authority);
-  return { kind: "forward", destination, authority, isHttp2Known: false };
+  return { ...moved, authority };
 }

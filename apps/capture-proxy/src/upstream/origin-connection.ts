@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { hostPortText } from "@headworks/host-patterns";
 import {
   areSameFields,
+  countDownForwards,
   LAST_CHUNK,
   lastChunkWithTrailers,
   requestHeadText,
@@ -112,6 +113,7 @@ export class OriginConnection implements Origin {
   send(handler: AnswerHandler, request: OriginRequest): number {
     const { method, path, framing, upgrade, authority } = request;
     const fields = requestFields(request.fields, framing, upgrade, authority);
+    countDownForwards(method, fields);
     const forwarding = this.#forwarding;
     if (forwarding === undefined) removeOurMembers(fields);
     else addProxyFields(fields, forwarding);

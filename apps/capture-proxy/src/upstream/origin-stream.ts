@@ -3,6 +3,7 @@ import { appendHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks
 import {
   allowedTrailers,
   announcedFraming,
+  countDownForwards,
   fieldValue,
   Http1Error,
   isIdempotent,
@@ -154,6 +155,7 @@ export class OriginStream implements Origin, StreamHandler {
     section.push(":scheme", scheme, ":authority", host, ":path", path);
     const forwarded = requestFields(fields, framing, undefined, authority);
     removeOurMembers(forwarded);
+    countDownForwards(method, forwarded);
     const asksForTrailers = /(?:^|,)\s*trailers\s*(?:,|;|$)/i.test(fieldValue(forwarded, "te") ?? "");
     const at = section.length;
     appendHttp2Fields(forwarded, section);
