@@ -28,6 +28,8 @@ export function fakeConfig(): ProxyConfig {
     connect_timeout_ms: 10_000,
     idle_timeout_ms: 300_000,
     head_timeout_ms: 60_000,
+    max_header_fields: 2000,
+    max_header_bytes: 262_144,
     upstream_keep_alive_ms: 4000,
     breakpoint_body_limit: 5_242_880,
     rewrite_body_limit: 10_485_760,

@@ -115,6 +115,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
     capturesResponseBodies: true,
     idleTimeoutMs: 30_000,
     headTimeoutMs: 10_000,
+    headLimits: { headBytes: 262_144, fieldCount: 2000 },
     ...options.policy,
   };
   const deadlines = new DeadlineSweep(50);

@@ -18,6 +18,9 @@ const leaf = originCa.issueLeaf({ dns: ["localhost"], ip: ["127.0.0.1"] });
 /** For origins that prove to be localhost. */
 export const originTls = { key: leaf.keyPem, cert: leaf.chainPem };
 
+/** Node takes 128 by default. */
+const MANY_FIELDS = { maxHeaderListPairs: 4000 };
+
 /** What an origin saw of a request, whatever version of HTTP brought it. */
 export interface SeenRequest {
   readonly version: "1.1" | "2";
@@ -132,7 +135,7 @@ export async function startVersioned(
   const listener = (incoming: IncomingMessage, response: ServerResponse): void =>
     answerHttp1(incoming, response, seen, how);
   const http2 = (): Http2Server => {
-    const created = isPlain ? createHttp2Server() : createSecureServer(originTls);
+    const created = isPlain ? createHttp2Server(MANY_FIELDS) : createSecureServer({ ...originTls, ...MANY_FIELDS });
     created.on("session", (session: ServerHttp2Session) => void sessions.push(session));
     created.on("stream", (stream: ServerHttp2Stream, _headers: unknown, _flags: unknown, section: string[]) =>
       answerHttp2(stream, section, seen, how),
@@ -230,7 +233,10 @@ export async function clientOf(
     ? await tunnelTo(proxy, authority)
     : await secureTunnelTo(proxy, port, [version === "2" ? "h2" : "http/1.1"]);
   if (version === "1.1") return http1Client(socket, authority);
-  const session = connectHttp2(`${isPlain ? "http" : "https"}://${authority}`, { createConnection: () => socket });
+  const session = connectHttp2(`${isPlain ? "http" : "https"}://${authority}`, {
+    createConnection: () => socket,
+    ...MANY_FIELDS,
+  });
   session.on("error", () => undefined);
   return {
     session,

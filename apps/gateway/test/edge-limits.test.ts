@@ -27,6 +27,27 @@ test("limits: header lines and their bytes over the limit are 431, naming what w
   }
 });
 
+test("limits: hundreds of fields of a response pass, as with curl and browsers; thousands, or 256 KiB, are 502", async () => {
+  await using upstream = await startRawServer(async (connection) => {
+    const [, count = "", size = ""] =
+      /^GET \/(\d+)\/(\d+) /.exec((await connection.readUntil("\r\n\r\n")).toString("latin1")) ?? [];
+    const fields = Array.from({ length: Number(count) }, (_, at) => `X-${at}: ${"y".repeat(Number(size))}\r\n`);
+    await connection.write(`HTTP/1.1 200 OK\r\n${fields.join("")}Content-Length: 2\r\n\r\nok`);
+  });
+  await using gateway = await startGateway({ ...serving("api", [upstream.port]), routes: [proxied("api")] });
+  for (const [count, size, status] of [
+    [261, 1, 200],
+    [1999, 1, 200],
+    [2000, 1, 502],
+    [20, 12_000, 200],
+    [20, 14_000, 502],
+  ] as const) {
+    const answer = await gateway.send({ path: `/${count}/${size}` });
+    assert.equal(answer.status, status, `${count} fields of ${size} bytes`);
+    if (status === 200) assert.equal(answer.headers.filter(([name]) => name.startsWith("X-")).length > count, true);
+  }
+});
+
 test("limits: a declared length over the limit is 413 before anything reaches the upstream", async () => {
   await using origin = await startOrigin();
   await using gateway = await startGateway({

@@ -172,6 +172,20 @@ export const Settings = strictObject({
     "x-applies": "now",
     description: "A client must finish a request head within this time",
   }),
+  max_header_fields: Type.Integer({
+    default: 2000,
+    minimum: 50,
+    maximum: 10_000,
+    "x-applies": "now",
+    description: "Fields of one request (more: 431) or response (more: 502); holds for new connections",
+  }),
+  max_header_bytes: Type.Integer({
+    default: 262_144,
+    minimum: 8192,
+    maximum: 1_048_576,
+    "x-applies": "now",
+    description: "Bytes of one request or response before its body (more: 431, 502); holds for new connections",
+  }),
   upstream_keep_alive_ms: Type.Integer({
     default: 4000,
     minimum: 0,

@@ -107,13 +107,15 @@ export interface HopByHopOptions {
  * Framing fields stay; see `setFraming`.
  */
 export function withoutHopByHop(fields: Readonly<RawFields>, { keep }: HopByHopOptions = {}): RawFields {
-  const named = connectionOptions(fields);
+  const options = connectionOptions(fields);
+  // Both lists can be long.
+  const named = options.length === 0 ? undefined : new Set(options);
   const kept: RawFields = [];
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? "";
     const isFixed = isHopByHop(name);
     if (isFixed && keep?.has(name.toLowerCase()) !== true) continue;
-    if (!isFixed && named.length > 0 && isNamed(named, name.toLowerCase())) continue;
+    if (!isFixed && named !== undefined && isNamed(named, name.toLowerCase())) continue;
     kept.push(name, fields[at + 1] ?? "");
   }
   return kept;
@@ -127,8 +129,8 @@ function isHopByHop(name: string): boolean {
   return (name.charCodeAt(0) | 0x20) === LOWER_P && name.toLowerCase().startsWith("proxy-");
 }
 
-function isNamed(connectionOptionNames: readonly string[], lowerName: string): boolean {
-  return connectionOptionNames.includes(lowerName) && !isProtected(lowerName);
+function isNamed(connectionOptionNames: ReadonlySet<string>, lowerName: string): boolean {
+  return connectionOptionNames.has(lowerName) && !isProtected(lowerName);
 }
 
 function isProtected(lowerName: string): boolean {

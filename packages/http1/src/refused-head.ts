@@ -1,6 +1,6 @@
 // Tested by refused-head.test.ts
 import { isBlank } from "./field-lines.ts";
-import { REQUEST_LIMITS, type RawFields, type Version } from "./message.ts";
+import { RESPONSE_LIMITS, type RawFields, type Version } from "./message.ts";
 
 /** What a refused head says, for whoever wants to know what a client tried. Nothing of it may be forwarded. */
 export interface RefusedHead {
@@ -41,7 +41,7 @@ function plainFields(lines: readonly string[]): RawFields {
     let end = value.length;
     while (end > 0 && isBlank(value.charCodeAt(end - 1))) end -= 1;
     fields.push(name, value.slice(0, end));
-    if (fields.length === 2 * REQUEST_LIMITS.fieldCount) break;
+    if (fields.length === 2 * RESPONSE_LIMITS.fieldCount) break;
   }
   return fields;
 }

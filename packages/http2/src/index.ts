@@ -10,6 +10,7 @@ export {
   REFUSED_STREAM,
 } from "./codes.ts";
 export { isSendable, sectionField } from "./field-rules.ts";
+export { sectionLimits } from "./hpack/hpack-decoder.ts";
 export { Http2Error } from "./http2-error.ts";
 export { beginsAsHttp2 } from "./preface.ts";
 export { ResetAllowance } from "./reset-allowance.ts";

@@ -283,14 +283,18 @@ export class Http2Session implements FrameSink, StreamCarrier {
   #onNextSection(stream: Http2Stream, { fields, isWhole, isCut }: ReceivedSection): void {
     if (stream.hasReceivedEnd) throw new Http2Error(STREAM_CLOSED, "HEADERS behind the end of a stream");
     const isTrailer = this.#isServer || stream.hasHead;
-    const problem = sectionProblem(fields, isTrailer);
-    if (isCut || problem !== undefined || (isTrailer && !isWhole)) {
+    const problem = isCut
+      ? "more fields than the limits allow"
+      : isTrailer && !isWhole
+        ? "trailers that do not end it"
+        : sectionProblem(fields, isTrailer);
+    if (problem !== undefined) {
       this.#budget.spend(FAULT_FRAMES, "HEADERS with fields that are not valid");
-      return stream.reset(PROTOCOL_ERROR);
+      return stream.fail(PROTOCOL_ERROR, problem);
     }
     if (isTrailer) return stream.endCame(fields);
     const isInterim = fields[0] === ":status" && fields[1]?.length === 3 && fields[1].startsWith("1");
-    if (isInterim && isWhole) return stream.reset(PROTOCOL_ERROR);
+    if (isInterim && isWhole) return stream.fail(PROTOCOL_ERROR, "an informational response that ends it");
     stream.hasHead = !isInterim;
     stream.handler?.onSection(fields, isWhole);
     if (isWhole) stream.endedWithSection();

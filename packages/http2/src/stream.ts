@@ -57,6 +57,8 @@ export class Http2Stream {
   isWaiting = false;
   /** Kept by the connection: the section before the body came. */
   hasHead = false;
+  /** What the peer did wrong on it, for people, if we ended it for that. */
+  problem: string | undefined;
   readonly window: ReceiveWindow;
   readonly #carrier: StreamCarrier;
   readonly #queue: Buffer[] = [];
@@ -153,6 +155,13 @@ export class Http2Stream {
     this.#close(code);
   }
 
+  /** For the connection: ends both sides, since the peer broke the rules on it (RFC 9113, 5.4.2). */
+  fail(code: number, problem: string): void {
+    if (this.isClosed) return;
+    this.problem = problem;
+    this.reset(code);
+  }
+
   /** Ends both sides once what was written has left. */
   resetBehind(code: number): void {
     if (this.waitingBytes === 0) this.reset(code);
@@ -211,7 +220,7 @@ export class Http2Stream {
   /** For the connection: a frame with so many bytes begins, some of which may be padding. False: the stream is over for it. */
   frameCame(sizeBytes: number): boolean {
     if (this.window.came(sizeBytes)) return true;
-    this.reset(FLOW_CONTROL_ERROR);
+    this.fail(FLOW_CONTROL_ERROR, "more content than its window allows");
     return false;
   }
 
@@ -220,7 +229,7 @@ export class Http2Stream {
     if (this.isClosed) return;
     if (this.#missingBytes !== -1) {
       this.#missingBytes -= piece.length;
-      if (this.#missingBytes < 0) return this.reset(PROTOCOL_ERROR);
+      if (this.#missingBytes < 0) return this.fail(PROTOCOL_ERROR, "more content than its content-length says");
     }
     if (this.#isHeld || this.#isTelling || this.#held?.isEmpty === false) {
       this.#held ??= new HeldPieces();
@@ -239,7 +248,7 @@ export class Http2Stream {
   /** For the connection: the peer's side ended. */
   endCame(trailers: string[] | undefined): void {
     if (this.isClosed) return;
-    if (this.#missingBytes > 0) return this.reset(PROTOCOL_ERROR);
+    if (this.#missingBytes > 0) return this.fail(PROTOCOL_ERROR, "less content than its content-length says");
     this.#hasReceivedEnd = true;
     this.#trailers = trailers;
     this.#settle();

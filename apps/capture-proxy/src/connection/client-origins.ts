@@ -259,7 +259,7 @@ export class ClientOrigins implements SessionEvents {
 
   #ownConnection(destination: Destination, dialled: Dialled, age: number): OriginConnection {
     const history = dialled.isDirect ? new ConnectionHistory(age) : undefined;
-    return this.#own(new OriginConnection(destination, dialled, history));
+    return this.#own(new OriginConnection(destination, dialled, history, this.#services.policy().headLimits));
   }
 
   #own(origin: OriginConnection): OriginConnection {
@@ -274,7 +274,9 @@ export class ClientOrigins implements SessionEvents {
   #ownSession(destination: Destination, dialled: Dialled, age: number): OriginSession {
     // Without TLS a client says what is spoken, and another one may say something else.
     const history = dialled.isDirect && destination.secure ? new ConnectionHistory(age) : undefined;
-    return this.#addSession(new OriginSession(destination, dialled, history, this));
+    return this.#addSession(
+      new OriginSession(destination, dialled, history, { events: this, limits: this.#services.policy().headLimits }),
+    );
   }
 
   #addSession(session: OriginSession): OriginSession {

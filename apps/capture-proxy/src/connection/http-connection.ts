@@ -103,7 +103,7 @@ export class HttpConnection implements ExchangeClient, Timed {
         },
         onError: (error, headText) => this.#refuse(error, headText),
       },
-      {},
+      services.policy().headLimits,
       { tidiesAuthority: true },
     );
     services.deadlines.add(this);

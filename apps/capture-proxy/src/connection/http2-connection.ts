@@ -1,18 +1,25 @@
 // Tested by ../../test/http2-exchanges.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Http2RequestProblem, RawFields } from "@headworks/http1";
-import { ENHANCE_YOUR_CALM, Http2Session, ResetAllowance, sectionField, type Http2Stream } from "@headworks/http2";
+import {
+  ENHANCE_YOUR_CALM,
+  Http2Session,
+  ResetAllowance,
+  sectionField,
+  sectionLimits,
+  type Http2Stream,
+} from "@headworks/http2";
 import { NOWHERE, Roster, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { HEADER_LIST_BYTES } from "#upstream/http2-limits.ts";
+import type { HeadLimits } from "#upstream/origin.ts";
 import { internalFailure, invalidRequest } from "./client-failures.ts";
 import { ClientOrigins } from "./client-origins.ts";
 import { Http2ClientStream } from "./http2-client-stream.ts";
 import type { StreamOwner, StreamSeat } from "./http2-client-stream.ts";
 import type { ClientSocket } from "./exchange-client.ts";
 import { isHttp2Connect, readHttp2Connect, readHttp2Head } from "./http2-head.ts";
-import { DRAIN_WARNING_MS, MOST_PAIRS, MOST_STREAMS } from "./http2-limits.ts";
+import { COUNTED_FIELDS, DRAIN_WARNING_MS, MOST_STREAMS } from "./http2-limits.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { refusedHttp2Request } from "./refused-request.ts";
 import { planRequest } from "./request-plan.ts";
@@ -24,8 +31,6 @@ const TOO_MANY_RESETS = new Error("Too many streams ended before their answers")
 /** After this time without a byte, a client that ended its sending side counts as gone. */
 const HALF_CLOSED_MS = 5000;
 const HALF_CLOSED_LOOK_MS = 250;
-
-const OVERLONG = `The request has more than ${HEADER_LIST_BYTES} bytes of fields (each counts 32 more), or too many of them`;
 
 const STATUS: Readonly<Record<Http2RequestProblem["problem"], number>> = {
   malformed: 400,
@@ -48,6 +53,7 @@ export class Http2Connection implements StreamOwner, Timed {
   readonly #openTunnel: OpenTunnel | undefined;
   readonly #session: Http2Session;
   readonly #streams = new Roster<StreamSeat>();
+  readonly #limits: HeadLimits;
   readonly #resets = new ResetAllowance();
   #isDraining = false;
   #hasReceived = false;
@@ -65,12 +71,13 @@ export class Http2Connection implements StreamOwner, Timed {
     this.#base = "base" in leading ? leading.base : undefined;
     this.#openTunnel = "openTunnel" in leading ? leading.openTunnel : undefined;
     this.deadlineMs = performance.now() + services.policy().idleTimeoutMs;
+    this.#limits = services.policy().headLimits;
     this.#session = new Http2Session(
       socket,
       {
         role: "server",
         mostStreams: MOST_STREAMS,
-        section: { mostFields: MOST_PAIRS, listBytes: HEADER_LIST_BYTES },
+        section: sectionLimits(this.#limits, COUNTED_FIELDS),
         takesWebSockets: true,
       },
       {
@@ -78,8 +85,7 @@ export class Http2Connection implements StreamOwner, Timed {
           this.#take(http2, (stream) => this.#begin(stream, section, isWhole));
         },
         onOverlongStream: (http2, section, isWhole) => {
-          const problem: Http2RequestProblem = { problem: "too-many-fields", message: OVERLONG };
-          this.#take(http2, (stream) => this.#refuse(stream, section, isWhole, problem));
+          this.#take(http2, (stream) => this.#refuse(stream, section, isWhole, overlong(this.#limits)));
         },
         onSettings: () => {
           this.#hasReceived = true;
@@ -158,7 +164,7 @@ export class Http2Connection implements StreamOwner, Timed {
   #begin(stream: Http2ClientStream, section: RawFields, isWhole: boolean): void {
     const openTunnel = this.#openTunnel;
     if (openTunnel !== undefined && isHttp2Connect(section)) return this.#connect(stream, section, openTunnel);
-    const head = readHttp2Head(section, isWhole, this.#base === undefined);
+    const head = readHttp2Head(section, isWhole, this.#base === undefined, this.#limits.fieldCount);
     if ("problem" in head) return this.#refuse(stream, section, isWhole, head);
     const place = parseHostPort(head.authority);
     const planned = planRequest(head, this.#base, "issue" in place ? undefined : place, this.services, this.#socket);
@@ -177,7 +183,7 @@ export class Http2Connection implements StreamOwner, Timed {
   }
 
   #connect(stream: Http2ClientStream, section: RawFields, open: OpenTunnel): void {
-    const head = readHttp2Connect(section);
+    const head = readHttp2Connect(section, this.#limits.fieldCount);
     if ("problem" in head) return stream.refuse(STATUS[head.problem], refusal(head), "CONNECT", []);
     stream.becomeTunnel((client) => open(client, head, undefined));
   }
@@ -223,6 +229,11 @@ export class Http2Connection implements StreamOwner, Timed {
     this.#socket.destroy();
     this.origins.end();
   };
+}
+
+function overlong({ headBytes, fieldCount }: HeadLimits): Http2RequestProblem {
+  const message = `The request has more than ${headBytes} bytes of fields or many more than ${fieldCount} fields`;
+  return { problem: "too-many-fields", message };
 }
 
 /** What is wrong with a request, for whoever sent it. */

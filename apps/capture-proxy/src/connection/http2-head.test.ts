@@ -10,7 +10,7 @@ test("CONNECT wants a tunnel, unless it names the protocol of a stream", () => {
 
 test("CONNECT on a stream gives its place and its fields, Host first, as over HTTP/1.1", () => {
   const section = [":method", "CONNECT", ":authority", "a.test:443", "x-a", ":path", "via", "1.1 b"];
-  assert.deepEqual(readHttp2Connect(section), {
+  assert.deepEqual(readHttp2Connect(section, 100), {
     target: "a.test:443",
     fields: ["host", "a.test:443", "x-a", ":path", "via", "1.1 b"],
   });
@@ -28,7 +28,7 @@ for (const [what, ...more] of [
   ["a name in capitals", ":authority", "a:1", "X", "a"],
 ] as const) {
   test(`CONNECT with ${what} is malformed`, () => {
-    const read = readHttp2Connect([":method", "CONNECT", ...more]);
+    const read = readHttp2Connect([":method", "CONNECT", ...more], 100);
     assert.ok("problem" in read && read.problem === "malformed", JSON.stringify(read));
   });
 }

@@ -4,7 +4,6 @@ import { withoutPseudoFields } from "@headworks/http-fields";
 import { readHttp2Request } from "@headworks/http1";
 import type { Http2RequestProblem } from "@headworks/http1";
 import type { ReceivedHead } from "./exchange-client.ts";
-import { MOST_FIELDS } from "./http2-limits.ts";
 import type { PlannedHead } from "./request-plan.ts";
 import type { ConnectHead } from "./tunnel-client.ts";
 
@@ -26,8 +25,9 @@ export function readHttp2Head(
   section: readonly string[],
   isWhole: boolean,
   isProxied: boolean,
+  mostFields: number,
 ): Http2Head | Http2RequestProblem {
-  const read = readHttp2Request(section, withoutPseudoFields(section), isWhole, MOST_FIELDS);
+  const read = readHttp2Request(section, withoutPseudoFields(section), isWhole, mostFields);
   if ("problem" in read) return read;
   const { method, scheme, authority, fields, framing, upgrade } = read;
   if (upgrade !== undefined) addUpgrade(fields, upgrade);
@@ -52,13 +52,13 @@ export function isHttp2Connect(section: readonly string[]): boolean {
 }
 
 /** Reads such a CONNECT, which names a place and nothing else (RFC 9113, 8.5). Its fields are judged as any request's. */
-export function readHttp2Connect(section: readonly string[]): ConnectHead | Http2RequestProblem {
+export function readHttp2Connect(section: readonly string[], mostFields: number): ConnectHead | Http2RequestProblem {
   if (pseudoField(section, ":scheme") !== undefined || pseudoField(section, ":path") !== undefined) {
     return { problem: "malformed", message: "CONNECT has neither :scheme nor :path" };
   }
   const authority = pseudoField(section, ":authority") ?? "";
   const asked = [":method", "GET", ":scheme", "http", ":path", "/", ":authority", authority];
-  const read = readHttp2Request(asked, withoutPseudoFields(section), true, MOST_FIELDS);
+  const read = readHttp2Request(asked, withoutPseudoFields(section), true, mostFields);
   return "problem" in read ? read : { target: read.authority, fields: read.fields };
 }
 

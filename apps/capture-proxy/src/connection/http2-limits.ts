@@ -1,12 +1,8 @@
 // Tested by ../../test/http2-hostile.test.ts
-import { REQUEST_LIMITS } from "@headworks/http1";
-
 /** Requests of one connection at a time; more are refused unseen (RFC 9113, 5.1.2). */
 export const MOST_STREAMS = 128;
-/** Fields of one request, as for HTTP/1.1. */
-export const MOST_FIELDS = REQUEST_LIMITS.fieldCount;
-/** What is kept of a section: a few more than allowed are counted for the answer. */
-export const MOST_PAIRS = MOST_FIELDS * 2 + 4;
+/** Fields beyond the limit that are read, to be counted in the response. */
+export const COUNTED_FIELDS = 100;
 /** Bytes of one answer that may wait for the client's window before its origin is held back. */
 export const SEND_BUFFER_BYTES = 131_072;
 /** How long a client may go on with a body after its answer is complete, before it is told to stop. */

@@ -3,6 +3,7 @@ import type { BodySpool } from "#exchange/body.ts";
 import type { MutableGauges } from "#exchange/gauges.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { Pipeline } from "#exchange/pipeline.ts";
+import type { HeadLimits } from "#upstream/origin.ts";
 import type { Dialer } from "#upstream/dial.ts";
 import type { IdleOrigins } from "#upstream/idle-origins.ts";
 import type { OriginConnection } from "#upstream/origin-connection.ts";
@@ -27,6 +28,8 @@ export interface TrafficPolicy {
   readonly capturesResponseBodies: boolean;
   readonly idleTimeoutMs: number;
   readonly headTimeoutMs: number;
+  /** Of requests and responses; a connection keeps those that it began with. */
+  readonly headLimits: HeadLimits;
 }
 
 /** Everything client connections share. */

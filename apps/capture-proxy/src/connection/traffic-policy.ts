@@ -23,5 +23,6 @@ export function compileTrafficPolicy(settings: Settings): TrafficPolicy {
     capturesResponseBodies: settings.capture_response_bodies,
     idleTimeoutMs: settings.idle_timeout_ms,
     headTimeoutMs: settings.head_timeout_ms,
+    headLimits: { headBytes: settings.max_header_bytes, fieldCount: settings.max_header_fields },
   };
 }

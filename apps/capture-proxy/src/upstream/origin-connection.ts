@@ -7,6 +7,7 @@ import {
   LAST_CHUNK,
   lastChunkWithTrailers,
   requestHeadText,
+  RESPONSE_LIMITS,
   ResponseReader,
   UpstreamState,
 } from "@headworks/http1";
@@ -20,7 +21,7 @@ import { ownDestination } from "./destination.ts";
 import type { Destination, Dialled } from "./destination.ts";
 import { absoluteTarget, addProxyFields, forwardedFailure, proxyAnswerFailure } from "./forwarded-request.ts";
 import { requestFields } from "./origin-fields.ts";
-import type { AnswerHandler, Origin, OriginRequest } from "./origin.ts";
+import type { AnswerHandler, HeadLimits, Origin, OriginRequest } from "./origin.ts";
 import type { Forwarding } from "./proxy-route.ts";
 import { removeOurMembers } from "./pseudonym.ts";
 
@@ -56,7 +57,12 @@ export class OriginConnection implements Origin {
   /** The proxy answered instead of the origin. */
   #proxyFailure: Failure | undefined;
 
-  constructor(destination: Destination, dialled: Dialled, history: ConnectionHistory | undefined) {
+  constructor(
+    destination: Destination,
+    dialled: Dialled,
+    history: ConnectionHistory | undefined,
+    limits: HeadLimits = RESPONSE_LIMITS,
+  ) {
     this.#destination = destination;
     this.history = history;
     this.address = dialled.address;
@@ -77,7 +83,7 @@ export class OriginConnection implements Origin {
           this.#protocolError = error;
         },
       },
-      { lenient: true },
+      { lenient: true, limits },
     );
     this.#socket.on("data", this.#onData);
     this.#socket.on("end", this.#onEnd);

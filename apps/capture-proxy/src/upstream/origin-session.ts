@@ -1,15 +1,14 @@
 // Tested by ../../test/http2-resets.test.ts
 import { hostPortText } from "@headworks/host-patterns";
-import { ownText, RESPONSE_LIMITS } from "@headworks/http1";
-import { Http2Session, NO_ERROR } from "@headworks/http2";
+import { ownText } from "@headworks/http1";
+import { Http2Session, NO_ERROR, sectionLimits } from "@headworks/http2";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { ConnectionHistory } from "./connection-history.ts";
 import { ownDestination } from "./destination.ts";
 import type { Destination, Dialled } from "./destination.ts";
-import { HEADER_LIST_BYTES } from "./http2-limits.ts";
 import { OriginStream } from "./origin-stream.ts";
 import type { StreamOwner } from "./origin-stream.ts";
-import type { Origin } from "./origin.ts";
+import type { HeadLimits, Origin } from "./origin.ts";
 
 /** Requests on one connection at most, whatever the origin allows. */
 const MOST_STREAMS = 256;
@@ -17,8 +16,6 @@ const MOST_STREAMS = 256;
 const FIRST_STREAMS = 100;
 /** An origin that does not answer a ping in this time is not there any more. */
 const PING_MS = 5000;
-/** Pseudo-fields count too. */
-const MOST_FIELDS = RESPONSE_LIMITS.fieldCount + 4;
 
 /** Told by a connection over HTTP/2. */
 export interface SessionEvents {
@@ -54,7 +51,7 @@ export class OriginSession implements StreamOwner {
     destination: Destination,
     dialled: Dialled,
     history: ConnectionHistory | undefined,
-    events: SessionEvents,
+    { events, limits }: { readonly events: SessionEvents; readonly limits: HeadLimits },
   ) {
     const { host, port, secure } = destination;
     this.#destination = destination;
@@ -66,7 +63,7 @@ export class OriginSession implements StreamOwner {
     this.tls = dialled.tls;
     this.session = new Http2Session(
       dialled.socket,
-      { role: "client", section: { mostFields: MOST_FIELDS, listBytes: HEADER_LIST_BYTES } },
+      { role: "client", section: sectionLimits(limits) },
       {
         onSettings: () => this.#settled(),
         onGoaway: (code) => {

@@ -299,6 +299,11 @@ export class OriginStream implements Origin, StreamHandler {
     const { error } = session;
     const when = this.#hasHead ? "in the middle of its answer" : "without an answer";
     const stage = this.#hasHead ? "receive" : "send";
+    const problem = this.#stream?.problem;
+    if (problem !== undefined) {
+      const message = `The answer of ${place} is not valid HTTP/2: ${problem}`;
+      return { stage: "receive", side: "upstream", code: "UPSTREAM_PROTOCOL", message };
+    }
     if (error instanceof Http2Error && code === NO_ERROR) {
       const message = `${place} broke the rules of HTTP/2 ${when}: ${error.message}`;
       return { stage: "receive", side: "upstream", code: "UPSTREAM_PROTOCOL", message, cause: error };

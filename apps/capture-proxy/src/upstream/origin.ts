@@ -1,8 +1,11 @@
 // Tested by ../../test/engine-flow.test.ts
-import type { FieldLines, Framing, RawFields, UpstreamRequest } from "@headworks/http1";
+import type { FieldLines, Framing, Limits, RawFields, UpstreamRequest } from "@headworks/http1";
 import type { ByteSocket } from "@headworks/sockets";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
+
+/** How large the head of a request or a response may be, in either version of HTTP. */
+export type HeadLimits = Pick<Limits, "headBytes" | "fieldCount">;
 
 /** The head of an answer, final or informational, whatever protocol brought it. */
 export interface AnswerHead {

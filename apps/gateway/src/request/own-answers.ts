@@ -21,6 +21,9 @@ function allowed({ route }: RequestContext): RawFields {
 
 function reflection({ method, sentTarget, version, fields, credentialFields }: RequestContext): Answer {
   const received = { method, target: sentTarget, version, fields };
-  const body = tracedRequest(received, (name) => name.startsWith("x-consumer-") || credentialFields?.has(name) === true);
+  const body = tracedRequest(
+    received,
+    (name) => name.startsWith("x-consumer-") || credentialFields?.has(name) === true,
+  );
   return { status: 200, fields: ["Content-Type", "message/http"], body };
 }

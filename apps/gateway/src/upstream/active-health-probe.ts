@@ -1,7 +1,7 @@
 // Tested by active-health.test.ts
 import type { Socket } from "node:net";
-import { requestHeadText, ResponseReader } from "@headworks/http1";
-import { Http2Session, sectionField } from "@headworks/http2";
+import { requestHeadText, RESPONSE_LIMITS, ResponseReader } from "@headworks/http1";
+import { Http2Session, sectionField, sectionLimits } from "@headworks/http2";
 import { connectEndpoint, connectHttp2Endpoint, type AttemptHandler, type EndpointWay } from "./endpoint-connection.ts";
 
 /** What a probe asks an endpoint. */
@@ -18,8 +18,7 @@ export interface ProbeQuestion {
 }
 
 const AGENT = "sluice-health";
-/** A field section of an answer, pseudo-fields included. */
-const ANSWER_SECTION = { mostFields: 260, listBytes: 65_536 };
+const ANSWER_SECTION = sectionLimits(RESPONSE_LIMITS);
 
 /** Tells whether the endpoint is well; what comes after the first time counts for nothing. */
 type Finish = (ok: boolean) => void;

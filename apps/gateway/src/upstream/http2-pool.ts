@@ -1,6 +1,7 @@
 // Tested by ../../test/http2-upstream.test.ts
 import type { Socket } from "node:net";
-import { Http2Session } from "@headworks/http2";
+import { RESPONSE_LIMITS } from "@headworks/http1";
+import { Http2Session, sectionLimits } from "@headworks/http2";
 import { NOWHERE, Queue, turnMs, type Timed } from "@headworks/sockets";
 import { connectHttp2Endpoint } from "./endpoint-connection.ts";
 import { Http2Exchange, type ExchangeOwner } from "./http2-exchange.ts";
@@ -17,8 +18,7 @@ const MOST_REQUESTS = 2 ** 29;
 const EXPECTED_STREAMS = 100;
 /** An endpoint that does not answer a ping in this time is not there any more. */
 const PING_MS = 5000;
-/** A field section of an answer, pseudo-fields included. */
-const ANSWER_SECTION = { mostFields: 260, listBytes: 65_536 };
+const ANSWER_SECTION = sectionLimits(RESPONSE_LIMITS);
 
 /** What a connection tells its pool. */
 interface LinkEvents {

@@ -10,6 +10,21 @@ export interface SectionLimits {
   readonly listBytes: number;
 }
 
+/** Of requests and answers at most: method, scheme, authority, path, protocol. */
+const MOST_PSEUDO_FIELDS = 5;
+
+/**
+ * The limits of a section for a message that may have `fieldCount` fields and `headBytes` bytes in HTTP/1.1; `counted` fields
+ * more are read, so that a refusal can say how many they were.
+ */
+export function sectionLimits(
+  { headBytes, fieldCount }: { readonly headBytes: number; readonly fieldCount: number },
+  counted = 0,
+): SectionLimits {
+  const mostFields = fieldCount + counted + MOST_PSEUDO_FIELDS;
+  return { mostFields, listBytes: headBytes + ENTRY_OVERHEAD_BYTES * mostFields };
+}
+
 const INDEXED = 0x80;
 const WITH_INDEXING = 0x40;
 const TABLE_SIZE = 0x20;
