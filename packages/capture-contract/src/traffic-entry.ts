@@ -4,7 +4,10 @@ import type { Static } from "typebox";
 import { Failure, RequestData, ResponseData, RuleKind, RuleTrace, Timings, TlsInfo } from "./message.ts";
 import { Id, Timestamp } from "./primitives.ts";
 
-export const EntryState = oneOf(["pending", "complete", "failed"]);
+export const EntryState = oneOf(["pending", "complete", "failed", "closed"], {
+  description:
+    "`closed`: the client ended it while the response was under way, as browsers end event streams; no error, although `failure` says so",
+});
 export type EntryState = Static<typeof EntryState>;
 
 /** What an exchange is about, or that it is a tunnel; for the query field `type:` and the type pills. */

@@ -63,7 +63,7 @@ test("a bare colon also offers operators that suit the field", async () => {
   assert.ok((await labels("grpc.status:")).includes("!="));
   assert.deepEqual(await labels("dir:"), ["in", "out", "=", "!=", "(", "/", "*"]);
   assert.deepEqual(await labels("ws"), ["ws.text"]);
-  assert.deepEqual(await labels("state:"), ["pending", "complete", "failed", "=", "!=", "(", "/", "*"]);
+  assert.deepEqual(await labels("state:"), ["pending", "complete", "failed", "closed", "=", "!=", "(", "/", "*"]);
 });
 
 test("header names are completed inside brackets, and their values by name", async () => {

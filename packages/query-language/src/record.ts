@@ -2,7 +2,7 @@
 export type Direction = "in" | "out";
 
 /** How far an exchange has come: still running, answered, or ended without a usable answer. */
-export type RecordState = "pending" | "complete" | "failed";
+export type RecordState = "pending" | "complete" | "failed" | "closed";
 
 /**
  * What a query sees of one captured exchange. Plain properties are cheap facts that a store keeps in columns;

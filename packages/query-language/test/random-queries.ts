@@ -155,7 +155,7 @@ export const records: fc.Arbitrary<QueryRecord> = fc
     ttfbMs: fc.option(fc.integer({ min: 0, max: 4 }), { nil: undefined }),
     timestampMs: fc.integer({ min: 1_000_000, max: 1_000_010 }),
     clientAddress: fc.option(word, { nil: undefined }),
-    state: fc.constantFrom("pending", "complete", "failed"),
+    state: fc.constantFrom("pending", "complete", "failed", "closed"),
     isPassthrough: fc.boolean(),
     modified: fc.boolean(),
     applied: fc.subarray(["rewrite", "mock", "block"]),

@@ -20,6 +20,11 @@ export function presentEntry(entry: TrafficEntry, terminal: Terminal): string {
   return parts.join("\n");
 }
 
+function stateText({ state, failure }: TrafficEntry): string {
+  if (state === "closed") return "closed by the client";
+  return failure ? `failed: ${failure.message} (${failure.code}, ${failure.stage})` : state;
+}
+
 function facts(entry: TrafficEntry): [string, string][] {
   const { timings } = entry;
   const stages = Object.entries(timings).flatMap(([name, ms]) => (ms === null ? [] : [`${name} ${durationText(ms)}`]));
@@ -27,10 +32,7 @@ function facts(entry: TrafficEntry): [string, string][] {
     ["Id", entry.id],
     ["Number", String(entry.seq)],
     ["URL", entry.request.url],
-    [
-      "State",
-      entry.failure ? `failed: ${entry.failure.message} (${entry.failure.code}, ${entry.failure.stage})` : entry.state,
-    ],
+    ["State", stateText(entry)],
     ["Started", timeText(entry.timestamp)],
     ["Duration", durationText(entry.response?.duration_ms)],
     ["Timings", stages.join(", ")],

@@ -2,12 +2,12 @@
 import type { Failure } from "#exchange/failure.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 
-/** The client went away before its answer was complete. */
+/** The client closed the connection before its response was complete. */
 export const CLIENT_GONE: Failure = {
   stage: "client-write",
   side: "client",
   code: "CLIENT_ABORTED",
-  message: "The client closed the connection before the answer was complete",
+  message: "The client closed the connection before the response was complete",
 };
 
 /** What a client sent is no request. */

@@ -178,6 +178,14 @@ export interface Exchange {
   setResponseContent(bytes: Buffer): void;
 }
 
+/**
+ * Whether the client ended the exchange while the response was under way: a closed event stream, a cancelled download. That is
+ * no failure, although the body is not whole.
+ */
+export function isClosedByClient({ state, response }: Pick<ExchangeView, "state" | "response">): boolean {
+  return state.step === "failed" && state.failure.code === "CLIENT_ABORTED" && response !== undefined;
+}
+
 /** What observers see: the same object, which they must not change. */
 export type ExchangeView = Readonly<Exchange>;
 

@@ -1,10 +1,13 @@
-import type { ResourceType } from "@headworks/capture-contract";
+import type { EntryState, ResourceType } from "@headworks/capture-contract";
 import { resourceType } from "@headworks/http-fields";
 import { flagsOfKinds } from "./applied-kinds.ts";
-import type { ExchangeState, ExchangeView, Moments } from "#exchange/exchange.ts";
+import { isClosedByClient } from "#exchange/exchange.ts";
+import type { ExchangeView, Moments } from "#exchange/exchange.ts";
+import type { SqlRow } from "./database.ts";
 
 /** Codes of `entry.state`, in the order of the contract's names. */
-export const ENTRY_STATES = ["pending", "complete", "failed"] as const;
+export const ENTRY_STATES = ["pending", "complete", "failed", "closed"] as const;
+export type EntryStateCode = 0 | 1 | 2 | 3;
 
 export const FLAG_MODIFIED = 1;
 export const FLAG_PASSTHROUGH = 2;
@@ -41,8 +44,20 @@ export function withoutParameters(value: string): string | null {
 }
 
 /** `entry.state` of an exchange. */
-export function stateCode(state: ExchangeState): 0 | 1 | 2 {
-  return state.step === "completed" ? 1 : state.step === "failed" ? 2 : 0;
+export function stateCode(exchange: Pick<ExchangeView, "state" | "response">): EntryStateCode {
+  const { step } = exchange.state;
+  if (step === "completed") return 1;
+  return step === "failed" ? (isClosedByClient(exchange) ? 3 : 2) : 0;
+}
+
+/** The state of an imported entry: one that was pending when it was exported has failed. */
+export function finalState(state: EntryState): EntryState {
+  return state === "pending" ? "failed" : state;
+}
+
+/** The state of a stored entry. */
+export function entryState(row: SqlRow): EntryState {
+  return ENTRY_STATES[Number(row["state"]) as EntryStateCode];
 }
 
 /** Whole microseconds from the first moment to the end; null while it runs. */

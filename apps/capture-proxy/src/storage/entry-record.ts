@@ -1,6 +1,7 @@
 // Tested by open-capture-store.test.ts
 import type { Failure } from "@headworks/capture-contract";
 import type { FieldLines, RawFields } from "@headworks/http1";
+import type { EntryStateCode } from "./entry-facts.ts";
 import type { EffectRecord } from "./rule-effects.ts";
 
 /** Codes of `entry.*_body_state`. */
@@ -19,7 +20,7 @@ export type EntryRecord = [
   before: number,
   id: string,
   sessionNumber: number,
-  state: 0 | 1 | 2,
+  state: EntryStateCode,
   startedMs: number,
   method: string,
   scheme: string,

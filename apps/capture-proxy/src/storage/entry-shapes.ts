@@ -15,7 +15,7 @@ import type { SqlRow } from "./database.ts";
 import { kindsOfFlags } from "./applied-kinds.ts";
 import { parsed } from "./stored-json.ts";
 import { shownEffect } from "./rule-effects.ts";
-import { ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "./entry-facts.ts";
+import { entryState, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "./entry-facts.ts";
 import { BODY_STATES } from "./entry-record.ts";
 import { storedTls } from "./stored-tls.ts";
 
@@ -33,7 +33,7 @@ export function snapshotOfRow(row: SqlRow, sessionId: string): TrafficSnapshot {
     id: String(row["id"]),
     seq: Number(row["seq"]),
     session_id: sessionId,
-    state: ENTRY_STATES[Number(row["state"]) as 0 | 1 | 2],
+    state: entryState(row),
     method: String(row["method"]),
     url: urlOfRow(row),
     scheme: String(row["scheme"]),
@@ -95,7 +95,7 @@ export function entryOfRow(row: SqlRow, sessionId: string, request: ShownBody, r
     id: String(row["id"]),
     seq: Number(row["seq"]),
     session_id: sessionId,
-    state: ENTRY_STATES[Number(row["state"]) as 0 | 1 | 2],
+    state: entryState(row),
     request: sent,
     response: delivered,
     ...shownEffect(row, sent, delivered, delivered?.duration_ms ?? 0),

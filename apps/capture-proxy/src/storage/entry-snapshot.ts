@@ -17,7 +17,7 @@ export function snapshotOfExchange(seq: number, sessionId: string, exchange: Exc
     id: exchange.id,
     seq,
     session_id: sessionId,
-    state: ENTRY_STATES[stateCode(state)],
+    state: ENTRY_STATES[stateCode(exchange)],
     method: request.method,
     url: exchangeUrl(request),
     scheme: request.scheme,

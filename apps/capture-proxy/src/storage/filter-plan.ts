@@ -102,7 +102,7 @@ const COLUMNS: Readonly<Record<PlanColumn, string>> = {
   responseSizeBytes: "response_size",
   durationMs: "(duration_us / 1000.0)",
   timestampMs: "started_ms",
-  state: "(CASE state WHEN 0 THEN 'pending' WHEN 1 THEN 'complete' ELSE 'failed' END)",
+  state: "(CASE state WHEN 0 THEN 'pending' WHEN 1 THEN 'complete' WHEN 2 THEN 'failed' ELSE 'closed' END)",
   isPassthrough: "(CASE flags & 2 WHEN 0 THEN 'false' ELSE 'true' END)",
   ...STREAM_COLUMNS,
 };

@@ -3,7 +3,7 @@ import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import { fieldValue } from "@headworks/http1";
 import type { SqlRow } from "./database.ts";
-import { ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
+import { entryState, FLAG_PASSTHROUGH } from "./entry-facts.ts";
 import { BODY_STATES } from "./entry-record.ts";
 import { urlOfRow } from "./entry-shapes.ts";
 import { parsed, storedFields } from "./stored-json.ts";
@@ -84,7 +84,7 @@ function fieldsOf(row: SqlRow, side: "request" | "response"): Pick<HarExchange["
 
 function extrasOf(row: SqlRow, failure: Failure | null): HarExtras {
   return {
-    state: ENTRY_STATES[Number(row["state"]) as 0 | 1 | 2],
+    state: entryState(row),
     source: String(row["source"]),
     flags: Number(row["flags"]),
     path: String(row["path"]),

@@ -4,7 +4,7 @@ import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import { fieldValue } from "@headworks/http1";
 import { INLINE_BODY_BYTES } from "#exchange/body.ts";
 import { FLAG_PASSTHROUGH, readFields, resourceTypeOf, withoutParameters } from "./entry-facts.ts";
-import type { FieldFacts } from "./entry-facts.ts";
+import type { EntryStateCode, FieldFacts } from "./entry-facts.ts";
 import { BODY_STATES, NO_BODY, NOT_STORED, entryText } from "./entry-record.ts";
 import type { EffectRecord } from "./rule-effects.ts";
 import type { BodyRecord, EntryRecord } from "./entry-record.ts";
@@ -96,7 +96,7 @@ export function encodeImported(
     0,
     entry.id,
     sessionNumber,
-    entry.state as 0 | 1 | 2,
+    entry.state as EntryStateCode,
     entry.startedMs,
     entry.method,
     scheme,

@@ -5,7 +5,7 @@ import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
 import { wireText } from "@headworks/http-fields";
 import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { fieldValues } from "@headworks/http1";
-import { ENTRY_STATES, FLAG_PASSTHROUGH } from "./entry-facts.ts";
+import { ENTRY_STATES, finalState, FLAG_PASSTHROUGH } from "./entry-facts.ts";
 import { CheckedMembers, checkedFailure, checkedTls, MemberError } from "./checked-members.ts";
 import { flagsOfKinds } from "./applied-kinds.ts";
 import { importedEffect } from "./imported-effect.ts";
@@ -73,13 +73,13 @@ function factsOf(
     own.read((more) => checkedFailure(more.object("failure"))) ??
     (weir.failure === undefined ? null : failed(weir.failure));
   const state = own.read((more) => more.oneOf("state", ENTRY_STATES));
-  const isComplete = state === null ? response !== undefined && failure === null : state === "complete";
+  const isWhole = response !== undefined && failure === null;
   const totalMs = sumOf(timings);
   const flags = own.read((more) => more.whole("flags"));
   const effect = own.read((more) => importedEffect(more, () => undefined) ?? null) ?? undefined;
   return {
     id: weir.id !== undefined && /^[\w.-]{1,64}$/u.test(weir.id) ? weir.id : randomUUID(),
-    state: ENTRY_STATES.indexOf(isComplete ? "complete" : "failed"),
+    state: ENTRY_STATES.indexOf(finalState(state ?? (isWhole ? "complete" : "failed"))),
     startedMs: exchange.startedMs,
     method: request.method,
     status: response?.status ?? null,

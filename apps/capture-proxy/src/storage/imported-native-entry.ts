@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Failure } from "@headworks/capture-contract";
 import { flagsOfKinds } from "./applied-kinds.ts";
-import { ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "./entry-facts.ts";
+import { ENTRY_STATES, finalState, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "./entry-facts.ts";
 import { checkedFailure, checkedTls } from "./checked-members.ts";
 import type { CheckedMembers } from "./checked-members.ts";
 import { importedEffect } from "./imported-effect.ts";
@@ -45,7 +45,7 @@ export function importedNativeEntry(entry: CheckedMembers, findBody: FindBody): 
   const stage = (name: string): number | null => timings?.milliseconds(name) ?? null;
   return {
     id: id === "" ? randomUUID() : id,
-    state: ENTRY_STATES.indexOf(state === "pending" ? "failed" : state),
+    state: ENTRY_STATES.indexOf(finalState(state)),
     startedMs,
     method,
     target: targetOf(entry, request),

@@ -7,6 +7,7 @@ import type { BodyRecord, EntryRecord, RecordedBefore } from "./entry-record.ts"
 import { effectOf } from "./rule-effects.ts";
 import type { BodyCapture } from "#exchange/body.ts";
 import { durationUs, flagsOf, readFields, resourceTypeOf, stateCode, ttfbUs } from "./entry-facts.ts";
+import type { EntryStateCode } from "./entry-facts.ts";
 import { tlsText } from "./stored-tls.ts";
 
 /** Text of an exchange; `storesBodies` false says that its bodies are shed. Bodies of running exchanges are left out. */
@@ -25,7 +26,7 @@ export function encodeRecord(
   const status = response?.status ?? null;
   const passthrough = exchange.passthrough;
   const { blocked, dns, connect, tls, send, wait, receive } = stageTimings(moments);
-  const code = stateCode(state);
+  const code = stateCode(exchange);
   const record: EntryRecord = [
     seq,
     RECORDED_BEFORE.indexOf(before),
@@ -79,7 +80,7 @@ function failureOf(failure: Failure): Failure {
   return { stage: failure.stage, side: failure.side, code: failure.code, message: failure.message };
 }
 
-function bodyRecord(body: BodyCapture, state: 0 | 1 | 2, stores: boolean): BodyRecord {
+function bodyRecord(body: BodyCapture, state: EntryStateCode, stores: boolean): BodyRecord {
   if (body.sizeBytes === 0) return NO_BODY;
   if (state === 0 || !stores) return [body.sizeBytes, 0, NOT_STORED, 0, 0];
   const spooled = body.spooled?.id ?? 0;

@@ -5,7 +5,7 @@ import { fieldValue, fieldValues } from "@headworks/http1";
 import { isTextual } from "@headworks/http-fields";
 import type { SqlRow } from "./database.ts";
 import { kindsOfFlags } from "./applied-kinds.ts";
-import { ENTRY_STATES, FLAG_MODIFIED, FLAG_PASSTHROUGH } from "./entry-facts.ts";
+import { entryState, FLAG_MODIFIED, FLAG_PASSTHROUGH } from "./entry-facts.ts";
 import { urlOfRow } from "./entry-shapes.ts";
 import type { EntryStreams, StreamFacts } from "./entry-streams.ts";
 import { storedFields } from "./stored-json.ts";
@@ -111,7 +111,7 @@ export class RowRecord implements QueryRecord {
     return textOf(this.#row["client_addr"]);
   }
   get state(): RecordState {
-    return ENTRY_STATES[Number(this.#row["state"]) as 0 | 1 | 2];
+    return entryState(this.#row);
   }
   get isPassthrough(): boolean {
     return (Number(this.#row["flags"]) & FLAG_PASSTHROUGH) !== 0;

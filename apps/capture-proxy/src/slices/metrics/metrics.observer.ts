@@ -1,4 +1,5 @@
 // Tested by metrics.slice.test.ts
+import { isClosedByClient } from "#exchange/exchange.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { Observer } from "#exchange/phases.ts";
 import type { Metrics, RuleKind } from "@headworks/capture-contract";
@@ -28,7 +29,7 @@ export function createMetricsObserver(onFinished: (exchange: FinishedExchange) =
 function countsOf(exchange: ExchangeView): FinishedExchange {
   const { request, response, requestBody, responseBody, moments } = exchange;
   return {
-    hasFailed: exchange.state.step === "failed",
+    hasFailed: exchange.state.step === "failed" && !isClosedByClient(exchange),
     isTunnel: exchange.passthrough,
     latencyMs: Math.max(0, moments.ended - moments.started),
     bytesFromClient: requestBody.sizeBytes + headBytes(request.fields, request.method.length + request.path.length),

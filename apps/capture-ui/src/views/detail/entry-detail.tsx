@@ -166,7 +166,8 @@ function Headline({ entry, onClose }: { readonly entry: TrafficEntry; readonly o
         {entry.source === "slice" && <Tag tone="warning">answered by Weir</Tag>}
         {entry.source === "import" && <Tag tone="neutral">imported</Tag>}
         {entry.tls?.upstream_verified === false && <Tag tone="warning">certificate not verified</Tag>}
-        {entry.failure !== null && <Tag tone="error">{entry.failure.code}</Tag>}
+        {entry.state === "closed" && <Tag tone="neutral">closed by the client</Tag>}
+        {entry.failure !== null && entry.state !== "closed" && <Tag tone="error">{entry.failure.code}</Tag>}
       </p>
     </header>
   );

@@ -15,6 +15,7 @@ test("the status is given with its reason, sent or standard", () => {
     ["pending", null, true, "Open"],
     ["failed", null, false, "Failed"],
     ["failed", response(200, "OK"), false, "200 OK, then failed"],
+    ["closed", response(200, "OK"), false, "200 OK, closed by the client"],
     ["complete", null, true, "No response"],
   ] as const) {
     assert.equal(statusText({ state, response: answer, is_passthrough: tunnel, source: "upstream" }), text);

@@ -40,7 +40,7 @@ export function statusText(entry: Pick<TrafficEntry, "state" | "response" | "is_
     if (entry.state === "failed") {
       return entry.source === "slice" ? `Failed, answered with ${text}` : `${text}, then failed`;
     }
-    return text;
+    return entry.state === "closed" ? `${text}, closed by the client` : text;
   }
   if (entry.state === "failed") return "Failed";
   if (entry.state === "pending") return entry.is_passthrough ? "Open" : "Waiting";

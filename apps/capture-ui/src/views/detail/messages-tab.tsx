@@ -34,7 +34,7 @@ export function MessagesTab({ entry }: { readonly entry: TrafficEntry }) {
           <span className={styles["quiet"]}>Rules changed this exchange.</span>
         </div>
       )}
-      {entry.failure !== null && entry.response !== null && (
+      {entry.failure !== null && entry.response !== null && entry.state !== "closed" && (
         <p className={styles["failed"]}>
           <b>{failureAdvice(entry.failure).title}</b>
           <code>{entry.failure.message}</code>

@@ -17,7 +17,7 @@ export function OverviewTab({ entry }: { readonly entry: TrafficEntry }) {
   const tunnel = tunnelReason(entry);
   return (
     <div className={styles["body"]}>
-      {entry.failure !== null && <FailureCallout failure={entry.failure} />}
+      {entry.failure !== null && <FailureCallout failure={entry.failure} isError={entry.state !== "closed"} />}
       {tunnel !== null && (
         <div className={classNames(styles["callout"], styles["calloutInfo"])} role="note">
           <h2>A tunnel</h2>
@@ -48,11 +48,17 @@ export function OverviewTab({ entry }: { readonly entry: TrafficEntry }) {
   );
 }
 
-function FailureCallout({ failure }: { readonly failure: NonNullable<TrafficEntry["failure"]> }) {
+function FailureCallout({
+  failure,
+  isError,
+}: {
+  readonly failure: NonNullable<TrafficEntry["failure"]>;
+  readonly isError: boolean;
+}) {
   const advice = failureAdvice(failure);
   return (
-    <div className={styles["callout"]} role="note">
-      <h2>{advice.title}</h2>
+    <div className={classNames(styles["callout"], !isError && styles["calloutInfo"])} role="note">
+      <h2>{isError ? advice.title : "The client closed it"}</h2>
       <p>{advice.explanation}</p>
       {advice.advice !== null && <p>{advice.advice}</p>}
       <code>
@@ -105,7 +111,7 @@ function summaryLines(entry: TrafficEntry): Line[] {
       "Answered by",
       response === null
         ? null
-        : entry.source === "slice" && entry.failure !== null
+        : entry.source === "slice" && entry.state === "failed"
           ? "Weir itself, to report the failure"
           : SOURCES[entry.source],
     ],

@@ -75,6 +75,7 @@ test("a channel is open from its first answer to its end", () => {
 
 test("failures come before everything else", () => {
   assert.equal(statusTone({ state: "failed", status_code: 200 }), "failed");
+  assert.equal(statusTone({ state: "closed", status_code: 200 }), "ok");
   assert.equal(statusTone({ state: "pending", status_code: null }), "waiting");
   assert.equal(statusTone({ state: "complete", status_code: 101 }), "ok");
   assert.equal(statusTone({ state: "complete", status_code: 304 }), "redirect");

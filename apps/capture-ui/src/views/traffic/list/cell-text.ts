@@ -138,7 +138,7 @@ export function rowSentence(row: TrafficSnapshot): string {
       ? `failed${row.failure_code === null ? "" : `, ${row.failure_code}`}`
       : row.status_code === null
         ? "waiting"
-        : String(row.status_code);
+        : `${row.status_code}${row.state === "closed" ? ", closed by the client" : ""}`;
   const port = tunnelPort(row);
   const what =
     port === null

@@ -35,7 +35,11 @@ function Status({ row }: { readonly row: TrafficSnapshot }) {
     );
   }
   if (tone === "waiting") return <span className={styles["pulse"]} role="img" aria-label="waiting" />;
-  return <span className={styles[tone]}>{row.status_code}</span>;
+  return (
+    <span className={styles[tone]} title={row.state === "closed" ? "Closed by the client" : undefined}>
+      {row.status_code}
+    </span>
+  );
 }
 
 function Path({ row }: { readonly row: TrafficSnapshot }) {
