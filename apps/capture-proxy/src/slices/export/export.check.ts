@@ -19,15 +19,39 @@ export function reproducibleRequest(entry: TrafficEntry, body: Uint8Array): Snip
   if (entry.is_passthrough || request.method === "CONNECT" || scheme === undefined) {
     throw new ApiError("CONFLICT", "This is a tunnel: what went through it was counted, not read");
   }
+  const authority = url?.[2] ?? "";
+  const version = versionOf(request.http_version);
   return {
     method: request.method,
     scheme,
-    authority: url?.[2] ?? "",
+    authority,
     target: request.path,
-    version: versionOf(request.http_version),
-    fields: request.headers_list.filter(isSendable),
+    version,
+    fields: framedFields(request.headers_list.filter(isSendable), { authority, version, bodyBytes: body.length }),
     body,
   };
+}
+
+/** Fields that HTTP/2 has other means for (RFC 9113, 8.2.2); a request that has one is malformed there. */
+const OF_HTTP1_CONNECTIONS = new Set(["connection", "keep-alive", "transfer-encoding", "upgrade", "http2-settings"]);
+
+/**
+ * The fields with those that HTTP/1.1 cannot do without, which messages of HTTP/2 say in other ways and imported ones leave
+ * out: Host, and the length of a body.
+ */
+function framedFields(
+  fields: readonly Field[],
+  request: { readonly authority: string; readonly version: SnippetRequest["version"]; readonly bodyBytes: number },
+): Field[] {
+  const { authority, version, bodyBytes } = request;
+  const framed =
+    version === "HTTP/2" ? fields.filter(([name]) => !OF_HTTP1_CONNECTIONS.has(name.toLowerCase())) : [...fields];
+  const has = (lowerName: string): boolean => framed.some(([name]) => name.toLowerCase() === lowerName);
+  if (version !== "HTTP/1.0" && !has("host")) framed.unshift(["Host", authority]);
+  if (bodyBytes > 0 && !has("content-length") && !has("transfer-encoding")) {
+    framed.push(["Content-Length", String(bodyBytes)]);
+  }
+  return framed;
 }
 
 /** Whether the request only asked for a WebSocket: what is counted as its body are messages (RFC 6455, 4.1). */

@@ -1,11 +1,18 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
+import { createServer as createHttp2Server } from "node:http2";
+import type { Http2Server, Http2ServerRequest } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { temporaryDirectory } from "@headworks/testkit";
-import { openRig } from "#storage/store-rig.ts";
+import { peer, runProcess, temporaryDirectory } from "@headworks/testkit";
+import { NEVER, openRig } from "#storage/store-rig.ts";
 import type { StoreRig } from "#storage/store-rig.ts";
 import type { StoreLimits } from "#storage/capture-store.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
+import { ENVIRONMENT, runShell } from "../../../test/snippet-rig.ts";
 import { createExportSlice } from "./export.slice.ts";
 import { LARGEST_BODY_BYTES } from "./export.check.ts";
 
@@ -91,6 +98,94 @@ test("every format of the contract is written", async () => {
   assert.equal((byDefault.json as { format: string }).format, "curl");
   assert.equal((await started.api.call("GET", `/api/export/snippet/${id}?format=ruby`)).status, 400);
 });
+
+const curl = peer("curl");
+const python = peer("python3");
+
+test(
+  "an imported request of HTTP/2, without Host and length, is sent by curl over HTTP/2 and by Python over HTTP/1.1",
+  { skip: curl.skip || python.skip },
+  async () => {
+    await using started = await start();
+    const seen: { method: string; authority: string; length: string | undefined; body: string }[] = [];
+    const read = async (incoming: IncomingMessage | Http2ServerRequest, authority: string): Promise<void> => {
+      let body = "";
+      for await (const piece of incoming) body += String(piece);
+      seen.push({ method: incoming.method ?? "", authority, length: incoming.headers["content-length"], body });
+    };
+    await using cleanup = new AsyncDisposableStack();
+    const listen = async (server: Server | Http2Server): Promise<number> => {
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+      cleanup.defer(() => void server.close());
+      return (server.address() as AddressInfo).port;
+    };
+    const http2Port = await listen(
+      createHttp2Server((incoming, response) => void read(incoming, incoming.authority).then(() => response.end())),
+    );
+    const http1Port = await listen(
+      createServer((incoming, response) => void read(incoming, incoming.headers.host ?? "").then(() => response.end())),
+    );
+    const textFor = async (port: number, format: string): Promise<string> => {
+      const har = {
+        log: {
+          version: "1.2",
+          creator: { name: "Firefox", version: "140" },
+          entries: [
+            {
+              startedDateTime: "2026-11-01T10:00:00.000Z",
+              time: 1,
+              request: {
+                method: "POST",
+                url: `http://127.0.0.1:${port}/v1`,
+                httpVersion: "HTTP/2",
+                cookies: [],
+                headers: [
+                  { name: ":authority", value: `127.0.0.1:${port}` },
+                  { name: "content-type", value: "application/json" },
+                  { name: "connection", value: "keep-alive" },
+                ],
+                queryString: [],
+                postData: { mimeType: "application/json", text: '{"a":1}' },
+                headersSize: -1,
+                bodySize: 7,
+              },
+              response: {
+                status: 200,
+                statusText: "",
+                httpVersion: "HTTP/2",
+                cookies: [],
+                headers: [],
+                content: { size: 0, mimeType: "" },
+                redirectURL: "",
+                headersSize: -1,
+                bodySize: 0,
+              },
+              cache: {},
+              timings: { send: 0, wait: 1, receive: 0 },
+            },
+          ],
+        },
+      };
+      const source = ReadableStream.from([Buffer.from(JSON.stringify(har))]);
+      const options = { sessionName: undefined, switchSession: false, signal: NEVER, onProgress: () => undefined };
+      const { session_id: session } = await started.rig.store.importHar(source, options);
+      const { rows } = await started.rig.rows({ session_id: session });
+      const { json } = await started.api.call("GET", `/api/export/snippet/${rows[0]?.id}?format=${format}`);
+      return (json as { text: string }).text;
+    };
+    for (const format of ["curl", "curl-powershell", "curl-cmd"]) {
+      assert.doesNotMatch(await textFor(http2Port, format), /host:|content-length|connection/iu, format);
+    }
+    await runShell(await textFor(http2Port, "curl"));
+    const ran = await runProcess(python.path, ["-c", await textFor(http1Port, "python")], { env: ENVIRONMENT });
+    assert.equal(ran.code, 0, ran.stderr);
+    assert.deepEqual(seen, [
+      { method: "POST", authority: `127.0.0.1:${http2Port}`, length: "7", body: '{"a":1}' },
+      { method: "POST", authority: `127.0.0.1:${http1Port}`, length: "7", body: '{"a":1}' },
+    ]);
+  },
+);
 
 test("a large body comes whole", async () => {
   await using started = await start();
