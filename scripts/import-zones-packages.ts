@@ -148,6 +148,14 @@ export const packageZones: readonly Zone[] = [
   format("storage-trouble", []),
   { ...format("log-file", ["fs", "path", "stream", "zlib"]), ours: ["format:directories"] },
   {
+    name: "process-signals",
+    files: ["packages/process-signals/**"],
+    node: ["os"],
+    npm: [],
+    ours: [],
+    instead: "What signals mean to a process; what is done about them belongs to the services",
+  },
+  {
     name: "sockets",
     files: ["packages/sockets/**"],
     node: ["net", "tls", "stream", "buffer", "v8", "vm"],

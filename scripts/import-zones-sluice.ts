@@ -8,8 +8,8 @@ export const gatewayZones: readonly Zone[] = [
     files: ["apps/gateway/bin/sluice.js"],
     node: ["module", "os", "path"],
     npm: [],
-    ours: ["gateway/composition"],
-    instead: "The launcher turns the compile cache on and starts main.ts, nothing more",
+    ours: ["gateway/composition", "process-signals"],
+    instead: "The launcher holds signals, turns the compile cache on and starts main.ts, nothing more",
   },
   {
     name: "gateway/composition",
@@ -18,7 +18,7 @@ export const gatewayZones: readonly Zone[] = [
     ],
     node: "all",
     npm: "all",
-    ours: ["gateway/*", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS, "sockets", "http2"],
+    ours: ["gateway/*", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS, "process-signals", "sockets", "http2"],
     instead: "Sluice is made of this app and packages",
   },
   {
@@ -26,7 +26,7 @@ export const gatewayZones: readonly Zone[] = [
     files: ["apps/gateway/src/workers/**"],
     node: ["child_process", "cluster", "timers", "url"],
     npm: [LOGGER],
-    ours: ["gateway/composition", "gateway/upstream", ...GATEWAY_CONTRACT],
+    ours: ["gateway/composition", "gateway/upstream", "process-signals", ...GATEWAY_CONTRACT],
     typesOf: ["gateway/slice-shape", "gateway/slices", "gateway/config", "gateway/storage"],
     instead: "Workers are processes and what is said between them; what a process does comes from gateway.ts",
   },
@@ -147,7 +147,7 @@ export const gatewayZones: readonly Zone[] = [
     files: ["apps/gateway/src/cli/**"],
     node: "all",
     npm: ["commander", LOGGER],
-    ours: ["gateway/composition", "gateway/config", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS],
+    ours: ["gateway/composition", "gateway/config", "process-signals", ...GATEWAY_CONTRACT, "contract-kit/*", FORMATS],
     instead: "Commands work on documents, or call the admin API; serve starts the composition root",
   },
 ];

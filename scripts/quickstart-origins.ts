@@ -1,4 +1,5 @@
 import { createServer } from "node:http";
+import { ignoreSignals, STOP_SIGNALS } from "@headworks/process-signals";
 import type { IncomingMessage, RequestListener, Server } from "node:http";
 
 // Tested by quickstart-origins.test.ts
@@ -44,7 +45,8 @@ async function listen(server: Server, port: number): Promise<void> {
 
 if (import.meta.main) {
   const servers = [createServer(echo), createServer(sink((line) => console.error(line)))];
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  ignoreSignals();
+  for (const signal of STOP_SIGNALS) {
     process.once(signal, () => {
       for (const server of servers) {
         server.close();

@@ -93,6 +93,7 @@ describe("signals", () => {
       ["SIGINT", "SIGINT"],
       ["SIGTERM", "SIGTERM"],
       ["SIGHUP", "SIGTERM"],
+      ["SIGQUIT", "SIGTERM"],
     ] as const) {
       using fixture = tree();
       const signals = new EventEmitter();

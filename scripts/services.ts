@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
-import { constants } from "node:os";
+import { exitCodeOf, STOP_SIGNALS } from "@headworks/process-signals";
 
 /** A process to run: a script of ours under the Node that runs this one. */
 export interface Service {
@@ -29,7 +29,7 @@ const SAME_KEY_PRESS_MS = 500;
 
 /**
  * Runs services side by side until all have ended, and resolves to the exit code of the first that ended. When one
- * ends, the others are asked to end too. Interrupts are passed on once per key press; a hang-up counts as a request to end.
+ * ends, the others are asked to end too. Interrupts are passed on once per key press; every other signal that asks to end, a hang-up among them, as SIGTERM.
  */
 export async function runServices(services: readonly Service[], signals: SignalSource = process): Promise<number> {
   const children = services.map(startService);
@@ -52,7 +52,7 @@ export async function runServices(services: readonly Service[], signals: SignalS
 
 function startService({ nodeOptions = [], entry, args, environment, isQuiet, announcement }: Service): ChildProcess {
   // A group of its own: the terminal's Ctrl+C reaches this process only, which passes it on exactly once.
-  const child = spawn(process.execPath, [...nodeOptions, entry, ...args], {
+  const child = spawn(process.execPath, ["--disable-sigusr1", ...nodeOptions, entry, ...args], {
     stdio: ["ignore", isQuiet === true ? "ignore" : "inherit", announcement === undefined ? "inherit" : "pipe"],
     env: { ...process.env, ...environment },
     detached: true,
@@ -69,12 +69,12 @@ function startService({ nodeOptions = [], entry, args, environment, isQuiet, ann
 
 function forwardSignals(signals: SignalSource, children: readonly ChildProcess[]): () => void {
   let lastMs = Number.NEGATIVE_INFINITY;
-  const listeners = (["SIGINT", "SIGTERM", "SIGHUP"] as const).map((signal) => {
+  const listeners = ([...STOP_SIGNALS, "SIGHUP"] as const).map((signal) => {
     const listener = (): void => {
       const nowMs = performance.now();
       if (nowMs - lastMs < SAME_KEY_PRESS_MS) return;
       lastMs = nowMs;
-      for (const child of children) send(child, signal === "SIGHUP" ? "SIGTERM" : signal);
+      for (const child of children) send(child, signal === "SIGINT" ? signal : "SIGTERM");
     };
     signals.on(signal, listener);
     return { signal, listener };
@@ -88,11 +88,11 @@ function send(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.exitCode === null && child.signalCode === null) child.kill(signal);
 }
 
-/** The exit code as a shell reports it: 128 and the signal's number for a process ended by a signal. */
+/** The exit code as a shell reports it. */
 function exitCode(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     // Not "exit": its last words may come behind that.
-    child.once("close", (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
+    child.once("close", (code, signal) => resolve(code ?? (signal === null ? 128 : exitCodeOf(signal))));
   });
 }

@@ -1,5 +1,6 @@
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { ignoreSignals } from "@headworks/process-signals";
 import { entryOptions } from "./entry-options.ts";
 import { runServices } from "./services.ts";
 import type { Service } from "./services.ts";
@@ -46,6 +47,7 @@ function dataHome(): string {
   return isAbsolute(asked) ? asked : join(homedir(), ".local/share");
 }
 
+ignoreSignals();
 try {
   await ensureUi(repositoryRoot, (line) => console.error(line));
   process.exitCode = await runServices(servicesToStart(process.argv.slice(2)));

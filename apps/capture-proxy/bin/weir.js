@@ -1,15 +1,18 @@
-#!/usr/bin/env -S node --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring --invocation-count-for-turbofan=500 --no-memory-reducer
+#!/usr/bin/env -S node --disable-sigusr1 --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring --invocation-count-for-turbofan=500 --no-memory-reducer
 // @ts-check
 // Tested by ../test/cli-process.test.ts
 import module from "node:module";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { holdSignals } from "@headworks/process-signals";
 
-// The options in the first line: short-lived objects may not grow to a hundred megabytes before V8 looks at them, and one
-// thread collects, since the proxy's garbage is little and the threads' coordination cost a tenth of each request. Nothing
-// is made in the old generation by what V8 saw while the process was starting (decision 017), and what each connection runs
+// The options in the first line: no signal opens a debugger, not even before this file runs. Short-lived objects may not
+// grow to a hundred megabytes before V8 looks at them, and one thread collects, since the proxy's garbage is little and the
+// threads' coordination cost a tenth of each request. Nothing is made in the old generation by what V8 saw while the process was starting (decision 017), and what each connection runs
 // is optimized for good after hundreds of them, not thousands (decision 030), and stays so while there are none (decision
 // 031). Whoever starts this file by hand may pass them along.
+
+const heldSignals = holdSignals();
 
 if (Number(process.versions.node.split(".")[0]) < 24) {
   const instead = '"npx weir" runs it with the one that "npm ci" installed';
@@ -30,7 +33,7 @@ if ((process.env["NODE_COMPILE_CACHE"] ?? "") === "") {
 }
 
 const { main } = await import("#main.ts");
-await main(environment);
+await main(environment, heldSignals);
 
 function cacheDirectory() {
   const home = homedir();

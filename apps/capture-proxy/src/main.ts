@@ -89,8 +89,14 @@ export const parts: Parts = {
   },
 };
 
-/** Carries out the command line and ends the process. `environment` is what it was started with. */
-export async function main(environment: Invocation["environment"]): Promise<never> {
+/**
+ * Carries out the command line and ends the process. `environment` is what it was started with; `heldSignals` says which
+ * signals came since, and gives them their effect again.
+ */
+export async function main(
+  environment: Invocation["environment"],
+  heldSignals: Invocation["heldSignals"],
+): Promise<never> {
   const gone = new AbortController();
   let outputFailure: Error | undefined;
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -110,6 +116,7 @@ export async function main(environment: Invocation["environment"]): Promise<neve
     stderr: terminalOf(process.stderr, environment),
     parts,
     outputGone: gone.signal,
+    heldSignals,
     exitNow: (code) => process.exit(code),
   };
   const exitCode = await runCommandLine(process.argv.slice(2), invocation);

@@ -124,6 +124,7 @@ export function recordedInvocation(setting: CommandSetting = {}): {
       ...setting.parts,
     },
     outputGone: new AbortController().signal,
+    heldSignals: () => [],
     exitNow: unused,
   };
   return { invocation, out, err };

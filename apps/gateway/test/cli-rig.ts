@@ -23,7 +23,8 @@ export async function sluice(
     stdout: { isTTY, write: (text) => (out += text) },
     stderr: { isTTY, write: (text) => (err += text) },
     createLogger: async () => await Promise.resolve(pino({ enabled: false })),
-    untilStopped: async () => await Promise.resolve(0),
+    heldSignals: () => [],
+    exitNow: () => undefined,
   });
   return { code, out, err };
 }

@@ -73,6 +73,8 @@ export interface Invocation {
   readonly parts: Parts;
   /** Aborted when nobody reads standard output any more. */
   readonly outputGone: AbortSignal;
+  /** The signals that came before a command could say what they mean, which from now on have their usual effect. */
+  readonly heldSignals: () => readonly NodeJS.Signals[];
   /** Ends the process at once; for a second interrupt. */
   readonly exitNow: (code: number) => void;
 }

@@ -1,5 +1,6 @@
 import { Argument, Command, CommanderError, InvalidArgumentError } from "commander";
 import type { ApiFailure } from "@headworks/contract-kit/client";
+import { releaseSignals } from "@headworks/process-signals";
 import { COMMAND_GROUPS } from "./command-groups.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
@@ -110,13 +111,18 @@ const COMMAND_WORDS: ReadonlySet<string> = new Set([
   "help",
 ]);
 
+/** Commands to which signals mean something; the others are ended by them. */
+const TAKES_SIGNALS: ReadonlySet<string> = new Set(["serve", "run"]);
+
 /** Runs one command line (without node and script); resolves to the exit code. */
 export async function runCommandLine(args: readonly string[], invocation: Invocation): Promise<number> {
   const outcome: Outcome = { exitCode: EXIT.ok };
   const explained = explainedWords(args);
   const words = explained ?? withDefaultCommand(args);
+  const name = words[commandIndex(words)] ?? "";
+  if (!TAKES_SIGNALS.has(name)) await releaseSignals(invocation.heldSignals);
   try {
-    const program = await buildProgram(invocation, outcome, words[commandIndex(words)]);
+    const program = await buildProgram(invocation, outcome, name);
     // Without the flag an unknown command is complained about, with it commander explains whatever it last knew.
     const path = explained && pathOfCommand(program, explained);
     await program.parseAsync(path === undefined ? withoutVainHelp(program, words) : [...path, "--help"], {

@@ -68,7 +68,7 @@ const SHOWN = new Set([
 
 /** `weir run`: captures what one program sends; resolves to the program's exit code, or 128 + n when signal n cut it short. */
 export async function run(invocation: Invocation, command: Command): Promise<number> {
-  const signals = new RunSignals();
+  const signals = new RunSignals(invocation.heldSignals);
   try {
     const code = await captured(invocation, command, signals);
     return signals.exitCode ?? code;

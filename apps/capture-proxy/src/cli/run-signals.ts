@@ -17,8 +17,10 @@ export class RunSignals {
   #program: ChildProcess | undefined;
   #received: NodeJS.Signals | undefined;
 
-  constructor() {
+  /** `held` says what came before, which ends the run, and gives signals their usual effect again. */
+  constructor(held: () => readonly NodeJS.Signals[]) {
     for (const signal of CAUGHT) process.on(signal, this.#listener);
+    for (const signal of held()) this.#listener(signal);
   }
 
   /** Aborted by the signal that ended the run. */

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { homedir } from "node:os";
 import type { Command } from "commander";
+import { exitCodeOf, followSignals } from "@headworks/process-signals";
 import type { Logger } from "pino";
 import { readAuthorityImport } from "#settings/authority-import.ts";
 import type { AuthorityImport } from "#settings/authority-import.ts";
@@ -293,33 +294,19 @@ function jsonFacts(facts: Parameters<typeof banner>[0]): object {
   };
 }
 
-/** A key press reaches the process from the terminal and again from whatever started it; both count as one. */
-const SAME_KEY_PRESS_MS = 400;
-
 /** The first request to stop; a second one ends the process without waiting. */
 function firstSignal(invocation: Invocation): {
   readonly received: Promise<NodeJS.Signals>;
   readonly release: () => void;
 } {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
-  let firstMs: number | undefined;
-  const listener = (signal: NodeJS.Signals): void => {
-    const nowMs = performance.now();
-    if (firstMs === undefined) {
-      firstMs = nowMs;
-      resolve(signal);
-    } else if (nowMs - firstMs >= SAME_KEY_PRESS_MS) {
-      invocation.exitNow(EXIT.signalBase + (signal === "SIGINT" ? 2 : signal === "SIGHUP" ? 1 : 15));
-    }
+  let isStopping = false;
+  const stop = (signal: NodeJS.Signals): void => {
+    if (isStopping) invocation.exitNow(exitCodeOf(signal));
+    isStopping = true;
+    resolve(signal);
   };
-  const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const name of names) process.on(name, listener);
-  return {
-    received: promise,
-    release: () => {
-      for (const name of names) process.off(name, listener);
-    },
-  };
+  return { received: promise, release: followSignals(invocation.heldSignals, { stop }) };
 }
 
 function openBrowser(url: string): void {

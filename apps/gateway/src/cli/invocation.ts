@@ -11,8 +11,10 @@ export interface Invocation {
   readonly stderr: Output;
   /** Makes the process's logger: JSON lines on standard output, at the level `GATEWAY_LOG` asks for. */
   readonly createLogger: (level: string) => Promise<Logger>;
-  /** Resolves when the process is asked to end; the signal's number is the answer. `hangup` is called for SIGHUP. */
-  readonly untilStopped: (hangup: () => void) => Promise<number>;
+  /** The signals that came before a command could say what they mean, which from now on have their usual effect. */
+  readonly heldSignals: () => readonly NodeJS.Signals[];
+  /** Ends the process without waiting for anything. */
+  readonly exitNow: (code: number) => void;
 }
 
 /** Standard output or standard error. */

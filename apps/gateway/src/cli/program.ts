@@ -1,4 +1,5 @@
 // Tested by ../../test/cli-serve.test.ts
+import { releaseSignals } from "@headworks/process-signals";
 import { Command, CommanderError, Option } from "commander";
 import type { CheckParts } from "#config/check-document.ts";
 import { addDocumentCommands } from "./document-commands.ts";
@@ -36,6 +37,10 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
       "after",
       examples("sluice serve -c gateway.yaml", "sluice validate gateway.yaml", "sluice status", "sluice quota acme"),
     );
+  program.hook("preAction", async (_program, action) => {
+    // Signals mean something to this command; the others are ended by them.
+    if (action.name() !== "serve") await releaseSignals(invocation.heldSignals);
+  });
   addServe(program, invocation, ended);
   addDocumentCommands(program, {
     streams: invocation,

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import type { Issue } from "@headworks/gateway-contract";
 import { hostPortText } from "@headworks/host-patterns";
+import { exitCodeOf, followSignals } from "@headworks/process-signals";
 import type { RunningGateway } from "#gateway.ts";
 import { configFileOf, EXIT, type Invocation } from "./invocation.ts";
 
@@ -24,6 +25,9 @@ export async function serve(options: ServeOptions, invocation: Invocation): Prom
   // Half a second of loading, which nobody has to wait for whose file has another name.
   const { createGateway, RejectedDocumentError } = await import("#gateway.ts");
   const log = await invocation.createLogger(logLevel(environment["GATEWAY_LOG"]));
+  let reload = (): void => void (isReloadAsked = true);
+  let isReloadAsked = false;
+  const stopRequest = stopRequests(invocation, () => reload());
   let gateway: RunningGateway;
   try {
     gateway = await createGateway({ configFile, environment, log, workers: options.workers ?? 1 });
@@ -34,16 +38,31 @@ export async function serve(options: ServeOptions, invocation: Invocation): Prom
     stderr.write(`sluice: ${(error as Error).message}\n`);
     return EXIT.failure;
   }
-  const stopped = invocation.untilStopped(() => {
+  reload = () => {
     gateway.reload(true).catch((error: unknown) => {
       log.error({ err: error, code: "reload_failed" }, "The configuration could not be read again");
     });
-  });
-  // Said last: whoever waits for it may send a signal at once.
+  };
+  // The document may have been read before the change that the signal is about.
+  if (isReloadAsked) reload();
   stderr.write(options.json === true ? `${JSON.stringify(factsOf(gateway))}\n` : banner(gateway));
-  await stopped;
+  await stopRequest;
+  reload = () => undefined;
   await gateway.stop();
   return EXIT.ok;
+}
+
+/** Resolves with the first request to stop; another one ends the process at once. `hangup` is called for SIGHUP. */
+async function stopRequests(invocation: Invocation, hangup: () => void): Promise<NodeJS.Signals> {
+  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
+  let isStopping = false;
+  const stop = (signal: NodeJS.Signals): void => {
+    if (isStopping) invocation.exitNow(exitCodeOf(signal));
+    isStopping = true;
+    resolve(signal);
+  };
+  followSignals(invocation.heldSignals, { stop, hangup });
+  return await promise;
 }
 
 /** `file:line:column: sentence [code]`, as editors and terminals make links of. */

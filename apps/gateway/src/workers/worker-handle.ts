@@ -19,6 +19,8 @@ export class WorkerHandle {
   generation = 0;
   /** Waits for `publish` or `discard`. */
   isPrepared = false;
+  /** Whether a signal ended it. */
+  isKilled = false;
   readonly #worker: Worker;
 
   private constructor(place: number, worker: Worker, handlers: Handlers<ControlCalls>, ended: EndedListener) {
@@ -33,6 +35,7 @@ export class WorkerHandle {
         resolve();
       };
       worker.once("exit", (code: number | null, signal: string | null) => {
+        this.isKilled = signal !== null;
         end(signal === null ? `with exit code ${code}` : `by ${signal}`);
       });
       worker.on("error", (error: Error) => {
@@ -45,7 +48,8 @@ export class WorkerHandle {
   /** Starts a process. Connections are taken by whichever worker has a turn: all listen on the same sockets. */
   static fork(place: number, handlers: Handlers<ControlCalls>, ended: EndedListener): WorkerHandle {
     cluster.schedulingPolicy = cluster.SCHED_NONE;
-    cluster.setupPrimary({ exec: ENTRY, args: [], execArgv: process.execArgv, serialization: "advanced" });
+    const execArgv = [...process.execArgv, "--disable-sigusr1"];
+    cluster.setupPrimary({ exec: ENTRY, args: [], execArgv, serialization: "advanced" });
     return new WorkerHandle(place, cluster.fork(), handlers, ended);
   }
 

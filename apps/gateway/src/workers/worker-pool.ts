@@ -41,6 +41,7 @@ export interface WorkerPoolParts {
   readonly ownMetrics: () => Promise<string>;
 }
 
+const MAX_START_RETRIES = 3;
 const FIRST_RESTART_MS = 100;
 const MOST_RESTART_MS = 10_000;
 /** A worker that ran for so long ended for a reason of its own, so the next one is started soon again. */
@@ -67,6 +68,8 @@ export class WorkerPool implements Followers {
   readonly #health: InstanceHealth;
   readonly #handlers: Handlers<ControlCalls>;
   readonly #forced = new Map<string, ForcedState>();
+  /** Where a signal ended a worker that was started first. */
+  readonly #killedPlaces = new Set<number>();
   readonly #restartMs = new Map<number, number>();
   #prepared: AcceptedCandidate | undefined;
   #running: AcceptedCandidate | undefined;
@@ -96,7 +99,7 @@ export class WorkerPool implements Followers {
   async start(): Promise<void> {
     try {
       const places = Array.from({ length: this.#parts.workers }, (_, place) => place);
-      await Promise.all(places.map(async (place) => await this.#fork(place)));
+      await Promise.all(places.map(async (place) => await this.#forkFirst(place)));
       this.#isStarted = true;
       // One that ended while others were started was nobody's to replace then.
       for (const place of places) if (!this.#handles.has(place)) void this.#replace(place, FIRST_RESTART_MS);
@@ -201,6 +204,16 @@ export class WorkerPool implements Followers {
     return [...this.#handles.values()].filter(({ isRunning }) => isRunning);
   }
 
+  /** A signal for all processes ends one that has not come to its first line; the next one comes further. */
+  async #forkFirst(place: number, retries = MAX_START_RETRIES): Promise<void> {
+    try {
+      await this.#fork(place);
+    } catch (error) {
+      if (!this.#killedPlaces.delete(place) || retries === 0) throw error;
+      await this.#forkFirst(place, retries - 1);
+    }
+  }
+
   async #fork(place: number): Promise<void> {
     const { log, workers, configFile, environment, store, instance, tickets, issued: keys } = this.#parts;
     const candidate = this.#running;
@@ -246,6 +259,7 @@ export class WorkerPool implements Followers {
     this.#lastMetrics.delete(handle);
     handle.generation = 0;
     if (this.#handles.get(place) === handle) this.#handles.delete(place);
+    if (!this.#isStarted && handle.isKilled) this.#killedPlaces.add(place);
     if (this.#isStopping || !this.#isStarted) return;
     const known = this.#restartMs.get(place);
     const waitMs = known === undefined || ranMs > STEADY_MS ? FIRST_RESTART_MS : Math.min(known * 2, MOST_RESTART_MS);

@@ -1,10 +1,13 @@
 // Tested by ../../test/workers.test.ts
 // The program of a worker process; `WorkerHandle` starts it.
-import { systemClock } from "#clock.ts";
-import { openProcessLog } from "#process-log.ts";
+import { leaveSignalsToParent } from "@headworks/process-signals";
 import { ProcessLink, type Batch, type Handlers } from "./process-link.ts";
 import type { ControlCalls, ListenerAddress, WorkerCalls, WorkerSetup } from "./worker-calls.ts";
-import { DataPlane } from "./data-plane.ts";
+import type { DataPlane } from "./data-plane.ts";
+
+// A terminal, or a service manager, signals every process of the group; what is to be done about it is for the control
+// process to say. When that one is gone, the line to it is cut, and this process ends. All else is loaded after this line.
+leaveSignalsToParent();
 
 let plane: Promise<DataPlane> | undefined;
 
@@ -14,9 +17,18 @@ async function started(): Promise<DataPlane> {
 }
 
 async function start(setup: WorkerSetup): Promise<readonly ListenerAddress[]> {
-  const log = openProcessLog(setup.logLevel).child({ worker: setup.worker });
-  plane = DataPlane.start(setup, { link, log, clock: systemClock });
+  plane = openPlane(setup);
   return (await plane).addresses;
+}
+
+async function openPlane(setup: WorkerSetup): Promise<DataPlane> {
+  const [{ DataPlane: Plane }, { openProcessLog }, { systemClock }] = await Promise.all([
+    import("./data-plane.ts"),
+    import("#process-log.ts"),
+    import("#clock.ts"),
+  ]);
+  const log = openProcessLog(setup.logLevel).child({ worker: setup.worker });
+  return await Plane.start(setup, { link, log, clock: systemClock });
 }
 
 const handlers: Handlers<WorkerCalls> = {
@@ -39,6 +51,3 @@ const link = new ProcessLink<ControlCalls, WorkerCalls>((batch) => {
 }, handlers);
 
 process.on("message", (batch: Batch) => link.receive(batch));
-// A terminal, or a service manager, signals every process of the group; what is to be done about it is for the control
-// process to say. When that one is gone, the line to it is cut, and this process ends.
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);

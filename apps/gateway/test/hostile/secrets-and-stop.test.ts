@@ -256,10 +256,11 @@ test("U18: signals are listened to before anybody is told that the gateway runs"
       stdout: { write: () => undefined },
       stderr: { write: (text) => steps.push(text.includes("listeners") ? "said" : text) },
       createLogger: async () => await Promise.resolve(pino({ level: "silent" })),
-      untilStopped: async () => {
+      heldSignals: () => {
         steps.push("listening");
-        return await Promise.resolve(15);
+        return ["SIGTERM"];
       },
+      exitNow: () => undefined,
     },
   );
   assert.deepEqual([code, steps], [0, ["listening", "said"]]);
