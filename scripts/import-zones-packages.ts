@@ -56,7 +56,7 @@ export const testZones: readonly Zone[] = [
     files: ["e2e/**"],
     node: "all",
     npm: "all",
-    ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, "testkit", "scripts"],
+    ours: [...CONTRACT, "gateway-contract", "contract-kit/*", FORMATS, "process-signals", "testkit", "scripts"],
     instead: "End-to-end tests drive real processes from outside: start bin/weir.js or bin/sluice.js and talk to it",
   },
   {
@@ -88,7 +88,7 @@ export const testZones: readonly Zone[] = [
     files: ["scripts/**"],
     node: "all",
     npm: "all",
-    ours: [...CONTRACT, "gateway-contract", "contract-kit/*"],
+    ours: [...CONTRACT, "gateway-contract", "contract-kit/*", "process-signals"],
     instead: "Scripts work on the repository from outside; start a service as a process",
   },
 ];

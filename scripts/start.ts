@@ -37,6 +37,8 @@ function servicesToStart(args: readonly string[]): Service[] {
       environment: {
         GATEWAY_STATE_DB: process.env["GATEWAY_STATE_DB"] ?? join(dataHome(), "sluice", "quickstart.db"),
         GATEWAY_ADMIN_DEV: "1",
+        // No load balancer looks at it.
+        GATEWAY_SHUTDOWN_DELAY_MS: "0",
       },
     },
   ];

@@ -45,6 +45,8 @@ export interface AdminPlaneParts extends Omit<FactSources, "listeners" | "admiss
   /** Undefined without `GATEWAY_STATE_DB`. */
   readonly store: StateStore | undefined;
   readonly issued: IssuedKeys;
+  /** Whether clients should be sent here. */
+  readonly isReady: () => boolean;
   /** Where requests are handled, if that is not in this process. */
   readonly traffic?: Traffic;
   readonly metricsText: () => Promise<string>;
@@ -55,10 +57,10 @@ export interface AdminPlaneParts extends Omit<FactSources, "listeners" | "admiss
 /** What operators see of requests under way and of upstreams, and do to these. */
 export type Traffic = Pick<
   Parameters<typeof runtimeOperations>[0],
-  "upstreams" | "recent" | "force" | "purge" | "activeRequests" | "isReady"
+  "upstreams" | "recent" | "force" | "purge" | "activeRequests"
 >;
 
-function trafficHere({ upstreams, pools, pipeline, generations, slices }: AdminPlaneParts): Traffic {
+function trafficHere({ upstreams, pools, pipeline, slices }: AdminPlaneParts): Traffic {
   const { cache, metrics } = slices;
   return {
     upstreams: () => upstreamSnapshots(upstreams, pools),
@@ -69,7 +71,6 @@ function trafficHere({ upstreams, pools, pipeline, generations, slices }: AdminP
       return cache.purge(route) === undefined ? 0 : 1;
     },
     activeRequests: () => pipeline.activeRequests,
-    isReady: () => generations.current !== undefined,
   };
 }
 
@@ -140,6 +141,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
         usageJson,
         usageExport: parts.slices.usageExport,
         ...traffic,
+        isReady: parts.isReady,
         generation: () => generations.current?.number ?? 0,
         metricsText: parts.metricsText,
         version: VERSION,

@@ -24,16 +24,16 @@ export function targetProblem(target: string): string | undefined {
 /** Paths of the gateway itself, on every listener, before any route. */
 export function reservedAnswer(
   request: RequestContext,
-  generations: Generations,
+  isReady: () => boolean,
   metricsText: () => Promise<string>,
 ): Answer | undefined | Promise<Answer> {
   switch (request.path) {
     case "/healthz":
       return envelope(200, "ok", "ok", request.requestId);
     case "/readyz":
-      return generations.current === undefined
-        ? envelope(503, "not_ready", "not ready", request.requestId)
-        : envelope(200, "ready", "ready", request.requestId);
+      return isReady()
+        ? envelope(200, "ready", "ready", request.requestId)
+        : envelope(503, "not_ready", "not ready", request.requestId);
     case "/metrics":
       return metricsAnswer(metricsText());
     default:

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { LONGEST_MS, type ConfigDocument, type Issue, type Listener } from "@headworks/gateway-contract";
 import { DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
@@ -65,6 +66,11 @@ export interface RunningGateway {
   readonly adminUrl: string | undefined;
   /** Reads the file again; SIGHUP publishes even an unchanged one. Calls that would wait for others become one. */
   reload(force: boolean): Promise<SubmitOutcome>;
+  /**
+   * The first step of a stop: `/readyz` says 503 from now on, and everything else goes on, so that load balancers send their
+   * clients elsewhere. Resolves after `shutdown_delay_ms`, or as soon as `hasten` aborts.
+   */
+  withdraw(hasten: AbortSignal): Promise<void>;
   /** Takes no more connections, lets requests end for `graceMs`, then stops everything. */
   stop(graceMs?: number): Promise<void>;
 }
@@ -132,8 +138,10 @@ interface Traffic {
   /** Those of this process. */
   readonly listeners: ListenerSet | undefined;
   readonly metricsText: () => Promise<string>;
-  readonly admin: Pick<AdminPlaneParts, "pipeline" | "traffic">;
+  readonly admin: Pick<AdminPlaneParts, "pipeline" | "traffic" | "isReady">;
   open(listeners: readonly Listener[]): Promise<void>;
+  /** Is not ready from now on. */
+  withdraw(): void;
   stop(graceMs: number): Promise<void>;
 }
 
@@ -184,6 +192,11 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
     },
     adminUrl: adminServer?.url,
     reload: async (force) => await reloads.ask(force),
+    withdraw: async (hasten) => {
+      // Without a line in the log: where nobody reads that any more, it would keep the process from ending.
+      traffic.withdraw();
+      await sleep(withdrawalMs(parts, generations), undefined, { signal: hasten }).catch(() => undefined);
+    },
     stop: async (limitMs = graceMs()) => {
       await watch?.close();
       parts.tickets.stop();
@@ -237,28 +250,34 @@ function trafficIn(pool: WorkerPool): Traffic {
   const recent = async (): Promise<RecentTraffic> => await pool.traffic();
   const force = async (forced: ForcedState): Promise<void> => await pool.force(forced);
   const purge = async (route: string | undefined): Promise<number> => await pool.purge(route);
-  const isReady = (): boolean => pool.isReady;
   return {
     get addresses() {
       return pool.addresses;
     },
     listeners: undefined,
     metricsText: async () => await pool.metricsText(),
-    admin: { pipeline: NO_TRAFFIC.pipeline, traffic: { activeRequests, isReady, upstreams, recent, force, purge } },
+    admin: {
+      pipeline: NO_TRAFFIC.pipeline,
+      isReady: () => pool.isReady,
+      traffic: { activeRequests, upstreams, recent, force, purge },
+    },
     open: async () => await pool.start(),
+    withdraw: () => pool.withdraw(),
     stop: async (graceMs) => await pool.stop(graceMs),
   };
 }
 
-function trafficHere({ pipeline, listeners, metricsText }: ReturnType<typeof createDataPlane>): Traffic {
+function trafficHere(plane: ReturnType<typeof createDataPlane>): Traffic {
+  const { pipeline, listeners, metricsText, isReady, withdraw } = plane;
   return {
     get addresses() {
       return listeners.addresses;
     },
     listeners,
     metricsText,
-    admin: { pipeline },
+    admin: { pipeline, isReady },
     open: async (documents) => await listeners.open(documents),
+    withdraw,
     stop: async (graceMs) => await listeners.stop(graceMs),
   };
 }
@@ -323,13 +342,16 @@ export function createControl(parts: ProcessParts) {
 /** What handles requests. */
 export function createDataPlane({ environment, log, ...parts }: ProcessParts, control: Control) {
   const { slices, generations, pools, deadlines } = control;
+  let isWithdrawn = false;
+  const isReady = (): boolean => !isWithdrawn && generations.current !== undefined;
+  const withdraw = (): void => void (isWithdrawn = true);
   const admission = new AdmissionControl({
     report: dryRunReport(log, "load_shed", (route) => slices.metrics.dryRun("load_shed", route)),
   });
   const pipeline = new Pipeline({
     pools,
     observers: slices.all.flatMap(({ observer }) => (observer === undefined ? [] : [observer])),
-    reserved: (request) => reservedAnswer(request, generations, parts.scrape ?? metricsText),
+    reserved: (request) => reservedAnswer(request, isReady, parts.scrape ?? metricsText),
     targetProblem,
     admission,
     log,
@@ -340,7 +362,7 @@ export function createDataPlane({ environment, log, ...parts }: ProcessParts, co
   const { tickets, elsewhere } = parts;
   const sharesPorts = elsewhere !== undefined;
   const listeners = new ListenerSet({ services, environment, log, watch: watchAny, tickets, sharesPorts });
-  return { pipeline, metricsText, listeners };
+  return { pipeline, metricsText, listeners, isReady, withdraw };
 }
 
 /** Tells that a file changed, whatever is in it now. */
@@ -349,6 +371,16 @@ function watchAny(path: string, changed: () => void): { close(): Promise<void> }
     changed();
     await Promise.resolve();
   });
+}
+
+const WITHDRAWAL_MS = 3000;
+
+/** How long the gateway goes on when it is not ready any more. */
+function withdrawalMs({ environment }: ProcessParts, generations: Generations): number {
+  return (
+    generations.current?.document.gateway.shutdown_delay_ms ??
+    numberOf(environment["GATEWAY_SHUTDOWN_DELAY_MS"], WITHDRAWAL_MS)
+  );
 }
 
 const DRAIN_S = 10;

@@ -203,3 +203,66 @@ for (const [text, level] of [
 ] as const) {
   test(`GATEWAY_LOG=${text ?? ""} logs from ${level} on`, () => assert.equal(logLevel(text), level));
 }
+
+for (const workers of ["1", "2"]) {
+  test(`SIGTERM has /readyz say 503 for shutdown_delay_ms while new connections are served, then drains: --workers ${workers}`, async () => {
+    const released = Promise.withResolvers<void>();
+    await using origin = await startOrigin({
+      handler: (_request, response) => void released.promise.then(() => response.end("whole")),
+    });
+    await using directory = await temporaryDirectory();
+    const file = directory.file("gateway.yaml");
+    const admin = '\ngateway: {shutdown_delay_ms: 60000}\nadmin: {bind: "127.0.0.1:0"}\n';
+    await writeFile(file, document(origin.port, "served") + admin);
+    await using child = await spawnProcess(process.execPath, [MAIN, "serve", "-c", file, "--json", "-w", workers], {
+      env: { GATEWAY_ADMIN_DEV: "1" },
+    });
+    const [line] = await child.waitForOutput(/^\{.*"listeners".*\}$/m, 30_000);
+    const facts = JSON.parse(line) as { listeners: { port: number }[]; admin: string };
+    const url = `http://127.0.0.1:${facts.listeners[0]?.port}`;
+    const ask = async (path: string): Promise<Response> =>
+      await fetch(url + path, { headers: { connection: "close" } });
+    assert.equal((await ask("/readyz")).status, 200);
+    process.kill(child.pid, "SIGTERM");
+    await waitUntil(async () => (await ask("/readyz")).status === 503, { what: "503 at /readyz" });
+    assert.deepEqual([(await ask("/healthz")).status, await (await ask("/fixed")).text()], [200, "served"]);
+    const health = (await (await fetch(`${facts.admin}/health`)).json()) as { ready: boolean };
+    assert.equal(health.ready, false);
+    const last = fetch(`${url}/api/x`);
+    await waitUntil(() => origin.requests.length === 1, { what: "the request under way" });
+    // Another request to stop ends the delay, and not the requests.
+    await waitUntil(
+      async () => {
+        process.kill(child.pid, "SIGTERM");
+        return await ask("/fixed").then(
+          () => false,
+          () => true,
+        );
+      },
+      { what: "the end of the delay" },
+    );
+    released.resolve();
+    const response = await last;
+    assert.deepEqual([response.headers.get("connection"), await response.text()], ["close", "whole"]);
+    assert.equal((await child.exited).code, 0);
+  });
+}
+
+test("the delay ends by itself, and Ctrl+C has none", async () => {
+  await using directory = await temporaryDirectory();
+  const file = directory.file("gateway.yaml");
+  await writeFile(file, document(1, "one"));
+  const tookMs = async (signal: NodeJS.Signals, delayMs: string): Promise<number> => {
+    await using child = await spawnProcess(process.execPath, [MAIN, "serve", "-c", file, "--json"], {
+      env: { GATEWAY_SHUTDOWN_DELAY_MS: delayMs },
+    });
+    await child.waitForOutput(/^\{.*"listeners".*\}$/m, 30_000);
+    const startedMs = performance.now();
+    process.kill(child.pid, signal);
+    assert.equal((await child.exited).code, 0);
+    return performance.now() - startedMs;
+  };
+  const [waited, interrupted] = await Promise.all([tookMs("SIGTERM", "700"), tookMs("SIGINT", "60000")]);
+  assert.ok(waited >= 700, `${waited} ms`);
+  assert.ok(interrupted < 30_000, `${interrupted} ms`);
+});

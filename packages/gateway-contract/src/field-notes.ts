@@ -40,6 +40,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
     "How often a request for an upstream may pass this gateway, whatever is between; once more is 508 loop_detected. Default: 1.",
   request_id_header:
     "Header that carries the id of a request, from clients, to upstreams and on every answer; none that means something else. Beside it goes X-Correlation-Id, unless that is the one. Default: x-request-id.",
+  shutdown_delay_ms:
+    "How long the gateway goes on taking connections when it is asked to stop, while /readyz says 503, so that a load balancer sends its clients elsewhere first. Default: 3000.",
   shutdown_timeout_ms: "How long requests may take to end when the gateway stops. Default: 10000.",
   forward_client_headers:
     "Headers about clients that go on to upstreams although no trusted proxy sent them, such as X-HTTP-Method-Override; none that the gateway writes itself. Default: none.",

@@ -27,7 +27,7 @@ export async function serve(options: ServeOptions, invocation: Invocation): Prom
   const log = await invocation.createLogger(logLevel(environment["GATEWAY_LOG"]));
   let reload = (): void => void (isReloadAsked = true);
   let isReloadAsked = false;
-  const stopRequest = stopRequests(invocation, () => reload());
+  const stop = stopRequests(invocation, () => reload());
   let gateway: RunningGateway;
   try {
     gateway = await createGateway({ configFile, environment, log, workers: options.workers ?? 1 });
@@ -45,24 +45,45 @@ export async function serve(options: ServeOptions, invocation: Invocation): Prom
   };
   // The document may have been read before the change that the signal is about.
   if (isReloadAsked) reload();
+  const isStarted = !stop.isRequested();
   stderr.write(options.json === true ? `${JSON.stringify(factsOf(gateway))}\n` : banner(gateway));
-  await stopRequest;
+  const signal = await stop.requested;
   reload = () => undefined;
+  // No load balancer knows of a gateway whose start was called off; and who presses Ctrl+C waits for it.
+  if (isStarted && signal !== "SIGINT") await stop.unlessHastened(async (hastened) => await gateway.withdraw(hastened));
   await gateway.stop();
   return EXIT.ok;
 }
 
-/** Resolves with the first request to stop; another one ends the process at once. `hangup` is called for SIGHUP. */
-async function stopRequests(invocation: Invocation, hangup: () => void): Promise<NodeJS.Signals> {
+/** Requests to stop, from the first one to the end of the process. */
+interface StopRequests {
+  readonly requested: Promise<NodeJS.Signals>;
+  readonly isRequested: () => boolean;
+  /** Runs a step that another request cuts short; outside of such a step it ends the process at once. */
+  readonly unlessHastened: (step: (hastened: AbortSignal) => Promise<void>) => Promise<void>;
+}
+
+/** `hangup` is called for SIGHUP. */
+function stopRequests(invocation: Invocation, hangup: () => void): StopRequests {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
-  let isStopping = false;
+  let isRequested = false;
+  let step: AbortController | undefined;
   const stop = (signal: NodeJS.Signals): void => {
-    if (isStopping) invocation.exitNow(exitCodeOf(signal));
-    isStopping = true;
+    if (step !== undefined) step.abort();
+    else if (isRequested) invocation.exitNow(exitCodeOf(signal));
+    isRequested = true;
     resolve(signal);
   };
   followSignals(invocation.heldSignals, { stop, hangup });
-  return await promise;
+  return {
+    requested: promise,
+    isRequested: () => isRequested,
+    unlessHastened: async (run) => {
+      step = new AbortController();
+      await run(step.signal);
+      step = undefined;
+    },
+  };
 }
 
 /** `file:line:column: sentence [code]`, as editors and terminals make links of. */

@@ -52,7 +52,9 @@ export function planChanges(before: ConfigDocument | undefined, after: ConfigDoc
 
 /** Whether a setting of the whole gateway is about requests; names and shutdown are not. */
 function isTraffic(pointer: string): boolean {
-  return !/^\/(?:name|shutdown_timeout_ms|allow_empty_routes|ssrf_filter|egress)(?:\/|$)/.test(pointer);
+  return !/^\/(?:name|shutdown_delay_ms|shutdown_timeout_ms|allow_empty_routes|ssrf_filter|egress)(?:\/|$)/.test(
+    pointer,
+  );
 }
 
 /** Names of what changed, by kind. */

@@ -153,6 +153,10 @@ export class DataPlane {
     return cache.purge(route) === undefined ? 0 : 1;
   }
 
+  withdraw(): void {
+    this.#data.withdraw();
+  }
+
   /** Drains for at most `graceMs` and hands over what is counted. */
   async stop(graceMs: number): Promise<void> {
     this.discard();

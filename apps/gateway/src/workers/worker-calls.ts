@@ -60,6 +60,8 @@ export type WorkerCalls = {
   tickets: { input: Uint8Array; output: void };
   /** Forgets what is cached of a route, or of all; how many routes that are. */
   purge: { input: { readonly route: string | undefined }; output: number };
+  /** Is not ready any more, and goes on. */
+  withdraw: { input: undefined; output: void };
   /** Drains; answers when all requests have ended and everything that was counted is handed over. */
   stop: { input: { readonly graceMs: number }; output: void };
 };

@@ -74,6 +74,7 @@ export class WorkerPool implements Followers {
   #prepared: AcceptedCandidate | undefined;
   #running: AcceptedCandidate | undefined;
   #isStarted = false;
+  #isWithdrawn = false;
   #isStopping = false;
   addresses: readonly ListenerAddress[] = [];
 
@@ -114,7 +115,13 @@ export class WorkerPool implements Followers {
 
   /** Whether at least one worker takes requests. */
   get isReady(): boolean {
-    return this.#runningHandles.length > 0;
+    return !this.#isWithdrawn && this.#runningHandles.length > 0;
+  }
+
+  /** No worker is ready any more; all go on, and so do those that come later. */
+  withdraw(): void {
+    this.#isWithdrawn = true;
+    for (const handle of this.#runningHandles) handle.link.tell("withdraw", undefined);
   }
 
   async prepare(candidate: AcceptedCandidate, reading: CheckedReading): Promise<readonly Issue[]> {
@@ -209,7 +216,7 @@ export class WorkerPool implements Followers {
     try {
       await this.#fork(place);
     } catch (error) {
-      if (!this.#killedPlaces.delete(place) || retries === 0) throw error;
+      if (this.#isStopping || !this.#killedPlaces.delete(place) || retries === 0) throw error;
       await this.#forkFirst(place, retries - 1);
     }
   }
@@ -243,6 +250,7 @@ export class WorkerPool implements Followers {
     });
     handle.generation = candidate.generation;
     for (const forced of this.#forced.values()) handle.link.tell("force", forced);
+    if (this.#isWithdrawn) handle.link.tell("withdraw", undefined);
     // They may have been made anew while the worker started.
     if (tickets.secret !== ticketSecret) handle.link.tell("tickets", tickets.secret);
     if (keys() !== issued) handle.link.tell("issued", keys());

@@ -43,6 +43,7 @@ const handlers: Handlers<WorkerCalls> = {
   issued: async (credentials) => await (await started()).adoptIssued(credentials),
   tickets: async (secret) => (await started()).adoptTickets(secret),
   purge: async ({ route }) => (await started()).purge(route),
+  withdraw: async () => (await started()).withdraw(),
   stop: async ({ graceMs }) => await (await started()).stop(graceMs),
 };
 
