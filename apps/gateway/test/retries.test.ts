@@ -233,33 +233,6 @@ for (const [method, status] of [
   });
 }
 
-test("breaker: a trial whose client goes away, or that finds no endpoint, leaves its place to the next one", async () => {
-  let mode: "fail" | "hang" | "good" = "fail";
-  await using server = await startRawServer(async (connection) => {
-    await connection.readUntil("\r\n\r\n");
-    if (mode === "hang") return void (await connection.closed);
-    await connection.write(
-      `HTTP/1.1 ${mode === "fail" ? 500 : 200} x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
-    );
-  });
-  const document = {
-    ...serving("api", [server.port], { breaker: { consecutive_failures: 1, open_ms: 20 } }),
-    routes: ROUTES,
-  };
-  await using gateway = await startGateway(document);
-  assert.equal((await gateway.send({ path: "/" })).status, 500);
-  await new Promise((resolve) => setTimeout(resolve, 30));
-  mode = "hang";
-  await using client = await rawClient(gateway.port());
-  await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-  await waitUntil(() => server.connections.length === 2, { what: "the trial" });
-  assert.equal((await gateway.send({ path: "/" })).status, 503, "all trials are out");
-  client.socket.resetAndDestroy();
-  mode = "good";
-  await waitUntil(async () => (await gateway.send({ path: "/" })).status === 200, { what: "another trial" });
-  assert.equal(server.connections.length, 3);
-});
-
 test("breaker: a trial for which there is no endpoint leaves its place as well", async () => {
   const { origin, bodies } = await answering(500, 200);
   await using _origin = origin;

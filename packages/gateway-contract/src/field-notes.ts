@@ -143,7 +143,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "upstreams[].health.failure_min_volume": "Requests in the window before the share counts. Default: 20.",
   "upstreams[].health.window_ms": "Default: 60000.",
   "upstreams[].health.eject_ms": "How long an endpoint stays out. Default: 30000.",
-  "upstreams[].health.half_open_probes": "Requests that try it afterwards. Default: 1.",
+  "upstreams[].health.half_open_probes":
+    "Requests that try it afterwards at the same time; one without a result for `eject_ms` gives its place to another. Default: 1.",
   "upstreams[].health.max_ejected_percent": "Share of the endpoints that may be out together. Default: 100.",
   "upstreams[].health.eject_backoff": "Factor of the time out with each ejection in a row. Default: 1.",
   "upstreams[].active_health": "Asks endpoints how they are. Needs `health`.",
@@ -162,7 +163,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "upstreams[].breaker.error_volume": "Attempts in the window before the share counts. Default: 20.",
   "upstreams[].breaker.window_ms": "Default: 60000.",
   "upstreams[].breaker.open_ms": "Before a request may try again. Default: 30000.",
-  "upstreams[].breaker.half_open_probes": "Requests that may try at the same time. Default: 1.",
+  "upstreams[].breaker.half_open_probes":
+    "Requests that may try at the same time; one without a result for `open_ms` gives its place to another. Default: 1.",
   "upstreams[].retries": "Tries again what failed.",
   "upstreams[].retries.attempts": "Further attempts. Default: 0.",
   "upstreams[].retries.backoff_base_ms": "First wait; doubles, and a random part of it is waited. Default: 25.",

@@ -105,6 +105,35 @@ test("breaker: results of attempts from before a change of state decide nothing 
   assert.equal(breaker.state, "half_open");
 });
 
+test("breaker: a trial without a result gives its place to another one after open_ms, and counts once when it ends", () => {
+  for (const [late, next, state, last] of [
+    // The late success is a success; what the trial in its place says then is of before.
+    [true, false, "closed", "closed"],
+    [false, true, "closed", "closed"],
+    [false, false, "open", "opened half_open_probe_failed"],
+    [undefined, undefined, "half_open", "half_open"],
+  ] as const) {
+    const { breaker, seen, attempt, wait } = rig({ consecutive_failures: 1, open_ms: 3000 });
+    attempt(false);
+    wait(3000);
+    const hanging = breaker.admit();
+    assert.ok("epoch" in hanging);
+    assert.deepEqual(breaker.admit(), { waitMs: 1000 }, "it may end at any time");
+    wait(2500);
+    assert.deepEqual(breaker.admit(), { waitMs: 500 });
+    wait(500);
+    const another = breaker.admit();
+    assert.ok("epoch" in another);
+    assert.deepEqual(breaker.admit(), { waitMs: 1000 }, "one at a time");
+    breaker.settle(hanging.epoch, late);
+    if (late !== true) assert.equal(breaker.state, "half_open");
+    breaker.settle(hanging.epoch, late);
+    if (late !== true) assert.deepEqual(breaker.admit(), { waitMs: 1000 }, "the place had been given away");
+    breaker.settle(another.epoch, next);
+    assert.deepEqual([breaker.state, seen.at(-1)], [state, last]);
+  }
+});
+
 test("breaker: opening and closing by hand tells of changes only, and opening anew starts open_ms again", () => {
   const { breaker, seen, wait } = rig({ open_ms: 1000 });
   breaker.force("closed");
@@ -116,7 +145,7 @@ test("breaker: opening and closing by hand tells of changes only, and opening an
   assert.deepEqual(seen, ["opened consecutive_failures", "closed"]);
 });
 
-test("breaker, whatever happens: nothing passes while it is open, trials are bounded, and it never locks up", () => {
+test("breaker, whatever happens: nothing passes while it is open, trials in their time are bounded, and it never locks up", () => {
   const step = fc.oneof(
     fc.record({ do: fc.constant("admit" as const) }),
     fc.record({ do: fc.constant("settle" as const), ok: fc.constantFrom(true, false, undefined), at: fc.nat(20) }),
@@ -125,27 +154,34 @@ test("breaker, whatever happens: nothing passes while it is open, trials are bou
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200, size: "max" }), fc.integer({ min: 1, max: 3 }), (steps, probes) => {
       const { breaker, wait } = rig({ consecutive_failures: 2, open_ms: 30, half_open_probes: probes });
-      const out: { epoch: number; wasHalfOpen: boolean }[] = [];
+      const out: { epoch: number; changes: number | undefined; startMs: number }[] = [];
+      let nowMs = 0;
+      let changes = 0;
+      let state = breaker.state;
       for (const each of steps) {
-        if (each.do === "wait") wait(each.ms);
+        if (each.do === "wait") nowMs = wait(each.ms);
         else if (each.do === "admit") {
           const before = breaker.opensAgainInMs;
           const pass = breaker.admit();
           if ("epoch" in pass) {
             assert.equal(before, 0, "nothing passes while it is open");
-            out.push({ epoch: pass.epoch, wasHalfOpen: breaker.state === "half_open" });
+            const isTrial = breaker.state === "half_open";
+            if (breaker.state !== state) changes += 1;
+            out.push({ epoch: pass.epoch, changes: isTrial ? changes : undefined, startMs: nowMs });
           }
         } else {
           const [settled] = out.splice(each.at % Math.max(1, out.length), 1);
           if (settled) breaker.settle(settled.epoch, each.ok);
         }
-        const trials = out.filter(({ epoch, wasHalfOpen }) => wasHalfOpen && epoch === breaker.epoch);
+        if (breaker.state !== state && each.do === "settle") changes += 1;
+        state = breaker.state;
+        if (state !== "half_open") continue;
+        const trials = out.filter((pass) => pass.changes === changes && nowMs - pass.startMs < 30);
         assert.ok(trials.length <= probes);
       }
-      for (const { epoch } of out) breaker.settle(epoch, undefined);
       wait(31);
       const pass = breaker.admit();
-      assert.ok("epoch" in pass, "when all attempts ended and open_ms passed, one passes");
+      assert.ok("epoch" in pass, "when open_ms passed, one passes, whatever the others do");
     }),
   );
 });

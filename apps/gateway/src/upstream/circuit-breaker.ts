@@ -1,4 +1,5 @@
 import type { Breaker } from "@headworks/gateway-contract";
+import { Trials } from "./trials.ts";
 
 /** What a breaker tells of its changes; details as in the specification's table of events. */
 export interface BreakerEvents {
@@ -34,8 +35,9 @@ export function breakerRules(block: Breaker): BreakerRules {
 /**
  * The circuit breaker of an upstream. Closed: attempts pass and are observed; a streak of failures or a share of
  * failures in a fixed window opens it. Open: nothing passes. The first attempt after `openMs` makes it half-open: so
- * many trials pass at a time; one success closes it, one failure opens it anew. Time is monotonic, so that a step of
- * the clock moves nothing.
+ * many trials pass at a time; one success closes it, one failure opens it anew. A trial without a result for `openMs` gives
+ * its place to another one; what it says later closes the breaker, but does not open it. Time is monotonic, so that a step
+ * of the clock moves nothing.
  */
 export class CircuitBreaker {
   #rules: BreakerRules;
@@ -47,8 +49,11 @@ export class CircuitBreaker {
   #observations = 0;
   #failures = 0;
   #openUntilMs = 0;
-  #trials = 0;
-  /** Grows with every change of state: what was admitted before one says nothing about the time after it. */
+  readonly #trials = new Trials();
+  /**
+   * Grows with every change of state: what was admitted before one says nothing about the time after it. Each trial has one
+   * of its own.
+   */
   #epoch: number;
 
   /** `epoch` is above every one that was given out before, for the same upstream. */
@@ -86,13 +91,16 @@ export class CircuitBreaker {
       const waitMs = this.#openUntilMs - this.#nowMs();
       if (waitMs > 0) return { waitMs };
       this.#change("half_open");
-      this.#trials = 0;
       this.#events.halfOpen();
     }
-    // Nobody knows when a trial ends, so the shortest wait that can be said in whole seconds.
-    if (this.#trials >= this.#rules.halfOpenProbes) return { waitMs: 1000 };
-    this.#trials += 1;
-    return this;
+    const nowMs = this.#nowMs();
+    const { halfOpenProbes, openMs } = this.#rules;
+    const waitMs = this.#trials.waitMs(halfOpenProbes, openMs, nowMs);
+    // A trial may end at any time, so at most the shortest wait that can be said in whole seconds.
+    if (waitMs > 0) return { waitMs: Math.min(waitMs, 1000) };
+    this.#epoch += 1;
+    this.#trials.begin(this.#epoch, openMs, nowMs);
+    return { epoch: this.#epoch };
   }
 
   get epoch(): number {
@@ -101,9 +109,8 @@ export class CircuitBreaker {
 
   /** An attempt ended; `undefined` says nothing about the upstream. */
   settle(epoch: number, ok: boolean | undefined): void {
-    if (epoch !== this.#epoch) return;
-    if (this.#state === "half_open") return this.#settleTrial(ok);
-    if (this.#state === "open" || ok === undefined) return;
+    if (this.#state === "half_open") return this.#settleTrial(epoch, ok);
+    if (epoch !== this.#epoch || this.#state === "open" || ok === undefined) return;
     this.#rollWindow();
     this.#observations += 1;
     if (ok) {
@@ -127,10 +134,12 @@ export class CircuitBreaker {
     else this.#open("consecutive_failures");
   }
 
-  #settleTrial(ok: boolean | undefined): void {
-    this.#trials -= 1;
+  #settleTrial(epoch: number, ok: boolean | undefined): void {
+    const end = this.#trials.end(epoch);
+    if (end === "unknown") return;
     if (ok === true) this.#close();
-    else if (ok === false) this.#open("half_open_probe_failed");
+    // What failed behind its time began long ago: the trial in its place decides.
+    else if (ok === false && end === "in-time") this.#open("half_open_probe_failed");
   }
 
   #open(detail: "consecutive_failures" | "error_ratio" | "half_open_probe_failed"): void {
@@ -151,6 +160,7 @@ export class CircuitBreaker {
   #change(state: BreakerState): void {
     this.#state = state;
     this.#epoch += 1;
+    this.#trials.clear();
   }
 
   #rollWindow(): void {

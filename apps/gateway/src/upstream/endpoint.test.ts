@@ -97,6 +97,32 @@ test("health: a probe that is given up frees its place and decides nothing", () 
   assert.deepEqual([endpoint.health, isIn(state), endpoint.inFlight], ["half_open", true, 0]);
 });
 
+test("health: a probe without a result gives its place to another one after eject_ms, and counts once when it ends", () => {
+  for (const [late, next, health, told] of [
+    [200, 500, "healthy", "recovered"],
+    [500, 200, "healthy", "recovered"],
+    [500, 500, "ejected", "ejected"],
+  ] as const) {
+    const state = rig({ consecutive_failures: 1, eject_ms: 1000 });
+    const { endpoint, seen, attempt, wait, time } = state;
+    attempt(500);
+    wait(1000);
+    endpoint.picked(time.nowMs);
+    const hanging = endpoint.dispatched();
+    wait(999);
+    assert.equal(isIn(state), false);
+    wait(1);
+    assert.equal(isIn(state), true);
+    const another = endpoint.dispatched();
+    assert.equal(isIn(state), false, "one at a time");
+    endpoint.answered(hanging, late, 1);
+    if (late !== 200) assert.deepEqual([endpoint.health, isIn(state)], ["half_open", false]);
+    if (late !== 200) endpoint.answered(another, next, 1);
+    assert.equal(endpoint.health, health);
+    assert.equal(seen.at(-1), `${told} 10.0.0.1:80`);
+  }
+});
+
 test("health: a body that breaks off counts against the endpoint in rotation", () => {
   const { endpoint, attempt } = rig({ consecutive_failures: 2 });
   attempt(500);

@@ -1,6 +1,7 @@
 // Tested by endpoint.test.ts
 import type { PassiveHealth } from "@headworks/gateway-contract";
 import { hostPortText } from "@headworks/host-patterns";
+import { Trials } from "./trials.ts";
 import type { EndpointState } from "./upstream-group.ts";
 
 /** Parameters of passive health with their defaults filled in; undefined while it is off. */
@@ -14,6 +15,8 @@ export interface HealthRules {
   readonly ejectBackoff: number;
 }
 
+const DEFAULT_EJECT_MS = 30_000;
+
 /** The document's block with the defaults. */
 export function healthRules(block: PassiveHealth): HealthRules {
   return {
@@ -21,7 +24,7 @@ export function healthRules(block: PassiveHealth): HealthRules {
     failureRatio: block.failure_ratio ?? 0.5,
     failureMinVolume: block.failure_min_volume ?? 20,
     windowMs: block.window_ms ?? 60_000,
-    ejectMs: block.eject_ms ?? 30_000,
+    ejectMs: block.eject_ms ?? DEFAULT_EJECT_MS,
     halfOpenProbes: block.half_open_probes ?? 1,
     ejectBackoff: block.eject_backoff ?? 1,
   };
@@ -47,7 +50,8 @@ const FIRST_LATENCY_MS = 250;
 /**
  * One endpoint: what is in flight, how it answers, whether it is in rotation. A streak of failures, or their share in
  * a window with enough volume, ejects it; after `eject_ms` the next picks are probes, of which one success brings it
- * back and one failure ejects it for a full period again.
+ * back and one failure ejects it for a full period again. A probe without a result for `eject_ms` gives its place to another
+ * one; what it says later brings the endpoint back, but does not eject it.
  */
 export class Endpoint implements EndpointState {
   readonly address: string;
@@ -71,10 +75,13 @@ export class Endpoint implements EndpointState {
   #failures = 0;
   #ejectedUntilMs = 0;
   #ejections = 0;
-  #probes = 0;
+  readonly #probes = new Trials();
   #probeSuccesses = 0;
   #listedDrain = false;
-  /** Grows with every change of health: what was dispatched before one says nothing about the time after it. */
+  /**
+   * Grows with every change of health: what was dispatched before one says nothing about the time after it. Each probe has
+   * one of its own.
+   */
   #epoch = 0;
   #latencyMs = FIRST_LATENCY_MS;
   #latencyAtMs: number;
@@ -113,7 +120,7 @@ export class Endpoint implements EndpointState {
     if (this.isDraining) return false;
     if (this.#health === "healthy") return true;
     if (this.#health === "ejected") return nowMs >= this.#ejectedUntilMs;
-    return this.#probes < (this.#rules?.halfOpenProbes ?? 1);
+    return this.#probes.waitMs(this.#rules?.halfOpenProbes ?? 1, this.#probeMs, nowMs) === 0;
   }
 
   /** It was picked: an ejected one is probed from now on. */
@@ -132,7 +139,10 @@ export class Endpoint implements EndpointState {
 
   dispatched(): number {
     this.inFlight += 1;
-    if (this.#health === "half_open") this.#probes += 1;
+    if (this.#health === "half_open") {
+      this.#epoch += 1;
+      this.#probes.begin(this.#epoch, this.#probeMs, this.#owner.nowMs());
+    }
     return this.#epoch;
   }
 
@@ -151,7 +161,7 @@ export class Endpoint implements EndpointState {
 
   abandoned(epoch: number): void {
     this.inFlight -= 1;
-    if (epoch === this.#epoch && this.#health === "half_open") this.#probes -= 1;
+    if (this.#health === "half_open") this.#probes.end(epoch);
   }
 
   /** Only now is a row of failures over: an endpoint that breaks each answer off is no better than one that gives none. */
@@ -189,19 +199,27 @@ export class Endpoint implements EndpointState {
   }
 
   #observe(epoch: number, ok: boolean): void {
+    if (this.#health === "half_open") return this.#observeProbe(epoch, ok);
     if (epoch !== this.#epoch || this.#health === "ejected") return;
-    if (this.#health === "half_open") {
-      this.#probes -= 1;
-      if (ok) this.#recover();
-      else this.#eject(true);
-      return;
-    }
     const rules = this.#rules;
     if (rules === undefined) return;
     const nowMs = this.#owner.nowMs();
     if (nowMs - this.#windowStartMs >= rules.windowMs) this.#startWindow(nowMs);
     this.#observations += 1;
     if (!ok) this.#countFailure();
+  }
+
+  /** How long a probe holds its place. */
+  get #probeMs(): number {
+    return this.#rules?.ejectMs ?? DEFAULT_EJECT_MS;
+  }
+
+  #observeProbe(epoch: number, ok: boolean): void {
+    const end = this.#probes.end(epoch);
+    if (end === "unknown") return;
+    if (ok) this.#recover();
+    // What failed behind its time began long ago: the probe in its place decides.
+    else if (end === "in-time") this.#eject(true);
   }
 
   /** It was observed before, perhaps in an earlier window. */
@@ -228,7 +246,7 @@ export class Endpoint implements EndpointState {
     const rules = this.#rules;
     const wasHealthy = this.#health === "healthy";
     const backoff = (rules?.ejectBackoff ?? 1) ** this.#ejections;
-    const ejectMs = Math.min((rules?.ejectMs ?? 30_000) * backoff, LONGEST_EJECTION_MS);
+    const ejectMs = Math.min((rules?.ejectMs ?? DEFAULT_EJECT_MS) * backoff, LONGEST_EJECTION_MS);
     this.#ejectedUntilMs = this.#owner.nowMs() + ejectMs;
     this.#ejections += 1;
     this.#probeSuccesses = 0;
@@ -248,7 +266,7 @@ export class Endpoint implements EndpointState {
 
   #become(health: EndpointHealth): void {
     this.#health = health;
-    this.#probes = 0;
+    this.#probes.clear();
     this.#epoch += 1;
   }
 

@@ -1,0 +1,54 @@
+// Tested by trials.test.ts
+
+/** How a trial stood when it ended: within its time, behind it, or not among those that are known. */
+export type TrialEnd = "in-time" | "overdue" | "unknown";
+
+interface Trial {
+  readonly epoch: number;
+  readonly startMs: number;
+}
+
+/**
+ * The trials of something that failed before: so many at a time, each of which holds its place only for a bounded time, so
+ * that one without a result keeps nobody else out. Each ends once. Times are monotonic.
+ */
+export class Trials {
+  /** Oldest first. */
+  #inTime: Trial[] = [];
+  /** Epochs of those whose place was given away. */
+  #overdue: number[] = [];
+
+  /** Milliseconds until another one may begin; 0 for now. */
+  waitMs(most: number, limitMs: number, nowMs: number): number {
+    const [oldest] = this.#inTime;
+    if (oldest === undefined || this.#inTime.length < most) return 0;
+    return Math.max(0, oldest.startMs + limitMs - nowMs);
+  }
+
+  /** One begins, in place of those whose time is over. No other one has this epoch. */
+  begin(epoch: number, limitMs: number, nowMs: number): void {
+    while (this.#inTime[0] !== undefined && this.#inTime[0].startMs + limitMs <= nowMs) {
+      this.#overdue.push(this.#inTime[0].epoch);
+      this.#inTime.shift();
+    }
+    this.#inTime.push({ epoch, startMs: nowMs });
+  }
+
+  end(epoch: number): TrialEnd {
+    const at = this.#inTime.findIndex((trial) => trial.epoch === epoch);
+    if (at !== -1) {
+      this.#inTime.splice(at, 1);
+      return "in-time";
+    }
+    const place = this.#overdue.indexOf(epoch);
+    if (place === -1) return "unknown";
+    this.#overdue.splice(place, 1);
+    return "overdue";
+  }
+
+  /** What they said does not matter any more. */
+  clear(): void {
+    this.#inTime = [];
+    this.#overdue = [];
+  }
+}
