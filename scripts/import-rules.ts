@@ -33,4 +33,5 @@ export const browserEntries: readonly string[] = [
   "packages/match-condition/src/index.ts",
   "packages/entry-diff/src/index.ts",
   "packages/http-fields/src/index.ts",
+  "packages/exact-json/src/index.ts",
 ];

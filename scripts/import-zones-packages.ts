@@ -116,7 +116,7 @@ export const packageZones: readonly Zone[] = [
     ),
     ours: ["format:http-fields"],
   },
-  format("http-fields", []),
+  { ...format("http-fields", []), ours: ["format:exact-json"] },
   format("http1", ["buffer"]),
   // node:net for isIP and BlockList, which open nothing.
   format("host-patterns", ["net"]),
@@ -124,24 +124,34 @@ export const packageZones: readonly Zone[] = [
   // node:net for isIP, node:url for domainToASCII.
   format("tls-authority", ["crypto", "net", "url", "buffer"]),
   format("linear-pattern", []),
-  format("json-patch", []),
-  format("json-path", []),
-  { ...format("query-language", []), ours: ["format:linear-pattern", "format:json-path", "format:http-fields"] },
+  format("exact-json", []),
+  { ...format("json-patch", []), ours: ["format:exact-json"] },
+  { ...format("json-path", []), ours: ["format:exact-json"] },
+  {
+    ...format("query-language", []),
+    ours: ["format:linear-pattern", "format:json-path", "format:exact-json", "format:http-fields"],
+  },
   {
     ...format("match-condition", []),
     // What a condition looks like is the contract's; how texts are compared is the same as in queries.
-    ours: ["format:query-language", "format:linear-pattern", "format:json-path", "format:http-fields"],
+    ours: [
+      "format:query-language",
+      "format:linear-pattern",
+      "format:json-path",
+      "format:exact-json",
+      "format:http-fields",
+    ],
     typesOf: ["capture-contract"],
   },
   {
     ...format("entry-diff", []),
     // What is compared, and how differences look, is the contract's.
-    ours: ["format:http-fields", "format:json-patch", "format:json-path"],
+    ours: ["format:http-fields", "format:exact-json", "format:json-path"],
     typesOf: ["capture-contract"],
   },
   format("socks5", ["buffer"]),
   format("websocket", ["buffer", "zlib"]),
-  format("event-stream", ["buffer", "string_decoder"]),
+  { ...format("event-stream", ["buffer", "string_decoder"]), ours: ["format:exact-json"] },
   format("grpc-framing", ["buffer", "zlib"]),
   { ...format("protobuf", ["buffer"]), npm: ["protobufjs"] },
   format("directories", ["fs", "path"]),
@@ -176,7 +186,7 @@ export const packageZones: readonly Zone[] = [
     files: ["packages/contract-kit/src/server.ts"],
     node: { allBut: [...NETWORK, ...SYSTEM] },
     npm: ["typebox", "ajv", "ajv-formats"],
-    ours: ["contract-kit"],
+    ours: ["contract-kit", "format:exact-json"],
     instead: "The kit knows shapes; routing belongs to the app's api/ folder",
   },
   {
@@ -184,7 +194,7 @@ export const packageZones: readonly Zone[] = [
     files: ["packages/contract-kit/src/client.ts"],
     node: [],
     npm: ["typebox"],
-    ours: ["contract-kit"],
+    ours: ["contract-kit", "format:exact-json"],
     instead: "The client runs in browsers: use web APIs only",
   },
   {

@@ -1,3 +1,4 @@
+import { readJson } from "@headworks/exact-json";
 import type { AnyOperations, Operation, OperationInput, OperationOutput } from "./operation.ts";
 
 /** A non-2xx answer: the error code and message of the service, or of the connection (`status` 0). */
@@ -91,7 +92,7 @@ async function readAnswer(operation: Operation, response: Response): Promise<unk
     const text = await response.text();
     let body: { error?: unknown; code?: unknown; details?: unknown } = {};
     try {
-      body = JSON.parse(text) as typeof body;
+      body = readJson(text) as typeof body;
     } catch {
       // An intermediary answered; its text is the best message there is.
     }
@@ -109,7 +110,7 @@ async function readAnswer(operation: Operation, response: Response): Promise<unk
     await response.arrayBuffer();
     return undefined;
   }
-  return response.json();
+  return readJson(await response.text());
 }
 
 /** Builds the typed client of an operations table. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
+import { readJson } from "@headworks/exact-json";
 import { Type } from "./type.ts";
 import { defineOperations, upload } from "./operation.ts";
 import type { Operation } from "./operation.ts";
@@ -124,6 +125,25 @@ test("bodies are never coerced and every issue is named", () => {
       JSON.stringify(body),
     );
   }
+});
+
+test("numbers that keep their text become numbers where the schema asks for one, and stay elsewhere", () => {
+  const operation: Operation = {
+    ...table.flip,
+    body: strictObject({
+      count: Type.Integer({ maximum: 1000 }),
+      ratio: nullable(Type.Number()),
+      list: Type.Array(Type.Union([Type.Integer(), Type.String()])),
+      any: Type.Unknown(),
+    }),
+  };
+  const body = readJson('{"count":1e2,"ratio":1.0,"list":[2.0,"a"],"any":{"n":[1.0]}}');
+  assert.deepEqual(paths(operation, { body }), []);
+  assert.equal(JSON.stringify(body), '{"count":100,"ratio":1,"list":[2,"a"],"any":{"n":[1.0]}}');
+  assert.deepEqual(paths(operation, { body: readJson('{"count":1e4,"ratio":null,"list":[1.50],"any":0}') }).sort(), [
+    "body/count must be <= 1000",
+    "body/list/0 does not have an accepted type",
+  ]);
 });
 
 test("what every object inherits is no property of a request", () => {

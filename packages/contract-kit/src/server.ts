@@ -2,6 +2,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import type { ErrorObject, ValidateFunction } from "ajv";
 import addFormats from "ajv-formats";
 import type { TSchema } from "typebox";
+import { WrittenNumber } from "@headworks/exact-json";
 import { pathOfHalfPair } from "./half-pairs.ts";
 import type { Operation } from "./operation.ts";
 
@@ -19,7 +20,10 @@ export interface RequestValues {
   readonly body: unknown;
 }
 
-/** Checks one request; query and path values are coerced from text, bodies never are. Gives every issue found. */
+/**
+ * Checks one request; query and path values are coerced from text, bodies never are, but for numbers that were read with
+ * their text: where the schema asks for a number, they become one in the body itself. Gives every issue found.
+ */
 export type RequestValidator = (values: RequestValues) => { readonly issues: Issue[]; readonly values: RequestValues };
 
 /**
@@ -121,7 +125,10 @@ function runTexts(
   issues.push(...found.filter((issue) => !odd.some((name) => issue.path === `${place}/${name}`)));
 }
 
-/** A check of one value that is not a request: configuration files, imported documents. Compiled at its first use. */
+/**
+ * A check of one value that is not a request: configuration files, imported documents. Compiled at its first use. Numbers
+ * that were read with their text become numbers in the value where the schema asks for one.
+ */
 export function compileValueValidator(schema: TSchema, name: string): (value: unknown) => Issue[] {
   let validate: ValidateFunction | undefined;
   return (value) => {
@@ -160,7 +167,7 @@ export function operationProblems({ params, query, body, responses }: Operation)
 function run(validate: ValidateFunction | undefined, value: unknown, place: string, issues: Issue[]): void {
   if (!validate) return;
   try {
-    if (validate(value)) return;
+    if (validate(value) || settles(validate, value)) return;
   } catch (error) {
     // Schemas that refer to themselves are checked by recursion, and a value may nest deeper than the stack.
     if (!(error instanceof RangeError)) throw error;
@@ -170,6 +177,39 @@ function run(validate: ValidateFunction | undefined, value: unknown, place: stri
   for (const error of meaningful(validate.errors ?? [])) {
     issues.push({ path: place + pointer(error), message: sentence(error) });
   }
+}
+
+/**
+ * Replaces numbers that keep their text by plain ones where the validator refused them, until that changes nothing more:
+ * JSON that a client sends may say `100.0`. True when the value is valid then.
+ */
+function settles(validate: ValidateFunction, value: unknown): boolean {
+  for (;;) {
+    const before = validate.errors ?? [];
+    const settled = before.filter(({ instancePath }) => settlesAt(value, instancePath));
+    if (settled.length === 0) return false;
+    if (validate(value)) return true;
+  }
+}
+
+/** Whether a number with its text stood at a JSON pointer, where now a plain one stands. */
+function settlesAt(root: unknown, instancePath: string): boolean {
+  const names = instancePath
+    .split("/")
+    .slice(1)
+    .map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const last = names.pop();
+  let holder = root;
+  for (const name of names) holder = isHolder(holder) ? holder[name] : undefined;
+  if (last === undefined || !isHolder(holder)) return false;
+  const found = holder[last];
+  if (!(found instanceof WrittenNumber)) return false;
+  holder[last] = Number(found);
+  return true;
+}
+
+function isHolder(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
 }
 
 function refuseAll(query: unknown, issues: Issue[]): void {

@@ -1,8 +1,7 @@
 // Tested by entry-diff.test.ts
 import type { BodyDiff } from "@headworks/capture-contract";
 import { isJson, isTextual, parseMediaType } from "@headworks/http-fields";
-import { readJson } from "@headworks/json-patch";
-import type { Json } from "@headworks/json-patch";
+import { readJson, type Json } from "@headworks/exact-json";
 import type { IgnoredPaths } from "./ignored-paths.ts";
 import { diffJson } from "./json-diff.ts";
 import { shapeOf } from "./json-shape.ts";
@@ -121,7 +120,7 @@ function jsonDiff(
 function jsonOf(body: SideBody): { readonly json: Json } | undefined {
   if (body.kind !== "text" || !body.mayBeJson || isTooDeep(body.text)) return undefined;
   try {
-    return { json: readJson(body.text.replace(/^\uFEFF/u, "")) };
+    return { json: readJson(body.text) };
   } catch {
     return undefined;
   }

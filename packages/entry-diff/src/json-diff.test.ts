@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readJson } from "@headworks/json-patch";
-import type { Json } from "@headworks/json-patch";
+import { readJson } from "@headworks/exact-json";
+import type { Json } from "@headworks/exact-json";
 import fc from "fast-check";
 import { compileIgnoredPaths } from "./ignored-paths.ts";
 import type { IgnoredPaths } from "./ignored-paths.ts";

@@ -1,5 +1,5 @@
 // Tested by json-diff.test.ts
-import type { Json } from "@headworks/json-patch";
+import { isNumeric, type Json } from "@headworks/exact-json";
 import { JsonTree } from "./json-tree.ts";
 import type { JsonPlace, IgnoredPaths } from "./ignored-paths.ts";
 import { diffSequences } from "./sequence-diff.ts";
@@ -171,9 +171,8 @@ type Members = { readonly [name: string]: Json };
 function kindOf(value: Json): "null" | "boolean" | "number" | "string" | "list" | "object" {
   if (value === null) return "null";
   if (Array.isArray(value)) return "list";
-  if (typeof value === "bigint") return "number";
-  if (typeof value === "object") return JsonTree.isNumber(value) ? "number" : "object";
-  return typeof value as "boolean" | "number" | "string";
+  if (isNumeric(value)) return "number";
+  return typeof value as "boolean" | "object" | "string";
 }
 
 function pointer(place: JsonPlace): string {

@@ -1,6 +1,5 @@
 // Tested by json-diff.test.ts
-import type { Json } from "@headworks/json-patch";
-import { JsonTree } from "./json-tree.ts";
+import { isNumeric, type Json } from "@headworks/exact-json";
 
 interface Shape {
   readonly types: Set<string>;
@@ -26,7 +25,7 @@ function gather(shape: Shape, value: Json): void {
   if (Array.isArray(value)) {
     shape.elements ??= emptyShape();
     for (const element of value as readonly Json[]) gather(shape.elements, element);
-  } else if (typeof value === "object" && value !== null && !JsonTree.isNumber(value)) {
+  } else if (typeof value === "object" && value !== null && !isNumeric(value)) {
     shape.members ??= new Map();
     for (const [name, member] of Object.entries(value)) {
       const known = shape.members.get(name) ?? emptyShape();
@@ -34,8 +33,7 @@ function gather(shape: Shape, value: Json): void {
       gather(known, member);
     }
   } else {
-    const type = value === null ? "null" : typeof value;
-    shape.types.add(type === "object" || type === "bigint" ? "number" : type);
+    shape.types.add(value === null ? "null" : isNumeric(value) ? "number" : typeof value);
   }
 }
 

@@ -1,5 +1,5 @@
 // Tested by json-diff.test.ts
-import type { Json } from "@headworks/json-patch";
+import { isNumeric, numberKey, type Json, type Numeric } from "@headworks/exact-json";
 import type { IgnoredPaths, JsonPlace } from "./ignored-paths.ts";
 
 /**
@@ -15,14 +15,9 @@ export class JsonTree {
     this.#ignored = ignored;
   }
 
-  /** Whether an object is a number whose text is kept. */
-  static isNumber(value: object): value is { readonly rawJSON: string } {
-    return Object.getPrototypeOf(value) === null && "rawJSON" in value;
-  }
-
   /** Equal for values that mean the same. */
   exactId(value: Json): number {
-    if (typeof value !== "object" || value === null || isNumber(value)) return this.#numbered(scalarKey(value));
+    if (typeof value !== "object" || value === null || isNumeric(value)) return this.#numbered(scalarKey(value));
     const known = this.#exact.get(value);
     if (known !== undefined) return known;
     const id = this.#containerId(value, (member) => this.exactId(member));
@@ -33,7 +28,7 @@ export class JsonTree {
   /** Equal for values that differ only in places that may differ. */
   id(value: Json, place: JsonPlace): number {
     if (this.#ignored.isEmpty) return this.exactId(value);
-    if (typeof value !== "object" || value === null || isNumber(value)) return this.exactId(value);
+    if (typeof value !== "object" || value === null || isNumeric(value)) return this.exactId(value);
     return this.#containerId(value, (member, key) => {
       const at = [...place, key];
       return this.#ignored.matches(at) ? undefined : this.id(member, at);
@@ -64,23 +59,7 @@ export class JsonTree {
 
 type Members = { readonly [name: string]: Json };
 
-function isNumber(value: object): value is { readonly rawJSON: string } {
-  return JsonTree.isNumber(value);
-}
-
-function scalarKey(value: null | boolean | number | bigint | string | { readonly rawJSON: string }): string {
+function scalarKey(value: null | boolean | string | Numeric): string {
   if (typeof value === "string") return `"${value}`;
-  if (typeof value === "boolean" || value === null) return String(value);
-  return numberKey(typeof value === "object" ? value.rawJSON : String(value));
-}
-
-/** A number by its digits and the place of its point: the same for all ways to write it. */
-function numberKey(text: string): string {
-  const [, sign = "", whole = "", fraction = "", exponent = "0"] =
-    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/u.exec(text) ?? [];
-  const digits = `${whole}${fraction}`.replace(/^0+/u, "");
-  const significant = digits.replace(/0+$/u, "");
-  if (significant === "") return "#0";
-  const scale = BigInt(exponent) - BigInt(fraction.length) + BigInt(digits.length - significant.length);
-  return `#${sign}${significant}e${scale}`;
+  return isNumeric(value) ? `#${numberKey(value)}` : String(value);
 }

@@ -1,4 +1,5 @@
 // Tested by field-values.test.ts
+import { isNumeric, readJson } from "@headworks/exact-json";
 import { parseParameter, splitOutsideQuotes, type Parameter } from "./parameters.ts";
 
 /** An Authorization or Proxy-Authorization value, decoded for showing. Nothing is verified. */
@@ -58,13 +59,13 @@ export function decodeJwt(token: string): Jwt | undefined {
 }
 
 const claimMs = (value: unknown): number | undefined =>
-  typeof value === "number" && Number.isFinite(value) ? value * 1000 : undefined;
+  isNumeric(value) && Number.isFinite(Number(value)) ? Number(value) * 1000 : undefined;
 
 function jsonObject(base64: string): Readonly<Record<string, unknown>> | undefined {
   const text = base64Text(base64);
   if (text === undefined) return undefined;
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = readJson(text);
     return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
@@ -72,7 +73,7 @@ function jsonObject(base64: string): Readonly<Record<string, unknown>> | undefin
 }
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+  typeof value === "object" && value !== null && !Array.isArray(value) && !isNumeric(value);
 
 /** Base64 or base64url to text: UTF-8, or Latin-1 when it is not that. Undefined when it is not base64. */
 function base64Text(base64: string): string | undefined {

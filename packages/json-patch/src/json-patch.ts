@@ -1,4 +1,4 @@
-import { isWrittenNumber, type Json, type WrittenNumber } from "./json-text.ts";
+import { isNumeric, isSameJson, type Json } from "@headworks/exact-json";
 
 /** A patch that cannot be applied; the message says which part. */
 export class PatchError extends Error {}
@@ -131,41 +131,8 @@ function indexOf(step: string, most: number): number {
   return Number(step);
 }
 
-/** Whether two values mean the same: members in any order, numbers however they are written. */
-export function isSameJson(one: Json, other: Json): boolean {
-  if (Array.isArray(one) && Array.isArray(other)) {
-    return (
-      one.length === other.length && one.every((value, at) => isSameJson(value as Json, (other as Json[])[at] ?? null))
-    );
-  }
-  if (isObject(one) && isObject(other)) {
-    const names = Object.keys(one);
-    return (
-      names.length === Object.keys(other).length &&
-      names.every((name) => Object.hasOwn(other, name) && isSameJson(one[name] ?? null, other[name] ?? null))
-    );
-  }
-  return one === other || (isNumeric(one) && isNumeric(other) && isSameNumber(one, other));
-}
-
-/** Numbers in different forms may mean the same: a number and a bigint, `1.0` and `1`. */
-function isSameNumber(one: number | bigint | WrittenNumber, other: number | bigint | WrittenNumber): boolean {
-  const [left, right] = [numberText(one), numberText(other)];
-  // Integers of 64 bits have neighbours that a double cannot tell apart.
-  return left === right || (!isLongInteger(left) && !isLongInteger(right) && Number(left) === Number(right));
-}
-
-const isLongInteger = (text: string): boolean => /^-?[0-9]{16,}$/.test(text);
-
-const numberText = (value: number | bigint | WrittenNumber): string =>
-  isWrittenNumber(value) ? value.rawJSON : String(value);
-
-function isNumeric(value: Json): value is number | bigint | WrittenNumber {
-  return typeof value === "number" || typeof value === "bigint" || isWrittenNumber(value);
-}
-
 function isObject(value: Json | undefined): value is { readonly [name: string]: Json } {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !isWrittenNumber(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isNumeric(value);
 }
 
 /** An object whose members may have any name, `__proto__` included. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { readJson, WrittenNumber } from "@headworks/exact-json";
 import fc from "fast-check";
 import { parseJsonPath, selectJson } from "./json-path.ts";
 
@@ -32,6 +33,19 @@ test("a path selects values in the order of the document", () => {
   assert.deepEqual(select("$..*", [1, [2]]), [1, [2], 2]);
   assert.deepEqual(select("$['__proto__']", JSON.parse('{"__proto__":1}')), [1]);
   assert.deepEqual(select("$['a\\'b']", { "a'b": 1 }), [1]);
+});
+
+test("a number that keeps its text has no members", () => {
+  const root = readJson('{"a":[1.0,{"b":2.0}]}');
+  assert.deepEqual(select("$..text", root), []);
+  assert.deepEqual(select("$.a[0].*", root), []);
+  assert.deepEqual(
+    [select("$..*", root)]
+      .flat()
+      .filter((value) => value instanceof WrittenNumber)
+      .map(String),
+    ["1.0", "2.0"],
+  );
 });
 
 test("what is no path is refused with its place", () => {

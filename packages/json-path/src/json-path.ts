@@ -1,4 +1,6 @@
 // Tested by json-path.test.ts
+import { WrittenNumber } from "@headworks/exact-json";
+
 /** One step of a path: a member, an element (negative counts from the end), all children, or a member at any depth. */
 export type JsonStep =
   | { readonly kind: "member"; readonly name: string }
@@ -57,11 +59,15 @@ export function selectJson(root: unknown, steps: readonly JsonStep[]): readonly 
 
 function children(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
-  return typeof value === "object" && value !== null ? Object.values(value) : [];
+  return isObject(value) ? Object.values(value) : [];
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !(value instanceof WrittenNumber);
 }
 
 function member(value: unknown, name: string, into: unknown[]): void {
-  if (typeof value === "object" && value !== null && !Array.isArray(value) && Object.hasOwn(value, name)) {
+  if (isObject(value) && !Array.isArray(value) && Object.hasOwn(value, name)) {
     into.push(Reflect.get(value, name));
   }
 }

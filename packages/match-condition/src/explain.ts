@@ -1,4 +1,5 @@
 import type { MessageSide } from "@headworks/capture-contract";
+import { isNumeric } from "@headworks/exact-json";
 import { parseJsonPath, selectJson } from "@headworks/json-path";
 import { foldAscii } from "@headworks/query-language";
 import type { Decision, Explanation } from "./compiled.ts";
@@ -115,7 +116,11 @@ function foundInJson(path: string, subject: MatchSubject, side: MessageSide): st
 }
 
 function jsonText(value: unknown): string {
-  return typeof value === "object" && value !== null ? (Array.isArray(value) ? "[…]" : "{…}") : JSON.stringify(value);
+  return typeof value === "object" && value !== null && !isNumeric(value)
+    ? Array.isArray(value)
+      ? "[…]"
+      : "{…}"
+    : JSON.stringify(value);
 }
 
 const MOST_LISTED = 5;

@@ -1,5 +1,6 @@
 // Tested by query-conversion.test.ts
 import type { Condition, MessageSide } from "@headworks/capture-contract";
+import { numberOfText } from "@headworks/exact-json";
 import type { FieldTest, NumberRange, Query, TextValue } from "@headworks/query-language";
 import { MANNERS } from "./leaves.ts";
 import { readPattern, type PatternManner } from "./text-pattern.ts";
@@ -166,12 +167,14 @@ function textCondition(
   test: FieldTest,
   literal: "contains" | "equals",
   manner: PatternManner,
-  make: (pattern: string) => Condition,
+  make: (pattern: string, value?: TextValue) => Condition,
 ): Condition {
   if (test.kind === "exists") return make(ANY_TEXT);
   if (test.kind !== "text") throw new NoEquivalent("numbers are compared with ports and statuses only");
   const condition = anyOf(
-    test.values.map((value) => make(test.mode === "matches" ? patternOf(value, literal, manner) : exactPattern(value))),
+    test.values.map((value) =>
+      make(test.mode === "matches" ? patternOf(value, literal, manner) : exactPattern(value), value),
+    ),
   );
   return test.mode === "differs"
     ? { type: "and", conditions: [make(ANY_TEXT), { type: "not", condition }] }
@@ -237,12 +240,12 @@ function headerCondition(name: string, side: MessageSide, test: FieldTest): Cond
 function jsonCondition(side: MessageSide, path: string, test: FieldTest): Condition {
   if (test.kind === "exists") return { type: "json_path", path, side };
   if (test.kind === "text") {
-    return textCondition(test, "equals", MANNERS.json_path_pattern, (pattern) => ({
-      type: "json_path_pattern",
-      path,
-      pattern,
-      side,
-    }));
+    return textCondition(test, "equals", MANNERS.json_path_pattern, (pattern, value) => {
+      const written: Condition = { type: "json_path_pattern", path, pattern, side };
+      const number = value?.kind === "literal" ? numberOfText(value.text) : undefined;
+      // A query takes numbers by their value, too: 7 finds 7.0.
+      return number === undefined ? written : anyOf([written, { type: "json_path", path, value: number, side }]);
+    });
   }
   const conditions = test.ranges.map((range): Condition => {
     if (range.min === null || range.min !== range.max || range.minExcluded || range.maxExcluded) {

@@ -1,11 +1,12 @@
 // Tested by compile.test.ts
 import type { Condition, MessageSide } from "@headworks/capture-contract";
+import { isNumeric, isSameJson } from "@headworks/exact-json";
 import { dependsOnReading, percentDecoded, utf8Octets } from "@headworks/http-fields";
 import { parseJsonPath, selectJson } from "@headworks/json-path";
 import { compileRanges, foldAscii, inBothReadings } from "@headworks/query-language";
 import type { Decision } from "./compiled.ts";
 import { operationType } from "./graphql.ts";
-import { isSameJson } from "./json-equality.ts";
+import { DEEPEST_VALUE } from "./json-equality.ts";
 import { bodyJson, bodyText, headerValues, pathSegment, queryValues } from "./material.ts";
 import { parseStatusRange } from "./status-range.ts";
 import { NOT_READ, type MatchSubject } from "./subject.ts";
@@ -214,13 +215,13 @@ function jsonLeaf(leaf: Of<"json_path" | "json_path_pattern">): CompiledLeaf {
 
 function valueTest(leaf: Of<"json_path">): (value: unknown) => boolean {
   const { value } = leaf;
-  return value === undefined ? () => true : (found) => isSameJson(found, value);
+  return value === undefined ? () => true : (found) => isSameJson(found, value, DEEPEST_VALUE);
 }
 
-/** Objects and lists have no text of their own. */
+/** Objects and lists have no text of their own; that of a number is the one it was written with. */
 function patternTest(source: string): (value: unknown) => boolean {
   const pattern = compileTextPattern(source, MANNERS.json_path_pattern);
-  return (found) => (typeof found !== "object" || found === null) && pattern.test(String(found));
+  return (found) => (typeof found !== "object" || found === null || isNumeric(found)) && pattern.test(String(found));
 }
 
 function graphqlLeaf(
@@ -263,6 +264,6 @@ function graphqlTest(leaf: Parameters<typeof graphqlLeaf>[0]): (operation: objec
   return (operation) => {
     const variables = own(operation, "variables");
     if (typeof variables !== "object" || variables === null || !Object.hasOwn(variables, leaf.name)) return false;
-    return isSameJson(Reflect.get(variables, leaf.name), leaf.value);
+    return isSameJson(Reflect.get(variables, leaf.name), leaf.value, DEEPEST_VALUE);
   };
 }

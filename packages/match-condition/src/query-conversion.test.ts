@@ -245,7 +245,16 @@ test("everyday queries become the conditions a person would write", () => {
     ["status:>=400", { type: "status_code", range: "400-999" }],
     ["-resp.header[x-a]:*", { type: "not", condition: { type: "header", name: "x-a", side: "response" } }],
     ["req.header[x-a]:=1", { type: "header", name: "x-a", value: "1", side: "request" }],
-    ["json(req,$.id):=7", { type: "json_path_pattern", path: "$.id", pattern: "^7$", side: "request" }],
+    [
+      "json(req,$.id):=7",
+      {
+        type: "or",
+        conditions: [
+          { type: "json_path_pattern", path: "$.id", pattern: "^7$", side: "request" },
+          { type: "json_path", path: "$.id", value: 7, side: "request" },
+        ],
+      },
+    ],
   ];
   for (const [source, expected] of cases) {
     const parsed = parseQuery(source);

@@ -1,5 +1,6 @@
 // Tested by query-conversion.test.ts
 import type { Condition, MessageSide } from "@headworks/capture-contract";
+import { isSameJson, WrittenNumber } from "@headworks/exact-json";
 import type { FieldTest, NumberRange, Query, TextValue } from "@headworks/query-language";
 import { foldAscii } from "@headworks/query-language";
 import { leafPhrase } from "./describe.ts";
@@ -149,6 +150,14 @@ function jsonQuery(
   if (leaf.value === undefined) return { kind: "json", side, path, test: { kind: "exists" } };
   if (typeof leaf.value === "number") {
     return { kind: "json", side, path, test: numberTest([onlyNumber(leaf.value)]) };
+  }
+  // The text of a number finds what has its value, but also that text.
+  if (leaf.value instanceof WrittenNumber) {
+    const number = leaf.value.valueOf();
+    if (Number.isSafeInteger(number) && isSameJson(leaf.value, number)) {
+      return { kind: "json", side, path, test: numberTest([onlyNumber(number)]) };
+    }
+    throw noWords(leaf);
   }
   // What reads like a number or a literal would be found as one too.
   if (typeof leaf.value !== "string" || LIKE_A_LITERAL.test(leaf.value)) throw noWords(leaf);

@@ -2,9 +2,10 @@ import { Evaluation } from "./evaluation.ts";
 import { fieldOf, type Field, type TextField } from "./fields.ts";
 import { foldAscii, foldUnicode } from "./fold.ts";
 import { dependsOnReading } from "@headworks/http-fields";
+import { isNumeric, numberKey, numberOfText, type Numeric } from "@headworks/exact-json";
 import { parseJsonPath, selectJson } from "@headworks/json-path";
 import { compileMessages, directionsOf, separateTerms } from "./message-terms.ts";
-import { compileRanges } from "./numbers.ts";
+import { compileRanges, inExactRange } from "./numbers.ts";
 import type { FieldTest, Moment, Query, TextValue } from "./query.ts";
 import type { QueryRecord } from "./record.ts";
 import { fieldLines, inBothReadings } from "./record-fields.ts";
@@ -239,7 +240,7 @@ function compileAnywhere(value: TextValue): Step {
 
 const JSON_TEXT: TextManner = { literal: "equals", fold: "unicode" };
 
-/** JSON values compare by content: strings by their characters, numbers and literals as JSON writes them. */
+/** JSON values compare by content: strings by their characters, numbers by their value or text, literals as JSON writes them. */
 function compileJson(side: "request" | "response", path: string, test: FieldTest): Step {
   const parsed = parseJsonPath(path);
   if (!parsed.ok) throw new RangeError(`\`${path}\` is not a JSON path`);
@@ -250,24 +251,41 @@ function compileJson(side: "request" | "response", path: string, test: FieldTest
   };
   if (test.kind === "exists") return { cost: 2, holds: (record, evaluation) => select(record, evaluation).length > 0 };
   if (test.kind === "number") {
-    const holdsFor = compileRanges(test.ranges);
+    const holdsFor = (value: Numeric): boolean => test.ranges.some((range) => inExactRange(range, value));
     const wanted = test.mode === "matches";
     return {
       cost: 2,
       holds: (record, evaluation) => {
-        const numbers = select(record, evaluation).filter((value) => typeof value === "number");
+        const numbers = select(record, evaluation).filter(isNumeric);
         return numbers.length > 0 && numbers.some(holdsFor) === wanted;
       },
     };
   }
+  const spelling = spellings(test);
   return {
     cost: 2,
-    holds: compileTexts((record, evaluation) => select(record, evaluation).flatMap(scalarText), test, JSON_TEXT),
+    holds: compileTexts(
+      (record, evaluation) => select(record, evaluation).flatMap((value) => scalarText(value, spelling)),
+      test,
+      JSON_TEXT,
+    ),
   };
 }
 
+/** The numbers that a test names, as it spells them, by their value: `1.0` in a body is what `1` asks for. */
+function spellings({ values }: TextTest): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const value of values) {
+    const number = value.kind === "literal" ? numberOfText(value.text) : undefined;
+    if (number !== undefined && value.kind === "literal") found.set(numberKey(number), value.text);
+  }
+  return found;
+}
+
 /** Objects and arrays have no text of their own: ask for their members. */
-function scalarText(value: unknown): readonly string[] {
+function scalarText(value: unknown, spelling: ReadonlyMap<string, string>): readonly string[] {
   if (typeof value === "string") return [value];
-  return typeof value === "number" || typeof value === "boolean" || value === null ? [String(value)] : [];
+  if (typeof value === "boolean" || value === null) return [String(value)];
+  if (!isNumeric(value)) return [];
+  return [(spelling.size === 0 ? undefined : spelling.get(numberKey(value))) ?? String(value)];
 }

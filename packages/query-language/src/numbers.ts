@@ -1,4 +1,5 @@
 // Tested by compile.test.ts
+import { compareNumbers, type Numeric } from "@headworks/exact-json";
 import { GRPC_STATUS_NAMES, parseGrpcStatus } from "@headworks/http-fields";
 import type { NumberUnit } from "./fields.ts";
 import type { NumberRange } from "./query.ts";
@@ -138,6 +139,13 @@ export function compileRanges(ranges: readonly NumberRange[]): (value: number) =
 function inRange(range: NumberRange, value: number): boolean {
   if (range.min !== null && (range.minExcluded ? value <= range.min : value < range.min)) return false;
   return range.max === null || (range.maxExcluded ? value < range.max : value <= range.max);
+}
+
+/** Whether a number of a JSON text lies in a range, by its exact value. */
+export function inExactRange({ min, max, minExcluded, maxExcluded }: NumberRange, value: Numeric): boolean {
+  const fromMin = min === null ? 1 : compareNumbers(value, min);
+  const fromMax = max === null ? -1 : compareNumbers(value, max);
+  return (minExcluded ? fromMin > 0 : fromMin >= 0) && (maxExcluded ? fromMax < 0 : fromMax <= 0);
 }
 
 /** Writes one bound so that `parseNumber` reads the same number back. */

@@ -315,6 +315,12 @@ function jsonTest(term: ScannedTerm): FieldTest {
     first.parts.length === 1 &&
     parseRange(first.parts.join(""), "count") !== undefined &&
     first.parts.join("").includes("..");
+  if (!isRange && operator === "" && first?.kind === "word" && LONG_RANGE.test(first.parts.join("*"))) {
+    throw new Refusal(
+      "a range of `json` takes numbers of at most 16 digits; ask for one number with all of its digits",
+      first,
+    );
+  }
   if (isRange || (operator !== "" && operator !== "=" && operator !== "!=")) {
     return numberTest("json", "count", operator, term);
   }
@@ -323,6 +329,9 @@ function jsonTest(term: ScannedTerm): FieldTest {
   );
   return { kind: "text", mode: operator === "" ? "matches" : operator === "=" ? "equals" : "differs", values };
 }
+
+/** A range of numbers; one with a number that a double does not keep is no range yet. */
+const LONG_RANGE = /^-?[0-9.]*[0-9]\.\.-?[0-9]|^-?[0-9][0-9.]*\.\.$|^\.\.-?[0-9][0-9.]*$/;
 
 function plainText(value: ScannedValue, operator: string): string {
   if (value.kind === "quoted") return value.text;

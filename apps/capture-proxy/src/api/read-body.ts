@@ -1,4 +1,5 @@
 // Tested by server.test.ts
+import { readJson } from "@headworks/exact-json";
 import { unicodeIssue } from "@headworks/contract-kit/server";
 import { ApiError, validationError } from "./api-error.ts";
 
@@ -23,7 +24,7 @@ export function mediaType(source: BodySource): string | undefined {
 }
 
 /**
- * Reads and parses a JSON body; undefined when there is none. Throws ApiError: 415 for another media type or coding,
+ * Reads and parses a JSON body, numbers with their digits; undefined when there is none. Throws ApiError: 415 for another media type or coding,
  * 413 above the limit (as soon as that is known), 400 for bytes that are not UTF-8 or not JSON, and
  * for texts with half of a surrogate pair.
  */
@@ -71,7 +72,7 @@ function parseJson(bytes: Buffer): unknown {
   }
   let value: unknown;
   try {
-    value = JSON.parse(decoded);
+    value = readJson(decoded);
   } catch (cause) {
     const position = /at position \d+/.exec((cause as SyntaxError).message)?.[0];
     throw new ApiError("BAD_REQUEST", `The body is not valid JSON${position === undefined ? "" : ` (${position})`}`, {

@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { Agent as SecureAgent, request as secureRequest } from "node:https";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { readJson } from "@headworks/exact-json";
 import { ApiFailure, operationUrl } from "@headworks/contract-kit/client";
 import type { Operation } from "@headworks/contract-kit";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
@@ -91,7 +92,7 @@ export async function callJson(
   const text = await readText(response);
   if (text === "") return { text, value: undefined, headers: response.headers };
   try {
-    return { text, value: JSON.parse(text) as unknown, headers: response.headers };
+    return { text, value: readJson(text), headers: response.headers };
   } catch (cause) {
     throw new ApiFailure(
       response.statusCode ?? 0,

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { Argument } from "commander";
 import type { Command } from "commander";
 import { operations } from "@headworks/capture-contract";
+import { isNumeric, readJson } from "@headworks/exact-json";
 import type { Operation, Operations } from "@headworks/contract-kit";
 import { apiAddress, callApi, callJson, readText } from "./api-connection.ts";
 import type { ApiAddress, ApiRequest } from "./api-connection.ts";
@@ -147,14 +148,14 @@ async function readBody(text: string, invocation: Invocation): Promise<unknown> 
     throw new CommandFailure(EXIT.failure, `Cannot read ${source}: ${(error as Error).message}`, { cause: error });
   }
   try {
-    return JSON.parse(json) as unknown;
+    return readJson(json);
   } catch (error) {
     throw new CommandFailure(EXIT.usage, `${source} is not JSON: ${(error as Error).message}`, { cause: error });
   }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isNumeric(value);
 }
 
 function withValue(target: unknown, path: readonly string[], value: unknown): unknown {

@@ -1,3 +1,4 @@
+import { readJson } from "@headworks/exact-json";
 import { constants } from "node:os";
 import type { ServerMessage } from "@headworks/capture-contract";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
@@ -49,6 +50,6 @@ export const NOT_THE_FEED = "What answers at /ws does not speak like Weir's live
 
 /** The messages of one text of the live feed, which sends them alone or several in an array. Throws for anything else. */
 export function feedMessages(text: string): readonly ServerMessage[] {
-  const parsed = JSON.parse(text) as ServerMessage | readonly ServerMessage[];
+  const parsed = readJson(text) as unknown as ServerMessage | readonly ServerMessage[];
   return Array.isArray(parsed) ? (parsed as readonly ServerMessage[]) : [parsed as ServerMessage];
 }

@@ -1,5 +1,7 @@
 // Tested by ../../test/cli-table.test.ts
 
+import { isNumeric } from "@headworks/exact-json";
+
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 /** A number of bytes for people: `0 B`, `1.5 KiB`, `12 MiB`. */
@@ -49,7 +51,8 @@ export function valueText(value: unknown): string {
   if (typeof value === "boolean") return value ? "yes" : "no";
   // Measured values carry a dozen digits that say nothing.
   if (typeof value === "number") return String(Number(value.toFixed(3)));
-  if (Array.isArray(value) && value.every((item) => typeof item !== "object" || item === null)) {
+  if (isNumeric(value)) return String(value);
+  if (Array.isArray(value) && value.every((item) => typeof item !== "object" || item === null || isNumeric(item))) {
     return value.map(valueText).join(", ");
   }
   return JSON.stringify(value);

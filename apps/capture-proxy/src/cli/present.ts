@@ -1,3 +1,4 @@
+import { isNumeric } from "@headworks/exact-json";
 import type {
   BlockEntry,
   CaptureSession,
@@ -142,7 +143,7 @@ const LOG_SCHEMAS: ReadonlySet<string> = new Set(["LogStatus", "LogRotated", "Lo
 /** An answer for people. `rowSchema` is the `$id` of the rows of a list or of the object, where it has one. */
 export function present(value: unknown, schemaId: string | undefined, terminal: Terminal): string {
   if (Array.isArray(value)) return presentList(value, schemaId, terminal);
-  if (typeof value !== "object" || value === null) return `${valueText(value)}\n`;
+  if (typeof value !== "object" || value === null || isNumeric(value)) return `${valueText(value)}\n`;
   if (schemaId !== undefined && LOG_SCHEMAS.has(schemaId)) return presentLogStatus(value as LogStatus, terminal);
   if (schemaId === "TrafficEntry" && "request" in value) return presentEntry(value as TrafficEntry, terminal);
   return renderPairs(pairsOf(value, ""), terminal);
@@ -172,8 +173,10 @@ function genericColumns(rows: readonly unknown[]): readonly WideColumn<unknown>[
 function pairsOf(value: object, prefix: string): [string, string][] {
   return Object.entries(value).flatMap(([key, entry]: [string, unknown]): [string, string][] => {
     const name = `${prefix}${key}`;
-    if (typeof entry === "object" && entry !== null && !Array.isArray(entry)) return pairsOf(entry, `${name}.`);
-    if (Array.isArray(entry) && entry.some((item) => typeof item === "object")) {
+    if (typeof entry === "object" && entry !== null && !Array.isArray(entry) && !isNumeric(entry)) {
+      return pairsOf(entry, `${name}.`);
+    }
+    if (Array.isArray(entry) && entry.some((item) => typeof item === "object" && !isNumeric(item))) {
       return [[name, objectLines(entry)]];
     }
     // The size of a buffer is a number of lines.

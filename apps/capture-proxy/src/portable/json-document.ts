@@ -1,4 +1,5 @@
 // Tested by import-body.test.ts
+import { readJson } from "@headworks/exact-json";
 import { unicodeIssue } from "@headworks/contract-kit/server";
 import { ApiError, validationError } from "#api/api-error.ts";
 
@@ -43,13 +44,13 @@ export async function readJsonUpload(pieces: AsyncIterable<Uint8Array>, limitByt
 }
 
 /**
- * Parses JSON from outside; `what` begins the sentence of the refusal, and `at` the place of a text with half of a surrogate
+ * Parses JSON from outside, numbers with their digits; `what` begins the sentence of the refusal, and `at` the place of a text with half of a surrogate
  * pair, which is refused, too.
  */
 export function parseJsonText(text: string, what: string, at: string): unknown {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = readJson(text);
   } catch (cause) {
     const position = /at position \d+/.exec((cause as SyntaxError).message)?.[0];
     const message = `${what} is not valid JSON${position === undefined ? "" : ` (${position})`}`;

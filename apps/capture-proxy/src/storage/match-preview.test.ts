@@ -125,7 +125,7 @@ test("a search that takes too long gives what it found, and one nobody waits for
     op: "preview",
     scope: { number: 1, id: "s", floorSeq: 0, entryCount: 500 },
     // Each look at a header of a slow row takes longer than a turn.
-    condition: { type: "header", name: "a" },
+    condition: '{"type":"header","name":"a"}',
     phases: ["request"],
     limit: 500,
     sample: 5,

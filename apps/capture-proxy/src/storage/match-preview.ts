@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Condition } from "@headworks/capture-contract";
+import { readJson } from "@headworks/exact-json";
 import { compileCondition } from "@headworks/match-condition";
-import type { BodyText, Explanation, MatchSubject } from "@headworks/match-condition";
+import type { BodyText, CompiledCondition, Explanation, MatchSubject } from "@headworks/match-condition";
 import type { QueryRecord } from "@headworks/query-language";
 import type { SqlRow } from "./database.ts";
 import { FLAG_PASSTHROUGH } from "./entry-facts.ts";
@@ -34,7 +36,7 @@ export async function matchPreview(
   mostMs = MOST_MS,
 ): Promise<FoundMatches> {
   const { scope, phases, limit, sample } = request;
-  const condition = compileCondition(request.condition);
+  const condition = compiledCondition(request);
   const select = source.database.prepare(
     `SELECT ${RECORD_COLUMNS}, ${RECORD_HEAD_COLUMNS} FROM entry e JOIN head h ON h.seq = e.seq
      WHERE e.session = ? AND e.seq > ? AND e.seq < ? AND (e.flags & ${FLAG_PASSTHROUGH}) = 0 ORDER BY e.seq DESC LIMIT ?`,
@@ -90,7 +92,11 @@ export function explainMatch(source: EntrySource, request: PreviewRequest): Expl
   if (row === undefined) return undefined;
   const record = new RowRecord(row, scope.id, source.bodies);
   const phase = phases.includes("response") && record.status !== undefined ? "response" : "request";
-  return compileCondition(request.condition).explain(new RecordSubject(record, new RecordTexts(record), phase));
+  return compiledCondition(request).explain(new RecordSubject(record, new RecordTexts(record), phase));
+}
+
+function compiledCondition({ condition }: PreviewRequest): CompiledCondition {
+  return compileCondition(readJson(condition) as unknown as Condition);
 }
 
 /** The decoded bodies of one record, each made once. */

@@ -246,8 +246,9 @@ class ThreadedCaptureStore implements CaptureStore {
   }
 
   async previewMatches(preview: MatchQuestion, signal: AbortSignal): Promise<MatchPreview> {
-    const { sessionId, ...rest } = preview;
-    const question = () => ({ op: "preview", scope: this.#scope(sessionId), ...rest }) as const;
+    const { sessionId, condition, ...rest } = preview;
+    const text = JSON.stringify(condition);
+    const question = () => ({ op: "preview", scope: this.#scope(sessionId), condition: text, ...rest }) as const;
     return await this.#readers.ask("scan", question, signal);
   }
 

@@ -1,4 +1,4 @@
-import type { CaptureSession, Condition, TrafficFilter } from "@headworks/capture-contract";
+import type { CaptureSession, TrafficFilter } from "@headworks/capture-contract";
 import type { FrameQuery, StreamGroupQuery, StreamKind, StreamQuery } from "./stream-store.ts";
 import type { TextIndexSetup } from "./text-index.ts";
 
@@ -60,7 +60,8 @@ export interface ExportRequest {
 export interface PreviewRequest {
   readonly op: "preview";
   readonly scope: SessionScope;
-  readonly condition: Condition;
+  /** The condition as JSON text, which keeps the digits of its numbers; a copy of the object would not. */
+  readonly condition: string;
   /** Either of them counts. */
   readonly phases: readonly ("request" | "response")[];
   readonly limit: number;

@@ -1,3 +1,4 @@
+import { readJson } from "@headworks/exact-json";
 import type { Condition } from "@headworks/capture-contract";
 import { useState } from "react";
 import { Field, TextArea, TextInput } from "../ui/field.tsx";
@@ -116,7 +117,7 @@ function JsonText({
   const change = (next: string): void => {
     setText(next);
     try {
-      const value: unknown = JSON.parse(next);
+      const value: unknown = readJson(next);
       const isObject = typeof value === "object" && value !== null && "type" in value;
       setProblem(isObject ? undefined : 'An object with a type, such as { "type": "all" }');
       // The service says what else is wrong with it.

@@ -1,3 +1,4 @@
+import { WrittenNumber } from "@headworks/exact-json";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Condition } from "@headworks/capture-contract";
@@ -33,6 +34,7 @@ const CONDITIONS: readonly Condition[] = [
   { type: "json_path", path: "$.a" },
   { type: "json_path", path: "$.a", value: "42" },
   { type: "json_path", path: "$.a", value: 42 },
+  { type: "json_path", path: "$.a", value: new WrittenNumber("17478252242305210114") },
   { type: "json_path", path: "$.a", value: null },
   { type: "json_path", path: "$.a", value: { b: [1, "x"] } },
   { type: "json_path_pattern", path: "$.a", pattern: "^x$", side: "response" },

@@ -1,3 +1,4 @@
+import { readJson } from "@headworks/exact-json";
 import type { Condition, MessageSide } from "@headworks/capture-contract";
 import { asLiteral, literalPattern } from "./literal-pattern.ts";
 
@@ -162,13 +163,14 @@ function patternTest(subject: Subject, pattern: string, parts: Partial<TestDraft
 
 /** A JSON value as it is typed: text without quotes, unless that would read as something else. */
 function jsonText(value: unknown): string {
-  if (typeof value === "string" && typeof readJson(value) === "string" && readJson(value) === value) return value;
+  if (typeof value === "string" && readValue(value) === value) return value;
   return JSON.stringify(value) ?? "null";
 }
 
-function readJson(text: string): unknown {
+/** The JSON that a text is, numbers with their digits; any other text as it stands. */
+function readValue(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return readJson(text);
   } catch {
     return text;
   }
@@ -365,7 +367,7 @@ function buildTest(draft: TestDraft, problems: Map<number, string>): Condition {
       return { type: "body_pattern", pattern, ...side };
     case "json":
       if (comparison === "matches") return { type: "json_path_pattern", path: name, pattern, ...side };
-      return { type: "json_path", path: name, ...(comparison === "there" ? {} : { value: readJson(value) }), ...side };
+      return { type: "json_path", path: name, ...(comparison === "there" ? {} : { value: readValue(value) }), ...side };
     case "graphql_operation":
       return { type: "graphql_operation", operation_name: value.trim() };
     case "graphql_type":
@@ -374,7 +376,7 @@ function buildTest(draft: TestDraft, problems: Map<number, string>): Condition {
         operation_type: value === "mutation" || value === "subscription" ? value : "query",
       };
     case "graphql_variable":
-      return { type: "graphql_variable", name, value: readJson(value) };
+      return { type: "graphql_variable", name, value: readValue(value) };
     case "status":
       return { type: "status_code", range: value.trim() };
   }

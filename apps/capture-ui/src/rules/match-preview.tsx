@@ -1,3 +1,4 @@
+import { readJson } from "@headworks/exact-json";
 import type { Condition, MatchPreview as Preview } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
@@ -30,7 +31,7 @@ export function MatchPreview({
     queryKey: ["match-preview", settled, direction],
     queryFn: ({ signal }) =>
       api.traffic.previewMatches({
-        body: { condition: JSON.parse(settled ?? "") as Condition, direction, limit: LOOK_BACK, sample: 3 },
+        body: { condition: readJson(settled ?? "") as unknown as Condition, direction, limit: LOOK_BACK, sample: 3 },
         signal,
       }),
     enabled: settled !== null,

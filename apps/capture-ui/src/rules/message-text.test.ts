@@ -31,8 +31,9 @@ test("a value whose bytes are UTF-8 is read as that, and still differs from the 
 test("JSON is indented unless that would change it", () => {
   const lines = (text: string) => bodyLines({ headers_list: [], body: text, body_encoding: "utf8" });
   assert.deepEqual(lines('{"a":[1]}'), ["{", '  "a": [', "    1", "  ]", "}"]);
-  assert.deepEqual(lines('{"a":1.0}'), ['{"a":1.0}']);
-  assert.deepEqual(lines('{"a":12345678901234567890}'), ['{"a":12345678901234567890}']);
+  assert.deepEqual(lines('{"a":1.0}'), ["{", '  "a": 1.0', "}"]);
+  assert.deepEqual(lines('{"a":12345678901234567890}'), ["{", '  "a": 12345678901234567890', "}"]);
+  assert.deepEqual(lines('{"a":1,"a":2}'), ['{"a":1,"a":2}']);
   assert.deepEqual(lines("{no json"), ["{no json"]);
   assert.deepEqual(lines("a\r\nb\nc"), ["a", "b", "c"]);
   assert.deepEqual(bodyLines({ headers_list: [], body: null, body_encoding: null }), []);

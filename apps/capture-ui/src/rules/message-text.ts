@@ -1,3 +1,4 @@
+import { readJson } from "@headworks/exact-json";
 import { utf8Reading } from "@headworks/http-fields";
 
 /** A message as it is compared: first line, fields, body. */
@@ -50,7 +51,7 @@ function indented(text: string): string {
 export function indentedJson(text: string): string | null {
   if (text.length > MOST_INDENTED || !/^\s*[[{]/u.test(text)) return null;
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = readJson(text);
     const compact = text.replaceAll(/"(?:[^"\\]|\\.)*"|\s+/gu, (part) => (part.startsWith('"') ? part : ""));
     return JSON.stringify(value) === compact ? JSON.stringify(value, null, 2) : null;
   } catch {

@@ -1,4 +1,5 @@
 // Tested by ../../../../e2e/ui-traffic.test.ts
+import { readJson } from "@headworks/exact-json";
 import { ApiFailure, api, errorText, isAbort } from "../api.ts";
 import { formatBytes, formatCount } from "../ui/format.ts";
 import { toast } from "../ui/toast.tsx";
@@ -109,5 +110,5 @@ export async function exportSettings(): Promise<void> {
 
 /** Such files go into repositories, where lines are compared. */
 function indented(json: string): string {
-  return `${JSON.stringify(JSON.parse(json) as unknown, null, 2)}\n`;
+  return `${JSON.stringify(readJson(json), null, 2)}\n`;
 }

@@ -1,6 +1,7 @@
 // Tested by ../../test/admin.test.ts
 import type { Issue, PublishedConfig } from "@headworks/gateway-contract";
-import { PatchError, type Json } from "@headworks/json-patch";
+import type { Json } from "@headworks/exact-json";
+import { PatchError } from "@headworks/json-patch";
 import type { GenerationHistory } from "#config/generation-history.ts";
 import type { Generations, SubmitOutcome, SubmitOptions } from "#config/generations.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";

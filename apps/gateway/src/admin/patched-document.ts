@@ -1,6 +1,7 @@
 // Tested by ../../test/admin-patches.test.ts
 import { GatewaySettings } from "@headworks/gateway-contract";
-import { jsonPatch, mergePatch, PatchError, type Json } from "@headworks/json-patch";
+import type { Json } from "@headworks/exact-json";
+import { jsonPatch, mergePatch, PatchError } from "@headworks/json-patch";
 import { parse } from "yaml";
 
 /** Media type of a patch that is a part of the document (RFC 7396). */

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DocumentInput } from "@headworks/gateway-contract";
-import { jsonPatch, mergePatch, type Json } from "@headworks/json-patch";
+import type { Json } from "@headworks/exact-json";
+import { jsonPatch, mergePatch } from "@headworks/json-patch";
 import fc from "fast-check";
 import { parse, stringify } from "yaml";
 import { patchedTextSteps } from "./patched-text.ts";

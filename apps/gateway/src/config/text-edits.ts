@@ -1,5 +1,5 @@
 // Tested by patched-text.test.ts
-import { isSameJson, type Json } from "@headworks/json-patch";
+import { isSameJson } from "@headworks/exact-json";
 import { isMap, isScalar, isSeq, stringify } from "yaml";
 import type { Node, Pair, YAMLMap, YAMLSeq } from "yaml";
 import { toJson } from "./write-document.ts";
@@ -226,7 +226,7 @@ function namesOf(items: readonly unknown[]): ReadonlyMap<string, number> | undef
   return places;
 }
 
-const isSame = (before: unknown, after: unknown): boolean => isSameJson(before as Json, after as Json);
+const isSame = (before: unknown, after: unknown): boolean => isSameJson(before, after);
 
 /** Whether a value is a mapping. */
 export function isMembers(value: unknown): value is Members {

@@ -1,4 +1,5 @@
 // Tested by chat-assembler.test.ts
+import { isNumeric, readJson } from "@headworks/exact-json";
 
 /** An object as it came from a peer: nothing in it can be relied on. */
 export type Facts = Readonly<Record<string, unknown>>;
@@ -6,14 +7,16 @@ export type Facts = Readonly<Record<string, unknown>>;
 /** The object that a text holds; undefined for anything else. */
 export function parsedObject(text: string): Facts | undefined {
   try {
-    return asObject(JSON.parse(text));
+    return asObject(readJson(text));
   } catch {
     return undefined;
   }
 }
 
 export function asObject(value: unknown): Facts | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Facts) : undefined;
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isNumeric(value)
+    ? (value as Facts)
+    : undefined;
 }
 
 /** The objects of a list; anything else is left out. */
@@ -37,5 +40,6 @@ export function asName(value: unknown): string | undefined {
 
 /** A number that can count something. */
 export function asCount(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+  const count = isNumeric(value) ? Number(value) : undefined;
+  return count !== undefined && Number.isSafeInteger(count) && count >= 0 ? count : undefined;
 }

@@ -1,4 +1,5 @@
 // Tested by breakpoints.slice.test.ts
+import { readJson } from "@headworks/exact-json";
 import type { Condition } from "@headworks/capture-contract";
 import type { Database } from "#storage/database.ts";
 import { RuleTable } from "#rules/rule-table.ts";
@@ -19,7 +20,7 @@ export function createBreakpointsStore(database: Database): BreakpointsStore {
     },
     read: (row) => ({
       name: String(row["name"]),
-      condition: JSON.parse(String(row["condition"])) as Condition,
+      condition: readJson(String(row["condition"])) as unknown as Condition,
       direction: String(row["direction"]) as StoredBreakpoint["direction"],
       priority: Number(row["priority"]),
       timeoutSecs: row["timeout_secs"] === null ? null : Number(row["timeout_secs"]),

@@ -88,7 +88,8 @@ function documentParts(
   for (const name of sections) {
     if (given[name] !== undefined) objectAt(given[name], `${at}/settings/${name}`);
   }
-  return { settings: given, rules };
+  // Settings hold no traffic: a number is a number, however it is written.
+  return { settings: JSON.parse(JSON.stringify(given)) as object, rules };
 }
 
 /** Runs something that complains about `body/<setting>` and lets it complain about the place in the document. */

@@ -1,6 +1,7 @@
 // Tested by grpc.slice.test.ts
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { GrpcDecoded, GrpcFrame } from "@headworks/capture-contract";
+import { readJson } from "@headworks/exact-json";
 import { readTrailerMessage } from "@headworks/grpc-framing";
 import { decodeMessage, walkFields } from "@headworks/protobuf";
 import type { MessageType, Schema } from "@headworks/protobuf";
@@ -124,7 +125,7 @@ function fieldsOf(fields: ReturnType<typeof walkFields>["fields"]): GrpcDecoded[
 function decodedJson(bytes: Buffer): GrpcDecoded | null {
   const empty = { message_type: null, fields: [], unknown_fields: [] };
   try {
-    return { ...empty, json: JSON.parse(bytes.toString("utf8")) as unknown, issues: [] };
+    return { ...empty, json: readJson(bytes.toString("utf8")), issues: [] };
   } catch {
     return { ...empty, json: null, issues: ["is no JSON"] };
   }

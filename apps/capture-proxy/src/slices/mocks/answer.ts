@@ -1,5 +1,6 @@
 import { MOCK_LIMITS } from "@headworks/capture-contract";
 import type { MockHeaders, MockResponse } from "@headworks/capture-contract";
+import { readJson } from "@headworks/exact-json";
 import { wireText } from "@headworks/http-fields";
 import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { fieldValue, hasField } from "@headworks/http1";
@@ -161,7 +162,7 @@ function textType(text: string): string {
 
 function isJsonText(text: string): boolean {
   try {
-    JSON.parse(text);
+    readJson(text);
     return true;
   } catch {
     return false;

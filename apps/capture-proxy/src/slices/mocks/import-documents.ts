@@ -1,4 +1,5 @@
-import { parse } from "yaml";
+import { numberOfText, readJson, WrittenNumber } from "@headworks/exact-json";
+import { parseDocument, visit } from "yaml";
 import { HarMocks } from "./har-mocks.ts";
 import { ImportProblem } from "./imported-mocks.ts";
 import type { ImportedMocks } from "./imported-mocks.ts";
@@ -11,8 +12,8 @@ export interface DocumentImport {
   readonly baseUrl: string | null;
 }
 
-/** What a document gives: rules, or the export of this service that it is, unchecked. */
-export type ReadDocument = ImportedMocks | { readonly exported: unknown };
+/** What a document gives: rules, or the text of the export of this service that it is, unchecked. */
+export type ReadDocument = ImportedMocks | { readonly exported: string };
 
 /** Takes a document in while its bytes come. Both methods throw {@link ImportProblem} for what is no such document. */
 export interface DocumentReader {
@@ -32,7 +33,7 @@ export function openDocument({ format, baseUrl }: DocumentImport): DocumentReade
     case "postman":
       return new WholeDocument((text) => postmanMocks(parsedText(text, false)));
     case "json":
-      return new WholeDocument((text) => ({ exported: parsedText(text, false) }));
+      return new WholeDocument((text) => ({ exported: text }));
   }
 }
 
@@ -72,16 +73,27 @@ class WholeDocument implements DocumentReader {
   }
 }
 
+/** YAML reads numbers into doubles; those that JSON can say keep the text that they were written with. */
+function keepDigits(scalar: { value: unknown; source?: string }): void {
+  if (typeof scalar.value !== "number" || scalar.source === undefined) return;
+  const number = numberOfText(scalar.source);
+  if (number instanceof WrittenNumber) scalar.value = number;
+}
+
 function parsedText(text: string, mayBeYaml: boolean): unknown {
   try {
-    return JSON.parse(text);
+    return readJson(text);
   } catch (error) {
     if (!mayBeYaml || /^\s*[[{]/.test(text.slice(0, 1000))) {
       throw new ImportProblem(`The document is not JSON: ${(error as Error).message.slice(0, 200)}`, { cause: error });
     }
   }
   try {
-    return parse(text, { maxAliasCount: MOST_ALIASES, prettyErrors: false, logLevel: "error" });
+    const document = parseDocument(text, { prettyErrors: false, logLevel: "error" });
+    const [error] = document.errors;
+    if (error !== undefined) throw error;
+    visit(document, { Scalar: (_key, scalar) => keepDigits(scalar) });
+    return document.toJS({ maxAliasCount: MOST_ALIASES });
   } catch (error) {
     throw new ImportProblem(`The document is not YAML: ${(error as Error).message.slice(0, 200)}`, { cause: error });
   }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { ImportMocks, mocksOperations, MockUpdate } from "@headworks/capture-contract";
 import { MockUpdate as MockUpdateSchema, MOST_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
+import { readJson } from "@headworks/exact-json";
 import type { Handlers } from "@headworks/contract-kit";
 import { portableList } from "#portable/portable-list.ts";
 import { ApiError, validationError } from "#api/api-error.ts";
@@ -189,7 +190,7 @@ function ownExport(book: RuleBook, data: unknown): ImportedMocks {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return readJson(text);
   } catch (error) {
     throw new ImportProblem("The document is not JSON", { cause: error });
   }

@@ -1,5 +1,6 @@
 // Tested by import-documents.test.ts
 import type { Condition, MockResponse } from "@headworks/capture-contract";
+import { isNumeric } from "@headworks/exact-json";
 import { plainDraft } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 
@@ -60,7 +61,9 @@ export type Members = Readonly<Record<string, unknown>>;
 
 /** The own members of an object; undefined for anything else. */
 export function membersOf(value: unknown): Members | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Members) : undefined;
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isNumeric(value)
+    ? (value as Members)
+    : undefined;
 }
 
 /** An own member; undefined where there is none. */

@@ -1,4 +1,5 @@
 // Tested by mocks.slice.test.ts
+import { readJson } from "@headworks/exact-json";
 import { MOCK_LIMITS } from "@headworks/capture-contract";
 import type { Condition, MockExpiration, MockResponseConfig } from "@headworks/capture-contract";
 import type { Database, SqlRow, Statement } from "#storage/database.ts";
@@ -256,8 +257,8 @@ function toRule(row: SqlRow): StoredMock {
     description: textOrNull(row["description"]),
     tags: JSON.parse(String(row["tags"])) as string[],
     collectionId: textOrNull(row["collection_id"]),
-    condition: JSON.parse(String(row["condition"])) as Condition,
-    responseConfig: JSON.parse(String(row["response_config"])) as MockResponseConfig,
+    condition: readJson(String(row["condition"])) as unknown as Condition,
+    responseConfig: readJson(String(row["response_config"])) as unknown as MockResponseConfig,
     enabled: Number(row["enabled"]) === 1,
     priority: Number(row["priority"]),
     expiration: expiration === null ? null : (JSON.parse(expiration) as MockExpiration),
@@ -277,8 +278,8 @@ function toProgress(row: SqlRow): MockProgress {
 function toVersion(row: SqlRow): StoredVersion {
   return {
     version: Number(row["version"]),
-    condition: JSON.parse(String(row["condition"])) as Condition,
-    responseConfig: JSON.parse(String(row["response_config"])) as MockResponseConfig,
+    condition: readJson(String(row["condition"])) as unknown as Condition,
+    responseConfig: readJson(String(row["response_config"])) as unknown as MockResponseConfig,
     comment: textOrNull(row["comment"]),
     savedAtMs: Number(row["saved_at_ms"]),
   };

@@ -1,4 +1,5 @@
 // Tested by import-documents.test.ts
+import { isNumeric } from "@headworks/exact-json";
 import { isJson } from "@headworks/http-fields";
 import type { Condition } from "@headworks/capture-contract";
 import { escapedPattern } from "./captured-mock.ts";
@@ -116,7 +117,7 @@ class OpenApiReader {
       const header = this.#dereferenced(value);
       const example =
         header === undefined ? undefined : (this.#said(header) ?? exampleOf(member(header, "schema"), this.#resolve));
-      const isScalar = ["string", "number", "boolean"].includes(typeof example);
+      const isScalar = ["string", "boolean"].includes(typeof example) || isNumeric(example);
       if (isScalar && /^[\w-]+$/.test(name)) headers[name] = String(example).replace(/[\u0000-\u001f\u007f]/g, " ");
     }
     const contents = Object.entries(membersOf(member(answer, "content")) ?? {});

@@ -1,4 +1,5 @@
 // Tested by mocks.compile.test.ts
+import { readJson } from "@headworks/exact-json";
 import { isTextual, parseQuery, decodeText } from "@headworks/http-fields";
 import { decodeContent } from "@headworks/http-fields/content-coding";
 import { fieldValue, fieldValues, hasField } from "@headworks/http1";
@@ -66,7 +67,7 @@ export class RequestSubject extends ExchangeSubject implements TemplateRequest {
     if (this.#json === undefined) {
       let value: unknown;
       try {
-        value = JSON.parse(this.text());
+        value = readJson(this.text());
       } catch {
         value = undefined;
       }

@@ -1,4 +1,5 @@
 // Tested by import-documents.test.ts
+import { isNumeric } from "@headworks/exact-json";
 import { listOf, member, membersOf, textOf } from "./imported-mocks.ts";
 import type { Members } from "./imported-mocks.ts";
 
@@ -168,7 +169,7 @@ function textExample(members: Members): string {
 function numberExample(members: Members, usual: number): number {
   const number = (name: string): number | undefined => {
     const value = member(members, name);
-    return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+    return isNumeric(value) && Number.isFinite(Number(value)) ? Number(value) : undefined;
   };
   const step = number("multipleOf");
   const above = number("exclusiveMinimum");
@@ -184,7 +185,8 @@ function numberExample(members: Members, usual: number): number {
 }
 
 function wholeNumber(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+  const number = isNumeric(value) ? Number(value) : undefined;
+  return number !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
 
 /** Members of both, where both are objects. */

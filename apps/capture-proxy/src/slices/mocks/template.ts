@@ -1,3 +1,4 @@
+import { isNumeric } from "@headworks/exact-json";
 import { randomInt, randomUUID } from "node:crypto";
 
 /** What a template may say about the request it answers. */
@@ -119,13 +120,14 @@ function placeOf(name: string): Place | undefined {
 function memberAt(root: unknown, steps: readonly string[]): unknown {
   let value = root;
   for (const step of steps) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, step)) return undefined;
+    if (typeof value !== "object" || value === null || isNumeric(value)) return undefined;
+    if (!Object.hasOwn(value, step)) return undefined;
     value = (value as Record<string, unknown>)[step];
   }
   return value;
 }
 
-/** Texts as they are, everything else as JSON; nothing for what is not there. */
+/** Texts as they are, everything else as JSON, numbers as they were sent; nothing for what is not there. */
 function shown(value: unknown): string {
   if (value === undefined) return "";
   return typeof value === "string" ? value : JSON.stringify(value);

@@ -1,4 +1,5 @@
 // Tested by persistence.slice.test.ts
+import { readJson } from "@headworks/exact-json";
 import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -44,7 +45,7 @@ export function createSavedRules(dataDir: string): SavedRules {
 function savedDocument(text: string): Readonly<Record<string, unknown>> {
   let document: unknown;
   try {
-    document = JSON.parse(text);
+    document = readJson(text);
   } catch {
     document = undefined;
   }

@@ -2,7 +2,7 @@
 import { Worker } from "node:worker_threads";
 import type { DiffOptions, EntryDiff } from "@headworks/capture-contract";
 import type { DiffSide, SideBody } from "@headworks/entry-diff";
-import { readJson } from "@headworks/json-patch";
+import { readJson } from "@headworks/exact-json";
 import type { Clock } from "#slice.ts";
 import { compareNow } from "./compare-now.ts";
 

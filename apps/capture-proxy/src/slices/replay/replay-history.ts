@@ -1,4 +1,5 @@
 // Tested by replay.slice.test.ts
+import { readJson } from "@headworks/exact-json";
 import type { ReplayResult } from "@headworks/capture-contract";
 import type { Database, SqlRow, SqlValue } from "#storage/database.ts";
 import type { BatchSummary } from "./batch-summary.ts";
@@ -111,7 +112,7 @@ function listed(
 }
 
 function resultOfRow(row: SqlRow): ReplayResult {
-  return JSON.parse(String(row["result"])) as ReplayResult;
+  return readJson(String(row["result"])) as unknown as ReplayResult;
 }
 
 function batchesIn(

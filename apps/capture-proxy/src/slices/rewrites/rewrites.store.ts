@@ -1,4 +1,5 @@
 // Tested by rewrites.slice.test.ts
+import { readJson } from "@headworks/exact-json";
 import type { Condition, RewriteAction } from "@headworks/capture-contract";
 import type { Database } from "#storage/database.ts";
 import { RuleTable } from "#rules/rule-table.ts";
@@ -20,9 +21,9 @@ export function createRewritesStore(database: Database): RewritesStore {
     },
     read: (row) => ({
       name: String(row["name"]),
-      condition: JSON.parse(String(row["condition"])) as Condition,
+      condition: readJson(String(row["condition"])) as unknown as Condition,
       direction: String(row["direction"]) as Direction,
-      actions: JSON.parse(String(row["actions"])) as RewriteAction[],
+      actions: readJson(String(row["actions"])) as unknown as RewriteAction[],
       priority: Number(row["priority"]),
       deviceId: row["device_id"] === null ? null : String(row["device_id"]),
     }),

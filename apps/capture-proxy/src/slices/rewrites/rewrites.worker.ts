@@ -1,4 +1,5 @@
 // Tested by text-edits.test.ts
+import { readJson } from "@headworks/exact-json";
 import { parentPort } from "node:worker_threads";
 import { readTextBody, writeTextBody } from "./text-body.ts";
 import { compileTextEdit } from "./text-edits.ts";
@@ -9,13 +10,12 @@ import type { EditedBytes, TextJob, TextReply } from "./text-thread-messages.ts"
 const compiled = new Map<string, (text: string) => EditedText>();
 const MOST_COMPILED = 200;
 
-function editFor(action: TextAction): (text: string) => EditedText {
-  const key = JSON.stringify(action);
-  let edit = compiled.get(key);
+function editFor(action: string): (text: string) => EditedText {
+  let edit = compiled.get(action);
   if (edit === undefined) {
     if (compiled.size >= MOST_COMPILED) compiled.clear();
-    edit = compileTextEdit(action);
-    compiled.set(key, edit);
+    edit = compileTextEdit(readJson(action) as unknown as TextAction);
+    compiled.set(action, edit);
   }
   return edit;
 }

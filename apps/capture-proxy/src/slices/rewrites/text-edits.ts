@@ -1,7 +1,8 @@
 // Tested by text-edits.test.ts
 import { isAscii } from "node:buffer";
 import type { RewriteAction } from "@headworks/capture-contract";
-import { jsonPatch, mergePatch, PatchError, readJson, writeJson, type Json } from "@headworks/json-patch";
+import { readJson, writeJson, type Json } from "@headworks/exact-json";
+import { jsonPatch, mergePatch, PatchError } from "@headworks/json-patch";
 import { compilePattern, readReplacement, type Replaced } from "@headworks/linear-pattern";
 
 /** Actions that make a text of another one. */

@@ -1,9 +1,8 @@
-import type { TextAction } from "./text-edits.ts";
-
 /** A body to be edited, content codings undone. */
 export interface TextJob {
   readonly id: number;
-  readonly action: TextAction;
+  /** The action as JSON text, which keeps the digits of its numbers; a copy of the object would not. */
+  readonly action: string;
   readonly bytes: Uint8Array;
   readonly contentType: string | undefined;
 }

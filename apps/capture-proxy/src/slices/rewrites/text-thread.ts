@@ -53,7 +53,7 @@ export function createTextThread(): TextThread {
         // The system gives no thread.
         return { problem: `the body could not be changed: ${(error as Error).message}` };
       }
-      const job: TextJob = { id: (lastId += 1), action, bytes, contentType };
+      const job: TextJob = { id: (lastId += 1), action: JSON.stringify(action), bytes, contentType };
       const { promise, resolve } = Promise.withResolvers<EditedBytes>();
       waiting.set(job.id, resolve);
       worker.postMessage(job);

@@ -1,4 +1,5 @@
 // Tested by ws-traffic.slice.test.ts
+import { readJson } from "@headworks/exact-json";
 import { isUtf8 } from "node:buffer";
 import type { WsConnection, WsMessage, WsPayload } from "@headworks/capture-contract";
 import { fieldPairs, joinedFields } from "#exchange/shown-message.ts";
@@ -38,7 +39,7 @@ function jsonOf(text: string): unknown {
   const first = text.trimStart()[0];
   if (first !== "{" && first !== "[") return undefined;
   try {
-    return JSON.parse(text) as unknown;
+    return readJson(text);
   } catch {
     return undefined;
   }

@@ -1,3 +1,4 @@
+import { readJson } from "@headworks/exact-json";
 import type { RewriteAction } from "@headworks/capture-contract";
 
 type ActionType = RewriteAction["type"];
@@ -167,7 +168,7 @@ function valueOf(field: ActionField, text: string): unknown {
       return /^\d{1,9}$/u.test(text.trim()) ? Number(text) : undefined;
     case "json":
       try {
-        return JSON.parse(text) as unknown;
+        return readJson(text);
       } catch {
         return undefined;
       }

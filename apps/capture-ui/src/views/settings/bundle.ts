@@ -1,3 +1,5 @@
+import { readJson } from "@headworks/exact-json";
+
 /** What a file holds that Weir wrote: rules alone, or settings and rules. */
 export type BundleKind = "rules" | "config";
 
@@ -9,7 +11,7 @@ export type ReadBundle =
 export function readBundle(text: string): ReadBundle {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = readJson(text);
   } catch (error) {
     return { ok: false, message: `This is not JSON: ${error instanceof Error ? error.message : String(error)}` };
   }

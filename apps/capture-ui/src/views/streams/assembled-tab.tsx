@@ -1,3 +1,4 @@
+import { readJson } from "@headworks/exact-json";
 import type { AssembledChat, AssembledStream, StreamDetail } from "@headworks/capture-contract";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Copy, Wrench } from "lucide-react";
@@ -136,7 +137,7 @@ function Choice({ choice, isOnly }: { readonly choice: AssembledChat["choices"][
 /** Arguments that are not complete, or no JSON, stay as they came. */
 function prettyJson(text: string): string {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return JSON.stringify(readJson(text), null, 2);
   } catch {
     return text;
   }

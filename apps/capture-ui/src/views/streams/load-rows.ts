@@ -1,4 +1,5 @@
 // Tested by ../../../../../e2e/ui-streams.test.ts
+import { readJson } from "@headworks/exact-json";
 import type { StreamFrame, StreamSummary } from "@headworks/capture-contract";
 import { ApiFailure, operationUrl, operations } from "../../api.ts";
 import type { RowPage } from "./paged-rows.ts";
@@ -49,7 +50,7 @@ async function load<T>(url: string, signal: AbortSignal): Promise<RowPage<T>> {
   } catch (error) {
     throw new ApiFailure(0, "UNREACHABLE", "Weir does not answer", undefined, error);
   }
-  const body: unknown = await response.json();
+  const body: unknown = readJson(await response.text());
   if (!response.ok) {
     const { error, code } = body as { readonly error?: string; readonly code?: string };
     throw new ApiFailure(response.status, code ?? "UNKNOWN", error ?? `The service answered ${response.status}`);

@@ -1,3 +1,4 @@
+import { isNumeric } from "@headworks/exact-json";
 import { decodeJwt, parseAuthorization, parseCookies, parseSetCookie } from "@headworks/http-fields";
 import type { Jwt } from "@headworks/http-fields";
 
@@ -97,8 +98,9 @@ function decodeSetCookie(value: string, nowMs: number): DecodedValue {
 const TIME_CLAIMS = new Set(["exp", "iat", "nbf", "auth_time"]);
 
 function show(value: unknown, name: string): string {
-  if (typeof value === "number" && TIME_CLAIMS.has(name) && Math.abs(value) < 8.64e12) {
-    return `${value} (${new Date(value * 1000).toISOString().replace("T", " ").replace(".000Z", " UTC")})`;
+  const seconds = isNumeric(value) && TIME_CLAIMS.has(name) ? Number(value) : undefined;
+  if (seconds !== undefined && Math.abs(seconds) < 8.64e12) {
+    return `${String(value)} (${new Date(seconds * 1000).toISOString().replace("T", " ").replace(".000Z", " UTC")})`;
   }
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }

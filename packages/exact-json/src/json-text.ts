@@ -1,0 +1,203 @@
+import { WrittenNumber, writtenNumber, type Json } from "./written-number.ts";
+
+/**
+ * Texts of numbers that a double would change, or may change: a fraction that ends in zero or begins with six, an exponent,
+ * negative zero. Each is fast by itself, which one pattern for all of them is not.
+ */
+const DELICATE = [/-0[\s,\]}]/, /\.[0-9]*0[\s,\]}]|\.000000/, /[:,[\s]-?[0-9.]+[eE]/] as const;
+/** Long numbers, which a double mostly keeps when a program made them of one. */
+const LONG = /[:,[\s]-?[0-9.]{16,}/g;
+
+/** A number that is the whole text has nothing around it. */
+const BARE_NUMBER = /^[\s\ufeff]*[-0-9]/;
+
+/**
+ * Reads JSON text (RFC 8259), after a byte order mark, too. Numbers whose text a double would change become
+ * {@link WrittenNumber}; the last of several members with one name counts, as with `JSON.parse`.
+ * @throws SyntaxError for what is no JSON
+ */
+export function readJson(text: string): Json {
+  const json = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+  if (!BARE_NUMBER.test(json) && !isDelicate(json)) return JSON.parse(json) as Json;
+  const reader = new ExactReader(json);
+  const value = reader.read();
+  // What the reader does not take, the platform names with its place.
+  return value === undefined ? (JSON.parse(json) as Json) : value;
+}
+
+/** False only where `JSON.parse` loses nothing. */
+function isDelicate(json: string): boolean {
+  if (DELICATE.some((pattern) => pattern.test(json))) return true;
+  LONG.lastIndex = 0;
+  for (let found = LONG.exec(json); found !== null; found = LONG.exec(json)) {
+    const text = found[0].slice(1);
+    if (String(Number(text)) !== text) return true;
+  }
+  return false;
+}
+
+const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/y;
+
+type Container = Json[] | Record<string, Json>;
+
+/** Reads without recursion, so that depth costs memory and no stack. */
+class ExactReader {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** Undefined when the text is no JSON. */
+  read(): Json | undefined {
+    const open: Container[] = [];
+    const names: string[] = [];
+    for (;;) {
+      let value = this.#begin();
+      if (value === undefined) return undefined;
+      if (isContainer(value) && !this.#closes(value)) {
+        if (!this.#name(value, names)) return undefined;
+        open.push(value);
+        continue;
+      }
+      for (;;) {
+        const container = open.at(-1);
+        if (container === undefined) return this.#mark() === -1 ? value : undefined;
+        if (Array.isArray(container)) container.push(value);
+        else setMember(container, names.pop() ?? "", value);
+        const mark = this.#mark();
+        this.#at += 1;
+        if (mark === COMMA) {
+          if (!this.#name(container, names)) return undefined;
+          break;
+        }
+        if (mark !== endOf(container)) return undefined;
+        value = container;
+        open.pop();
+      }
+    }
+  }
+
+  /** The code of the next character that is no space, which stays; -1 at the end. */
+  #mark(): number {
+    for (; this.#at < this.#text.length; this.#at += 1) {
+      const code = this.#text.charCodeAt(this.#at);
+      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return code;
+    }
+    return -1;
+  }
+
+  /** A scalar, or a container that just opened. */
+  #begin(): Json | Container | undefined {
+    const mark = this.#mark();
+    if (mark === QUOTE) return this.#string();
+    if (mark === BRACE || mark === BRACKET) {
+      this.#at += 1;
+      return mark === BRACE ? {} : [];
+    }
+    if (mark === MINUS || (mark >= 0x30 && mark <= 0x39)) return this.#number();
+    for (const [word, value] of WORDS) {
+      if (!this.#text.startsWith(word, this.#at)) continue;
+      this.#at += word.length;
+      return value;
+    }
+    return undefined;
+  }
+
+  #closes(container: Container): boolean {
+    if (this.#mark() !== endOf(container)) return false;
+    this.#at += 1;
+    return true;
+  }
+
+  /** The name before the next member of an object; lists have none. False when it is missing. */
+  #name(container: Container, names: string[]): boolean {
+    if (Array.isArray(container)) return true;
+    const name = this.#mark() === QUOTE ? this.#string() : undefined;
+    if (name === undefined || this.#mark() !== COLON) return false;
+    this.#at += 1;
+    names.push(name);
+    return true;
+  }
+
+  #number(): Json | undefined {
+    const start = this.#at;
+    let code = this.#text.charCodeAt(start);
+    let at = start;
+    // Most numbers are short integers, which need no pattern.
+    while (code >= 0x30 && code <= 0x39 && at - start < 16) code = this.#text.charCodeAt((at += 1));
+    if (at - start < 16 && at > start && !isNumberPart(code) && (at === start + 1 || this.#text[start] !== "0")) {
+      this.#at = at;
+      return Number(this.#text.slice(start, at));
+    }
+    NUMBER.lastIndex = start;
+    const text = NUMBER.exec(this.#text)?.[0];
+    if (text === undefined) return undefined;
+    this.#at += text.length;
+    return writtenNumber(text);
+  }
+
+  #string(): string | undefined {
+    const text = this.#text;
+    const start = this.#at;
+    let isPlain = true;
+    let at = start + 1;
+    for (; ; at += 1) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) break;
+      if (code === BACKSLASH) {
+        isPlain = false;
+        at += 1;
+      } else if (!(code >= 0x20)) return undefined;
+    }
+    this.#at = at + 1;
+    if (isPlain) return text.slice(start + 1, at);
+    try {
+      return JSON.parse(text.slice(start, at + 1)) as string;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** What else than digits a number has. */
+function isNumberPart(code: number): boolean {
+  return (code >= 0x30 && code <= 0x39) || code === 0x2e || (code | 0x20) === 0x65;
+}
+
+const WORDS: readonly (readonly [word: string, value: Json])[] = [
+  ["true", true],
+  ["false", false],
+  ["null", null],
+];
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const MINUS = 0x2d;
+const COLON = 0x3a;
+const BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const BRACE = 0x7b;
+
+const endOf = (container: Container): number => (Array.isArray(container) ? 0x5d : 0x7d);
+
+function isContainer(value: Json | Container): value is Container {
+  return typeof value === "object" && value !== null && !(value instanceof WrittenNumber);
+}
+
+/** A member with any name, `__proto__` included. */
+function setMember(object: Record<string, Json>, name: string, value: Json): void {
+  if (name === "__proto__") {
+    Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+  } else object[name] = value;
+}
+
+/** Writes a value with the indent, and the line at the end, that `like`, the text it was read from, has. */
+export function writeJson(value: Json, like: string): string {
+  const indent = /^\ufeff?[[{]\r?\n([ \t]{1,10})/.exec(like)?.[1] ?? "";
+  const end = /\r?\n$/.exec(like)?.[0] ?? "";
+  const exact = (_name: string, member: unknown): unknown =>
+    typeof member === "bigint" ? new WrittenNumber(String(member)).toJSON() : member;
+  return JSON.stringify(value, exact, indent) + end;
+}
