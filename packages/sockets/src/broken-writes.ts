@@ -11,16 +11,16 @@ type WriteCallback = (error?: Error | null) => void;
  * such as a response to a request that it did not read, still lies in the receive buffer of the system (RFC 9112, 9.6).
  * Node would destroy the socket with the failed write. What is written afterwards is dropped, a write for each turn of the
  * event loop; the end of the socket is told by its reading side, with an error or an end, once everything that arrived was
- * read.
+ * read. A reset that a write was told of is an error of the reading side as well, which the system tells only once.
  */
 export function readPastBrokenWrites<S extends Socket>(socket: S): S {
   let isBroken = false;
   let callback: WriteCallback | undefined;
   const settled: WriteCallback = (error) => {
-    if (error === null || error === undefined || !PEER_CLOSED.has((error as NodeJS.ErrnoException).code ?? "")) {
-      return callback?.(error);
-    }
+    const { code = "" } = (error ?? {}) as NodeJS.ErrnoException;
+    if (error === null || error === undefined || !PEER_CLOSED.has(code)) return callback?.(error);
     isBroken = true;
+    if (code === "ECONNRESET") failAtEnd(socket, error);
     callback?.();
   };
   const write = socket._write.bind(socket);
@@ -39,4 +39,14 @@ export function readPastBrokenWrites<S extends Socket>(socket: S): S {
     };
   }
   return socket;
+}
+
+/** What looks like an end behind the last bytes is the reset that was told already. */
+function failAtEnd(socket: Socket, error: Error): void {
+  const push = socket.push.bind(socket);
+  socket.push = (chunk, encoding) => {
+    if (chunk !== null) return push(chunk, encoding);
+    socket.destroy(error);
+    return false;
+  };
 }

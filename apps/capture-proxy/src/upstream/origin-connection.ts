@@ -47,8 +47,11 @@ export class OriginConnection implements Origin {
   #held: Buffer | undefined;
   /** Set from the second exchange on: a connection that is used again is worth it, and hardly ever becomes a tunnel. */
   #endLending: (() => void) | undefined;
-  /** The origin sent its last byte, and some of them are held. */
-  #hasEnded = false;
+  /** The connection ended behind bytes that are held: how, told once they are read. */
+  #endBehindHeld: (() => void) | undefined;
+  /** The response is an error that the end of the connection delimits, to a request with a body. */
+  #isRefusalUntilClose = false;
+  #hasBody = false;
   #isChunked = false;
   #answerEnded = false;
   #isSwitching = false;
@@ -131,6 +134,7 @@ export class OriginConnection implements Origin {
     this.#reader.expect(method, upgrade);
     this.#handler = handler;
     this.#isChunked = framing.kind === "chunked";
+    this.#hasBody = request.hasBody;
     this.firstByteMs = 0;
     this.#writer.text(head);
     return head.length;
@@ -160,11 +164,11 @@ export class OriginConnection implements Origin {
     const held = this.#held;
     this.#held = undefined;
     if (held) this.#read(held);
-    if (this.#hasEnded && this.#held === undefined) {
-      this.#hasEnded = false;
-      this.#ended();
-    }
-    if (!this.#reader.isPaused) this.#socket.resume();
+    const end = this.#held === undefined ? this.#endBehindHeld : undefined;
+    if (end !== undefined) {
+      this.#endBehindHeld = undefined;
+      end();
+    } else if (!this.#reader.isPaused) this.#socket.resume();
   }
 
   takeOver(): { readonly socket: Socket; readonly bytes: Buffer | undefined } {
@@ -183,6 +187,7 @@ export class OriginConnection implements Origin {
     this.#state.abandon();
     this.#handler = undefined;
     this.#held = undefined;
+    this.#endBehindHeld = undefined;
     this.#socket.destroy();
   }
 
@@ -192,6 +197,7 @@ export class OriginConnection implements Origin {
     this.#state.answerStarted(head);
     this.history?.answerStarted(head);
     this.#isSwitching = head.status === 101;
+    this.#isRefusalUntilClose = this.#hasBody && head.status >= 400 && head.framing.kind === "until-close";
     this.#handler?.onAnswerHead(head);
   }
 
@@ -243,7 +249,8 @@ export class OriginConnection implements Origin {
     const handler = this.#handler;
     this.#answerEnded = false;
     this.#handler = undefined;
-    const next = this.#state.answerEnded(surplus, this.#reader.oddities.length);
+    const isOver = surplus || this.#endBehindHeld !== undefined;
+    const next = this.#state.answerEnded(isOver, this.#reader.oddities.length);
     if (next === "destroy") {
       this.#socket.destroy();
     } else {
@@ -283,11 +290,17 @@ export class OriginConnection implements Origin {
     return forwardedFailure(failure, forwarding, this.firstByteMs > 0);
   }
 
-  readonly #onEnd = (): void => {
-    // A paused socket tells its end all the same; what was read before it comes first.
-    if (this.#held === undefined) this.#ended();
-    else this.#hasEnded = true;
-  };
+  readonly #onEnd = (): void => this.#whenRead(() => this.#ended());
+
+  /** What arrived before the connection ended is read before that is told: a paused socket tells its end all the same. */
+  #whenRead(end: () => void): void {
+    if (this.#endBehindHeld !== undefined) return;
+    // A socket that failed while it was paused still has what it read before.
+    const rest = this.#handler !== undefined && this.#reader.isPaused ? (this.#socket.read() as Buffer | null) : null;
+    if (rest !== null) this.#held = this.#held === undefined ? rest : Buffer.concat([this.#held, rest]);
+    if (this.#held === undefined) end();
+    else this.#endBehindHeld = end;
+  }
 
   #ended(): void {
     this.#reader.end();
@@ -300,13 +313,16 @@ export class OriginConnection implements Origin {
     this.#handler?.onOriginDrain();
   };
 
-  readonly #onError = (error: NodeJS.ErrnoException): void => {
-    const place = hostPortText(this.#destination.host, this.#destination.port);
-    this.#lose(brokenConnection(error, place, this.firstByteMs === 0 ? "send" : "receive"));
-  };
+  readonly #onError = (error: NodeJS.ErrnoException): void =>
+    this.#whenRead(() => {
+      // An origin that closes without having read the request resets the connection, which is the end of such a response.
+      if (this.#isRefusalUntilClose) return this.#ended();
+      const place = hostPortText(this.#destination.host, this.#destination.port);
+      this.#lose(brokenConnection(error, place, this.firstByteMs === 0 ? "send" : "receive"));
+    });
 
   readonly #onClose = (): void => {
-    if (!this.#hasEnded) this.#closedEarly();
+    this.#whenRead(() => this.#closedEarly());
     this.onGone?.();
   };
 

@@ -3,6 +3,7 @@ import { connect as connectTcp, isIP } from "node:net";
 import type { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { ConnectionOptions, TLSSocket } from "node:tls";
+import { readPastBrokenWrites } from "@headworks/sockets";
 import type { ApplicationProtocol } from "./destination.ts";
 import { NameCache } from "./name-cache.ts";
 import type { UpstreamTrust } from "./trust.ts";
@@ -27,18 +28,18 @@ const WAY = { noDelay: true, autoSelectFamily: true, lookup: names.lookup } as c
 
 /** Starts to connect. */
 export function openTcp({ host, port }: Place): Socket {
-  return connectTcp({ host, port, ...WAY });
+  return readPastBrokenWrites(connectTcp({ host, port, ...WAY }));
 }
 
 /** Starts to connect, and TLS after it. */
 export function openTls(side: TlsSide): TLSSocket {
   const { host, port } = side;
-  return connectTls({ host, port, ...WAY, ...tlsOptions(side) } as ConnectionOptions);
+  return readPastBrokenWrites(connectTls({ host, port, ...WAY, ...tlsOptions(side) } as ConnectionOptions));
 }
 
 /** Starts TLS over a connection that is there. */
 export function startTls(socket: Socket, side: TlsSide): TLSSocket {
-  return connectTls({ socket, ...tlsOptions(side) });
+  return readPastBrokenWrites(connectTls({ socket, ...tlsOptions(side) }));
 }
 
 function tlsOptions({ host, port, serverName, offered, trust }: TlsSide): ConnectionOptions {
