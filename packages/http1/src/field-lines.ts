@@ -194,7 +194,7 @@ function blanksEnd(text: string, at: number): number {
 }
 
 /** Whether a field of that name says where the body ends. */
-export function isFramingName(name: string): boolean {
+function isFramingName(name: string): boolean {
   return isName(name, "content-length") || isName(name, "transfer-encoding");
 }
 

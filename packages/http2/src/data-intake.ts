@@ -2,7 +2,6 @@
 import { END_STREAM, PROTOCOL_ERROR, STREAM_CLOSED } from "./codes.ts";
 import type { FrameBudget } from "./frame-budget.ts";
 import type { FrameWriter } from "./frame-writer.ts";
-import { Http2Error } from "./http2-error.ts";
 import { ConnectionWindow } from "./receive-window.ts";
 import type { Http2Stream } from "./stream.ts";
 
@@ -25,17 +24,17 @@ export class DataIntake {
 
   /**
    * A frame begins; `stream` is undefined when it is over.
-   * @throws Http2Error
+   * @throws Http2Error when it is more than the connection's window
    */
   begin(stream: Http2Stream | undefined, flags: number, sizeBytes: number): void {
     const byBytes = this.#window.came(sizeBytes);
     if (byBytes > 0) this.#out.widen(0, byBytes);
-    if (stream?.hasReceivedEnd === true) throw new Http2Error(STREAM_CLOSED, "DATA behind the end of a stream");
+    if (stream?.hasReceivedEnd === true) stream.fail(STREAM_CLOSED, "DATA behind its end");
     const isLast = (flags & END_STREAM) !== 0;
     // Of a stream that is over nothing is moved, but its peer may not know yet.
     if (sizeBytes === 0 && (!isLast || stream === undefined)) this.#budget.spend(1, "empty DATA");
     else if (stream !== undefined) this.#budget.earn(1);
-    const isTaken = stream !== undefined && stream.frameCame(sizeBytes);
+    const isTaken = stream !== undefined && !stream.hasReceivedEnd && stream.frameCame(sizeBytes);
     this.#stream = isTaken ? stream : undefined;
     this.#isLast = isLast;
     this.#restBytes = sizeBytes;
@@ -45,7 +44,7 @@ export class DataIntake {
     const stream = this.#stream;
     if (stream === undefined) return;
     this.#restBytes -= piece.length;
-    if (!this.#isServer && !stream.hasHead) return stream.reset(PROTOCOL_ERROR);
+    if (!this.#isServer && !stream.hasHead) return stream.fail(PROTOCOL_ERROR, "DATA before a final response");
     stream.pieceCame(piece);
   }
 
@@ -55,7 +54,7 @@ export class DataIntake {
     if (stream === undefined) return;
     if (this.#restBytes > 0) stream.taken(this.#restBytes);
     if (!this.#isLast) return;
-    if (!this.#isServer && !stream.hasHead) stream.reset(PROTOCOL_ERROR);
+    if (!this.#isServer && !stream.hasHead) stream.fail(PROTOCOL_ERROR, "DATA before a final response");
     else stream.endCame(undefined);
   }
 }

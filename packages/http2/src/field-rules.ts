@@ -29,7 +29,10 @@ export function sectionField(section: readonly string[], name: string): string |
 export function sectionProblem(section: readonly string[], isTrailer: boolean): string | undefined {
   for (let at = 0; at < section.length; at += 2) {
     const name = section[at] ?? "";
-    if (at === 0 && name === ":status" && !isTrailer) continue;
+    if (at === 0 && !isTrailer) {
+      if (name !== ":status") return "no :status";
+      continue;
+    }
     if (name.startsWith(":")) return "a pseudo-field out of its place";
     if (!NAME.test(name)) return "a field name that is not valid";
     if (NOT_IN_VALUE.test(section[at + 1] ?? "")) return `a value of ${name} that is not valid`;

@@ -149,12 +149,7 @@ export class FrameParser {
  * The content of a HEADERS or CONTINUATION frame that belongs to the field block (RFC 9113, 6.2).
  * @throws Http2Error when padding or priority do not fit in
  */
-export function blockOf(
-  type: typeof HEADERS | typeof CONTINUATION,
-  flags: number,
-  stream: number,
-  content: Buffer,
-): Buffer {
+export function blockOf(type: typeof HEADERS | typeof CONTINUATION, flags: number, content: Buffer): Buffer {
   if (type === CONTINUATION) return content;
   let start = 0;
   let end = content.length;
@@ -165,11 +160,18 @@ export function blockOf(
   }
   if ((flags & WITH_PRIORITY) !== 0) {
     if (content.length < start + 5) throw new Http2Error(FRAME_SIZE_ERROR, "HEADERS is too short for its priority");
-    if ((content.readUInt32BE(start) & 0x7fffffff) === stream) {
-      throw new Http2Error(PROTOCOL_ERROR, "A stream depends on itself");
-    }
     start += 5;
   }
   if (start > end) throw new Http2Error(PROTOCOL_ERROR, "Padding is longer than its frame");
   return content.subarray(start, end);
+}
+
+/** Whether the priority in a PRIORITY frame, or in HEADERS behind `start`, is that of a stream that depends on itself. */
+export function dependsOnItself(stream: number, content: Buffer, start = 0): boolean {
+  return content.length >= start + 4 && (content.readUInt32BE(start) & 0x7fffffff) === stream;
+}
+
+/** The same for a HEADERS frame. */
+export function headersDependOnThemselves(flags: number, stream: number, content: Buffer): boolean {
+  return (flags & WITH_PRIORITY) !== 0 && dependsOnItself(stream, content, (flags & PADDED) === 0 ? 0 : 1);
 }

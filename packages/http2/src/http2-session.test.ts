@@ -313,7 +313,7 @@ const CASES = [...HTTP2_CASES, ...HPACK_CASES].filter(
   ({ section }) => !OF_REQUESTS.test(section) && section !== "5.1.2",
 );
 
-for (const { section, what, bytes, outcome } of CASES) {
+for (const { section, what, bytes, later, outcome } of CASES) {
   test(`${section}: ${what}`, async () => {
     const { tested, peer } = await servedRaw({ mostStreams: 4 });
     await using _tested = tested;
@@ -328,6 +328,10 @@ for (const { section, what, bytes, outcome } of CASES) {
       else told.onEnded = answer;
     };
     peer.say(...bytes);
+    if (later !== undefined) {
+      await peer.frame("the end of 1", ({ type, stream, flags }) => type === FRAME.data && stream === 1 && flags === 1);
+      peer.say(...later);
+    }
     if (outcome.kind === "connection error") {
       const code = await peer.goaway();
       assert.ok(outcome.codes.includes(code), `GOAWAY with ${code}`);

@@ -1,7 +1,4 @@
 // Tested by session-closing.test.ts
-import { PROTOCOL_ERROR } from "./codes.ts";
-import { Http2Error } from "./http2-error.ts";
-
 export const PING_BYTES = 8;
 
 /**
@@ -18,17 +15,14 @@ export class Pings {
     return payloadOf(this.#answered + this.#waiting.length - 1);
   }
 
-  /**
-   * One is answered.
-   * @throws Http2Error when it is none of ours
-   */
-  answer(content: Buffer): void {
-    const answered = this.#waiting.shift();
-    if (answered === undefined || !content.equals(payloadOf(this.#answered))) {
-      throw new Http2Error(PROTOCOL_ERROR, "A PING that was never sent is answered");
-    }
+  /** One is answered. False: it is none of ours, which means nothing (RFC 9113, 6.7). */
+  answer(content: Buffer): boolean {
+    const answered = this.#waiting[0];
+    if (answered === undefined || !content.equals(payloadOf(this.#answered))) return false;
+    this.#waiting.shift();
     this.#answered += 1;
     answered(true);
+    return true;
   }
 
   /** None will be answered any more. */

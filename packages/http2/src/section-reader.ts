@@ -8,7 +8,7 @@ import {
   HEADERS,
   PROTOCOL_ERROR,
 } from "./codes.ts";
-import { blockOf } from "./frame-parser.ts";
+import { blockOf, headersDependOnThemselves } from "./frame-parser.ts";
 import { HpackDecoder, type SectionLimits } from "./hpack/hpack-decoder.ts";
 import { HpackError } from "./hpack/hpack-error.ts";
 import { Http2Error } from "./http2-error.ts";
@@ -23,6 +23,8 @@ export interface ReceivedSection {
   readonly fields: string[];
   /** It was larger than allowed, and is not complete. */
   readonly isCut: boolean;
+  /** Its stream depends on itself, which is an error of the stream (RFC 7540, 5.3.1). */
+  readonly isSelfDependent: boolean;
 }
 
 /** Puts field blocks together (RFC 9113, 4.3) and decodes them. */
@@ -32,6 +34,7 @@ export class SectionReader {
   /** Of a block under way. */
   #stream = 0;
   #isWhole = false;
+  #isSelfDependent = false;
   #parts: Buffer[] = [];
   #sizeBytes = 0;
 
@@ -58,8 +61,11 @@ export class SectionReader {
     if (type === CONTINUATION ? stream !== this.#stream : this.isAmid) {
       throw new Http2Error(PROTOCOL_ERROR, "Frames of a field block are mixed with others");
     }
-    const block = blockOf(type, flags, stream, content);
-    if (type === HEADERS) this.#isWhole = (flags & END_STREAM) !== 0;
+    const block = blockOf(type, flags, content);
+    if (type === HEADERS) {
+      this.#isWhole = (flags & END_STREAM) !== 0;
+      this.#isSelfDependent = headersDependOnThemselves(flags, stream, content);
+    }
     if ((flags & END_HEADERS) === 0) {
       this.#keep(stream, block);
       return undefined;
@@ -86,7 +92,7 @@ export class SectionReader {
     const fields: string[] = [];
     try {
       const isCut = !this.#decoder.decode(block, fields, this.#limits);
-      return { stream, isWhole: this.#isWhole, fields, isCut };
+      return { stream, isWhole: this.#isWhole, fields, isCut, isSelfDependent: this.#isSelfDependent };
     } catch (error) {
       if (!(error instanceof HpackError)) throw error;
       throw new Http2Error(COMPRESSION_ERROR, error.message);

@@ -20,10 +20,11 @@ import {
   STREAM_CLOSED,
   WINDOW_UPDATE,
 } from "./codes.ts";
+import { ClosedStreams } from "./closed-streams.ts";
 import { DataIntake } from "./data-intake.ts";
 import { sectionProblem } from "./field-rules.ts";
 import { FrameBudget } from "./frame-budget.ts";
-import { FrameParser, type FrameSink } from "./frame-parser.ts";
+import { dependsOnItself, FrameParser, type FrameSink } from "./frame-parser.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import { greet } from "./greeting.ts";
 import { HpackEncoder } from "./hpack/hpack-encoder.ts";
@@ -63,6 +64,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
   readonly #budget = new FrameBudget();
   readonly #share: WindowShare;
   readonly #streams = new StreamTable();
+  readonly #closed = new ClosedStreams();
   readonly #pings = new Pings();
   readonly #data: DataIntake;
   #hasSettings = false;
@@ -178,13 +180,16 @@ export class Http2Session implements FrameSink, StreamCarrier {
 
   forget(stream: Http2Stream): void {
     this.#streams.remove(stream);
+    this.#closed.note(stream.id, stream.wasReset ? "reset" : stream.hasReceivedEnd ? "ended" : "left");
     this.#outflow.forget(stream);
     if (this.#isClosing && this.#streams.size === 0) this.#finish();
   }
 
   onDataFrame(id: number, flags: number, sizeBytes: number): void {
     if (this.#sections.isAmid) throw new Http2Error(PROTOCOL_ERROR, "DATA in the middle of a field block");
-    this.#data.begin(this.#known(id, "DATA"), flags, sizeBytes);
+    const stream = this.#known(id, "DATA");
+    this.#data.begin(stream, flags, sizeBytes);
+    if (stream === undefined) this.#cameBehindEnd(id, "DATA");
   }
 
   onDataPiece(piece: Buffer): void {
@@ -204,9 +209,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     if (this.#sections.isAmid) throw new Http2Error(PROTOCOL_ERROR, "Another frame in the middle of a field block");
     switch (type) {
       case PRIORITY:
-        this.#budget.spend(1, "PRIORITY");
-        if (id === 0) throw new Http2Error(PROTOCOL_ERROR, "PRIORITY of the connection");
-        return expectSize(content, 5, "PRIORITY");
+        return this.#onPriority(id, content);
       case RST_STREAM:
         return this.#onReset(id, content);
       case SETTINGS:
@@ -247,32 +250,61 @@ export class Http2Session implements FrameSink, StreamCarrier {
     return this.#isServer ? id > this.#lastPeerStream : id >= this.#nextStream;
   }
 
+  /**
+   * A frame of a stream that is over. RFC 9113, 5.1 leaves open what to do with it where RFC 7540, 5.1 does not: behind the
+   * peer's end it is an error of the connection, behind the peer's reset one of the stream, and behind our end nothing, as
+   * the peer may not have known.
+   */
+  #cameBehindEnd(id: number, what: string): void {
+    if (this.#closed.wasLeftOut(id)) throw new Http2Error(PROTOCOL_ERROR, `${what} of a stream number below the last`);
+    switch (this.#closed.endingOf(id)) {
+      case "ended":
+        throw new Http2Error(STREAM_CLOSED, `${what} behind the end of a stream`);
+      case "reset":
+        this.#budget.spend(1, `${what} behind a reset`);
+        return this.#out.reset(id, STREAM_CLOSED);
+      default:
+        this.#budget.spend(1, `${what} of a stream that is over`);
+    }
+  }
+
+  #onPriority(id: number, content: Buffer): void {
+    this.#budget.spend(1, "PRIORITY");
+    if (id === 0) throw new Http2Error(PROTOCOL_ERROR, "PRIORITY of the connection");
+    const isCut = content.length !== 5;
+    if (!isCut && !dependsOnItself(id, content)) return;
+    const [code, problem] = isCut
+      ? [FRAME_SIZE_ERROR, `PRIORITY of ${content.length} bytes`]
+      : [PROTOCOL_ERROR, "PRIORITY by which it depends on itself"];
+    // What never was cannot be reset (RFC 9113, 6.4).
+    if (this.#isIdle(id)) throw new Http2Error(code, problem);
+    this.#streams.get(id)?.fail(code, problem);
+  }
+
   #onSection(section: ReceivedSection): void {
     const stream = this.#streams.get(section.stream);
     if (stream !== undefined) return this.#onNextSection(stream, section);
-    if (!this.#isServer || section.stream % 2 === 0) {
+    const isNew = this.#isServer && section.stream % 2 === 1 && section.stream > this.#lastPeerStream;
+    if (!isNew) {
       this.#known(section.stream, "HEADERS");
-      return this.#budget.spend(1, "HEADERS of a stream that is over");
+      return this.#cameBehindEnd(section.stream, "HEADERS");
     }
-    // One that was opened before is over; what still comes of it is not looked at (RFC 9113, 5.1). Nobody is to wait for it.
-    if (section.stream <= this.#lastPeerStream) {
-      this.#budget.spend(1, "HEADERS of a stream that is over");
-      return this.#out.reset(section.stream, STREAM_CLOSED);
-    }
+    this.#closed.began(section.stream, this.#lastPeerStream);
     this.#lastPeerStream = section.stream;
     if (this.#isClosing) return;
     this.#lastTaken = section.stream;
     this.#open(section);
   }
 
-  #open({ stream: id, fields, isWhole, isCut }: ReceivedSection): void {
+  #open({ stream: id, fields, isWhole, isCut, isSelfDependent }: ReceivedSection): void {
     if (this.#streams.size >= (this.#options.mostStreams ?? Number.POSITIVE_INFINITY)) {
-      this.#budget.spend(FAULT_FRAMES, "HEADERS of a stream too many");
-      return this.#out.reset(id, REFUSED_STREAM);
+      return this.#refuse(id, REFUSED_STREAM, "of a stream too many");
     }
+    if (isSelfDependent) return this.#refuse(id, PROTOCOL_ERROR, "of a stream that depends on itself");
     if (isCut) {
+      const isUnwanted = this.#events.onOverlongStream === undefined;
+      if (isUnwanted) return this.#refuse(id, ENHANCE_YOUR_CALM, "with too many fields");
       this.#budget.spend(FAULT_FRAMES, "HEADERS with too many fields");
-      if (this.#events.onOverlongStream === undefined) return this.#out.reset(id, ENHANCE_YOUR_CALM);
     }
     const stream = this.#newStream(id);
     if (isCut) this.#events.onOverlongStream?.(stream, fields, isWhole);
@@ -280,14 +312,21 @@ export class Http2Session implements FrameSink, StreamCarrier {
     if (isWhole) stream.endedWithSection();
   }
 
-  #onNextSection(stream: Http2Stream, { fields, isWhole, isCut }: ReceivedSection): void {
-    if (stream.hasReceivedEnd) throw new Http2Error(STREAM_CLOSED, "HEADERS behind the end of a stream");
+  /** Resets a stream that nobody was told of. */
+  #refuse(id: number, code: number, what: string): void {
+    this.#budget.spend(FAULT_FRAMES, `HEADERS ${what}`);
+    this.#closed.note(id, "left");
+    this.#out.reset(id, code);
+  }
+
+  #onNextSection(stream: Http2Stream, section: ReceivedSection): void {
+    const { fields, isWhole } = section;
+    if (stream.hasReceivedEnd) {
+      this.#budget.spend(FAULT_FRAMES, "HEADERS behind the end of a stream");
+      return stream.fail(STREAM_CLOSED, "HEADERS behind its end");
+    }
     const isTrailer = this.#isServer || stream.hasHead;
-    const problem = isCut
-      ? "more fields than the limits allow"
-      : isTrailer && !isWhole
-        ? "trailers that do not end it"
-        : sectionProblem(fields, isTrailer);
+    const problem = nextSectionProblem(section, stream, isTrailer);
     if (problem !== undefined) {
       this.#budget.spend(FAULT_FRAMES, "HEADERS with fields that are not valid");
       return stream.fail(PROTOCOL_ERROR, problem);
@@ -341,7 +380,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
       this.#budget.spend(1, "PING");
       return this.#out.ping(content, true);
     }
-    this.#pings.answer(content);
+    if (!this.#pings.answer(content)) this.#budget.spend(1, "PING that answers none");
   }
 
   #onGoaway(id: number, content: Buffer): void {
@@ -361,9 +400,13 @@ export class Http2Session implements FrameSink, StreamCarrier {
     this.#budget.spend(1, "WINDOW_UPDATE");
     const byBytes = content.readUInt32BE(0) & LARGEST_WINDOW_BYTES;
     const stream = id === 0 ? undefined : this.#known(id, "WINDOW_UPDATE");
+    if (id !== 0) {
+      if (byBytes === 0) stream?.fail(PROTOCOL_ERROR, "WINDOW_UPDATE by nothing");
+      else if (stream?.widened(byBytes) === false) stream.fail(FLOW_CONTROL_ERROR, "a window that is too large");
+      return;
+    }
     if (byBytes === 0) throw new Http2Error(PROTOCOL_ERROR, "WINDOW_UPDATE by nothing");
-    const isValid = id === 0 ? this.#outflow.widen(byBytes) : stream?.widened(byBytes) !== false;
-    if (!isValid) throw new Http2Error(FLOW_CONTROL_ERROR, "A window is too large");
+    if (!this.#outflow.widen(byBytes)) throw new Http2Error(FLOW_CONTROL_ERROR, "A window is too large");
   }
 
   readonly #onData = (chunk: Buffer): void => {
@@ -420,4 +463,17 @@ export class Http2Session implements FrameSink, StreamCarrier {
 
 function expectSize(content: Buffer, sizeBytes: number, what: string): void {
   if (content.length !== sizeBytes) throw new Http2Error(FRAME_SIZE_ERROR, `${what} of ${content.length} bytes`);
+}
+
+/** What is wrong with a section that is not the first of a request; undefined when nothing is. */
+function nextSectionProblem(
+  { fields, isWhole, isCut, isSelfDependent }: ReceivedSection,
+  { carriesTunnel }: Http2Stream,
+  isTrailer: boolean,
+): string | undefined {
+  if (carriesTunnel && isTrailer) return "HEADERS in a tunnel";
+  if (isSelfDependent) return "HEADERS by which it depends on itself";
+  if (isCut) return "more fields than the limits allow";
+  if (isTrailer && !isWhole) return "trailers that do not end it";
+  return sectionProblem(fields, isTrailer);
 }

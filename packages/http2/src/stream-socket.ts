@@ -30,6 +30,7 @@ export class StreamSocket extends Duplex implements StreamHandler {
     this.#resetCode = resetCode;
     this.#resetsAreErrors = resetsAreErrors;
     stream.handler = this;
+    stream.carriesTunnel = true;
     // As over TCP: what was sent before the end is read, whatever becomes of the connection.
     stream.dropsUntold = false;
   }

@@ -57,6 +57,10 @@ export class Http2Stream {
   isWaiting = false;
   /** Kept by the connection: the section before the body came. */
   hasHead = false;
+  /** Kept by the connection: the peer reset it. */
+  wasReset = false;
+  /** It carries a tunnel or another protocol, and so nothing but content (RFC 9113, 8.5). */
+  carriesTunnel = false;
   /** What the peer did wrong on it, for people, if we ended it for that. */
   problem: string | undefined;
   readonly window: ReceiveWindow;
@@ -70,6 +74,8 @@ export class Http2Stream {
   #hasSentEnd = false;
   /** The code that goes out behind the queue. */
   #resetBehind = -1;
+  /** The code that goes out behind the end. */
+  #resetBehindEnd = -1;
   #held: HeldPieces | undefined;
   #isHeld = false;
   #isTelling = false;
@@ -168,6 +174,11 @@ export class Http2Stream {
     else this.#resetBehind = code;
   }
 
+  /** Once the end has left, the peer is told that what was answered was malformed (RFC 9113, 8.1.1). */
+  resetBehindEnd(code: number): void {
+    this.#resetBehindEnd = code;
+  }
+
   /** The body is to have so many bytes; one that has not ends the stream (RFC 9113, 8.1.1). */
   announce(lengthBytes: number): void {
     this.#missingBytes = lengthBytes;
@@ -206,7 +217,12 @@ export class Http2Stream {
   sentEnd(): void {
     this.#isEnding = true;
     this.#hasSentEnd = true;
-    this.#settle();
+    if (this.#resetBehindEnd === -1) return this.#settle();
+    if (!this.#isForgotten) {
+      this.#carrier.sendReset(this, this.#resetBehindEnd);
+      this.#forget();
+    }
+    this.#close(NO_ERROR);
   }
 
   /** For the connection: the peer lets us send more. False: more than a window can be. */
@@ -265,6 +281,7 @@ export class Http2Stream {
   /** For the connection: the peer reset it. */
   resetCame(code: number): void {
     if (this.isClosed) return;
+    this.wasReset = true;
     this.#forget();
     // Of an announced body that is there nothing is missing: servers at times reset a stream in place of saying that it ends.
     if (code === NO_ERROR && this.#missingBytes === 0) this.#hasReceivedEnd = true;

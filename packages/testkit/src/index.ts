@@ -27,7 +27,8 @@ export {
   type RawAnswer,
 } from "./http2-peers.ts";
 export { HPACK_CASES } from "./hpack-cases.ts";
-export { HTTP2_CASES, type Http2Case, type Outcome as Http2Outcome } from "./http2-cases.ts";
+export { http2CaseTitle, runHttp2Case } from "./http2-conformance.ts";
+export { HTTP2_CASES, type Http2Case } from "./http2-cases.ts";
 export type { Closable, LoopbackHost } from "./listening.ts";
 export {
   credentials,

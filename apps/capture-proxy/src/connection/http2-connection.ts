@@ -2,6 +2,7 @@
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Http2RequestProblem, RawFields } from "@headworks/http1";
 import {
+  PROTOCOL_ERROR,
   ENHANCE_YOUR_CALM,
   Http2Session,
   ResetAllowance,
@@ -82,7 +83,7 @@ export class Http2Connection implements StreamOwner, Timed {
       },
       {
         onStream: (http2, section, isWhole) => {
-          this.#take(http2, (stream) => this.#begin(stream, section, isWhole));
+          this.#take(http2, (stream) => this.#begin(http2, stream, section, isWhole));
         },
         onOverlongStream: (http2, section, isWhole) => {
           this.#take(http2, (stream) => this.#refuse(stream, section, isWhole, overlong(this.#limits)));
@@ -161,11 +162,14 @@ export class Http2Connection implements StreamOwner, Timed {
     }
   }
 
-  #begin(stream: Http2ClientStream, section: RawFields, isWhole: boolean): void {
+  #begin(http2: Http2Stream, stream: Http2ClientStream, section: RawFields, isWhole: boolean): void {
     const openTunnel = this.#openTunnel;
-    if (openTunnel !== undefined && isHttp2Connect(section)) return this.#connect(stream, section, openTunnel);
+    if (openTunnel !== undefined && isHttp2Connect(section)) return this.#connect(http2, stream, section, openTunnel);
     const head = readHttp2Head(section, isWhole, this.#base === undefined, this.#limits.fieldCount);
-    if ("problem" in head) return this.#refuse(stream, section, isWhole, head);
+    if ("problem" in head) {
+      resetIfMalformed(http2, head);
+      return this.#refuse(stream, section, isWhole, head);
+    }
     const place = parseHostPort(head.authority);
     const planned = planRequest(head, this.#base, "issue" in place ? undefined : place, this.services, this.#socket);
     if (planned.kind === "refused") return stream.refuse(planned.status, planned.failure, head.method, head.fields);
@@ -182,8 +186,9 @@ export class Http2Connection implements StreamOwner, Timed {
     this.#countReset();
   }
 
-  #connect(stream: Http2ClientStream, section: RawFields, open: OpenTunnel): void {
+  #connect(http2: Http2Stream, stream: Http2ClientStream, section: RawFields, open: OpenTunnel): void {
     const head = readHttp2Connect(section, this.#limits.fieldCount);
+    if ("problem" in head) resetIfMalformed(http2, head);
     if ("problem" in head) return stream.refuse(STATUS[head.problem], refusal(head), "CONNECT", []);
     stream.becomeTunnel((client) => open(client, head, undefined));
   }
@@ -229,6 +234,11 @@ export class Http2Connection implements StreamOwner, Timed {
     this.#socket.destroy();
     this.origins.end();
   };
+}
+
+/** A malformed request is an error of its stream, also where it is answered (RFC 9113, 8.1.1). */
+function resetIfMalformed(http2: Http2Stream, { problem }: Http2RequestProblem): void {
+  if (problem === "malformed") http2.resetBehindEnd(PROTOCOL_ERROR);
 }
 
 function overlong({ headBytes, fieldCount }: HeadLimits): Http2RequestProblem {

@@ -2,7 +2,14 @@
 import type { Socket } from "node:net";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import { lengthFraming, REQUEST_LIMITS, type RawFields } from "@headworks/http1";
-import { ENHANCE_YOUR_CALM, Http2Session, ResetAllowance, sectionField, type Http2Stream } from "@headworks/http2";
+import {
+  PROTOCOL_ERROR,
+  ENHANCE_YOUR_CALM,
+  Http2Session,
+  ResetAllowance,
+  sectionField,
+  type Http2Stream,
+} from "@headworks/http2";
 import { NOWHERE, turnMs, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import {
@@ -172,6 +179,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   /** Answers a request that could not be read. */
   #refuse(http2: Http2Stream, section: RawFields, code: ErrorCode, message: string | undefined): void {
     this.#countStream();
+    if (code === "bad_request") http2.resetBehindEnd(PROTOCOL_ERROR);
     const method = sectionField(section, ":method") ?? "";
     const stream = new Http2ClientStream(http2, { ...UNREADABLE, method }, this.#services, this);
     const answer = this.#services.refusal(code, message, this.#listener, this.#peer);
