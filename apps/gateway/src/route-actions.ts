@@ -16,14 +16,16 @@ export function compileActions(
   upstreams: UpstreamRegistry,
   pools: EndpointPools,
 ): Required<CompiledActions> {
-  const groups = new Map(document.upstreams.map((upstream) => [upstream.name, upstreams.prepare(upstream)]));
+  const compiled = new Map(
+    document.upstreams.map((upstream) => [upstream.name, { document: upstream, group: upstreams.prepare(upstream) }]),
+  );
   const services = new Map(
     document.services.map((service: Service) => [
       service.name,
       compileService(service, (name) => {
-        const group = groups.get(name);
-        if (group === undefined) throw new Error(`There is no upstream ${name}`);
-        return group;
+        const upstream = compiled.get(name);
+        if (upstream === undefined) throw new Error(`There is no upstream ${name}`);
+        return upstream;
       }),
     ]),
   );

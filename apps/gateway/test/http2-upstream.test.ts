@@ -411,6 +411,7 @@ async function through(pool: Http2Pool): Promise<void> {
       exchange.send({
         method: "GET",
         target: "/",
+        host: undefined,
         fields: [],
         framing: NO_BODY,
         upgrade: undefined,

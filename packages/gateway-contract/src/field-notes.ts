@@ -125,6 +125,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "upstreams[].load_balancer": "How an endpoint is chosen. Default: round_robin.",
   "upstreams[].hash_header": "Header that header_hash looks at.",
   "upstreams[].protocol": "Default: http1. `https` is HTTP/1.1 over TLS, `http2` HTTP/2 over TLS, `h2c` without TLS.",
+  "upstreams[].upstream_host":
+    "Host (over HTTP/2 :authority) of requests: endpoint, the endpoint's address, with its port unless the scheme implies it; preserve, what the client asked for; or a name, with a port or without. Default: endpoint.",
   "upstreams[].timeouts": "How long things may take.",
   "upstreams[].timeouts.connect_ms": "Name lookup, TCP and TLS together. Default: 5000.",
   "upstreams[].timeouts.read_ms":
@@ -150,6 +152,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "upstreams[].active_health": "Asks endpoints how they are. Needs `health`.",
   "upstreams[].active_health.kind":
     "A request, in the protocol that the upstream speaks, or only a connection. Default: http.",
+  "upstreams[].active_health.host":
+    "Host of the question. Default: the name in upstream_host, otherwise the endpoint's address.",
   "upstreams[].active_health.path": "Path that is asked for. Default: /healthz.",
   "upstreams[].active_health.interval_ms": "Default: 5000.",
   "upstreams[].active_health.timeout_ms": "Of a whole probe. Default: 2000.",
@@ -182,7 +186,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "upstreams[].tls.trusted_ca_file": "Roots (PEM) instead of the public ones.",
   "upstreams[].tls.client_cert_file": "Certificate that the gateway shows.",
   "upstreams[].tls.client_key_file": "Its private key.",
-  "upstreams[].tls.server_name": "Name that the certificate must have; default: the endpoint's address.",
+  "upstreams[].tls.server_name":
+    "Name that the endpoint is asked for (SNI) and that its certificate must have. Default: the name in the upstream's upstream_host, otherwise the endpoint's address.",
   "upstreams[].trusted_ca_file": "Same as `tls.trusted_ca_file`.",
   "upstreams[].dns_discovery": "Endpoints from DNS.",
   "upstreams[].dns_discovery.hostname": "Name to look up.",
@@ -201,6 +206,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "services[].sticky": "Keeps a client with the same upstream of a split, by a cookie.",
   "services[].sticky.cookie": "Name of the cookie.",
   "services[].sticky.ttl_s": "Its age. Default: 3600.",
+  "services[].upstream_host":
+    "Host of requests, as upstreams[].upstream_host, for this service; questions of active_health and the name in TLS stay those of the upstream. Default: what the upstream says.",
   "services[].policies": "Policies for every request to this service.",
   "services[].authorization": "Who may use this service.",
   "services[].base_path": "For people; has no effect.",

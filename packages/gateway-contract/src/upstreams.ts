@@ -41,6 +41,8 @@ export type PassiveHealth = Static<typeof PassiveHealth>;
 /** Asks endpoints how they are. */
 export const ActiveHealth = strictObject({
   kind: Type.Optional(oneOf(["http", "tcp"])),
+  /** Host of the question. */
+  host: Type.Optional(Type.String({ minLength: 1 })),
   path: Type.Optional(Type.String({ pattern: "^/[!-~]*$", "x-expects": "a path of visible ASCII that begins with /" })),
   interval_ms: Type.Optional(PositiveMs),
   timeout_ms: Type.Optional(PositiveMs),
@@ -113,6 +115,8 @@ export const Upstream = strictObject({
   /** Field that `header_hash` looks at. */
   hash_header: Type.Optional(Token),
   protocol: Type.Optional(oneOf(["http1", "https", "http2", "h2c"])),
+  /** What Host says: `preserve`, `endpoint` or a name. */
+  upstream_host: Type.Optional(Type.String({ minLength: 1 })),
   timeouts: Type.Optional(UpstreamTimeouts),
   connection_cap: Type.Optional(PositiveCount),
   max_pending: Type.Optional(PositiveCount),
@@ -152,6 +156,8 @@ export const Service = strictObject({
   sticky: Type.Optional(
     strictObject({ cookie: Token, ttl_s: Type.Optional(Type.Integer({ minimum: 1, maximum: 2_592_000 })) }),
   ),
+  /** Instead of the upstream's. */
+  upstream_host: Type.Optional(Type.String({ minLength: 1 })),
   policies: Type.Optional(NameList),
   authorization: Type.Optional(Authorization),
   base_path: Type.Optional(Type.String()),

@@ -32,6 +32,13 @@ const errorsOf = (text: string, scene?: Scene): string[] =>
 
 const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
+    "hosts for upstreams that are none, and words of other gateways",
+    "upstreams: [{name: a, upstream_host: 'http://x/', health: {}, active_health: {host: 'a b'}, endpoints: [{address: h, port: 1}]}]\nservices: [{name: s, upstream: a, upstream_host: $http_host}]",
+    'bad_value /upstreams/0/upstream_host 1:38 The upstream "a" has an upstream_host that must be preserve, endpoint, or a host name or an address, with a port or without',
+    "bad_value /upstreams/0/active_health/host 1:85 The host of active_health must be a host name or an address, with a port or without",
+    'bad_value /services/0/upstream_host 2:50 The service "s" has an upstream_host that must be preserve, endpoint, or a host name or an address, with a port or without. Did you mean "preserve"?',
+  ],
+  [
     "a header to let through that is never removed, and one that the gateway writes",
     "forward_client_headers: [X-Forwarded-Prefix, X-Mine, X-Forwarded-For]",
     ...[1, 2].map(

@@ -1,6 +1,7 @@
 // Tested by check-document.test.ts
 import { canonicalHost, parseAddress } from "@headworks/host-patterns";
 import type { ConfigDocument, Route, Service, Upstream } from "@headworks/gateway-contract";
+import { hostProblem } from "#upstream/upstream-host.ts";
 import { isRemovedFromClients, mayCarryRequestId } from "#request/forwarded-fields.ts";
 import type { IssueReport } from "#slice.ts";
 import type { Place } from "./pointer.ts";
@@ -43,7 +44,8 @@ function checkRoute(route: Route, place: Place, report: IssueReport): void {
 
 function checkService(service: Service, place: Place, report: IssueReport): void {
   const title = `The service "${service.name}"`;
-  const { upstream, split } = service;
+  const { upstream, split, upstream_host: host } = service;
+  if (host !== undefined) checkUpstreamHost(host, title, [...place, "upstream_host"], report);
   if (upstream === undefined && split === undefined) {
     report.error("required", [...place, "upstream"], `${title} needs an upstream, or a split over several`);
   }
@@ -71,6 +73,15 @@ function checkUpstream(upstream: Upstream, place: Place, report: IssueReport): v
   if (endpoints.length === 0 && upstream.dns_discovery === undefined) {
     report.error("required", [...place, "endpoints"], `${title} needs at least one endpoint, or dns_discovery`);
   }
+  const { upstream_host: host, active_health: active } = upstream;
+  if (host !== undefined) checkUpstreamHost(host, title, [...place, "upstream_host"], report);
+  if (active?.host !== undefined && hostProblem(active.host) !== undefined) {
+    report.error(
+      "bad_value",
+      [...place, "active_health", "host"],
+      `The host of active_health must be ${hostProblem(active.host)}`,
+    );
+  }
   const seen = new Set<string>();
   for (const [at, { address, port }] of endpoints.entries()) {
     const own = [...place, "endpoints", at];
@@ -90,6 +101,39 @@ function checkUpstream(upstream: Upstream, place: Place, report: IssueReport): v
     report.error("bad_value", [...place, "hash_header"], `${title} has hash_header, which only header_hash looks at`);
   }
   checkRelations(upstream, place, report);
+}
+
+/** What other gateways write for what the client asked for, and for the endpoint's own name. */
+const OTHER_WORDS: Readonly<Record<string, "preserve" | "endpoint">> = {
+  pass: "preserve",
+  host: "preserve",
+  true: "preserve",
+  $host: "preserve",
+  $http_host: "preserve",
+  "{host}": "preserve",
+  "{http.request.host}": "preserve",
+  node: "endpoint",
+  upstream: "endpoint",
+  false: "endpoint",
+  $proxy_host: "endpoint",
+  "{upstream_hostport}": "endpoint",
+  "{http.reverse_proxy.upstream.hostport}": "endpoint",
+};
+
+function checkUpstreamHost(text: string, title: string, place: Place, report: IssueReport): void {
+  if (text === "preserve" || text === "endpoint") return;
+  const problem = hostProblem(text);
+  const meant = Object.hasOwn(OTHER_WORDS, text.toLowerCase()) ? OTHER_WORDS[text.toLowerCase()] : undefined;
+  const hint = meant === undefined ? "" : `. Did you mean "${meant}"?`;
+  if (problem !== undefined) {
+    report.error(
+      "bad_value",
+      place,
+      `${title} has an upstream_host that must be preserve, endpoint, or ${problem}${hint}`,
+    );
+  } else if (meant !== undefined) {
+    report.warning("bad_value", place, `${title} asks its endpoints for a host that is called "${text}"${hint}`);
+  }
 }
 
 /** Numbers that only make sense together; defaults are those of the fields that were left out. */

@@ -43,6 +43,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   /** As it was when the request came: a reload changes nothing for it. */
   readonly #document: Upstream;
   readonly #setCookie: string | undefined;
+  readonly #host: string | undefined;
   readonly #target: string | undefined;
   readonly #rules: RetryRules;
   readonly #body: UpstreamBody | undefined;
@@ -66,10 +67,11 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#action = action;
     this.#pools = pools;
     const { request, stream } = delivery;
-    const { group, setCookie } = action.choose(request);
+    const { group, host, setCookie } = action.choose(request);
     this.#group = group;
     this.#document = group.document;
     this.#setCookie = setCookie;
+    this.#host = host === "endpoint" ? undefined : host === "preserve" ? request.authority : host.name;
     this.#target = action.rewrite(request);
     request.upstream = { upstream: group.name, endpoint: "", attempts: 0, failure: undefined };
     this.#rules = retryRules(group.document.retries, request);
@@ -209,6 +211,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     exchange.send({
       method: request.method,
       target: this.#target ?? "/",
+      host: this.#host,
       fields,
       framing: request.framing,
       upgrade: request.upgrade === "websocket" ? request.upgrade : undefined,

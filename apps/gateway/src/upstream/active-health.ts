@@ -2,6 +2,7 @@ import { LONGEST_MS, type Upstream } from "@headworks/gateway-contract";
 import { probeEndpoint, type ProbeQuestion } from "./active-health-probe.ts";
 import type { EndpointWay } from "./endpoint-connection.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { probeHost } from "./upstream-host.ts";
 
 /** An upstream whose endpoints may be probed. */
 export interface ProbedGroup {
@@ -49,7 +50,7 @@ export class ActiveHealth {
     }
     for (const [endpoint, { document, endpoints }] of wanted) {
       if (this.#loops.has(endpoint)) continue;
-      const rules = probeRules(document, endpoint.key);
+      const rules = probeRules(document, probeHost(document, endpoint));
       const loop = new ProbeLoop({
         document,
         endpoint,

@@ -1,10 +1,11 @@
 // Tested by ../../test/upstream-connections.test.ts
-import { connect, isIP, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { connect as connectTls, TLSSocket, type SecureContext } from "node:tls";
 import { lendReads, readPastBrokenWrites, sharedReads } from "@headworks/sockets";
 
 interface EndpointTls {
   readonly context: SecureContext | undefined;
+  /** Asked for, and what the certificate must have; undefined: the certificate must have the address. */
   readonly serverName: string | undefined;
 }
 
@@ -107,11 +108,10 @@ function openPlain(way: EndpointWay, handler: ConnectionHandler): Socket {
 }
 
 function secureTargetOf(way: EndpointWay, { context, serverName }: EndpointTls, protocol: string) {
-  const name = serverName ?? (isIP(way.address) === 0 ? way.address : undefined);
   return {
     ...targetOf(way),
     ALPNProtocols: [protocol],
-    ...(name === undefined ? {} : { servername: name }),
+    ...(serverName === undefined ? {} : { servername: serverName }),
     ...(context === undefined ? {} : { secureContext: context }),
   };
 }

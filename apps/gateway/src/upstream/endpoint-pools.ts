@@ -6,6 +6,7 @@ import { Http1Pool, type PoolSettings } from "./http1-pool.ts";
 import { Http2Pool } from "./http2-pool.ts";
 import type { EndpointPool } from "./upstream-exchange.ts";
 import type { EndpointState, UpstreamGroup } from "./upstream-group.ts";
+import { endpointHost } from "./upstream-host.ts";
 
 /** Below the keep-alive times that servers usually have, so that they seldom close first. */
 const IDLE_MS = 50_000;
@@ -88,7 +89,7 @@ export class EndpointPools {
   #settings(document: Upstream, endpoint: EndpointState): PoolSettings {
     return {
       ...this.ways.wayOf(document, endpoint),
-      authority: endpoint.key,
+      authority: endpointHost(document, endpoint),
       connectionCap: document.connection_cap ?? 64,
       maxPending: document.max_pending ?? Number.POSITIVE_INFINITY,
       idleMs: IDLE_MS,

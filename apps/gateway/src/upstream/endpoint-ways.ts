@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { createSecureContext, type SecureContext } from "node:tls";
 import type { Upstream } from "@headworks/gateway-contract";
 import type { EndpointWay } from "./endpoint-connection.ts";
+import { tlsName } from "./upstream-host.ts";
 
 /** How endpoints of upstreams are reached. Files of TLS are read once for each generation, not for each endpoint. */
 export class EndpointWays {
@@ -22,7 +23,7 @@ export class EndpointWays {
     return {
       address: endpoint.address,
       port: endpoint.port,
-      tls: isSecure ? { context: this.#context(document), serverName: document.tls?.server_name } : undefined,
+      tls: isSecure ? { context: this.#context(document), serverName: tlsName(document, endpoint.address) } : undefined,
       connectMs: document.timeouts?.connect_ms ?? 5000,
       happyEyeballsMs: document.timeouts?.happy_eyeballs_ms ?? 250,
     };
@@ -65,6 +66,7 @@ function contentOf(path: string | undefined): Buffer | undefined {
 
 function describe(document: Upstream): string {
   const { protocol, tls, trusted_ca_file: caFile, connection_cap: cap, max_pending: maxPending, timeouts } = document;
+  const { upstream_host: host } = document;
   const files = [tls?.trusted_ca_file ?? caFile, tls?.client_cert_file, tls?.client_key_file].map((path) => {
     try {
       return [path, contentOf(path)?.toString("base64")];
@@ -73,5 +75,5 @@ function describe(document: Upstream): string {
     }
   });
   const { connect_ms: connectMs, happy_eyeballs_ms: eyeballsMs } = timeouts ?? {};
-  return JSON.stringify([protocol, tls?.server_name, files, cap, maxPending, connectMs, eyeballsMs]);
+  return JSON.stringify([protocol, tls?.server_name, host, files, cap, maxPending, connectMs, eyeballsMs]);
 }

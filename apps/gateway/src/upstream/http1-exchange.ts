@@ -90,6 +90,7 @@ export class Http1Exchange implements UpstreamExchange {
   send(request: {
     readonly method: string;
     readonly target: string;
+    readonly host: string | undefined;
     readonly fields: RawFields;
     readonly framing: Framing;
     readonly upgrade: string | undefined;
@@ -108,7 +109,7 @@ export class Http1Exchange implements UpstreamExchange {
     if (framing.kind === "length") fields.push("Content-Length", String(framing.lengthBytes));
     else if (this.#isChunked) fields.push("Transfer-Encoding", "chunked");
     if (upgrade !== undefined) fields.push("Connection", "Upgrade", "Upgrade", upgrade);
-    fields.unshift("Host", this.#authority);
+    fields.unshift("Host", request.host ?? this.#authority);
     this.#writer.text(requestHeadText(method, request.target, fields));
     if (!withBody) {
       this.#state.requestSent();

@@ -64,7 +64,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
     this.#handler = request.handler;
     this.#method = method;
     this.#wasStale = this.#owner.hasAnswered;
-    const section = [":method", method, ":scheme", scheme, ":authority", authority, ":path", target];
+    const section = [":method", method, ":scheme", scheme, ":authority", request.host ?? authority, ":path", target];
     if (framing.kind === "length") section.push("content-length", String(framing.lengthBytes));
     appendHttp2Fields(fields, section);
     if (!isSendable(section)) {

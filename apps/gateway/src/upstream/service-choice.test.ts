@@ -21,7 +21,7 @@ const compile = (service: Omit<Service, "name">) =>
   compileService({ name: "s", ...service }, (name) => {
     const group = groups.get(name);
     if (group === undefined) throw new Error(name);
-    return group;
+    return { document: group.document, group };
   });
 
 const request = (requestId: string, cookies: Readonly<Record<string, string>> = {}): SplitKey => ({
@@ -35,7 +35,7 @@ const split = (...weights: readonly (readonly [string, number])[]): Omit<Service
 
 test("a service of one upstream always has it, and sets no cookie", () => {
   const choose = compile({ upstream: "a" });
-  assert.deepEqual(choose(request("1")), { group: groups.get("a"), setCookie: undefined });
+  assert.deepEqual(choose(request("1")), { group: groups.get("a"), host: "endpoint", setCookie: undefined });
 });
 
 test("a split keeps its weights over many request ids, gives nothing to a weight of 0, and repeats itself for an id", () => {
@@ -72,6 +72,7 @@ test("sticky: a first request gets a cookie, and whoever brings it stays where i
     for (let at = 0; at < 5; at++) {
       assert.deepEqual(choose(request(`${client} ${at}`, { seat: value })), {
         group: first.group,
+        host: "endpoint",
         setCookie: undefined,
       });
     }

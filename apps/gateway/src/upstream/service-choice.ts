@@ -1,6 +1,13 @@
 import { hash, randomBytes } from "node:crypto";
-import type { Service } from "@headworks/gateway-contract";
+import type { Service, Upstream } from "@headworks/gateway-contract";
 import type { UpstreamChoice, UpstreamGroup } from "./upstream-group.ts";
+import { compileUpstreamHost } from "./upstream-host.ts";
+
+/** An upstream of the document, with what lives on of it from generation to generation. */
+export interface CompiledUpstream {
+  readonly document: Upstream;
+  readonly group: UpstreamGroup;
+}
 
 /** What a split decides by. */
 export interface SplitKey {
@@ -18,14 +25,18 @@ const DEFAULT_TTL_S = 3600;
  */
 export function compileService(
   service: Service,
-  upstream: (name: string) => UpstreamGroup,
+  upstream: (name: string) => CompiledUpstream,
 ): (key: SplitKey) => UpstreamChoice {
+  const placeOf = (name: string): Pick<UpstreamChoice, "group" | "host"> => {
+    const { document, group } = upstream(name);
+    return { group, host: compileUpstreamHost(service.upstream_host ?? document.upstream_host) };
+  };
   if (service.upstream !== undefined) {
-    const choice = { group: upstream(service.upstream), setCookie: undefined };
+    const choice = { ...placeOf(service.upstream), setCookie: undefined };
     return () => choice;
   }
   const targets = (service.split?.targets ?? []).map(({ upstream: name, weight }) => ({
-    group: upstream(name),
+    place: placeOf(name),
     weight: weight ?? 1,
   }));
   const total = targets.reduce((sum, { weight }) => sum + weight, 0);
@@ -33,22 +44,22 @@ export function compileService(
   return (key) => {
     const sent = sticky === undefined ? undefined : key.cookie(sticky.cookie);
     const text = sent ?? (sticky === undefined ? key.requestId : randomBytes(12).toString("base64url"));
-    const group = weighted(targets, Math.floor(shareOf(text) * total));
+    const place = weighted(targets, Math.floor(shareOf(text) * total));
     const setCookie =
       sticky === undefined || sent !== undefined
         ? undefined
         : `${sticky.cookie}=${text}; Path=/; Max-Age=${sticky.ttl_s ?? DEFAULT_TTL_S}; HttpOnly; SameSite=Lax`;
-    return { group, setCookie };
+    return { ...place, setCookie };
   };
 }
 
 function weighted(
-  targets: readonly { readonly group: UpstreamGroup; readonly weight: number }[],
-  place: number,
-): UpstreamGroup {
-  let behind = place;
-  for (const { group, weight } of targets) {
-    if (behind < weight) return group;
+  targets: readonly { readonly place: Pick<UpstreamChoice, "group" | "host">; readonly weight: number }[],
+  share: number,
+): Pick<UpstreamChoice, "group" | "host"> {
+  let behind = share;
+  for (const { place, weight } of targets) {
+    if (behind < weight) return place;
     behind -= weight;
   }
   throw new RangeError("A split needs a target with a weight");

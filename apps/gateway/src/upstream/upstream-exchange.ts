@@ -48,6 +48,8 @@ export interface UpstreamExchange {
   send(request: {
     readonly method: string;
     readonly target: string;
+    /** What Host says; undefined: the endpoint's own name. */
+    readonly host: string | undefined;
     readonly fields: RawFields;
     readonly framing: Framing;
     readonly upgrade: string | undefined;

@@ -1,4 +1,5 @@
 import type { Upstream } from "@headworks/gateway-contract";
+import type { UpstreamHost } from "./upstream-host.ts";
 
 /** What balancing may look at. */
 export interface PickKey {
@@ -65,6 +66,8 @@ export interface UpstreamGroup {
 /** The upstream chosen for a request. */
 export interface UpstreamChoice {
   readonly group: UpstreamGroup;
+  /** What the field Host of the request says. */
+  readonly host: UpstreamHost;
   /** A cookie to set on the answer, for stickiness. */
   readonly setCookie: string | undefined;
 }

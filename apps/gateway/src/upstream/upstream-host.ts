@@ -1,0 +1,64 @@
+// Tested by ../../test/upstream-host.test.ts
+import { isIP } from "node:net";
+import type { Upstream } from "@headworks/gateway-contract";
+import { canonicalHost, hostPortText, parseHostPort } from "@headworks/host-patterns";
+
+/** What the field Host of requests for an upstream says: its endpoint, what the client asked for, or a name. */
+export type UpstreamHost = "endpoint" | "preserve" | { readonly name: string };
+
+/** Reads `upstream_host` of a document that was checked. */
+export function compileUpstreamHost(text = "endpoint"): UpstreamHost {
+  return text === "endpoint" || text === "preserve" ? text : { name: hostText(text) };
+}
+
+/** What is wrong with a host of the document, to be put behind "must be"; undefined for nothing. */
+export function hostProblem(text: string): string | undefined {
+  return "issue" in parseHostPort(text) ? "a host name or an address, with a port or without" : undefined;
+}
+
+/** A host with a port or without, as it stands in Host: lower case, A-labels, no final dot (RFC 9110 section 7.2). */
+export function hostText(text: string): string {
+  const parsed = parseHostPort(text);
+  if ("issue" in parsed) return text;
+  const host = canonicalHost(parsed.host);
+  return hostPortText(host, parsed.port ?? NO_PORT, parsed.port === undefined ? NO_PORT : undefined);
+}
+
+const NO_PORT = 0;
+
+const isSecure = ({ protocol }: Upstream): boolean => protocol === "https" || protocol === "http2";
+
+/** Host of requests for an endpoint by its own name or address, without the port that the scheme implies. */
+export function endpointHost(
+  document: Upstream,
+  { address, port }: { readonly address: string; readonly port: number },
+) {
+  const bare = address.startsWith("[") && address.endsWith("]") ? address.slice(1, -1) : address;
+  return hostPortText(canonicalHost(bare), port, isSecure(document) ? 443 : 80);
+}
+
+/** Host of probes: what the document says for them, else the name that requests get, else the endpoint. */
+export function probeHost(document: Upstream, endpoint: { readonly address: string; readonly port: number }): string {
+  const { active_health: health, upstream_host: host } = document;
+  if (health?.host !== undefined) return hostText(health.host);
+  const rule = compileUpstreamHost(host);
+  return typeof rule === "string" ? endpointHost(document, endpoint) : rule.name;
+}
+
+/**
+ * The name that TLS asks an endpoint for (RFC 6066 section 3: no address, no final dot) and that its certificate must have:
+ * `tls.server_name`, else a name in `upstream_host`, else the endpoint's own. Undefined for an address, which the certificate
+ * must then have. It is the same for all clients, since they share connections.
+ */
+export function tlsName(document: Upstream, address: string): string | undefined {
+  const rule = compileUpstreamHost(document.upstream_host);
+  const fixed = typeof rule === "string" ? undefined : nameOf(rule.name);
+  const name = document.tls?.server_name ?? fixed ?? address;
+  const canonical = canonicalHost(name);
+  return isIP(canonical) === 0 ? canonical : undefined;
+}
+
+function nameOf(host: string): string | undefined {
+  const parsed = parseHostPort(host);
+  return "issue" in parsed || isIP(parsed.host) !== 0 ? undefined : parsed.host;
+}
