@@ -32,6 +32,7 @@ export {
   Limits,
   Maintenance,
   Match,
+  namedMethods,
   Rewrite,
   Route,
   SecurityHeaders,

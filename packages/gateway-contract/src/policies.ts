@@ -15,6 +15,8 @@ export const RateLimit = strictObject({
     { minProperties: 1 },
   ),
   burst: Type.Optional(PositiveCount),
+  /** Leading bits of an IPv6 address that count as one client. */
+  ipv6_prefix_length: Type.Optional(Type.Integer({ minimum: 1, maximum: 128 })),
 });
 export type RateLimit = Static<typeof RateLimit>;
 

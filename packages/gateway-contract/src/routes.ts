@@ -146,6 +146,12 @@ export const Maintenance = strictObject({
 });
 export type Maintenance = Static<typeof Maintenance>;
 
+/** Methods of a list in upper case; undefined for a list that says nothing, or `*`, which is every method. */
+export function namedMethods(list: readonly string[] | undefined): readonly string[] | undefined {
+  if (list === undefined || list.length === 0 || list.includes("*")) return undefined;
+  return [...new Set(list.map((method) => method.toUpperCase()))];
+}
+
 export const Route = strictObject({
   name: Name,
   /** Required by the action proxy. */

@@ -8,7 +8,7 @@ export const TRAFFIC_NOTES: Readonly<Record<string, string>> = {
   "routes[].match.path.type": "exact (with {parameters} as segments), prefix (on segment borders) or regex.",
   "routes[].match.path.value": "The path, the prefix or the pattern.",
   "routes[].match.host": "Host that is asked for, exactly, in any letter case, with or without its port.",
-  "routes[].match.methods": "Methods; others get 404. Default: all.",
+  "routes[].match.methods": 'Methods; others get 404. Default: all, which "*" means, too.',
   "routes[].match.headers": "Header names to the exact values that they must have.",
   "routes[].match.query": "Parameters of the query, compared byte by byte.",
   "routes[].match.query[].name": "Name of the parameter.",
@@ -38,12 +38,14 @@ export const TRAFFIC_NOTES: Readonly<Record<string, string>> = {
   "routes[].deprecation.uri": "Where people can read about it; needs `since`.",
   "routes[].cors": "Lets pages of other origins use this route.",
   "routes[].cors.allowed_origins": 'Origins such as https://shop.example, or only "*".',
-  "routes[].cors.allowed_methods": "Default: GET, POST, PUT, PATCH, DELETE, HEAD and OPTIONS.",
-  "routes[].cors.allowed_headers": 'Request headers that pages may set, or "*".',
+  "routes[].cors.allowed_methods":
+    'Methods that pages may use, or "*". Default: those of the route, otherwise GET, POST, PUT, PATCH, DELETE, HEAD and OPTIONS.',
+  "routes[].cors.allowed_headers":
+    'Request headers that pages may set, or "*", which allows those that a page asks for by name, Authorization too.',
   "routes[].cors.expose_headers": "Headers of answers that pages may read.",
   "routes[].cors.allow_credentials": 'With cookies; not together with "*". Default: false.',
   "routes[].cors.max_age_secs": "How long browsers remember the permission.",
-  "routes[].methods": "Methods that are allowed; others get 405 with Allow.",
+  "routes[].methods": 'Methods that are allowed; others get 405 with Allow. "*" is all.',
   "routes[].auth_required": "Requests without a consumer get 401. Default: false.",
   "routes[].authorization": "Who may use this route.",
   "routes[].policies": "Policies of this route.",
@@ -126,7 +128,9 @@ export const TRAFFIC_NOTES: Readonly<Record<string, string>> = {
   "policies[].rate_limits": "How many requests within seconds, minutes or hours.",
   "policies[].rate_limits[].name": "Name of the limit in reports.",
   "policies[].rate_limits[].selector":
-    "What is counted separately; several are joined. `ip` is the address that the connection comes from, which behind a trusted proxy is the proxy's.",
+    "What is counted separately; several are joined. `ip` is the client's address, which behind trusted proxies is what they say; `credential` is the consumer, and the address where there is none.",
+  "policies[].rate_limits[].ipv6_prefix_length":
+    "Leading bits of an IPv6 address that count as one client. Default: 64, which is what providers give each customer.",
   "policies[].rate_limits[].requests_per": "At least one window.",
   "policies[].rate_limits[].requests_per.s": "Requests per second.",
   "policies[].rate_limits[].requests_per.minute": "Requests per minute.",

@@ -96,6 +96,11 @@ export function formatAddress(address: IpAddress): string {
   return length < 2 ? hex(groups) : `${hex(groups.slice(0, start))}::${hex(groups.slice(start + length))}`;
 }
 
+/** The same, with an IPv4-mapped address as the IPv4 address that it means: one text for each peer (RFC 4291, 2.5.5.2). */
+export function formatPlainAddress({ value, version }: IpAddress): string {
+  return formatAddress({ value, version: isMapped(value) ? 4 : version });
+}
+
 function dotted(value: bigint): string {
   const low = Number(value & 0xffff_ffffn);
   return `${low >>> 24}.${(low >>> 16) & 255}.${(low >>> 8) & 255}.${low & 255}`;

@@ -1,5 +1,6 @@
 export {
   formatAddress,
+  formatPlainAddress,
   isLoopback,
   isPrivate,
   isUnspecified,

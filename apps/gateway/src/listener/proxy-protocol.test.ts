@@ -35,6 +35,8 @@ const V6 = "20010db8000000000000000000000001" + "20010db800000000000000000000000
 
 const ACCEPTED: readonly (readonly [string, Buffer, string | undefined])[] = [
   ["version 1, IPv4", Buffer.from("PROXY TCP4 192.0.2.7 192.0.2.1 54321 443\r\n"), "192.0.2.7 54321"],
+  ["version 1, IPv6 in another spelling", Buffer.from("PROXY TCP6 2001:DB8:0::1 ::1 80 443\r\n"), "2001:db8::1 80"],
+  ["version 1, IPv4 in IPv6", Buffer.from("PROXY TCP6 ::ffff:192.0.2.7 ::1 80 443\r\n"), "192.0.2.7 80"],
   ["version 1, IPv6", Buffer.from("PROXY TCP6 2001:db8::1 2001:db8::2 8080 443\r\n"), "2001:db8::1 8080"],
   ["version 1, UNKNOWN", Buffer.from("PROXY UNKNOWN\r\n"), undefined],
   ["version 1, UNKNOWN with words", Buffer.from("PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n"), undefined],

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { formatPlainAddress, parseAddress } from "@headworks/host-patterns";
 
 /** What the first bytes of a connection say about who really connected (PROXY protocol, versions 1 and 2). */
 export type ProxyHeader =
@@ -68,7 +69,7 @@ export class ProxyHeaderReader {
       isPort(port) &&
       isPort(targetPort);
     if (!isValid) return malformed("the PROXY line is not valid");
-    return { state: "done", source: { address: source, port: Number(port) }, rest };
+    return { state: "done", source: { address: plainText(source), port: Number(port) }, rest };
   }
 
   #readV2(start: Buffer): ProxyHeader {
@@ -139,6 +140,12 @@ function sourceOf(addresses: Buffer, addressBytes: number): ProxySource | undefi
   }
   if (addressBytes !== V6_BYTES) return undefined;
   return { address: v6Text(addresses.subarray(0, 16)), port: addresses.readUInt16BE(32) };
+}
+
+/** Version 1 lets senders spell addresses as they like. */
+function plainText(address: string): string {
+  const parsed = parseAddress(address);
+  return parsed === undefined ? address : formatPlainAddress(parsed);
 }
 
 /** The canonical text of RFC 5952; IPv4 in IPv6 is the IPv4 address it means. */

@@ -209,8 +209,10 @@ export class AnswerDelivery implements ClientHandler {
   /** What every answer of the route says, and every answer to this request. */
   #decorate(head: AnswerHead, origin: AnswerOrigin): void {
     const { request } = this;
-    for (const decorator of request.route?.decorators ?? NO_DECORATORS) {
+    const { route, missedRoute } = request;
+    for (const decorator of (route ?? missedRoute)?.decorators ?? NO_DECORATORS) {
       if (origin === "short-circuit" && decorator.on === "action-responses") continue;
+      if (route === undefined && decorator.on !== "every-path-response") continue;
       decorator.decorate(request, head, origin);
     }
     if (request.answerFields !== undefined) head.fields.push(...request.answerFields);

@@ -53,6 +53,8 @@ export class RequestContext {
   /** What the client calls the whole that this request is a part of; the id of the request where it does not say. */
   correlationId = "";
   route: CompiledRoute | undefined;
+  /** The route that its path decided on, where something else that this asks for is not there; `route` is undefined then. */
+  missedRoute: CompiledRoute | undefined;
   /** Parameters of an exact path template or named groups of a pattern. */
   pathParameters: Readonly<Record<string, string>> | undefined;
   consumer: ConsumerIdentity | undefined;

@@ -1,4 +1,5 @@
 // Tested by ../../test/own-answers.test.ts
+import { namedMethods } from "@headworks/gateway-contract";
 import { isLastRecipient, tracedRequest, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "./context.ts";
 import type { Answer } from "./phases.ts";
@@ -15,8 +16,8 @@ export function lastRecipientsAnswer(request: RequestContext): Answer | undefine
 
 /** What may be used here is known only where the route says it; anything else is the upstream's to say. */
 function allowed({ route }: RequestContext): RawFields {
-  const list = route?.document.methods ?? route?.document.match.methods;
-  return list === undefined ? [] : ["Allow", list.map((method) => method.toUpperCase()).join(", ")];
+  const list = namedMethods(route?.document.methods) ?? namedMethods(route?.document.match.methods);
+  return list === undefined ? [] : ["Allow", list.join(", ")];
 }
 
 function reflection({ method, sentTarget, version, fields, credentialFields }: RequestContext): Answer {

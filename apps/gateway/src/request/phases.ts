@@ -54,8 +54,11 @@ export type AnswerOrigin = "upstream" | "action" | "short-circuit";
 
 /** Changes heads of answers. */
 export interface Decorator {
-  /** `action-responses`: never on short-circuit answers. */
-  readonly on: "action-responses" | "every-route-response";
+  /**
+   * `action-responses`: never on short-circuit answers. `every-path-response`: also on 404 where the path of a request
+   * decided on the route, but something else that the route asks for was not there.
+   */
+  readonly on: "action-responses" | "every-route-response" | "every-path-response";
   decorate(request: RequestContext, head: AnswerHead, origin: AnswerOrigin): void;
 }
 

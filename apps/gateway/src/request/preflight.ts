@@ -14,10 +14,10 @@ interface PossiblePreflight {
  * not depend on the fields alone: anybody can send them, and on other routes they would reach the upstream.
  */
 export function isPreflight(request: PossiblePreflight): boolean {
-  return (
-    request.method === "OPTIONS" &&
-    request.route?.document.cors !== undefined &&
-    hasField(request.fields, "origin") &&
-    hasField(request.fields, "access-control-request-method")
-  );
+  return request.method === "OPTIONS" && request.route?.document.cors !== undefined && asksAhead(request);
+}
+
+/** Whether a request has the form of such a question, wherever it goes. */
+export function asksAhead({ method, fields }: Pick<PossiblePreflight, "method" | "fields">): boolean {
+  return method === "OPTIONS" && hasField(fields, "origin") && hasField(fields, "access-control-request-method");
 }

@@ -157,7 +157,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     const { request } = this.#delivery;
     const name = this.#document.hash_header;
     return {
-      peerAddress: request.peer.address,
+      clientAddress: request.clientAddress,
       headerValue: name === undefined ? undefined : fieldValue(request.fields, name.toLowerCase()),
     };
   }

@@ -56,6 +56,9 @@ const CASES: readonly [string, string[], string, string[], string][] = [
     ['"9.9.9.9"', "9.9.9.9"],
     ["9.9.9.9:51234, 10.0.0.2:443", "9.9.9.9"],
     ["2001:db8::9", "2001:db8::9"],
+    ["2001:DB8:0::0:9", "2001:db8::9"],
+    ["::ffff:9.9.9.9", "9.9.9.9"],
+    ["[::FFFF:909:909]:1", "9.9.9.9"],
   ].map(([members = "", client = ""]): (typeof CASES)[number] => [
     `the address is read out of ${members}`,
     ["10.0.0.0/8"],

@@ -1,4 +1,10 @@
-import { networkContains, parseAddress, parseNetwork, type IpNetwork } from "@headworks/host-patterns";
+import {
+  formatPlainAddress,
+  networkContains,
+  parseAddress,
+  parseNetwork,
+  type IpNetwork,
+} from "@headworks/host-patterns";
 import { fieldValues, type RawFields } from "@headworks/http1";
 
 /** Knows whose `X-Forwarded-For` is believed. */
@@ -18,7 +24,7 @@ export class TrustedProxies {
 
   /**
    * The client's address: the peer's, unless the peer is trusted; then the first address of `X-Forwarded-For`, from
-   * right to left, that is not trusted. Empty members say nothing (RFC 9110 section 5.6.1.2); another one that names no
+   * right to left, that is not trusted, in one spelling for each address. Empty members say nothing (RFC 9110 section 5.6.1.2); another one that names no
    * address ends the walk at the last one that did.
    */
   clientAddress(peer: string, fields: Readonly<RawFields>): string {
@@ -45,5 +51,6 @@ function addressOf(member: string): string | undefined {
   const node = /^"(.*)"$/.exec(member)?.[1] ?? member;
   const [, v4, v6] = WITH_PORT.exec(node) ?? [];
   const address = v4 ?? v6 ?? node;
-  return parseAddress(address) === undefined ? undefined : address;
+  const parsed = parseAddress(address);
+  return parsed === undefined ? undefined : formatPlainAddress(parsed);
 }

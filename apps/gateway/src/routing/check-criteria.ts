@@ -1,5 +1,5 @@
 // Tested by check-routes.test.ts
-import type { Route } from "@headworks/gateway-contract";
+import { namedMethods, type Route } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import type { Place } from "./path-problems.ts";
 
@@ -43,16 +43,13 @@ function hostProblem(host: string): string | undefined {
 }
 
 /** Methods that the route matches, and what it does with them. */
-function checkMethods({ name, match, methods: allowed, cors }: Route, place: Place, report: IssueReport): void {
-  const matched = match.methods?.map((method) => method.toUpperCase()) ?? [];
-  if (matched.length === 0) return;
-  if (allowed !== undefined && !allowed.some((method) => matched.includes(method.toUpperCase()))) {
+function checkMethods({ name, match, methods: allowed }: Route, place: Place, report: IssueReport): void {
+  const matched = namedMethods(match.methods);
+  const named = namedMethods(allowed);
+  if (matched === undefined || named === undefined) return;
+  if (!named.some((method) => matched.includes(method))) {
     const message = `The route "${name}" answers every request with 405: it matches ${matched.join(", ")} only, and methods allows none of these`;
     report.warning("bad_value", [...place, "methods"], message);
-  }
-  if (cors !== undefined && !matched.includes("OPTIONS")) {
-    const message = `Browsers cannot preflight the route "${name}": match.methods lacks OPTIONS, so they get 404 before CORS is looked at`;
-    report.warning("bad_value", [...place, "cors"], message);
   }
 }
 

@@ -170,14 +170,16 @@ test("accept rule 4: accept and cors on one route is worth a warning", () => {
   assert.deepEqual(issues(route).notes, ["warning bad_value routes.0.cors"]);
 });
 
-test("a route whose every request gets 405, and one that cannot be preflighted, are worth a warning", () => {
+test("a route whose every request gets 405 is worth a warning; one that browsers can preflight all the same is not", () => {
   const notes = (methods: string[], more: Partial<Route>) =>
     issues(routeWith("r", { ...at("prefix", "/"), methods }, more)).notes;
   const cors = { allowed_origins: ["*"] };
   assert.deepEqual(notes(["GET"], { methods: ["POST", "PUT"] }), ["warning bad_value routes.0.methods"]);
   assert.deepEqual(notes(["get", "HEAD"], { methods: ["POST", "Get"] }), []);
   assert.deepEqual(notes([], { methods: ["POST"], cors }), []);
-  assert.deepEqual(notes(["GET", "POST"], { cors }), ["warning bad_value routes.0.cors"]);
+  assert.deepEqual(notes(["GET"], { methods: ["*"] }), []);
+  assert.deepEqual(notes(["*"], { methods: ["GET"] }), []);
+  assert.deepEqual(notes(["GET", "POST"], { cors }), []);
   assert.deepEqual(notes(["GET", "options"], { cors }), []);
 });
 

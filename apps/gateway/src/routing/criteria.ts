@@ -1,5 +1,5 @@
 // Tested by route-table.test.ts
-import type { Match } from "@headworks/gateway-contract";
+import { namedMethods, type Match } from "@headworks/gateway-contract";
 import { fieldValue, fieldValues, wireText, type RawFields } from "@headworks/http1";
 
 /** The parts of a request that criteria look at; a `RequestContext` has them. */
@@ -19,6 +19,12 @@ export interface Criterion {
   /** What the document asks for, in words of the document. */
   readonly expected: string;
   matches(request: CriteriaRequest): boolean;
+  /**
+   * Whether the request that a browser asks ahead for (CORS preflight) can match, where the preflight itself does not have what
+   * is asked for: its method is another one, and it carries no fields and cookies of the page (Fetch standard, CORS-preflight
+   * fetch). Undefined: the preflight has to match itself.
+   */
+  readonly mayMatchLater?: (preflight: CriteriaRequest) => boolean;
   /** What the request has in that place; undefined when there is nothing. For explanations, not for speed. */
   found(request: CriteriaRequest): string | undefined;
 }
@@ -29,7 +35,8 @@ const PRESENT = "(present)";
 /** Compiles the criteria of a route, cheapest first. All of them must hold. Empty for a route that has none. */
 export function compileCriteria(match: Match): readonly Criterion[] {
   const criteria: Criterion[] = [];
-  if (match.methods !== undefined && match.methods.length > 0) criteria.push(methodsCriterion(match.methods));
+  const methods = namedMethods(match.methods);
+  if (methods !== undefined) criteria.push(methodsCriterion(methods));
   if (match.host !== undefined) criteria.push(hostCriterion(match.host));
   for (const [name, value] of Object.entries(match.headers ?? {})) criteria.push(headerCriterion(name, value));
   if (match.accept !== undefined) criteria.push(acceptCriterion(match.accept));
@@ -38,13 +45,26 @@ export function compileCriteria(match: Match): readonly Criterion[] {
   return criteria;
 }
 
+/** Whether everything that a route asks for is there; `isPreflight` for a preflight of a route that answers such requests. */
+export function allHold(criteria: readonly Criterion[], request: CriteriaRequest, isPreflight: boolean): boolean {
+  for (const criterion of criteria) if (!holds(criterion, request, isPreflight)) return false;
+  return true;
+}
+
+/** The same for one criterion. */
+export function holds(criterion: Criterion, request: CriteriaRequest, isPreflight: boolean): boolean {
+  return criterion.matches(request) || (isPreflight && criterion.mayMatchLater?.(request) === true);
+}
+
 /** Any letter case; an allowed GET does not allow HEAD. */
 function methodsCriterion(methods: readonly string[]): Criterion {
-  const allowed = new Set(methods.map((method) => method.toUpperCase()));
+  const allowed = new Set(methods);
+  const isAllowed = (method: string): boolean => allowed.has(method) || allowed.has(method.toUpperCase());
   return {
     kind: "methods",
     expected: [...allowed].join(", "),
-    matches: ({ method }) => allowed.has(method) || allowed.has(method.toUpperCase()),
+    matches: ({ method }) => isAllowed(method),
+    mayMatchLater: ({ fields }) => isAllowed(fieldValue(fields, "access-control-request-method") ?? ""),
     found: ({ method }) => method,
   };
 }
@@ -83,6 +103,10 @@ function headerCriterion(name: string, value: string): Criterion {
     name: lowerName,
     expected: value,
     matches: ({ fields }) => fieldValue(fields, lowerName) === wanted,
+    mayMatchLater: ({ fields }) =>
+      fieldValues(fields, "access-control-request-headers").some((line) =>
+        line.split(",").some((asked) => asked.trim().toLowerCase() === lowerName),
+      ),
     found: ({ fields }) => fieldValue(fields, lowerName),
   };
 }
@@ -109,6 +133,7 @@ function cookieCriterion(name: string, value: string | undefined): Criterion {
     name,
     expected: value ?? PRESENT,
     matches: ({ fields }) => fieldValues(fields, "cookie").some((line) => hasPair(line, ";", wantedName, wanted)),
+    mayMatchLater: () => true,
     found: ({ fields }) => pairValues(fieldValues(fields, "cookie").join(";"), ";", wantedName),
   };
 }

@@ -154,6 +154,7 @@ test("what a route answers before its action is said: maintenance, its methods, 
   const preflight = { method: "OPTIONS", headers };
   assert.equal(gated({ maintenance: {}, methods: ["PUT"], cors }, preflight).gate, null);
   assert.equal(gated({ methods: ["PUT"] }, preflight).gate?.status, 405);
+  assert.equal(gated({ methods: ["*"] }, { method: "DELETE" }).gate, null);
 });
 
 test("a target that is refused, and a path of the gateway itself, never come to routes", () => {

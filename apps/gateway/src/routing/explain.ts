@@ -1,7 +1,7 @@
-import { ERRORS, type ConfigDocument, type Match, type Route } from "@headworks/gateway-contract";
+import { ERRORS, namedMethods, type ConfigDocument, type Match, type Route } from "@headworks/gateway-contract";
 import { asciiTarget, wireText } from "@headworks/http1";
 import { isPreflight } from "#request/preflight.ts";
-import { compileCriteria, type CriteriaRequest } from "./criteria.ts";
+import { compileCriteria, holds, type CriteriaRequest } from "./criteria.ts";
 import { compilePathPattern } from "./path-pattern.ts";
 import { isOwnPath } from "./own-paths.ts";
 import { PathIndex } from "./path-index.ts";
@@ -127,7 +127,7 @@ function gateVerdict({ name, ...route }: Route, { method, fields }: PathRequest)
     reason: `The route "${name}" ${reason}`,
   });
   if (route.maintenance !== undefined) return verdict("maintenance", "is under maintenance");
-  const allowed = route.methods?.map((each) => each.toUpperCase());
+  const allowed = namedMethods(route.methods);
   if (allowed?.includes(method) === false) {
     return verdict("method_not_allowed", `allows ${allowed.join(", ")} and no other method`);
   }
@@ -189,7 +189,7 @@ function routeVerdict(
     ...(criterion.name === undefined ? {} : { name: criterion.name }),
     expected: criterion.expected,
     found: criterion.found(request) ?? null,
-    matches: criterion.matches(request),
+    matches: holds(criterion, request, isPreflight({ ...request, route: { document: route } })),
   }));
   if (index === winnerIndex) return { route: route.name, path: "wins", reason: whyFirst(route), criteria };
   return { route: route.name, path: "loses", reason: whyLater(route, winner), criteria };

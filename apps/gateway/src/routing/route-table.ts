@@ -1,6 +1,7 @@
 import type { CompiledRoute, RouteTable } from "#request/generation.ts";
 import type { RequestContext } from "#request/context.ts";
-import { compileCriteria, type CriteriaRequest, type Criterion } from "./criteria.ts";
+import { asksAhead } from "#request/preflight.ts";
+import { allHold, compileCriteria, type Criterion } from "./criteria.ts";
 import { PathIndex } from "./path-index.ts";
 
 /**
@@ -24,11 +25,17 @@ class CompiledRouteTable implements RouteTable {
 
   resolve(request: RequestContext): boolean {
     request.route = undefined;
+    request.missedRoute = undefined;
     const found = this.#paths.find(request.path, request);
     const route = this.#routes[found];
     if (route === undefined) return false;
-    if (!allMatch(this.#criteria[found] ?? [], request)) {
+    const criteria = this.#criteria[found] ?? [];
+    const isMatch =
+      allHold(criteria, request, false) ||
+      (route.document.cors !== undefined && asksAhead(request) && allHold(criteria, request, true));
+    if (!isMatch) {
       request.pathParameters = undefined;
+      request.missedRoute = route;
       return false;
     }
     request.route = route;
@@ -45,9 +52,4 @@ function sharedCriteria(routes: readonly CompiledRoute[]): (readonly Criterion[]
     known.set(key, criteria);
     return criteria;
   });
-}
-
-function allMatch(criteria: readonly Criterion[], request: CriteriaRequest): boolean {
-  for (const criterion of criteria) if (!criterion.matches(request)) return false;
-  return true;
 }

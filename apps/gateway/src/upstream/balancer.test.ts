@@ -15,7 +15,7 @@ function endpointsOf(weights: readonly number[], nowMs = 0): Endpoint[] {
   });
 }
 
-const NOBODY: PickKey = { peerAddress: "192.0.2.1", headerValue: undefined };
+const NOBODY: PickKey = { clientAddress: "192.0.2.1", headerValue: undefined };
 const upstream = (load_balancer: NonNullable<Upstream["load_balancer"]>, more: Partial<Upstream> = {}): Upstream => ({
   name: "u",
   load_balancer,
@@ -108,8 +108,8 @@ for (const kind of ["ip_hash", "header_hash"] as const) {
     const pick = createBalancer(upstream(kind, { hash_header: "x-user" }), endpoints);
     const keys = Array.from({ length: 5000 }, (_, at) =>
       kind === "ip_hash"
-        ? { peerAddress: `10.1.${at >> 8}.${at & 255}`, headerValue: undefined }
-        : { peerAddress: "10.1.1.1", headerValue: `user ${at}` },
+        ? { clientAddress: `10.1.${at >> 8}.${at & 255}`, headerValue: undefined }
+        : { clientAddress: "10.1.1.1", headerValue: `user ${at}` },
     );
     const before = keys.map((key) => pick(endpoints, key, 0));
     assert.deepEqual(
@@ -136,7 +136,7 @@ test("header_hash goes by the peer where the request lacks the field", () => {
   const byHeader = createBalancer(upstream("header_hash", { hash_header: "x-user" }), endpoints);
   const byPeer = createBalancer(upstream("ip_hash"), endpoints);
   for (let at = 0; at < 50; at++) {
-    const key = { peerAddress: `10.0.1.${at}`, headerValue: undefined };
+    const key = { clientAddress: `10.0.1.${at}`, headerValue: undefined };
     assert.equal(byHeader(endpoints, key, 0), byPeer(endpoints, key, 0));
   }
 });

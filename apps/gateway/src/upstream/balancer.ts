@@ -22,9 +22,9 @@ export function createBalancer(document: Upstream, endpoints: readonly Endpoint[
     case "peak_ewma":
       return (candidates, _key, nowMs) => best(candidates, (endpoint) => endpoint.costAt(nowMs));
     case "ip_hash":
-      return onRing(endpoints, (key) => key.peerAddress);
+      return onRing(endpoints, (key) => key.clientAddress);
     case "header_hash":
-      return onRing(endpoints, (key) => key.headerValue ?? key.peerAddress);
+      return onRing(endpoints, (key) => key.headerValue ?? key.clientAddress);
   }
 }
 

@@ -3,8 +3,8 @@ import type { UpstreamHost } from "./upstream-host.ts";
 
 /** What balancing may look at. */
 export interface PickKey {
-  /** Address of the connection's peer, for `ip_hash`. */
-  readonly peerAddress: string;
+  /** For `ip_hash`, and for `header_hash` where the header is not there. */
+  readonly clientAddress: string;
   /** Value of the field that `header_hash` names, if the request has it. */
   readonly headerValue: string | undefined;
 }

@@ -5,7 +5,7 @@ import type { Endpoint } from "./endpoint.ts";
 import { UpstreamRegistry, type LiveUpstream } from "./upstream-registry.ts";
 import type { PickKey } from "./upstream-group.ts";
 
-const KEY: PickKey = { peerAddress: "192.0.2.1", headerValue: undefined };
+const KEY: PickKey = { clientAddress: "192.0.2.1", headerValue: undefined };
 
 const endpoints = (count: number, more: Partial<NonNullable<Upstream["endpoints"]>[number]> = {}) =>
   Array.from({ length: count }, (_, at) => ({ address: `10.0.0.${at + 1}`, port: 80, ...more }));

@@ -12,7 +12,8 @@ export function checkCors(document: ConfigDocument, report: IssueReport): void {
   }
 }
 
-const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** A method or a header name (RFC 9110 section 5.6.2). */
+export const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 function checkBlock(cors: Cors, place: Place, report: IssueReport): void {
   const { allowed_origins: origins, allowed_headers: headers = [], expose_headers: exposed = [] } = cors;
@@ -38,6 +39,6 @@ function checkBlock(cors: Cors, place: Place, report: IssueReport): void {
     report.error("bad_value", at, "Credentials cannot be allowed to every origin: name the origins");
   }
   if (headers.includes("*")) {
-    report.error("bad_value", at, "With credentials, browsers do not understand * for headers: name the headers");
+    report.error("bad_value", at, "Credentials cannot be allowed with every header: name the headers");
   }
 }

@@ -1,28 +1,26 @@
-import type { Cors, Route } from "@headworks/gateway-contract";
-import { fieldValue, type RawFields } from "@headworks/http1";
+import { namedMethods, type Cors, type Route } from "@headworks/gateway-contract";
+import { fieldValue, fieldValues, type RawFields } from "@headworks/http1";
 import { foldVary } from "@headworks/http-fields";
 import type { RequestContext } from "#request/context.ts";
-import { isPreflight } from "#request/preflight.ts";
+import { asksAhead, isPreflight } from "#request/preflight.ts";
 import type { Answer, Decorator, Gate } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
-import { checkCors } from "./cors.check.ts";
+import { checkCors, TOKEN } from "./cors.check.ts";
 import { normalOrigin } from "./origin.ts";
 
 /**
  * Lets pages of other origins use a route (Fetch standard, CORS protocol). Preflights are answered here and never reach
- * the upstream; fields of the upstream's own answer are replaced. Refusals of the gateway carry none of these fields,
- * except that of maintenance.
+ * the upstream; fields of the upstream's own answer are replaced. Refusals of the gateway carry these fields as well, so that
+ * pages can read what they say, and so does 404 where the path of the request is the route's.
  */
 export const cors: GatewaySlice = {
   name: "cors",
   check: checkCors,
   compile: () => ({
     gateFor: (route: Route): Gate | undefined =>
-      route.cors === undefined ? undefined : preflightGate(new CrossOriginRule(route.cors, route.methods)),
+      route.cors === undefined ? undefined : preflightGate(new CrossOriginRule(route.cors, route)),
     decoratorFor: (route: Route): Decorator | undefined =>
-      route.cors === undefined
-        ? undefined
-        : decoratorOf(new CrossOriginRule(route.cors, route.methods), route.maintenance !== undefined),
+      route.cors === undefined ? undefined : decoratorOf(new CrossOriginRule(route.cors, route)),
   }),
 };
 
@@ -31,31 +29,35 @@ const DEFAULT_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIO
 /** One block of the document, ready to be asked. */
 class CrossOriginRule {
   readonly #origins: ReadonlySet<string> | undefined;
-  readonly #methods: ReadonlySet<string>;
-  readonly #headers: ReadonlySet<string>;
+  /** Undefined: every method. */
+  readonly #methods: ReadonlySet<string> | undefined;
+  /** Undefined: every header. */
+  readonly #headers: ReadonlySet<string> | undefined;
   readonly #answer: readonly string[];
   readonly #preflight: readonly string[];
 
-  /** `allowed` are the methods of the route, which answers all others with 405. */
-  constructor(block: Cors, allowed: readonly string[] | undefined) {
+  /** Whatever the block allows, the route has a say in its methods: it responds to all others with 405 or 404. */
+  constructor(block: Cors, { methods, match }: Pick<Route, "methods" | "match">) {
     const isOpen = block.allowed_origins.includes("*");
     this.#origins = isOpen ? undefined : new Set(block.allowed_origins.map((origin) => normalOrigin(origin) ?? ""));
-    this.#methods = new Set(
-      (block.allowed_methods ?? allowed ?? DEFAULT_METHODS).map((method) => method.toUpperCase()),
-    );
-    this.#headers = new Set(block.allowed_headers?.map((name) => name.toLowerCase()));
+    const taken = namedMethods(methods) ?? namedMethods(match.methods);
+    const isEvery = block.allowed_methods?.includes("*") === true;
+    const named = namedMethods(block.allowed_methods) ?? taken ?? (isEvery ? undefined : DEFAULT_METHODS);
+    this.#methods = named === undefined ? undefined : new Set(named);
+    const headers = block.allowed_headers ?? [];
+    this.#headers = headers.includes("*") ? undefined : new Set(headers.map((name) => name.toLowerCase()));
     const credentials = block.allow_credentials === true ? ["Access-Control-Allow-Credentials", "true"] : [];
     const exposed = block.expose_headers ?? [];
     this.#answer = [
       ...credentials,
       ...(exposed.length === 0 ? [] : ["Access-Control-Expose-Headers", exposed.join(", ")]),
     ];
-    const headers = block.allowed_headers ?? [];
     this.#preflight = [
       ...credentials,
-      "Access-Control-Allow-Methods",
-      [...this.#methods].join(", "),
-      ...(headers.length === 0 ? [] : ["Access-Control-Allow-Headers", headers.join(", ")]),
+      ...(named === undefined ? [] : ["Access-Control-Allow-Methods", named.join(", ")]),
+      ...(headers.length === 0 || this.#headers === undefined
+        ? []
+        : ["Access-Control-Allow-Headers", headers.join(", ")]),
       ...(block.max_age_secs === undefined ? [] : ["Access-Control-Max-Age", String(block.max_age_secs)]),
     ];
   }
@@ -79,15 +81,21 @@ class CrossOriginRule {
   preflightFields(request: RequestContext): readonly string[] {
     const origin = this.allowOrigin(request);
     if (origin === undefined) return [];
-    if (!this.#methods.has(fieldValue(request.fields, "access-control-request-method") ?? "")) return [];
-    if (!this.#headers.has("*")) {
-      const asked = fieldValue(request.fields, "access-control-request-headers") ?? "";
-      for (const piece of asked.split(",")) {
-        const name = piece.trim().toLowerCase();
-        if (name !== "" && !this.#headers.has(name)) return [];
-      }
-    }
-    return ["Access-Control-Allow-Origin", origin, ...this.#preflight];
+    const method = fieldValue(request.fields, "access-control-request-method") ?? "";
+    if (!TOKEN.test(method) || this.#methods?.has(method) === false) return [];
+    const asked = fieldValues(request.fields, "access-control-request-headers")
+      .flatMap((line) => line.split(","))
+      .map((name) => name.trim())
+      .filter((name) => name !== "");
+    if (!asked.every((name) => TOKEN.test(name) && this.#headers?.has(name.toLowerCase()) !== false)) return [];
+    // By name: * means no Authorization to browsers, and nothing at all where there are credentials.
+    return [
+      "Access-Control-Allow-Origin",
+      origin,
+      ...this.#preflight,
+      ...(this.#methods === undefined ? ["Access-Control-Allow-Methods", method] : []),
+      ...(this.#headers === undefined && asked.length > 0 ? ["Access-Control-Allow-Headers", asked.join(", ")] : []),
+    ];
   }
 }
 
@@ -102,12 +110,12 @@ function preflightGate(rule: CrossOriginRule): Gate {
   };
 }
 
-function decoratorOf(rule: CrossOriginRule, isInMaintenance: boolean): Decorator {
+function decoratorOf(rule: CrossOriginRule): Decorator {
   return {
-    on: isInMaintenance ? "every-route-response" : "action-responses",
+    on: "every-path-response",
     decorate: (request, head, origin) => {
-      // In maintenance nothing but that refusal and preflights is answered before the action.
-      if (origin === "short-circuit" && head.status !== 503) return;
+      // What a preflight is told is said already; what refuses one, no page gets to read.
+      if (origin === "short-circuit" && asksAhead(request)) return;
       // Of answers that were kept as well: they are as the upstream gave them.
       if (origin !== "short-circuit") removeUpstreamFields(head.fields);
       const allowed = rule.allowOrigin(request);

@@ -14,6 +14,8 @@ const path = { type: "prefix", value: "/" } as const;
 
 interface Asking {
   readonly ip?: string;
+  /** What X-Forwarded-For says. */
+  readonly via?: string;
   readonly consumer?: string;
   readonly listener?: string;
 }
@@ -46,8 +48,8 @@ class Rig {
     return this.#gates.get(route) !== undefined;
   }
 
-  ask(routeName: string, { ip = "192.0.2.1", consumer, listener = "public" }: Asking = {}): Outcome {
-    const { generation, framing } = requestFor();
+  ask(routeName: string, { ip = "192.0.2.1", via, consumer, listener = "public" }: Asking = {}): Outcome {
+    const { generation, framing } = requestFor({ trusted: ["10.0.0.0/8"] });
     const request = new RequestContext({
       generation,
       framing,
@@ -58,7 +60,7 @@ class Rig {
       method: "GET",
       target: "/",
       authority: undefined,
-      fields: [],
+      fields: via === undefined ? [] : ["X-Forwarded-For", via],
     });
     if (routeName !== "unrouted") request.route = compiledRoute(routeWith(routeName, { path }), 0);
     if (consumer !== undefined) request.consumer = identity(consumer);
@@ -146,6 +148,15 @@ const SELECTORS: readonly (readonly [
 ])[] = [
   [["ip"], "a", {}, "b", {}, true],
   [["ip"], "a", {}, "a", { ip: "192.0.2.2" }, false],
+  [["ip"], "a", { ip: "2001:db8::1" }, "a", { ip: "2001:db8::ffff:1" }, true],
+  [["ip"], "a", { ip: "2001:db8:0:1::1" }, "a", { ip: "2001:db8:0:2::1" }, false],
+  [["credential"], "a", { ip: "2001:db8::1" }, "a", { ip: "2001:db8::2" }, true],
+  // Nobody but a trusted proxy, 10.0.0.0/8 here, can say who the client is.
+  [["ip"], "a", { ip: "192.0.2.9", via: "192.0.2.1" }, "a", { ip: "192.0.2.9", via: "192.0.2.2" }, true],
+  [["ip"], "a", { ip: "192.0.2.9", via: "192.0.2.1" }, "b", { ip: "192.0.2.8", via: "192.0.2.1" }, false],
+  [["ip"], "a", { ip: "10.0.0.1", via: "192.0.2.1" }, "a", { ip: "10.0.0.1", via: "192.0.2.2" }, false],
+  [["ip"], "a", { ip: "10.0.0.1", via: "192.0.2.1" }, "b", { ip: "10.0.0.2", via: "192.0.2.1" }, true],
+  [["credential"], "a", { ip: "10.0.0.1", via: "192.0.2.1" }, "b", { ip: "10.0.0.2", via: "192.0.2.1" }, true],
   [["ip"], "a", { consumer: "x" }, "a", { consumer: "y" }, true],
   [["route"], "a", {}, "a", { ip: "192.0.2.2", consumer: "x" }, true],
   [["route"], "a", {}, "b", {}, false],
@@ -167,6 +178,22 @@ for (const [selector, firstRoute, first, secondRoute, second, isShared] of SELEC
     rig.publish([policy("p", [{ selector, requests_per: { hour: 1 } }])], {}, ["p"]);
     assert.equal(rig.ask(firstRoute, first).status, 200);
     assert.equal(rig.ask(secondRoute, second).status, isShared ? 429 : 200);
+  });
+}
+
+for (const [bits, one, other, isShared] of [
+  [48, "2001:db8:0:1::1", "2001:db8:0:2::1", true],
+  [56, "2001:db8:0:1::1", "2001:db8:0:ff::1", true],
+  [56, "2001:db8:0:1::1", "2001:db8:0:101::1", false],
+  [128, "2001:db8::1", "2001:db8::2", false],
+  [1, "192.0.2.1", "192.0.2.2", false],
+] as const) {
+  test(`rate limit: with ipv6_prefix_length ${bits}, ${one} and ${other} ${isShared ? "share" : "do not share"}`, () => {
+    const rig = new Rig();
+    const rule = { selector: ["ip" as const], requests_per: { hour: 1 }, ipv6_prefix_length: bits };
+    rig.publish([policy("p", [rule])], {}, ["p"]);
+    assert.equal(rig.ask("a", { ip: one }).status, 200);
+    assert.equal(rig.ask("a", { ip: other }).status, isShared ? 429 : 200);
   });
 }
 
@@ -282,7 +309,9 @@ test("rate limit: the same rule twice in a policy is a warning", () => {
 test("rate limit: counts tell of live keys and of those that had to be forgotten", () => {
   const rig = new Rig();
   rig.publish([policy("p", [{ selector: ["ip"], requests_per: { hour: 1 } }])], {}, ["p"]);
-  for (let index = 0; index < 100_000; index += 1) rig.ask("a", { ip: `2001:db8::${index.toString(16)}` });
+  for (let index = 0; index < 100_000; index += 1) {
+    rig.ask("a", { ip: `2001:db8:${Math.floor(index / 65_536)}:${(index % 65_536).toString(16)}::1` });
+  }
   const { liveKeys, evictions } = rig.slice.counts();
   assert.ok(liveKeys <= 65_536, String(liveKeys));
   assert.equal(liveKeys + evictions, 100_000);

@@ -1,5 +1,6 @@
 // Tested by rate-limit.slice.test.ts
 import type { Policy, RateLimit } from "@headworks/gateway-contract";
+import { formatAddress, parseNetwork } from "@headworks/host-patterns";
 import type { RequestContext } from "#request/context.ts";
 import { chargeWindow, type RateWindow, type WindowState } from "./gcra.ts";
 import { KeyBuckets } from "./key-buckets.ts";
@@ -32,7 +33,7 @@ export class RateRule {
     this.isDryRun = policy.dry_run === true;
     this.#windows = windowsOf(rule);
     this.buckets = buckets ?? new KeyBuckets(this.#windows.length);
-    this.keyOf = keyOf(rule.selector);
+    this.keyOf = keyOf(rule);
   }
 
   /**
@@ -62,7 +63,7 @@ export class RateRule {
 
 /** What must be the same in two generations for a rule to go on counting where it stood. */
 export function ruleIdentity(policy: Policy, rule: RateLimit): string {
-  return JSON.stringify([policy.name, rule.name, rule.selector, windowsOf(rule)]);
+  return JSON.stringify([policy.name, rule.name, rule.selector, windowsOf(rule), prefixOf(rule)]);
 }
 
 function windowsOf({ requests_per: requestsPer, burst }: RateLimit): RateWindow[] {
@@ -76,15 +77,35 @@ function windowsOf({ requests_per: requestsPer, burst }: RateLimit): RateWindow[
 
 type Selector = RateLimit["selector"][number];
 
-/** Names of the document have no line ends, so that joined keys of different parts never meet. */
-const PARTS: Readonly<Record<Selector, (request: RequestContext) => string>> = {
-  ip: ({ peer }) => peer.address,
-  credential: ({ consumer, peer }) => (consumer === undefined ? `ip\n${peer.address}` : `consumer\n${consumer.name}`),
-  route: ({ route }) => (route === undefined ? "unrouted" : `route\n${route.name}`),
-};
+/** Providers give each customer such a network: limits of single addresses would hold up nobody who has 2^64 of them. */
+const DEFAULT_IPV6_PREFIX = 64;
 
-function keyOf(selectors: readonly Selector[]): (request: RequestContext) => string {
-  const [first, ...rest] = selectors.map((selector) => PARTS[selector]);
+function prefixOf({ ipv6_prefix_length: bits = DEFAULT_IPV6_PREFIX }: RateLimit): number {
+  return bits;
+}
+
+/** An IPv4 address, or the network of an IPv6 address with so many bits. */
+export function countedAddress(address: string, ipv6Bits: number): string {
+  if (!address.includes(":") || ipv6Bits === 128) return address;
+  const network = parseNetwork(`${address}/${ipv6Bits}`);
+  return network === undefined ? address : formatAddress(network);
+}
+
+/** Names of the document have no line ends, so that joined keys of different parts never meet. */
+function partOf(selector: Selector, ipv6Bits: number): (request: RequestContext) => string {
+  switch (selector) {
+    case "ip":
+      return ({ clientAddress }) => countedAddress(clientAddress, ipv6Bits);
+    case "credential":
+      return ({ consumer, clientAddress }) =>
+        consumer === undefined ? `ip\n${countedAddress(clientAddress, ipv6Bits)}` : `consumer\n${consumer.name}`;
+    case "route":
+      return ({ route }) => (route === undefined ? "unrouted" : `route\n${route.name}`);
+  }
+}
+
+function keyOf(rule: RateLimit): (request: RequestContext) => string {
+  const [first, ...rest] = rule.selector.map((selector) => partOf(selector, prefixOf(rule)));
   if (first === undefined) return () => "";
   if (rest.length === 0) return first;
   return (request) => rest.reduce((key, part) => `${key}\n${part(request)}`, first(request));
