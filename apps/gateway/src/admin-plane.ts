@@ -33,6 +33,9 @@ import manifest from "../package.json" with { type: "json" };
 
 const VERSION = manifest.version;
 
+/** What is explained while no document runs. */
+const NOTHING = { routes: [], listeners: [] };
+
 /** What the admin API stands on. */
 export interface AdminPlaneParts extends Omit<FactSources, "listeners" | "admission"> {
   readonly admin: Admin;
@@ -122,7 +125,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
           const { consumers } = await usageOf(async () => await parts.slices.quotas.usageRecord(consumer));
           return { ...consumers[0] };
         },
-        explain: (asked) => explainRoute({ routes: generations.current?.document.routes ?? [] }, asked),
+        explain: (asked) => explainRoute(generations.current?.document ?? NOTHING, asked),
       }),
       ...eventOperations({ events: parts.events, webhooks: parts.slices.webhooks, streams, audit }),
       ...credentialOperations(

@@ -185,6 +185,8 @@ export const adminOperations = defineOperations({
       method: Type.Optional(Type.String()),
       path: Type.String({ minLength: 1, description: "Path, and query if there is one" }),
       host: Type.Optional(Type.String()),
+      listener: Type.Optional(Type.String({ description: "Name of the listener. Default: the first one" })),
+      scheme: Type.Optional(oneOf(["http", "https"], { description: "Default: what the listener speaks" })),
       headers: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]))),
       consumer: Type.Optional(
         Type.String({ description: "A consumer with budgets: these and what is left of them are in the answer" }),

@@ -19,6 +19,9 @@ const Criterion = strictObject({ name: Type.String({ minLength: 1 }), value: Typ
 export const Match = strictObject({
   path: strictObject({ type: oneOf(["exact", "prefix", "regex"]), value: Type.String({ minLength: 1 }) }),
   host: Type.Optional(Type.String({ minLength: 1 })),
+  /** Name of the listener that the connection came to. */
+  listener: Type.Optional(Name),
+  scheme: Type.Optional(oneOf(["http", "https"])),
   methods: Type.Optional(Type.Array(Token)),
   headers: Type.Optional(HeaderMap),
   query: Type.Optional(Type.Array(Criterion)),

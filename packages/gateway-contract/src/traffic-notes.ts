@@ -3,11 +3,16 @@ export const TRAFFIC_NOTES: Readonly<Record<string, string>> = {
   routes: "Which requests are taken, and what happens to them.",
   "routes[].name": "Name of the route, unique.",
   "routes[].service": "Service that gets the requests; required by the action proxy.",
-  "routes[].match": "What requests must be like. The path decides first; then all else must fit, or the answer is 404.",
+  "routes[].match":
+    "What requests must be like. Host, listener and scheme say which routes come into question, then the path decides on one; then all else must fit, or the answer is 404.",
   "routes[].match.path": "Exact paths come first, then patterns, then the longest prefix.",
   "routes[].match.path.type": "exact (with {parameters} as segments), prefix (on segment borders) or regex.",
   "routes[].match.path.value": "The path, the prefix or the pattern.",
-  "routes[].match.host": "Host that is asked for, exactly, in any letter case, with or without its port.",
+  "routes[].match.host":
+    "Host that is asked for: one, with a port or without, or *.example for everything below a name. Letter case, a final dot and the form of an IDN do not count. The routes of the most specific host come first, those without a host last. Default: every host.",
+  "routes[].match.listener": "Name of the listener that requests come to. Default: any.",
+  "routes[].match.scheme":
+    "Scheme of the request: what the listener speaks, or what a trusted proxy says in X-Forwarded-Proto. Default: any.",
   "routes[].match.methods": 'Methods; others get 404. Default: all, which "*" means, too.',
   "routes[].match.headers": "Header names to the exact values that they must have.",
   "routes[].match.query": "Parameters of the query, compared byte by byte.",

@@ -40,6 +40,8 @@ export interface ConfigParts {
     readonly method: string;
     readonly target: string;
     readonly host?: string;
+    readonly listener?: string;
+    readonly scheme?: "http" | "https";
     readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   }) => RouteExplanation;
   /** Budgets of a consumer, and what it used of them; throws an `AdminError` when it has none. */
@@ -182,17 +184,19 @@ interface ExplainBody {
   readonly method?: string;
   readonly path: string;
   readonly host?: string;
+  readonly listener?: string;
+  readonly scheme?: "http" | "https";
   readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly consumer?: string;
 }
 
-function askedRequest({ method = "GET", path, host, headers }: ExplainBody): Parameters<ConfigParts["explain"]>[0] {
-  return {
-    method,
-    target: path,
-    ...(host === undefined ? {} : { host }),
-    ...(headers === undefined ? {} : { headers }),
-  };
+function askedRequest({
+  method = "GET",
+  path: target,
+  consumer: _consumer,
+  ...rest
+}: ExplainBody): Parameters<ConfigParts["explain"]>[0] {
+  return { method, target, ...rest };
 }
 
 function dryRunOf({ query }: HandlerCall): SubmitOptions {

@@ -1,5 +1,5 @@
 // Tested by ../../test/config/cli-documents.test.ts
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import type { CheckParts } from "#config/check-document.ts";
 import { adminOptions } from "./admin-options.ts";
 import type { DiffOptions } from "./diff.ts";
@@ -116,6 +116,8 @@ function addExplainCommand(program: Command, { streams, parts, explainRoute, end
     .option("-c, --config <file>", "configuration, YAML or JSON (environment: GATEWAY_CONFIG; ./gateway.yaml)")
     .option("--method <method>", "method of the request", "GET")
     .option("--host <host>", "host that is asked for")
+    .option("--listener <name>", "listener that it comes to; otherwise the first one")
+    .addOption(new Option("--scheme <scheme>", "otherwise what the listener speaks").choices(["http", "https"]))
     .option("--header <line>", 'header of the request, "Name: value"; may be there several times', collect)
     .option(...JSON_OPTION)
     .action(async (options: ExplainOptions) => {

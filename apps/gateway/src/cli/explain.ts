@@ -11,6 +11,8 @@ export interface ExplainOptions {
   /** Path, and the query if there is one. */
   readonly path: string;
   readonly host?: string;
+  readonly listener?: string;
+  readonly scheme?: "http" | "https";
   /** `Name: value`, each. */
   readonly header?: readonly string[];
   readonly json?: boolean;
@@ -21,6 +23,8 @@ interface AskedRequest {
   readonly method: string;
   readonly target: string;
   readonly host?: string;
+  readonly listener?: string;
+  readonly scheme?: "http" | "https";
   readonly headers: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -77,8 +81,15 @@ export async function explain(
     complain(name, issues, streams);
     return EXIT.failure;
   }
-  const { method = "GET", path, host } = options;
-  const asked = { method, target: path, headers, ...(host === undefined ? {} : { host }) };
+  const { method = "GET", path, host, listener, scheme } = options;
+  const asked = {
+    method,
+    target: path,
+    headers,
+    ...(host === undefined ? {} : { host }),
+    ...(listener === undefined ? {} : { listener }),
+    ...(scheme === undefined ? {} : { scheme }),
+  };
   const explanation = explainRoute(document, asked);
   streams.stdout.write(options.json === true ? `${toJson(explanation)}\n` : explanationText(asked, explanation));
   return EXIT.ok;
@@ -103,7 +114,7 @@ function explanationText({ method, target }: AskedRequest, explanation: Explanat
   for (const [name, value] of Object.entries(explanation.parameters ?? {})) lines.push(`parameter ${name}: ${value}`);
   if (explanation.upstream_target !== null) lines.push(`asks the upstream for: ${explanation.upstream_target}`);
   for (const verdict of explanation.routes) {
-    if (verdict.path === "no_match") continue;
+    if (verdict.criteria.length === 0 && verdict.path === "no_match") continue;
     lines.push("", `${verdict.route} ${verdict.path}: ${verdict.reason}`);
     for (const { kind, name, expected, found, matches } of verdict.criteria) {
       const title = name === undefined ? kind : `${kind} ${name}`;

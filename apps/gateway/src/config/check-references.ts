@@ -7,6 +7,7 @@ import type { Place } from "./pointer.ts";
 type Kind = "listener" | "upstream" | "service" | "route" | "consumer" | "policy" | "provider" | "group";
 
 const LISTS: Readonly<Record<string, Kind>> = {
+  listeners: "listener",
   upstreams: "upstream",
   services: "service",
   consumers: "consumer",
@@ -119,7 +120,10 @@ function referTo(document: ConfigDocument, names: Names): void {
       names.refer("consumer", consumer, ["gateway", list, at, "consumer"]);
     }
   }
-  for (const [at, route] of document.routes.entries()) names.refer("service", route.service, ["routes", at, "service"]);
+  for (const [at, { service, match }] of document.routes.entries()) {
+    names.refer("service", service, ["routes", at, "service"]);
+    names.refer("listener", match.listener, ["routes", at, "match", "listener"]);
+  }
   for (const [at, service] of document.services.entries()) {
     names.refer("upstream", service.upstream, ["services", at, "upstream"]);
     for (const [index, { upstream }] of (service.split?.targets ?? []).entries()) {

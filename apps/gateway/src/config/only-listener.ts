@@ -17,7 +17,13 @@ export function onlyListenerOf(environment: Readonly<Record<string, string | und
   return { name: "bind", ...bind };
 }
 
-/** The document with this listener alone; as it is without one. */
+/** The document with this listener alone, which routes for any listener are for; as it is without one. */
 export function withOnlyListener(document: ConfigDocument, listener: Listener | undefined): ConfigDocument {
-  return listener === undefined ? document : { ...document, listeners: [listener] };
+  if (listener === undefined) return document;
+  const routes = document.routes.map((route) => {
+    if (route.match.listener === undefined) return route;
+    const { listener: _left, ...match } = route.match;
+    return { ...route, match };
+  });
+  return { ...document, listeners: [listener], routes };
 }

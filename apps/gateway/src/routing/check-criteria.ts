@@ -1,6 +1,7 @@
 // Tested by check-routes.test.ts
 import { namedMethods, type Route } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
+import { parseMatchHost } from "./host-index.ts";
 import type { Place } from "./path-problems.ts";
 
 /** Letters, digits and what else names and addresses have, with a port or without. */
@@ -12,8 +13,8 @@ const MEDIA_TYPE = /^[!#$%&'+.^_`|~0-9A-Za-z-]+\/[!#$%&'+.^_`|~0-9A-Za-z-]+$/;
 export function checkCriteria(route: Route, place: Place, report: IssueReport): void {
   const { host, headers = {}, query = [], cookies = [], accept } = route.match;
   const match = [...place, "match"];
-  const hostTrouble = host === undefined ? undefined : hostProblem(host);
-  if (hostTrouble !== undefined) report.error("bad_value", [...match, "host"], `host must be ${hostTrouble}`);
+  const asked = parseMatchHost(host);
+  if ("issue" in asked) report.error("bad_value", [...match, "host"], `host must be ${asked.issue}`);
   checkMethods(route, place, report);
   checkHeaders(headers, [...match, "headers"], report);
   for (const [index, { name, value }] of query.entries()) {
@@ -33,13 +34,6 @@ export function checkCriteria(route: Route, place: Place, report: IssueReport): 
     }
   }
   if (accept !== undefined) checkAccept(accept, route, match, report);
-}
-
-/** To be put behind "must be". */
-function hostProblem(host: string): string | undefined {
-  if (host.includes("*")) return "one name: wildcards are not supported";
-  const isHost = HOST.test(host) && Number(/:([0-9]+)$/.exec(host)?.[1] ?? 0) <= 65_535;
-  return isHost ? undefined : "a name or an address, with a port up to 65535 or without, and nothing else";
 }
 
 /** Methods that the route matches, and what it does with them. */
@@ -64,6 +58,10 @@ function checkHeaders(headers: Readonly<Record<string, string>>, place: Place, r
         [...place, name],
         `The header ${lower} is asked for twice; letter case does not count`,
       );
+    } else if (lower === "host") {
+      const value = parseMatchHost(headers[name]);
+      if ("issue" in value) report.error("bad_value", [...place, name], `host must be ${value.issue}`);
+      else report.warning("bad_header", [...place, name], "Ask for hosts by match.host, which decides before the path");
     } else if (lower !== name) {
       report.warning("bad_header", [...place, name], `Write the header's name in lower case: ${lower}`);
     }

@@ -44,6 +44,7 @@ const PATHS: readonly (readonly [Match["path"]["type"], string, readonly string[
   ["exact", "/{a/b}", ["bad_value"]],
   ["exact", "/x/{id}/../y", ["bad_value"]],
   ["exact", "/healthz", ["warning route_shadowed"]],
+  ["regex", "^/readyz$", ["warning route_shadowed"]],
   ["regex", "^/(a", ["regex_invalid"]],
   ["regex", "(a)\\1", ["regex_invalid"]],
   ["regex", "^/caf\u00e9", ["regex_invalid"]],
@@ -84,12 +85,96 @@ for (const [type, first, second] of [
 ] as const) {
   test(`of two routes on ${type} ${first} and ${second} the second never gets a request: a warning`, () => {
     const { notes } = issues(
-      routeWith("one", { ...at(type, first), host: "a.test" }),
-      routeWith("two", { ...at(type, second), host: "b.test" }),
+      routeWith("one", { ...at(type, first), methods: ["GET"] }),
+      routeWith("two", { ...at(type, second), methods: ["PUT"] }),
     );
     assert.deepEqual(notes, ["warning route_shadowed routes.1.match.path.value"]);
   });
 }
+
+const everywhere = at("prefix", "/");
+for (const [first, second, isShadowed] of [
+  [{ host: "a.test" }, { host: "b.test" }, false],
+  [{ host: "a.test" }, { host: "A.Test." }, true],
+  [{ host: "b\u00fccher.test" }, { host: "xn--bcher-kva.test" }, true],
+  [{ host: "*.a.test" }, { host: "*.A.test." }, true],
+  [{ host: "*.a.test" }, { host: "b.a.test" }, false],
+  [{ host: "a.test" }, { host: "a.test:80" }, false],
+  [{}, { host: "*" }, true],
+  [{}, { host: "a.test" }, false],
+  [{ listener: "one" }, { listener: "two" }, false],
+  [{ listener: "one" }, {}, false],
+  [{}, { listener: "one" }, true],
+  [{ scheme: "http" }, { scheme: "https" }, false],
+  [{}, { scheme: "http", listener: "one" }, true],
+  [{ scheme: "http" }, { scheme: "http", listener: "one" }, true],
+  [{ scheme: "http" }, { listener: "one" }, false],
+] as const) {
+  test(`a route for ${JSON.stringify(second)} behind one for ${JSON.stringify(first)} ${isShadowed ? "never gets" : "gets"} requests`, () => {
+    const { notes } = issues(
+      routeWith("first", { ...everywhere, ...first }),
+      routeWith("second", { ...everywhere, ...second }),
+    );
+    assert.deepEqual(notes, isShadowed ? ["warning route_shadowed routes.1.match.path.value"] : []);
+  });
+}
+
+for (const [pattern, type, value, isShadowed] of [
+  ["^/", "prefix", "/", true],
+  [".*", "prefix", "/", true],
+  ["^/.*$", "prefix", "/api", true],
+  ["/", "prefix", "/api", true],
+  ["^/.+$", "prefix", "/", false],
+  ["^/$", "prefix", "/", false],
+  ["^/api", "prefix", "/api", true],
+  ["^/api", "prefix", "/api/users", true],
+  ["^/api", "prefix", "/", false],
+  ["^/ap", "prefix", "/api", true],
+  ["^/api/", "prefix", "/api", false],
+  ["^/api/", "prefix", "/api/users", true],
+  ["^/api/.*", "prefix", "/api/users", true],
+  ["^/api(/|$)", "prefix", "/api", true],
+  ["^/api(?:/.*)?$", "prefix", "/api/users", true],
+  ["^/api(?:/.*)?$", "prefix", "/apis", false],
+  ["^/api$", "prefix", "/api", false],
+  ["^/api[0-9]", "prefix", "/api", false],
+  ["^/api|^/b", "prefix", "/api", false],
+  ["^/a.i", "prefix", "/api", false],
+  ["api", "prefix", "/api", false],
+  ["^/api", "exact", "/api", false],
+  ["^/api", "regex", "^/api/[0-9]+$", true],
+  ["^/api", "regex", "^/ap", false],
+  ["^/api", "regex", "^/api?x", false],
+  ["^/api(/|$)", "regex", "^/api/x", true],
+  ["^/api(/|$)", "regex", "^/api[a-z]", false],
+  [".*", "regex", "^/api", true],
+  [".*", "regex", "^/a|^/b", false],
+] as const) {
+  test(`${type} ${value} behind the pattern ${pattern} ${isShadowed ? "never gets" : "gets"} requests`, () => {
+    const routes = [routeWith("pattern", at("regex", pattern)), routeWith("other", at(type, value))];
+    const warned = issues(...routes).notes.filter((note) => note.startsWith("warning route_shadowed"));
+    assert.deepEqual(warned, isShadowed ? ["warning route_shadowed routes.1.match.path.value"] : []);
+  });
+}
+
+test("a scheme that no listener speaks, and nobody could say a request came by, never comes", () => {
+  const listeners = [
+    { name: "plain", address: "", port: 0 },
+    { name: "secure", address: "", port: 0, protocol: "https" as const },
+  ];
+  const never = (match: Partial<Match>, of = listeners, gateway = {}): boolean => {
+    const { report, notes } = issueNotes();
+    const routes = [routeWith("r", { ...everywhere, ...match })];
+    checkRoutes({ ...documentOf(routes), listeners: of, gateway }, report);
+    return notes.includes("warning route_shadowed routes.0.match.path.value");
+  };
+  assert.equal(never({ scheme: "https" }), false);
+  assert.equal(never({ scheme: "https", listener: "plain" }), true);
+  assert.equal(never({ scheme: "http", listener: "secure" }), true);
+  assert.equal(never({ scheme: "https", listener: "secure" }), false);
+  assert.equal(never({ scheme: "https" }, listeners.slice(0, 1)), true);
+  assert.equal(never({ scheme: "https" }, listeners.slice(0, 1), { trusted_proxies: ["10.0.0.0/8"] }), false);
+});
 
 for (const [pattern, exact, isShadowed] of [
   ["^/a$", "/a", true],
@@ -123,11 +208,25 @@ const MATCHES: readonly (readonly [Omit<Match, "path">, readonly string[]])[] = 
   [{ host: "[2001:db8::1]:80" }, []],
   [{ host: "example.com:65535" }, []],
   [{ host: "example.com:65536" }, ["bad_value host"]],
-  [{ host: "*.example.com" }, ["bad_value host"]],
+  [{ host: "*.example.com" }, []],
+  [{ host: "*" }, []],
+  [{ host: "example.com." }, []],
+  [{ host: "ex\u00e4mple.com" }, []],
+  [{ host: "*.ex\u00e4mple.com" }, []],
+  [{ host: ".example.com" }, ["bad_value host"]],
+  [{ host: "*.example.com:80" }, ["bad_value host"]],
+  [{ host: "*example.com" }, ["bad_value host"]],
+  [{ host: "www.*" }, ["bad_value host"]],
+  [{ host: "*.*.example.com" }, ["bad_value host"]],
+  [{ host: "*." }, ["bad_value host"]],
+  [{ host: "~^www\\.example\\.com$" }, ["bad_value host"]],
+  [{ host: "a.test, b.test" }, ["bad_value host"]],
+  [{ host: "example..com" }, ["bad_value host"]],
+  [{ headers: { host: "a.test" } }, ["warning bad_header headers.host"]],
+  [{ headers: { Host: "http://a.test" } }, ["bad_value headers.Host"]],
   [{ host: "https://example.com" }, ["bad_value host"]],
   [{ host: "example.com/" }, ["bad_value host"]],
   [{ host: "user@example.com" }, ["bad_value host"]],
-  [{ host: "exämple.com" }, ["bad_value host"]],
   [{ headers: { "x-version": "2" } }, []],
   [{ headers: { "X-Version": "2" } }, ["warning bad_header headers.X-Version"]],
   [{ headers: { "x-version": "2", "X-Version": "3" } }, ["duplicate_name headers.X-Version"]],
@@ -287,7 +386,7 @@ for (const [name, match, action, codes] of ACTIONS) {
 }
 
 test("all issues of a route are reported, not only the first", () => {
-  const route = routeWith("r", { ...at("prefix", "x"), host: "*", accept: "*" }, { action: replace("a", "b") });
+  const route = routeWith("r", { ...at("prefix", "x"), host: "a/b", accept: "*" }, { action: replace("a", "b") });
   assert.equal(issues(route).notes.length, 5);
 });
 

@@ -1,6 +1,7 @@
 // Tested by route-table.test.ts
 import { namedMethods, type Match } from "@headworks/gateway-contract";
 import { fieldValue, fieldValues, wireText, type RawFields } from "@headworks/http1";
+import { isForHost, parseMatchHost } from "./host-index.ts";
 
 /** The parts of a request that criteria look at; a `RequestContext` has them. */
 export interface CriteriaRequest {
@@ -11,9 +12,9 @@ export interface CriteriaRequest {
   readonly fields: Readonly<RawFields>;
 }
 
-/** One thing that a route asks of a request besides its path. */
+/** One thing that a route asks of a request besides its path, and besides what goes before that: host, listener, scheme. */
 export interface Criterion {
-  readonly kind: "host" | "methods" | "headers" | "query" | "cookies" | "accept";
+  readonly kind: "methods" | "headers" | "query" | "cookies" | "accept";
   /** Name of the header, parameter or cookie. */
   readonly name?: string;
   /** What the document asks for, in words of the document. */
@@ -37,7 +38,6 @@ export function compileCriteria(match: Match): readonly Criterion[] {
   const criteria: Criterion[] = [];
   const methods = namedMethods(match.methods);
   if (methods !== undefined) criteria.push(methodsCriterion(methods));
-  if (match.host !== undefined) criteria.push(hostCriterion(match.host));
   for (const [name, value] of Object.entries(match.headers ?? {})) criteria.push(headerCriterion(name, value));
   if (match.accept !== undefined) criteria.push(acceptCriterion(match.accept));
   for (const { name, value } of match.query ?? []) criteria.push(queryCriterion(name, value));
@@ -69,34 +69,19 @@ function methodsCriterion(methods: readonly string[]): Criterion {
   };
 }
 
-/** The host as it was asked for, or without its port; any letter case, no wildcards. */
-function hostCriterion(host: string): Criterion {
-  const wanted = wireText(host.toLowerCase());
-  return {
-    kind: "host",
-    expected: host,
-    matches: ({ authority }) => {
-      if (authority === undefined || authority.length < wanted.length) return false;
-      if (authority === wanted) return true;
-      const lower = authority.toLowerCase();
-      return lower.startsWith(wanted) && (lower.length === wanted.length || isPort(lower, wanted.length));
-    },
-    found: ({ authority }) => authority,
-  };
-}
-
-function isPort(authority: string, at: number): boolean {
-  if (authority.charCodeAt(at) !== 0x3a) return false;
-  for (let index = at + 1; index < authority.length; index += 1) {
-    const code = authority.charCodeAt(index);
-    if (code < 0x30 || code > 0x39) return false;
-  }
-  return true;
-}
-
-/** The first line of that name has exactly these bytes. */
+/** The first line of that name has exactly these bytes; Host, which HTTP/2 has in another place, is the same host. */
 function headerCriterion(name: string, value: string): Criterion {
   const lowerName = name.toLowerCase();
+  if (lowerName === "host") {
+    const host = parseMatchHost(value);
+    return {
+      kind: "headers",
+      name: lowerName,
+      expected: value,
+      matches: ({ authority }) => !("issue" in host) && isForHost(host, authority),
+      found: ({ authority }) => authority,
+    };
+  }
   const wanted = wireText(value);
   return {
     kind: "headers",

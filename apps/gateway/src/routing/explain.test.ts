@@ -103,8 +103,8 @@ test("each criterion says what it expected, what it found, and whether that is e
   );
   const verdict = explanation.routes.find(({ route }) => route === "v2");
   assert.deepEqual(verdict?.criteria, [
-    { kind: "methods", expected: "GET", found: "GET", matches: true },
     { kind: "host", expected: "api.test", found: "API.test:8080", matches: true },
+    { kind: "methods", expected: "GET", found: "GET", matches: true },
     { kind: "headers", name: "x-version", expected: "2", found: "3", matches: false },
     { kind: "accept", expected: "application/vnd.a.v2+json", found: "*/*", matches: false },
     { kind: "query", name: "debug", expected: "(present)", found: null, matches: false },
@@ -128,7 +128,44 @@ test("blanks around the value of a header are no part of it, as on the wire; oth
   assert.equal(versionOf(" "), "");
   assert.equal(versionOf("\u00a02"), "\u00c2\u00a02");
   const host = explain("/v2", { headers: { Host: " api.test " } });
-  assert.equal(host.routes.find(({ route }) => route === "v2")?.criteria[1]?.matches, true);
+  assert.equal(host.routes.find(({ route }) => route === "v2")?.criteria[0]?.matches, true);
+});
+
+test("host, listener and scheme say which routes come into question, and the explanation says so", () => {
+  const listeners = [
+    { name: "public", address: "", port: 0 },
+    { name: "secure", address: "", port: 0, protocol: "https" as const },
+  ];
+  const own = [
+    routeWith("rest", at("prefix", "/")),
+    routeWith("below", { ...at("prefix", "/"), host: "*.a.test" }),
+    routeWith("shop", { ...at("prefix", "/"), host: "shop.a.test" }),
+    routeWith("redirect", { ...at("prefix", "/"), host: "shop.a.test", scheme: "http" }),
+    routeWith("inner", { ...at("prefix", "/"), listener: "secure", host: "in.test" }),
+  ];
+  const ask = (asked: Partial<Parameters<typeof explainRoute>[1]>): RouteExplanation =>
+    explainRoute({ routes: own, listeners }, { method: "GET", target: "/x", ...asked });
+  const shop = ask({ host: "Shop.A.test.:8080", scheme: "https" });
+  assert.equal(shop.route, "shop");
+  assert.equal(
+    verdictOf(shop, "rest"),
+    'loses: The more specific host shop.a.test comes first: the route "shop" decides',
+  );
+  assert.equal(
+    verdictOf(shop, "below"),
+    'loses: The more specific host shop.a.test comes first: the route "shop" decides',
+  );
+  assert.equal(verdictOf(shop, "redirect"), "no_match: It is for the scheme http");
+  assert.equal(verdictOf(shop, "inner"), "no_match: It is for the host in.test");
+  assert.equal(ask({ host: "b.a.test" }).route, "below");
+  assert.equal(ask({ host: "in.test" }).route, "rest");
+  assert.equal(ask({ host: "in.test", listener: "secure" }).route, "inner");
+  const none = explainRoute({ routes: own.slice(2), listeners }, { method: "GET", target: "/x", host: "b.test" });
+  assert.equal(none.reason, "The path of no route for this host, listener and scheme matches");
+  assert.deepEqual(none.routes[1]?.criteria, [
+    { kind: "host", expected: "shop.a.test", found: "b.test", matches: false },
+    { kind: "scheme", expected: "http", found: "http", matches: true },
+  ]);
 });
 
 test("what a route answers before its action is said: maintenance, its methods, a credential that it requires; the first that does", () => {

@@ -3,6 +3,8 @@ import { asciiTarget, wireText } from "@headworks/http1";
 import { isPreflight } from "#request/preflight.ts";
 import { compileCriteria, holds, type CriteriaRequest } from "./criteria.ts";
 import { compilePathPattern } from "./path-pattern.ts";
+import { NONE } from "./hash-index.ts";
+import { HostIndex, hostKey, isForHost, parseMatchHost, routesByHost } from "./host-index.ts";
 import { isOwnPath } from "./own-paths.ts";
 import { PathIndex } from "./path-index.ts";
 import { barePrefix, hasPrefix, parseTemplate, templateTakes, type ParameterSink } from "./path-template.ts";
@@ -17,6 +19,10 @@ export interface ExplainedRequest {
   readonly target: string;
   /** Unless given, the one that the header Host says. */
   readonly host?: string;
+  /** Listener that it comes to; unless given, the first one of the document. */
+  readonly listener?: string;
+  /** Unless given, what the listener speaks. */
+  readonly scheme?: "http" | "https";
   /** A list for several lines of one name, in their order. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
@@ -37,7 +43,7 @@ export interface RouteVerdict {
   readonly path: "wins" | "loses" | "no_match";
   /** Why, in a sentence. */
   readonly reason: string;
-  /** Of routes whose path matches; the others are not looked at further. */
+  /** Of routes whose path matches, host, listener and scheme first; the others are not looked at further. */
   readonly criteria: readonly CriterionVerdict[];
 }
 
@@ -72,7 +78,10 @@ export interface RouteExplanation {
  * Explains how the routes of a document take a request, by the same rules as the table of a generation. The document
  * has to be without errors: patterns that cannot be compiled throw a RangeError.
  */
-export function explainRoute(document: Pick<ConfigDocument, "routes">, asked: ExplainedRequest): RouteExplanation {
+export function explainRoute(
+  document: Pick<ConfigDocument, "routes" | "listeners">,
+  asked: ExplainedRequest,
+): RouteExplanation {
   const { routes } = document;
   const nothing = { route: null, gate: null, fault: null, parameters: null, upstream_target: null };
   const target = canonicalTarget(asciiTarget(wireText(asked.target)));
@@ -80,17 +89,19 @@ export function explainRoute(document: Pick<ConfigDocument, "routes">, asked: Ex
   if (fault !== "ok") {
     return { ...nothing, decision: "refused", reason: faultSentence(fault), fault, routes: [] };
   }
-  const request = criteriaRequest({ ...asked, target });
+  const request = criteriaRequest({ ...asked, target }, document.listeners);
   if (isOwnPath(request.path)) {
     return { ...nothing, decision: "gateway", reason: `The gateway answers ${request.path} itself`, routes: [] };
   }
   const sink: ParameterSink = { pathParameters: undefined };
-  const winner = new PathIndex(routes.map(({ match }) => match.path)).find(request.path, sink);
+  const winner = decidingRoute(routes, request, sink);
   const verdicts = routes.map((route, index) => routeVerdict(route, index, routes[winner], winner, request));
   const won = routes[winner];
   const verdict = verdicts[winner];
   if (won === undefined || verdict === undefined) {
-    return { ...nothing, decision: "no_route", reason: "The path of no route matches", routes: verdicts };
+    const isNarrowed = routes.some(({ match }) => narrowings(match, request).length > 0);
+    const which = isNarrowed ? " for this host, listener and scheme" : "";
+    return { ...nothing, decision: "no_route", reason: `The path of no route${which} matches`, routes: verdicts };
   }
   const missed = verdict.criteria.filter(({ matches }) => !matches).map(criterionTitle);
   if (missed.length > 0) {
@@ -116,6 +127,44 @@ export function explainRoute(document: Pick<ConfigDocument, "routes">, asked: Ex
 interface PathRequest extends CriteriaRequest {
   readonly target: string;
   readonly path: string;
+  readonly listener: string;
+  readonly scheme: "http" | "https";
+}
+
+/** The place of the route that the path decides on; below zero for none. */
+function decidingRoute(routes: readonly Route[], request: PathRequest, sink: ParameterSink): number {
+  const matches = routes.map(({ match }) => match);
+  const isFor = ({ listener, scheme }: Match): boolean =>
+    (listener ?? request.listener) === request.listener && (scheme ?? request.scheme) === request.scheme;
+  const byHost = routesByHost(matches, (place) => matches[place] !== undefined && isFor(matches[place]));
+  for (const { places } of new HostIndex(byHost).for(request.authority)) {
+    const own = places.map((place) => matches[place]).filter((match) => match !== undefined);
+    const found = new PathIndex(own.map(({ path }) => path)).find(request.path, sink);
+    if (found !== NONE) return places[found] ?? NONE;
+  }
+  return NONE;
+}
+
+/** What decides before the path which routes come into question. */
+function narrowings({ host, listener, scheme }: Match, request: PathRequest): readonly CriterionVerdict[] {
+  const found: CriterionVerdict[] = [];
+  if (host !== undefined && host !== "*") {
+    const pattern = parseMatchHost(host);
+    const matches = !("issue" in pattern) && isForHost(pattern, request.authority);
+    found.push({ kind: "host", expected: host, found: request.authority ?? null, matches });
+  }
+  if (listener !== undefined) {
+    found.push({
+      kind: "listener",
+      expected: listener,
+      found: request.listener,
+      matches: listener === request.listener,
+    });
+  }
+  if (scheme !== undefined) {
+    found.push({ kind: "scheme", expected: scheme, found: request.scheme, matches: scheme === request.scheme });
+  }
+  return found;
 }
 
 /** The first of its gates that has something to say, in their order in the pipeline. */
@@ -150,7 +199,12 @@ function withoutPadding(line: string): string {
   return line.slice(start, end);
 }
 
-function criteriaRequest({ method, target, headers = {}, ...asked }: ExplainedRequest): PathRequest {
+function criteriaRequest(
+  { method, target, headers = {}, ...asked }: ExplainedRequest,
+  listeners: ConfigDocument["listeners"],
+): PathRequest {
+  const listener = asked.listener ?? listeners[0]?.name ?? "";
+  const protocol = listeners.find(({ name }) => name === listener)?.protocol ?? "http";
   const host = asked.host ?? hostIn(headers);
   const mark = target.indexOf("?");
   const fields: string[] = [];
@@ -160,7 +214,9 @@ function criteriaRequest({ method, target, headers = {}, ...asked }: ExplainedRe
   return {
     method,
     target,
-    authority: host === undefined ? undefined : wireText(host),
+    authority: host,
+    listener,
+    scheme: asked.scheme ?? protocol,
     path: mark === -1 ? target : target.slice(0, mark),
     query: mark === -1 ? undefined : target.slice(mark + 1),
     fields,
@@ -184,6 +240,7 @@ function routeVerdict(
     const reason = matches === "gave-up" ? "The path is too costly for the pattern, so it has no route" : whyNot(path);
     return { route: route.name, path: "no_match", reason, criteria: [] };
   }
+  const narrowed = narrowings(route.match, request);
   const criteria = compileCriteria(route.match).map((criterion): CriterionVerdict => ({
     kind: criterion.kind,
     ...(criterion.name === undefined ? {} : { name: criterion.name }),
@@ -191,8 +248,13 @@ function routeVerdict(
     found: criterion.found(request) ?? null,
     matches: holds(criterion, request, isPreflight({ ...request, route: { document: route } })),
   }));
-  if (index === winnerIndex) return { route: route.name, path: "wins", reason: whyFirst(route), criteria };
-  return { route: route.name, path: "loses", reason: whyLater(route, winner), criteria };
+  const all = [...narrowed, ...criteria];
+  const missed = narrowed.find((verdict) => !verdict.matches);
+  if (missed !== undefined) {
+    return { route: route.name, path: "no_match", reason: `It is for the ${missed.kind} ${missed.expected}`, criteria: all };
+  }
+  if (index === winnerIndex) return { route: route.name, path: "wins", reason: whyFirst(route), criteria: all };
+  return { route: route.name, path: "loses", reason: whyLater(route, winner), criteria: all };
 }
 
 function pathTakes({ type, value }: Match["path"], path: string): boolean | "gave-up" {
@@ -216,10 +278,18 @@ function whyFirst({ name, match: { path } }: Route): string {
 
 const RANKS = { exact: "An exact path", regex: "A pattern", prefix: "A prefix" } as const;
 
+function haveSameHosts(one: Route, other: Route): boolean {
+  const [first, second] = [parseMatchHost(one.match.host), parseMatchHost(other.match.host)];
+  return !("issue" in first) && !("issue" in second) && hostKey(first) === hostKey(second);
+}
+
 function whyLater(route: Route, winner: Route | undefined): string {
   if (winner === undefined) return "A pattern declared before it cannot be decided on, so the path has no route";
   const [own, first] = [route.match.path, winner.match.path];
   const by = `the route "${winner.name}"`;
+  if (winner.match.host !== undefined && !haveSameHosts(route, winner)) {
+    return `The more specific host ${winner.match.host} comes first: ${by} decides`;
+  }
   if (own.type !== first.type) {
     return `${RANKS[first.type]} comes before ${RANKS[own.type].toLowerCase()}: ${by} decides`;
   }

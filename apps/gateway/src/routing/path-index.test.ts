@@ -3,7 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import type { Match } from "@headworks/gateway-contract";
 import { naiveRoute } from "../../test/routing/naive-router.ts";
-import { compiledRoute, requestFor, routeWith } from "../../test/routing/requests.ts";
+import { compiledRoute, documentOf, issueNotes, requestFor, routeWith } from "../../test/routing/requests.ts";
+import { checkRoutes } from "./check-routes.ts";
 import { PathIndex } from "./path-index.ts";
 import { compileRouteTable } from "./route-table.ts";
 
@@ -24,6 +25,10 @@ const patterns = fc.constantFrom(
   "v1",
   "^/a/[ab]",
   "^/aa/v10/a",
+  "^/a/.*$",
+  "^/a(/|$)",
+  "^/v1(?:/.*)?$",
+  ".*",
 );
 const pathMatches: fc.Arbitrary<Match["path"]> = fc.oneof(
   templates.map((value) => ({ type: "exact" as const, value })),
@@ -42,7 +47,9 @@ const pairs = fc.array(
 const matches: fc.Arbitrary<Match> = fc
   .record({
     path: pathMatches,
-    host: optional(fc.constantFrom("a.test", "A.test:80", "b.test")),
+    host: fc.option(fc.constantFrom("a.test", "A.test.:80", "*.Test", "*.a.test.", "*"), { nil: undefined }),
+    listener: optional(fc.constantFrom("public", "inner")),
+    scheme: optional(fc.constantFrom("http", "https")),
     methods: optional(fc.subarray(["get", "POST", "HEAD"])),
     headers: optional(fc.dictionary(names, values, { maxKeys: 1, noNullPrototype: true })),
     query: optional(pairs),
@@ -76,7 +83,18 @@ const requests = fc.record({
     )
     .map(([path, query]) => (query === undefined ? path : `${path}?${query.join("&")}`)),
   method: fc.constantFrom("GET", "POST", "post", "PUT"),
-  host: fc.constantFrom("a.test", "A.TEST:80", "b.test:8080", "c.test"),
+  host: fc.constantFrom(
+    "a.test",
+    "A.TEST:80",
+    "a.test.:80",
+    "b.test.:8080",
+    "c.a.test",
+    "d.c.a.test:1",
+    "test",
+    "other",
+  ),
+  listener: fc.constantFrom("public", "inner"),
+  isSecure: fc.boolean(),
   fields: fc.array(fieldLines, { maxLength: 4 }).map((lines) => lines.flat()),
 });
 
@@ -104,6 +122,35 @@ test("the table decides like a router that only follows the written rules", () =
   );
   // Random tables must not agree only because nothing ever matches.
   assert.ok(taken > 2000 && missed > 2000, `${taken} taken, ${missed} missed`);
+});
+
+test("a route that is said to never get a request gets none", () => {
+  let warned = 0;
+  const document = documentOf([]);
+  const listeners = ["public", "inner"].map((name) => ({ name, address: "", port: 0 }));
+  fc.assert(
+    fc.property(
+      fc.array(matches, { minLength: 2, maxLength: 12 }),
+      fc.array(requests, { minLength: 1, maxLength: 20 }),
+      (list, samples) => {
+        const routes = list.map((match, index) => routeWith(`r${index}`, match));
+        const { report, notes } = issueNotes();
+        checkRoutes({ ...document, listeners, routes }, report);
+        const never = new Set(
+          notes.filter((note) => note.includes("route_shadowed")).map((note) => `r${note.split(".")[1]}`),
+        );
+        warned += never.size;
+        const table = compileRouteTable(routes.map(compiledRoute));
+        for (const parts of samples) {
+          const request = requestFor({ ...parts, isSecure: false });
+          table.resolve(request);
+          assert.ok(!never.has(request.route?.name ?? ""), JSON.stringify({ list, parts }));
+        }
+      },
+    ),
+    { numRuns: 3000 },
+  );
+  assert.ok(warned > 1000, String(warned));
 });
 
 test("paths alone: the table decides like the naive router, over many routes", () => {

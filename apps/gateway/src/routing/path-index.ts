@@ -7,6 +7,9 @@ import { TemplateTable } from "./template-table.ts";
 
 const SLASH = 0x2f;
 
+/** A pattern could not be decided on: there is no route, whatever comes behind it. */
+export const UNDECIDED = -2;
+
 /**
  * Finds the one route that a path decides on: exact paths first (a static segment before a parameter, from left to
  * right), then patterns in the order of their declaration, then the longest prefix. Of routes with the same path the
@@ -30,7 +33,7 @@ export class PathIndex {
     this.#hasPrefixes = paths.some(({ type }) => type === "prefix");
   }
 
-  /** The route that the canonical path decides on, or {@link NONE}; sets the parameters of the path, or undefined. */
+  /** The route that the canonical path decides on, {@link NONE} or {@link UNDECIDED}; sets the parameters of the path, or undefined. */
   find(path: string, sink: ParameterSink): number {
     sink.pathParameters = undefined;
     if (path.charCodeAt(0) !== SLASH) return NONE;
@@ -45,7 +48,7 @@ export class PathIndex {
     if (!this.#patterns.isEmpty) {
       const found = this.#patterns.first(path);
       // A path too costly to decide on must not slip past its route to a prefix with other rules.
-      if (found === "gave-up") return NONE;
+      if (found === "gave-up") return UNDECIDED;
       if (found !== undefined) {
         sink.pathParameters = found.parameters;
         return found.route;

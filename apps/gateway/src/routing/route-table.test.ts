@@ -128,6 +128,118 @@ test("a path that a pattern gives up on has no route, not the next best one", ()
   assert.equal(resolve(matches, { target: "/ab" }), "open");
 });
 
+const at = (value: string, more: Partial<Match>): Match => ({ path: { type: "prefix", value }, ...more });
+const HOSTS: Readonly<Record<string, Match>> = {
+  rest: at("/", {}),
+  below: at("/", { host: "*.shop.test" }),
+  deep: at("/", { host: "*.eu.shop.test" }),
+  shop: at("/", { host: "Shop.Test." }),
+  port: at("/admin", { host: "shop.test:8443" }),
+  api: at("/api", { host: "shop.test" }),
+  rare: at("/rare", { host: "a.shop.test", methods: ["PUT"] }),
+  idn: at("/", { host: "b\u00fccher.test" }),
+  address: at("/", { host: "[2001:DB8::0:1]" }),
+  four: at("/", { host: "192.0.2.1" }),
+};
+for (const [host, target, expected] of [
+  ["shop.test", "/x", "shop"],
+  ["SHOP.test.:80", "/x", "shop"],
+  ["shop.test", "/api/x", "api"],
+  ["shop.test:8443", "/admin", "port"],
+  ["shop.test.:8443", "/api", "api"],
+  ["shop.test:8443", "/x", "shop"],
+  ["shop.test", "/admin", "shop"],
+  ["a.shop.test", "/x", "below"],
+  ["A.Shop.Test.", "/x", "below"],
+  ["a.b.shop.test:1", "/x", "below"],
+  ["a.eu.shop.test", "/x", "deep"],
+  ["eu.shop.test", "/x", "below"],
+  ["shop.test.evil", "/x", "rest"],
+  ["myshop.test", "/x", "rest"],
+  // The path of the most specific host decides, and a miss of what else it asks for is a miss.
+  ["a.shop.test", "/rare", undefined],
+  ["xn--bcher-kva.test", "/x", "idn"],
+  ["XN--BCHER-KVA.TEST.:80", "/x", "idn"],
+  ["[2001:db8::1]:80", "/x", "address"],
+  ["[2001:db8:0:0::1]", "/x", "address"],
+  ["192.0.2.1:80", "/x", "four"],
+  [undefined, "/x", "rest"],
+  ["", "/x", "rest"],
+] as const) {
+  test(`match.host: ${target} of ${host} is for ${expected}`, () => {
+    assert.equal(resolve(HOSTS, { target, ...(host === undefined ? {} : { host }) }), expected);
+  });
+}
+
+test("match.host: only where no path of the most specific host matches, the next less specific one is asked", () => {
+  const matches = { one: at("/a", { host: "a.test" }), below: at("/b", { host: "*.test" }), rest: at("/c", {}) };
+  for (const [target, expected] of [
+    ["/a", "one"],
+    ["/b", "below"],
+    ["/c", "rest"],
+    ["/d", undefined],
+  ] as const) {
+    assert.equal(resolve(matches, { target, host: "a.test" }), expected);
+  }
+});
+
+test("match.host: a path that a pattern of the most specific host gives up on has no route of another host", () => {
+  const matches = { secret: { ...regex("([ab]*)a[ab]{300}(c)"), host: "a.test" }, open: prefix("/") };
+  let seed = 1;
+  const noise = Array.from({ length: 60_000 }, () =>
+    (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) & 65_536 ? "a" : "b",
+  ).join("");
+  assert.equal(resolve(matches, { target: `/${noise}`, host: "a.test" }), undefined);
+  assert.equal(resolve(matches, { target: `/${noise}`, host: "b.test" }), "open");
+});
+
+test("match.listener and match.scheme narrow in the same step, so that plain HTTP can redirect what HTTPS serves", () => {
+  const matches = {
+    redirect: at("/", { scheme: "http", host: "a.test" }),
+    served: at("/", { host: "a.test" }),
+    inner: at("/", { listener: "inner" }),
+    both: at("/both", { listener: "inner", scheme: "https" }),
+    rest: at("/", {}),
+  };
+  for (const [parts, expected] of [
+    [{ host: "a.test" }, "redirect"],
+    [{ host: "a.test", isSecure: true }, "served"],
+    [{ host: "b.test" }, "rest"],
+    [{ host: "b.test", listener: "inner" }, "inner"],
+    [{ host: "b.test", listener: "inner", target: "/both" }, "inner"],
+    [{ host: "b.test", listener: "inner", target: "/both", isSecure: true }, "both"],
+    [{ host: "b.test", target: "/both", isSecure: true }, "rest"],
+    // A proxy in front, if it is trusted, says how the client came.
+    [{ host: "a.test", fields: ["X-Forwarded-Proto", "https"] }, "redirect"],
+    [{ host: "a.test", fields: ["X-Forwarded-Proto", "HTTPS"], trusted: ["127.0.0.1"] }, "served"],
+    [{ host: "a.test", isSecure: true, fields: ["X-Forwarded-Proto", "http"], trusted: ["127.0.0.1"] }, "redirect"],
+  ] as const) {
+    assert.equal(resolve(matches, parts as RequestParts), expected, JSON.stringify(parts));
+  }
+});
+
+test("match.headers.host is the host that is asked for, also where HTTP/2 has no such field", () => {
+  const matches = { r: at("/", { headers: { host: "A.test" } }) };
+  for (const [host, expected] of [
+    ["a.test", "r"],
+    ["a.TEST.:80", "r"],
+    ["b.test", undefined],
+  ] as const) {
+    assert.equal(resolve(matches, { host }), expected);
+  }
+});
+
+test("hosts of clients are remembered within bounds, and stay right", () => {
+  const table = compileRouteTable(
+    Object.entries(HOSTS).map(([name, match], index) => compiledRoute(routeWith(name, match), index)),
+  );
+  for (let at = 0; at < 5000; at += 1) {
+    const request = requestFor({ host: `h${at}.shop.test` });
+    assert.ok(table.resolve(request));
+    assert.equal(request.route?.name, "below");
+  }
+});
+
 const CRITERIA: readonly (readonly [string, Omit<Match, "path">, RequestParts, boolean])[] = [
   ["host: any letter case", { host: "API.example.com" }, { host: "api.Example.COM" }, true],
   ["host: with a port where none is asked for", { host: "a.test" }, { host: "a.test:8080" }, true],

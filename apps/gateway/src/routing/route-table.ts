@@ -1,55 +1,110 @@
 import type { CompiledRoute, RouteTable } from "#request/generation.ts";
 import type { RequestContext } from "#request/context.ts";
+import { askedOrigin } from "#request/forwarded-fields.ts";
 import { asksAhead } from "#request/preflight.ts";
 import { allHold, compileCriteria, type Criterion } from "./criteria.ts";
-import { PathIndex } from "./path-index.ts";
+import { NONE } from "./hash-index.ts";
+import { HostIndex, routesByHost } from "./host-index.ts";
+import { PathIndex, UNDECIDED } from "./path-index.ts";
 
 /**
- * Compiles the routes of a document, in the order of their declaration. The path of a request decides on one route;
- * then everything else that this route asks for must hold. A miss is no route: other routes are not tried.
+ * Compiles the routes of a document, in the order of their declaration. Of the routes for the listener and the scheme of a
+ * request, those of the most specific host are searched by path, then those of the next one; the first path that matches
+ * decides on one route. Then everything else that this route asks for must hold. A miss is no route: other routes are not
+ * tried.
  */
 export function compileRouteTable(routes: readonly CompiledRoute[]): RouteTable {
   return new CompiledRouteTable(routes);
 }
 
+/** Routes for the same hosts. */
+interface HostPaths {
+  readonly paths: PathIndex;
+  readonly routes: readonly CompiledRoute[];
+  readonly criteria: readonly (readonly Criterion[])[];
+}
+
+type Scheme = "http" | "https";
+
 class CompiledRouteTable implements RouteTable {
-  readonly #routes: readonly CompiledRoute[];
-  readonly #paths: PathIndex;
-  readonly #criteria: readonly (readonly Criterion[])[];
+  readonly #listeners: ReadonlySet<string>;
+  readonly #usesScheme: boolean;
+  /** By the listener, where a route names it, and the scheme, where a route does. */
+  readonly #hosts = new Map<string, HostIndex<HostPaths>>();
+  /** Where no route asks for a listener or a scheme. */
+  readonly #all: HostIndex<HostPaths> | undefined;
 
   constructor(routes: readonly CompiledRoute[]) {
-    this.#routes = routes;
-    this.#paths = new PathIndex(routes.map(({ document }) => document.match.path));
-    this.#criteria = sharedCriteria(routes);
+    const criteriaOf = sharedCriteria();
+    const matches = routes.map(({ document }) => document.match);
+    this.#listeners = new Set(matches.flatMap(({ listener }) => listener ?? []));
+    this.#usesScheme = matches.some(({ scheme }) => scheme !== undefined);
+    for (const listener of [OTHERS, ...this.#listeners]) {
+      for (const scheme of this.#usesScheme ? (["http", "https"] as const) : [undefined]) {
+        const byHost = routesByHost(matches, (place) => {
+          const match = matches[place];
+          const isForListener = match?.listener === undefined || match.listener === listener;
+          return isForListener && (match?.scheme === undefined || match.scheme === scheme);
+        });
+        const compiled = new Map<string, HostPaths>();
+        for (const [key, { places }] of byHost) {
+          const own = places.map((place) => routes[place]).filter((route) => route !== undefined);
+          compiled.set(key, {
+            paths: new PathIndex(own.map(({ document }) => document.match.path)),
+            routes: own,
+            criteria: own.map(criteriaOf),
+          });
+        }
+        this.#hosts.set(scopeKey(listener, scheme), new HostIndex(compiled));
+      }
+    }
+    this.#all = this.#hosts.size === 1 ? this.#hosts.get(scopeKey(OTHERS, undefined)) : undefined;
   }
 
   resolve(request: RequestContext): boolean {
     request.route = undefined;
     request.missedRoute = undefined;
-    const found = this.#paths.find(request.path, request);
-    const route = this.#routes[found];
-    if (route === undefined) return false;
-    const criteria = this.#criteria[found] ?? [];
-    const isMatch =
-      allHold(criteria, request, false) ||
-      (route.document.cors !== undefined && asksAhead(request) && allHold(criteria, request, true));
-    if (!isMatch) {
+    for (const { paths, routes, criteria } of (this.#all ?? this.#scopeOf(request)).for(request.authority)) {
+      const found = paths.find(request.path, request);
+      if (found === NONE) continue;
+      const route = routes[found];
+      if (found === UNDECIDED || route === undefined) return false;
+      if (meets(request, route, criteria[found] ?? [])) {
+        request.route = route;
+        return true;
+      }
       request.pathParameters = undefined;
       request.missedRoute = route;
       return false;
     }
-    request.route = route;
-    return true;
+    return false;
+  }
+
+  #scopeOf(request: RequestContext): HostIndex<HostPaths> {
+    const { name } = request.listener;
+    const scheme = this.#usesScheme ? (askedOrigin(request).scheme.toLowerCase() as Scheme) : undefined;
+    return this.#hosts.get(scopeKey(this.#listeners.has(name) ? name : OTHERS, scheme)) ?? NO_ROUTES;
   }
 }
 
+/** Listeners that no route names; the name of none, since names have no line end. */
+const OTHERS = "\n";
+const NO_ROUTES = new HostIndex<HostPaths>(new Map());
+
+const scopeKey = (listener: string, scheme: Scheme | undefined): string => `${scheme ?? ""} ${listener}`;
+
+function meets(request: RequestContext, { document }: CompiledRoute, criteria: readonly Criterion[]): boolean {
+  if (allHold(criteria, request, false)) return true;
+  return document.cors !== undefined && asksAhead(request) && allHold(criteria, request, true);
+}
+
 /** Routes that ask for the same share what was compiled of it: thousands of them then need not be fetched from memory. */
-function sharedCriteria(routes: readonly CompiledRoute[]): (readonly Criterion[])[] {
+function sharedCriteria(): (route: CompiledRoute) => readonly Criterion[] {
   const known = new Map<string, readonly Criterion[]>();
-  return routes.map(({ document: { match } }) => {
-    const key = JSON.stringify({ ...match, path: undefined });
+  return ({ document: { match } }) => {
+    const key = JSON.stringify({ ...match, path: undefined, host: undefined, listener: undefined, scheme: undefined });
     const criteria = known.get(key) ?? compileCriteria(match);
     known.set(key, criteria);
     return criteria;
-  });
+  };
 }

@@ -14,6 +14,8 @@ export interface RequestParts {
   readonly method?: string;
   readonly target?: string;
   readonly host?: string;
+  readonly listener?: string;
+  readonly isSecure?: boolean;
   readonly fields?: RawFields;
   readonly trusted?: readonly string[];
 }
@@ -47,7 +49,7 @@ export function requestFor(parts: RequestParts = {}): RequestContext {
   };
   return new RequestContext({
     generation,
-    listener: { name: "public", isSecure: false, port: 8080 },
+    listener: { name: parts.listener ?? "public", isSecure: parts.isSecure ?? false, port: 8080 },
     peer: { address: "127.0.0.1", port: 40_000 },
     startedMs: 0,
     version: "1.1",
