@@ -79,7 +79,7 @@ export class NewRequest {
   start(): void {
     const action = {
       kind: "proxy",
-      choose: () => ({ group: this.#around.group, host: "endpoint", setCookie: undefined }),
+      choose: () => ({ group: this.#around.group, host: "endpoint" as const, setCookie: undefined }),
       rewrite: () => "/",
       changeFields: undefined,
     } as const;

@@ -90,6 +90,7 @@ const NAMES: readonly (readonly [string, string | undefined, string])[] = [
   ["another name", "b.test", "DNS:b.test"],
   ["a second name of the same certificate", "c.test", "DNS:b.test"],
   ["a name in upper case", "B.TEST", "DNS:b.test"],
+  ["a name with a final dot", "b.test.", "DNS:b.test"],
   ["an unknown name", "x.test", "DNS:fallback.test"],
   ["a name below a known one", "sub.a.test", "DNS:fallback.test"],
   ["no name", undefined, "DNS:fallback.test"],

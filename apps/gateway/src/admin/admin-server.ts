@@ -202,7 +202,7 @@ function allows({ role }: Operator, { access }: Operation): boolean {
 
 /** A web page may lead a browser to a loopback port by a name of its own. */
 function refuseForeignNames(request: FastifyRequest): void {
-  const name = (request.headers.host ?? "").replace(/:\d+$/, "").toLowerCase();
+  const name = (request.headers.host ?? "").replace(/\.?(?::\d*)?$/, "").toLowerCase();
   const site = request.headers["sec-fetch-site"];
   if (!LOOPBACK_NAMES.has(name)) throw new AdminError("misdirected_request");
   if (request.headers.origin !== undefined || (site !== undefined && site !== "none" && site !== "same-origin")) {

@@ -13,6 +13,7 @@ const BINDINGS = [
   [{ subject: "ada" }, true],
   [{ subject: "Ada" }, false],
   [{ san_dns: "OPS.example" }, true],
+  [{ san_dns: "ops.example." }, true],
   [{ san_dns: "example" }, false],
   [{ san_uri: "spiffe://acme/ops" }, true],
   [{ san_uri: "spiffe://acme/op" }, false],

@@ -1,6 +1,7 @@
 import type { PeerCertificate } from "node:tls";
 import type { Admin, AdminRole } from "@headworks/gateway-contract";
 import type { Access } from "@headworks/contract-kit";
+import { canonicalHost } from "@headworks/host-patterns";
 
 /** What an operator may do: read, also work what runs, also change the configuration. */
 export function mayDo(role: AdminRole, access: Access): boolean {
@@ -35,8 +36,8 @@ function matches(certificate: PeerCertificate, match: CertificateMatch): boolean
   if (match.subject !== undefined) return commonName(certificate) === match.subject;
   const names = alternativeNames(certificate.subjectaltname ?? "");
   if (match.san_uri !== undefined) return names.some(({ kind, value }) => kind === "URI" && value === match.san_uri);
-  const wanted = match.san_dns?.toLowerCase();
-  return names.some(({ kind, value }) => kind === "DNS" && value.toLowerCase() === wanted);
+  const wanted = match.san_dns === undefined ? undefined : canonicalHost(match.san_dns);
+  return names.some(({ kind, value }) => kind === "DNS" && canonicalHost(value) === wanted);
 }
 
 function commonName({ subject }: PeerCertificate): string | undefined {

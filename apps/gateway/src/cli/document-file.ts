@@ -41,9 +41,16 @@ export function issuesOf(file: DocumentFile, parts: CheckParts): Issue[] {
 }
 
 /** `file:line:column: sentence [code]`, as editors and terminals make links of. */
-export function issueText(name: string, issue: Issue): string {
+function issueText(name: string, issue: Issue): string {
   const place = issue.line === undefined ? "" : `:${issue.line}:${issue.column ?? 1}`;
   return `${name}${place}: ${issue.message} [${issue.code}]`;
+}
+
+/** Writes the warnings among the issues, one a line. */
+export function warn(name: string, issues: readonly Issue[], streams: Streams): void {
+  for (const issue of issues) {
+    if (!isError(issue)) streams.stderr.write(`warning: ${issueText(name, issue)}\n`);
+  }
 }
 
 /** Writes the errors among the issues, one a line; answers how many there are. */

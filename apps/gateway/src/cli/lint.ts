@@ -1,7 +1,7 @@
 // Tested by ../../test/config/cli-documents.test.ts
 import { isError, type CheckParts } from "#config/check-document.ts";
 import { toJson } from "#config/write-document.ts";
-import { complain, issuesOf, issueText, openDocument, type Streams } from "./document-file.ts";
+import { complain, issuesOf, openDocument, warn, type Streams } from "./document-file.ts";
 import { EXIT } from "./invocation.ts";
 
 export interface LintOptions {
@@ -24,7 +24,7 @@ export async function lint(name: string, options: LintOptions, streams: Streams,
   }
   if (hasErrors) complain(name, issues, streams);
   else {
-    for (const issue of issues) streams.stderr.write(`warning: ${issueText(name, issue)}\n`);
+    warn(name, issues, streams);
     if (issues.length > 0) streams.stderr.write(`${issues.length} ${issues.length === 1 ? "warning" : "warnings"}\n`);
   }
   return code;

@@ -1,7 +1,7 @@
 // Tested by ../../test/config/cli-documents.test.ts
 import { isError, type CheckParts } from "#config/check-document.ts";
 import { contentHash, hashText, toJson } from "#config/write-document.ts";
-import { complain, issuesOf, openDocument, type Streams } from "./document-file.ts";
+import { complain, issuesOf, openDocument, warn, type Streams } from "./document-file.ts";
 import { EXIT } from "./invocation.ts";
 
 export interface ValidateOptions {
@@ -10,8 +10,8 @@ export interface ValidateOptions {
 }
 
 /**
- * `sluice validate FILE`: holds a configuration against everything that starting with it would. Says `ok: <n> routes`, or
- * each error with its place; resolves to the exit code.
+ * `sluice validate FILE`: holds a configuration against everything that starting with it would. Says `ok: <n> routes`, with
+ * warnings on standard error, or each error with its place; resolves to the exit code.
  */
 export async function validate(
   name: string,
@@ -28,7 +28,9 @@ export async function validate(
   if (options.json === true) {
     const hash = isGood && document !== undefined ? hashText(contentHash(file.reading.input ?? {})) : null;
     streams.stdout.write(`${toJson({ ok: isGood, routes, content_hash: hash, issues })}\n`);
-  } else if (isGood) streams.stdout.write(`ok: ${routes} routes\n`);
-  else complain(name, issues, streams);
+  } else if (isGood) {
+    warn(name, issues, streams);
+    streams.stdout.write(`ok: ${routes} routes\n`);
+  } else complain(name, issues, streams);
   return isGood ? EXIT.ok : EXIT.failure;
 }

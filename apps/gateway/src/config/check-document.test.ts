@@ -266,6 +266,36 @@ for (const [name, text, ...expected] of cases) {
   });
 }
 
+for (const [text, hint] of [
+  ["10.0.0.*", "; write 10.0.0.0/24"],
+  ["10.*.*.*", "; write 10.0.0.0/8"],
+  ["10/8", "; write all four parts of the address"],
+  ["10.0.0.0/255.255.128.0", "; write the mask as a length, /17"],
+  ["10.0.0.0/255.0.255.0", ""],
+  ["10.0.0.1:80", "; leave the port out"],
+  ["10.0.0.1-10.0.0.9", "; a range is written as one network or several"],
+  ["localhost", "; this machine is 127.0.0.0/8 and ::1"],
+  ["private_ranges", "; private addresses are 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 and fc00::/7"],
+  ["*", "; every address is 0.0.0.0/0 and ::/0"],
+  ["example.com", ""],
+] as const) {
+  void test(`${text} is no network, and what it may have meant is said`, () => {
+    const message = `gateway.trusted_proxies[0] must be an IP address or a network such as 10.0.0.0/8${hint}`;
+    assert.deepEqual(errorsOf(`trusted_proxies: ["${text}"]\n${route}`), [
+      `bad_cidr /trusted_proxies/0 1:19 ${message}`,
+    ]);
+  });
+}
+
+void test("one address that looks like a network is worth a warning", () => {
+  const warned = (text: string): boolean =>
+    told(`trusted_proxies: ["${text}"]\n${route}`).some((line) => /^warning bad_cidr .* is one address/.test(line));
+  assert.deepEqual(["10.0.0.0", "2001:db8::", "10.0.0.0/24", "10.0.0.1", "0.0.0.0", "::", "::1"].filter(warned), [
+    "10.0.0.0",
+    "2001:db8::",
+  ]);
+});
+
 void test("what is unused is a warning, and so is a document without routes", () => {
   const text =
     "upstreams: [{name: u, endpoints: [{address: h, port: 1}]}, {name: v, endpoints: [{address: h, port: 1}]}]\nservices: [{name: s, upstream: u}]\npolicies: [{name: p}]\nconsumers: [{name: c}]";

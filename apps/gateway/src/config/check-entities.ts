@@ -1,7 +1,6 @@
 // Tested by check-document.test.ts
-import { canonicalHost, parseAddress } from "@headworks/host-patterns";
+import { canonicalHost, parseAddress, parseHostPort } from "@headworks/host-patterns";
 import type { ConfigDocument, Route, Service, Upstream } from "@headworks/gateway-contract";
-import { hostProblem } from "#upstream/upstream-host.ts";
 import { isRemovedFromClients, mayCarryRequestId } from "#request/forwarded-fields.ts";
 import type { IssueReport } from "#slice.ts";
 import type { Place } from "./pointer.ts";
@@ -119,6 +118,11 @@ const OTHER_WORDS: Readonly<Record<string, "preserve" | "endpoint">> = {
   "{upstream_hostport}": "endpoint",
   "{http.reverse_proxy.upstream.hostport}": "endpoint",
 };
+
+/** To be put behind "must be"; undefined for a host that requests can ask for. */
+function hostProblem(text: string): string | undefined {
+  return "issue" in parseHostPort(text) ? "a host name or an address, with a port or without" : undefined;
+}
 
 function checkUpstreamHost(text: string, title: string, place: Place, report: IssueReport): void {
   if (text === "preserve" || text === "endpoint") return;

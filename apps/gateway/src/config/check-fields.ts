@@ -1,9 +1,10 @@
 // Tested by check-document.test.ts
-import { parseNetwork } from "@headworks/host-patterns";
+import { isUnspecified, parseNetwork } from "@headworks/host-patterns";
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import { wireText } from "@headworks/http1";
 import type { IssueReport } from "#slice.ts";
 import { annotatedFields } from "./annotated-fields.ts";
+import { networkForm } from "./other-gateways.ts";
 import type { Place } from "./pointer.ts";
 import { documentSchema } from "./read-document.ts";
 import type { SecretResolver } from "./secrets.ts";
@@ -20,8 +21,18 @@ export function checkMarkedFields(document: ConfigDocument, report: IssueReport,
     if (!outcome.ok) report.error(outcome.code, place, `${named(place)} ${outcome.message}`);
   }
   for (const { place, value } of annotatedFields(documentSchema, document, "x-cidr")) {
-    if (parseNetwork(String(value)) !== undefined) continue;
-    report.error("bad_cidr", place, `${named(place)} must be an IP address or a network such as 10.0.0.0/8`);
+    const text = String(value);
+    const network = parseNetwork(text);
+    if (network === undefined) {
+      const message = `${named(place)} must be an IP address or a network such as 10.0.0.0/8${networkForm(text)}`;
+      report.error("bad_cidr", place, message);
+    } else if (!text.includes("/") && /(?:\.0|::)$/.test(text) && !isUnspecified(text)) {
+      report.warning(
+        "bad_cidr",
+        place,
+        `${named(place)} is one address; write a length behind it for a network, such as ${text}/${text.includes(":") ? 64 : 24}`,
+      );
+    }
   }
   for (const { place, value, schema } of annotatedFields(documentSchema, document, "x-header-map")) {
     const isSecret = Object.values(schema.patternProperties ?? {}).some((inner) => inner["x-secret"] === true);

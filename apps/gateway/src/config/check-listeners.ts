@@ -55,7 +55,10 @@ export function checkListeners(
 function checkListener(listener: Listener, place: Place, report: IssueReport, files: TlsFiles): void {
   const title = `The listener "${listener.name}"`;
   if (parseAddress(listener.address) === undefined && !/^[A-Za-z0-9.-]+$/.test(listener.address)) {
-    report.error("bad_value", [...place, "address"], `${title} needs an IP address or a host name as its address`);
+    const hint = /:[0-9]+$/.test(listener.address) ? "; the port is a field of its own" : "";
+    const all = /^(?:\*|)(?::[0-9]+)?$/.test(listener.address) ? ", and every address is 0.0.0.0 or ::" : "";
+    const message = `${title} needs an IP address or a host name as its address${hint}${all}`;
+    report.error("bad_value", [...place, "address"], message);
   }
   const { tls } = listener;
   if (listener.protocol !== "https") {

@@ -79,7 +79,7 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
     "a text where a number belongs",
     'listeners: [{name: a, address: b, port: "80"}]',
-    "type /listeners/0/port 1:41 listeners[0].port must be a whole number; it is a text",
+    "type /listeners/0/port 1:41 listeners[0].port must be a whole number; it is a text; write it without quotes",
   ],
   [
     "a fraction where a whole number belongs",
@@ -96,7 +96,7 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
     "yes, which is a text in YAML 1.2",
     "gateway: {load_shed_dry_run: yes}",
-    "type /gateway/load_shed_dry_run 1:30 gateway.load_shed_dry_run must be true or false; it is a text",
+    "type /gateway/load_shed_dry_run 1:30 gateway.load_shed_dry_run must be true or false; it is a text; write true",
   ],
   [
     "too large a number",
@@ -543,4 +543,82 @@ void test("the schema has no keyword that reading would ignore", () => {
     for (const branch of schema.anyOf ?? []) assert.equal(typeof branch.properties?.["type"]?.const, "string");
   };
   visit(documentSchema);
+});
+
+/** What the one issue of a document says, from its first field on. */
+const oneMessage = (text: string): string => {
+  const { issues } = readDocument(text, "/");
+  assert.equal(issues.length, 1, JSON.stringify(issues));
+  return issues[0]?.message ?? "";
+};
+
+for (const [what, text, hint] of [
+  ["a duration", "upstreams: [{name: a, timeouts: {read_ms: 5s}}]", "it counts milliseconds, so write 5000"],
+  ["a longer one", "upstreams: [{name: a, timeouts: {read_ms: 1m30s}}]", "it counts milliseconds, so write 90000"],
+  ["one of milliseconds", "gateway: {shutdown_timeout_ms: 250ms}", "it counts milliseconds, so write 250"],
+  ["a part of a second", "upstreams: [{name: a, timeouts: {read_ms: 0.5s}}]", "it counts milliseconds, so write 500"],
+  [
+    "seconds",
+    "routes: [{name: r, match: {path: {type: prefix, value: /}}, action: {type: proxy}, maintenance: {retry_after_secs: 2m}}]",
+    "it counts seconds, so write 120",
+  ],
+  [
+    "a size",
+    "routes: [{name: r, match: {path: {type: prefix, value: /}}, action: {type: proxy}, limits: {max_body_bytes: 10MB}}]",
+    "it counts bytes, so write 10485760",
+  ],
+  ["a word for false", "gateway: {load_shed_dry_run: off}", "write false"],
+  [
+    "an endpoint as a text",
+    'upstreams: [{name: a, endpoints: ["10.0.0.1:80"]}]',
+    "write { address: 10.0.0.1, port: 80 }",
+  ],
+  ["a number of retries", "upstreams: [{name: a, retries: 3}]", "write { attempts: 2 }"],
+  ["health: true", "upstreams: [{name: a, health: true}]", "write {} for its defaults"],
+  [
+    "a path as a text",
+    "routes: [{name: r, match: {path: /x}, action: {type: proxy}}]",
+    "write { type: prefix, value: /api }",
+  ],
+  [
+    "an action as a text",
+    "routes: [{name: r, match: {path: {type: prefix, value: /}}, action: proxy}]",
+    "write { type: proxy }",
+  ],
+  [
+    "one method",
+    "routes: [{name: r, match: {path: {type: prefix, value: /}, methods: GET}, action: {type: proxy}}]",
+    "write a list, in brackets",
+  ],
+  [
+    "a query as a mapping",
+    "routes: [{name: r, match: {path: {type: prefix, value: /}, query: {a: b}}, action: {type: proxy}}]",
+    "write a list of { name, value }",
+  ],
+  ["servers", "upstreams: [{name: a, servers: []}]", "here that is endpoints"],
+  ["preserve_host", "upstreams: [{name: a, preserve_host: true}]", "here that is upstream_host"],
+  ["connectTimeout", "upstreams: [{name: a, connectTimeout: 5}]", "here that is timeouts"],
+  [
+    "paths",
+    "routes: [{name: r, paths: [/x], match: {path: {type: prefix, value: /}}, action: {type: proxy}}]",
+    "here that is match.path",
+  ],
+  [
+    "strip_path",
+    "routes: [{name: r, strip_path: true, match: {path: {type: prefix, value: /}}, action: {type: proxy}}]",
+    "here that is action.rewrite",
+  ],
+  ["entryPoints", "entryPoints: []", "here that is listeners"],
+  ["whitelist", "gateway: {authorization: {ip_acl: {whitelist: []}}}", "here that is allow"],
+] as const) {
+  void test(`what other gateways write is told with the form that it has here: ${what}`, () => {
+    assert.ok(oneMessage(text).endsWith(`; ${hint}`), oneMessage(text));
+  });
+}
+
+void test("what is no duration and no size gets no number, and a secret in the wrong place is not repeated", () => {
+  for (const value of ["5 apples", "s3cr3t", "1e3s", "ten", "5w", "9".repeat(400) + "s"]) {
+    const message = oneMessage(`upstreams: [{name: a, timeouts: {read_ms: "${value}"}}]`);
+    assert.match(message, /must be a whole number; it is a text(?:; it counts milliseconds)?$/, value);
+  }
 });

@@ -3,6 +3,7 @@ import type { Issue, IssueCode } from "@headworks/gateway-contract";
 import { isAlias, isCollection, isMap, isScalar, isSeq } from "yaml";
 import type { Pair, YAMLMap } from "yaml";
 import { nearestName, suggestion } from "./nearest-name.ts";
+import { ownName, rightForm } from "./other-gateways.ts";
 import { pointer, type Place } from "./pointer.ts";
 import { branchNames, chosenBranch, type Schema } from "./schema-shape.ts";
 import { constraintProblem, scalarValue } from "./scalar-rules.ts";
@@ -103,7 +104,11 @@ export class StructureReader {
     const hasNone = isEmpty(node);
     const quotes = schema.type === "string" && isScalar(node) && !hasNone ? "; put it in quotes" : "";
     const instead = hasNone ? "it has no value" : (numberTrouble(schema, node) ?? `it is ${kindOf(node)}`);
-    this.#report("type", offset, `${named(this.#place)} must be ${expected(schema)}; ${instead}${quotes}`);
+    this.#report(
+      "type",
+      offset,
+      `${named(this.#place)} must be ${expected(schema)}; ${instead}${quotes}${rightForm(this.#place, schema, node)}`,
+    );
     return UNREADABLE;
   }
 
@@ -197,11 +202,13 @@ export class StructureReader {
       this.unlisted += 1;
       return undefined;
     }
-    const meant = nearestName(key, names);
+    const own = ownName(place, key);
+    const meant = own === undefined ? nearestName(key, names) : undefined;
     const where = place.length === 0 ? "the document" : named(place);
-    const message = `"${key}" is not a field of ${where}${meant === undefined ? "" : `. Did you mean "${meant}"?`}`;
-    this.#report("unknown_field", keyOffset, message, [...place, key]);
-    return meant;
+    const hint =
+      own === undefined ? (meant === undefined ? "" : `. Did you mean "${meant}"?`) : `; here that is ${own}`;
+    this.#report("unknown_field", keyOffset, `"${key}" is not a field of ${where}${hint}`, [...place, key]);
+    return own !== undefined && names.includes(own) ? own : meant;
   }
 
   #readUnion(schema: Schema, branches: readonly Schema[], node: unknown, offset: number | undefined): unknown {

@@ -95,7 +95,7 @@ function materialOf(
   return {
     fallback: { ...settings, cert: first.cert, key: first.key },
     contextFor: (sent) => {
-      const name = sent.toLowerCase();
+      const name = canonicalHost(sent);
       return contexts.get(name) ?? contexts.get(`*${name.slice(name.indexOf("."))}`);
     },
     pairs,

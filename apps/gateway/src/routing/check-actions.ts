@@ -82,7 +82,7 @@ function checkPatternRewrite(
   const own = [...place, "substitution"];
   if (!/^[!-~]*$/.test(substitution) || /[?#\\]/.test(substitution)) {
     const message =
-      "The substitution is a part of a path: it has no ?, # or \\, and spaces and characters beyond ASCII are percent-encoded";
+      "The substitution is a part of a path: it has no ?, # or \\ (groups are $1 or ${name}), and spaces and characters beyond ASCII are percent-encoded";
     report.error("bad_value", own, message);
   }
   const problem = patternProblem(pattern);

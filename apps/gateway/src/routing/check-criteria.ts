@@ -15,6 +15,7 @@ export function checkCriteria(route: Route, place: Place, report: IssueReport): 
   const match = [...place, "match"];
   const asked = parseMatchHost(host);
   if ("issue" in asked) report.error("bad_value", [...match, "host"], `host must be ${asked.issue}`);
+  checkMethodNames(route, place, report);
   checkMethods(route, place, report);
   checkHeaders(headers, [...match, "headers"], report);
   for (const [index, { name, value }] of query.entries()) {
@@ -34,6 +35,29 @@ export function checkCriteria(route: Route, place: Place, report: IssueReport): 
     }
   }
   if (accept !== undefined) checkAccept(accept, route, match, report);
+}
+
+/** Lists of methods, and what other gateways write in them. */
+function checkMethodNames({ match, methods, cors }: Route, place: Place, report: IssueReport): void {
+  const lists = [
+    [match.methods, "match", "methods"],
+    [methods, "methods"],
+    [cors?.allowed_methods, "cors", "allowed_methods"],
+  ] as const;
+  for (const [list, ...steps] of lists) {
+    for (const [at, method] of (list ?? []).entries()) {
+      const own = [...place, ...steps, at];
+      if (/^(?:any|all)$/i.test(method)) {
+        report.warning("bad_value", own, `This is a method that is called ${method}; write "*" for every method`);
+      } else if (method !== "*" && /[*|]/.test(method)) {
+        report.warning(
+          "bad_value",
+          own,
+          "This is one method, which no client sends; write each method for itself, or * alone",
+        );
+      }
+    }
+  }
 }
 
 /** Methods that the route matches, and what it does with them. */
@@ -62,6 +86,9 @@ function checkHeaders(headers: Readonly<Record<string, string>>, place: Place, r
       const value = parseMatchHost(headers[name]);
       if ("issue" in value) report.error("bad_value", [...place, name], `host must be ${value.issue}`);
       else report.warning("bad_header", [...place, name], "Ask for hosts by match.host, which decides before the path");
+    } else if (/^(?:\*|~\*?.*|\^.*\$)$/.test(headers[name] ?? "")) {
+      const message = `The value of ${lower} is compared as it stands, so it is no pattern: write the whole value that is asked for`;
+      report.warning("bad_value", [...place, name], message);
     } else if (lower !== name) {
       report.warning("bad_header", [...place, name], `Write the header's name in lower case: ${lower}`);
     }

@@ -44,6 +44,38 @@ const PATHS: readonly (readonly [Match["path"]["type"], string, readonly string[
   ["exact", "/{a/b}", ["bad_value"]],
   ["exact", "/x/{id}/../y", ["bad_value"]],
   ["exact", "/healthz", ["warning route_shadowed"]],
+  // As other gateways write them.
+  ["prefix", "/api/*", []],
+  ["prefix", "/api/**", []],
+  ["prefix", "/*", []],
+  ["exact", "/things:batch", []],
+  ["exact", "/a;v=1/(b)/c,d@e+f", []],
+  ["prefix", "/api*", ["bad_value"]],
+  ["prefix", "/*/api", ["bad_value"]],
+  ["prefix", "/a/*/*", ["bad_value"]],
+  ["exact", "/users/*", ["bad_value"]],
+  ["exact", "/users/**", ["bad_value"]],
+  ["exact", "/*.css", ["bad_value"]],
+  ["exact", "/users/:id", ["bad_value"]],
+  ["prefix", "/users/:id/files", ["bad_value"]],
+  ["exact", "/users/<id>", ["bad_value"]],
+  ["exact", "/users/<int:id>/x", ["bad_value"]],
+  ["exact", "/users/{id:[0-9]+}", ["bad_value"]],
+  ["exact", "/files/{path...}", ["bad_value"]],
+  ["exact", "/files/{*path}", ["bad_value"]],
+  ["prefix", "/users/{id}/files", ["bad_value"]],
+  ["exact", "/users/[0-9]+", ["bad_value"]],
+  ["exact", "/users/(.*)", ["bad_value"]],
+  ["prefix", "^/users", ["bad_value"]],
+  ["prefix", "~/users", ["bad_value"]],
+  ["exact", "= /users", ["bad_value"]],
+  ["exact", "~* ^/users$", ["bad_value"]],
+  ["regex", "~ ^/users", ["regex_invalid"]],
+  ["regex", "~/users", ["regex_invalid"]],
+  ["regex", "/users/[0-9]+", ["warning bad_value"]],
+  ["regex", "\\/users", ["warning bad_value"]],
+  ["regex", "[.]css$", []],
+  ["regex", "^\\/users", []],
   ["regex", "^/readyz$", ["warning route_shadowed"]],
   ["regex", "^/(a", ["regex_invalid"]],
   ["regex", "(a)\\1", ["regex_invalid"]],
@@ -57,6 +89,21 @@ for (const [type, value, codes] of PATHS) {
   test(`${type} ${value.slice(0, 40)} ${codes.length === 0 ? "is a path" : `is ${codes.join()}`}`, () => {
     const expected = codes.map((code) => `${code} ${PATH}`);
     assert.deepEqual(issues(routeWith("r", at(type, value))).notes, expected);
+  });
+}
+
+for (const [type, value, form] of [
+  ["exact", "/users/:id", "{id}"],
+  ["exact", "/users/*", 'write type: prefix, value: "/users" for everything below'],
+  ["exact", "/*", 'write type: prefix, value: "/" for everything below'],
+  ["prefix", "/api*", 'write "/api", or type: regex, value: "^/api"'],
+  ["prefix", "~/users", 'write type: regex, value: "^/users"'],
+  ["exact", "~* ^/users$", 'write type: regex, value: "^/users$"'],
+  ["prefix", "= /users", 'write type: exact, value: "/users"'],
+  ["exact", "/users/<int:id>", "{id}"],
+] as const) {
+  test(`${type} ${value} is told with the form that it has here`, () => {
+    assert.ok(issues(routeWith("r", at(type, value))).messages[0]?.includes(form));
   });
 }
 
@@ -189,16 +236,17 @@ for (const [pattern, exact, isShadowed] of [
 ] as const) {
   test(`a pattern that fits nothing but an exact path of another route is a warning: ${pattern} beside ${exact} ${isShadowed ? "is" : "is not"}`, () => {
     const routes = [routeWith("pattern", at("regex", pattern)), routeWith("exact", at("exact", exact))];
-    const warning = (index: number) => [`warning route_shadowed routes.${index}.match.path.value`];
-    assert.deepEqual(issues(...routes).notes, isShadowed ? warning(0) : []);
-    assert.deepEqual(issues(...routes.toReversed()).notes, isShadowed ? warning(1) : []);
+    const isTold = (index: number, ...list: Route[]): boolean =>
+      issues(...list).notes.includes(`warning route_shadowed routes.${index}.match.path.value`);
+    assert.equal(isTold(0, ...routes), isShadowed);
+    assert.equal(isTold(1, ...routes.toReversed()), isShadowed);
   });
 }
 
 test("the same value under different types is no shadow", () => {
   assert.deepEqual(
     issues(...(["exact", "prefix", "regex"] as const).map((type) => routeWith(type, at(type, "/a")))).notes,
-    [],
+    ["warning bad_value routes.2.match.path.value"],
   );
 });
 
@@ -230,6 +278,10 @@ const MATCHES: readonly (readonly [Omit<Match, "path">, readonly string[]])[] = 
   [{ headers: { "x-version": "2" } }, []],
   [{ headers: { "X-Version": "2" } }, ["warning bad_header headers.X-Version"]],
   [{ headers: { "x-version": "2", "X-Version": "3" } }, ["duplicate_name headers.X-Version"]],
+  [{ methods: ["*"] }, []],
+  [{ methods: ["GET|POST", "any"] }, ["warning bad_value methods.0", "warning bad_value methods.1"]],
+  [{ headers: { "x-a": "*" } }, ["warning bad_value headers.x-a"]],
+  [{ headers: { "x-a": "~^v[12]" } }, ["warning bad_value headers.x-a"]],
   [{ query: [{ name: "v" }, { name: "w", value: "" }, { name: "x", value: "a=b%20+" }] }, []],
   [{ query: [{ name: "a=b" }] }, ["bad_value query.0.name"]],
   [{ query: [{ name: "a&b" }] }, ["bad_value query.0.name"]],

@@ -2,7 +2,7 @@ import type { ConfigDocument, Match } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import { checkAction } from "./check-actions.ts";
 import { checkCriteria } from "./check-criteria.ts";
-import { pathProblem, patternProblem } from "./path-problems.ts";
+import { otherForm, pathProblem, patternProblem, type Place } from "./path-problems.ts";
 import { parseTemplate } from "./path-template.ts";
 import { UnreachableRoutes } from "./unreachable-routes.ts";
 
@@ -14,6 +14,7 @@ export function checkRoutes(document: ConfigDocument, report: IssueReport): void
     const { path } = route.match;
     const value = [...place, "match", "path", "value"];
     const problem = matchPathProblem(path);
+    if (path.type === "regex" && problem === undefined) checkAnchor(path.value, route.name, value, report);
     if (problem === undefined) paths.take(route, value);
     else report.error(path.type === "regex" ? "regex_invalid" : "bad_value", value, `The path ${problem}`);
     checkCriteria(route, place, report);
@@ -22,18 +23,30 @@ export function checkRoutes(document: ConfigDocument, report: IssueReport): void
   paths.finish();
 }
 
+/** In other gateways a pattern has to fit from the beginning of a path. */
+function checkAnchor(pattern: string, name: string, place: Place, report: IssueReport): void {
+  if (!/^\(?\\?\/[\w-]/.test(pattern)) return;
+  const message = `The pattern of the route "${name}" is looked for anywhere in the path, so it takes /x${sample(pattern)} as well: write ^ in front to have it at the beginning`;
+  report.warning("bad_value", place, message);
+}
+
+/** The text that a pattern begins with, to show a path. */
+const sample = (pattern: string): string => /^\(?\\?(\/[\w/-]*)/.exec(pattern)?.[1] ?? "/";
+
 /** To be put behind "The path". */
 function matchPathProblem(path: Match["path"]): string | undefined {
   if (path.type === "regex") {
+    if (/^~\*?\s*[\^/]/.test(path.value)) {
+      return "is a pattern with the modifier ~, which other gateways put in front: leave it out";
+    }
     const problem = patternProblem(path.value);
     return problem === undefined ? undefined : `is no pattern that can be run: ${problem}`;
   }
+  const form = otherForm(path.type, path.value);
+  if (form !== undefined) return form;
   const plain = path.type === "exact" ? path.value.replaceAll(/\{[^/]*\}/g, "x") : path.value;
   const problem = pathProblem(plain);
   if (problem !== undefined) return problem;
-  if (path.type === "exact") {
-    const segments = parseTemplate(path.value);
-    return typeof segments === "string" ? `is no template: ${segments}` : undefined;
-  }
-  return /[{}]/.test(path.value) ? "has braces; parameters are for exact paths" : undefined;
+  const segments = path.type === "exact" ? parseTemplate(path.value) : [];
+  return typeof segments === "string" ? `is no template: ${segments}` : undefined;
 }

@@ -251,7 +251,12 @@ function routeVerdict(
   const all = [...narrowed, ...criteria];
   const missed = narrowed.find((verdict) => !verdict.matches);
   if (missed !== undefined) {
-    return { route: route.name, path: "no_match", reason: `It is for the ${missed.kind} ${missed.expected}`, criteria: all };
+    return {
+      route: route.name,
+      path: "no_match",
+      reason: `It is for the ${missed.kind} ${missed.expected}`,
+      criteria: all,
+    };
   }
   if (index === winnerIndex) return { route: route.name, path: "wins", reason: whyFirst(route), criteria: all };
   return { route: route.name, path: "loses", reason: whyLater(route, winner), criteria: all };

@@ -26,6 +26,42 @@ export function pathProblem(path: string): string | undefined {
   return path.includes("?") ? "has a ?, which ends a path" : undefined;
 }
 
+/**
+ * What is wrong with a path that is written as other gateways write paths, and means nothing here: such a path would never be
+ * met. To be put behind what it is; undefined for any other.
+ */
+export function otherForm(type: "exact" | "prefix", path: string): string | undefined {
+  if (/^(?:~\*?|=)\s*\S/.test(path) || path.startsWith("^")) {
+    const bare = path.replace(/^(?:~\*?|=)\s*/, "");
+    const kind = path.startsWith("=") ? "exact" : "regex";
+    return `is written as a ${kind === "exact" ? "modifier and a path" : "pattern"}: write type: ${kind}, value: "${bare.startsWith("/") && kind === "regex" ? "^" : ""}${bare}"`;
+  }
+  const named = /\/:([A-Za-z_][A-Za-z0-9_]*)(?=\/|$)/.exec(path)?.[1];
+  if (named !== undefined) {
+    return `has the segment :${named}, which only stands for itself: write type: exact with {${named}} for any one segment, or type: regex`;
+  }
+  const angled = /\/<(?:[a-z]+:)?([A-Za-z_][A-Za-z0-9_]*)>(?=\/|$)/.exec(path)?.[1];
+  if (angled !== undefined) {
+    return `has the segment <${angled}>: write type: exact with {${angled}} for any one segment, or type: regex`;
+  }
+  if (/\{[^/]*[:*.][^/]*\}?/.test(path)) {
+    return "has a parameter with a pattern or for several segments: a parameter is {name} and takes one segment; write type: regex for more, such as ^/users/(?<id>[0-9]+)$";
+  }
+  if (type === "prefix" && /[{}]/.test(path)) {
+    return "has braces; parameters are for exact paths, and below them write type: regex, such as ^/users/(?<id>[^/]+)/";
+  }
+  if (type === "exact" && /\/\*{1,2}$/.test(path)) {
+    return `has * as its last segment, which only stands for itself: write type: prefix, value: "${path.replace(/\/\*+$/, "") || "/"}" for everything below`;
+  }
+  if (type === "prefix" && /[^/*]\*+$/.test(path)) {
+    return `ends in *, which only stands for itself: a prefix ends at a segment; write "${path.replace(/\*+$/, "")}", or type: regex, value: "^${path.replace(/\*+$/, "")}"`;
+  }
+  const last = type === "prefix" ? path.replace(/\/\*{1,2}$/, "") : path;
+  return last.includes("*") || /\[[^\]]*\][+*?]?/.test(last)
+    ? "has signs of a pattern, which only stand for themselves: write type: regex, where . and * have to be escaped to stand for themselves"
+    : undefined;
+}
+
 /** What is wrong with a target, as a sentence that begins with it. */
 export function faultSentence(fault: PathFault): string {
   return `The target ${FAULTS[fault]}`;

@@ -55,9 +55,12 @@ export function parameterNames(segments: readonly TemplateSegment[]): string[] {
   return segments.flatMap((segment) => (segment.kind === "parameter" ? [segment.name] : []));
 }
 
-/** A prefix of canonical paths without its trailing slashes, which do not count: `/v1/` is `/v1`, and `/` is empty. */
+/**
+ * A prefix of canonical paths without its trailing slashes, which do not count: `/v1/` is `/v1`, and `/` is empty. A last
+ * segment of nothing but stars, by which other gateways mean everything below, is left out as well: `/v1/*` is `/v1`.
+ */
 export function barePrefix(prefix: string): string {
-  const path = canonicalTarget(prefix);
+  const path = canonicalTarget(prefix).replace(/\/\*{1,2}$/, "");
   let end = path.length;
   while (end > 0 && path.charCodeAt(end - 1) === 0x2f) end -= 1;
   return path.slice(0, end);

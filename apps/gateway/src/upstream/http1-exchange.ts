@@ -90,7 +90,7 @@ export class Http1Exchange implements UpstreamExchange {
   send(request: {
     readonly method: string;
     readonly target: string;
-    readonly host: string | undefined;
+    readonly host?: string | undefined;
     readonly fields: RawFields;
     readonly framing: Framing;
     readonly upgrade: string | undefined;

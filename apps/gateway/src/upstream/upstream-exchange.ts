@@ -49,7 +49,7 @@ export interface UpstreamExchange {
     readonly method: string;
     readonly target: string;
     /** What Host says; undefined: the endpoint's own name. */
-    readonly host: string | undefined;
+    readonly host?: string | undefined;
     readonly fields: RawFields;
     readonly framing: Framing;
     readonly upgrade: string | undefined;

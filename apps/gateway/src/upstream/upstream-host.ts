@@ -11,13 +11,8 @@ export function compileUpstreamHost(text = "endpoint"): UpstreamHost {
   return text === "endpoint" || text === "preserve" ? text : { name: hostText(text) };
 }
 
-/** What is wrong with a host of the document, to be put behind "must be"; undefined for nothing. */
-export function hostProblem(text: string): string | undefined {
-  return "issue" in parseHostPort(text) ? "a host name or an address, with a port or without" : undefined;
-}
-
 /** A host with a port or without, as it stands in Host: lower case, A-labels, no final dot (RFC 9110 section 7.2). */
-export function hostText(text: string): string {
+function hostText(text: string): string {
   const parsed = parseHostPort(text);
   if ("issue" in parsed) return text;
   const host = canonicalHost(parsed.host);

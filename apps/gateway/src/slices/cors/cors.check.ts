@@ -27,7 +27,11 @@ function checkBlock(cors: Cors, place: Place, report: IssueReport): void {
   }
   for (const [index, header] of headers.entries()) {
     if (TOKEN.test(header)) continue;
-    report.error("bad_header", [...place, "allowed_headers", index], "This is no header name, and not *");
+    report.error(
+      "bad_header",
+      [...place, "allowed_headers", index],
+      `This is no header name, and not *${header.includes(",") ? "; write each name for itself" : ""}`,
+    );
   }
   for (const [index, header] of exposed.entries()) {
     if (header !== "*") continue;

@@ -11,6 +11,8 @@ for (const [text, expected] of [
   ["http://[::1]:8080", "http://[::1]:8080"],
   ["http://[::80]", "http://[::80]"],
   ["capacitor://localhost", "capacitor://localhost"],
+  ["https://B\u00fccher.test:8443", "https://xn--bcher-kva.test:8443"],
+  ["https://b\u00fccher.test", "https://xn--bcher-kva.test"],
   ["null", undefined],
   ["", undefined],
   ["*", undefined],

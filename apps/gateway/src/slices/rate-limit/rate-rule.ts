@@ -85,7 +85,7 @@ function prefixOf({ ipv6_prefix_length: bits = DEFAULT_IPV6_PREFIX }: RateLimit)
 }
 
 /** An IPv4 address, or the network of an IPv6 address with so many bits. */
-export function countedAddress(address: string, ipv6Bits: number): string {
+function countedAddress(address: string, ipv6Bits: number): string {
   if (!address.includes(":") || ipv6Bits === 128) return address;
   const network = parseNetwork(`${address}/${ipv6Bits}`);
   return network === undefined ? address : formatAddress(network);
