@@ -64,6 +64,10 @@ function checkMethodNames({ match, methods, cors }: Route, place: Place, report:
 function checkMethods({ name, match, methods: allowed }: Route, place: Place, report: IssueReport): void {
   const matched = namedMethods(match.methods);
   const named = namedMethods(allowed);
+  if (matched?.every((method) => method === "CONNECT") === true) {
+    const message = `The route "${name}" never gets a request: CONNECT is refused before routes are looked at`;
+    report.warning("route_shadowed", [...place, "match", "methods"], message);
+  }
   if (matched === undefined || named === undefined) return;
   if (!named.some((method) => matched.includes(method))) {
     const message = `The route "${name}" answers every request with 405: it matches ${matched.join(", ")} only, and methods allows none of these`;

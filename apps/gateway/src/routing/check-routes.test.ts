@@ -279,6 +279,8 @@ const MATCHES: readonly (readonly [Omit<Match, "path">, readonly string[]])[] = 
   [{ headers: { "X-Version": "2" } }, ["warning bad_header headers.X-Version"]],
   [{ headers: { "x-version": "2", "X-Version": "3" } }, ["duplicate_name headers.X-Version"]],
   [{ methods: ["*"] }, []],
+  [{ methods: ["CONNECT"] }, ["warning route_shadowed methods"]],
+  [{ methods: ["CONNECT", "GET"] }, []],
   [{ methods: ["GET|POST", "any"] }, ["warning bad_value methods.0", "warning bad_value methods.1"]],
   [{ headers: { "x-a": "*" } }, ["warning bad_value headers.x-a"]],
   [{ headers: { "x-a": "~^v[12]" } }, ["warning bad_value headers.x-a"]],

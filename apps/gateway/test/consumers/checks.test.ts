@@ -272,3 +272,13 @@ test("what is wrong with providers that are asked about tokens", async (t) => {
     });
   }
 });
+
+test("a route that asks for a credential where nobody has one is worth a warning", async () => {
+  const shut = async (more: Partial<DocumentInput>): Promise<string[]> => {
+    const routes = [proxied("any", "/", { auth_required: true })];
+    const issues = await issuesOf({ ...serving("any", [1]), routes, ...REFUSED, ...more }, {});
+    return issues.map(shown).filter((line) => line.endsWith("auth_required"));
+  };
+  assert.deepEqual(await shut({}), ["warning bad_value /routes/0/auth_required"]);
+  assert.deepEqual(await shut({ consumers: [keyed("a", "1")] }), []);
+});

@@ -40,6 +40,18 @@ export function checkConsumers(
   checkSigningKeys(document, report);
   checkCertificates(document, report);
   checkTokens(document, report, scope);
+  warnOfShutRoutes(document, report);
+}
+
+/** A route that asks for a credential where none is good. */
+function warnOfShutRoutes({ routes, consumers, gateway }: ConfigDocument, report: IssueReport): void {
+  const { jwt_providers: jwt = [], oidc_providers: oidc = [] } = gateway;
+  if (consumers.length > 0 || jwt.length > 0 || oidc.length > 0) return;
+  for (const [at, { name, auth_required: isRequired }] of routes.entries()) {
+    if (isRequired !== true) continue;
+    const message = `The route "${name}" answers every request with 401: there are no consumers`;
+    report.warning("bad_value", ["routes", at, "auth_required"], message);
+  }
 }
 
 function checkApiKeys(
