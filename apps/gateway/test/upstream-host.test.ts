@@ -66,6 +66,22 @@ for (const [what, document, name] of [
   });
 }
 
+test("an endpoint that was found by a name is asked for by that name, one that is listed by its own", () => {
+  const discovery = { hostname: "Svc.Test.", port: 8443 };
+  const document = upstreamWith({
+    protocol: "https",
+    endpoints: [{ address: "10.0.0.9", port: 443 }],
+    dns_discovery: discovery,
+  });
+  const hosts = ["10.0.0.1", "10.0.0.9", "2001:db8::1"].map((address) =>
+    endpointHost(document, { address, port: 8443 }),
+  );
+  assert.deepEqual(hosts, ["svc.test:8443", "10.0.0.9:8443", "svc.test:8443"]);
+  assert.deepEqual([tlsName(document, "10.0.0.1"), tlsName(document, "10.0.0.9")], ["svc.test", undefined]);
+  const records = upstreamWith({ dns_discovery: { ...discovery, record_type: "SRV" } });
+  assert.equal(endpointHost(records, { address: "a.test", port: 81 }), "a.test:81");
+});
+
 test("TLS asks for no address", () => {
   for (const address of ["10.0.0.1", "::1", "[::1]"]) assert.equal(tlsName(upstreamWith({}), address), undefined);
 });

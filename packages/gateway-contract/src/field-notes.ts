@@ -126,7 +126,7 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "upstreams[].hash_header": "Header that header_hash looks at.",
   "upstreams[].protocol": "Default: http1. `https` is HTTP/1.1 over TLS, `http2` HTTP/2 over TLS, `h2c` without TLS.",
   "upstreams[].upstream_host":
-    "Host (over HTTP/2 :authority) of requests: endpoint, the endpoint's address, with its port unless the scheme implies it; preserve, what the client asked for; or a name, with a port or without. Default: endpoint.",
+    "Host (over HTTP/2 :authority) of requests: endpoint, the endpoint's address (the name, where dns_discovery found it), with its port unless the scheme implies it; preserve, what the client asked for; or a name, with a port or without. Default: endpoint.",
   "upstreams[].timeouts": "How long things may take.",
   "upstreams[].timeouts.connect_ms": "Name lookup, TCP and TLS together. Default: 5000.",
   "upstreams[].timeouts.read_ms":

@@ -39,6 +39,12 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
     'bad_value /services/0/upstream_host 2:50 The service "s" has an upstream_host that must be preserve, endpoint, or a host name or an address, with a port or without. Did you mean "preserve"?',
   ],
   [
+    "names that TLS cannot ask for",
+    "upstreams: [{name: a, protocol: https, tls: {server_name: 10.0.0.1}, endpoints: [{address: h, port: 1}]}, {name: b, protocol: https, tls: {server_name: 'a.test:443'}, endpoints: [{address: h, port: 1}]}]",
+    'bad_value /upstreams/0/tls/server_name 1:59 The upstream "a" has a server_name that TLS cannot ask for: it must be a host name, without a port',
+    'bad_value /upstreams/1/tls/server_name 1:153 The upstream "b" has a server_name that TLS cannot ask for: it must be a host name, without a port',
+  ],
+  [
     "a header to let through that is never removed, and one that the gateway writes",
     "forward_client_headers: [X-Forwarded-Prefix, X-Mine, X-Forwarded-For]",
     ...[1, 2].map(

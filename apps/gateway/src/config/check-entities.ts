@@ -81,6 +81,11 @@ function checkUpstream(upstream: Upstream, place: Place, report: IssueReport): v
       `The host of active_health must be ${hostProblem(active.host)}`,
     );
   }
+  const name = upstream.tls?.server_name;
+  if (name !== undefined && !isHostName(name)) {
+    const message = `${title} has a server_name that TLS cannot ask for: it must be a host name, without a port`;
+    report.error("bad_value", [...place, "tls", "server_name"], message);
+  }
   const seen = new Set<string>();
   for (const [at, { address, port }] of endpoints.entries()) {
     const own = [...place, "endpoints", at];
@@ -118,6 +123,11 @@ const OTHER_WORDS: Readonly<Record<string, "preserve" | "endpoint">> = {
   "{upstream_hostport}": "endpoint",
   "{http.reverse_proxy.upstream.hostport}": "endpoint",
 };
+
+function isHostName(text: string): boolean {
+  const parsed = parseHostPort(text);
+  return !("issue" in parsed) && parsed.port === undefined && parseAddress(canonicalHost(parsed.host)) === undefined;
+}
 
 /** To be put behind "must be"; undefined for a host that requests can ask for. */
 function hostProblem(text: string): string | undefined {

@@ -66,7 +66,9 @@ function contentOf(path: string | undefined): Buffer | undefined {
 
 function describe(document: Upstream): string {
   const { protocol, tls, trusted_ca_file: caFile, connection_cap: cap, max_pending: maxPending, timeouts } = document;
-  const { upstream_host: host } = document;
+  const { upstream_host: host, dns_discovery: discovery, endpoints } = document;
+  // Which endpoints have a name of their own.
+  const listed = discovery === undefined ? undefined : endpoints?.map(({ address }) => address);
   const files = [tls?.trusted_ca_file ?? caFile, tls?.client_cert_file, tls?.client_key_file].map((path) => {
     try {
       return [path, contentOf(path)?.toString("base64")];
@@ -75,5 +77,16 @@ function describe(document: Upstream): string {
     }
   });
   const { connect_ms: connectMs, happy_eyeballs_ms: eyeballsMs } = timeouts ?? {};
-  return JSON.stringify([protocol, tls?.server_name, host, files, cap, maxPending, connectMs, eyeballsMs]);
+  return JSON.stringify([
+    protocol,
+    tls?.server_name,
+    host,
+    discovery?.hostname,
+    listed,
+    files,
+    cap,
+    maxPending,
+    connectMs,
+    eyeballsMs,
+  ]);
 }

@@ -23,17 +23,30 @@ const NO_PORT = 0;
 
 const isSecure = ({ protocol }: Upstream): boolean => protocol === "https" || protocol === "http2";
 
-/** Host of requests for an endpoint by its own name or address, without the port that the scheme implies. */
-export function endpointHost(
-  document: Upstream,
-  { address, port }: { readonly address: string; readonly port: number },
-) {
+/** An endpoint of an upstream: its name or address, and its port. */
+interface EndpointPlace {
+  readonly address: string;
+  readonly port: number;
+}
+
+/**
+ * The name of an endpoint, else its address: one that was found by the name of `dns_discovery` is asked for by that name, since its
+ * address is no more than where that leads today.
+ */
+function endpointName({ endpoints = [], dns_discovery: discovery }: Upstream, address: string): string {
   const bare = address.startsWith("[") && address.endsWith("]") ? address.slice(1, -1) : address;
-  return hostPortText(canonicalHost(bare), port, isSecure(document) ? 443 : 80);
+  const isFound =
+    discovery !== undefined && isIP(bare) !== 0 && !endpoints.some((listed) => listed.address === address);
+  return canonicalHost(isFound ? discovery.hostname : bare);
+}
+
+/** Host of requests for an endpoint by its own name or address, without the port that the scheme implies. */
+export function endpointHost(document: Upstream, { address, port }: EndpointPlace): string {
+  return hostPortText(endpointName(document, address), port, isSecure(document) ? 443 : 80);
 }
 
 /** Host of probes: what the document says for them, else the name that requests get, else the endpoint. */
-export function probeHost(document: Upstream, endpoint: { readonly address: string; readonly port: number }): string {
+export function probeHost(document: Upstream, endpoint: EndpointPlace): string {
   const { active_health: health, upstream_host: host } = document;
   if (health?.host !== undefined) return hostText(health.host);
   const rule = compileUpstreamHost(host);
@@ -48,7 +61,7 @@ export function probeHost(document: Upstream, endpoint: { readonly address: stri
 export function tlsName(document: Upstream, address: string): string | undefined {
   const rule = compileUpstreamHost(document.upstream_host);
   const fixed = typeof rule === "string" ? undefined : nameOf(rule.name);
-  const name = document.tls?.server_name ?? fixed ?? address;
+  const name = document.tls?.server_name ?? fixed ?? endpointName(document, address);
   const canonical = canonicalHost(name);
   return isIP(canonical) === 0 ? canonical : undefined;
 }
