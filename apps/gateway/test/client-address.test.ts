@@ -22,10 +22,10 @@ const from = (client: string): { path: string; fields: string[] } => ({
 
 test("one client address: behind a trusted proxy, limits, balancing, access log and X-Real-IP go by what it says", async () => {
   await using first = await startOrigin({
-    handler: (request, response) => void response.end(`1 ${request.headers["x-real-ip"]}`),
+    handler: (request, response) => void response.end(`1 ${String(request.headers["x-real-ip"])}`),
   });
   await using second = await startOrigin({
-    handler: (request, response) => void response.end(`2 ${request.headers["x-real-ip"]}`),
+    handler: (request, response) => void response.end(`2 ${String(request.headers["x-real-ip"])}`),
   });
   await using gateway = await behindProxy([first.port, second.port], {
     policies: [{ name: "p", rate_limits: [{ selector: ["ip"], requests_per: { hour: 2 } }] }],
