@@ -1,5 +1,5 @@
 // Tested by decode.test.ts
-import type { HarEntry, HarHeader } from "./har.ts";
+import type { HarEntry, HarHeader, HarPage } from "./har.ts";
 import { LargeBody } from "./large-body.ts";
 import { readOwnRecord } from "./own-record.ts";
 
@@ -45,9 +45,9 @@ function hasLargeBody({ request, response, _weir: own }: HarEntry): boolean {
   return texts.some((text) => text instanceof LargeBody);
 }
 
-/** The text after the last entry. */
-export function harEpilogue(): string {
-  return "\n]}}\n";
+/** The text after the last entry, with the pages that entries refer to. */
+export function harEpilogue(pages: readonly HarPage[] = []): string {
+  return pages.length === 0 ? "\n]}}\n" : `\n],"pages":${JSON.stringify(pages)}}}\n`;
 }
 
 /**

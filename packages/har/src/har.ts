@@ -108,8 +108,20 @@ export interface HarTimings extends Extensible {
   readonly comment?: string;
 }
 
+/**
+ * What entries belong together; their `pageref` is its `id`. Times are milliseconds since `startedDateTime`, -1 where they are
+ * unknown.
+ */
+export interface HarPage {
+  readonly startedDateTime: string;
+  readonly id: string;
+  readonly title: string;
+  readonly pageTimings: { readonly onContentLoad: number; readonly onLoad: number };
+}
+
 /** One exchange. `time` is the sum of the timings that apply, `ssl` not counted twice. */
 export interface HarEntry extends Extensible {
+  readonly pageref?: string;
   readonly startedDateTime: string;
   readonly time: number;
   readonly request: HarRequest;

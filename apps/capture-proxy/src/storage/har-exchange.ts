@@ -16,6 +16,8 @@ export interface HarExtras {
   readonly state: string;
   readonly source: string;
   readonly flags: number;
+  /** `tcp` for tunnels, whose URL in the HAR is one that its readers know. */
+  readonly scheme: string;
   /** Where the URL does not give it back. */
   readonly path: string;
   readonly port: number;
@@ -42,7 +44,7 @@ export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodi
     startedMs: Number(row["started_ms"]),
     request: {
       method: String(row["method"]),
-      url: urlOfRow(row),
+      url: harUrl(row),
       httpVersion: textOf(row["request_version"]) ?? "HTTP/1.1",
       ...fieldsOf(row, "request"),
       body: harBody(row, "request", bodies, maxBodyBytes),
@@ -75,6 +77,14 @@ export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodi
   };
 }
 
+/** The URL with a scheme that readers of HAR know: `tcp://host:22/` of a tunnel is `https://host:22/`. */
+function harUrl(row: SqlRow): string {
+  if (row["scheme"] !== "tcp") return urlOfRow(row);
+  // A CONNECT that was refused for its port has none.
+  const hasPort = Number(row["port"]) > 0;
+  return urlOfRow({ ...row, scheme: "https", ...(!hasPort && { method: "", port: 443 }) });
+}
+
 function fieldsOf(row: SqlRow, side: "request" | "response"): Pick<HarExchange["request"], "fields" | "mediaType"> {
   const fields = storedFields(row[`${side}_fields`]) ?? [];
   const mediaType = textOf(row[`${side}_type`]);
@@ -87,6 +97,7 @@ function extrasOf(row: SqlRow, failure: Failure | null): HarExtras {
     state: entryState(row),
     source: String(row["source"]),
     flags: Number(row["flags"]),
+    scheme: String(row["scheme"]),
     path: String(row["path"]),
     port: Number(row["port"]),
     durationUs: numberOf(row["duration_us"]),

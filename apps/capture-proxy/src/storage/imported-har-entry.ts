@@ -150,12 +150,14 @@ class OwnFacts {
 function targetOf(url: string, own: OwnFacts): ImportedTarget {
   const target = targetOfUrl(url);
   const path = own.read((more) => more.optionalText("path"));
+  const isTunnel = own.read((more) => more.optionalText("scheme")) === "tcp";
   const port = own.read((more) => (more.raw("port") === -1 ? -1 : more.whole("port")));
   return {
     ...target,
+    ...(isTunnel && { scheme: "tcp" }),
     // A URL cannot show the target of OPTIONS for a whole server, nor a port that has no scheme.
     ...(path === "*" && { path }),
-    ...(target.scheme === "tcp" && port !== null && port <= 65_535 && { port }),
+    ...((isTunnel || target.scheme === "tcp") && port !== null && port <= 65_535 && { port }),
   };
 }
 

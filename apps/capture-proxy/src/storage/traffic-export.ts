@@ -1,7 +1,7 @@
 // Tested by traffic-transfer.test.ts
 import { decodeContentSync } from "@headworks/http-fields/content-coding";
 import { harEntryTexts, harEpilogue, harPrologue, toHarEntry } from "@headworks/har";
-import type { HarEntry, HarWebSocketMessage } from "@headworks/har";
+import type { HarEntry, HarPage, HarWebSocketMessage } from "@headworks/har";
 import type { SqlRow } from "./database.ts";
 import { harExchangeOf } from "./har-exchange.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
@@ -59,15 +59,28 @@ export function harExport(source: ExportSource, version: string): TrafficExport 
 
 function* harTexts(source: ExportSource, version: string): Generator<string, undefined> {
   yield harPrologue({ creator: { name: "Weir", version } });
+  const pages = new Map<string, HarPage>();
   let index = 0;
   for (const seq of source.seqs) {
     const found = source.whole(seq);
     if (found === undefined) continue;
-    yield* harEntryTexts(harEntry(found.row, found.sessionId, source), index);
+    const { sessionId } = found;
+    const entry = harEntry(found.row, sessionId, source);
+    const page = pages.get(sessionId);
+    // ISO 8601 times of one form and zone compare as texts.
+    if (page === undefined || entry.startedDateTime < page.startedDateTime) {
+      pages.set(sessionId, sessionPage(sessionId, entry.startedDateTime));
+    }
+    yield* harEntryTexts({ pageref: sessionId, ...entry }, index);
     index += 1;
   }
-  yield harEpilogue();
+  yield harEpilogue([...pages.values()]);
   return undefined;
+}
+
+/** A capture session as the page of its entries: some readers of HAR show no entry without a page. */
+function sessionPage(id: string, startedDateTime: string): HarPage {
+  return { startedDateTime, id, title: `Capture session ${id}`, pageTimings: { onContentLoad: -1, onLoad: -1 } };
 }
 
 function harEntry(row: SqlRow, sessionId: string, { bodies, webSocketMessages }: ExportSource): HarEntry {

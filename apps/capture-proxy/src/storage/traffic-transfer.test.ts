@@ -138,6 +138,48 @@ function comparable(value: unknown): unknown {
   return { ...(value as TrafficEntry), source: "import" };
 }
 
+test("a HAR has a page with a time for its entries, and URLs that readers of HAR know, tunnels included", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const { store } = rig;
+  const tunnels: readonly [SampleOptions, url: string][] = [
+    [{ method: "CONNECT", scheme: "tcp", host: "mail.example", port: 993 }, "https://mail.example:993/"],
+    [{ method: "CONNECT", scheme: "tcp", host: "::1", port: 22 }, "https://[::1]:22/"],
+    [{ method: "CONNECT", scheme: "tcp", host: "no-port.example", port: 0 }, "https://no-port.example/"],
+    [{ method: "CONNECT", scheme: "https", host: "web.example", port: 443 }, "https://web.example:443/"],
+  ];
+  const startedAtMs = Date.UTC(2026, 10, 1, 12);
+  for (const [options] of tunnels) rig.add({ ...options, path: "/", startedAtMs });
+  rig.add({ startedAtMs: startedAtMs - 1000 });
+  await store.flush();
+  const before = (await entriesOf(rig, store.activeSessionId)).map((entry) => entry.request.url);
+
+  const bytes = await document((await store.exportHar({}, undefined, NEVER)).chunks);
+  const { log } = JSON.parse(bytes.toString()) as {
+    log: {
+      pages: { id: string; startedDateTime: string; title: string; pageTimings: unknown }[];
+      entries: { pageref: string; request: { url: string } }[];
+    };
+  };
+  const pageTimings = { onContentLoad: -1, onLoad: -1 };
+  const [page] = log.pages;
+  const title = `Capture session ${store.activeSessionId}`;
+  assert.deepEqual(log.pages, [{ startedDateTime: "2026-11-01T11:59:59.000Z", id: page?.id, title, pageTimings }]);
+  assert.ok(log.entries.every(({ pageref }) => pageref === page?.id));
+  const urls = log.entries.map(({ request }) => request.url);
+  assert.deepEqual(
+    urls.slice(0, tunnels.length),
+    tunnels.map(([, url]) => url),
+  );
+  assert.ok(urls.every((url) => ["http:", "https:"].includes(new URL(url).protocol)));
+
+  const { session_id: imported } = await store.importHar(cut(bytes, 65_536), importing());
+  assert.deepEqual(
+    (await entriesOf(rig, imported)).map((entry) => entry.request.url),
+    before,
+  );
+});
+
 test("an export of named entries or of a filter holds just those, oldest first", async () => {
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
