@@ -92,6 +92,28 @@ test("requests that no rule matches reach their origin as ever", async () => {
   );
 });
 
+test("a mock made from a response to HEAD announces the recorded length", async () => {
+  const handler = rig.handler;
+  rig.handler = (_request, response) => void response.writeHead(200, { "content-length": "15" }).end();
+  const ask = { method: "HEAD", url: `${rig.origin.url}/head` };
+  const lengths = async (): Promise<(string | undefined)[]> => {
+    const response = await rig.client.fetch(ask);
+    return [response.header("content-length"), response.body.toString()];
+  };
+  assert.deepEqual(await lengths(), ["15", ""]);
+  const entry = await waitUntil(async () => {
+    const { json } = await rig.api("GET", "/traffic?q=path:/head");
+    return (json as { id: string; state: string }[]).find(({ state }) => state === "complete");
+  });
+  const { json } = await rig.api("POST", "/mocks/from-traffic", { entry_ids: [entry.id] });
+  const { ids } = json as { ids: string[] };
+  const asked = rig.origin.requests.length;
+  assert.deepEqual(await lengths(), ["15", ""]);
+  assert.equal(rig.origin.requests.length, asked, "the mock answers");
+  await rig.api("DELETE", `/mocks/${ids[0]}`);
+  rig.handler = handler;
+});
+
 test("answers without content, to HEAD and one after the other on one connection come out as HTTP has them", async () => {
   const path = (pattern: string) => ({ type: "path_pattern", pattern });
   const config = {

@@ -9,6 +9,7 @@ import { prepareAnswer } from "./answer.ts";
 import type { FileReading } from "./body-file.ts";
 import { filledResponse } from "./mock-rule.ts";
 import { sampleSubject } from "./sample-request.ts";
+import type { TemplateRequest } from "./template.ts";
 
 const NOW = Date.UTC(2026, 0, 2);
 const subject = await sampleSubject(
@@ -16,13 +17,35 @@ const subject = await sampleSubject(
   "",
 );
 
-async function answered(response: NewMockResponse, file?: FileReading): Promise<SyntheticResponse> {
+async function answered(
+  response: NewMockResponse,
+  file?: FileReading,
+  request: TemplateRequest = subject,
+): Promise<SyntheticResponse> {
   const surroundings = { nowMs: NOW, readFile: async () => file ?? assert.fail("no file was expected") };
-  return await prepareAnswer(filledResponse(response)).make(subject, surroundings);
+  return await prepareAnswer(filledResponse(response)).make(request, surroundings);
 }
 
 const field = ({ fields }: SyntheticResponse, name: string): string[] =>
   fields.flatMap((each, at) => (at % 2 === 0 && each.toLowerCase() === name ? [fields[at + 1] ?? ""] : []));
+
+test("without a body, HEAD and 304 are answered with the length that the rule announces, others with none", async () => {
+  const head = await sampleSubject({ method: "HEAD", url: "http://a.test/p" }, "");
+  const headers = { "Content-Length": "1234" };
+  const cases: readonly [NewMockResponse, TemplateRequest, string[]][] = [
+    [{ headers }, head, ["1234"]],
+    [{}, head, []],
+    [{ headers: { "Content-Length": "many" } }, head, []],
+    [{ headers, body: "abc" }, head, ["3"]],
+    [{ headers }, subject, ["0"]],
+    [{ headers, status_code: 304 }, subject, ["1234"]],
+    [{ headers, status_code: 204 }, subject, []],
+  ];
+  for (const [response, request, length] of cases) {
+    const made = await answered(response, undefined, request);
+    assert.deepEqual(field(made, "content-length"), length, JSON.stringify(response));
+  }
+});
 
 test("a body gets the media type it looks like, unless the rule says one, and its length", async () => {
   const cases: readonly (readonly [NewMockResponse, string[], string])[] = [

@@ -47,6 +47,7 @@ const EMPTY = Buffer.alloc(0);
 export function prepareAnswer(response: MockResponse): PreparedAnswer {
   const isTemplate = response.template_enabled;
   const fields = preparedFields(response, isTemplate);
+  const announced = announcedLength(response);
   const type = fields.find(([name]) => name.toLowerCase() === "content-type")?.[1];
   const body = preparedBody(response, isTemplate, type);
   const { status_code: status, delay_ms: delay, delay_variance_ms: variance } = response;
@@ -54,6 +55,7 @@ export function prepareAnswer(response: MockResponse): PreparedAnswer {
     body.kind === "bytes" && fields.every(([, value]) => typeof value === "string")
       ? complete(status, rendered(fields, undefined, 0), body.bytes, body.defaultType)
       : undefined;
+  const hasNoBody = body.kind === "bytes" && body.bytes.length === 0;
   return {
     response,
     needsBody:
@@ -62,6 +64,9 @@ export function prepareAnswer(response: MockResponse): PreparedAnswer {
       fields.some(([, value]) => typeof value === "object" && value.needsBody),
     delayMs: (random) => Math.max(0, (delay ?? 0) + (variance ?? 0) * (random * 2 - 1)),
     make: (request, { nowMs, readFile }) => {
+      if (hasNoBody && (request.method === "HEAD" || status === 304)) {
+        return bodiless(status, rendered(fields, request, nowMs), announced);
+      }
       // Later phases may change the fields of an answer; the next one must not see that.
       if (made !== undefined) return { ...made, fields: [...made.fields] };
       const own = rendered(fields, request, nowMs);
@@ -81,6 +86,17 @@ export function prepareAnswer(response: MockResponse): PreparedAnswer {
       }
     },
   };
+}
+
+/** The length that a rule without a body announces, as responses to HEAD and those with 304 do. */
+function announcedLength({ headers }: MockResponse): string | undefined {
+  const pair = headerPairs(headers).find(([name]) => name.toLowerCase() === "content-length");
+  return pair !== undefined && /^\d{1,15}$/.test(pair[1]) ? pair[1] : undefined;
+}
+
+/** A response that has no body whatever it announces; nothing announced stays so (RFC 9110 section 8.6). */
+function bodiless(status: number, fields: RawFields, length: string | undefined): SyntheticResponse {
+  return { status, fields: length === undefined ? fields : [...fields, "Content-Length", length], body: EMPTY };
 }
 
 type PreparedField = readonly [name: string, value: string | Template];

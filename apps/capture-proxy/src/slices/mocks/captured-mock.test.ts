@@ -50,13 +50,13 @@ test("an answer keeps its fields and bytes, but not what belongs to one connecti
     ["Bad Name", "x"],
     ["X-Odd", "a\r\nb"],
   ];
-  const text = responseOf(200, fields, Buffer.from("abc"));
+  const text = responseOf(200, fields, Buffer.from("abc"), "GET");
   assert.deepEqual(typeof text === "object" && [text.body, text.body_base64, text.headers], [
     "abc",
     null,
     { "Content-Type": "text/plain", "set-cookie": ["a=1", "b=2"], "X-Odd": "a  b" },
   ]);
-  const bytes = responseOf(200, [], Buffer.from([0xff, 0xfe]));
+  const bytes = responseOf(200, [], Buffer.from([0xff, 0xfe]), "GET");
   assert.deepEqual(typeof bytes === "object" && [bytes.body, bytes.body_base64], [null, "//4="]);
   const coded = responseOf(200, [["Content-Encoding", "zzz"]], Buffer.from("still coded"));
   assert.deepEqual(typeof coded === "object" && [coded.body, coded.headers], [null, { "Content-Encoding": "zzz" }]);

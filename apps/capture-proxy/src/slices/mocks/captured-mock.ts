@@ -18,7 +18,7 @@ export function draftOfEntry(entry: TrafficEntry, namePrefix: string): DraftRead
   if (response.body_state === "truncated") return refused("The body of the answer was not stored whole");
   if (response.body_state === "not_stored") return refused("The body of the answer was not stored");
   const bytes = wireBytes(response.body, response.body_encoding);
-  const made = responseOf(response.status_code, response.headers_list, bytes);
+  const made = responseOf(response.status_code, response.headers_list, bytes, request.method);
   if (typeof made === "string") return refused(made);
   const condition = exactly(request.method, request.url);
   const name = `${namePrefix}${request.method} ${request.url}`;
@@ -75,17 +75,20 @@ const LEFT_OUT = new Set([
 
 /**
  * An answer of these parts, or why there can be none. `bytes` are as `fields` say: a Content-Encoding that is still among
- * them is still on the bytes.
+ * them is still on the bytes. `method` is that of its request: the length that a response to HEAD announces is kept.
  */
 export function responseOf(
   status: number,
   fields: readonly (readonly [name: string, value: string])[],
   bytes: Buffer,
+  method: string,
 ): MockResponse | string {
   if (bytes.length > MOCK_LIMITS.bodyBytes) {
     return `The body of ${bytes.length} bytes is larger than the ${MOCK_LIMITS.bodyBytes} that a rule may have`;
   }
-  const kept = fields.filter(([name]) => !LEFT_OUT.has(name.toLowerCase()) && isToken(name));
+  const isKept = (lowerName: string): boolean =>
+    !LEFT_OUT.has(lowerName) || (lowerName === "content-length" && (method === "HEAD" || status === 304));
+  const kept = fields.filter(([name]) => isKept(name.toLowerCase()) && isToken(name));
   const headers = joinedFields(kept);
   const isCoded = kept.some(([name]) => name.toLowerCase() === "content-encoding");
   const type = kept.find(([name]) => name.toLowerCase() === "content-type")?.[1];

@@ -60,7 +60,7 @@ export class HarMocks {
   #take({ request, response }: HarExchange): string | undefined {
     if (response === undefined) return "it has no answer";
     if (response.status < 200 || response.status > 599) return `a status ${response.status} cannot be given`;
-    const made = answerOf(response);
+    const made = answerOf(response, request.method);
     if (typeof made === "string") return made;
     const key = `${request.method} ${request.url}`;
     const known = this.#byRequest.get(key);
@@ -81,7 +81,7 @@ export class HarMocks {
 }
 
 /** The answer that gives a response again, or why there can be none. */
-function answerOf(response: NonNullable<HarExchange["response"]>): ReturnType<typeof responseOf> {
+function answerOf(response: NonNullable<HarExchange["response"]>, method: string): ReturnType<typeof responseOf> {
   const fields: [string, string][] = [];
   for (let at = 0; at < response.fields.length; at += 2) {
     fields.push([response.fields[at] ?? "", response.fields[at + 1] ?? ""]);
@@ -97,7 +97,7 @@ function answerOf(response: NonNullable<HarExchange["response"]>): ReturnType<ty
     bytes = encodeAsDeclared(bytes.toString("utf8"), fieldValue(response.fields, "content-type"));
   }
   const plain = fields.filter(([name]) => name.toLowerCase() !== "content-encoding");
-  return responseOf(response.status, plain, bytes);
+  return responseOf(response.status, plain, bytes, method);
 }
 
 function problemOf(error: unknown): unknown {

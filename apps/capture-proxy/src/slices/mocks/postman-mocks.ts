@@ -71,7 +71,8 @@ function takeRequest(collector: ImportCollector, item: Members, variables: Reado
     const status = typeof code === "number" && code >= 200 && code <= 599 && Number.isInteger(code) ? code : 200;
     const body = textOf(member(response, "body")) ?? "";
     const type = fields.find(([key]) => key.toLowerCase() === "content-type")?.[1];
-    const made = responseOf(status, fields, encodeAsDeclared(body, type));
+    const method = textOf(member(membersOf(request ?? member(item, "request")), "method")) ?? "GET";
+    const made = responseOf(status, fields, encodeAsDeclared(body, type), method);
     if (typeof made === "string") {
       collector.skip(`${name.slice(0, 200)}: ${made}`);
       continue;

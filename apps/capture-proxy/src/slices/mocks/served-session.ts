@@ -252,7 +252,8 @@ function recordedResponse(recorded: RecordedExchange, body: Buffer): SyntheticRe
     const isFraming = lowerName === "transfer-encoding" || (lowerName === "content-length" && !isHead);
     if (!isFraming) kept.push(passed[at] ?? "", passed[at + 1] ?? "");
   }
-  const saysLength = hasField(kept, "content-length") || recorded.status === 204 || recorded.status === 304;
+  // Without a body of its own, a response says what it said; 304 and 204 included.
+  const saysLength = isHead || hasField(kept, "content-length") || recorded.status === 204 || recorded.status === 304;
   const fields = saysLength ? kept : [...kept, "Content-Length", String(body.length)];
   const reason = recorded.reason ?? "";
   return { status: recorded.status, ...(reason === "" ? {} : { reason }), fields, body };
