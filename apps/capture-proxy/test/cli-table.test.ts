@@ -3,15 +3,18 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { anyCharacter } from "@headworks/testkit";
 import { durationText, sizeText, timeText, valueText } from "#cli/present-values.ts";
+import { presentEntry } from "#cli/present-entry.ts";
 import { present, tableNames } from "#cli/present.ts";
 import { renderPairs, renderTable } from "#cli/table.ts";
 import type { Column } from "#cli/table.ts";
-import { terminalOf, visibleJson, visibleText } from "#cli/terminal.ts";
+import { terminalOf, visibleJson, visibleOctets, visibleText } from "#cli/terminal.ts";
 import { fitted, padded, textWidth } from "#cli/text-width.ts";
+import { shownRequest, shownResponse } from "#exchange/shown-message.ts";
 import { operations } from "@headworks/capture-contract";
 import { parseQuery } from "@headworks/query-language";
 import { Writable } from "node:stream";
 import { window } from "./cli-rig.ts";
+import { row } from "./rows.ts";
 
 const widths: readonly (readonly [string, number])[] = [
   ["", 0],
@@ -117,6 +120,48 @@ test("visible text keeps ordinary text and, if asked, line feeds and tabs", () =
   assert.equal(visibleText("grün 日本 👩‍👧"), "grün 日本 👩‍👧");
   assert.equal(visibleText("a\tb\n", true), "a\tb\n");
   assert.equal(visibleText("a\tb\n\x1b"), "a␉b␊␛");
+});
+
+const octets = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
+
+const READINGS: readonly [octets: string, shown: string][] = [
+  [octets("grün 日本"), "grün 日本"],
+  ["caf\xe9", "café"],
+  [octets("a\u202eb\x1b"), "a\\u202eb␛"],
+  ["plain", "plain"],
+];
+for (const [value, shown] of READINGS) {
+  test(`the octets ${JSON.stringify(value)} are shown as ${JSON.stringify(shown)}`, () =>
+    assert.equal(visibleOctets(value), shown));
+}
+
+test("field values and reasons of an entry are shown as the text that their octets spell", () => {
+  const body = { bytes: undefined, sizeBytes: 0, storedBytes: 0, state: "none" } as const;
+  const message = { version: "HTTP/1.1", fields: ["X-City", octets("Köln")], trailers: undefined } as const;
+  const place = { method: "GET", scheme: "http", host: "a.test", port: 80, path: "/" } as const;
+  const { timings, ...facts } = row();
+  const shown = presentEntry(
+    {
+      ...facts,
+      request: shownRequest({ ...place, ...message, fields: [...message.fields] }, body),
+      response: shownResponse(
+        { status: 200, reason: octets("Grüße"), ...message, fields: [...message.fields] },
+        body,
+        1,
+      ),
+      trace: [],
+      original_request: null,
+      original_response: null,
+      notes: null,
+      failure: null,
+      tls: null,
+      connection_id: null,
+      timings,
+    },
+    window(80),
+  );
+  assert.match(shown, /GET \/ HTTP\/1\.1\nX-City: Köln\n/);
+  assert.match(shown, /HTTP\/1\.1 200 Grüße\nX-City: Köln\n/);
 });
 
 test("JSON for a terminal parses to the same value and holds no control characters", () => {

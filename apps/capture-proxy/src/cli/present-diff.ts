@@ -1,4 +1,5 @@
 import type { BodyDiff, EntryDiff } from "@headworks/capture-contract";
+import { utf8Reading } from "@headworks/http-fields";
 import { durationText, sizeText } from "./present-values.ts";
 import { visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";
@@ -58,8 +59,8 @@ class Lines {
 
   headers(kind: string, changes: EntryDiff["request_headers"]["changed"]): void {
     for (const { name, left, right } of changes) {
-      for (const value of left ?? []) this.#removed(`${kind} ${name}: ${value}`);
-      for (const value of right ?? []) this.#added(`${kind} ${name}: ${value}`);
+      for (const value of left ?? []) this.#removed(`${kind} ${name}: ${utf8Reading(value) ?? value}`);
+      for (const value of right ?? []) this.#added(`${kind} ${name}: ${utf8Reading(value) ?? value}`);
     }
   }
 

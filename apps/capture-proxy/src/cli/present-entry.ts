@@ -2,7 +2,7 @@ import type { RequestData, ResponseData, RuleTrace, TrafficEntry } from "@headwo
 import { durationText, sizeText, timeText } from "./present-values.ts";
 import { renderPairs } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
-import { visibleText } from "./terminal.ts";
+import { visibleOctets, visibleText } from "./terminal.ts";
 
 // Tested by ../../test/cli-table.test.ts
 
@@ -80,9 +80,9 @@ function statusLine(response: ResponseData): string {
 
 function message(line: string, data: RequestData | ResponseData, side: string, id: string, terminal: Terminal): string {
   const fields = data.headers_list.map(
-    ([name, value]) => `${terminal.style("cyan", visibleText(name))}: ${visibleText(value)}`,
+    ([name, value]) => `${terminal.style("cyan", visibleText(name))}: ${visibleOctets(value)}`,
   );
-  return `${[terminal.style("bold", visibleText(line)), ...fields].join("\n")}\n${bodyText(data, side, id, terminal)}`;
+  return `${[terminal.style("bold", visibleOctets(line)), ...fields].join("\n")}\n${bodyText(data, side, id, terminal)}`;
 }
 
 function bodyText(data: RequestData | ResponseData, side: string, id: string, terminal: Terminal): string {

@@ -1,4 +1,5 @@
 import type { ReplayBatch, ReplayResult, ResponseData } from "@headworks/capture-contract";
+import { utf8Reading } from "@headworks/http-fields";
 import { presentDiff } from "./present-diff.ts";
 import { durationText, sizeText } from "./present-values.ts";
 import { renderPairs } from "./table.ts";
@@ -32,7 +33,7 @@ export function presentReplay(result: ReplayResult, terminal: Terminal): string 
 }
 
 function statusText({ status_code: status, status_message: message }: ResponseData): string {
-  return `${status} ${message ?? ""}`.trim();
+  return `${status} ${utf8Reading(message ?? "") ?? message ?? ""}`.trim();
 }
 
 function shownBody(body: string, terminal: Terminal): string {

@@ -1,5 +1,6 @@
 import type { Writable } from "node:stream";
 import { styleText } from "node:util";
+import { utf8Reading } from "@headworks/http-fields";
 
 // Tested by ../../test/cli-table.test.ts
 
@@ -43,6 +44,11 @@ function coloursWanted(isTty: boolean, environment: Readonly<Record<string, stri
   if (forced !== undefined) return forced !== "0" && forced !== "false";
   if ((environment["NO_COLOR"] ?? "") !== "" || environment["TERM"] === "dumb") return false;
   return isTty;
+}
+
+/** The octets of a field value or a reason, one character each, as the text that they spell in UTF-8 or else in Latin-1. */
+export function visibleOctets(octets: string): string {
+  return visibleText(utf8Reading(octets) ?? octets);
 }
 
 /**

@@ -58,16 +58,16 @@ test("an answer keeps its fields and bytes, but not what belongs to one connecti
   ]);
   const bytes = responseOf(200, [], Buffer.from([0xff, 0xfe]), "GET");
   assert.deepEqual(typeof bytes === "object" && [bytes.body, bytes.body_base64], [null, "//4="]);
-  const coded = responseOf(200, [["Content-Encoding", "zzz"]], Buffer.from("still coded"));
+  const coded = responseOf(200, [["Content-Encoding", "zzz"]], Buffer.from("still coded"), "GET");
   assert.deepEqual(typeof coded === "object" && [coded.body, coded.headers], [null, { "Content-Encoding": "zzz" }]);
-  const large = responseOf(200, [], Buffer.alloc(6_000_000));
+  const large = responseOf(200, [], Buffer.alloc(6_000_000), "GET");
   assert.match(typeof large === "string" ? large : "", /larger than/);
 });
 
 test("a body that is not in the charset its type names is kept as bytes, since a text would be converted", () => {
   const type: [string, string] = ["Content-Type", "text/plain; charset=iso-8859-1"];
-  const lie = responseOf(200, [type], Buffer.from("é"));
+  const lie = responseOf(200, [type], Buffer.from("é"), "GET");
   assert.deepEqual(typeof lie === "object" && [lie.body, lie.body_base64], [null, "w6k="]);
-  const ascii = responseOf(200, [type], Buffer.from("e"));
+  const ascii = responseOf(200, [type], Buffer.from("e"), "GET");
   assert.deepEqual(typeof ascii === "object" && [ascii.body, ascii.body_base64], ["e", null]);
 });
