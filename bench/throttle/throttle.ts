@@ -27,11 +27,11 @@ interface LineUnderTest {
 }
 
 const LINES: readonly LineUnderTest[] = [
-  { name: "GPRS (2G)", download_bps: 50_000, upload_bps: 20_000, latency_ms: 500 },
-  { name: "Slow 3G", download_bps: 400_000, upload_bps: 200_000, latency_ms: 200 },
-  { name: "3G", download_bps: 1_000_000, upload_bps: 500_000, latency_ms: 100 },
-  { name: "DSL", download_bps: 2_000_000, upload_bps: 500_000, latency_ms: 20 },
-  { name: "4G LTE", download_bps: 10_000_000, upload_bps: 5_000_000, latency_ms: 30 },
+  { name: "50 KB/s", download_bps: 50_000, upload_bps: 20_000, latency_ms: 500 },
+  { name: "400 KB/s", download_bps: 400_000, upload_bps: 200_000, latency_ms: 200 },
+  { name: "1 MB/s", download_bps: 1_000_000, upload_bps: 500_000, latency_ms: 100 },
+  { name: "2 MB/s", download_bps: 2_000_000, upload_bps: 500_000, latency_ms: 20 },
+  { name: "10 MB/s", download_bps: 10_000_000, upload_bps: 5_000_000, latency_ms: 30 },
   { name: "50 MB/s", download_bps: 50_000_000, upload_bps: 50_000_000, latency_ms: 5 },
 ];
 const AT_ONCE = 8;

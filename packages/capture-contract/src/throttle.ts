@@ -31,6 +31,22 @@ const profileFields = {
   }),
 };
 
+/** A rate for people: `1.5 MB/s`; 1 MB is 1,000,000 bytes, as lines are measured. */
+export function formatRate(bytesPerSecond: number): string {
+  return inThousands(bytesPerSecond, ["B/s", "KB/s", "MB/s"]);
+}
+
+/** The same rate as lines are sold and browsers list it: `400 kbit/s`. */
+export function formatBitRate(bytesPerSecond: number): string {
+  return inThousands(bytesPerSecond * 8, ["bit/s", "kbit/s", "Mbit/s"]);
+}
+
+function inThousands(value: number, [one, kilo, mega]: readonly [string, string, string]): string {
+  if (value < 999.5) return `${Math.round(value)} ${one}`;
+  const [scaled, unit] = value < 999_500 ? [value / 1000, kilo] : [value / 1_000_000, mega];
+  return `${scaled.toFixed(scaled < 99.95 ? 1 : 0).replace(/\.0$/u, "")} ${unit}`;
+}
+
 /** How slow and lossy a line is. */
 export const ThrottleProfile = strictObject(
   {

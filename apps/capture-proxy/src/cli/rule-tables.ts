@@ -1,3 +1,4 @@
+import { formatBitRate, formatRate } from "@headworks/capture-contract";
 import type {
   Breakpoint,
   Condition,
@@ -14,7 +15,7 @@ import type {
   ThrottleProfile,
 } from "@headworks/capture-contract";
 import { describeCondition } from "@headworks/match-condition";
-import { durationText, sizeText, timeText } from "./present-values.ts";
+import { durationText, timeText } from "./present-values.ts";
 import type { WideColumn } from "./table.ts";
 
 // Tested by ../../test/cli-table.test.ts
@@ -169,7 +170,8 @@ const misses: readonly WideColumn<MockMiss>[] = [
   { title: "Closest", text: (row) => row.near[0]?.differences.join("; ") ?? row.reason, shrinksTo: 14 },
 ];
 
-const rate = (bytesPerSecond: number): string => (bytesPerSecond === 0 ? "no limit" : `${sizeText(bytesPerSecond)}/s`);
+const rate = (bytesPerSecond: number): string =>
+  bytesPerSecond === 0 ? "no limit" : `${formatRate(bytesPerSecond)} (${formatBitRate(bytesPerSecond)})`;
 
 const throttleProfiles: readonly WideColumn<ThrottleProfile>[] = [
   name,

@@ -10,7 +10,7 @@ import { navigate } from "./router.ts";
 import styles from "./rule-switches.module.css";
 
 /** The presets that a menu has room for; the screen has all of them. */
-const OFFERED = ["Slow 3G", "3G", "4G LTE", "DSL", "Offline"];
+const OFFERED = ["Slow 3G", "3G", "Fast 3G", "4G LTE", "Offline"];
 
 async function change(action: () => Promise<unknown>): Promise<void> {
   await attempt("The line was not changed", action);

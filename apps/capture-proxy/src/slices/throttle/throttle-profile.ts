@@ -17,35 +17,51 @@ export interface Profile {
   readonly hosts: readonly string[];
 }
 
-function preset(name: string, down: number, up: number, latencyMs: number, jitterMs: number, lossPercent = 0): Profile {
+interface PresetLine {
+  readonly kbitDown: number;
+  readonly kbitUp: number;
+  readonly latencyMs: number;
+  readonly jitterMs?: number;
+  readonly lossPercent?: number;
+}
+
+/** Lines are sold and listed in bits; a profile counts bytes. This is the only place where one becomes the other. */
+const bytesOf = (kbitPerSecond: number): number => (kbitPerSecond * 1000) / 8;
+
+function preset(name: string, line: PresetLine): Profile {
   return {
     name,
-    downloadBytesPerSecond: down,
-    uploadBytesPerSecond: up,
-    latencyMs,
-    jitterMs,
-    lossPercent,
+    downloadBytesPerSecond: bytesOf(line.kbitDown),
+    uploadBytesPerSecond: bytesOf(line.kbitUp),
+    latencyMs: line.latencyMs,
+    jitterMs: line.jitterMs ?? 0,
+    lossPercent: line.lossPercent ?? 0,
     lossMode: "reset",
     hosts: [],
   };
 }
 
 /** A line that is as fast as it is. */
-export const NO_THROTTLE = preset("None", 0, 0, 0, 0);
+export const NO_THROTTLE = preset("None", { kbitDown: 0, kbitUp: 0, latencyMs: 0 });
 
-/** Lines that people have. Without a network every request is lost, because 0 is no limit. */
+/**
+ * Lines from slow to fast. Slow 3G and Fast 3G are those of Chrome's developer tools, whose latency stands for the round trips of
+ * a whole request; GPRS, EDGE ("Regular 2G"), DSL and 4G LTE are those of Firefox. 3G has the bandwidth of Firefox's "Regular 3G"
+ * and lies between Chrome's two in everything. No browser has the other two. Without a network every request is lost, because 0 is
+ * no limit.
+ */
 export const PRESETS: readonly Profile[] = [
   NO_THROTTLE,
-  preset("GPRS (2G)", 50_000, 20_000, 500, 100, 2),
-  preset("EDGE (2G)", 200_000, 100_000, 300, 50, 1),
-  preset("3G", 1_000_000, 500_000, 100, 20),
-  preset("Slow 3G", 400_000, 200_000, 200, 50),
-  preset("Fast 3G", 180_000, 84_000, 150, 0),
-  preset("4G LTE", 10_000_000, 5_000_000, 30, 10),
-  preset("DSL", 2_000_000, 500_000, 20, 5),
-  preset("Slow Wi-Fi", 500_000, 500_000, 20, 0),
-  preset("Satellite", 5_000_000, 2_000_000, 600, 100, 1),
-  preset("Offline", 0, 0, 0, 0, 100),
+  preset("GPRS (2G)", { kbitDown: 50, kbitUp: 20, latencyMs: 500 }),
+  preset("EDGE (2G)", { kbitDown: 250, kbitUp: 50, latencyMs: 300 }),
+  preset("Slow 3G", { kbitDown: 400, kbitUp: 400, latencyMs: 2000 }),
+  preset("3G", { kbitDown: 750, kbitUp: 500, latencyMs: 1000 }),
+  preset("Fast 3G", { kbitDown: 1440, kbitUp: 675, latencyMs: 563 }),
+  preset("DSL", { kbitDown: 2000, kbitUp: 1000, latencyMs: 5 }),
+  preset("4G LTE", { kbitDown: 4000, kbitUp: 3000, latencyMs: 20 }),
+  preset("Slow Wi-Fi", { kbitDown: 4000, kbitUp: 4000, latencyMs: 20 }),
+  preset("Satellite", { kbitDown: 5000, kbitUp: 2000, latencyMs: 600, jitterMs: 100, lossPercent: 1 }),
+  preset("Offline", { kbitDown: 0, kbitUp: 0, latencyMs: 0, lossPercent: 100 }),
 ];
 
 /** The wire form. */

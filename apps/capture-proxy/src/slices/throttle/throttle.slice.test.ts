@@ -45,7 +45,7 @@ test("a profile is set flat, nested, with either name of the latency, and as GET
   assert.deepEqual(await set(api, {}), { profile: { ...NONE, name: "Custom" }, enabled: true });
 });
 
-test("the presets are the specified ones, and one is set by its name", async () => {
+test("the presets have the values of the browsers' developer tools in bytes, and one is set by its name", async () => {
   await using api = await startThrottle();
   const presets = (await api.call("GET", "/api/throttle/presets")).json as ThrottleProfile[];
   const table = presets.map((preset) => [
@@ -58,20 +58,39 @@ test("the presets are the specified ones, and one is set by its name", async () 
   ]);
   assert.deepEqual(table, [
     ["None", 0, 0, 0, 0, 0],
-    ["GPRS (2G)", 50_000, 20_000, 500, 100, 2],
-    ["EDGE (2G)", 200_000, 100_000, 300, 50, 1],
-    ["3G", 1_000_000, 500_000, 100, 20, 0],
-    ["Slow 3G", 400_000, 200_000, 200, 50, 0],
-    ["Fast 3G", 180_000, 84_000, 150, 0, 0],
-    ["4G LTE", 10_000_000, 5_000_000, 30, 10, 0],
-    ["DSL", 2_000_000, 500_000, 20, 5, 0],
+    ["GPRS (2G)", 6250, 2500, 500, 0, 0],
+    ["EDGE (2G)", 31_250, 6250, 300, 0, 0],
+    ["Slow 3G", 50_000, 50_000, 2000, 0, 0],
+    ["3G", 93_750, 62_500, 1000, 0, 0],
+    ["Fast 3G", 180_000, 84_375, 563, 0, 0],
+    ["DSL", 250_000, 125_000, 5, 0, 0],
+    ["4G LTE", 500_000, 375_000, 20, 0, 0],
     ["Slow Wi-Fi", 500_000, 500_000, 20, 0, 0],
-    ["Satellite", 5_000_000, 2_000_000, 600, 100, 1],
+    ["Satellite", 625_000, 250_000, 600, 100, 1],
     ["Offline", 0, 0, 0, 0, 100],
   ]);
   for (const preset of presets) assert.deepEqual((await set(api, { profile: preset })).profile, preset);
   const named = await set(api, { preset: "slow 3g", hosts: ["*.a.test"], enabled: true });
-  assert.deepEqual(named, { profile: { ...presets[4], hosts: ["*.a.test"] }, enabled: true });
+  assert.deepEqual(named, { profile: { ...presets[3], hosts: ["*.a.test"] }, enabled: true });
+});
+
+test("presets go from slow to fast, and no 3G line has anything better than the next", async () => {
+  await using api = await startThrottle();
+  const presets = (await api.call("GET", "/api/throttle/presets")).json as ThrottleProfile[];
+  const downloads = presets.map((preset) => preset.download_bps).filter((rate) => rate > 0);
+  assert.deepEqual(
+    downloads,
+    downloads.toSorted((a, b) => a - b),
+  );
+  const [slow, middle, fast] = ["Slow 3G", "3G", "Fast 3G"].map((name) => presets.find((each) => each.name === name));
+  for (const [worse, better] of [
+    [slow, middle],
+    [middle, fast],
+  ]) {
+    assert.ok(worse !== undefined && better !== undefined);
+    assert.ok(worse.download_bps < better.download_bps && worse.upload_bps < better.upload_bps, better.name);
+    assert.ok(worse.latency_ms > better.latency_ms, better.name);
+  }
 });
 
 test("a profile with the name of a preset and no value of its own is that preset", async () => {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { formatBitRate, formatRate } from "@headworks/capture-contract";
 import type { ThrottleProfile } from "@headworks/capture-contract";
-import { DIAL_KBPS, dialPlace, draftOfProfile, formatRate, profileOf } from "./profile-draft.ts";
+import { DIAL_KBPS, dialPlace, draftOfProfile, formatProfile, profileOf, sameLine } from "./profile-draft.ts";
 
 const profile: ThrottleProfile = {
   name: "3G",
@@ -27,15 +28,39 @@ test("what is no number is said by its name", () => {
   assert.ok(!profileOf({ ...draftOfProfile(profile), downloadKbps: "-1" }).ok);
 });
 
-test("rates are short", () => {
-  assert.deepEqual([0, 999, 1500, 250_000, 1_500_000, 250_000_000].map(formatRate), [
+test("rates are short, in bytes and in bits", () => {
+  assert.deepEqual([0, 999, 1500, 50_000, 84_375, 250_000, 1_500_000, 250_000_000].map(formatRate), [
     "0 B/s",
     "999 B/s",
     "1.5 KB/s",
+    "50 KB/s",
+    "84.4 KB/s",
     "250 KB/s",
     "1.5 MB/s",
     "250 MB/s",
   ]);
+  assert.deepEqual([100, 50_000, 180_000, 500_000].map(formatBitRate), [
+    "800 bit/s",
+    "400 kbit/s",
+    "1.4 Mbit/s",
+    "4 Mbit/s",
+  ]);
+});
+
+test("a line is said in the units in which browsers list it", () => {
+  assert.equal(
+    formatProfile({ ...profile, download_bps: 50_000, upload_bps: 0 }),
+    "400 kbit/s down, 100 ± 20 ms, 3 % lost",
+  );
+  const none = { ...profile, download_bps: 0, latency_ms: 0, jitter_ms: 0, packet_loss_percent: 0 };
+  assert.equal(formatProfile(none), "No limits");
+  assert.equal(formatProfile({ ...none, packet_loss_percent: 100 }), "every request is lost");
+});
+
+test("a profile is a preset when it has its values, not only its name", () => {
+  assert.ok(sameLine(profile, { ...profile, hosts: [] }));
+  assert.ok(!sameLine(profile, { ...profile, download_bps: 400_000 }));
+  assert.ok(!sameLine(profile, { ...profile, name: "Custom" }));
 });
 
 test("the dial stands at the closest speed, and at its end for no limit", () => {

@@ -1,3 +1,4 @@
+import { formatBitRate } from "@headworks/capture-contract";
 import type { NewThrottle, ThrottleProfile } from "@headworks/capture-contract";
 
 /** A profile in the form; numbers as typed, bandwidth in kilobytes per second. */
@@ -62,11 +63,22 @@ export function profileOf(
   };
 }
 
-/** A rate for people: `1.2 MB/s`; 1 MB is 1,000,000 bytes, as lines are measured. */
-export function formatRate(bytesPerSecond: number): string {
-  if (bytesPerSecond < 1000) return `${Math.round(bytesPerSecond)} B/s`;
-  if (bytesPerSecond < 1_000_000) return `${(bytesPerSecond / 1000).toFixed(bytesPerSecond < 100_000 ? 1 : 0)} KB/s`;
-  return `${(bytesPerSecond / 1_000_000).toFixed(bytesPerSecond < 100_000_000 ? 1 : 0)} MB/s`;
+/** All of a line in a few words: `400 kbit/s down, 400 kbit/s up, 2000 ms`. */
+export function formatProfile(profile: ThrottleProfile): string {
+  const { download_bps: down, upload_bps: up, latency_ms: latency, jitter_ms: jitter } = profile;
+  const loss = profile.packet_loss_percent;
+  const parts = [
+    down > 0 ? `${formatBitRate(down)} down` : undefined,
+    up > 0 ? `${formatBitRate(up)} up` : undefined,
+    latency > 0 ? `${latency}${jitter > 0 ? ` ± ${jitter}` : ""} ms` : undefined,
+    loss === 100 ? "every request is lost" : loss > 0 ? `${loss} % lost` : undefined,
+  ].filter((part) => part !== undefined);
+  return parts.length === 0 ? "No limits" : parts.join(", ");
+}
+
+/** Whether two profiles slow a line down alike, whatever hosts they are for. */
+export function sameLine(one: ThrottleProfile, other: ThrottleProfile): boolean {
+  return one.name === other.name && formatProfile(one) === formatProfile(other);
 }
 
 /** The speeds of the dial, in kilobytes per second; the last place is no limit. */

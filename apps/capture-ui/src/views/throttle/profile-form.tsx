@@ -1,3 +1,4 @@
+import { formatBitRate } from "@headworks/capture-contract";
 import type { NewThrottle, ThrottleProfile } from "@headworks/capture-contract";
 import { useMutation } from "@tanstack/react-query";
 import { X } from "lucide-react";
@@ -11,7 +12,7 @@ import { Field, TextInput } from "../../ui/field.tsx";
 import { isolatedName } from "../../ui/isolated-name.ts";
 import { Card } from "../../ui/page.tsx";
 import { Segmented } from "../../ui/segmented.tsx";
-import { DIAL_KBPS, dialPlace, draftOfProfile, formatRate, profileOf, type ProfileDraft } from "./profile-draft.ts";
+import { DIAL_KBPS, dialPlace, draftOfProfile, profileOf, type ProfileDraft } from "./profile-draft.ts";
 import styles from "./throttle.module.css";
 
 /** All of a profile, and the hosts it is for. */
@@ -114,7 +115,7 @@ function Dial({
   readonly onChange: (kbps: string) => void;
 }) {
   const value = Number(kbps);
-  const words = value > 0 ? formatRate(value * 1000) : "no limit";
+  const words = value > 0 ? formatBitRate(value * 1000) : "no limit";
   return (
     <div className={styles["dial"]}>
       <span className={styles["dialLabel"]}>{label}</span>
@@ -135,7 +136,7 @@ function Dial({
         value={kbps}
         onChange={(event) => onChange(event.target.value)}
       />
-      <span className={styles["quiet"]}>KB/s · {words}</span>
+      <span className={styles["quiet"]}>{value > 0 ? `KB/s = ${words}` : `KB/s: ${words}`}</span>
     </div>
   );
 }

@@ -1,9 +1,9 @@
+import { formatRate } from "@headworks/capture-contract";
 import type { ThrottleProfile, ThrottleStats } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api } from "../../api.ts";
 import { formatCount } from "../../ui/format.ts";
-import { formatRate } from "./profile-draft.ts";
 import { addSample, type RateSample } from "./rate-samples.ts";
 import styles from "./throttle.module.css";
 

@@ -7,6 +7,8 @@ import { Button } from "../../ui/button.tsx";
 import { Switch } from "../../ui/field.tsx";
 import { Card, Page } from "../../ui/page.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { Tooltip } from "../../ui/tooltip.tsx";
+import { formatProfile, sameLine } from "./profile-draft.ts";
 import { ProfileForm } from "./profile-form.tsx";
 import { RateGraph } from "./rate-graph.tsx";
 import styles from "./throttle.module.css";
@@ -52,10 +54,12 @@ export function ThrottleView() {
       actions={<Switch label={enabled ? "On" : "Off"} checked={enabled} onChange={(on) => void set(on)} />}
     >
       <div className={styles["presets"]} role="group" aria-label="Presets">
-        {presets.data?.map(({ name }) => (
-          <Button key={name} pressed={enabled && profile.name === name} onClick={() => void applyPreset(name)}>
-            {name}
-          </Button>
+        {presets.data?.map((preset) => (
+          <Tooltip key={preset.name} text={formatProfile(preset)}>
+            <Button pressed={enabled && sameLine(profile, preset)} onClick={() => void applyPreset(preset.name)}>
+              {preset.name}
+            </Button>
+          </Tooltip>
         ))}
       </div>
       <Card title="Now">
