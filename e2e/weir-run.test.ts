@@ -3,9 +3,10 @@ import { existsSync, readdirSync } from "node:fs";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { peer, runProcess, startOrigin } from "@headworks/testkit";
+import { peer, proxyClient, runProcess, startOrigin } from "@headworks/testkit";
 import type { Exit, Origin, TemporaryDirectory } from "@headworks/testkit";
-import { Cleanups, LOCAL_NAMES, MAIN, originAuthority, workDirectory } from "./rig.ts";
+import { Cleanups, LOCAL_NAMES, MAIN, originAuthority, startWeir, workDirectory } from "./rig.ts";
+import type { Weir } from "./rig.ts";
 
 // Programs that know nothing of Weir are captured by nothing but the environment that `weir run` gives them.
 
@@ -133,4 +134,97 @@ describe("weir run with a program that sends nothing", () => {
     assert.deepEqual(JSON.parse(ran.exit.stdout), ["", home]);
     assert.ok(readdirSync(join(home, "weir", "compile-cache")).length > 0, "Weir had a cache of its own");
   });
+});
+
+describe("weir run in a Weir that others use", () => {
+  let weir: Weir;
+  before(async () => {
+    weir = cleanups.use(await startWeir());
+  });
+
+  interface Session {
+    readonly id: string;
+    readonly name: string | null;
+    readonly is_current: boolean;
+    readonly request_count: number;
+  }
+  const sessions = async (): Promise<readonly Session[]> => await weir.get("/sessions");
+  const pathsOf = async (sessionId: string | undefined): Promise<string[]> => {
+    const entries = await weir.get<{ request: { url: string } }[]>(`/traffic?session_id=${sessionId}&limit=1000`);
+    return entries.map(({ request }) => new URL(request.url).pathname);
+  };
+
+  /** Sends as fast as it can on several connections until it is told to stop; gives how many were answered. */
+  function foreignLoad(): { readonly stop: () => Promise<number> } {
+    let isOver = false;
+    let sent = 0;
+    const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
+    const senders = Array.from({ length: 4 }, async (_, number) => {
+      while (!isOver) {
+        const { status } = await client.fetch(`https://localhost:${origin.port}/foreign-${number}`);
+        assert.equal(status, 200);
+        sent += 1;
+      }
+    });
+    return {
+      stop: async () => {
+        isOver = true;
+        await Promise.all(senders);
+        return sent;
+      },
+    };
+  }
+
+  const [curl, python] = [peer("curl"), peer("python3")];
+  const skip = curl.skip || python.skip;
+  test(
+    "reports of runs hold their programs and children alone, under load of others, which stays where it is",
+    { skip },
+    async () => {
+      const before = (await sessions()).find(({ is_current: isCurrent }) => isCurrent);
+      const load = foreignLoad();
+      const runs = ["left", "right"].map(async (name) => {
+        const url = (client: string): string => `https://localhost:${origin.port}/${name}-${client}`;
+        const commands = [
+          `'${curl.path}' -sS '${url("curl")}'`,
+          `'${curl.path}' -sS --socks5-hostname "$(echo $http_proxy | sed s,http://,,)" -k '${url("socks")}'`,
+          `'${process.execPath}' -e '${NODE}' '${url("node")}'`,
+          `sh -c "'${python.path}' -c '${PYTHON}' '${url("python")}'"`,
+        ];
+        const har = directory.file(`${name}.har`);
+        const options = ["--api-url", weir.apiUrl, "--session", name, "--summary", "--har", har];
+        const exit = await runProcess(
+          process.execPath,
+          [MAIN, "run", ...options, "--", "sh", "-c", commands.join(";echo;")],
+          {
+            timeoutMs: 120_000,
+          },
+        );
+        assert.equal(exit.code, 0, exit.stderr);
+        const answers = ["curl", "socks", "node", "python"].map((client) => `answer to /${name}-${client}`);
+        assert.equal(exit.stdout, answers.join("\n"), exit.stderr);
+        const { log } = JSON.parse(await readFile(har, "utf8")) as Har;
+        const urls = log.entries.map(({ request }) => request.url);
+        // Through SOCKS5 there is nothing but the tunnel.
+        assert.deepEqual(
+          urls.filter((each) => each.startsWith("https:")),
+          ["curl", "node", "python"].map(url),
+        );
+        assert.equal(urls.length, 4, urls.join());
+        assert.match(exit.stderr, /^weir: 4 exchanges, /m);
+        assert.doesNotMatch(exit.stderr, /foreign/);
+      });
+      await Promise.all(runs);
+      const sent = await load.stop();
+      const after = await sessions();
+      assert.equal(after.find(({ is_current: isCurrent }) => isCurrent)?.id, before?.id);
+      await weir.waitForEntries(Math.min(1000, sent), "/foreign");
+      const foreign = after.find(({ id }) => id === before?.id);
+      assert.deepEqual(new Set((await pathsOf(foreign?.id)).map((path) => path.slice(0, 8))), new Set(["/foreign"]));
+      for (const name of ["left", "right"]) {
+        const own = after.find((session) => session.name === name);
+        assert.equal(own?.request_count, 4, name);
+      }
+    },
+  );
 });

@@ -17,7 +17,7 @@ import { storageTroubleOf } from "@headworks/storage-trouble";
 import { InternalClient } from "#connection/internal-client.ts";
 import { CertificateRefusals } from "#connection/certificate-refusals.ts";
 import { LeafContexts } from "#connection/leaf-contexts.ts";
-import { MOST_SOCKS5_CLIENTS, ProxyListener, serveHttp, serveSocks5 } from "#connection/listener.ts";
+import { MOST_SOCKS5_CLIENTS, ProxyListener, serveHttp, serveHttpOrSocks5, serveSocks5 } from "#connection/listener.ts";
 import type { ProxyServices } from "#connection/proxy-services.ts";
 import { credentialsCheck } from "#connection/socks5-credentials.ts";
 import { compileTrafficPolicy } from "#connection/traffic-policy.ts";
@@ -51,7 +51,7 @@ import { probeRoute } from "#upstream/route-probe.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 import { systemClock } from "./clock.ts";
 import { FAIL_CLOSED, INTERCEPTOR_ORDER, OBSERVER_ORDER } from "./pipeline-order.ts";
-import type { Addresses, SliceHost } from "./slice.ts";
+import type { Addresses, SessionProxy, SliceHost } from "./slice.ts";
 import { AuthorityStoreError, createSlices, openAuthorityStore } from "./slices.ts";
 import type { AuthorityStore, Slices } from "./slices.ts";
 
@@ -192,12 +192,17 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
     addresses: () => addresses,
     send: (request, options) => client.send(request, options),
   };
-  const slices = createSlices(host, authority, (request) => probeRoute(services.dialer, request));
   const own = new OwnListeners();
+  const listeners = new Set<ProxyListener>();
+  const slices = createSlices(host, authority, {
+    probeRoute: (request) => probeRoute(services.dialer, request),
+    openSessionProxy: async (session) =>
+      await openSessionProxy(services, { host: settings.running.host, session, own, listeners }),
+  });
   const services = dataPath(parts, slices, own, gauges, client);
   followSettings(parts, events);
 
-  const listeners = await openListeners(services, settings.running, own, addresses);
+  for (const listener of await openListeners(services, settings.running, own, addresses)) listeners.add(listener);
   const api = createApiServer({
     slices: slices.all,
     settings,
@@ -293,8 +298,41 @@ async function openListeners(
   return [http, socks];
 }
 
-async function closeAll(listeners: readonly ProxyListener[], graceMs: number): Promise<void> {
-  await Promise.all(listeners.map((listener) => listener.close(graceMs)));
+/** Clients of a run that has ended need no more than a moment. */
+const SESSION_PROXY_GRACE_MS = 1000;
+
+async function openSessionProxy(
+  services: ProxyServices,
+  parts: {
+    readonly host: string;
+    readonly session: number;
+    readonly own: OwnListeners;
+    readonly listeners: Set<ProxyListener>;
+  },
+): Promise<SessionProxy> {
+  const { host, session, own, listeners } = parts;
+  const listener = new ProxyListener(services, serveHttpOrSocks5, Number.POSITIVE_INFINITY, session);
+  const { address, port } = await listener.listen(0, host);
+  own.add(address, port);
+  listeners.add(listener);
+  return {
+    url: `http://${hostPortText(address, port)}`,
+    get clientCount() {
+      return listener.clientCount;
+    },
+    get idleMs() {
+      return listener.idleMs;
+    },
+    close: async () => {
+      if (!listeners.delete(listener)) return;
+      await listener.close(SESSION_PROXY_GRACE_MS);
+      own.remove(address, port);
+    },
+  };
+}
+
+async function closeAll(listeners: Iterable<ProxyListener>, graceMs: number): Promise<void> {
+  await Promise.all(Array.from(listeners, (listener) => listener.close(graceMs)));
 }
 
 /** The part that carries traffic: it knows the settings only as a compiled policy, and slices only as phases. */

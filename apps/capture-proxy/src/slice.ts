@@ -63,6 +63,20 @@ export interface Addresses {
   readonly socks: string | undefined;
 }
 
+/** A proxy whose clients' exchanges belong to one session. */
+export interface SessionProxy {
+  /** `http://127.0.0.1:45123` */
+  readonly url: string;
+  readonly clientCount: number;
+  /** Milliseconds since a client came or went. */
+  readonly idleMs: number;
+  /** Takes no more clients, and ends those that are there. */
+  close(): Promise<void>;
+}
+
+/** Opens a proxy on a port of the system's choice, at the address of the proxy itself. Rejects with the system's error. */
+export type OpenSessionProxy = (session: number) => Promise<SessionProxy>;
+
 /** What a slice gets. */
 export interface SliceHost {
   readonly version: string;

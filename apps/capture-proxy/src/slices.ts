@@ -4,7 +4,7 @@ import { probeInterception } from "#api/interception-probe.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";
 import type { ProbeRoute } from "#exchange/route-probe.ts";
 import { createRuleBundles } from "#portable/rule-bundles.ts";
-import type { PortableRules, SliceHost, SliceWorker } from "./slice.ts";
+import type { OpenSessionProxy, PortableRules, SliceHost, SliceWorker } from "./slice.ts";
 import { createAutosaveSlice } from "./slices/autosave/autosave.slice.ts";
 import { createBlocklistSlice } from "./slices/blocklist/blocklist.slice.ts";
 import { createBreakpointsSlice } from "./slices/breakpoints/breakpoints.slice.ts";
@@ -22,6 +22,7 @@ import { createMocksSlice } from "./slices/mocks/mocks.slice.ts";
 import { createPersistenceSlice } from "./slices/persistence/persistence.slice.ts";
 import { createRewritesSlice } from "./slices/rewrites/rewrites.slice.ts";
 import { createReplaySlice } from "./slices/replay/replay.slice.ts";
+import { createRunsSlice } from "./slices/runs/runs.slice.ts";
 import { createSessionsSlice } from "./slices/sessions/sessions.slice.ts";
 import { createStreamsSlice } from "./slices/streams/streams.slice.ts";
 import { createThrottleSlice } from "./slices/throttle/throttle.slice.ts";
@@ -57,7 +58,11 @@ export interface Slices {
 }
 
 /** Makes every slice. */
-export function createSlices(host: SliceHost, authority: AuthorityStore, probeRoute: ProbeRoute): Slices {
+export function createSlices(
+  host: SliceHost,
+  authority: AuthorityStore,
+  { probeRoute, openSessionProxy }: { readonly probeRoute: ProbeRoute; readonly openSessionProxy: OpenSessionProxy },
+): Slices {
   const cert = createCertSlice(host, { authority, probe: probeInterception });
   const bundles = createRuleBundles(host, () =>
     all.flatMap(({ portableRules }) => (portableRules === undefined ? [] : [portableRules])),
@@ -65,6 +70,7 @@ export function createSlices(host: SliceHost, authority: AuthorityStore, probeRo
   const all: readonly AnySlice[] = withoutDisabled(host.settings.running.disabled_features, [
     createTrafficSlice(host),
     createSessionsSlice(host),
+    createRunsSlice(host, openSessionProxy),
     createExportSlice(host),
     cert,
     createConfigSlice(host, bundles),

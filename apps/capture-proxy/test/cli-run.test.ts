@@ -11,7 +11,7 @@ import type { Exit, Origin, TemporaryDirectory } from "@headworks/testkit";
 import { CA_VARIABLES, clientEnvironment } from "#cli/client-environment.ts";
 import { der, derObjectId } from "#cli/der-writer.ts";
 import { javaTrustStore } from "#cli/java-trust-store.ts";
-import { reachable } from "#cli/run-capture.ts";
+import { reachable } from "#cli/run-session.ts";
 import { writeTrustFiles } from "#cli/trust-files.ts";
 import { MAIN, serveWeir, startWeir, weir } from "./cli-rig.ts";
 import type { ServingWeir } from "./cli-rig.ts";

@@ -15,6 +15,7 @@ import { persistenceOperations } from "./persistence.ts";
 import { ApiErrorBody } from "./primitives.ts";
 import { replayOperations } from "./replay.ts";
 import { rewritesOperations } from "./rewrites.ts";
+import { runsOperations } from "./runs.ts";
 import { sessionsOperations } from "./sessions.ts";
 import { streamsOperations } from "./streams.ts";
 import { throttleOperations } from "./throttle.ts";
@@ -26,6 +27,7 @@ import { wsTrafficOperations } from "./ws-traffic.ts";
 export const operations = {
   traffic: trafficOperations,
   sessions: sessionsOperations,
+  runs: runsOperations,
   export: exportOperations,
   cert: certOperations,
   config: configOperations,
@@ -89,6 +91,7 @@ export * from "./replay.ts";
 export * from "./replay-batch.ts";
 export * from "./rewrite-action.ts";
 export * from "./rewrites.ts";
+export * from "./runs.ts";
 export * from "./session-diff.ts";
 export * from "./import-result.ts";
 export * from "./sessions.ts";

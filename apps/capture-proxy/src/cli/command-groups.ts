@@ -11,6 +11,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { slice: "traffic", summary: "List, search, follow and import captured traffic" },
   { slice: "streams", summary: "WebSockets, event streams, JSON streams and gRPC calls, message by message" },
   { slice: "sessions", summary: "Capture sessions: named sets of entries" },
+  { slice: "runs", summary: "Programs with a proxy and a session of their own (see `weir run`)" },
   { slice: "export", summary: "HAR files and command lines that repeat a request" },
   { slice: "capture", summary: "Recording or passing through" },
   { slice: "config", summary: "Settings of the running service" },

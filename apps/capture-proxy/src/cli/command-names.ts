@@ -29,6 +29,7 @@ export interface CommandShortcut {
 const NOUNS: Readonly<Record<string, readonly string[]>> = {
   traffic: ["traffic"],
   sessions: ["session", "sessions"],
+  runs: ["run", "runs"],
   streams: ["stream", "streams"],
   export: ["export"],
   autosave: ["autosave"],

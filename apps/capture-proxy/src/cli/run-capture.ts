@@ -1,17 +1,18 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
-import { certOperations } from "@headworks/capture-contract";
-import type { DetailedHealth } from "@headworks/capture-contract";
+import { setTimeout as delay } from "node:timers/promises";
+import { certOperations, metricsOperations } from "@headworks/capture-contract";
+import type { DetailedHealth, Metrics } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { verbosity } from "#logging/log-level.ts";
 import type { Flags } from "#settings/setting-sources.ts";
-import { apiAddress, callApi, readText, shownUrl } from "./api-connection.ts";
+import { apiAddress, callApi, callJson, readText, shownUrl } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 import type { RunOptions } from "./run-command.ts";
-import { beginRunSession, currentSession, newSession } from "./run-session.ts";
+import { beginRunSession, currentSession, newSession, reachable } from "./run-session.ts";
 import { startProxy } from "./serve.ts";
 import type { StartedProxy } from "./serve.ts";
 import { serviceHealth } from "./service-health.ts";
@@ -32,9 +33,9 @@ export interface Capture {
   readonly isOwn: boolean;
   /** What is captured stays after the run. */
   readonly isKept: boolean;
-  /** Throws {@link CommandFailure} when a session of this run alone may lack some of its traffic. */
-  expectWhole(signal: AbortSignal): Promise<void>;
-  /** Stops an own proxy, or gives a shared one its former session back. */
+  /** Resolves when what the run sent is in the store, as far as that can be told. */
+  settle(signal: AbortSignal): Promise<void>;
+  /** Stops an own proxy, or ends the run in a shared one. */
   end(): Promise<void>;
 }
 
@@ -81,20 +82,21 @@ async function sharedCapture(
 ): Promise<Capture> {
   try {
     const caPem = await authorityInUse(address, signal);
-    const before = await currentSession(address, signal);
-    const own = name === undefined ? undefined : await beginRunSession(address, name, before);
-    const session = own?.session ?? before;
+    const shared = { address, caPem, isOwn: false, isKept: true };
+    if (name !== undefined) {
+      signal.throwIfAborted();
+      const { end, ...own } = await beginRunSession(address, name);
+      return { ...shared, ...own, hasOwnSession: true, settle: end, end };
+    }
+    const session = await currentSession(address, signal);
     return {
-      address,
+      ...shared,
       proxyUrl: reachable(health.proxy_address, address.baseUrl),
-      caPem,
       sessionId: session?.id ?? "",
       sessionName: session?.name ?? null,
-      hasOwnSession: own !== undefined,
-      isOwn: false,
-      isKept: true,
-      expectWhole: async (asked) => await own?.expectActive(asked),
-      end: async () => await own?.end(),
+      hasOwnSession: false,
+      settle: async () => await Promise.resolve(),
+      end: async () => await Promise.resolve(),
     };
   } catch (error) {
     if (error instanceof ApiFailure) {
@@ -115,13 +117,6 @@ async function authorityInUse(address: ApiAddress, signal: AbortSignal): Promise
     if (error instanceof ApiFailure && error.code === "NOT_FOUND") return undefined;
     throw error;
   }
-}
-
-/** A listener on every address is reached where its API was reached. */
-export function reachable(proxyAddress: string, apiUrl: string): string {
-  const url = new URL(proxyAddress);
-  if (url.hostname === "0.0.0.0" || url.hostname === "[::]") url.hostname = new URL(apiUrl).hostname;
-  return url.origin;
 }
 
 async function ownCapture(invocation: Invocation, options: RunOptions, flags: Flags): Promise<Capture> {
@@ -157,12 +152,26 @@ async function ownCapture(invocation: Invocation, options: RunOptions, flags: Fl
       hasOwnSession: true,
       isOwn: true,
       isKept: !isTemporary,
-      // Nothing but the program goes through it.
-      expectWhole: async () => await Promise.resolve(),
+      settle: async (signal) => await settled(address, signal),
       end,
     };
   } catch (error) {
     await end();
     throw error;
+  }
+}
+
+/** Connections that a program left open may never end. */
+const SETTLE_MS = 3000;
+const POLL_MS = 20;
+
+/** Waits until nothing is open in a proxy for one run alone, and nothing waits to be written. */
+async function settled(address: ApiAddress, signal: AbortSignal): Promise<void> {
+  const deadlineMs = performance.now() + SETTLE_MS;
+  while (performance.now() < deadlineMs) {
+    const { value } = await callJson(address, metricsOperations.getPerformance, { signal });
+    const { metrics, storage } = value as { metrics: Metrics; storage: { backlog_entries: number } };
+    if (metrics.active_exchanges === 0 && metrics.active_tunnels === 0 && storage.backlog_entries === 0) return;
+    await delay(POLL_MS, undefined, { signal });
   }
 }

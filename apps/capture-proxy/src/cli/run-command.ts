@@ -134,7 +134,6 @@ async function report(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    await capture.expectWhole(signal);
     await reportRun(capture, options, invocation, signal);
   } catch (error) {
     if (options.har !== undefined || signal.aborted) throw error;

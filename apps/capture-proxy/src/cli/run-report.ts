@@ -1,6 +1,5 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { exportOperations, metricsOperations, trafficOperations } from "@headworks/capture-contract";
-import type { Metrics, TrafficEntry, TrafficSummary } from "@headworks/capture-contract";
+import { exportOperations, trafficOperations } from "@headworks/capture-contract";
+import type { TrafficEntry, TrafficSummary } from "@headworks/capture-contract";
 import { callApi, callJson, shownUrl } from "./api-connection.ts";
 import type { Invocation } from "./invocation.ts";
 import { sizeText } from "./present-values.ts";
@@ -14,9 +13,6 @@ import { saveAnswer } from "./transfer.ts";
 
 /** Rows of the table of `--summary`. */
 const SHOWN_ROWS = 1000;
-/** A proxy that others use too may never come to rest. */
-const SETTLE_MS = 3000;
-const POLL_MS = 20;
 
 /** Writes what a run captured where it was asked for; says on a terminal where it is. */
 export async function reportRun(
@@ -32,7 +28,7 @@ export async function reportRun(
     stderr.write(`${stderr.style("dim", `weir: captured${place(capture, options)}`)}\n`);
     return;
   }
-  await settled(capture, signal);
+  await capture.settle(signal);
   const query = { session_id: capture.sessionId };
   if (options.har !== undefined) {
     await saveAnswer(
@@ -66,15 +62,4 @@ function place(capture: Capture, options: RunOptions): string {
   if (options.har !== undefined) return `; written to ${visibleText(options.har)}`;
   if (capture.isKept) return `; kept in ${visibleText(options.dataDir ?? "")}`;
   return options.summary === true ? "" : "; not kept (see --har, --summary, --data-dir, or start `weir serve`)";
-}
-
-/** Waits until what the program sent is in the store: nothing of its own is open and nothing waits to be written. */
-async function settled(capture: Capture, signal: AbortSignal): Promise<void> {
-  const deadlineMs = performance.now() + SETTLE_MS;
-  while (performance.now() < deadlineMs) {
-    const { value } = await callJson(capture.address, metricsOperations.getPerformance, { signal });
-    const { metrics, storage } = value as { metrics: Metrics; storage: { backlog_entries: number } };
-    if (metrics.active_exchanges === 0 && metrics.active_tunnels === 0 && storage.backlog_entries === 0) return;
-    await delay(POLL_MS, undefined, { signal });
-  }
 }

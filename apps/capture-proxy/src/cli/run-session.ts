@@ -1,76 +1,79 @@
-import { sessionsOperations } from "@headworks/capture-contract";
-import type { CaptureSession } from "@headworks/capture-contract";
+import { connect } from "node:net";
+import { runsOperations, sessionsOperations } from "@headworks/capture-contract";
+import type { CaptureSession, Run } from "@headworks/capture-contract";
 import { callJson, shownUrl } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
-import { visibleText } from "./terminal.ts";
 
 // Tested by ../../test/cli-run-shared.test.ts
 
-/** The session of one run in a service that others use too. */
+/** A run in a service that others use too: what comes through its proxy is told apart from all other traffic. */
 export interface RunSession {
-  readonly session: CaptureSession;
-  /** Throws {@link CommandFailure} when another session is active: part of the run's traffic is there. */
-  expectActive(signal: AbortSignal): Promise<void>;
-  /** Makes the former session active again. */
-  end(): Promise<void>;
+  readonly sessionId: string;
+  readonly sessionName: string | null;
+  readonly proxyUrl: string;
+  /** Resolves when what the run sent is in the store. */
+  end(signal?: AbortSignal): Promise<void>;
 }
 
-/** The tag of a run's session while the run lasts. */
-const RUNNING = "weir run";
+/** The service forgets a run that is silent for 15 minutes. */
+const RENEW_MS = 60_000;
+const CONNECT_MS = 3000;
 
-/**
- * Makes a session for one run and makes it active. Throws {@link CommandFailure} while the active session is another
- * run's: a service has one active session, so each of the two would miss traffic or hold the other's.
- */
-export async function beginRunSession(
-  address: ApiAddress,
-  name: string,
-  before: CaptureSession | undefined,
-): Promise<RunSession> {
-  if (before?.tags.includes(RUNNING) === true) {
+/** Opens a proxy and a session for one run. Throws {@link CommandFailure} when that proxy cannot be reached from here. */
+export async function beginRunSession(address: ApiAddress, name: string): Promise<RunSession> {
+  const run = (await callJson(address, runsOperations.beginRun, { body: { name } })).value as Run;
+  const params = { id: run.id };
+  // What a stopped service misses, `end` finds out.
+  const renewal = setInterval(
+    () => void callJson(address, runsOperations.renewRun, { params }).catch(() => {}),
+    RENEW_MS,
+  );
+  renewal.unref();
+  let isEnded = false;
+  const end = async (signal?: AbortSignal): Promise<void> => {
+    if (isEnded) return;
+    clearInterval(renewal);
+    await callJson(address, runsOperations.endRun, signal === undefined ? { params } : { params, signal });
+    isEnded = true;
+  };
+  const proxyUrl = reachable(run.proxy_url, address.baseUrl);
+  const problem = await connectProblem(proxyUrl);
+  if (problem !== undefined) {
+    await end();
     throw new CommandFailure(
       EXIT.failure,
-      `Another \`weir run\` has ${shown(before)} at ${shownUrl(address)} to itself: wait for its end, or start this one with --isolated. If that run was killed, \`weir sessions switch\` to another session`,
+      `The Weir at ${shownUrl(address)} opened ${proxyUrl} for this run, which cannot be reached from here (${problem}): start this run with --isolated, or without --session, --har and --summary`,
     );
   }
-  const made = await newSession(address, name, [RUNNING]);
-  return {
-    session: made,
-    expectActive: async (signal) => {
-      if ((await currentSession(address, signal))?.id === made.id) return;
-      throw new CommandFailure(
-        EXIT.failure,
-        `Another session became active at ${shownUrl(address)} during the run, so ${shown(made)} may lack some of its traffic`,
-      );
-    },
-    end: async () => {
-      const now = (await listSessions(address)).find(({ id }) => id === made.id);
-      if (now === undefined) return;
-      try {
-        // Somebody may have chosen another session meanwhile; that choice stays.
-        if (now.is_current && before !== undefined) await switchTo(address, before);
-      } finally {
-        // Last: a run that begins meanwhile would take this session for one that is to be active again.
-        const tags = now.tags.filter((tag) => tag !== RUNNING);
-        await callJson(address, sessionsOperations.updateSession, { params: { id: made.id }, body: { tags } });
-      }
-    },
-  };
+  return { sessionId: run.session_id, sessionName: run.session_name, proxyUrl, end };
 }
 
-/** Makes a session with these tags, and makes it active. */
-export async function newSession(
-  address: ApiAddress,
-  name: string,
-  tags: readonly string[] = [],
-): Promise<CaptureSession> {
+/** A listener on every address is reached where its API was reached. */
+export function reachable(proxyAddress: string, apiUrl: string): string {
+  const url = new URL(proxyAddress);
+  if (url.hostname === "0.0.0.0" || url.hostname === "[::]") url.hostname = new URL(apiUrl).hostname;
+  return url.origin;
+}
+
+/** Why no connection can be made; undefined when one can. */
+async function connectProblem(proxyUrl: string): Promise<string | undefined> {
+  const { hostname, port } = new URL(proxyUrl);
+  const { promise, resolve } = Promise.withResolvers<string | undefined>();
+  const socket = connect({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) });
+  socket.setTimeout(CONNECT_MS, () => resolve("it does not respond"));
+  socket.once("connect", () => resolve(undefined));
+  socket.once("error", (error) => resolve(error.message));
+  const problem = await promise;
+  socket.destroy();
+  return problem;
+}
+
+/** Makes a session, and makes it active. */
+export async function newSession(address: ApiAddress, name: string): Promise<CaptureSession> {
   const { value } = await callJson(address, sessionsOperations.createSession, { body: { name } });
   const session = value as CaptureSession;
-  if (tags.length > 0) {
-    await callJson(address, sessionsOperations.updateSession, { params: { id: session.id }, body: { tags } });
-  }
-  await switchTo(address, session);
+  await callJson(address, sessionsOperations.switchSession, { params: { id: session.id } });
   return session;
 }
 
@@ -83,9 +86,3 @@ async function listSessions(address: ApiAddress, signal?: AbortSignal): Promise<
   const { value } = await callJson(address, sessionsOperations.listSessions, signal === undefined ? {} : { signal });
   return value as CaptureSession[];
 }
-
-async function switchTo(address: ApiAddress, { id }: CaptureSession): Promise<void> {
-  await callJson(address, sessionsOperations.switchSession, { params: { id } });
-}
-
-const shown = ({ id, name }: CaptureSession): string => `the session ${JSON.stringify(visibleText(name ?? id))}`;

@@ -2,7 +2,7 @@
 import { createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { hostPortText } from "@headworks/host-patterns";
-import { NOWHERE, Roster, type Rostered } from "@headworks/sockets";
+import { NOWHERE, Roster, type Rostered, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { ConnectTunnel } from "./connect-tunnel.ts";
@@ -48,6 +48,70 @@ export function serveSocks5(check: Socks5Check): ServeClient {
   return ({ services, socket, facts }) => new Socks5Connection(services, socket, facts, check);
 }
 
+const SOCKS5_VERSION = 0x05;
+
+/**
+ * Clients that speak either to a port that has no other name: the first byte tells. A client that says nothing is one of HTTP, whose
+ * limits hold.
+ */
+export const serveHttpOrSocks5: ServeClient = (client) => {
+  const { services, socket, facts, becomes } = client;
+  return new SilentClient(services, socket, (isSocks5) =>
+    becomes(isSocks5 ? new Socks5Connection(services, socket, facts, undefined) : serveHttp(client)),
+  );
+};
+
+/** A client whose first byte is awaited; it stays on the socket. */
+class SilentClient implements Timed, ConnectionHandle {
+  rosterPlace = NOWHERE;
+  readonly deadlineMs: number;
+  readonly #services: ProxyServices;
+  readonly #socket: Socket;
+  readonly #spoke: (isSocks5: boolean) => void;
+
+  constructor(services: ProxyServices, socket: Socket, spoke: (isSocks5: boolean) => void) {
+    this.#services = services;
+    this.#socket = socket;
+    this.#spoke = spoke;
+    this.deadlineMs = performance.now() + services.policy().headTimeoutMs;
+    services.deadlines.add(this);
+    socket.on("data", this.#onData);
+    socket.on("end", this.#onEnd);
+    socket.on("error", this.#onEnd);
+    socket.on("close", this.#forget);
+    socket.resume();
+  }
+
+  drain(): void {
+    this.#socket.destroy();
+  }
+
+  abort(): void {
+    this.#socket.destroy();
+  }
+
+  onDeadline(): void {
+    this.#socket.destroy();
+  }
+
+  readonly #onData = (first: Buffer): void => {
+    this.#forget();
+    this.#socket.pause();
+    this.#socket.unshift(first);
+    this.#spoke(first[0] === SOCKS5_VERSION);
+  };
+
+  readonly #onEnd = (): void => void this.#socket.destroy();
+
+  readonly #forget = (): void => {
+    this.#services.deadlines.delete(this);
+    this.#socket.off("data", this.#onData);
+    this.#socket.off("end", this.#onEnd);
+    this.#socket.off("error", this.#onEnd);
+    this.#socket.off("close", this.#forget);
+  };
+}
+
 /** A client of SOCKS5 costs two connections for as long as its tunnel lasts; browsers open some hundreds. */
 export const MOST_SOCKS5_CLIENTS = 4096;
 
@@ -67,18 +131,38 @@ export class ProxyListener {
   readonly #serve: ServeClient;
   readonly #server: Server;
   readonly #clients = new Roster<Client>();
+  readonly #session: number | undefined;
+  #lastUseMs = performance.now();
   /** One count for all listeners: entries tell connections apart by it. */
   static #lastNumber = 0;
 
-  /** @param mostClients  who comes when so many are there is turned away */
-  constructor(services: ProxyServices, serve: ServeClient = serveHttp, mostClients = Number.POSITIVE_INFINITY) {
+  /**
+   * @param mostClients  who comes when so many are there is turned away
+   * @param session  number of the session that exchanges of its clients belong to; without it: the active one
+   */
+  constructor(
+    services: ProxyServices,
+    serve: ServeClient = serveHttp,
+    mostClients = Number.POSITIVE_INFINITY,
+    session?: number,
+  ) {
     this.#services = services;
     this.#serve = serve;
+    this.#session = session;
     // Half-open: a client that has sent its last request may still read the answer.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
       this.#accept(socket),
     );
     if (Number.isFinite(mostClients)) this.#limit(mostClients);
+  }
+
+  get clientCount(): number {
+    return this.#clients.size;
+  }
+
+  /** Milliseconds since a client came or went. */
+  get idleMs(): number {
+    return performance.now() - this.#lastUseMs;
   }
 
   #limit(mostClients: number): void {
@@ -143,14 +227,17 @@ export class ProxyListener {
     const facts = {
       address: hostPortText(address, socket.remotePort ?? 0),
       connection: (ProxyListener.#lastNumber += 1),
+      session: this.#session,
       sni: undefined,
       tls: undefined,
     };
+    this.#lastUseMs = performance.now();
     const client: Client = { rosterPlace: NOWHERE, socket, handle: undefined };
     this.#clients.add(client);
     socket.once("close", () => {
       services.gauges.activeConnections -= 1;
       this.#clients.delete(client);
+      this.#lastUseMs = performance.now();
     });
     const becomes = (handle: ConnectionHandle): void => void (client.handle = handle);
     becomes(this.#serve({ services, socket, facts, becomes }));

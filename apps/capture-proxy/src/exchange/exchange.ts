@@ -28,6 +28,8 @@ export interface ClientFacts {
   readonly address: string | undefined;
   /** Number of the connection since start; undefined where there is no address. */
   readonly connection: number | undefined;
+  /** Number of the session that its exchanges belong to; undefined: the active one. */
+  readonly session?: number | undefined;
   readonly sni: string | undefined;
   readonly tls: TlsFacts | undefined;
 }

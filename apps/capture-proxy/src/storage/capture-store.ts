@@ -126,6 +126,14 @@ export interface CaptureStore {
 
   /** Id of the session that new entries belong to. */
   readonly activeSessionId: string;
+  /** Id of the session that an exchange belongs to. */
+  sessionIdOf(exchange: ExchangeView): string;
+  /**
+   * Makes a session for exchanges whose clients carry its number; the active one stays. Until it is closed it keeps `maxRequests`
+   * as the active one does.
+   */
+  openSession(name: string | null): Promise<{ readonly session: CaptureSession; readonly number: number }>;
+  closeSession(number: number): Promise<void>;
   listSessions(): Promise<CaptureSession[]>;
   getSession(id: string): Promise<CaptureSession | undefined>;
   createSession(name: string | null, notes: string | null): Promise<CaptureSession>;

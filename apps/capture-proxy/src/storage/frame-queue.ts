@@ -67,7 +67,7 @@ export class FrameQueue {
     this.#openings.push({
       number,
       id: exchange.id,
-      session: this.#outlet.activeSession(),
+      session: exchange.client.session ?? this.#outlet.activeSession(),
       kind: STREAM_KINDS.indexOf(kind),
       method: request.method,
       url: exchangeUrl(request),

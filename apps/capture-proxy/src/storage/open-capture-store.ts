@@ -154,7 +154,13 @@ class ThreadedCaptureStore implements CaptureStore {
   }
 
   snapshotOf(seq: number, exchange: ExchangeView): TrafficSnapshot {
-    return snapshotOfExchange(seq, this.activeSessionId, exchange);
+    return snapshotOfExchange(seq, this.sessionIdOf(exchange), exchange);
+  }
+
+  sessionIdOf({ client }: ExchangeView): string {
+    // A session that was deleted receives nothing any more.
+    const own = client.session === undefined ? undefined : this.#writer.sessions.get(client.session);
+    return (own ?? this.#activeSession).id;
   }
 
   record(seq: number, exchange: ExchangeView): void {
@@ -195,6 +201,16 @@ class ThreadedCaptureStore implements CaptureStore {
 
   async createSession(name: string | null, notes: string | null): Promise<CaptureSession> {
     return this.#shownSession(await this.#createSession(name, notes, false));
+  }
+
+  async openSession(name: string | null): Promise<{ readonly session: CaptureSession; readonly number: number }> {
+    const record = await this.#createSession(name, null, false);
+    await this.#writer.call({ op: "receive", session: record.number, isReceiving: true });
+    return { session: this.#shownSession(record), number: record.number };
+  }
+
+  async closeSession(number: number): Promise<void> {
+    await this.#writer.call({ op: "receive", session: number, isReceiving: false });
   }
 
   async updateSession(

@@ -37,6 +37,8 @@ export class Retention {
   readonly #cleared = new Set<number>();
   /** Sessions that are being imported: whether there is room for one is known when it is whole. */
   readonly #incoming = new Set<number>();
+  /** Sessions besides the active one that exchanges are recorded into. */
+  readonly #receiving = new Set<number>();
   /** Deleted sessions that have rows. */
   readonly #doomed = new Set<number>();
   readonly #oldestOfSession: Statement;
@@ -94,6 +96,13 @@ export class Retention {
     this.#doomed.add(number);
     this.#cleared.delete(number);
     this.#incoming.delete(number);
+    this.#receiving.delete(number);
+  }
+
+  /** Whether exchanges are recorded into a session that is not the active one. */
+  receive(number: number, isReceiving: boolean): void {
+    if (isReceiving) this.#receiving.add(number);
+    else this.#receiving.delete(number);
   }
 
   /** A session is being imported; it counts from {@link arrived} on. */
@@ -136,10 +145,18 @@ export class Retention {
     else this.enforce(log);
   }
 
+  /** Of all sessions that are recorded into. */
   #excessEntries(log?: ChangeLog): number {
-    const { maxRequests } = this.limits;
-    const active = log?.session(this.#sessions, this.#sessions.activeNumber) ?? this.#sessions.active;
-    return maxRequests === 0 || active === undefined ? 0 : active.entryCount - maxRequests - this.#unprunable;
+    let excess = this.#excessOf(this.#sessions.activeNumber, log);
+    for (const number of this.#receiving) {
+      if (number !== this.#sessions.activeNumber) excess += this.#excessOf(number, log);
+    }
+    return excess - this.#unprunable;
+  }
+
+  #excessOf(number: number, log: ChangeLog | undefined): number {
+    const session = log?.session(this.#sessions, number) ?? this.#sessions.byNumber(number);
+    return session === undefined ? 0 : beyondLimit(session.entryCount, this.limits);
   }
 
   /** Entries over the limit that were all still running when last looked; looking again at once would not help. */
@@ -147,13 +164,15 @@ export class Retention {
 
   #pruneEntries(log: ChangeLog): void {
     this.#unprunable = 0;
-    const excess = this.#excessEntries(log);
-    const active = this.#sessions.active;
-    if (excess <= 0 || active === undefined) return;
-    const wanted = Math.min(excess, STEP_ENTRIES);
-    const rows = this.#oldestOfSession.all(active.number, active.floorSeq, wanted);
-    for (const row of rows) this.#prune(Number(row["seq"]), log);
-    if (rows.length < wanted) this.#unprunable = excess - rows.length;
+    for (const number of new Set([this.#sessions.activeNumber, ...this.#receiving])) {
+      const excess = this.#excessOf(number, log);
+      const floorSeq = this.#sessions.byNumber(number)?.floorSeq ?? 0;
+      if (excess <= 0) continue;
+      const wanted = Math.min(excess, STEP_ENTRIES);
+      const rows = this.#oldestOfSession.all(number, floorSeq, wanted);
+      for (const row of rows) this.#prune(Number(row["seq"]), log);
+      if (rows.length < wanted) this.#unprunable += excess - rows.length;
+    }
   }
 
   #excessBytes(log?: ChangeLog): number {

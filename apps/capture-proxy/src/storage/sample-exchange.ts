@@ -7,7 +7,7 @@ import type { ClientFacts, Exchange, RequestMessage, ResponseMessage } from "#ex
 
 /** What a made-up exchange is like; everything has a plain default. */
 export interface SampleOptions {
-  readonly client?: Pick<ClientFacts, "address" | "connection">;
+  readonly client?: Pick<ClientFacts, "address" | "connection" | "session">;
   readonly id?: string;
   readonly method?: string;
   readonly scheme?: Exchange["request"]["scheme"];

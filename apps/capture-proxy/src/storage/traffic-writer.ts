@@ -156,6 +156,8 @@ export class TrafficWriter {
           return this.#appendBody(request);
         case "deleteSession":
           return this.#deleteSession(request.id);
+        case "receive":
+          return this.#retention.receive(request.session, request.isReceiving);
         case "switchSession":
           return this.#switchSession(request.id, request.nowMs);
         case "clearSession":

@@ -148,7 +148,7 @@ export class WriterClient {
     const storesBodies = backlogBytes <= BODY_BACKLOG_BYTES && bodyBytes(exchange) <= this.#mostBytes;
     if (!storesBodies && !running) this.#shedBodies(exchange);
     if (running) this.#running.recorded(seq);
-    this.#queue.add(seq, before, this.activeSession, exchange, storesBodies);
+    this.#queue.add(seq, before, exchange.client.session ?? this.activeSession, exchange, storesBodies);
   }
 
   /** Sets numbers of body files aside; gives the first. */

@@ -64,6 +64,7 @@ export type WriterCall =
       readonly isLast: boolean;
     }
   | { readonly op: "deleteSession"; readonly id: string }
+  | { readonly op: "receive"; readonly session: number; readonly isReceiving: boolean }
   | { readonly op: "switchSession"; readonly id: string; readonly nowMs: number }
   /** Entries and streams up to these numbers go, those too that wait to be stored. */
   | {

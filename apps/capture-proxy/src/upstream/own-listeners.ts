@@ -18,6 +18,13 @@ export class OwnListeners {
     this.#listeners.push({ address: plainAddress(address), port });
   }
 
+  /** The port may be anybody's from now on. */
+  remove(address: string, port: number): void {
+    const plain = plainAddress(address);
+    const place = this.#listeners.findIndex((each) => each.port === port && each.address === plain);
+    if (place !== -1) this.#listeners.splice(place, 1);
+  }
+
   /** True when the connected peer is one of our listeners. `localAddress` is our end of the same connection. */
   includes(remoteAddress: string, remotePort: number, localAddress: string): boolean {
     const remote = plainAddress(remoteAddress);

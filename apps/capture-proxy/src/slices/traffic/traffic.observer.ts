@@ -100,12 +100,13 @@ export class TrafficObserver implements Observer {
   }
 
   /**
-   * The active session is being cleared: what is shown of running exchanges goes with it. Those that are not shown
-   * yet come after the clearing and get numbers that say so.
+   * A session is being cleared: what is shown of its running exchanges goes with it. Those that are not shown yet come
+   * after the clearing and get numbers that say so.
    */
-  forgetAll(): void {
-    for (const exchange of this.#shown.keys()) this.#drop(exchange);
-    for (const running of this.#fresh.values()) running.seq = this.#host.store.nextSeq();
+  forgetAll(sessionId: string): void {
+    const { store } = this.#host;
+    for (const exchange of this.#shown.keys()) if (store.sessionIdOf(exchange) === sessionId) this.#drop(exchange);
+    for (const running of this.#fresh.values()) running.seq = store.nextSeq();
   }
 
   #drop(exchange: ExchangeView): void {

@@ -135,13 +135,9 @@ async function clearSession(
   sessionId: TrafficFilter["session_id"],
 ): Promise<void> {
   const id = sessionId ?? store.activeSessionId;
-  if (id !== store.activeSessionId) {
-    if ((await store.getSession(id)) === undefined) return notFound("session", id);
-    await store.clearSession(id);
-  } else {
-    observer.forgetAll();
-    await store.clearSession(id);
-    events.traffic({ type: "Cleared" });
-  }
+  if (id !== store.activeSessionId && (await store.getSession(id)) === undefined) return notFound("session", id);
+  observer.forgetAll(id);
+  await store.clearSession(id);
+  if (id === store.activeSessionId) events.traffic({ type: "Cleared" });
   events.changed("sessions");
 }

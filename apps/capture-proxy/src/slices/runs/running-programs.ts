@@ -1,0 +1,153 @@
+// Tested by runs.slice.test.ts
+import { randomUUID } from "node:crypto";
+import type { CaptureSession } from "@headworks/capture-contract";
+import { ApiError } from "#api/api-error.ts";
+import type { ExchangeView } from "#exchange/exchange.ts";
+import type { Observer } from "#exchange/phases.ts";
+import type { OpenSessionProxy, SessionProxy, SliceHost, SliceWorker } from "#slice.ts";
+
+/** Runs whose proxy is open at the same time; each is a listener. */
+export const MAX_RUNS = 64;
+/** A run that says nothing for so long has ended without a word: its client was killed. */
+const SILENCE_MS = 15 * 60_000;
+/** The proxy of a run that has ended closes when no client came or went for so long. */
+const IDLE_MS = 30_000;
+const SWEEP_MS = 5000;
+/** What a program sent in its last moment has arrived by then. */
+const ARRIVAL_MS = 20;
+/** Connections of programs that have ended are gone by then; others belong to programs that were left running. */
+const PARTING_MS = 300;
+/** Exchanges in flight may take so long to end. */
+const SETTLE_MS = 3000;
+
+/** A run, and the proxy that its programs use. */
+export interface Program {
+  readonly id: string;
+  readonly session: CaptureSession;
+  /** Number of the session. */
+  readonly number: number;
+  readonly proxy: SessionProxy;
+  readonly startedMs: number;
+  endedMs: number | undefined;
+  heardMs: number;
+  openExchanges: number;
+}
+
+/** Keeps a proxy and a session for each run, as long as its programs live. */
+export class RunningPrograms implements Observer, SliceWorker {
+  readonly name = "runs";
+  readonly #host: Pick<SliceHost, "clock" | "events" | "log" | "store">;
+  readonly #openProxy: OpenSessionProxy;
+  readonly #byId = new Map<string, Program>();
+  readonly #bySession = new Map<number, Program>();
+  #opening = 0;
+
+  constructor(host: Pick<SliceHost, "clock" | "events" | "log" | "store">, openProxy: OpenSessionProxy) {
+    this.#host = host;
+    this.#openProxy = openProxy;
+  }
+
+  all(): Program[] {
+    return [...this.#byId.values()];
+  }
+
+  find(id: string): Program | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** Opens a proxy and a session. Throws 409 when too many are open. */
+  async begin(name: string | undefined): Promise<Program> {
+    const { clock, events, store } = this.#host;
+    if (this.#byId.size + this.#opening >= MAX_RUNS) {
+      throw new ApiError("CONFLICT", `${MAX_RUNS} runs are open already; end one first`);
+    }
+    this.#opening += 1;
+    try {
+      const startedMs = clock.now();
+      const called = name ?? `run ${new Date(startedMs).toISOString().slice(0, 19).replace("T", " ")}`;
+      const { session, number } = await store.openSession(called);
+      const proxy = await this.#proxyOf(session, number);
+      const heardMs = clock.monotonic();
+      const id = randomUUID();
+      const program = { id, session, number, proxy, startedMs, endedMs: undefined, heardMs, openExchanges: 0 };
+      this.#byId.set(id, program);
+      this.#bySession.set(number, program);
+      events.changed("sessions");
+      return program;
+    } finally {
+      this.#opening -= 1;
+    }
+  }
+
+  async #proxyOf(session: CaptureSession, number: number): Promise<SessionProxy> {
+    try {
+      return await this.#openProxy(number);
+    } catch (error) {
+      await this.#host.store.deleteSession(session.id);
+      throw error;
+    }
+  }
+
+  renew(program: Program): void {
+    program.heardMs = this.#host.clock.monotonic();
+  }
+
+  /**
+   * Waits until what the programs sent is in the store. The proxy stays open as long as it is used: a program may have been
+   * left running.
+   */
+  async end(program: Program): Promise<void> {
+    const { clock, events, store } = this.#host;
+    program.endedMs ??= clock.now();
+    await this.#settled(program);
+    await store.flush();
+    events.changed("sessions");
+  }
+
+  async #settled(program: Program): Promise<void> {
+    const { clock } = this.#host;
+    const startMs = clock.monotonic();
+    for (;;) {
+      await new Promise<void>((resolve) => void clock.after(ARRIVAL_MS, resolve));
+      const waitedMs = clock.monotonic() - startMs;
+      const mayBeOver = program.proxy.clientCount === 0 || waitedMs >= PARTING_MS;
+      if ((mayBeOver && program.openExchanges === 0) || waitedMs >= SETTLE_MS) return;
+    }
+  }
+
+  onStarted({ client }: ExchangeView): void {
+    const program = client.session === undefined ? undefined : this.#bySession.get(client.session);
+    if (program !== undefined) program.openExchanges += 1;
+  }
+
+  onFinished({ client }: ExchangeView): void {
+    const program = client.session === undefined ? undefined : this.#bySession.get(client.session);
+    // What failed before its head was known was never announced.
+    if (program !== undefined) program.openExchanges = Math.max(0, program.openExchanges - 1);
+  }
+
+  start(signal: AbortSignal): void {
+    const stop = this.#host.clock.every(SWEEP_MS, () => this.#sweep());
+    signal.addEventListener("abort", stop, { once: true });
+  }
+
+  #sweep(): void {
+    const { clock, log } = this.#host;
+    const nowMs = clock.monotonic();
+    for (const program of this.#byId.values()) {
+      const { endedMs, heardMs, proxy } = program;
+      if (proxy.clientCount > 0 || proxy.idleMs < IDLE_MS) continue;
+      if (endedMs === undefined && nowMs - heardMs < SILENCE_MS) continue;
+      this.#close(program).catch((error: unknown) => log.error({ err: error }, "A run's proxy did not close"));
+    }
+  }
+
+  async #close(program: Program): Promise<void> {
+    const { events, store } = this.#host;
+    this.#byId.delete(program.id);
+    this.#bySession.delete(program.number);
+    await program.proxy.close();
+    await store.closeSession(program.number);
+    events.changed("sessions");
+  }
+}

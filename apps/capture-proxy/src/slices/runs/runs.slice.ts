@@ -1,0 +1,15 @@
+import type { runsOperations } from "@headworks/capture-contract";
+import type { OpenSessionProxy, Slice, SliceHost } from "#slice.ts";
+import { RunningPrograms } from "./running-programs.ts";
+import { createRunsOperations } from "./runs.operations.ts";
+
+/** Programs whose traffic is told apart: each has a proxy and a session of its own. */
+export function createRunsSlice(host: SliceHost, openProxy: OpenSessionProxy): Slice<typeof runsOperations> {
+  const programs = new RunningPrograms(host, openProxy);
+  return {
+    name: "runs",
+    operations: createRunsOperations(programs),
+    observer: programs,
+    worker: programs,
+  };
+}
