@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
-import { peer } from "@headworks/testkit";
+import { peer, proxyClient } from "@headworks/testkit";
 import { freePort } from "./proxy-processes.ts";
 import { startWeir } from "./rig.ts";
 import { callApi, eventually, openRow, row, uiFile, waitForCount } from "./ui-rig.ts";
@@ -31,6 +31,37 @@ journey("The first run shows four steps, tests interception, and lets the first 
     .getByRole("region", { name: "Entry" })
     .getByRole("heading", { name: /orders\?first/u })
     .waitFor();
+});
+
+journey("A run's traffic is seen live in its session, while the active one gets what others send", async (bench) => {
+  const page = await bench.open("/traffic");
+  const begun = await fetch(`${bench.weir.apiUrl}/api/runs`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ name: "login flow" }),
+  });
+  const run = (await begun.json()) as { id: string; session_id: string; proxy_url: string };
+  const program = proxyClient(Number(new URL(run.proxy_url).port), { ca: bench.weir.caPem });
+  await page
+    .getByRole("banner")
+    .getByRole("button", { name: /Session .*1 run/u })
+    .click();
+  await page
+    .getByRole("menuitem", { name: /login flow/u })
+    .first()
+    .click();
+  await page.getByText("is not the active session; a run is recorded into it").waitFor();
+  await program.fetch(`${bench.origin.url}/orders?mine`);
+  await row(page, /\/orders\?mine, 200/u).waitFor();
+  await bench.send("/orders?theirs");
+  await program.fetch(`${bench.origin.url}/orders?mine-again`);
+  await row(page, /\/orders\?mine-again, 200/u).waitFor();
+  assert.equal(await row(page, /theirs/u).count(), 0);
+  await page.getByRole("button", { name: "Back to the active session" }).click();
+  await row(page, /\/orders\?theirs, 200/u).waitFor();
+  assert.equal(await row(page, /mine/u).count(), 0);
+  await callApi(bench.weir, "POST", `/runs/${run.id}/end`);
+  await page.getByRole("banner").getByRole("button", { name: /1 run/u }).waitFor({ state: "detached" });
 });
 
 journey("Rows appear while the traffic flows, newest on top", async (bench) => {

@@ -42,6 +42,22 @@ export const sessionsQuery = queryOptions({
   queryFn: ({ signal }) => api.sessions.listSessions({ signal }),
 });
 
+/** The active session, as far as it is known. */
+export function activeSessionId(): string | undefined {
+  return queryClient.getQueryData(sessionsQuery.queryKey)?.find((session) => session.is_current)?.id;
+}
+
+/** Runs whose traffic goes into sessions of their own. */
+export const runsQuery = queryOptions({
+  queryKey: ["sessions", "runs"],
+  queryFn: ({ signal }) => api.runs.listRuns({ signal }),
+});
+
+/** The query parameters of a list: its filter and, unless it is the active one (null), its session. */
+export function filterOf(q: string, session: string | null): { readonly q?: string; readonly session_id?: string } {
+  return { ...(q === "" ? {} : { q }), ...(session === null ? {} : { session_id: session }) };
+}
+
 export const focusQuery = queryOptions({
   queryKey: ["focus"],
   queryFn: ({ signal }) => api.focus.listFocusHosts({ signal }),

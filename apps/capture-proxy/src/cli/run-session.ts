@@ -13,7 +13,7 @@ export interface RunSession {
   readonly sessionName: string | null;
   readonly proxyUrl: string;
   /** Resolves when what the run sent is in the store. */
-  end(signal?: AbortSignal): Promise<void>;
+  readonly end: (signal?: AbortSignal) => Promise<void>;
 }
 
 /** The service forgets a run that is silent for 15 minutes. */

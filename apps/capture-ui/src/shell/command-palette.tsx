@@ -34,7 +34,7 @@ function commands(
       id: "export-har",
       label: "Export everything as HAR",
       words: "save download",
-      run: () => void exportHar({ q: "" }),
+      run: () => void exportHar({ q: "", session: null }),
     },
     {
       id: "export-session",

@@ -1,9 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
-import { Check, ChevronDown, Pencil, Plus } from "lucide-react";
+import { Check, ChevronDown, Pencil, Play, Plus } from "lucide-react";
 import { useState } from "react";
 import { api, errorText } from "../api.ts";
-import { queryClient, sessionsQuery } from "../queries.ts";
-import { openSession } from "../transfer/open-session.ts";
+import { queryClient, runsQuery, sessionsQuery } from "../queries.ts";
+import { openSession, viewSession } from "../transfer/open-session.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Field, TextInput } from "../ui/field.tsx";
@@ -18,12 +18,25 @@ const MOST_SHOWN = 12;
 export function SessionSwitcher() {
   const sessions = useQuery(sessionsQuery);
   const [naming, setNaming] = useState<"create" | "rename" | null>(null);
+  const running = useQuery(runsQuery).data?.filter((run) => run.ended_at === null) ?? [];
   const current = sessions.data?.find((session) => session.is_current);
   if (sessions.data === undefined) return null;
   const nameOf = (session: { readonly name: string | null; readonly created_at: string }): string =>
     session.name ?? formatDateTime(Date.parse(session.created_at));
   const currentName = current === undefined ? "none" : nameOf(current);
   const items = (): readonly MenuEntry[] => [
+    ...(running.length === 0
+      ? []
+      : [
+          { kind: "heading" as const, label: "Runs" },
+          ...running.slice(0, MOST_SHOWN).map((run): MenuEntry => ({
+            kind: "item",
+            label: run.session_name ?? run.session_id,
+            detail: `${formatCount(sessions.data.find(({ id }) => id === run.session_id)?.request_count ?? 0)} entries`,
+            icon: <Play size={14} />,
+            onSelect: () => viewSession(run.session_id),
+          })),
+        ]),
     { kind: "heading", label: "Sessions" },
     ...sessions.data.slice(0, MOST_SHOWN).map((session): MenuEntry => ({
       kind: "item",
@@ -61,6 +74,9 @@ export function SessionSwitcher() {
           <Button className={styles["session"]}>
             <span className={styles["soft"]}>Session</span>
             <span className={styles["sessionName"]}>{currentName}</span>
+            {running.length > 0 && (
+              <span className={styles["runs"]}>{running.length === 1 ? "1 run" : `${running.length} runs`}</span>
+            )}
             <ChevronDown size={13} aria-hidden />
           </Button>
         }

@@ -1,6 +1,7 @@
 // Tested by ../../../../e2e/ui-traffic.test.ts
 import { readJson } from "@headworks/exact-json";
 import { ApiFailure, api, errorText, isAbort } from "../api.ts";
+import { filterOf } from "../queries.ts";
 import { formatBytes, formatCount } from "../ui/format.ts";
 import { toast } from "../ui/toast.tsx";
 
@@ -66,7 +67,7 @@ async function download(
 
 /** Saves entries as HAR: those of a query, or those that are named. */
 export async function exportHar(
-  selection: { readonly q: string } | { readonly ids: readonly string[] },
+  selection: { readonly q: string; readonly session: string | null } | { readonly ids: readonly string[] },
 ): Promise<void> {
   if ("ids" in selection && selection.ids.length > MOST_IDS) {
     toast({
@@ -76,7 +77,7 @@ export async function exportHar(
     });
     return;
   }
-  const query = "ids" in selection ? { ids: selection.ids.join(",") } : selection.q === "" ? {} : { q: selection.q };
+  const query = "ids" in selection ? { ids: selection.ids.join(",") } : filterOf(selection.q, selection.session);
   const what =
     "ids" in selection
       ? `${formatCount(selection.ids.length)} ${selection.ids.length === 1 ? "entry" : "entries"}`

@@ -1,7 +1,7 @@
 // Tested by ../../../../e2e/ui-screens.test.ts
 import type { CaptureSession } from "@headworks/capture-contract";
 import { api, errorText } from "../api.ts";
-import { configQuery, queryClient, sessionsQuery } from "../queries.ts";
+import { configQuery, queryClient, runsQuery, sessionsQuery } from "../queries.ts";
 import { navigate } from "../shell/router.ts";
 import { confirmAction } from "../ui/dialog.tsx";
 import { formatCount } from "../ui/format.ts";
@@ -9,9 +9,19 @@ import { isolatedName } from "../ui/isolated-name.ts";
 import { toast } from "../ui/toast.tsx";
 import { sessionTitle } from "../views/sessions/session-form.ts";
 
-/** Makes a session the active one and shows its traffic; asks first where that would take entries from it. */
+/** Shows the traffic of a session; which one is active stays. */
+export function viewSession(id: string): void {
+  navigate(`/traffic?session=${encodeURIComponent(id)}`);
+}
+
+/**
+ * Makes a session the active one and shows its traffic; asks first where that would take entries from it. The session of a run
+ * is only shown: what others send is not the run's.
+ */
 export async function openSession(id: string): Promise<void> {
   try {
+    const runs = await queryClient.fetchQuery({ ...runsQuery, staleTime: 0 });
+    if (runs.some((run) => run.session_id === id)) return viewSession(id);
     if (!(await mayOpen(id))) return;
     await api.sessions.switchSession({ params: { id } });
     await queryClient.invalidateQueries({ queryKey: ["sessions"] });

@@ -2,7 +2,7 @@ import type { TrafficSummary } from "@headworks/capture-contract";
 import { BarChart3, Bookmark, Columns3, Download, Focus, PanelBottom, PanelRight, Trash2, Upload } from "lucide-react";
 import type { RefObject } from "react";
 import { setPreferences, usePreferences } from "../../preferences.ts";
-import { queryClient, sessionsQuery } from "../../queries.ts";
+import { activeSessionId } from "../../queries.ts";
 import { keysOf } from "../../shell/actions.ts";
 import { exportHar, exportSession } from "../../transfer/export.ts";
 import { chooseAndImport } from "../../transfer/import.ts";
@@ -61,15 +61,12 @@ export function Toolbar({
     {
       kind: "item",
       label: effective === "" ? "Everything as HAR" : "What the filter shows as HAR",
-      onSelect: () => void exportHar({ q: effective }),
+      onSelect: () => void exportHar({ q: effective, session: view.session }),
     },
     {
       kind: "item",
       label: "Session, lossless",
-      onSelect: () => {
-        const sessions = queryClient.getQueryData(sessionsQuery.queryKey);
-        void exportSession(sessions?.find((session) => session.is_current)?.id);
-      },
+      onSelect: () => void exportSession(view.session ?? activeSessionId()),
     },
   ];
   return (

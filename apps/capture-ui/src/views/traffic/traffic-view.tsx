@@ -1,13 +1,17 @@
+import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { ApiFailure, errorText } from "../../api.ts";
 import { setPreferences, usePreferences } from "../../preferences.ts";
 import { CatchErrors } from "../../shell/catch-errors.tsx";
 import { later } from "../../shell/later.tsx";
+import { runsQuery, sessionsQuery } from "../../queries.ts";
 import { navigate } from "../../shell/router.ts";
 import { useNarrow } from "../../shell/use-narrow.ts";
 import { SplitPane } from "../../ui/split-pane.tsx";
 import { EmptyState, Spinner } from "../../ui/states.tsx";
 import { Button } from "../../ui/button.tsx";
+import { isolatedName } from "../../ui/isolated-name.ts";
+import { sessionTitle } from "../sessions/session-form.ts";
 import { NoteDialog } from "./actions/note-dialog.tsx";
 import { useListKeys } from "./actions/use-list-keys.ts";
 import { useRowActions } from "./actions/use-row-actions.ts";
@@ -60,6 +64,7 @@ export function TrafficView() {
     view.mode === "tree" ? (
       <TrafficTree
         q={q}
+        session={view.session}
         onChoose={(host, path) => {
           view.setMode("list");
           view.setQ(nodeTerms(host, path).reduce((text, term) => addTerm(text, term), view.q));
@@ -108,6 +113,7 @@ export function TrafficView() {
         onClear={actions.clear}
       />
       <div>
+        {view.session !== null && <ViewedSession id={view.session} />}
         {preferences.overview && !narrow && (
           <Overview summary={data.stripSummary} range={view.range} onRange={view.setRange} />
         )}
@@ -132,6 +138,29 @@ export function TrafficView() {
       {actions.noteId !== null && <NoteDialog id={actions.noteId} onClose={actions.closeNote} />}
       {savingView && <SaveViewDialog q={view.q} onClose={() => setSavingView(false)} />}
     </div>
+  );
+}
+
+/** Says that a session is looked at which is not the active one, and whether a run is recorded into it. */
+function ViewedSession({ id }: { readonly id: string }) {
+  const sessions = useQuery(sessionsQuery);
+  const runs = useQuery(runsQuery);
+  const session = sessions.data?.find((one) => one.id === id);
+  const run = runs.data?.find((one) => one.session_id === id);
+  const name = session === undefined ? "A session that does not exist" : isolatedName(sessionTitle(session));
+  const state =
+    run === undefined
+      ? "nothing new comes into it"
+      : run.ended_at === null
+        ? "a run is recorded into it"
+        : "its run has ended";
+  return (
+    <p className={styles["viewed"]} role="status">
+      <span>
+        <b>{name}</b> is not the active session{session === undefined ? "" : `; ${state}`}.
+      </span>
+      <Button onClick={() => navigate("/traffic")}>Back to the active session</Button>
+    </p>
   );
 }
 

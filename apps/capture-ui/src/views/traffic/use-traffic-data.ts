@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useSyncExternalStore } from "react";
 import { api } from "../../api.ts";
 import { usePreferences } from "../../preferences.ts";
-import { focusQuery, statsQuery } from "../../queries.ts";
+import { filterOf, focusQuery, statsQuery } from "../../queries.ts";
 import { focusMatcher } from "./list/focus-match.ts";
 import { useTrafficList } from "./list/use-traffic-list.ts";
 import { effectiveQuery } from "./query/effective-query.ts";
@@ -12,12 +12,12 @@ import { expandViews } from "./query/saved-views.ts";
 import { useViews } from "./query/view-store.ts";
 import type { useViewState } from "./use-view-state.ts";
 
-function useSummary(q: string, enabled = true) {
+function useSummary(q: string, session: string | null, enabled = true) {
   return useQuery({
-    queryKey: ["traffic", "summary", q],
+    queryKey: ["traffic", "summary", q, session],
     queryFn: async ({ signal }) => {
       refuseUnreadable(q);
-      return await api.traffic.summarizeTraffic({ query: q === "" ? {} : { q }, signal });
+      return await api.traffic.summarizeTraffic({ query: filterOf(q, session), signal });
     },
     placeholderData: keepPreviousData,
     enabled,
@@ -39,11 +39,12 @@ export function useTrafficData(view: ReturnType<typeof useViewState>) {
     hosts: focusOnly ? patterns : [],
   };
   const q = effectiveQuery(parts);
-  const list = useTrafficList({ q, ...view.sort });
+  const { session } = view;
+  const list = useTrafficList({ q, ...view.sort, session });
   useSyncExternalStore(list.subscribe, list.version);
-  const summary = useSummary(q);
-  const withoutPills = useSummary(effectiveQuery(parts, { pills: true }), view.pills.length > 0);
-  const withoutRange = useSummary(effectiveQuery(parts, { range: true }), view.range !== null);
+  const summary = useSummary(q, session);
+  const withoutPills = useSummary(effectiveQuery(parts, { pills: true }), session, view.pills.length > 0);
+  const withoutRange = useSummary(effectiveQuery(parts, { range: true }), session, view.range !== null);
   return {
     /** One query text of everything that is chosen. */
     q,

@@ -1,7 +1,7 @@
 // Tested by ../../../../../../e2e/ui-traffic.test.ts
 import type { SNIPPET_FORMATS, TrafficSnapshot } from "@headworks/capture-contract";
 import { api, operations, operationUrl } from "../../../api.ts";
-import { configQuery, queryClient, statsQuery } from "../../../queries.ts";
+import { configQuery, filterOf, queryClient } from "../../../queries.ts";
 import { attempt } from "../../../ui/attempt.ts";
 import { copyText } from "../../../ui/copy.ts";
 import { confirmAction } from "../../../ui/dialog.tsx";
@@ -59,21 +59,21 @@ export async function deleteEntries(ids: readonly string[]): Promise<boolean> {
   );
 }
 
-/** Empties the active session after a question that says how much there is at this moment. */
-export async function clearAll(): Promise<boolean> {
+/** Empties a session (null: the active one) after a question that says how much there is at this moment. */
+export async function clearAll(session: string | null): Promise<boolean> {
+  const query = filterOf("", session);
   let total = 0;
   const counted = await attempt("The entries could not be counted", async () => {
-    const stats = await queryClient.fetchQuery({ ...statsQuery, staleTime: 0 });
-    total = stats.entry_count;
+    total = (await api.traffic.countTraffic({ query })).count;
   });
   if (!counted || total === 0) return false;
   const sure = await confirmAction({
     title: `Clear ${formatCount(total)} ${total === 1 ? "entry" : "entries"}?`,
-    text: "All traffic of the active session is removed for good, also what the filter hides. Export it first if you may need it.",
+    text: `All traffic of ${session === null ? "the active session" : "this session"} is removed for good, also what the filter hides. Export it first if you may need it.`,
     action: "Clear",
     danger: true,
   });
-  return sure && attempt("The session could not be cleared", () => api.traffic.clearTraffic({}));
+  return sure && attempt("The session could not be cleared", () => api.traffic.clearTraffic({ query }));
 }
 
 /** The host without its port, as rules take it. */

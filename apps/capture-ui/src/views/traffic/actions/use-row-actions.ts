@@ -33,7 +33,7 @@ export function useRowActions(
     if (view.id !== null && ids.includes(view.id)) chosen.close();
   };
   const clear = async (): Promise<void> => {
-    if (!(await clearAll())) return;
+    if (!(await clearAll(view.session))) return;
     chosen.clear();
     chosen.close();
     list.reload();

@@ -9,7 +9,7 @@ const SOUGHT = fakeRow(40);
 /** A list with 100 rows, of which the row of number 100 is loaded alone. */
 function listOf(scope: Partial<ListScope> = {}, newCount = 0) {
   return {
-    scope: { q: "", sort: "seq", order: "desc", ...scope } as const,
+    scope: { q: "", sort: "seq", order: "desc", session: null, ...scope } as const,
     newCount,
     length: 100,
     indexOf: (id: string) => (id === fakeRow(100).id ? 0 : undefined),

@@ -10,6 +10,8 @@ export interface ListScope {
   readonly q: string;
   readonly sort: SortColumn;
   readonly order: "asc" | "desc";
+  /** Id of a session; null for the active one. */
+  readonly session: string | null;
 }
 
 /** A part of a list as the service answers it. */
@@ -41,7 +43,7 @@ const CAPACITY = 12_000;
  */
 export class RowSequence {
   readonly #rows = new RowStore(CAPACITY);
-  #scope: ListScope = { q: "", sort: "seq", order: "desc" };
+  #scope: ListScope = { q: "", sort: "seq", order: "desc", session: null };
   #head = 0;
   #total = 0;
   #isTotalKnown = true;

@@ -102,7 +102,7 @@ class TestService {
   }
 }
 
-const NEWEST: ListScope = { q: "", sort: "seq", order: "desc" };
+const NEWEST: ListScope = { q: "", sort: "seq", order: "desc", session: null };
 
 async function listOf(
   service: TestService,

@@ -110,8 +110,9 @@ export class TrafficList {
 
   /** Shows another list; the rows of the old one stay until the first window of the new one is here. */
   setScope(scope: ListScope): void {
-    const { q, sort, order } = this.scope;
-    if (this.loaded && scope.q === q && scope.sort === sort && scope.order === order) return;
+    const { q, sort, order, session } = this.scope;
+    const isSame = scope.q === q && scope.sort === sort && scope.order === order && scope.session === session;
+    if (this.loaded && isSame) return;
     this.#restart(scope);
   }
 

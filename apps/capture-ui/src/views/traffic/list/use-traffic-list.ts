@@ -1,9 +1,10 @@
 // Tested by ../../../../../../e2e/ui-traffic.test.ts
+import type { TrafficEvent } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { api } from "../../../api.ts";
 import { listenLive } from "../../../live.ts";
-import { queryClient, sessionsQuery } from "../../../queries.ts";
+import { activeSessionId, filterOf, queryClient, sessionsQuery } from "../../../queries.ts";
 import { refuseUnreadable } from "../query/refuse-unreadable.ts";
 import type { ListScope } from "./row-sequence.ts";
 import { TrafficList } from "./traffic-list.ts";
@@ -17,9 +18,9 @@ const clock = {
 };
 
 function createList(): TrafficList {
-  return new TrafficList(async ({ q, sort, order }, offset, limit, signal) => {
+  return new TrafficList(async ({ q, sort, order, session }, offset, limit, signal) => {
     refuseUnreadable(q);
-    const query = { ...(q === "" ? {} : { q }), sort, order, offset, limit };
+    const query = { ...filterOf(q, session), sort, order, offset, limit };
     return await api.traffic.listTrafficRows({ query, signal });
   }, clock);
 }
@@ -46,13 +47,33 @@ function useTotalsRefresh(): void {
   }, []);
 }
 
-/** The list of the active session for a scope, kept current by the live channel. */
+/** Whether a list of a session shows what an event tells; `active` is undefined until it is known. */
+function concerns(event: TrafficEvent, session: string | null, active: string | undefined): boolean {
+  switch (event.type) {
+    case "Added":
+    case "Updated": {
+      const shown = session ?? active;
+      return shown === undefined || event.data.session_id === shown;
+    }
+    case "Deleted":
+      return true;
+    case "Cleared":
+    case "CountUpdate":
+      return session === null || session === active;
+  }
+}
+
+/** The list for a scope, kept current by the live channel. */
 export function useTrafficList(scope: ListScope): TrafficList {
   const [list] = useState(createList);
   useTotalsRefresh();
   useEffect(() => {
     const stop = listenLive({
-      traffic: (events) => list.apply(events),
+      traffic: (events) => {
+        const active = activeSessionId();
+        const { session } = list.scope;
+        list.apply(events.filter((event) => concerns(event, session, active)));
+      },
       resync: () => list.resync(),
     });
     return () => {
@@ -60,8 +81,8 @@ export function useTrafficList(scope: ListScope): TrafficList {
       list.dispose();
     };
   }, [list]);
-  const { q, sort, order } = scope;
-  useEffect(() => list.setScope({ q, sort, order }), [list, q, sort, order]);
+  const { q, sort, order, session } = scope;
+  useEffect(() => list.setScope({ q, sort, order, session }), [list, q, sort, order, session]);
 
   const sessions = useQuery(sessionsQuery);
   const current = sessions.data?.find((session) => session.is_current)?.id;
@@ -71,7 +92,7 @@ export function useTrafficList(scope: ListScope): TrafficList {
     if (current === undefined || current === before) return;
     shown.current = current;
     // The first answer only tells which session the list has been showing all along.
-    if (before === undefined) return;
+    if (before === undefined || list.scope.session !== null) return;
     list.reload();
     void queryClient.invalidateQueries({ queryKey: ["traffic"] });
   }, [current, list]);

@@ -8,6 +8,7 @@ import { usePreferences } from "../../../preferences.ts";
 import { classNames } from "../../../ui/class-names.ts";
 import { formatBytes, formatCount, formatShare, formatTimeOfDay } from "../../../ui/format.ts";
 import { ErrorState, Spinner } from "../../../ui/states.tsx";
+import { filterOf } from "../../../queries.ts";
 import { refuseUnreadable } from "../query/refuse-unreadable.ts";
 import styles from "./tree.module.css";
 
@@ -16,17 +17,19 @@ const MOST_SHOWN = 500;
 /** Hosts with their paths, how often and how well they were asked. Choosing a path shows its entries. */
 export function TrafficTree({
   q,
+  session,
   onChoose,
 }: {
   readonly q: string;
+  readonly session: string | null;
   readonly onChoose: (host: string, path: string | null) => void;
 }) {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const hosts = useQuery({
-    queryKey: ["traffic", "tree", q],
+    queryKey: ["traffic", "tree", q, session],
     queryFn: async ({ signal }) => {
       refuseUnreadable(q);
-      return await api.traffic.treeTraffic({ query: q === "" ? {} : { q }, signal });
+      return await api.traffic.treeTraffic({ query: filterOf(q, session), signal });
     },
     placeholderData: keepPreviousData,
   });
@@ -69,6 +72,7 @@ export function TrafficTree({
             key={host.name}
             node={host}
             q={q}
+            session={session}
             open={open.has(host.name)}
             onToggle={(wanted) => toggle(host.name, wanted)}
             onChoose={onChoose}
@@ -100,20 +104,22 @@ function Numbers({ node }: { readonly node: TreeNode }) {
 function HostBranch({
   node,
   q,
+  session,
   open,
   onToggle,
   onChoose,
 }: {
   readonly node: TreeNode;
   readonly q: string;
+  readonly session: string | null;
   readonly open: boolean;
   readonly onToggle: (open: boolean) => void;
   readonly onChoose: (host: string, path: string | null) => void;
 }) {
   const paths = useQuery({
-    queryKey: ["traffic", "tree", q, node.name],
+    queryKey: ["traffic", "tree", q, session, node.name],
     queryFn: ({ signal }) =>
-      api.traffic.treeTraffic({ query: { ...(q === "" ? {} : { q }), of_host: node.name }, signal }),
+      api.traffic.treeTraffic({ query: { ...filterOf(q, session), of_host: node.name }, signal }),
     enabled: open,
     placeholderData: keepPreviousData,
   });
