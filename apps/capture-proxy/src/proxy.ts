@@ -7,7 +7,6 @@ import { makeDirectorySync } from "@headworks/directories";
 import type { Logger } from "pino";
 import { apiInfo } from "@headworks/capture-contract";
 import type { Settings } from "@headworks/capture-contract";
-import { hostPortText } from "@headworks/host-patterns";
 import { apiExposureProblem } from "#api/api-exposure.ts";
 import { createEventHub } from "#api/events.ts";
 import type { EventHub } from "#api/events.ts";
@@ -17,7 +16,7 @@ import { storageTroubleOf } from "@headworks/storage-trouble";
 import { InternalClient } from "#connection/internal-client.ts";
 import { CertificateRefusals } from "#connection/certificate-refusals.ts";
 import { LeafContexts } from "#connection/leaf-contexts.ts";
-import { MOST_SOCKS5_CLIENTS, ProxyListener, serveHttp, serveHttpOrSocks5, serveSocks5 } from "#connection/listener.ts";
+import { ProxyListeners } from "#connection/proxy-listeners.ts";
 import type { ProxyServices } from "#connection/proxy-services.ts";
 import { credentialsCheck } from "#connection/socks5-credentials.ts";
 import { compileTrafficPolicy } from "#connection/traffic-policy.ts";
@@ -51,7 +50,7 @@ import { probeRoute } from "#upstream/route-probe.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 import { systemClock } from "./clock.ts";
 import { FAIL_CLOSED, INTERCEPTOR_ORDER, OBSERVER_ORDER } from "./pipeline-order.ts";
-import type { Addresses, SessionProxy, SliceHost } from "./slice.ts";
+import type { Addresses, SliceHost } from "./slice.ts";
 import { AuthorityStoreError, createSlices, openAuthorityStore } from "./slices.ts";
 import type { AuthorityStore, Slices } from "./slices.ts";
 
@@ -193,16 +192,14 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
     send: (request, options) => client.send(request, options),
   };
   const own = new OwnListeners();
-  const listeners = new Set<ProxyListener>();
+  const listeners = new ProxyListeners(() => services, own);
   const slices = createSlices(host, authority, {
     probeRoute: (request) => probeRoute(services.dialer, request),
-    openSessionProxy: async (session) =>
-      await openSessionProxy(services, { host: settings.running.host, session, own, listeners }),
+    openSessionProxy: async (session) => await listeners.listenForSession(session, settings.running.host),
   });
   const services = dataPath(parts, slices, own, gauges, client);
   followSettings(parts, events);
 
-  for (const listener of await openListeners(services, settings.running, own, addresses)) listeners.add(listener);
   const api = createApiServer({
     slices: slices.all,
     settings,
@@ -211,13 +208,7 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
     uiDirectory: options.uiDirectory ?? fileURLToPath(new URL("../../capture-ui/dist/", import.meta.url)),
     pages: [slices.cert.setupPage],
   });
-  const { api_host, api_port } = settings.running;
-  try {
-    addresses.api = await namingFlag("--api-port", api.listen(api_port, api_host));
-  } catch (error) {
-    await closeAll(listeners, 0);
-    throw error;
-  }
+  await listen(listeners, api, settings.running, addresses);
   ownAddress(own, new URL(addresses.api));
 
   const workers = new AbortController();
@@ -233,7 +224,7 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
       return authority.current.fingerprintSha256;
     },
     async stop(graceMs = GRACE_MS) {
-      await closeAll(listeners, graceMs);
+      await listeners.close(graceMs);
       workers.abort();
       await Promise.all(slices.all.map(async ({ worker }) => await worker?.stopped?.()));
       client.close();
@@ -271,68 +262,25 @@ async function namingFlag<T>(flag: string, listening: Promise<T>): Promise<T> {
   }
 }
 
-/** Where clients of the proxy connect: by HTTP, and by SOCKS5 if that is switched on. Both or none are open afterwards. */
-async function openListeners(
-  services: ProxyServices,
+/** Listens for clients of the proxy, by HTTP and by SOCKS5 if that is switched on, and for the API: all or none. */
+async function listen(
+  listeners: ProxyListeners,
+  api: ReturnType<typeof createApiServer>,
   running: Settings,
-  own: OwnListeners,
   addresses: MutableAddresses,
-): Promise<readonly ProxyListener[]> {
-  const { host, proxy_port, enable_socks, socks_port } = running;
-  const http = new ProxyListener(services, serveHttp);
-  const bound = await namingFlag("--proxy-port", http.listen(proxy_port, host));
-  own.add(bound.address, bound.port);
-  addresses.proxy = `http://${hostPortText(bound.address, bound.port)}`;
-  if (!enable_socks) return [http];
-  const { socks_auth_username: username, socks_auth_password: password } = running;
-  const check = username === null ? undefined : credentialsCheck(username, password ?? "");
-  const socks = new ProxyListener(services, serveSocks5(check), MOST_SOCKS5_CLIENTS);
+): Promise<void> {
+  const { host, socks_auth_username: username, socks_auth_password: password } = running;
   try {
-    const { address, port } = await namingFlag("--socks-port", socks.listen(socks_port, host));
-    own.add(address, port);
-    addresses.socks = `socks5://${hostPortText(address, port)}`;
+    addresses.proxy = await namingFlag("--proxy-port", listeners.listenHttp(running.proxy_port, host));
+    if (running.enable_socks) {
+      const check = username === null ? undefined : credentialsCheck(username, password ?? "");
+      addresses.socks = await namingFlag("--socks-port", listeners.listenSocks5(running.socks_port, host, check));
+    }
+    addresses.api = await namingFlag("--api-port", api.listen(running.api_port, running.api_host));
   } catch (error) {
-    await http.close(0);
+    await listeners.close(0);
     throw error;
   }
-  return [http, socks];
-}
-
-/** Clients of a run that has ended need no more than a moment. */
-const SESSION_PROXY_GRACE_MS = 1000;
-
-async function openSessionProxy(
-  services: ProxyServices,
-  parts: {
-    readonly host: string;
-    readonly session: number;
-    readonly own: OwnListeners;
-    readonly listeners: Set<ProxyListener>;
-  },
-): Promise<SessionProxy> {
-  const { host, session, own, listeners } = parts;
-  const listener = new ProxyListener(services, serveHttpOrSocks5, Number.POSITIVE_INFINITY, session);
-  const { address, port } = await listener.listen(0, host);
-  own.add(address, port);
-  listeners.add(listener);
-  return {
-    url: `http://${hostPortText(address, port)}`,
-    get clientCount() {
-      return listener.clientCount;
-    },
-    get idleMs() {
-      return listener.idleMs;
-    },
-    close: async () => {
-      if (!listeners.delete(listener)) return;
-      await listener.close(SESSION_PROXY_GRACE_MS);
-      own.remove(address, port);
-    },
-  };
-}
-
-async function closeAll(listeners: Iterable<ProxyListener>, graceMs: number): Promise<void> {
-  await Promise.all(Array.from(listeners, (listener) => listener.close(graceMs)));
 }
 
 /** The part that carries traffic: it knows the settings only as a compiled policy, and slices only as phases. */
