@@ -91,6 +91,56 @@ journey(
   },
 );
 
+journey(
+  "Editing holds a breakpoint's timer; what runs out says so, and edits that were not sent are kept",
+  async (bench) => {
+    await clearRules(bench, "breakpoints");
+    const client = patientClient(bench);
+    await callApi(bench.weir, "POST", "/breakpoints", {
+      path_pattern: "/orders",
+      direction: "request",
+      timeout_secs: 3,
+    });
+    const page = await bench.open("/breakpoints");
+    const editor = page.getByRole("region", { name: "Waiting exchange" });
+    const url = editor.getByRole("textbox", { name: "URL" });
+
+    const held = client.fetch(`${bench.origin.url}/orders?held`);
+    await url.fill(`${bench.origin.url}/elsewhere?held`);
+    await editor.getByText("Held while you edit").waitFor();
+    const [waiting] =
+      await bench.weir.get<readonly { id: string; paused_at: string; deadline: string }[]>("/breakpoints/paused");
+    assert.ok(waiting !== undefined && Date.parse(waiting.deadline) - Date.parse(waiting.paused_at) >= 60_000);
+    await editor.getByRole("button", { name: "Send changed" }).click();
+    assert.equal((await held).body.toString(), "you asked for /elsewhere?held");
+
+    // Its time is up before anybody does anything: that is said.
+    assert.equal((await client.fetch(`${bench.origin.url}/orders?expired`)).status, 200);
+    const messages = page.getByRole("region", { name: "Messages" });
+    await messages.getByText("Continued without a decision").waitFor();
+    await messages.getByText(/orders\?expired continued unmodified after 3 s without a decision/u).waitFor();
+
+    // Its client goes away while it is edited: the edits can still be sent.
+    const connection = await bench.client.connect();
+    const { host } = new URL(bench.origin.url);
+    await connection.write(`GET ${bench.origin.url}/orders?gone HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    await url.fill(`${bench.origin.url}/elsewhere?kept`);
+    connection.destroy();
+    await messages.getByText("Your edits were not sent").waitFor();
+    await page.getByText("Nothing waits").waitFor();
+    const kept = page.getByRole("status").filter({ hasText: "elsewhere?kept" });
+    await kept.getByRole("button", { name: "Copy" }).waitFor();
+    await kept.getByRole("button", { name: "Send as replay…" }).click();
+    await eventually("the request is in the replay's editor", async () => {
+      const value = await page.getByRole("textbox", { name: "URL" }).inputValue();
+      return value === `${bench.origin.url}/elsewhere?kept`;
+    });
+    await page.getByRole("link", { name: /^Break/u }).click();
+    assert.equal(await page.getByText("Your edits were not sent.").count(), 0, "they are where they were put");
+    await clearRules(bench, "breakpoints");
+  },
+);
+
 journey("A new item in the queue moves neither the choice nor the focus", async (bench) => {
   const client = patientClient(bench);
   await callApi(bench.weir, "POST", "/breakpoints", {

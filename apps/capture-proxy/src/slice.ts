@@ -1,4 +1,4 @@
-import type { ChangeTopic, SliceName, TaskProgress, TrafficEvent } from "@headworks/capture-contract";
+import type { ChangeTopic, Notice, SliceName, TaskProgress, TrafficEvent } from "@headworks/capture-contract";
 import type { Handlers, Operations } from "@headworks/contract-kit";
 import type { Logger } from "pino";
 import type { TrafficGauges } from "#exchange/gauges.ts";
@@ -44,6 +44,7 @@ export type RunTask<T> = (report: (soFar: Pick<TaskProgress, "bytes" | "entries"
 export interface EventSink {
   traffic(event: TrafficEvent): void;
   changed(topic: ChangeTopic): void;
+  notice(notice: Notice): void;
   /**
    * Runs something long and tells how far it is: whenever `run` reports, and once at its end, good or bad. Gives and
    * throws what `run` does.

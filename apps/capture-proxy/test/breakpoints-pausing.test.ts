@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { after, test } from "node:test";
 import { brotliCompressSync, gzipSync } from "node:zlib";
-import type { Breakpoint, PausedItem, PauseAll } from "@headworks/capture-contract";
+import type { Breakpoint, Notice, PausedItem, PauseAll, ServerMessage } from "@headworks/capture-contract";
 import { rawClient, waitUntil } from "@headworks/testkit";
 import { WebSocket } from "ws";
 import { ALLOW, cleared, create, endedEntry, one, paused, resume, traceOf } from "./breakpoints-rig.ts";
@@ -188,6 +189,64 @@ test("a rule's timeout lets an exchange continue by itself, and the trace says w
   const answer = await rig.send({ path: "/timed" });
   assert.equal(answer.status, 200);
   assert.deepEqual((await traceOf(rig, "/timed"))[0]?.changes, ["continued after 1 s without a decision"]);
+});
+
+/** Collects what people are told, from when the connection stands. */
+async function heardNotices(): Promise<{ readonly notices: Notice[]; close(): void }> {
+  const socket = new WebSocket(`${rig.proxy.addresses.api.replace("http", "ws")}/ws`);
+  const notices: Notice[] = [];
+  socket.on("message", (data: Buffer) => {
+    const message = JSON.parse(data.toString()) as ServerMessage;
+    if (message.type === "Notice") notices.push(message.data);
+  });
+  await once(socket, "open");
+  return { notices, close: () => socket.close() };
+}
+
+test("whoever edits what waits holds its timer; when nobody does any more, it continues and everybody is told", async () => {
+  await cleared(rig);
+  await create(rig, { condition: { type: "all" }, direction: "request", timeout_secs: 1 });
+  const heard = await heardNotices();
+  const answer = rig.send({ method: "POST", path: "/held", body: "x" });
+  const item = await one(rig);
+  const hold = async (body?: object) =>
+    await rig.api<{ id: string; deadline: string }>("POST", `/breakpoints/paused/${item.id}/hold`, body);
+  const held = await hold();
+  assert.ok(Date.parse(held.deadline) - Date.parse(item.paused_at) >= 60_000);
+  // Less time than it has takes nothing from it, and there is an end to holding.
+  assert.equal((await hold({ seconds: 1 })).deadline, held.deadline);
+  assert.equal(Date.parse((await hold({ seconds: 3600 })).deadline) - Date.parse(item.paused_at), 3_600_000);
+  assert.equal((await one(rig)).deadline, new Date(Date.parse(item.paused_at) + 3_600_000).toISOString());
+  await rig.api("POST", `/breakpoints/paused/${item.id}/hold`, { seconds: 3601 }, 400);
+  await resume(rig, item, ALLOW);
+  await answer;
+  await rig.api("POST", `/breakpoints/paused/${item.id}/hold`, {}, 404);
+  assert.deepEqual(heard.notices, [], "a decision is nothing to tell");
+
+  assert.equal((await rig.send({ path: "/expired" })).status, 200);
+  const [notice] = await waitUntil(() => (heard.notices.length > 0 ? heard.notices : undefined), { what: "a notice" });
+  heard.close();
+  assert.ok(notice?.code === "pause-ended");
+  assert.equal(notice.reason, "timeout");
+  assert.equal(
+    notice.message,
+    `GET http://127.0.0.1:${rig.originPort}/expired continued unmodified after 1 s without a decision`,
+  );
+  assert.equal((await endedEntry(rig, "/expired")).id, notice.entry_id);
+});
+
+test("what somebody holds is not the one that continues when too many wait", async () => {
+  await cleared(rig);
+  await create(rig, { condition: { type: "all" }, direction: "request" });
+  const first = rig.send({ path: "/first" });
+  const [item] = await paused(rig, 1);
+  assert.deepEqual(await rig.api("POST", `/breakpoints/paused/${item?.id}/hold`), { id: item?.id, deadline: null });
+  const second = rig.send({ path: "/second" });
+  await paused(rig, 2);
+  const others = Array.from({ length: 99 }, (_, index) => rig.send({ path: `/${index}` }));
+  assert.equal((await second).status, 200);
+  assert.deepEqual(await rig.api("POST", "/breakpoints/resume-all"), { resumed_count: 100 });
+  await Promise.all([first, ...others]);
 });
 
 test("of more than a hundred that wait the oldest continues, and the trace says why", async () => {

@@ -21,6 +21,7 @@ test("an exchange that fails once its entry is shown is stored once, with its pa
     hasListeners: true,
     traffic: (event) => void told.push(event),
     changed: () => undefined,
+    notice: () => undefined,
     task: () => Promise.reject(new Error("Nothing here takes long")),
   };
   const traffic = new TrafficObserver({ clock: new FakeClock(), events, store });

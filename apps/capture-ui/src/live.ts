@@ -3,6 +3,7 @@ import type {
   ChangeTopic,
   ClientMessage,
   FrameEvent,
+  Notice,
   ServerMessage,
   TaskProgress,
   TrafficEvent,
@@ -23,6 +24,7 @@ export interface LiveListener {
   readonly resync?: () => void;
   readonly changed?: (topic: ChangeTopic) => void;
   readonly task?: (task: TaskProgress) => void;
+  readonly notice?: (notice: Notice) => void;
   /** Frames of streams. They are asked of the service while somebody listens to them. */
   readonly frames?: (frames: readonly FrameEvent[]) => void;
   /** Frames were missed. A `resync` means that as well. */
@@ -203,6 +205,9 @@ function receive(text: string): void {
         break;
       case "Task":
         for (const listener of listeners) listener.task?.(message.data);
+        break;
+      case "Notice":
+        for (const listener of listeners) listener.notice?.(message.data);
         break;
       case "Connected":
       case "InitialTraffic":

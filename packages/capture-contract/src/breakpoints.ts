@@ -328,6 +328,26 @@ export const breakpointsOperations = defineOperations({
     },
     expose: { mcp: { name: "resume_paused_item", readOnly: false } },
   },
+  holdPausedItem: {
+    method: "POST",
+    path: "/breakpoints/paused/{id}/hold",
+    summary: "Give an exchange that waits more time, as an editor does while somebody types",
+    description:
+      "It waits at least `seconds` from now on, and is not the one to continue when too many wait. At most an hour after it was paused, or its rule's own time if that is longer. What waits for ever goes on doing so.",
+    access: "breakpoints:write",
+    params: IdParams,
+    body: strictObject({
+      seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600, description: "60 when left out" })),
+    }),
+    bodyOptional: true,
+    responses: {
+      200: strictObject({
+        id: Id,
+        deadline: nullable(Timestamp, { description: "When it continues by itself" }),
+      }),
+    },
+    expose: { mcp: { name: "hold_paused_item", readOnly: false } },
+  },
   getPauseAll: {
     method: "GET",
     path: "/breakpoints/pause-all",

@@ -68,6 +68,24 @@ export interface TaskProgress {
   readonly error: string | null;
 }
 
+/** Something that people should know of and did not ask for; sent to every client, whatever it subscribed to. */
+export type Notice =
+  | {
+      /** What waited at a breakpoint went on without a decision. */
+      readonly code: "pause-ended";
+      /** For people: `POST http://shop.example/orders continued unmodified: nobody decided for 60 s`. */
+      readonly message: string;
+      readonly paused_id: string;
+      readonly entry_id: string;
+      readonly rule_id: string;
+      readonly reason: "timeout" | "too-many" | "ended";
+    }
+  | {
+      /** The oldest entries make room for new ones, for the first time since the service started or the limit changed. */
+      readonly code: "entries-removed";
+      readonly message: string;
+    };
+
 /** What changed outside the traffic list, so that other windows can fetch it again. */
 export type ChangeTopic =
   | "config"
@@ -103,6 +121,7 @@ export type ServerMessage =
   | { readonly type: "Error"; readonly data: { readonly message: string } }
   | { readonly type: "Changed"; readonly data: { readonly topic: ChangeTopic } }
   | { readonly type: "Task"; readonly data: TaskProgress }
+  | { readonly type: "Notice"; readonly data: Notice }
   | { readonly type: "Frame"; readonly data: FrameEvent };
 
 export type TrafficEvent =

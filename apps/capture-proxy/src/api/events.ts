@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { ClientMessage, SubscribeFilter } from "@headworks/capture-contract";
-import type { ChangeTopic, ServerMessage, TaskProgress, TrafficEvent } from "@headworks/capture-contract";
+import type { ChangeTopic, Notice, ServerMessage, TaskProgress, TrafficEvent } from "@headworks/capture-contract";
 import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import { compileValueValidator } from "@headworks/contract-kit/server";
 import { WebSocketServer } from "ws";
@@ -99,6 +99,10 @@ class Hub implements EventHub {
 
   changed(topic: ChangeTopic): void {
     this.#announce("changes", { type: "Changed", data: { topic } });
+  }
+
+  notice(notice: Notice): void {
+    for (const client of this.#clients) client.send({ type: "Notice", data: notice });
   }
 
   async task<T extends TaskResult>(start: TaskStart, run: RunTask<T>): Promise<T> {

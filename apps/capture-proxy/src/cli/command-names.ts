@@ -235,6 +235,7 @@ export const COMMAND_SHAPES: Readonly<Record<string, CommandShape>> = {
   "focus.addFocusHost": { positional: ["pattern"] },
   "breakpoints.listPausedItems": { name: "paused" },
   "breakpoints.resumePausedItem": { name: "resume" },
+  "breakpoints.holdPausedItem": { name: "hold" },
   "breakpoints.getPauseAll": { name: "pause-all-status" },
   "rewrites.toggleRewrites": { name: "batch-toggle" },
   "persistence.saveRules": { headers: { "x-weir-confirm": "true" } },

@@ -63,6 +63,7 @@ export const WRITTEN_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "weir breakpoints create --name orders --url-pattern '*/orders*' --direction request --timeout-secs 60",
   ],
   "breakpoints update": ["weir breakpoints update ID --name orders --url-pattern '*/orders*' --direction request"],
+  "breakpoints hold": ["weir breakpoints hold ID --seconds 600"],
   "breakpoints resume": [
     "weir breakpoints resume ID --action continue",
     `weir breakpoints resume ID --body '{"action": "respond", "status_code": 503, "body": "later"}'`,

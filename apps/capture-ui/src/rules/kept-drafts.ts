@@ -23,9 +23,9 @@ export function keepDraft<D>(name: string, draft: KeptDraft<D> | null): void {
   else kept.set(name, draft);
 }
 
-/** Lets go of what can no longer be saved: drafts whose names begin with `prefix` and are not among `names`. */
-export function forgetDrafts(prefix: string, names: ReadonlySet<string>): void {
-  for (const name of kept.keys()) if (name.startsWith(prefix) && !names.has(name)) kept.delete(name);
+/** The names of all drafts that begin with `prefix`, oldest first. */
+export function keptNames(prefix: string): string[] {
+  return [...kept.keys()].filter((name) => name.startsWith(prefix));
 }
 
 /** Lets the browser ask before a window with unsaved drafts closes or loads anew. Called once, by the entry point. */

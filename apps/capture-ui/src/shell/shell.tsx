@@ -10,6 +10,7 @@ import { toggleCapture } from "./capture.ts";
 import { CatchErrors } from "./catch-errors.tsx";
 import { later } from "./later.tsx";
 import { Link } from "./link.tsx";
+import { useNotices } from "./notices.ts";
 import { navigate, usePlace } from "./router.ts";
 import { ROUTES, routeOf } from "./routes.tsx";
 import styles from "./shell.module.css";
@@ -39,6 +40,7 @@ export function Shell() {
     document.title = route === undefined ? "Weir" : `${route.label} · Weir`;
   }, [route]);
   useKeyboard();
+  useNotices();
   useAction("palette", () => setOpen("palette"));
   useAction("cheatSheet", () => setOpen("cheatSheet"));
   useAction("toggleCapture", () => void toggleCapture());

@@ -51,6 +51,7 @@ async function startAutosave(
       const events: typeof host.events = {
         traffic: (event) => host.events.traffic(event),
         changed: (topic) => host.events.changed(topic),
+        notice: () => undefined,
         hasListeners: false,
         task: async (start, run) =>
           await run((soFar) => {

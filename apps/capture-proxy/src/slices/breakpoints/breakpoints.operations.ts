@@ -52,6 +52,7 @@ export function createBreakpointsOperations(parts: BreakpointsOperationsParts): 
 }
 
 const DEFAULT_LIMIT = 100;
+const DEFAULT_HOLD_SECS = 60;
 
 function ruleOperations({ store, hits, clock, onChange }: BreakpointsOperationsParts): Pick<All, RuleOperation> {
   const find = (id: string): StoredBreakpoint => store.find(id) ?? notFound("breakpoint", id);
@@ -131,6 +132,12 @@ function pausedOperations(parts: BreakpointsOperationsParts): Omit<All, RuleOper
       if (prepared.delayMs === 0) carryOut();
       else clock.after(prepared.delayMs, carryOut);
       return { status: 200, body: { id: item.id, action: decision.action } };
+    },
+    holdPausedItem: ({ params, body }) => {
+      const item = paused.hold(params.id, (body?.seconds ?? DEFAULT_HOLD_SECS) * 1000);
+      if (item === undefined) return notFound("paused item", params.id);
+      const deadline = item.deadlineMs === undefined ? null : new Date(item.deadlineMs).toISOString();
+      return { status: 200, body: { id: item.id, deadline } };
     },
     getPauseAll: () => ({ status: 200, body: showPauseAll() }),
     pauseAll: ({ body }) => {

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Breakpoint, BreakpointUpdate } from "@headworks/capture-contract";
 import type { breakpointsOperations } from "@headworks/capture-contract";
+import { exchangeUrl } from "#exchange/exchange.ts";
 import { createHitCounter } from "#rules/hit-counter.ts";
 import { portableList } from "#portable/portable-list.ts";
 import type { Slice, SliceHost } from "#slice.ts";
@@ -37,7 +38,23 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
     onFailure: (error) =>
       log.warn({ err: error }, "hit counts of breakpoints could not be saved; they are kept and tried again"),
   });
-  const paused = new PausedExchanges({ clock, newId: randomUUID, onChange: notice });
+  const paused = new PausedExchanges({
+    clock,
+    newId: randomUUID,
+    onChange: notice,
+    onEnd: ({ id, exchange, rule, side }, reason, what) => {
+      const { method } = exchange.request;
+      const which = side === "request" ? method : `The response to ${method}`;
+      events.notice({
+        code: "pause-ended",
+        message: `${which} ${exchangeUrl(exchange.request)} ${what}`,
+        paused_id: id,
+        entry_id: exchange.id,
+        rule_id: rule.id,
+        reason,
+      });
+    },
+  });
   const pauseAll = new PauseAllSwitch(notice);
   const bodyLimitBytes = (): number => settings.running.breakpoint_body_limit;
   return {

@@ -4,8 +4,10 @@ import { CONTINUE } from "#exchange/phases.ts";
 import type { Verdict } from "#exchange/phases.ts";
 import type { Clock } from "#slice.ts";
 
-/** At most so many wait; one more lets the oldest continue. */
+/** At most so many wait; one more lets the oldest continue that nobody holds. */
 const MOST_PAUSED = 100;
+/** Nobody holds an exchange for longer after it was paused. */
+const MAX_HOLD_MS = 3_600_000;
 
 /** The rule that paused an exchange. */
 export interface PausingRule {
@@ -30,24 +32,38 @@ export interface Paused {
 }
 
 interface Waiting extends Paused {
+  deadlineMs: number | undefined;
+  /** Somebody works on it until then. */
+  heldUntilMs: number;
   readonly decide: (verdict: Verdict) => void;
-  readonly stopTimer: (() => void) | undefined;
+  stopTimer: (() => void) | undefined;
 }
+
+/** Why a pause is over that nobody decided on. */
+export type PauseEnd = "timeout" | "too-many" | "ended";
 
 /** Exchanges that wait for a person, each holding up nobody but its own client. */
 export class PausedExchanges {
   readonly #clock: Clock;
   readonly #newId: () => string;
   readonly #onChange: () => void;
+  readonly #onEnd: (paused: Paused, reason: PauseEnd, message: string) => void;
   /** Oldest first. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #byExchange = new Map<string, Waiting>();
   readonly #answeredByHand = new WeakSet<Exchange>();
 
-  constructor(parts: { clock: Clock; newId: () => string; onChange: () => void }) {
+  constructor(parts: {
+    clock: Clock;
+    newId: () => string;
+    onChange: () => void;
+    /** A pause is over without a decision; the message is for people. */
+    onEnd: (paused: Paused, reason: PauseEnd, message: string) => void;
+  }) {
     this.#clock = parts.clock;
     this.#newId = parts.newId;
     this.#onChange = parts.onChange;
+    this.#onEnd = parts.onEnd;
   }
 
   get count(): number {
@@ -86,20 +102,17 @@ export class PausedExchanges {
       side,
       rule,
       pausedAtMs,
-      deadlineMs: timeoutSecs === null ? undefined : pausedAtMs + timeoutSecs * 1000,
+      deadlineMs: undefined,
+      heldUntilMs: 0,
       content: undefined,
       decide: (verdict) => {
         // The end of the exchange is the last word.
         if (exchange.state.step === "paused") exchange.state = before;
         resolve(verdict);
       },
-      stopTimer:
-        timeoutSecs === null
-          ? undefined
-          : this.#clock.after(timeoutSecs * 1000, () =>
-              this.#continueBy(waiting, `continued after ${timeoutSecs} s without a decision`),
-            ),
+      stopTimer: undefined,
     };
+    if (timeoutSecs !== null) this.#setDeadline(waiting, pausedAtMs + timeoutSecs * 1000);
     exchange.state = { step: "paused", at: side };
     this.#waiting.set(id, waiting);
     this.#byExchange.set(exchange.id, waiting);
@@ -123,6 +136,27 @@ export class PausedExchanges {
     };
   }
 
+  /** Lets it wait for `forMs` from now on, as far as {@link MAX_HOLD_MS} allows; gives undefined when its pause is over. */
+  hold(id: string, forMs: number): Paused | undefined {
+    const waiting = this.#waiting.get(id);
+    if (waiting === undefined) return undefined;
+    const { pausedAtMs, deadlineMs } = waiting;
+    const untilMs = Math.min(this.#clock.now() + forMs, pausedAtMs + MAX_HOLD_MS);
+    waiting.heldUntilMs = Math.max(waiting.heldUntilMs, untilMs);
+    if (deadlineMs !== undefined && untilMs > deadlineMs) this.#setDeadline(waiting, untilMs);
+    this.#onChange();
+    return waiting;
+  }
+
+  #setDeadline(waiting: Waiting, deadlineMs: number): void {
+    waiting.stopTimer?.();
+    waiting.deadlineMs = deadlineMs;
+    waiting.stopTimer = this.#clock.after(Math.max(0, deadlineMs - this.#clock.now()), () => {
+      const waitedSecs = Math.round((this.#clock.now() - waiting.pausedAtMs) / 1000);
+      this.#continueBy(waiting, "timeout", `after ${waitedSecs} s without a decision`);
+    });
+  }
+
   /** Its answer was written by whoever decided on it. */
   isAnsweredByHand(exchange: Exchange): boolean {
     return this.#answeredByHand.has(exchange);
@@ -135,19 +169,25 @@ export class PausedExchanges {
     this.#remove(waiting);
     leaveTrace(waiting, ["ended while it waited"]);
     waiting.decide(CONTINUE);
+    this.#onEnd(waiting, "ended", "ended while it waited: its client went away");
   }
 
   #makeRoom(): void {
     if (this.#waiting.size <= MOST_PAUSED) return;
-    const [oldest] = this.#waiting.values();
-    if (oldest !== undefined) this.#continueBy(oldest, `continued because more than ${MOST_PAUSED} exchanges waited`);
+    const all = [...this.#waiting.values()];
+    const nowMs = this.#clock.now();
+    const oldest = all.find(({ heldUntilMs }) => heldUntilMs <= nowMs) ?? all[0];
+    if (oldest !== undefined) {
+      this.#continueBy(oldest, "too-many", `because more than ${MOST_PAUSED} exchanges waited`);
+    }
   }
 
-  #continueBy(waiting: Waiting, why: string): void {
+  #continueBy(waiting: Waiting, reason: PauseEnd, why: string): void {
     if (!this.#waiting.has(waiting.id)) return;
     this.#remove(waiting);
-    leaveTrace(waiting, [why]);
+    leaveTrace(waiting, [`continued ${why}`]);
     waiting.decide(CONTINUE);
+    this.#onEnd(waiting, reason, `continued unmodified ${why}`);
   }
 
   #remove(waiting: Waiting): void {

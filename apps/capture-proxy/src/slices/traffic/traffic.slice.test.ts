@@ -295,6 +295,7 @@ inSession("an import tells listeners how far it is, under the name that its call
     events: {
       traffic: () => undefined,
       changed: (topic) => told.push({ topic }),
+      notice: () => undefined,
       task: async (start, run) => {
         told.push(start);
         return await run((soFar) => told.push(soFar));
@@ -332,6 +333,7 @@ function watchTraffic(rig: Rig, hasListeners = true): Watched {
     events: {
       traffic: (event) => void events.push(event),
       changed: () => undefined,
+      notice: () => undefined,
       task: async (_start, run) => await run(() => undefined),
       hasListeners,
     },

@@ -12,6 +12,7 @@ export function DecisionBar({
   item,
   isChanged,
   isAnswering,
+  isHeld,
   problem,
   busy,
   onSend,
@@ -25,6 +26,8 @@ export function DecisionBar({
   readonly item: PausedItem;
   readonly isChanged: boolean;
   readonly isAnswering: boolean;
+  /** It is being edited, and gets more time meanwhile. */
+  readonly isHeld: boolean;
   readonly problem: string | null;
   readonly busy: boolean;
   readonly onSend: () => void;
@@ -83,7 +86,13 @@ export function DecisionBar({
       )}
       <span className={styles["grow"]} />
       {problem !== null && <span className={styles["problem"]}>{problem}</span>}
-      <Countdown deadline={item.deadline} since={item.paused_at} />
+      {isHeld && item.deadline !== null ? (
+        <span className={styles["quiet"]} title="Its timer is held while you edit, at most an hour in all">
+          Held while you edit
+        </span>
+      ) : (
+        <Countdown deadline={item.deadline} since={item.paused_at} />
+      )}
     </div>
   );
 }

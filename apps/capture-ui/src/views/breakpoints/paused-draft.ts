@@ -11,6 +11,8 @@ export interface PausedDraft {
   readonly reason: string;
   readonly headers: readonly HeaderDraft[];
   readonly body: BodyDraft;
+  /** False: the body could not be shown, and passes as it is. */
+  readonly hasBody: boolean;
 }
 
 const SHOWN_BODY = new Set(["complete", "coded", "none"]);
@@ -44,19 +46,29 @@ export function draftOfPaused(item: PausedItem): PausedDraft {
     reason: response?.status_message ?? "",
     headers: headerDrafts(message.headers_list),
     body: bodyDraft(message.body, message.body_encoding),
+    hasBody: SHOWN_BODY.has(message.body_state),
   };
 }
 
+/** A draft as a message of HTTP/1.1, to be copied. */
+export function draftText(draft: PausedDraft): string {
+  const first =
+    draft.side === "request" ? `${draft.method} ${draft.url} HTTP/1.1` : `HTTP/1.1 ${draft.status} ${draft.reason}`;
+  const fields = headersList(draft.headers).map(([name, value]) => `${name}: ${value}`);
+  return [first.trimEnd(), ...fields, "", markedBody(draft.body)].join("\n");
+}
+
 /** An answer to give instead of asking the server. */
-export function answerDraft(): PausedDraft {
+export function answerDraft(item: PausedItem): PausedDraft {
   return {
     side: "response",
-    method: "",
-    url: "",
+    method: item.request.method,
+    url: item.request.url,
     status: "200",
     reason: "",
     headers: [headerDraft("Content-Type", "application/json")],
     body: { encoding: "utf8", text: "{}" },
+    hasBody: true,
   };
 }
 

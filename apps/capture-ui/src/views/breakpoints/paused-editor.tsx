@@ -6,6 +6,7 @@ import { pausedQuery, queryClient } from "../../queries.ts";
 import { keepDraft, keptDraft } from "../../rules/kept-drafts.ts";
 import { useAction } from "../../shell/actions.ts";
 import { Link } from "../../shell/link.tsx";
+import { holdPaused, PAUSED } from "../../shell/notices.ts";
 import { attempt } from "../../ui/attempt.ts";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { toast } from "../../ui/toast.tsx";
@@ -23,10 +24,16 @@ import {
   type PausedDraft,
 } from "./paused-draft.ts";
 
-/** What the names of drafts of waiting messages begin with. */
-export const PAUSED = "paused ";
-
 const nameOfPaused = (id: string): string => PAUSED + id;
+const nameOfAnswer = (id: string): string => `${PAUSED}${id} answer`;
+
+/** What is opened for editing has more time at once; the shell goes on holding it. */
+function useHold(id: string, isEdited: boolean): void {
+  useEffect(() => {
+    if (!isEdited) return;
+    void holdPaused(id).then(() => queryClient.invalidateQueries({ queryKey: pausedQuery.queryKey }));
+  }, [id, isEdited]);
+}
 
 /** The editor of one item: fetches its body, and decides on it. */
 export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; readonly onDecided: () => void }) {
@@ -44,8 +51,13 @@ export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; r
     const done = await attempt("The decision was not taken", () =>
       api.breakpoints.resumePausedItem({ params: { id: item.id }, body: decision }),
     );
-    if (done) onDecided();
-    else setBusy(false);
+    if (done) {
+      keepDraft(nameOfPaused(item.id), null);
+      keepDraft(nameOfAnswer(item.id), null);
+      onDecided();
+    } else {
+      setBusy(false);
+    }
     await queryClient.invalidateQueries({ queryKey: pausedQuery.queryKey });
   };
   // These need nothing of the message, so they work before it is here.
@@ -82,11 +94,19 @@ function Editor({
   const [before] = useState(() => draftOfPaused(item));
   const name = nameOfPaused(item.id);
   const [draft, setDraft] = useState(() => keptDraft<PausedDraft>(name)?.draft ?? before);
-  const [answer, setAnswer] = useState(answerDraft);
-  const [isAnswering, setAnswering] = useState(false);
+  const [freshAnswer] = useState(() => answerDraft(item));
+  const [answer, setAnswer] = useState(() => keptDraft<PausedDraft>(nameOfAnswer(item.id))?.draft ?? freshAnswer);
+  const [isAnswering, setAnswering] = useState(() => keptDraft(nameOfAnswer(item.id)) !== undefined);
   const form = useRef<HTMLDivElement>(null);
   const isChanged = !isSameDraft(before, draft);
   useEffect(() => keepDraft(name, isChanged ? { base: before, draft } : null), [name, isChanged, before, draft]);
+  const isAnswerChanged = !isSameDraft(freshAnswer, answer);
+  const keptAnswer = nameOfAnswer(item.id);
+  useEffect(
+    () => keepDraft(keptAnswer, isAnswerChanged ? { base: freshAnswer, draft: answer } : null),
+    [keptAnswer, isAnswerChanged, freshAnswer, answer],
+  );
+  useHold(item.id, isChanged || isAnswering);
   const problem = isAnswering ? draftProblem(answer) : isChanged ? draftProblem(draft) : null;
 
   const allowAll = async (disable: boolean): Promise<void> => {
@@ -118,6 +138,7 @@ function Editor({
         item={item}
         isChanged={isChanged}
         isAnswering={isAnswering}
+        isHeld={isChanged || isAnswering}
         problem={problem}
         busy={busy}
         onSend={send}

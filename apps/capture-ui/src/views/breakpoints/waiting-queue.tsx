@@ -3,7 +3,6 @@ import { useQuery } from "@tanstack/react-query";
 import { Pause, Plus } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { pausedQuery } from "../../queries.ts";
-import { forgetDrafts } from "../../rules/kept-drafts.ts";
 import { useAction } from "../../shell/actions.ts";
 import { setParams, usePlace } from "../../shell/router.ts";
 import { useNarrow } from "../../shell/use-narrow.ts";
@@ -13,7 +12,8 @@ import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import styles from "./breakpoints.module.css";
 import { Countdown } from "./countdown.tsx";
-import { PAUSED, PausedEditor } from "./paused-editor.tsx";
+import { LostEdits } from "./lost-edits.tsx";
+import { PausedEditor } from "./paused-editor.tsx";
 
 /** The queue and the editor of the chosen item. New items never move the choice or the focus. */
 export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
@@ -31,10 +31,6 @@ export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
   useEffect(() => {
     if (at >= 0) place.current = at;
   }, [at]);
-  useEffect(() => {
-    // What waits no longer cannot be sent as it was written.
-    if (paused.data !== undefined) forgetDrafts(PAUSED, new Set(paused.data.map((item) => PAUSED + item.id)));
-  }, [paused.data]);
   const choose = (item: PausedItem | undefined): void =>
     setParams({ id: item === undefined ? null : item.id }, { replace: true });
   const step = (by: number): void => {
@@ -57,17 +53,20 @@ export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
   }
   if (chosen === undefined) {
     return (
-      <EmptyState
-        icon={<Pause size={28} />}
-        title="Nothing waits"
-        actions={
-          <Button icon={<Plus size={14} />} onClick={onAdd}>
-            New breakpoint
-          </Button>
-        }
-      >
-        What a breakpoint matches stops here: look at it, change it, answer it yourself or cut it off.
-      </EmptyState>
+      <>
+        <LostEdits paused={paused.data} />
+        <EmptyState
+          icon={<Pause size={28} />}
+          title="Nothing waits"
+          actions={
+            <Button icon={<Plus size={14} />} onClick={onAdd}>
+              New breakpoint
+            </Button>
+          }
+        >
+          What a breakpoint matches stops here: look at it, change it, answer it yourself or cut it off.
+        </EmptyState>
+      </>
     );
   }
   const list = (
@@ -96,14 +95,17 @@ export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
     </ul>
   );
   return (
-    <SplitPane
-      label="Size of the queue"
-      direction={narrow ? "column" : "row"}
-      share={share}
-      onShareChange={setShare}
-      minPx={narrow ? 120 : 240}
-      first={list}
-      second={<PausedEditor key={chosen.id} item={chosen} onDecided={() => choose(items[at + 1] ?? items[at - 1])} />}
-    />
+    <div className={styles["waitingPart"]}>
+      <LostEdits paused={paused.data} />
+      <SplitPane
+        label="Size of the queue"
+        direction={narrow ? "column" : "row"}
+        share={share}
+        onShareChange={setShare}
+        minPx={narrow ? 120 : 240}
+        first={list}
+        second={<PausedEditor key={chosen.id} item={chosen} onDecided={() => choose(items[at + 1] ?? items[at - 1])} />}
+      />
+    </div>
   );
 }

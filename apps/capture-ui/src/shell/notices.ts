@@ -1,0 +1,64 @@
+// Tested by ../../../../e2e/ui-rules.test.ts
+import type { Notice } from "@headworks/capture-contract";
+import { useEffect } from "react";
+import { api } from "../api.ts";
+import { listenLive } from "../live.ts";
+import { keptNames } from "../rules/kept-drafts.ts";
+import { toast } from "../ui/toast.tsx";
+import { navigate } from "./router.ts";
+
+/** What the names of drafts of messages begin with that wait at breakpoints; the id of the pause follows. */
+export const PAUSED = "paused ";
+
+/** The id in the name of such a draft. */
+export function idOfPaused(name: string): string {
+  return name.slice(PAUSED.length).split(" ", 1)[0] ?? "";
+}
+
+/** Edited messages get more time this often, and so much: what is begun does not run out, on whatever screen its author is. */
+const HOLD_EVERY_MS = 20_000;
+const HOLD_SECONDS = 60;
+
+/** Gives a message that waits more time. What waits no longer says so by itself. */
+export async function holdPaused(id: string): Promise<void> {
+  await api.breakpoints.holdPausedItem({ params: { id }, body: { seconds: HOLD_SECONDS } }).catch(() => undefined);
+}
+
+/** Shows what the service tells everybody, and holds what is being edited. Called once, by the shell. */
+export function useNotices(): void {
+  useEffect(() => listenLive({ notice: show }), []);
+  useEffect(() => {
+    const holdAll = (): void => {
+      for (const id of new Set(keptNames(PAUSED).map(idOfPaused))) void holdPaused(id);
+    };
+    const timer = window.setInterval(holdAll, HOLD_EVERY_MS);
+    return () => window.clearInterval(timer);
+  }, []);
+}
+
+function show(notice: Notice): void {
+  if (notice.code === "entries-removed") {
+    toast({
+      key: notice.code,
+      tone: "error",
+      durationMs: 0,
+      title: "The oldest entries are being removed",
+      text: notice.message,
+      action: { label: "Settings", onSelect: () => navigate("/settings") },
+    });
+    return;
+  }
+  const isEdited = keptNames(PAUSED).some((name) => idOfPaused(name) === notice.paused_id);
+  // A client that goes away is nothing unusual, unless somebody was at work.
+  if (notice.reason === "ended" && !isEdited) return;
+  toast({
+    key: isEdited ? `${notice.code} ${notice.paused_id}` : notice.code,
+    tone: isEdited ? "error" : "info",
+    durationMs: isEdited ? 0 : 8000,
+    title: isEdited ? "Your edits were not sent" : "Continued without a decision",
+    text: notice.message,
+    action: isEdited
+      ? { label: "Show the edits", onSelect: () => navigate("/breakpoints?part=waiting") }
+      : { label: "Show the entry", onSelect: () => navigate(`/traffic?id=${encodeURIComponent(notice.entry_id)}`) },
+  });
+}
