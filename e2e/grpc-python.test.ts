@@ -29,7 +29,7 @@ let weir: Weir;
 
 before(async () => {
   if (skip !== false) return;
-  weir = cleanups.use(await startWeir({ args: ["--enable-h2-downstream"] }));
+  weir = cleanups.use(await startWeir());
   const folder = await workDirectory(cleanups);
   const leaf = originAuthority.issueLeaf(LOCAL_NAMES);
   await writeFile(folder.file("server.pem"), leaf.certificatePem);

@@ -17,7 +17,7 @@ const cleanups = new Cleanups();
 const shops = new Map<Way, Shop>();
 let weir: Weir;
 before(async () => {
-  weir = cleanups.use(await startWeir({ args: ["--enable-h2-downstream"] }));
+  weir = cleanups.use(await startWeir());
   const leaf = originAuthority.issueLeaf(LOCAL_NAMES);
   shops.set("h2c", cleanups.use(await startShop()));
   shops.set("TLS", cleanups.use(await startShop({ cert: leaf.certificatePem, key: leaf.keyPem })));

@@ -24,7 +24,7 @@ let weir: Weir;
 let secure: Http2Origin;
 let plain: Http2Origin;
 before(async () => {
-  weir = cleanups.use(await startWeir({ args: ["--enable-h2-downstream", "--max-body-size=1048576"] }));
+  weir = cleanups.use(await startWeir({ args: ["--max-body-size=1048576"] }));
   const leaf = originAuthority.issueLeaf(LOCAL_NAMES);
   secure = cleanups.use(await startHttp2Origin(serve, { tls: { key: leaf.keyPem, cert: leaf.chainPem } }));
   plain = cleanups.use(await startHttp2Origin(serve));

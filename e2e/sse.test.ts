@@ -160,7 +160,7 @@ test("events over HTTP/2 on both sides come one by one as well", { skip: curl.sk
     },
     { tls: { cert: leaf.certificatePem, key: leaf.keyPem } },
   );
-  await using through = await startWeir({ args: ["--enable-h2-downstream"] });
+  await using through = await startWeir();
   await using client = await spawnProcess(curl.path, [
     "-sSN",
     "--http2",

@@ -95,7 +95,8 @@ export async function startApi(options: ApiRigOptions = {}): Promise<ApiRig> {
     log,
     ...(options.mostClients === undefined ? {} : { mostClients: options.mostClients }),
   });
-  const store = { status: options.status ?? (() => HEALTHY), latestRows } as unknown as CaptureStore;
+  const on = (): void => undefined;
+  const store = { status: options.status ?? (() => HEALTHY), latestRows, on } as unknown as CaptureStore;
   let apiAddress = "http://127.0.0.1:0";
   const host: SliceHost = {
     version: "0.1.0",

@@ -145,7 +145,8 @@ test("a connection that ends is made again, and what came in between is shown on
   const first = [row("a", { seq: 5 })];
   const second = [row("b", { seq: 6 }), row("a", { seq: 5 }), row("long-ago", { seq: 4 })];
   const trouble: ServerMessage = { type: "Error", data: { message: "not now" } };
-  const again = scripted([pong, trouble, { type: "Resync", data: { missed: 9 } }]);
+  const full: ServerMessage = { type: "Notice", data: { code: "entries-removed", message: "it is full" } };
+  const again = scripted([pong, trouble, full, { type: "Resync", data: { missed: 9 } }]);
   const { ids, stderr, urls } = await followed(
     ["-n", "1"],
     [first, second, second],
@@ -156,6 +157,7 @@ test("a connection that ends is made again, and what came in between is shown on
   assert.match(stderr, /the connection ended \(the service stopped\); connecting again/);
   assert.match(stderr, /9 events came faster/);
   assert.match(stderr, /weir: not now/);
+  assert.match(stderr, /weir: it is full\n/);
 });
 
 for (const frame of ["no JSON", '{"type":"Error"}', "[null]"]) {

@@ -24,6 +24,10 @@ export const CaptureStats = strictObject(
       description:
         "Bodies not stored because storage fell behind, the disk refused them, or they are larger than `max_total_size_mb`, since start",
     }),
+    entries_removed: Type.Integer({
+      description:
+        "The oldest entries that made room for new ones, by `max_requests` or `max_total_size_mb`, since start",
+    }),
     entries_lost: Type.Integer({ description: "Entries that could not be stored (full disk), since start" }),
     storage_ok: Type.Boolean(),
     storage_problem: Type.Union([Type.String(), Type.Null()]),

@@ -91,9 +91,9 @@ export const Settings = strictObject({
   }),
   intercept_https: Type.Boolean({ default: true, "x-applies": "now", description: "Read HTTPS; off, it is tunnelled" }),
   enable_h2_downstream: Type.Boolean({
-    default: false,
+    default: true,
     "x-applies": "restart",
-    description: "Offer HTTP/2 to clients whose HTTPS is read",
+    description: "Offer HTTP/2 to clients whose HTTPS is read; off, one that speaks nothing else is refused",
   }),
   legacy_client_tls: Type.Boolean({
     default: false,
@@ -101,7 +101,7 @@ export const Settings = strictObject({
     description: "Let clients whose HTTPS is read use TLS 1.0, TLS 1.1 and CBC suites, for devices too old for others",
   }),
   max_requests: Type.Integer({
-    default: 10_000,
+    default: 100_000,
     minimum: 0,
     maximum: 1_000_000,
     "x-applies": "now",

@@ -142,6 +142,9 @@ async function follow({ socket, query, printer, catchUp, stderr, signal }: Follo
       stderr.write(`weir: ${message.data.missed} events came faster than they were read; the newest entries follow\n`);
       return fill();
     }
+    if (message.type === "Notice" && message.data.code === "entries-removed") {
+      return stderr.write(`weir: ${visibleText(message.data.message)}\n`);
+    }
     if (isFiltered && message.type === "Traffic") printer.take(message.data);
     return undefined;
   };

@@ -31,8 +31,8 @@ export interface StorageStatus {
 
 /** What the store tells the proxy thread unasked. */
 export interface StoreEvents {
-  /** Entries were removed to keep limits. */
-  pruned(ids: readonly string[]): void;
+  /** Entries were removed to keep limits; so many of them for `max_total_size_mb`. */
+  pruned(ids: readonly string[], countForSize: number): void;
   /** Storage stopped or started working. */
   statusChanged(status: StorageStatus): void;
 }

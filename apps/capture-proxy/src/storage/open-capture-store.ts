@@ -404,7 +404,8 @@ class ThreadedCaptureStore implements CaptureStore {
   #changed(change: StoreChange): void {
     this.#openReaders?.note(change);
     this.#imports.pruned(change.prunedForSize);
-    if (change.prunedIds.length > 0) for (const listener of this.#listeners.pruned) listener(change.prunedIds);
+    if (change.prunedIds.length === 0) return;
+    for (const listener of this.#listeners.pruned) listener(change.prunedIds, change.prunedForSize);
   }
 
   #sessionById(id: string): SessionRecord | undefined {

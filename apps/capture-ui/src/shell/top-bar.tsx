@@ -134,9 +134,18 @@ function Quota() {
   const stats = useQuery({ ...statsQuery, refetchInterval: 10_000 });
   if (stats.data === undefined) return null;
   const { entry_count: count, max_entries: max } = stats.data;
-  const text = max === 0 ? `${formatCount(count)} entries` : `${formatCount(count)} of ${formatCount(max)}`;
+  const isFull = max > 0 && count >= max;
+  const text = isFull
+    ? "Full: oldest removed"
+    : max === 0
+      ? `${formatCount(count)} entries`
+      : `${formatCount(count)} of ${formatCount(max)} entries`;
   const hint =
-    max === 0 ? "There is no limit." : "When the session is full, the oldest entries make room for new ones.";
+    max === 0
+      ? "There is no limit."
+      : isFull
+        ? "The oldest entries make room for new ones. Raise max_requests in the settings, or begin a new session."
+        : "When the session is full, the oldest entries make room for new ones.";
   return (
     <Tooltip text={hint}>
       <div className={styles["meter"]}>

@@ -2,12 +2,14 @@
 import type { CaptureStats, CaptureStatus, Settings, captureOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import type { SliceHost } from "#slice.ts";
+import type { RemovalWatch } from "./removal-watch.ts";
 
 const MEBIBYTE = 1_048_576;
 
 /** Handlers of the capture's operations. The mode is a setting, so that it survives a restart. */
 export function createCaptureOperations(
   host: Pick<SliceHost, "settings" | "store" | "events">,
+  removals: RemovalWatch,
 ): Handlers<typeof captureOperations> {
   const { settings, store, events } = host;
   return {
@@ -20,7 +22,7 @@ export function createCaptureOperations(
       }
       return { status: 200, body: captureStatus(settings.running) };
     },
-    getCaptureStats: () => ({ status: 200, body: captureStats(settings.running, store.status()) }),
+    getCaptureStats: () => ({ status: 200, body: captureStats(settings.running, store.status(), removals.count) }),
   };
 }
 
@@ -28,7 +30,11 @@ function captureStatus({ capture_enabled }: Settings): CaptureStatus {
   return { capture_enabled, mode: capture_enabled ? "recording" : "passthrough" };
 }
 
-function captureStats(settings: Settings, status: ReturnType<SliceHost["store"]["status"]>): CaptureStats {
+function captureStats(
+  settings: Settings,
+  status: ReturnType<SliceHost["store"]["status"]>,
+  entriesRemoved: number,
+): CaptureStats {
   return {
     entry_count: status.entryCount,
     max_entries: settings.max_requests,
@@ -41,6 +47,7 @@ function captureStats(settings: Settings, status: ReturnType<SliceHost["store"][
     ignored_domains: [...settings.ignored_domains],
     store_size_bytes: status.storeSizeBytes,
     bodies_not_stored: status.bodiesNotStored,
+    entries_removed: entriesRemoved,
     entries_lost: status.entriesLost,
     storage_ok: status.ok,
     storage_problem: status.problem,

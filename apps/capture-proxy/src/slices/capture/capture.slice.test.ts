@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import type { Notice } from "@headworks/capture-contract";
+import { temporaryDirectory } from "@headworks/testkit";
+import { pino } from "pino";
+import { openRig } from "#storage/store-rig.ts";
 import { HEALTHY, startApi } from "../../../test/api-rig.ts";
 import type { ApiRig, ApiRigOptions } from "../../../test/api-rig.ts";
 import { createCaptureSlice } from "./capture.slice.ts";
@@ -41,7 +45,7 @@ test("statistics join what is stored with its limits, 0 standing for no limit", 
   });
   const expected = {
     entry_count: 3,
-    max_entries: 10_000,
+    max_entries: 100_000,
     total_size_bytes: 1000,
     max_total_size_bytes: 0,
     max_body_size: 20_971_520,
@@ -51,6 +55,7 @@ test("statistics join what is stored with its limits, 0 standing for no limit", 
     ignored_domains: [],
     store_size_bytes: 4096,
     bodies_not_stored: 0,
+    entries_removed: 0,
     entries_lost: 7,
     storage_ok: false,
     storage_problem: "The disk is full",
@@ -62,4 +67,41 @@ test("statistics join what is stored with its limits, 0 standing for no limit", 
     max_total_size_bytes: 2_097_152,
     ignored_domains: ["a.test"],
   });
+});
+
+test("when the oldest entries begin to go, everybody is told once, in words, and again in another session", async () => {
+  const directory = await temporaryDirectory();
+  const stored = await openRig(directory.path, { maxRequests: 3 });
+  const notices: Notice[] = [];
+  const lines: string[] = [];
+  await using api = await startApi({
+    savedSettings: { max_requests: 3 },
+    slices: (host) => [
+      createCaptureSlice({
+        ...host,
+        store: stored.store,
+        log: pino({}, { write: (line) => void lines.push((JSON.parse(line) as { msg: string }).msg) }),
+        events: { ...host.events, hasListeners: true, notice: (notice) => void notices.push(notice) },
+      }),
+    ],
+  });
+  const add = async (count: number): Promise<void> => {
+    for (let number = 0; number < count; number += 1) stored.add();
+    await stored.store.flush();
+  };
+  await add(3);
+  assert.deepEqual(notices, []);
+  await add(2);
+  await add(2);
+  const message =
+    "The session has reached max_requests (3 entries): the oldest entries are removed as new ones come. Raise the limit, or export what you want to keep";
+  assert.deepEqual([notices, lines], [[{ code: "entries-removed", message }], [message]]);
+  const stats = (await api.call("GET", "/api/capture/stats")).json as { entries_removed: number; entry_count: number };
+  assert.deepEqual([stats.entry_count, stats.entries_removed], [3, 4]);
+  const other = await stored.store.createSession("other", null);
+  await stored.store.switchSession(other.id);
+  await add(4);
+  assert.equal(notices.length, 2);
+  await stored[Symbol.asyncDispose]();
+  await directory.remove();
 });

@@ -53,6 +53,11 @@ export function Footer({
         </>
       )}
       <span className={styles["spacer"]} />
+      {stats !== undefined && stats.max_entries > 0 && stats.entry_count >= stats.max_entries && (
+        <span className={styles["errors"]}>
+          Session full at {formatCount(stats.max_entries)}: the oldest entries are removed
+        </span>
+      )}
       {stats !== undefined && (
         <span className={stats.storage_ok ? styles["wide"] : styles["errors"]}>
           {stats.storage_ok

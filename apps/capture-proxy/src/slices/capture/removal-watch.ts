@@ -1,0 +1,36 @@
+// Tested by capture.slice.test.ts
+import type { SliceHost } from "#slice.ts";
+
+/** Counts entries that are removed to keep limits, and says in words when that begins. */
+export class RemovalWatch {
+  readonly #host: Pick<SliceHost, "events" | "log" | "settings" | "store">;
+  #count = 0;
+  /** The session and the limits for which it was said. */
+  #saidFor = "";
+
+  constructor(host: Pick<SliceHost, "events" | "log" | "settings" | "store">) {
+    this.#host = host;
+    host.store.on("pruned", (ids, countForSize) => this.#removed(ids.length, countForSize));
+  }
+
+  /** Since the start. */
+  get count(): number {
+    return this.#count;
+  }
+
+  #removed(count: number, countForSize: number): void {
+    this.#count += count;
+    const { events, log, settings, store } = this.#host;
+    const { max_requests: maxRequests, max_total_size_mb: maxMb } = settings.running;
+    const isForSize = countForSize === count;
+    const now = isForSize ? `size ${maxMb}` : `entries ${maxRequests} ${store.activeSessionId}`;
+    if (now === this.#saidFor) return;
+    this.#saidFor = now;
+    const limit = isForSize
+      ? `Stored bodies have reached max_total_size_mb (${maxMb} MiB)`
+      : `The session has reached max_requests (${new Intl.NumberFormat("en-US").format(maxRequests)} entries)`;
+    const message = `${limit}: the oldest entries are removed as new ones come. Raise the limit, or export what you want to keep`;
+    log.warn(message);
+    events.notice({ code: "entries-removed", message });
+  }
+}
