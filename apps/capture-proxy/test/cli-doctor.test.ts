@@ -58,6 +58,22 @@ test("a machine on which nothing was started yet is well, and looking at it leav
 test("the doctor of a running service", async (context) => {
   await using served = await serveWeir();
 
+  await context.test("a service that is named is asked for its own ports, whatever the settings here say", async () => {
+    await using other = await temporaryDirectory();
+    const { code, report, of } = await examine(
+      other.path,
+      { WEIR_PROXY_PORT: "8888", WEIR_API_PORT: "3001" },
+      served.api,
+    );
+    assert.equal(code, 0, JSON.stringify(report.checks.filter((check) => check.status === "fail")));
+    assert.deepEqual([of("Proxy port"), of("API port")], [["ok"], ["ok"]]);
+    const port = report.checks.find(({ name }) => name === "Proxy port");
+    assert.equal(port?.detail, `${new URL(served.proxy).host} is used by the Weir at ${served.api}`);
+    assert.deepEqual(of("Service"), ["ok", "warn"]);
+    const files = report.checks.filter(({ name }) => name === "Service")[1];
+    assert.ok(files?.detail.includes(served.certificate), files?.detail);
+  });
+
   await context.test("a running service is well from its ports to an HTTPS request through it", async () => {
     const ports = {
       WEIR_PROXY_PORT: new URL(served.proxy).port,

@@ -289,3 +289,22 @@ test("the banner quotes a path so that its command can be copied", () => {
   assert.ok(banner(facts, window(200)).includes(String.raw`--cacert '/my data/it'\''s.pem' https://`));
   assert.equal(shellQuoted("/plain/path.pem"), "/plain/path.pem");
 });
+
+test("the banner's command finds this service, whatever port it has", () => {
+  const facts = {
+    proxy: "http://127.0.0.1:8888",
+    dataDir: "/data",
+    certificatePath: "/data/ca.pem",
+    fingerprint: "AA",
+    version: "1",
+    command: "npx weir",
+  };
+  for (const [api, line] of [
+    ["http://127.0.0.1:3001", "npx weir run -- curl"],
+    ["http://0.0.0.0:3001", "npx weir run -- curl"],
+    ["http://127.0.0.1:13001", "npx weir run --api-url http://127.0.0.1:13001 -- curl"],
+    ["http://[::1]:3001", "npx weir run --api-url http://[::1]:3001 -- curl"],
+  ] as const) {
+    assert.ok(banner({ ...facts, api }, window(200)).includes(line), api);
+  }
+});

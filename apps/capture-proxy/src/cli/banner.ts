@@ -1,3 +1,4 @@
+import { DEFAULT_URL } from "./api-connection.ts";
 import type { Terminal } from "./terminal.ts";
 import { visibleText } from "./terminal.ts";
 
@@ -33,13 +34,20 @@ export function banner(facts: BannerFacts, terminal: Terminal): string {
     `  ${name("")}SHA-256 ${facts.fingerprint}`,
     "",
     "  Capture one program, trust included:",
-    `    ${facts.command} run -- curl https://example.com`,
+    `    ${facts.command} run${apiOption(facts.api)} -- curl https://example.com`,
     "  or point a client at it yourself:",
     `    curl --proxy ${facts.proxy} --cacert ${path} https://example.com`,
     "",
     terminal.style("dim", "  Ctrl+C stops."),
     "",
   ].join("\n");
+}
+
+/** What tells the command where this service is, unless it looks there by itself. */
+function apiOption(api: string): string {
+  const url = new URL(api);
+  if (url.hostname === "0.0.0.0" || url.hostname === "[::]") url.hostname = new URL(DEFAULT_URL).hostname;
+  return url.origin === DEFAULT_URL ? "" : ` --api-url ${url.origin}`;
 }
 
 /** The text as one word of a POSIX shell. */

@@ -5,7 +5,7 @@ import { certOperations } from "@headworks/capture-contract";
 import type { CertificateInfo } from "@headworks/capture-contract";
 import { isLoopback } from "@headworks/host-patterns";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
-import { callJson } from "./api-connection.ts";
+import { callJson, shownUrl } from "./api-connection.ts";
 import { authorityPaths } from "./authority-files.ts";
 import type { Finding, Patient } from "./doctor.ts";
 
@@ -82,6 +82,23 @@ export async function checkAuthorityInUse({ places, health, address }: Patient):
       status: "fail",
       detail: `the running Weir signs with another than that of ${certificate}: ${used.subject}, fingerprint ${used.fingerprint_sha256}`,
       advice: "start it again, so that it uses the one that is there now",
+    },
+  ];
+}
+
+/** Whether the running service keeps its files where these checks look; nothing to say where it does. */
+export async function checkServiceFiles({ places, health, address }: Patient): Promise<readonly Finding[]> {
+  if (!health || !isThisMachine(new URL(address.baseUrl).hostname)) return [];
+  const { value } = await callJson(address, certOperations.getCertificateInfo, {});
+  const { path } = value as CertificateInfo;
+  const { certificate } = authorityPaths(places.certificateDirectory);
+  if (path === certificate) return [];
+  return [
+    {
+      name: "Service",
+      status: "warn",
+      detail: `the Weir at ${shownUrl(address)} has other files than these checks: its CA is ${path}, and here is ${certificate}`,
+      advice: "name its data directory with --data-dir, or its address with --api-url",
     },
   ];
 }

@@ -3,14 +3,21 @@ import { certOperations, configOperations } from "@headworks/capture-contract";
 import type { ProxyConfig } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { hostPortText } from "@headworks/host-patterns";
-import { callJson } from "./api-connection.ts";
+import { callJson, shownUrl } from "./api-connection.ts";
 import type { Finding, Patient } from "./doctor.ts";
 
 // Tested by ../../test/cli-doctor.test.ts
 
-/** Whether a port is free, or held by the service itself. */
-export async function checkPort({ settings, health }: Patient, which: "proxy" | "api"): Promise<Finding> {
+/** Whether a port is free, or held by the service itself. The ports of a service that was named are its own affair. */
+export async function checkPort(
+  { settings, health, address, isServiceNamed }: Patient,
+  which: "proxy" | "api",
+): Promise<Finding> {
   const name = which === "proxy" ? "Proxy port" : "API port";
+  if (health !== undefined && isServiceNamed) {
+    const { host } = new URL(which === "proxy" ? health.proxy_address : health.api_address);
+    return { name, status: "ok", detail: `${host} is used by the Weir at ${shownUrl(address)}` };
+  }
   if (!settings) return { name, status: "skip", detail: "the settings cannot be read" };
   const [port, host] =
     which === "proxy" ? [settings.proxy_port, settings.host] : [settings.api_port, settings.api_host];

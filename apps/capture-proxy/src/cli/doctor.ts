@@ -8,7 +8,7 @@ import { loadSettings } from "#settings/load-settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
 import { apiAddress, shownUrl } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
-import { checkAuthority, checkAuthorityInUse, checkAuthorityTrust } from "./doctor-authority.ts";
+import { checkAuthority, checkAuthorityInUse, checkAuthorityTrust, checkServiceFiles } from "./doctor-authority.ts";
 import { checkClock, checkDataDirectory, checkDatabases, checkNode, checkProxyVariables } from "./doctor-machine.ts";
 import { checkInterception, checkPort } from "./doctor-service.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
@@ -39,6 +39,8 @@ export interface Patient {
   readonly places: ExaminedPlaces;
   readonly settings: Settings | undefined;
   readonly address: ApiAddress;
+  /** The service was named; without that it is the one that would be used by itself. */
+  readonly isServiceNamed: boolean;
   /** Health of the service at `address`; undefined when none answers. */
   readonly health: DetailedHealth | undefined;
   readonly nowMs: number;
@@ -53,6 +55,7 @@ const CHECKS: readonly (readonly [name: string, check: Check])[] = [
   ["API port", (patient) => checkPort(patient, "api")],
   ["Service", checkService],
   ["CA", checkAuthority],
+  ["Service", checkServiceFiles],
   ["CA", checkAuthorityInUse],
   ["System trust", checkAuthorityTrust],
   ["Clock", checkClock],
@@ -98,6 +101,7 @@ async function doctor(invocation: Invocation, options: DoctorOptions): Promise<n
     places: placesOf(options, environment, dataDir),
     settings,
     address,
+    isServiceNamed: (options.apiUrl ?? environment["WEIR_API_URL"] ?? environment["SERVICE_API_URL"] ?? "") !== "",
     health: await serviceHealth(address, PROBE_MS),
     nowMs: Date.now(),
   };

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Breakpoint, BreakpointUpdate } from "@headworks/capture-contract";
-import type { breakpointsOperations } from "@headworks/capture-contract";
+import type { Notice, breakpointsOperations } from "@headworks/capture-contract";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import { createHitCounter } from "#rules/hit-counter.ts";
 import { portableList } from "#portable/portable-list.ts";
@@ -14,6 +14,7 @@ import { createBreakpointsStore } from "./breakpoints.store.ts";
 import { coalescedNotice } from "./change-notice.ts";
 import { PauseAllSwitch } from "./pause-all.ts";
 import { PausedExchanges } from "./paused-exchanges.ts";
+import type { Paused, PauseEnd } from "./paused-exchanges.ts";
 
 /** Exchanges that are held back until somebody has looked at them. */
 export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpointsOperations> {
@@ -42,18 +43,7 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
     clock,
     newId: randomUUID,
     onChange: notice,
-    onEnd: ({ id, exchange, rule, side }, reason, what) => {
-      const { method } = exchange.request;
-      const which = side === "request" ? method : `The response to ${method}`;
-      events.notice({
-        code: "pause-ended",
-        message: `${which} ${exchangeUrl(exchange.request)} ${what}`,
-        paused_id: id,
-        entry_id: exchange.id,
-        rule_id: rule.id,
-        reason,
-      });
-    },
+    onEnd: (pause, reason, what) => events.notice(endNotice(pause, reason, what)),
   });
   const pauseAll = new PauseAllSwitch(notice);
   const bodyLimitBytes = (): number => settings.running.breakpoint_body_limit;
@@ -85,5 +75,19 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
         onChange();
       },
     }),
+  };
+}
+
+/** What people are told of a pause that nobody decided on. */
+function endNotice({ id, exchange, rule, side }: Paused, reason: PauseEnd, what: string): Notice {
+  const { method } = exchange.request;
+  const which = side === "request" ? method : `The response to ${method}`;
+  return {
+    code: "pause-ended",
+    message: `${which} ${exchangeUrl(exchange.request)} ${what}`,
+    paused_id: id,
+    entry_id: exchange.id,
+    rule_id: rule.id,
+    reason,
   };
 }

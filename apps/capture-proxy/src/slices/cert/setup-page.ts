@@ -30,7 +30,7 @@ export function renderSetupPage(data: SetupData, links: SetupLinks): string {
 <main>
 <p class="brand">${MARK} Weir</p>
 <h1>Set up this device</h1>
-<p>Two steps: trust the certificate below, and send traffic through the proxy. Only do this for a proxy that is yours.</p>
+<p>Three steps: trust the certificate, send traffic through the proxy, and test it. Only do this for a proxy that is yours.</p>
 ${downloads(data, links)}
 ${proxySection(data)}
 ${checkSection(links)}
