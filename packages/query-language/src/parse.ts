@@ -185,7 +185,7 @@ function parseTerm(term: ScannedTerm & { readonly problem?: QueryError }, text: 
   if (row === undefined && !["json", "since", "before"].includes(name)) throw unknownField(field.name, field);
   if (term.problem !== undefined) throw new Refusal(term.problem.message, term.problem);
   if (term.values.length > MOST_VALUES) throw new Refusal(`a list may have at most ${MOST_VALUES} values`, term);
-  if (row !== undefined) return fieldTerm(row, term);
+  if (row !== undefined) return fieldTerm(row, term, text);
   return name === "json" ? jsonTerm(term) : momentTerm(name === "since" ? "since" : "before", term);
 }
 
@@ -211,19 +211,19 @@ function refuseMissingColon(value: ScannedValue, text: string): void {
   );
 }
 
-function fieldTerm(row: Field, term: ScannedTerm): Query {
+function fieldTerm(row: Field, term: ScannedTerm, text: string): Query {
   const key = term.field?.key;
   if (key !== undefined && row.keyed === undefined) throw new Refusal(`\`${row.name}\` takes no name in brackets`, key);
   const name = key?.text.trim();
   if (name === "") throw new Refusal(`the name in the brackets of \`${row.name}[…]\` is missing`, term);
   const written = name === undefined ? null : row.keyed === "caseless" ? foldAscii(name) : name;
-  return { kind: "field", field: row.name, key: written, test: fieldTest(row, term) };
+  return { kind: "field", field: row.name, key: written, test: fieldTest(row, term, text) };
 }
 
-function fieldTest(row: Field, term: ScannedTerm): FieldTest {
+function fieldTest(row: Field, term: ScannedTerm, text: string): FieldTest {
   const operator = (term.operator?.text ?? ":").slice(1);
   if (asksExistence(term)) return { kind: "exists" };
-  if (row.value.type === "number") return numberTest(row.name, row.value.unit, operator, term);
+  if (row.value.type === "number") return numberTest(row.name, row.value.unit, operator, term, text);
   if (operator !== "" && operator !== "=" && operator !== "!=") {
     throw new Refusal(`\`${row.name}\` is text and cannot be compared with \`${operator}\``, term.operator ?? term);
   }
@@ -231,15 +231,31 @@ function fieldTest(row: Field, term: ScannedTerm): FieldTest {
   const values = term.values.map((value) => {
     const written = operator === "" ? textValue(value) : { kind: "literal" as const, text: plainText(value, operator) };
     const parsed = bareValue(row, written);
-    if (choices === undefined) return parsed;
-    const text = parsed.kind === "literal" ? foldAscii(parsed.text) : "";
-    const choice = aliases !== undefined && Object.hasOwn(aliases, text) ? aliases[text] : text;
+    if (choices === undefined) {
+      const hint = BARLESS.has(row.name) ? listHint(row.name, value, text) : undefined;
+      if (hint !== undefined) throw new Refusal(hint, value);
+      return parsed;
+    }
+    const folded = parsed.kind === "literal" ? foldAscii(parsed.text) : "";
+    const choice = aliases !== undefined && Object.hasOwn(aliases, folded) ? aliases[folded] : folded;
     if (choice === undefined || !choices.includes(choice)) {
-      throw new Refusal(`\`${row.name}\` is one of ${choices.join(", ")}`, value);
+      throw new Refusal(listHint(row.name, value, text) ?? `\`${row.name}\` is one of ${choices.join(", ")}`, value);
     }
     return { kind: "literal" as const, text: choice };
   });
   return { kind: "text", mode: operator === "" ? "matches" : operator === "=" ? "equals" : "differs", values };
+}
+
+/** Fields whose values have no bar and no comma: what is written with one is a list. */
+const BARLESS: ReadonlySet<string> = new Set(["host", "method", "scheme", "ext", "type", "proto", "client"]);
+
+/** The sentence about several values without parentheses, such as `4xx|5xx`; undefined for one value. In quotes it is one. */
+function listHint(name: string, value: ScannedValue, text: string): string | undefined {
+  if (value.kind !== "word") return undefined;
+  const values = text.slice(value.start, value.end).split(/(?<!\\)[|,]/u);
+  if (values.length < 2) return undefined;
+  const written = values.filter((each) => each !== "").join("|");
+  return `several values need parentheses: \`${name}:(${written})\``;
 }
 
 function asksExistence(term: ScannedTerm): boolean {
@@ -262,12 +278,20 @@ const EXAMPLES = {
   time: "`2026-11-21` or `2026-11-21T10:00:00Z`",
 };
 
-function numberTest(name: string, unit: keyof typeof EXAMPLES, operator: string, term: ScannedTerm): FieldTest {
+function numberTest(
+  name: string,
+  unit: keyof typeof EXAMPLES,
+  operator: string,
+  term: ScannedTerm,
+  source: string,
+): FieldTest {
   const ranges: NumberRange[] = term.values.map((value) => {
     const text = value.kind === "pattern" ? undefined : value.kind === "quoted" ? value.text : value.parts.join("*");
     const compares = operator !== "" && operator !== "=" && operator !== "!=";
     const number = text === undefined ? undefined : compares ? parseNumber(text, unit) : parseRange(text, unit);
-    if (number === undefined) throw new Refusal(`\`${name}\` needs a value such as ${EXAMPLES[unit]}`, value);
+    if (number === undefined) {
+      throw new Refusal(listHint(name, value, source) ?? `\`${name}\` needs a value such as ${EXAMPLES[unit]}`, value);
+    }
     return "minExcluded" in number ? number : comparison(operator, number);
   });
   return { kind: "number", mode: operator === "!=" ? "differs" : "matches", ranges };
