@@ -232,7 +232,7 @@ function fieldTest(row: Field, term: ScannedTerm, text: string): FieldTest {
     const written = operator === "" ? textValue(value) : { kind: "literal" as const, text: plainText(value, operator) };
     const parsed = bareValue(row, written);
     if (choices === undefined) {
-      const hint = BARLESS.has(row.name) ? listHint(row.name, value, text) : undefined;
+      const hint = BARLESS.has(row.name) ? listHint(row.name, value, text, /(?<!\\)\|/u) : undefined;
       if (hint !== undefined) throw new Refusal(hint, value);
       return parsed;
     }
@@ -246,16 +246,17 @@ function fieldTest(row: Field, term: ScannedTerm, text: string): FieldTest {
   return { kind: "text", mode: operator === "" ? "matches" : operator === "=" ? "equals" : "differs", values };
 }
 
-/** Fields whose values have no bar and no comma: what is written with one is a list. */
+/** Fields whose values have no bar: what is written with one is a list. */
 const BARLESS: ReadonlySet<string> = new Set(["host", "method", "scheme", "ext", "type", "proto", "client"]);
 
 /** The sentence about several values without parentheses, such as `4xx|5xx`; undefined for one value. In quotes it is one. */
-function listHint(name: string, value: ScannedValue, text: string): string | undefined {
+function listHint(name: string, value: ScannedValue, text: string, separator = /(?<!\\)[|,]/u): string | undefined {
   if (value.kind !== "word") return undefined;
-  const values = text.slice(value.start, value.end).split(/(?<!\\)[|,]/u);
-  if (values.length < 2) return undefined;
-  const written = values.filter((each) => each !== "").join("|");
-  return `several values need parentheses: \`${name}:(${written})\``;
+  const values = text
+    .slice(value.start, value.end)
+    .split(separator)
+    .filter((each) => each !== "");
+  return values.length < 2 ? undefined : `several values need parentheses: \`${name}:(${values.join("|")})\``;
 }
 
 function asksExistence(term: ScannedTerm): boolean {
