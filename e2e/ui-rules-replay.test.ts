@@ -265,6 +265,10 @@ journey("Two sessions are compared request by request, and a changed answer lead
     .getByRole("link", { name: /\/count$/u })
     .click();
   await page.getByRole("heading", { name: "Comparison" }).waitFor();
+  const sides = page.getByRole("group", { name: "Comparison" }).getByRole("link", { name: /^#\d+ GET \/count, / });
+  await waitForCount(sides, 2);
+  const [left, right] = await sides.allTextContents();
+  assert.notEqual(left, right, "each side is named so that it can be told from the other");
   await page
     .getByRole("table", { name: "Body of the answer" })
     .getByRole("row", { name: /\/count/u })

@@ -131,6 +131,11 @@ journey("The filter completes, says what is wrong without asking, applies, and p
 journey("Columns sort, and the tree and the waterfall show the same traffic", async (bench) => {
   await bench.send("/orders", "/broken", "/missing");
   const page = await bench.open("/traffic");
+  // The whole cell sorts, not only the word in it.
+  const header = page.getByRole("columnheader", { name: /Path/u });
+  const width = (await header.boundingBox())?.width ?? 0;
+  await header.click({ position: { x: width - 24, y: 12 } });
+  await eventually("the paths are in order", async () => (await header.getAttribute("aria-sort")) === "ascending");
   await page
     .getByRole("columnheader", { name: /Status/u })
     .getByRole("button")

@@ -347,7 +347,7 @@ function jsonTest(term: ScannedTerm): FieldTest {
     );
   }
   if (isRange || (operator !== "" && operator !== "=" && operator !== "!=")) {
-    return numberTest("json", "count", operator, term);
+    return numberTest("json", "count", operator, term, "");
   }
   const values = term.values.map((value) =>
     operator === "" ? textValue(value) : { kind: "literal" as const, text: plainText(value, operator) },

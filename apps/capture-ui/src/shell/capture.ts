@@ -7,7 +7,7 @@ import { toast } from "../ui/toast.tsx";
 export async function toggleCapture(): Promise<void> {
   const before = queryClient.getQueryData(captureQuery.queryKey);
   try {
-    // Set rather than flip: two windows that press Space together mean the same.
+    // Set rather than flip: two windows that press the key together mean the same.
     const status = await api.capture.toggleCapture(
       before === undefined ? {} : { body: { enabled: !before.capture_enabled } },
     );

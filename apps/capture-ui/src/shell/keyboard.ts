@@ -64,7 +64,7 @@ export type ActionId =
 export const BINDINGS: readonly Binding[] = [
   { action: "palette", keys: ["Ctrl+K"], label: "Commands", group: "Everywhere", whileTyping: true },
   { action: "cheatSheet", keys: ["?"], label: "This list of keys", group: "Everywhere" },
-  { action: "toggleCapture", keys: ["Space"], label: "Record or pass through", group: "Everywhere" },
+  { action: "toggleCapture", keys: ["Shift+R"], label: "Record or pass through", group: "Everywhere" },
   { action: "theme", keys: ["Ctrl+Shift+L"], label: "Next theme", group: "Everywhere", whileTyping: true },
   { action: "focusQuery", keys: ["/", "Ctrl+F"], label: "Filter", group: "Everywhere" },
   { action: "close", keys: ["Escape"], label: "Close, or clear the selection", group: "Everywhere" },

@@ -1,10 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { Copy } from "lucide-react";
 import { api } from "../../api.ts";
+import { usePreferences } from "../../preferences.ts";
 import { Link } from "../../shell/link.tsx";
 import { setParams, usePlace } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
+import { formatTimeOfDay } from "../../ui/format.ts";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { DiffFields } from "./diff-fields.tsx";
 import { diffOptions } from "./diff-options.ts";
@@ -55,7 +57,26 @@ export function DiffScreen({ left, right }: { readonly left: string | null; read
   );
 }
 
+/** One of the two, by its number in the list and what it asked for: ids of entries begin alike. */
 function Side({ id }: { readonly id: string | null }) {
+  const utc = usePreferences((preferences) => preferences.timeFormat === "utc");
+  const entry = useQuery({
+    queryKey: ["diff", "side", id],
+    queryFn: ({ signal }) =>
+      api.traffic.getTraffic({ params: { id: id ?? "" }, query: { include_bodies: "false" }, signal }),
+    enabled: id !== null,
+    staleTime: Infinity,
+    retry: false,
+  }).data;
   if (id === null) return <span className={styles["quiet"]}>not captured</span>;
-  return <Link href={`/traffic?id=${encodeURIComponent(id)}`}>{id.slice(0, 8)}</Link>;
+  const path = entry === undefined ? "" : URL.canParse(entry.request.url) ? new URL(entry.request.url).pathname : "";
+  const text =
+    entry === undefined
+      ? `…${id.slice(-8)}`
+      : `#${entry.seq} ${entry.request.method} ${path}, ${formatTimeOfDay(Date.parse(entry.timestamp), utc)}`;
+  return (
+    <Link href={`/traffic?id=${encodeURIComponent(id)}`} title={entry?.request.url}>
+      {text}
+    </Link>
+  );
 }

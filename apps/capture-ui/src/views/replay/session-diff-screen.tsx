@@ -79,11 +79,11 @@ function SessionSelect({
 }) {
   const known = list.map(({ id, name, request_count }) => ({
     value: id,
-    label: `${name ?? id.slice(0, 8)} (${formatCount(request_count)})`,
+    label: `${name ?? `…${id.slice(-8)}`} (${formatCount(request_count)})`,
   }));
   const options = known.some((option) => option.value === value)
     ? known
-    : [...known, { value, label: value.slice(0, 8) }];
+    : [...known, { value, label: `…${value.slice(-8)}` }];
   return (
     <Field label={label}>
       <Select value={value} options={options} onChange={onChange} />

@@ -130,7 +130,7 @@ export function cellContent(column: ColumnId, row: TrafficSnapshot, context: Cel
     case "protocol":
       return protocolLabel(row);
     case "session":
-      return row.session_id.slice(0, 8);
+      return row.session_id.slice(-8);
     case "server":
       return row.server_addr ?? "—";
     case "requestSize":
