@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rawClient, readResponse, startOrigin } from "@headworks/testkit";
+import { http2Client, rawClient, readResponse, startHttp2Origin, startOrigin } from "@headworks/testkit";
 import { serving, startGateway } from "./gateway-rig.ts";
 import { errorOf, proxied, responding } from "./route-documents.ts";
 
@@ -111,3 +111,34 @@ for (const [method, sent, received] of [
     );
   });
 }
+
+test("Max-Forwards is counted down, and answered at 0, over HTTP/2 on either side", async () => {
+  await using origin = await startHttp2Origin((stream) => stream.respond({ ":status": 200 }, { endStream: true }));
+  await using gateway = await startGateway({
+    ...serving("api", [origin.port], { protocol: "h2c" }),
+    routes: [proxied("api", "/", {})],
+  });
+  await using client = await http2Client(gateway.port());
+  const ask = (method: string, forwards: string) =>
+    client.fetch({ ":method": method, ":path": "/a", "max-forwards": forwards, cookie: "s=s3cret", "x-mine": "1" });
+  assert.equal((await ask("OPTIONS", "2")).status, 200);
+  const [section = []] = origin.requests;
+  assert.equal(section[section.indexOf("max-forwards") + 1], "1");
+  const traced = await ask("TRACE", "0");
+  assert.equal(traced.status, 200);
+  assert.match(traced.body.toString(), /^TRACE \/a HTTP\/2\r\nhost: [^]*max-forwards: 0\r\n[^]*x-mine: 1\r\n\r\n$/);
+  assert.doesNotMatch(traced.body.toString(), /s3cret/);
+  assert.equal(origin.requests.length, 1);
+});
+
+test("octets beyond ASCII in a :path are routed and forwarded percent-encoded over HTTP/2", async () => {
+  await using origin = await startHttp2Origin((stream) => stream.respond({ ":status": 200 }, { endStream: true }));
+  await using gateway = await startGateway({
+    ...serving("api", [origin.port], { protocol: "h2c" }),
+    routes: [proxied("api", "/caf%C3%A9", { service: "api" })],
+  });
+  await using client = await http2Client(gateway.port());
+  assert.equal((await client.fetch({ ":path": "/caf\xc3\xa9/x?q=\xff" })).status, 200);
+  const [section = []] = origin.requests;
+  assert.equal(section[section.indexOf(":path") + 1], "/caf%C3%A9/x?q=%FF");
+});

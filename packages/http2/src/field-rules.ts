@@ -22,11 +22,14 @@ export function sectionField(section: readonly string[], name: string): string |
   return undefined;
 }
 
+const BLANKS_AROUND = /^[\t ]|[\t ]$/;
+
 /**
  * What is wrong with the section of an answer or of trailers (RFC 9113, 8.2 and 8.3.2); undefined when nothing is. Those of
- * requests are judged by whoever takes them.
+ * requests are judged by whoever takes them. Blanks around a value of a server are removed, in place: many send them, and
+ * browsers and curl take no notice.
  */
-export function sectionProblem(section: readonly string[], isTrailer: boolean): string | undefined {
+export function sectionProblem(section: string[], isTrailer: boolean, isOfServer: boolean): string | undefined {
   for (let at = 0; at < section.length; at += 2) {
     const name = section[at] ?? "";
     if (at === 0 && !isTrailer) {
@@ -35,7 +38,12 @@ export function sectionProblem(section: readonly string[], isTrailer: boolean): 
     }
     if (name.startsWith(":")) return "a pseudo-field out of its place";
     if (!NAME.test(name)) return "a field name that is not valid";
-    if (NOT_IN_VALUE.test(section[at + 1] ?? "")) return `a value of ${name} that is not valid`;
+    const value = section[at + 1] ?? "";
+    if (NOT_IN_VALUE.test(value)) return `a value of ${name} that is not valid`;
+    if (BLANKS_AROUND.test(value)) {
+      if (!isOfServer) return `blanks around a value of ${name}`;
+      section[at + 1] = value.trim();
+    }
     if (CONNECTION_FIELDS.has(name)) return `the field ${name}, which has no place in HTTP/2`;
   }
   return undefined;

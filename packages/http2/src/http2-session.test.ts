@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { FRAME, frame, HPACK_CASES, HTTP2_CASES, request } from "@headworks/testkit";
+import { FRAME, frame, HPACK_CASES, HTTP2_CASES, HTTP2_RESPONSE_CASES, request } from "@headworks/testkit";
 import { data, heads, pattern, resetOf } from "../test/raw-peer.ts";
 import { askedRaw, both, OK, servedRaw } from "../test/session-rig.ts";
 import type { Told } from "../test/told.ts";
@@ -391,4 +391,41 @@ test("9: what a handler throws ends the connection, not the process, and all its
     tested.streams.map(({ order }) => order.join(" ")),
     ["section close", "section data close"],
   );
+});
+
+for (const { section, what, bytes, outcome } of HTTP2_RESPONSE_CASES.filter(
+  ({ isOfMessage }) => isOfMessage !== true,
+)) {
+  test(`${section}: ${what} (of a server)`, async () => {
+    const { tested, peer } = await askedRaw();
+    await using _tested = tested;
+    const told = tested.ask(true);
+    await peer.frame("HEADERS of 1", ({ type, stream }) => type === FRAME.headers && stream === 1);
+    peer.say(...bytes);
+    if (outcome.kind === "connection error") {
+      const code = await peer.goaway();
+      assert.ok(outcome.codes.includes(code), `GOAWAY with ${code}`);
+      assert.ok((await tested.end()) instanceof Http2Error);
+    } else if (outcome.kind === "stream error") {
+      const code = await peer.reset(1);
+      assert.ok(outcome.codes.includes(code), `RST_STREAM with ${code}`);
+      assert.notEqual(await told.code(), NO_ERROR);
+      await peer.goesOn();
+    } else {
+      const code = await told.code();
+      assert.equal(code === NO_ERROR, outcome.kind === "answered");
+      await peer.goesOn();
+    }
+    assert.deepEqual(tested.broken, []);
+  });
+}
+
+test("8.2.1: blanks around the values of a response are removed, in its trailers too", async () => {
+  const { tested, peer } = await askedRaw();
+  await using _tested = tested;
+  const told = tested.ask(true);
+  await peer.frame("HEADERS of 1", ({ type, stream }) => type === FRAME.headers && stream === 1);
+  peer.say(heads(1, [...OK, "x", " a b\t"]), heads(1, ["y", "\tc "], true));
+  assert.equal(await told.code(), NO_ERROR);
+  assert.deepEqual([told.sections[0]?.slice(-1), told.trailers], [["a b"], ["y", "c"]]);
 });

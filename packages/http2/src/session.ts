@@ -326,7 +326,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
       return stream.fail(STREAM_CLOSED, "HEADERS behind its end");
     }
     const isTrailer = this.#isServer || stream.hasHead;
-    const problem = nextSectionProblem(section, stream, isTrailer);
+    const problem = nextSectionProblem(section, stream, isTrailer, !this.#isServer);
     if (problem !== undefined) {
       this.#budget.spend(FAULT_FRAMES, "HEADERS with fields that are not valid");
       return stream.fail(PROTOCOL_ERROR, problem);
@@ -470,10 +470,11 @@ function nextSectionProblem(
   { fields, isWhole, isCut, isSelfDependent }: ReceivedSection,
   { carriesTunnel }: Http2Stream,
   isTrailer: boolean,
+  isOfServer: boolean,
 ): string | undefined {
   if (carriesTunnel && isTrailer) return "HEADERS in a tunnel";
   if (isSelfDependent) return "HEADERS by which it depends on itself";
   if (isCut) return "more fields than the limits allow";
   if (isTrailer && !isWhole) return "trailers that do not end it";
-  return sectionProblem(fields, isTrailer);
+  return sectionProblem(fields, isTrailer, isOfServer);
 }

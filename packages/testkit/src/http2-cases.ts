@@ -393,6 +393,12 @@ const rows: readonly (readonly [section: string, what: string, bytes: readonly B
     stream(1, PROTOCOL_ERROR),
   ],
   [
+    "8.2.1",
+    "a blank before the value of a trailer",
+    [open(1), frame(headers, 5, 1, section([["x-a", " b"]]))],
+    stream(1, PROTOCOL_ERROR),
+  ],
+  [
     "8.2.2",
     "fields of connections in trailers",
     [open(1), frame(headers, 5, 1, section([["connection", "close"]]))],

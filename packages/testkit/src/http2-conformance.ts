@@ -11,7 +11,7 @@ const PROTOCOL_ERROR = 1;
 const STATUS_INDEX = { 200: 0x88, 400: 0x8c } as const;
 
 /** A case's title: the section, what is said, and what has to come of it. */
-export function http2CaseTitle({ section, what, outcome }: Http2Case): string {
+export function http2CaseTitle({ section, what, outcome }: Pick<Http2Case, "section" | "what" | "outcome">): string {
   return `RFC 9113, ${section}: ${what}: ${outcome.kind}`;
 }
 

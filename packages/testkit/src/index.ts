@@ -27,6 +27,7 @@ export {
   type RawAnswer,
 } from "./http2-peers.ts";
 export { HPACK_CASES } from "./hpack-cases.ts";
+export { HTTP2_RESPONSE_CASES, Http2ResponseJudge } from "./http2-response-cases.ts";
 export { http2CaseTitle, runHttp2Case } from "./http2-conformance.ts";
 export { HTTP2_CASES, type Http2Case } from "./http2-cases.ts";
 export type { Closable, LoopbackHost } from "./listening.ts";

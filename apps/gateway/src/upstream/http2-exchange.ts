@@ -18,6 +18,7 @@ import {
   Http2Error,
   isSendable,
   NO_ERROR,
+  PROTOCOL_ERROR,
   REFUSED_STREAM,
   sectionField,
   type Http2Session,
@@ -157,6 +158,8 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
   onClose(code: number): void {
     const { error } = this.#owner.session;
     if (code === NO_ERROR && error instanceof Http2Error) return this.#lose("protocol", error.message);
+    const problem = this.#stream?.problem;
+    if (problem !== undefined) return this.#lose("protocol", problem);
     this.#lose(code === REFUSED_STREAM ? "refused" : "reset", `the stream ended with code ${code}`);
   }
 
@@ -183,7 +186,8 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
     const handler = this.#handler;
     this.#handler = undefined;
     this.#settle();
-    this.#stream?.reset(CANCEL);
+    // A malformed answer is an error of its stream (RFC 9113, 8.1.1).
+    this.#stream?.reset(failure === "protocol" ? PROTOCOL_ERROR : CANCEL);
     // A session that ended after it had answered was closed for being old.
     const wasOld = failure === "reset" && this.#wasStale && !this.#hasHead && this.#owner.session.isOver;
     handler?.onUpstreamLost(failure, failure === "refused" || wasOld, detail);
