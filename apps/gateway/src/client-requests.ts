@@ -1,7 +1,7 @@
 // Tested by ../test/pipeline.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import { asciiTarget, NO_BODY } from "@headworks/http1";
-import type { DeadlineSweep } from "@headworks/sockets";
+import type { BufferBudget, DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
 import type { Generations } from "#config/generations.ts";
 import { numberOf, type ListenerSet } from "#listener/listener-set.ts";
@@ -55,11 +55,13 @@ export function connectionServices(
   generations: Generations,
   pipeline: Pipeline,
   deadlines: DeadlineSweep,
+  buffers: BufferBudget,
   environment: Readonly<Record<string, string | undefined>>,
   log: Logger,
 ): ConstructorParameters<typeof ListenerSet>[0]["services"] {
   return {
     deadlines,
+    buffers,
     onDefect: (error) => log.error({ err: error }, "A connection of a client failed"),
     limits: {
       fieldCount: numberOf(environment["GATEWAY_HTTP1_MAX_HEADERS"], 100),

@@ -5,6 +5,7 @@ import type { ListenerSet } from "#listener/listener-set.ts";
 import type { AdmissionControl } from "#request/admission.ts";
 import type { Pipeline } from "#request/pipeline.ts";
 import type { GatewayFacts } from "#slices/metrics/metrics.slice.ts";
+import type { EndpointPools } from "#upstream/endpoint-pools.ts";
 import type { UpstreamRegistry } from "#upstream/upstream-registry.ts";
 import type { Slices } from "./slices.ts";
 
@@ -15,23 +16,26 @@ export interface FactSources {
   readonly admission: Pick<AdmissionControl, "queueCounts">;
   readonly listeners: Pick<ListenerSet, "states">;
   readonly upstreams: UpstreamRegistry;
+  readonly pools: Pick<EndpointPools, "buffers">;
   readonly events: EventBus;
   readonly slices: Slices;
 }
 
 /** What the gateway is like at this moment, for a scrape. */
 export async function gatewayFacts(sources: FactSources): Promise<GatewayFacts> {
-  const { generations, pipeline, admission, listeners, upstreams, events, slices } = sources;
+  const { generations, pipeline, admission, listeners, upstreams, pools, events, slices } = sources;
   return {
     generation: generations.current?.number ?? 0,
     activeRequests: pipeline.activeRequests,
     listeners: listeners.states,
-    upstreams: upstreams.all.map(({ name, breaker, failOpenPicks, retries, hedges, endpoints }) => ({
+    bufferedBytes: pools.buffers.usedBytes,
+    upstreams: upstreams.all.map(({ name, breaker, failOpenPicks, retries, hedges, queueCounts, endpoints }) => ({
       name,
       breaker: breaker?.state,
       failOpenPicks,
       retries,
       hedges,
+      queue: queueCounts,
       endpoints: endpoints.map(({ key, health, attemptsByClass }) => ({
         key,
         isHealthy: health === "healthy",

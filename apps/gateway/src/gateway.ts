@@ -358,7 +358,7 @@ export function createDataPlane({ environment, log, ...parts }: ProcessParts, co
   });
   const metricsText = async (): Promise<string> =>
     await slices.metrics.text(await gatewayFacts({ ...control, pipeline, admission, listeners }));
-  const services = connectionServices(generations, pipeline, deadlines, environment, log);
+  const services = connectionServices(generations, pipeline, deadlines, pools.buffers, environment, log);
   const { tickets, elsewhere } = parts;
   const sharesPorts = elsewhere !== undefined;
   const listeners = new ListenerSet({ services, environment, log, watch: watchAny, tickets, sharesPorts });

@@ -1,5 +1,5 @@
 // Tested by ../test/pipeline.test.ts
-import type { ConfigDocument, Route, Service } from "@headworks/gateway-contract";
+import { DEFAULT_BUFFERED_BYTES, type ConfigDocument, type Route, type Service } from "@headworks/gateway-contract";
 import { parseCookies } from "@headworks/http-fields";
 import { fieldValues } from "@headworks/http1";
 import type { CompiledActions } from "#config/compile.ts";
@@ -44,6 +44,7 @@ export function compileActions(
     published: () => {
       upstreams.published(document.upstreams);
       pools.published(upstreams.all);
+      pools.buffers.adopt(document.gateway.max_buffered_bytes ?? DEFAULT_BUFFERED_BYTES);
     },
   };
 }

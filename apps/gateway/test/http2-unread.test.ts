@@ -18,8 +18,8 @@ import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 type UpstreamInput = Partial<NonNullable<DocumentInput["upstreams"]>[number]>;
 
 const KIB = 1024;
-/** What of each body may be on its way to the upstream, beside what waits unread. */
-const ON_ITS_WAY_BYTES = 80 * KIB;
+/** What of each body may be on its way to the upstream, its beginning included that is read before, beside what waits unread. */
+const ON_ITS_WAY_BYTES = 144 * KIB;
 /** Frames around the bodies. */
 const HEADS_BYTES = 64 * KIB;
 
@@ -116,7 +116,8 @@ describe("bodies that are not read", { concurrency: 12 }, () => {
         },
       });
       // One after the other, so that the bodies behind the first wait in the gateway and nowhere else.
-      await using gateway = await gatewayFor({ port: slow.port, more: { connection_cap: 1 } }, slow, {
+      const more = { connection_cap: 1, stalled_connection_cap: 0, request_buffer_bytes: 0 };
+      await using gateway = await gatewayFor({ port: slow.port, more }, slow, {
         GATEWAY_H2_CONNECTION_WINDOW_KIB: String(windowKib),
       });
       await using client = await http2Client(gateway.port());

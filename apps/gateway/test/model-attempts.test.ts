@@ -115,6 +115,7 @@ class World {
   /** Ends everything that is under way; then nothing may be left. */
   finish(): void {
     for (let round = 0; round < 200 && this.requests.some(({ isDone }) => !isDone); round++) {
+      for (const request of this.requests) request.complete();
       for (const waiting of this.waiting.splice(0)) waiting.refuse("connect");
       for (const exchange of this.exchanges.splice(0)) exchange.lose(false);
       this.wait(500);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Framing, RawFields, ResponseHead } from "@headworks/http1";
 import { hasBody, lengthFraming } from "@headworks/http1";
+import { BufferBudget } from "@headworks/sockets";
 import { AnswerDelivery } from "#request/answer-delivery.ts";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import { RequestContext } from "#request/context.ts";
@@ -83,7 +84,7 @@ export class NewRequest {
       rewrite: () => "/",
       changeFields: undefined,
     } as const;
-    const pools = { poolOf: (): EndpointPool => this.#pool };
+    const pools = { poolOf: (): EndpointPool => this.#pool, buffers: new BufferBudget(1_000_000) };
     new ProxiedRequest(this.#delivery, action, pools).start();
   }
 
@@ -244,6 +245,7 @@ export class FakeExchange implements UpstreamExchange {
 class FakeClient implements ClientStream {
   readonly version = "1.1";
   readonly canUpgrade = false;
+  readonly bodyBytesHere = 0;
   handler: ClientHandler | undefined;
   heads = 0;
   ends = 0;

@@ -12,6 +12,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
     "Addresses and networks of proxies that are believed: X-Forwarded-For says who the client is, and X-Forwarded-Proto, -Host and -Port go on to upstreams as they came, like all other headers that tell about clients (the rest of X-Forwarded-*, X-Original-*, X-Rewrite-*, True-Client-IP, CF-Connecting-IP, X-HTTP-Method-Override and the like). Default: none, so that the peer of the connection is the client, and these headers are removed or replaced.",
   max_concurrent_requests:
     "Requests handled at the same time; more are answered with 503 gateway_saturated. Default: no limit.",
+  max_buffered_bytes:
+    "Bytes of bodies that may wait in memory, of all requests and responses together; beyond that they pass while they come. Default: 134217728.",
   load_shed_dry_run: "Let requests over the limit pass, and only log and count them. Default: false.",
   admission_queue: "Lets requests over max_concurrent_requests wait for a moment instead of refusing them at once.",
   "admission_queue.enabled": "Default: false.",
@@ -115,6 +117,14 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "listeners[].header_timeout_ms": "For the head of a request to arrive. Default: 10000.",
   "listeners[].request_timeout_ms":
     "From a request's first byte to its answer's last; 0 for no limit. Without an answer by then: 408 while the client owes some of the body, 504 otherwise. Default: 0.",
+  "listeners[].min_request_rate":
+    "Least speed with which the body of a request arrives while it is waited for; what is slower is answered with 408. Not for gRPC, and not once the response has begun.",
+  "listeners[].min_request_rate.bytes_per_s": "0 for none. Default: 240.",
+  "listeners[].min_request_rate.grace_ms": "Time over which the speed is measured, again and again. Default: 20000.",
+  "listeners[].min_response_rate":
+    "Least speed with which a client takes a response that waits for it; what is slower is cut off. A response that has nothing to take is not concerned.",
+  "listeners[].min_response_rate.bytes_per_s": "0 for none. Default: 240.",
+  "listeners[].min_response_rate.grace_ms": "Time over which the speed is measured, again and again. Default: 60000.",
   upstreams: "Groups of endpoints that serve the same thing.",
   "upstreams[].name": "Name of the upstream, unique.",
   "upstreams[].endpoints": "Where its servers are.",
@@ -135,8 +145,17 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "upstreams[].timeouts.request_ms": "All attempts together. Default: no limit.",
   "upstreams[].timeouts.happy_eyeballs_ms":
     "Before the next address of a name is tried beside the first; 0 for one after the other. Default: 250.",
-  "upstreams[].connection_cap": "Connections to each endpoint. Default: 64.",
-  "upstreams[].max_pending": "Requests that may wait for a connection; more are answered with 503. Default: no limit.",
+  "upstreams[].connection_cap": "Connections to each endpoint that are at work. Default: 64.",
+  "upstreams[].stalled_connection_cap":
+    "Connections to each endpoint beside these that do not move, since their client is slow with its body, does not take the response, or the response is a stream without news. With more of them the slowest client is ended when others wait; 0 makes connection_cap a limit of all connections. Default: 16 times connection_cap.",
+  "upstreams[].max_pending":
+    "Requests that may wait for a connection to an endpoint; more are answered with 503 upstream_saturated and Retry-After. Default: 1024.",
+  "upstreams[].pending_timeout_ms":
+    "How long a request may wait for a connection; then 503 upstream_saturated with Retry-After. Default: 30000.",
+  "upstreams[].request_buffer_bytes":
+    "Bodies of requests are read up to this size before a connection is taken for them, so that a slow client keeps none waiting; what is larger passes while it comes. 0 takes it at once. gRPC is never kept back. Default: 65536.",
+  "upstreams[].response_buffer_bytes":
+    "So much of each response may wait for a client that takes it slowly, before its endpoint is held back. Default: 262144.",
   "upstreams[].slow_start_ms":
     "How long an endpoint takes to get its full share after it appears (round_robin). Default: 0.",
   "upstreams[].health": "Takes endpoints that fail out of rotation, judged by real traffic. Absent: off.",

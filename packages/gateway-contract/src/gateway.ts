@@ -26,6 +26,9 @@ export const SsrfFilter = strictObject({
 });
 export type SsrfFilter = Static<typeof SsrfFilter>;
 
+/** Bodies that may wait in memory, unless the document says it. */
+export const DEFAULT_BUFFERED_BYTES = 134_217_728;
+
 /** Settings of the whole gateway: at the root of the document or under `gateway`, never the same one in both. */
 export const gatewayFields = {
   name: Type.Optional(
@@ -38,6 +41,8 @@ export const gatewayFields = {
   ),
   trusted_proxies: Type.Optional(Type.Array(Cidr)),
   max_concurrent_requests: Type.Optional(PositiveCount),
+  /** Bodies that wait in memory for slow clients and for connections, all together. */
+  max_buffered_bytes: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
   load_shed_dry_run: Type.Optional(Type.Boolean()),
   admission_queue: Type.Optional(
     strictObject({

@@ -50,6 +50,13 @@ export const ListenerTls = strictObject({
 });
 export type ListenerTls = Static<typeof ListenerTls>;
 
+/** The least speed of a client while it is the one waited for; less, over a stretch of `grace_ms`, ends its request. */
+const MinimumRate = strictObject({
+  /** 0: none. */
+  bytes_per_s: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000 })),
+  grace_ms: Type.Optional(PositiveMs),
+});
+
 /** Where clients connect. */
 export const Listener = strictObject({
   name: Name,
@@ -65,5 +72,9 @@ export const Listener = strictObject({
   header_timeout_ms: Type.Optional(PositiveMs),
   /** From the first byte of the request to the last of the answer; 0 for none. */
   request_timeout_ms: Type.Optional(Ms),
+  /** With which bodies of requests arrive. */
+  min_request_rate: Type.Optional(MinimumRate),
+  /** With which responses are taken. */
+  min_response_rate: Type.Optional(MinimumRate),
 });
 export type Listener = Static<typeof Listener>;

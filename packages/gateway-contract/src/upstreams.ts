@@ -107,6 +107,18 @@ export const LOAD_BALANCERS = [
   "peak_ewma",
 ] as const;
 
+/** Connections to an endpoint that are at work at the same time, unless the document says it. */
+export const DEFAULT_CONNECTION_CAP = 64;
+/** Connections that do not move, for each one that may be at work, unless the document says how many. */
+export const STALLED_FOR_EACH = 16;
+export const DEFAULT_MAX_PENDING = 1024;
+export const DEFAULT_PENDING_MS = 30_000;
+export const DEFAULT_REQUEST_BUFFER_BYTES = 65_536;
+export const DEFAULT_RESPONSE_BUFFER_BYTES = 262_144;
+
+/** What waits here of one message at most: bodies beyond it pass while they come. */
+const BufferBytes = Type.Integer({ minimum: 0, maximum: 16_777_216 });
+
 /** A group of endpoints that serve the same thing. */
 export const Upstream = strictObject({
   name: Name,
@@ -119,7 +131,14 @@ export const Upstream = strictObject({
   upstream_host: Type.Optional(Type.String({ minLength: 1 })),
   timeouts: Type.Optional(UpstreamTimeouts),
   connection_cap: Type.Optional(PositiveCount),
+  /** Connections beside `connection_cap` whose client is slow, or that are streams without news. */
+  stalled_connection_cap: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
   max_pending: Type.Optional(PositiveCount),
+  pending_timeout_ms: Type.Optional(PositiveMs),
+  /** A request's body is here up to this size before a connection is taken for it. */
+  request_buffer_bytes: Type.Optional(BufferBytes),
+  /** So much of a response may wait for its client before the endpoint is held back. */
+  response_buffer_bytes: Type.Optional(BufferBytes),
   slow_start_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
   health: Type.Optional(PassiveHealth),
   active_health: Type.Optional(ActiveHealth),

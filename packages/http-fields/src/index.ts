@@ -7,7 +7,7 @@ export { GRPC_STATUS_NAMES, parseGrpcStatus } from "./grpc-status.ts";
 export { formatHttpDate, parseCookieDate, parseHttpDate, parseImfFixdate, type ImfFixdate } from "./http-date.ts";
 export { appendHttp2Fields, withoutPseudoFields } from "./http2-fields.ts";
 export { formatLink } from "./link.ts";
-export { isJson, isTextual, isXml, parseMediaType, type MediaType, type MediaTypeLike } from "./media-type.ts";
+export { isGrpc, isJson, isTextual, isXml, parseMediaType, type MediaType, type MediaTypeLike } from "./media-type.ts";
 export {
   multipartBoundary,
   parseMultipart,

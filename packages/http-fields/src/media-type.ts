@@ -107,3 +107,8 @@ export function isXml(like: MediaTypeLike): boolean {
     ["text/xml", "application/xml", "application/xml-dtd"].includes(mediaType.essence) || mediaType.suffix === "xml"
   );
 }
+
+/** Whether a `Content-Type` says that messages of gRPC follow, in any of its forms. */
+export function isGrpc(contentType: string | undefined): boolean {
+  return contentType?.toLowerCase().startsWith("application/grpc") === true;
+}

@@ -48,6 +48,8 @@ export class Http2Stream {
   windowBytes: number;
   /** Bytes that wait to be sent. */
   waitingBytes = 0;
+  /** Bytes of content that left it so far. */
+  leftBytes = 0;
   /** What was not told yet is of no use once nothing can be answered any more: then it is closed at once. */
   dropsUntold = false;
   /** Kept by the connection: the place of the last DATA frame, and of which hand-over. */
@@ -206,6 +208,7 @@ export class Http2Stream {
   sent(sizeBytes: number): void {
     this.windowBytes -= sizeBytes;
     this.waitingBytes -= sizeBytes;
+    this.leftBytes += sizeBytes;
     this.#sentBytes += sizeBytes;
     if (this.#sentBytes < (this.#queue[0]?.length ?? 0)) return;
     this.#sentBytes = 0;

@@ -1,6 +1,6 @@
 import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Limits, RawFields, RequestHead } from "@headworks/http1";
-import type { DeadlineSweep } from "@headworks/sockets";
+import type { BufferBudget, DeadlineSweep, RateRule } from "@headworks/sockets";
 import type { ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { Http2Limits } from "./http2-limits.ts";
 
@@ -15,6 +15,16 @@ export interface ListenerTimeouts {
   readonly requestMs: number;
   /** Between two pieces of a request body. */
   readonly bodyMs: number;
+  /** With which the body of a request arrives while it is waited for. */
+  readonly requestRate: RateRule;
+  /** With which a response that waits for its client is taken. */
+  readonly responseRate: RateRule;
+}
+
+/** Clients of a listener that were too slow, by what was. */
+export interface SlowClients {
+  requests: number;
+  responses: number;
 }
 
 /** The head of a request, whatever the protocol; its version is that of its stream. */
@@ -29,6 +39,9 @@ export interface ConnectionServices {
   readonly limits: Partial<Limits>;
   readonly http2: Http2Limits;
   readonly deadlines: DeadlineSweep;
+  /** For responses that wait for slow clients. */
+  readonly buffers: BufferBudget;
+  readonly slowClients: SlowClients;
   /** A defect of ours ended a connection, not the process. */
   readonly onDefect: (error: unknown) => void;
   /** A head was read. */

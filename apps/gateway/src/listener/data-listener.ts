@@ -4,13 +4,13 @@ import type { Listener } from "@headworks/gateway-contract";
 import { NOWHERE, Roster, type Rostered } from "@headworks/sockets";
 import type { Logger } from "pino";
 import { Arrival, type ArrivalRules } from "./arrival.ts";
-import type { ConnectionServices, ListenerTimeouts } from "./connection-services.ts";
+import type { ConnectionServices, ListenerTimeouts, SlowClients } from "./connection-services.ts";
 import type { SessionTickets } from "./session-tickets.ts";
 import { TlsAcceptor, type WatchFile } from "./tls-acceptor.ts";
 
 /** What a listener is made of, beyond its document. */
 export interface ListenerParts {
-  readonly services: Omit<ConnectionServices, "timeouts">;
+  readonly services: Omit<ConnectionServices, "timeouts" | "slowClients">;
   readonly timeoutsOf: (document: Listener) => ListenerTimeouts;
   readonly log: Logger;
   readonly watch: WatchFile;
@@ -25,6 +25,7 @@ export interface ListenerState {
   readonly openConnections: number;
   /** Connections that never became TLS, since the certificates were first read. */
   readonly tlsHandshakeFailures: number;
+  readonly slowClients: Readonly<SlowClients>;
 }
 
 /** Silence before the system asks whether the other side is still there. */
@@ -55,6 +56,7 @@ export class DataListener {
   /** Clients that came before `begin`. */
   #early: Socket[] | undefined = [];
   #pastHandshakeFailures = 0;
+  readonly #slowClients: SlowClients = { requests: 0, responses: 0 };
 
   private constructor(document: Listener, parts: ListenerParts) {
     this.#document = document;
@@ -111,7 +113,7 @@ export class DataListener {
   get state(): ListenerState {
     const { name } = this.#document;
     const tlsHandshakeFailures = this.#pastHandshakeFailures + (this.#rules?.tls?.handshakeFailures ?? 0);
-    return { name, openConnections: this.#open.size, tlsHandshakeFailures };
+    return { name, openConnections: this.#open.size, tlsHandshakeFailures, slowClients: this.#slowClients };
   }
 
   /** Lets clients in, those first that wait already. */
@@ -183,7 +185,11 @@ export class DataListener {
   #rulesOf(document: Listener, tls: TlsAcceptor | undefined): ArrivalRules {
     return {
       facts: { name: document.name, isSecure: tls !== undefined, port: this.port },
-      services: { ...this.#parts.services, timeouts: this.#parts.timeoutsOf(document) },
+      services: {
+        ...this.#parts.services,
+        timeouts: this.#parts.timeoutsOf(document),
+        slowClients: this.#slowClients,
+      },
       readsProxyHeader: document.proxy_protocol ?? false,
       tls,
       speaksHttp2: document.http2 ?? true,

@@ -16,7 +16,10 @@ import {
   cutConnection,
   lendReads,
   Linger,
+  LINGER_MS,
   keptBytes,
+  MinimumRate,
+  takenBytes,
   turnMs,
   type Timed,
 } from "@headworks/sockets";
@@ -59,6 +62,17 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   #isDiscarding = false;
   #startedMs = 0;
   #requestDeadlineMs = Number.POSITIVE_INFINITY;
+  /** By when something has to move. */
+  #stillDeadlineMs = Number.POSITIVE_INFINITY;
+  /** Made for the first body that is waited for. */
+  #requestRate: MinimumRate | undefined;
+  #bodyBytes = 0;
+  /** Made for the first response that waits for the client. */
+  #responseRate: MinimumRate | undefined;
+  /** What the client had taken when that was last looked at. */
+  #takenBytes = 0;
+  /** Memory that waiting bytes were counted against. */
+  #bufferedBytes = 0;
   #hasClientEnded = false;
   /** The client ended behind bytes that still wait: what they ask for comes first. */
   #isEndWaiting = false;
@@ -78,6 +92,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
         onHead: (head) => this.#onHead(head),
         onData: (piece) => {
           this.#state.requestData();
+          this.#bodyBytes += piece.length;
           if (this.#isBodyWanted) this.handler?.onBodyData(piece);
         },
         onTrailers: (fields) => {
@@ -85,6 +100,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
         },
         onEnd: () => {
           this.#state.requestEnded();
+          this.#requestRate?.end();
           if (this.#isBodyWanted) this.handler?.onBodyEnd();
           else if (!this.#isDiscarding) this.#dispatch();
         },
@@ -118,6 +134,10 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     return true;
   }
 
+  get bodyBytesHere(): number {
+    return this.#held?.length ?? 0;
+  }
+
   /** The present exchange is the last one, or one whose request is on its way; an idle connection closes soon. */
   drain(): void {
     this.#linger.shorten();
@@ -147,11 +167,13 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   pauseBody(): void {
+    this.#requestRate?.rest(turnMs());
     this.#reader.pause();
   }
 
   resumeBody(): void {
     // The client's time for the next piece begins now: nothing could be taken from it before.
+    if (this.#state.mayAnswer) this.#waitForBody();
     this.#touch();
     this.#reader.resume();
     if (!this.#isWorking) this.#work();
@@ -163,6 +185,8 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   sendHead(status: number, reason: string, fields: RawFields, framing: Framing): void {
     if (status === 101) return this.#answer.bare(status, reason, fields);
+    // Whether more of the body is wanted is known to whoever answered.
+    this.#requestRate?.end();
     if (!this.#isBodyWanted) this.#discardHeldBody();
     this.#answer.head(status, reason, fields, this.#state.answerStarted(framing));
   }
@@ -190,8 +214,10 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     }
   }
 
-  flush(): boolean {
-    return this.#writer.flushSoon();
+  flush(bufferBytes: number): boolean {
+    if (this.#writer.flushSoon()) return true;
+    this.#waitForTaking();
+    return this.#mayBuffer(bufferBytes);
   }
 
   abort(): void {
@@ -204,6 +230,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#state.tunnelStarted();
     this.#finish();
     this.#services.deadlines.delete(this);
+    this.#giveBuffersBack();
     this.#socket.off("data", this.#onData);
     this.#socket.off("end", this.#onEnd);
     this.#socket.off("drain", this.#onDrain);
@@ -217,20 +244,76 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   onDeadline(): void {
+    const nowMs = performance.now();
+    const isLate = nowMs >= this.#requestDeadlineMs;
+    if (!isLate && this.#socket.writableLength > 0) return this.#isTaking(nowMs) ? undefined : this.#breakOff();
     if (this.#linger.isOn || this.#state.isIdle) {
       if (!this.#linger.isOn && this.#reader.hasPartialHead) this.#answerRefusal("request_timeout", undefined);
       else if (!this.#linger.goesOn(this, this.#socket)) this.#socket.destroy();
       return;
     }
-    const isLate = performance.now() >= this.#requestDeadlineMs;
-    const isGone = !isLate && (this.#hasClientEnded || this.#socket.writableNeedDrain);
+    const isStill = nowMs >= this.#stillDeadlineMs;
+    const isTooSlow = this.#requestRate?.isTooSlow(nowMs, this.#bodyBytes) === true;
+    if (isTooSlow) this.#services.slowClients.requests += 1;
+    const isGone = !isLate && isStill && this.#hasClientEnded;
     // What the upstream is slow to take is not the client's delay.
-    const isBodyOwed = this.#isBodyWanted && this.#reader.state === "body" && !this.#reader.isPaused;
-    if (!isGone && !isLate && !isBodyOwed) return this.#touch();
+    const isBodyOwed =
+      this.#isBodyWanted && this.#reader.state === "body" && !this.#reader.isPaused && this.#state.mayAnswer;
+    const isBodyLate = isTooSlow || (isBodyOwed && (isStill || isLate));
+    if (!isGone && !isLate && !isBodyLate) return isStill ? this.#touch() : this.#setNextDeadline();
     if (!isGone && this.#state.mayAnswer && this.handler !== undefined) {
-      return this.#timedOut(this.handler, isBodyOwed ? "request_timeout" : "upstream_response_timeout");
+      return this.#timedOut(this.handler, isBodyLate ? "request_timeout" : "upstream_response_timeout");
     }
     this.#breakOff();
+  }
+
+  /** Whether a client for which something waits took enough of it, and lately; then it has more time. */
+  #isTaking(nowMs: number): boolean {
+    const taken = takenBytes(this.#socket);
+    const isMoving = taken !== this.#takenBytes;
+    this.#takenBytes = taken;
+    if (this.#responseRate?.isTooSlow(nowMs, taken) === true) {
+      this.#services.slowClients.responses += 1;
+      return false;
+    }
+    if (!isMoving && nowMs >= this.#stillDeadlineMs) return false;
+    if (isMoving) this.#touch();
+    else this.#setNextDeadline();
+    if (this.#linger.isOn) this.deadlineMs = nowMs + LINGER_MS;
+    return true;
+  }
+
+  #waitForBody(): void {
+    const { requestRate } = this.#services.timeouts;
+    if (requestRate.bytesPerS === 0) return;
+    this.#requestRate ??= new MinimumRate(requestRate);
+    this.#requestRate.wait(turnMs(), this.#bodyBytes);
+  }
+
+  #waitForTaking(): void {
+    const { responseRate } = this.#services.timeouts;
+    if (responseRate.bytesPerS === 0) return;
+    this.#responseRate ??= new MinimumRate(responseRate);
+    if (this.#responseRate.deadlineMs !== Number.POSITIVE_INFINITY) return;
+    this.#takenBytes = takenBytes(this.#socket);
+    this.#responseRate.wait(turnMs(), this.#takenBytes);
+    this.#setNextDeadline();
+  }
+
+  /** Whether what waits for the client may wait here, so that whoever makes it need not be held back. */
+  #mayBuffer(mostBytes: number): boolean {
+    const waitingBytes = this.#socket.writableLength;
+    if (waitingBytes >= mostBytes) return false;
+    if (waitingBytes <= this.#bufferedBytes) return true;
+    if (!this.#services.buffers.take(waitingBytes - this.#bufferedBytes)) return false;
+    this.#bufferedBytes = waitingBytes;
+    return true;
+  }
+
+  #giveBuffersBack(): void {
+    if (this.#bufferedBytes === 0) return;
+    this.#services.buffers.giveBack(this.#bufferedBytes);
+    this.#bufferedBytes = 0;
   }
 
   /** Ends the connection. Its client sees a break where an answer was still coming, not an end. */
@@ -346,10 +429,20 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   #touch(): void {
     const { idleMs, bodyMs } = this.#services.timeouts;
-    const isReceiving = this.#isBodyWanted && this.#reader.state === "body";
+    const isReceiving = this.#isBodyWanted && this.#reader.state === "body" && this.#state.mayAnswer;
     let limitMs = isReceiving && bodyMs > 0 ? bodyMs : idleMs;
     if (this.#hasClientEnded) limitMs = Math.min(limitMs, HALF_CLOSED_MS);
-    this.deadlineMs = Math.min(turnMs() + limitMs, this.#requestDeadlineMs);
+    this.#stillDeadlineMs = turnMs() + limitMs;
+    this.#setNextDeadline();
+  }
+
+  #setNextDeadline(): void {
+    this.deadlineMs = Math.min(
+      this.#stillDeadlineMs,
+      this.#requestDeadlineMs,
+      this.#requestRate?.deadlineMs ?? Number.POSITIVE_INFINITY,
+      this.#responseRate?.deadlineMs ?? Number.POSITIVE_INFINITY,
+    );
   }
 
   #refuse(error: Http1Error): void {
@@ -385,6 +478,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#reader.pause();
     this.#writer.end();
     this.#socket.resume();
+    if (this.#socket.writableLength > 0) this.#waitForTaking();
     this.#linger.renew(this);
   }
 
@@ -410,6 +504,8 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   readonly #onDrain = (): void => {
+    this.#giveBuffersBack();
+    this.#responseRate?.rest(turnMs());
     this.#touch();
     this.handler?.onClientDrain();
     if (this.#state.isIdle && !this.#isWorking) this.#work();
@@ -417,6 +513,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   readonly #onClose = (): void => {
     this.#services.deadlines.delete(this);
+    this.#giveBuffersBack();
     this.#clientGone();
   };
 
@@ -424,6 +521,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.handler = undefined;
     this.#head = undefined;
     this.#isBodyWanted = false;
+    this.#requestRate?.end();
     this.#requestDeadlineMs = Number.POSITIVE_INFINITY;
   }
 

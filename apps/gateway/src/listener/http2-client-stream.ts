@@ -1,6 +1,6 @@
 // Tested by ../../test/http2.test.ts
 import type { ErrorCode } from "@headworks/gateway-contract";
-import { appendHttp2Fields, withoutPseudoFields } from "@headworks/http-fields";
+import { appendHttp2Fields, isGrpc, withoutPseudoFields } from "@headworks/http-fields";
 import { allowedTrailers, fieldValue, hasBody, Http1Error, type Framing, type RawFields } from "@headworks/http1";
 import {
   CANCEL,
@@ -11,7 +11,7 @@ import {
   type Http2Stream,
   type StreamHandler,
 } from "@headworks/http2";
-import { NOWHERE, turnMs, type Timed } from "@headworks/sockets";
+import { MinimumRate, NOWHERE, turnMs, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import type { ConnectionServices, ReceivedHead } from "./connection-services.ts";
 
@@ -31,6 +31,8 @@ const SURPLUS_BODY_MS = 1000;
 /** One request of a client over HTTP/2. */
 export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   readonly version = "2";
+  /** What came behind the head is told when it is asked for. */
+  readonly bodyBytesHere = 0;
   handler: ClientHandler | undefined;
   rosterPlace = NOWHERE;
   deadlineMs: number;
@@ -45,6 +47,16 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   #isReset = false;
   #isBodyEnded: boolean;
   #isReading = false;
+  /** By when something has to move. */
+  #stillDeadlineMs = Number.POSITIVE_INFINITY;
+  /** Made for a body that is waited for, and for an answer that waits. */
+  #requestRate: MinimumRate | undefined;
+  #bodyBytes = 0;
+  #responseRate: MinimumRate | undefined;
+  /** What the client had taken when that was last looked at. */
+  #takenBytes = 0;
+  /** Memory that waiting bytes were counted against. */
+  #bufferedBytes = 0;
 
   constructor(stream: Http2Stream, head: ReceivedHead, services: ConnectionServices, owner: StreamOwner) {
     this.#stream = stream;
@@ -70,17 +82,20 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     if (this.#isReading) return;
     this.#isReading = true;
     if (fieldValue(this.#head.fields, "expect")?.toLowerCase() === "100-continue") this.sendInformational(100, "", []);
+    this.#waitForBody();
     this.#touch();
     this.#stream.release();
   }
 
   pauseBody(): void {
+    this.#requestRate?.rest(turnMs());
     this.#stream.hold();
     this.#bodyRests();
   }
 
   resumeBody(): void {
     if (!this.#isReading || this.#isBodyEnded) return;
+    this.#waitForBody();
     this.#touch();
     this.#stream.release();
   }
@@ -95,6 +110,8 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
 
   sendHead(status: number, _reason: string, fields: RawFields, framing: Framing): void {
     this.#isStarted = true;
+    // Whether more of the body is wanted is known to whoever answered.
+    this.#requestRate = undefined;
     if (status === 101) return this.#sendSwitch(fields);
     const section = [":status", String(status)];
     if (framing.kind === "length" && status !== 205) section.push("content-length", String(framing.lengthBytes));
@@ -119,14 +136,16 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
       this.#stream.end(section);
     }
     this.#touch();
+    if (this.#stream.waitingBytes > 0) this.#waitForTaking();
     // A reset at once could overtake the trailers, so what still comes is dropped for a while.
     if (!this.#isBodyEnded) this.#stream.release();
   }
 
-  flush(): boolean {
-    const isTaken = this.#stream.hasRoom(this.#owner.sendBufferBytes);
-    if (!isTaken) this.#touch();
-    return isTaken;
+  flush(bufferBytes: number): boolean {
+    if (this.#stream.hasRoom(this.#owner.sendBufferBytes)) return true;
+    this.#waitForTaking();
+    this.#touch();
+    return this.#mayBuffer(bufferBytes);
   }
 
   abort(): void {
@@ -142,6 +161,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.#isAnswered = true;
     this.handler = undefined;
     this.#services.deadlines.delete(this);
+    this.#giveBuffersBack();
     const socket = new StreamSocket(this.#stream);
     socket.once("close", () => this.#owner.closed(false));
     return { socket, bytes: undefined };
@@ -151,15 +171,67 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     const stream = this.#stream;
     // The client may stop sending a body that nobody reads any more (RFC 9113, 8.1).
     if (stream.hasSentEnd) return this.#cut(NO_ERROR);
-    const isLate = performance.now() >= this.#requestDeadlineMs;
-    const isOwed = this.#isBodyOwed;
-    if ((isLate || isOwed) && !this.#isStarted && this.handler !== undefined) {
-      return this.#timedOut(this.handler, isOwed ? "request_timeout" : "upstream_response_timeout");
+    const nowMs = performance.now();
+    const isLate = nowMs >= this.#requestDeadlineMs;
+    const isStill = nowMs >= this.#stillDeadlineMs;
+    const isTooSlow = this.#requestRate?.isTooSlow(nowMs, this.#bodyBytes) === true;
+    if (isTooSlow) this.#services.slowClients.requests += 1;
+    const isBodyLate = isTooSlow || (this.#isBodyOwed && (isStill || isLate));
+    if ((isLate || isBodyLate) && !this.#isStarted && this.handler !== undefined) {
+      return this.#timedOut(this.handler, isBodyLate ? "request_timeout" : "upstream_response_timeout");
     }
-    const isUntaken = this.#isStarted && stream.waitingBytes > 0;
-    if (!isLate && !isOwed && !isUntaken) return this.#touch();
+    const isUntaken = this.#isStarted && stream.waitingBytes > 0 && !this.#isTaking(nowMs);
+    if (!isLate && !isBodyLate && !isUntaken) return isStill ? this.#touch() : this.#setNextDeadline();
     this.#gone();
     this.#cut(CANCEL);
+  }
+
+  /** Whether a client for which something waits took enough of it, and lately. */
+  #isTaking(nowMs: number): boolean {
+    const { leftBytes } = this.#stream;
+    const isMoving = leftBytes !== this.#takenBytes;
+    this.#takenBytes = leftBytes;
+    if (this.#responseRate?.isTooSlow(nowMs, leftBytes) === true) {
+      this.#services.slowClients.responses += 1;
+      return false;
+    }
+    if (isMoving) this.#touch();
+    return nowMs < this.#stillDeadlineMs;
+  }
+
+  #waitForBody(): void {
+    const { requestRate } = this.#services.timeouts;
+    if (requestRate.bytesPerS === 0 || this.#isStarted) return;
+    // A client of gRPC may wait for a message before it sends the next.
+    if (isGrpc(fieldValue(this.#head.fields, "content-type"))) return;
+    this.#requestRate ??= new MinimumRate(requestRate);
+    this.#requestRate.wait(turnMs(), this.#bodyBytes);
+  }
+
+  #waitForTaking(): void {
+    const { responseRate } = this.#services.timeouts;
+    if (responseRate.bytesPerS === 0) return;
+    this.#responseRate ??= new MinimumRate(responseRate);
+    if (this.#responseRate.deadlineMs !== Number.POSITIVE_INFINITY) return;
+    this.#takenBytes = this.#stream.leftBytes;
+    this.#responseRate.wait(turnMs(), this.#takenBytes);
+    this.#setNextDeadline();
+  }
+
+  /** Whether what waits for the client may wait here, so that whoever makes it need not be held back. */
+  #mayBuffer(mostBytes: number): boolean {
+    const { waitingBytes } = this.#stream;
+    if (waitingBytes >= mostBytes) return false;
+    if (waitingBytes <= this.#bufferedBytes) return true;
+    if (!this.#services.buffers.take(waitingBytes - this.#bufferedBytes)) return false;
+    this.#bufferedBytes = waitingBytes;
+    return true;
+  }
+
+  #giveBuffersBack(): void {
+    if (this.#bufferedBytes === 0) return;
+    this.#services.buffers.giveBack(this.#bufferedBytes);
+    this.#bufferedBytes = 0;
   }
 
   /** Whoever handles the request answers it; what the answer takes is another time. */
@@ -171,7 +243,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
 
   /** What the upstream is slow to take is not the client's delay. */
   get #isBodyOwed(): boolean {
-    return this.#isReading && !this.#isBodyEnded && !this.#stream.isHeld;
+    return this.#isReading && !this.#isBodyEnded && !this.#stream.isHeld && !this.#isStarted;
   }
 
   #cut(code: number): void {
@@ -196,15 +268,28 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   /** A body that should come, and an answer that should be taken, have only so long without a step forward. */
   #touch(): void {
     const { idleMs, bodyMs } = this.#services.timeouts;
-    const isReceiving = this.#isReading && !this.#isBodyEnded && bodyMs > 0;
+    const isReceiving = this.#isReading && !this.#isBodyEnded && !this.#isStarted && bodyMs > 0;
     const limitMs = this.#stream.hasSentEnd ? SURPLUS_BODY_MS : isReceiving ? bodyMs : idleMs;
-    this.deadlineMs = Math.min(turnMs() + limitMs, this.#requestDeadlineMs);
+    this.#stillDeadlineMs = turnMs() + limitMs;
+    this.#setNextDeadline();
+  }
+
+  #setNextDeadline(): void {
+    this.deadlineMs = Math.min(
+      this.#stillDeadlineMs,
+      this.#requestDeadlineMs,
+      this.#requestRate?.deadlineMs ?? Number.POSITIVE_INFINITY,
+      this.#responseRate?.deadlineMs ?? Number.POSITIVE_INFINITY,
+    );
   }
 
   /** Nothing of the body is waited for; of the answer perhaps that it is taken. */
   #bodyRests(): void {
     if (this.#isStarted) this.#touch();
-    else this.deadlineMs = this.#requestDeadlineMs;
+    else {
+      this.#stillDeadlineMs = Number.POSITIVE_INFINITY;
+      this.#setNextDeadline();
+    }
   }
 
   onSection(): void {
@@ -212,6 +297,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   }
 
   onData(piece: Buffer): void {
+    this.#bodyBytes += piece.length;
     if (this.handler === undefined) return;
     this.#touch();
     this.handler.onBodyData(piece);
@@ -225,18 +311,22 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   onEnd(): void {
     if (this.#isBodyEnded) return;
     this.#isBodyEnded = true;
+    this.#requestRate = undefined;
     if (this.handler === undefined) return;
     this.#bodyRests();
     this.handler.onBodyEnd();
   }
 
   onDrain(): void {
+    this.#giveBuffersBack();
+    this.#responseRate?.rest(turnMs());
     this.#touch();
     this.handler?.onClientDrain();
   }
 
   onClose(code: number): void {
     this.#services.deadlines.delete(this);
+    this.#giveBuffersBack();
     const isComplete = this.#stream.hasSentEnd && code === NO_ERROR;
     if (!isComplete) this.#gone();
     this.#owner.closed(this.#isReset);

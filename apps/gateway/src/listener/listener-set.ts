@@ -1,6 +1,7 @@
 // Tested by ../../test/listener.test.ts
 import type { Listener } from "@headworks/gateway-contract";
 import { canonicalHost, isUnspecified, parseAddress } from "@headworks/host-patterns";
+import type { RateRule } from "@headworks/sockets";
 import type { Logger } from "pino";
 import type { ConnectionServices, ListenerTimeouts } from "./connection-services.ts";
 import { DataListener, type ListenerState, type PreparedListener } from "./data-listener.ts";
@@ -11,7 +12,7 @@ import type { WatchFile } from "./tls-acceptor.ts";
 
 /** What all listeners have in common. */
 export interface ListenerSetParts {
-  readonly services: Omit<ConnectionServices, "timeouts" | "http2">;
+  readonly services: Omit<ConnectionServices, "timeouts" | "http2" | "slowClients">;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
   readonly watch: WatchFile;
@@ -32,7 +33,7 @@ interface Next {
  */
 export class ListenerSet {
   readonly #parts: ListenerSetParts;
-  readonly #services: Omit<ConnectionServices, "timeouts">;
+  readonly #services: Omit<ConnectionServices, "timeouts" | "slowClients">;
   #open: ReadonlyMap<string, DataListener> = new Map();
   readonly #closing = new Set<Promise<void>>();
   #turn: Promise<unknown> = Promise.resolve();
@@ -248,8 +249,17 @@ export class ListenerSet {
       idleMs: document.idle_timeout_ms ?? 60_000,
       requestMs: document.request_timeout_ms ?? 0,
       bodyMs: numberOf(environment["GATEWAY_REQUEST_BODY_TIMEOUT_MS"], 30_000),
+      requestRate: rateOf(document.min_request_rate, 20_000),
+      responseRate: rateOf(document.min_response_rate, 60_000),
     };
   }
+}
+
+/** A client below this speed is no client of our days, or means no good. */
+const DEFAULT_BYTES_PER_S = 240;
+
+function rateOf(rate: Listener["min_request_rate"], graceMs: number): RateRule {
+  return { bytesPerS: rate?.bytes_per_s ?? DEFAULT_BYTES_PER_S, graceMs: rate?.grace_ms ?? graceMs };
 }
 
 function startsWith(listener: DataListener): PreparedListener {

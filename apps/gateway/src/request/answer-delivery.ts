@@ -49,6 +49,8 @@ export class AnswerDelivery implements ClientHandler {
   #filter: Transform | undefined;
   #trailers: RawFields | undefined;
   #isFilterFull = false;
+  /** So much may wait for a slow client before whoever makes the answer is held back. */
+  bufferBytes = 0;
   /** Called when the client, or a filter, takes more. */
   onDrain: (() => void) | undefined;
 
@@ -167,7 +169,7 @@ export class AnswerDelivery implements ClientHandler {
 
   /** Hands over what waits. False: stop producing until `onDrain`. */
   flush(): boolean {
-    return this.stream.flush() && !this.#isFilterFull;
+    return this.stream.flush(this.bufferBytes) && !this.#isFilterFull;
   }
 
   /** The answer cannot be completed: the client must see that. */
@@ -227,7 +229,7 @@ export class AnswerDelivery implements ClientHandler {
       filter.on("data", (piece: Buffer) => {
         this.sentBytes += piece.length;
         this.stream.sendData(piece);
-        if (!this.stream.flush()) filter.pause();
+        if (!this.stream.flush(this.bufferBytes)) filter.pause();
       });
       filter.on("drain", () => {
         this.#isFilterFull = false;

@@ -33,6 +33,8 @@ export interface AttemptOwner {
   /** The answer will not be complete; `detail` says why. */
   broke(detail: string): void;
   drained(): void;
+  /** Its client was too slow while others waited for a connection. */
+  evicted(): void;
   switched(attempt: Attempt): void;
 }
 
@@ -178,6 +180,13 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
 
   onUpstreamLost(failure: UpstreamFailure, stale: boolean, detail: string): void {
     this.#fail(stale && this.#parts.owner.mayMakeUpFor(failure) ? "stale" : failure, detail);
+  }
+
+  onEvicted(): void {
+    const phase = this.#phase;
+    this.#end("abandoned");
+    if (phase === "open") this.#settle("unknown");
+    if (phase === "open" || phase === "answering") this.#parts.owner.evicted();
   }
 
   onUpstreamDrain(): void {

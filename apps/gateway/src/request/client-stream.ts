@@ -48,6 +48,8 @@ export interface ClientStream {
    * body is never asked for answers and closes, or drops what comes.
    */
   readBody(): void;
+  /** Bytes of the body that are here already, unread. */
+  readonly bodyBytesHere: number;
   pauseBody(): void;
   resumeBody(): void;
   sendInformational(status: number, reason: string, fields: RawFields): void;
@@ -56,8 +58,11 @@ export interface ClientStream {
   sendData(piece: Buffer): void;
   /** Ends the answer. Behind a body of known length only HTTP/2 has a place for trailers. */
   sendEnd(trailers?: RawFields): void;
-  /** Hands over what waits. False: stop producing until `onClientDrain`. */
-  flush(): boolean;
+  /**
+   * Hands over what waits. False: stop producing until `onClientDrain`. A client that is slow may have `bufferBytes` waiting
+   * for it before, as long as there is memory for that.
+   */
+  flush(bufferBytes: number): boolean;
   /** Ends the answer in the middle, so that the client sees that it is not whole. */
   abort(): void;
   /**

@@ -1,7 +1,12 @@
 // Tested by ../../test/model-attempts.test.ts
-import { reasonPhrase } from "@headworks/http-fields";
+import { isGrpc, reasonPhrase } from "@headworks/http-fields";
 import { fieldValue, hasBody, isIdempotent, type RawFields, type ResponseHead } from "@headworks/http1";
-import type { Upstream } from "@headworks/gateway-contract";
+import {
+  DEFAULT_REQUEST_BUFFER_BYTES,
+  DEFAULT_RESPONSE_BUFFER_BYTES,
+  type Upstream,
+} from "@headworks/gateway-contract";
+import type { BufferBudget } from "@headworks/sockets";
 import type { EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
 import type { AnswerDelivery } from "./answer-delivery.ts";
@@ -30,6 +35,8 @@ type ProxyAction = Extract<CompiledAction, { kind: "proxy" }>;
 /** Where ways to endpoints come from. */
 export interface EndpointPools {
   poolOf(group: UpstreamGroup, endpoint: EndpointState): EndpointPool;
+  /** For bodies that wait for a way. */
+  readonly buffers: BufferBudget;
 }
 
 const NONE_TRIED: readonly EndpointState[] = [];
@@ -72,6 +79,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#document = group.document;
     this.#setCookie = setCookie;
     this.#host = host === "endpoint" ? undefined : host === "preserve" ? request.authority : host.name;
+    delivery.bufferBytes = group.document.response_buffer_bytes ?? DEFAULT_RESPONSE_BUFFER_BYTES;
     this.#target = action.rewrite(request);
     request.upstream = { upstream: group.name, endpoint: "", attempts: 0, failure: undefined };
     this.#rules = retryRules(group.document.retries, request);
@@ -100,7 +108,21 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
       const timedOut = (): void => this.#giveUp({ code: "upstream_response_timeout" }, "action", this.#attempts === 1);
       this.#requestTimer = setTimeout(timedOut, requestMs);
     }
-    this.#attempt();
+    if (this.#body === undefined) this.#attempt();
+    else this.#startWithBody(this.#body);
+  }
+
+  /** A connection is taken when the body is there, or as much of it as may wait: a slow client keeps none waiting. */
+  #startWithBody(body: UpstreamBody): void {
+    const { request, stream } = this.#delivery;
+    const { framing } = request;
+    const mostBytes = this.#document.request_buffer_bytes ?? DEFAULT_REQUEST_BUFFER_BYTES;
+    const hasLength = framing.kind === "length";
+    const neededBytes = hasLength ? Math.min(framing.lengthBytes, mostBytes) : mostBytes;
+    // A client of gRPC may wait for a message before it sends the next.
+    const goesAtOnce = stream.bodyBytesHere >= neededBytes || isGrpc(fieldValue(request.fields, "content-type"));
+    if (goesAtOnce) return this.#attempt();
+    body.fill({ mostBytes, hasLength, budget: this.#pools.buffers }, () => this.#attempt());
   }
 
   readonly #onDrain = (): void => this.#winner?.release();
@@ -241,7 +263,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
         this.#attempts -= 1;
         return this.#attempt();
       case "saturated":
-        return this.#refuse({ code: REFUSALS[failure] }, "short-circuit");
+        return this.#refuse({ code: REFUSALS[failure], fields: ["Retry-After", "1"] }, "short-circuit");
       case "misconfigured":
         return this.#refuse({ code: REFUSALS[failure] }, "action");
       default:
@@ -410,6 +432,11 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
 
   drained(): void {
     this.#body?.drained();
+  }
+
+  evicted(): void {
+    this.#note("evicted", "the client was slow, and others waited for a connection");
+    this.#giveUp({ code: "request_timeout" }, "short-circuit");
   }
 
   switched(attempt: Attempt): void {

@@ -57,6 +57,7 @@ function withoutConditions(fields: Readonly<RawFields>): RawFields {
 class NoClient implements ClientStream {
   readonly version = "1.1";
   readonly canUpgrade = false;
+  readonly bodyBytesHere = 0;
   handler: ClientHandler | undefined;
   #bytes = 0;
   readonly #timer = setTimeout(() => this.#giveUp(), MOST_MS).unref();

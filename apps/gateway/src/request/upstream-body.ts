@@ -1,9 +1,13 @@
 import type { RawFields } from "@headworks/http1";
+import type { BufferBudget } from "@headworks/sockets";
 import type { UpstreamExchange } from "#upstream/upstream-exchange.ts";
 import type { ClientStream } from "./client-stream.ts";
 
 /** The part of a client's stream that its body needs. */
 export type BodySource = Pick<ClientStream, "readBody" | "pauseBody" | "resumeBody">;
+
+/** How long a body without a length is waited for: perhaps its client wants to hear something before it goes on. */
+const UNKNOWN_LENGTH_MS = 1000;
 
 /**
  * The body of a request on its way to an endpoint, or to one after the other: what was sent is kept while another
@@ -17,6 +21,13 @@ export class UpstreamBody {
   #exchange: UpstreamExchange | undefined;
   #sizeBytes = 0;
   #isReading = false;
+  #isSent = false;
+  /** Called once enough of it is here; a way to send it is asked for then. */
+  #ready: (() => void) | undefined;
+  #readyBytes = 0;
+  #budget: BufferBudget | undefined;
+  #budgetBytes = 0;
+  #timer: NodeJS.Timeout | undefined;
   #isComplete = false;
   #trailers: RawFields | undefined;
 
@@ -39,12 +50,30 @@ export class UpstreamBody {
 
   /** Whether it can be sent from its first byte. */
   get canRepeat(): boolean {
-    return this.#kept !== undefined || !this.#isReading;
+    return this.#kept !== undefined || !this.#isSent;
+  }
+
+  /**
+   * Reads the beginning, and calls `ready` when all of it or `mostBytes` are here, or the budget has no more. One without a
+   * length is not waited for longer than a second. The client waits then until the body is attached.
+   */
+  fill(
+    { mostBytes, hasLength, budget }: { mostBytes: number; hasLength: boolean; budget: BufferBudget },
+    ready: () => void,
+  ): void {
+    this.#kept = [];
+    this.#ready = ready;
+    this.#readyBytes = mostBytes;
+    this.#budget = budget;
+    if (!hasLength) this.#timer = setTimeout(() => this.#filled(), UNKNOWN_LENGTH_MS);
+    this.#isReading = true;
+    this.#source.readBody();
   }
 
   /** Sends it on this way, what is kept first; only while `canRepeat`. The head was sent just before. */
   attach(exchange: UpstreamExchange): void {
     this.#exchange = exchange;
+    this.#isSent = true;
     if (!this.#isReading) {
       this.#isReading = true;
       exchange.flush();
@@ -52,6 +81,8 @@ export class UpstreamBody {
       return;
     }
     for (const piece of this.#kept ?? []) exchange.sendData(piece);
+    this.#giveBack();
+    if (this.#sizeBytes > this.#mostKeptBytes) this.#kept = undefined;
     if (this.#isComplete) exchange.sendEnd(this.#trailers);
     else if (exchange.flush()) this.#source.resumeBody();
   }
@@ -64,7 +95,10 @@ export class UpstreamBody {
 
   /** There will be no further attempt. */
   forget(): void {
+    clearTimeout(this.#timer);
+    this.#ready = undefined;
     this.#kept = undefined;
+    this.#giveBack();
   }
 
   /** A piece of the client's; false when the body is longer than allowed. */
@@ -72,10 +106,11 @@ export class UpstreamBody {
     this.#sizeBytes += piece.length;
     if (this.#sizeBytes > this.#limitBytes) return false;
     if (this.#kept !== undefined) {
-      if (this.#sizeBytes > this.#mostKeptBytes) this.#kept = undefined;
+      if (this.#isSent && this.#sizeBytes > this.#mostKeptBytes) this.#kept = undefined;
       // The piece may lie in memory that is read into again.
       else this.#kept.push(Buffer.from(piece));
     }
+    if (this.#ready !== undefined) this.#charge(piece.length);
     this.#exchange?.sendData(piece);
     return true;
   }
@@ -86,16 +121,38 @@ export class UpstreamBody {
 
   end(): void {
     this.#isComplete = true;
+    if (this.#ready !== undefined) return this.#filled();
     this.#exchange?.sendEnd(this.#trailers);
   }
 
   /** One read of the client's is worked off. */
   batch(): void {
+    if (this.#ready !== undefined && this.#sizeBytes >= this.#readyBytes) return this.#filled();
     if (this.#exchange !== undefined && !this.#isComplete && !this.#exchange.flush()) this.#source.pauseBody();
   }
 
   /** The endpoint takes more. */
   drained(): void {
     if (this.#exchange !== undefined && !this.#isComplete) this.#source.resumeBody();
+  }
+
+  #filled(): void {
+    clearTimeout(this.#timer);
+    const ready = this.#ready;
+    this.#ready = undefined;
+    if (!this.#isComplete) this.#source.pauseBody();
+    ready?.();
+  }
+
+  #charge(sizeBytes: number): void {
+    if (this.#budget?.take(sizeBytes) === true) this.#budgetBytes += sizeBytes;
+    // What is here is here, but no more of it.
+    else this.#readyBytes = 0;
+  }
+
+  #giveBack(): void {
+    if (this.#budgetBytes === 0) return;
+    this.#budget?.giveBack(this.#budgetBytes);
+    this.#budgetBytes = 0;
   }
 }

@@ -1,4 +1,5 @@
 // Tested by ../../test/http2-trailers.test.ts
+import { isGrpc } from "@headworks/http-fields";
 import { fieldValue, type RawFields } from "@headworks/http1";
 
 /**
@@ -7,5 +8,5 @@ import { fieldValue, type RawFields } from "@headworks/http1";
  */
 export function announcesTrailers(fields: Readonly<RawFields>): boolean {
   if (fieldValue(fields, "trailer") !== undefined) return true;
-  return fieldValue(fields, "content-type")?.toLowerCase().startsWith("application/grpc") === true;
+  return isGrpc(fieldValue(fields, "content-type"));
 }

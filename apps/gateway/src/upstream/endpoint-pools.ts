@@ -1,6 +1,12 @@
 // Tested by ../../test/upstream-connections.test.ts
-import type { Upstream } from "@headworks/gateway-contract";
-import type { DeadlineSweep } from "@headworks/sockets";
+import {
+  DEFAULT_BUFFERED_BYTES,
+  DEFAULT_CONNECTION_CAP,
+  DEFAULT_MAX_PENDING,
+  DEFAULT_PENDING_MS,
+  STALLED_FOR_EACH,
+} from "@headworks/gateway-contract";
+import { BufferBudget, type DeadlineSweep } from "@headworks/sockets";
 import { EndpointWays } from "./endpoint-ways.ts";
 import { Http1Pool, type PoolSettings } from "./http1-pool.ts";
 import { Http2Pool } from "./http2-pool.ts";
@@ -21,6 +27,8 @@ interface KeptPool {
 /** The pools of all endpoints. A pool lives as long as nothing changes that it was made of. */
 export class EndpointPools {
   readonly ways = new EndpointWays();
+  /** For bodies that wait here, on their way in either direction. */
+  readonly buffers = new BufferBudget(DEFAULT_BUFFERED_BYTES);
   readonly #deadlines: DeadlineSweep;
   readonly #onDefect: (error: unknown) => void;
   readonly #pools = new Map<EndpointState, KeptPool>();
@@ -67,7 +75,7 @@ export class EndpointPools {
   #make(group: UpstreamGroup, endpoint: EndpointState): KeptPool {
     const { document } = group;
     const kept = {
-      pool: this.#poolFor(document, endpoint),
+      pool: this.#poolFor(group, endpoint),
       made: this.ways.describe(document),
       group: group.name,
     };
@@ -75,10 +83,11 @@ export class EndpointPools {
     return kept;
   }
 
-  #poolFor(document: Upstream, endpoint: EndpointState): EndpointPool {
+  #poolFor(group: UpstreamGroup, endpoint: EndpointState): EndpointPool {
+    const { document } = group;
     let settings: PoolSettings;
     try {
-      settings = this.#settings(document, endpoint);
+      settings = this.#settings(group, endpoint);
     } catch (error) {
       return unusablePool(error instanceof Error ? error.message : String(error));
     }
@@ -86,12 +95,16 @@ export class EndpointPools {
     return isHttp2 ? new Http2Pool(settings) : new Http1Pool(settings);
   }
 
-  #settings(document: Upstream, endpoint: EndpointState): PoolSettings {
+  #settings({ document, queueCounts }: UpstreamGroup, endpoint: EndpointState): PoolSettings {
+    const connectionCap = document.connection_cap ?? DEFAULT_CONNECTION_CAP;
     return {
       ...this.ways.wayOf(document, endpoint),
       authority: endpointHost(document, endpoint),
-      connectionCap: document.connection_cap ?? 64,
-      maxPending: document.max_pending ?? Number.POSITIVE_INFINITY,
+      connectionCap,
+      stalledCap: document.stalled_connection_cap ?? connectionCap * STALLED_FOR_EACH,
+      maxPending: document.max_pending ?? DEFAULT_MAX_PENDING,
+      pendingMs: document.pending_timeout_ms ?? DEFAULT_PENDING_MS,
+      counts: queueCounts,
       idleMs: IDLE_MS,
       deadlines: this.#deadlines,
       onDefect: this.#onDefect,

@@ -77,16 +77,7 @@ function describe(document: Upstream): string {
     }
   });
   const { connect_ms: connectMs, happy_eyeballs_ms: eyeballsMs } = timeouts ?? {};
-  return JSON.stringify([
-    protocol,
-    tls?.server_name,
-    host,
-    discovery?.hostname,
-    listed,
-    files,
-    cap,
-    maxPending,
-    connectMs,
-    eyeballsMs,
-  ]);
+  const { stalled_connection_cap: stalledCap, pending_timeout_ms: pendingMs } = document;
+  const bounds = [cap, stalledCap, maxPending, pendingMs, connectMs, eyeballsMs];
+  return JSON.stringify([protocol, tls?.server_name, host, discovery?.hostname, listed, files, ...bounds]);
 }

@@ -16,6 +16,8 @@ import type { AnswerHandler, UpstreamExchange, UpstreamFailure } from "./upstrea
 
 /** What a connection tells its pool. */
 export interface ConnectionOwner {
+  /** Its client does not take the response: while that lasts, the connection leaves its place to others. */
+  stalled(): void;
   /** It may carry another request. */
   freed(connection: Http1Exchange): void;
   /** It had been closed before the request it was to carry. */
@@ -24,6 +26,18 @@ export interface ConnectionOwner {
   failed(error: unknown): void;
   gone(connection: Http1Exchange): void;
 }
+
+/** A client that owes a body and sent nothing for so long keeps its connection waiting. */
+const OWED_MS = 40;
+/** A response that began and brought nothing for so long is a stream without news. */
+const SILENT_MS = 1000;
+
+/** Why an exchange does not move, where that is not the endpoint's work on it. */
+export type Stall =
+  /** The client owes a part of its body, or does not take the response. */
+  | "client"
+  /** The response is a stream, and there is nothing new. */
+  | "stream";
 
 /**
  * One HTTP/1.1 connection to an endpoint: one exchange at a time, answers read strictly. Used for one request after
@@ -39,6 +53,14 @@ export class Http1Exchange implements UpstreamExchange {
   #handler: AnswerHandler | undefined;
   #isChunked = false;
   #hasBody = false;
+  #owesBody = false;
+  #isHeld = false;
+  /** What had passed when a look was taken last, since when that is so, and both at the beginning of the exchange. */
+  #passedBytes = -1;
+  #passedMs = 0;
+  #lookedExchange = 0;
+  #fromBytes = 0;
+  #fromMs = 0;
   #held: Buffer | undefined;
   /** The connection ended behind bytes that are held: how, told once they are read. */
   #endBehindHeld: (() => void) | undefined;
@@ -48,6 +70,7 @@ export class Http1Exchange implements UpstreamExchange {
   #isSwitching = false;
   #isAbandoned = false;
   #hasAnswerBytes = false;
+  #hasHead = false;
   #protocolError: Http1Error | undefined;
   #tunnelReceiver: ((piece: Buffer) => void) | undefined;
 
@@ -62,6 +85,7 @@ export class Http1Exchange implements UpstreamExchange {
         onInformational: (head) => this.#handler?.onInformational(head),
         onHead: (head) => {
           this.#state.answerStarted(head);
+          this.#hasHead = true;
           this.#isSwitching = head.status === 101;
           this.#isRefusalUntilClose = this.#hasBody && head.status >= 400 && head.framing.kind === "until-close";
           this.#handler?.onAnswerHead(head);
@@ -105,7 +129,10 @@ export class Http1Exchange implements UpstreamExchange {
     this.#handler = request.handler;
     this.#hasAnswerBytes = false;
     this.#hasBody = withBody;
+    this.#hasHead = false;
+    this.#isHeld = false;
     this.#isChunked = framing.kind === "chunked";
+    this.#owesBody = withBody;
     if (framing.kind === "length") fields.push("Content-Length", String(framing.lengthBytes));
     else if (this.#isChunked) fields.push("Transfer-Encoding", "chunked");
     if (upgrade !== undefined) fields.push("Connection", "Upgrade", "Upgrade", upgrade);
@@ -124,8 +151,45 @@ export class Http1Exchange implements UpstreamExchange {
 
   sendEnd(trailers: RawFields | undefined): void {
     if (this.#isChunked) this.#writer.text(trailers === undefined ? LAST_CHUNK : lastChunkWithTrailers(trailers));
+    this.#owesBody = false;
     this.#state.requestSent();
     this.#writer.flushSoon();
+  }
+
+  /**
+   * Why the exchange does not move at this moment. Looked at only when others wait for a connection: it costs a request
+   * nothing otherwise. Silence is measured from one look to the next.
+   */
+  stall(nowMs: number): Stall | undefined {
+    if (this.#handler === undefined) return undefined;
+    const passedBytes = this.socket.bytesRead + this.socket.bytesWritten;
+    if (this.#lookedExchange !== this.#state.exchangeCount) {
+      this.#lookedExchange = this.#state.exchangeCount;
+      this.#fromBytes = passedBytes;
+      this.#fromMs = nowMs;
+    }
+    if (passedBytes !== this.#passedBytes) {
+      this.#passedBytes = passedBytes;
+      this.#passedMs = nowMs;
+    }
+    if (this.#isHeld) return "client";
+    const silentMs = nowMs - this.#passedMs;
+    if (this.#owesBody && silentMs >= OWED_MS && !this.socket.writableNeedDrain) return "client";
+    return this.#hasHead && silentMs >= SILENT_MS ? "stream" : undefined;
+  }
+
+  /** Bytes per second since others first waited for a connection; undefined before that was so for `leastMs`. */
+  pace(nowMs: number, leastMs: number): number | undefined {
+    const sinceMs = nowMs - this.#fromMs;
+    if (this.#lookedExchange !== this.#state.exchangeCount || sinceMs < leastMs) return undefined;
+    return ((this.#passedBytes - this.#fromBytes) * 1000) / sinceMs;
+  }
+
+  /** Takes the connection from a client that is too slow, for another request. */
+  evict(): void {
+    const handler = this.#handler;
+    this.abandon();
+    handler?.onEvicted();
   }
 
   flush(): boolean {
@@ -133,11 +197,14 @@ export class Http1Exchange implements UpstreamExchange {
   }
 
   hold(): void {
+    this.#isHeld = true;
     this.#reader.pause();
     this.socket.pause();
+    this.#owner.stalled();
   }
 
   release(): void {
+    this.#isHeld = false;
     this.#reader.resume();
     const held = this.#held;
     this.#held = undefined;

@@ -3,19 +3,38 @@ import { NOWHERE, Queue, turnMs, type DeadlineSweep, type Timed } from "@headwor
 import { connectEndpoint, type EndpointWay } from "./endpoint-connection.ts";
 import { Http1Exchange, type ConnectionOwner } from "./http1-exchange.ts";
 import type { CancelWait, EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
+import type { QueueCounts } from "./upstream-group.ts";
 
 /** How connections to one endpoint are made and kept. */
 export interface PoolSettings extends EndpointWay {
   /** Host field of requests. */
   readonly authority: string;
-  /** Open connections at most; more requests wait. */
+  /** Open connections at most, beside those that do not move; more requests wait. */
   readonly connectionCap: number;
+  /** Connections at most that do not move: their client is slow, or they are streams without news. */
+  readonly stalledCap: number;
   /** Waiting requests at most. */
   readonly maxPending: number;
+  /** How long a request may wait. */
+  readonly pendingMs: number;
   readonly idleMs: number;
   readonly deadlines: DeadlineSweep;
   /** A defect of ours ended a connection, not the process. */
   readonly onDefect: (error: unknown) => void;
+  /** Counted for the whole upstream. */
+  readonly counts: QueueCounts;
+}
+
+/** While requests wait for a connection, how often connections are looked at. */
+const LOOK_MS = 20;
+/** No client loses its connection to others before it was watched for so long. */
+const LEAST_WATCHED_MS = 1000;
+/** Nor one that moves so many bytes per second. */
+const MOST_EVICTED_PACE = 16_384;
+
+interface Waiting {
+  readonly waiter: ExchangeWaiter;
+  readonly sinceMs: number;
 }
 
 /** HTTP/1.1 connections to one endpoint, the last used first, so that surplus ones grow old and close. */
@@ -24,7 +43,9 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #settings: PoolSettings;
   readonly #idle: { readonly connection: Http1Exchange; readonly sinceMs: number }[] = [];
-  readonly #waiting = new Queue<ExchangeWaiter>();
+  readonly #waiting = new Queue<Waiting>();
+  readonly #connections: Http1Exchange[] = [];
+  #lookTimer: NodeJS.Timeout | undefined;
   /** Connections there are, those on the way included. */
   #open = 0;
   #connecting = 0;
@@ -48,10 +69,11 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     }
     const pending = this.#waiting.size - this.#connecting;
     if (this.#open >= this.#settings.connectionCap && pending >= this.#settings.maxPending) {
+      this.#settings.counts.saturated += 1;
       waiter.onUnavailable("saturated", `${pending} requests wait already`);
       return undefined;
     }
-    const place = this.#waiting.push(waiter);
+    const place = this.#waiting.push({ waiter, sinceMs: turnMs() });
     this.#connectMore();
     return () => {
       // One is being made for each who waits, or no connection stands at all.
@@ -69,7 +91,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
 
   freed(connection: Http1Exchange): void {
     const isWanted = this.#waiting.size > 0;
-    if (this.#isRetired && !isWanted) return void connection.socket.destroy();
+    if (!isWanted && (this.#isRetired || !this.#mayKeep())) return void connection.socket.destroy();
     const sinceMs = turnMs();
     this.#idle.push({ connection, sinceMs });
     // Not from inside the answer that freed it: its last bytes go to their client first.
@@ -86,8 +108,14 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     this.#settings.onDefect(error);
   }
 
+  stalled(): void {
+    if (this.#waiting.size > this.#connecting) queueMicrotask(this.#connectMore);
+  }
+
   gone(connection: Http1Exchange): void {
     this.#open -= 1;
+    const among = this.#connections.indexOf(connection);
+    if (among !== -1) this.#connections.splice(among, 1);
     const at = this.#idle.findIndex((idle) => idle.connection === connection);
     if (at !== -1) this.#idle.splice(at, 1);
     this.#connectMore();
@@ -119,7 +147,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     while (this.#waiting.size > 0) {
       const idle = this.#takeIdle();
       if (idle === undefined) break;
-      this.#waiting.shift()?.onExchange(idle);
+      this.#waiting.shift()?.waiter.onExchange(idle);
     }
     if (this.#isRetired) this.#closeIdle();
     else if (this.#idle.length > 0 && this.deadlineMs === Number.POSITIVE_INFINITY) {
@@ -128,8 +156,68 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     this.#connectMore();
   };
 
-  #connectMore(): void {
-    while (this.#waiting.size > this.#connecting && this.#open < this.#settings.connectionCap) this.#connect();
+  /** Whether an idle connection is kept: those that stopped moving may have made room for more than there may be. */
+  #mayKeep(): boolean {
+    const { connectionCap, stalledCap } = this.#settings;
+    return this.#open <= connectionCap || this.#open <= connectionCap + Math.min(stalledCap, this.#countStalled());
+  }
+
+  #countStalled(): number {
+    const nowMs = turnMs();
+    let stalled = 0;
+    for (const connection of this.#connections) if (connection.stall(nowMs) !== undefined) stalled += 1;
+    return stalled;
+  }
+
+  /** Connections that do not move leave their place to others, as many of them as may; the slowest of more are ended. */
+  readonly #connectMore = (): void => {
+    const { connectionCap, stalledCap } = this.#settings;
+    let most = connectionCap;
+    let surplus = Number.NaN;
+    while (this.#waiting.size > this.#connecting) {
+      if (this.#open >= most) {
+        if (Number.isNaN(surplus)) {
+          const stalled = this.#countStalled();
+          most += Math.min(stalledCap, stalled);
+          surplus = stalled - stalledCap;
+          continue;
+        }
+        if (surplus <= 0 || !this.#evictSlowest()) break;
+        surplus -= 1;
+      }
+      this.#connect();
+    }
+    if (this.#waiting.size > this.#connecting) this.#lookTimer ??= setTimeout(this.#look, LOOK_MS);
+  };
+
+  /** Requests wait still: perhaps something stopped moving meanwhile, or the time of the oldest is over. */
+  readonly #look = (): void => {
+    this.#lookTimer = undefined;
+    const { pendingMs } = this.#settings;
+    const nowMs = turnMs();
+    while (this.#waiting.size > this.#connecting && nowMs - (this.#waiting.first?.sinceMs ?? nowMs) >= pendingMs) {
+      this.#settings.counts.timedOut += 1;
+      this.#waiting.shift()?.waiter.onUnavailable("saturated", `no connection became free within ${pendingMs} ms`);
+    }
+    this.#connectMore();
+  };
+
+  /** The client that moved least loses its connection. False: none was slow for long enough. */
+  #evictSlowest(): boolean {
+    const nowMs = turnMs();
+    let slowest: Http1Exchange | undefined;
+    let slowestPace = MOST_EVICTED_PACE;
+    for (const connection of this.#connections) {
+      if (connection.stall(nowMs) !== "client") continue;
+      const pace = connection.pace(nowMs, LEAST_WATCHED_MS);
+      if (pace === undefined || pace >= slowestPace) continue;
+      slowest = connection;
+      slowestPace = pace;
+    }
+    if (slowest === undefined) return false;
+    this.#settings.counts.evicted += 1;
+    slowest.evict();
+    return true;
   }
 
   #connect(): void {
@@ -140,6 +228,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
       connected: (socket) => {
         this.#connecting -= 1;
         exchange = new Http1Exchange(socket, this.#settings.authority, this);
+        this.#connections.push(exchange);
         socket.resume();
         this.freed(exchange);
       },
@@ -160,7 +249,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   #failWaiters(failure: "connect" | "connect-timeout", detail: string): void {
     let most = this.#open === this.#connecting ? Number.POSITIVE_INFINITY : 1;
     for (; most > 0 && this.#waiting.size > this.#connecting; most -= 1) {
-      this.#waiting.shift()?.onUnavailable(failure, detail);
+      this.#waiting.shift()?.waiter.onUnavailable(failure, detail);
     }
   }
 }

@@ -8,6 +8,7 @@ const upstream = (name: string): UpstreamGroup => ({
   name,
   document: { name },
   endpoints: [],
+  queueCounts: { saturated: 0, timedOut: 0, evicted: 0 },
   admit: () => ({ epoch: 0 }),
   settle: () => undefined,
   pick: () => undefined,

@@ -16,7 +16,7 @@ export type UpstreamFailure =
   | "refused"
   /** The answer is not HTTP. */
   | "protocol"
-  /** More wait for a connection than `max_pending` allows. */
+  /** More wait for a connection than `max_pending` allows, or longer than `pending_timeout_ms`. */
   | "saturated"
   /** Files that connections need cannot be used; says nothing about the endpoint. */
   | "misconfigured";
@@ -36,6 +36,8 @@ export interface AnswerHandler {
    * came, so that trying once more elsewhere is no second attempt.
    */
   onUpstreamLost(failure: UpstreamFailure, stale: boolean, detail: string): void;
+  /** The connection is gone: others waited for it, and the client kept it waiting more than any other did. */
+  onEvicted(): void;
   /** The upstream takes more of the request. */
   onUpstreamDrain(): void;
   /** The head was a 101: call `takeOver` now. */

@@ -40,12 +40,23 @@ export interface AttemptPass {
   readonly epoch: number;
 }
 
+/** Requests that got no connection of an upstream, or lost theirs, since the upstream was first seen. */
+export interface QueueCounts {
+  /** Refused, since `max_pending` waited already. */
+  saturated: number;
+  /** Waited for `pending_timeout_ms`. */
+  timedOut: number;
+  /** Ended in favour of others, since their client was slow. */
+  evicted: number;
+}
+
 /** An upstream: its endpoints, balancing, health, breaker and retry budget. */
 export interface UpstreamGroup {
   readonly name: string;
   /** As the running generation has it. */
   readonly document: Upstream;
   readonly endpoints: readonly EndpointState[];
+  readonly queueCounts: QueueCounts;
   /** Asks the breaker, before every attempt. */
   admit(): Admission;
   /**

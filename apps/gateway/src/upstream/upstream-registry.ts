@@ -34,6 +34,7 @@ export class LiveUpstream implements UpstreamGroup {
   failOpenPicks = 0;
   retries = 0;
   hedges = 0;
+  readonly queueCounts = { saturated: 0, timedOut: 0, evicted: 0 };
   readonly #host: UpstreamHost;
   readonly #owner: EndpointOwner;
   readonly #budget: RetryBudget;

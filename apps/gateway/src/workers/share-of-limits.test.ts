@@ -27,22 +27,30 @@ test("a limit below the number of workers leaves one to each, and none stays non
 test("requests, their queue, and connections to endpoints are divided; nothing else is", () => {
   const document = {
     gateway: { name: "edge", max_concurrent_requests: 5, admission_queue: { enabled: true, max_queue_size: 3 } },
-    upstreams: [{ name: "a", connection_cap: 9, max_pending: 0 }, { name: "b" }],
+    upstreams: [{ name: "a", connection_cap: 9, stalled_connection_cap: 7, max_pending: 0 }, { name: "b" }],
     routes: [{ name: "r" }],
   } as unknown as ConfigDocument;
   const before = structuredClone(document);
   assert.deepEqual(shareOfLimits(document, { worker: 1, workers: 2 }), {
-    gateway: { name: "edge", max_concurrent_requests: 2, admission_queue: { enabled: true, max_queue_size: 1 } },
+    gateway: {
+      name: "edge",
+      max_buffered_bytes: 67_108_864,
+      max_concurrent_requests: 2,
+      admission_queue: { enabled: true, max_queue_size: 1 },
+    },
     upstreams: [
-      { name: "a", connection_cap: 4, max_pending: 0 },
-      { name: "b", connection_cap: 32 },
+      { name: "a", connection_cap: 4, stalled_connection_cap: 3, max_pending: 0 },
+      { name: "b", connection_cap: 32, max_pending: 512 },
     ],
     routes: [{ name: "r" }],
   });
   assert.deepEqual(document, before);
 });
 
-test("a document without limits has none afterwards", () => {
+test("a document without limits has none afterwards but its part of those that always hold", () => {
   const document = { gateway: {}, upstreams: [], routes: [] } as unknown as ConfigDocument;
-  assert.deepEqual(shareOfLimits(document, { worker: 0, workers: 2 }), document);
+  assert.deepEqual(shareOfLimits(document, { worker: 0, workers: 2 }), {
+    ...document,
+    gateway: { max_buffered_bytes: 67_108_864 },
+  });
 });

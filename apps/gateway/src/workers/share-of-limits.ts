@@ -1,13 +1,15 @@
-import type { ConfigDocument } from "@headworks/gateway-contract";
+import {
+  DEFAULT_BUFFERED_BYTES,
+  DEFAULT_CONNECTION_CAP,
+  DEFAULT_MAX_PENDING,
+  type ConfigDocument,
+} from "@headworks/gateway-contract";
 
 /** One worker of several; `worker` counts from 0. */
 export interface WorkerPlace {
   readonly worker: number;
   readonly workers: number;
 }
-
-/** What an endpoint gets when the document says nothing. */
-const DEFAULT_CONNECTION_CAP = 64;
 
 /**
  * The part of a limit that one worker has: the parts add up to the limit. A limit below the number of workers leaves one
@@ -28,6 +30,7 @@ export function shareOfLimits(document: ConfigDocument, place: WorkerPlace): Con
     ...document,
     gateway: {
       ...document.gateway,
+      max_buffered_bytes: partOf(document.gateway.max_buffered_bytes ?? DEFAULT_BUFFERED_BYTES, place),
       ...(most === undefined ? {} : { max_concurrent_requests: partOf(most, place) }),
       ...(queue?.max_queue_size === undefined
         ? {}
@@ -36,7 +39,10 @@ export function shareOfLimits(document: ConfigDocument, place: WorkerPlace): Con
     upstreams: document.upstreams.map((upstream) => ({
       ...upstream,
       connection_cap: partOf(upstream.connection_cap ?? DEFAULT_CONNECTION_CAP, place),
-      ...(upstream.max_pending === undefined ? {} : { max_pending: partOf(upstream.max_pending, place) }),
+      ...(upstream.stalled_connection_cap === undefined
+        ? {}
+        : { stalled_connection_cap: partOf(upstream.stalled_connection_cap, place) }),
+      max_pending: partOf(upstream.max_pending ?? DEFAULT_MAX_PENDING, place),
     })),
   };
 }

@@ -10,7 +10,10 @@ export interface GatewayFacts {
     readonly name: string;
     readonly openConnections: number;
     readonly tlsHandshakeFailures: number;
+    readonly slowClients: { readonly requests: number; readonly responses: number };
   }[];
+  /** Bytes of bodies that wait in memory. */
+  readonly bufferedBytes: number;
   readonly upstreams: readonly {
     readonly name: string;
     /** Undefined: it has no breaker. */
@@ -18,6 +21,7 @@ export interface GatewayFacts {
     readonly failOpenPicks: number;
     readonly retries: number;
     readonly hedges: number;
+    readonly queue: { readonly saturated: number; readonly timedOut: number; readonly evicted: number };
     readonly endpoints: readonly {
       readonly key: string;
       readonly isHealthy: boolean;
@@ -66,7 +70,7 @@ export function factMetrics(facts: GatewayFacts): MetricSamples[] {
   ];
 }
 
-function listenerMetrics({ listeners }: GatewayFacts): MetricSamples[] {
+function listenerMetrics({ listeners, bufferedBytes }: GatewayFacts): MetricSamples[] {
   return [
     gauge(
       "gateway_open_connections",
@@ -80,6 +84,16 @@ function listenerMetrics({ listeners }: GatewayFacts): MetricSamples[] {
       ["listener"],
       listeners.map(({ name, tlsHandshakeFailures }) => [{ listener: name }, tlsHandshakeFailures]),
     ),
+    counter(
+      "gateway_slow_clients_total",
+      "Requests ended because their client was slower than the listener's least rate, by the body that was slow",
+      ["listener", "body"],
+      listeners.flatMap(({ name, slowClients }) => [
+        [{ listener: name, body: "request" }, slowClients.requests],
+        [{ listener: name, body: "response" }, slowClients.responses],
+      ]),
+    ),
+    gauge("gateway_buffered_bytes", "Bytes of bodies that wait in memory", [], [[{}, bufferedBytes]]),
   ];
 }
 
@@ -126,6 +140,16 @@ function upstreamMetrics(facts: GatewayFacts): MetricSamples[] {
       "Attempts beside one that takes long",
       ["upstream"],
       upstreams.map(({ name, hedges }) => [{ upstream: name }, hedges]),
+    ),
+    counter(
+      "gateway_upstream_queue_refused_total",
+      "Requests that got no connection to an endpoint, or lost theirs to others since their client was slow",
+      ["upstream", "reason"],
+      upstreams.flatMap(({ name, queue }) => [
+        [{ upstream: name, reason: "queue_full" }, queue.saturated],
+        [{ upstream: name, reason: "timeout" }, queue.timedOut],
+        [{ upstream: name, reason: "slow_client" }, queue.evicted],
+      ]),
     ),
     gauge(
       "upstream_fail_open_picks",

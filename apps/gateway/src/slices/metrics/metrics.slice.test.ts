@@ -6,7 +6,8 @@ import { createMetrics, type GatewayFacts } from "./metrics.slice.ts";
 const NOTHING: GatewayFacts = {
   generation: 3,
   activeRequests: 2,
-  listeners: [{ name: "l", openConnections: 3, tlsHandshakeFailures: 9 }],
+  listeners: [{ name: "l", openConnections: 3, tlsHandshakeFailures: 9, slowClients: { requests: 2, responses: 4 } }],
+  bufferedBytes: 77,
   upstreams: [
     {
       name: "u",
@@ -14,6 +15,7 @@ const NOTHING: GatewayFacts = {
       failOpenPicks: 1,
       retries: 4,
       hedges: 6,
+      queue: { saturated: 21, timedOut: 22, evicted: 23 },
       endpoints: [{ key: "h:1", isHealthy: false, attemptsByClass: [1, 0, 5, 0, 0, 2] }],
     },
   ],
@@ -76,6 +78,12 @@ test("a scrape shows the specification's metrics with their types, labels and va
     'upstream_attempts_total{upstream="u",endpoint="h:1",status_class="error"} 1',
     'retries_total{upstream="u"} 4',
     'gateway_hedge_sent_total{upstream="u"} 6',
+    'gateway_upstream_queue_refused_total{upstream="u",reason="queue_full"} 21',
+    'gateway_upstream_queue_refused_total{upstream="u",reason="timeout"} 22',
+    'gateway_upstream_queue_refused_total{upstream="u",reason="slow_client"} 23',
+    'gateway_slow_clients_total{listener="l",body="request"} 2',
+    'gateway_slow_clients_total{listener="l",body="response"} 4',
+    "gateway_buffered_bytes 77",
     'gateway_cache_lookups_total{route="v1",outcome="hit"} 8',
     "gateway_cache_entries 2",
     "gateway_cache_bytes 300",
