@@ -224,7 +224,10 @@ describe("bounds for slow clients", { concurrency: 16 }, () => {
       const [piece] = await once(client.session.request(fields, { endStream: false }), "data");
       return String(piece);
     };
-    assert.equal(await Promise.race([call("application/json"), call("application/grpc+proto")]), "application/grpc+proto");
+    assert.equal(
+      await Promise.race([call("application/json"), call("application/grpc+proto")]),
+      "application/grpc+proto",
+    );
   });
 
   test("a response that fits into response_buffer_bytes frees its connection, though nobody reads it", async () => {

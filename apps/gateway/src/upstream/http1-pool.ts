@@ -2,7 +2,7 @@
 import { NOWHERE, Queue, turnMs, type DeadlineSweep, type Timed } from "@headworks/sockets";
 import { connectEndpoint, type EndpointWay } from "./endpoint-connection.ts";
 import { Http1Exchange, type ConnectionOwner } from "./http1-exchange.ts";
-import type { CancelWait, EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
+import type { CancelWait, EndpointPool, ExchangeWaiter, QueuedWaiter } from "./upstream-exchange.ts";
 import type { QueueCounts } from "./upstream-group.ts";
 
 /** How connections to one endpoint are made and kept. */
@@ -32,18 +32,13 @@ const LEAST_WATCHED_MS = 1000;
 /** Nor one that moves so many bytes per second. */
 const MOST_EVICTED_PACE = 16_384;
 
-interface Waiting {
-  readonly waiter: ExchangeWaiter;
-  readonly sinceMs: number;
-}
-
 /** HTTP/1.1 connections to one endpoint, the last used first, so that surplus ones grow old and close. */
 export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   rosterPlace = NOWHERE;
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #settings: PoolSettings;
   readonly #idle: { readonly connection: Http1Exchange; readonly sinceMs: number }[] = [];
-  readonly #waiting = new Queue<Waiting>();
+  readonly #waiting = new Queue<QueuedWaiter>();
   readonly #connections: Http1Exchange[] = [];
   #lookTimer: NodeJS.Timeout | undefined;
   /** Connections there are, those on the way included. */

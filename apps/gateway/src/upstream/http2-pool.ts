@@ -6,7 +6,7 @@ import { NOWHERE, Queue, turnMs, type Timed } from "@headworks/sockets";
 import { connectHttp2Endpoint } from "./endpoint-connection.ts";
 import { Http2Exchange, type ExchangeOwner } from "./http2-exchange.ts";
 import type { PoolSettings } from "./http1-pool.ts";
-import type { CancelWait, EndpointPool, ExchangeWaiter } from "./upstream-exchange.ts";
+import type { CancelWait, EndpointPool, ExchangeWaiter, QueuedWaiter } from "./upstream-exchange.ts";
 
 /** Requests on one connection at most, whatever the endpoint allows: a lost packet holds all of them up. */
 const MOST_STREAMS = 256;
@@ -102,7 +102,8 @@ export class Http2Pool implements EndpointPool, Timed {
   readonly #settings: PoolSettings;
   readonly #mostRequests: number;
   readonly #links: Http2Link[] = [];
-  readonly #waiting = new Queue<ExchangeWaiter>();
+  readonly #waiting = new Queue<QueuedWaiter>();
+  #queueTimer: NodeJS.Timeout | undefined;
   #isConnecting = false;
   #isRetired = false;
 
@@ -122,13 +123,15 @@ export class Http2Pool implements EndpointPool, Timed {
       waiter.onExchange(link.open());
       return undefined;
     }
-    const { connectionCap, maxPending } = this.#settings;
+    const { connectionCap, maxPending, pendingMs, counts } = this.#settings;
     const connectionsLeft = connectionCap - this.#links.length;
     if (this.#waiting.size >= maxPending + connectionsLeft * EXPECTED_STREAMS) {
+      counts.saturated += 1;
       waiter.onUnavailable("saturated", `${this.#waiting.size} requests wait already`);
       return undefined;
     }
-    const place = this.#waiting.push(waiter);
+    const place = this.#waiting.push({ waiter, sinceMs: turnMs() });
+    this.#queueTimer ??= setTimeout(this.#endOldWaits, pendingMs).unref();
     if (connectionsLeft > 0) this.#connect();
     return () => {
       this.#waiting.leave(place);
@@ -157,12 +160,26 @@ export class Http2Pool implements EndpointPool, Timed {
     if (link.streams === 0 && this.#isRetired && this.#waiting.size === 0) link.close();
   };
 
+  /** Nobody waits for longer than `pending_timeout_ms`. */
+  readonly #endOldWaits = (): void => {
+    const { pendingMs, counts } = this.#settings;
+    const nowMs = performance.now();
+    this.#queueTimer = undefined;
+    while (this.#waiting.first !== undefined && nowMs - this.#waiting.first.sinceMs >= pendingMs) {
+      counts.timedOut += 1;
+      this.#waiting.shift()?.waiter.onUnavailable("saturated", `nothing became free within ${pendingMs} ms`);
+    }
+    const oldest = this.#waiting.first;
+    if (oldest !== undefined)
+      this.#queueTimer = setTimeout(this.#endOldWaits, oldest.sinceMs + pendingMs - nowMs).unref();
+  };
+
   /** Gives whoever waits what room there is, and opens another connection for the rest. */
   #serve(): void {
     while (this.#waiting.size > 0) {
       const link = this.#links.find(({ hasRoom }) => hasRoom);
       if (link === undefined) break;
-      this.#waiting.shift()?.onExchange(link.open());
+      this.#waiting.shift()?.waiter.onExchange(link.open());
     }
     if (this.#waiting.size > 0 && this.#links.length < this.#settings.connectionCap) this.#connect();
   }
@@ -179,7 +196,7 @@ export class Http2Pool implements EndpointPool, Timed {
         this.#isConnecting = false;
         // All of them waited for this one; who comes because of that waits for another.
         const waiting = this.#waiting.shiftAll();
-        for (const waiter of waiting) waiter.onUnavailable(failure, detail);
+        for (const { waiter } of waiting) waiter.onUnavailable(failure, detail);
       },
     });
   }

@@ -80,6 +80,12 @@ export interface ExchangeWaiter {
   onUnavailable(failure: UpstreamFailure, detail: string): void;
 }
 
+/** A waiter in the queue of a pool. */
+export interface QueuedWaiter {
+  readonly waiter: ExchangeWaiter;
+  readonly sinceMs: number;
+}
+
 /**
  * Ends a wait for a way. True where the endpoint kept it waiting, with a connection that does not come about; false where
  * others had all the connections that there may be, which says nothing about the endpoint.
