@@ -234,6 +234,7 @@ test("what arrived of a response that is held is passed on before the reset behi
     onAnswerBatch: () => undefined,
     onAnswerEnd: () => void told.push("end"),
     onUpstreamLost: (_failure, _stale, detail) => void told.push(detail),
+    onEvicted: () => undefined,
     onUpstreamDrain: () => undefined,
     onSwitched: () => undefined,
   };
