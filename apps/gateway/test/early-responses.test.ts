@@ -218,7 +218,12 @@ test("what arrived of a response that is held is passed on before the reset behi
   });
   const socket = connect(server.port, "127.0.0.1");
   const told: string[] = [];
-  const owner = { freed: () => void told.push("freed"), wentStale: () => undefined, failed: assert.fail };
+  const owner = {
+    freed: () => void told.push("freed"),
+    stalled: () => undefined,
+    wentStale: () => undefined,
+    failed: assert.fail,
+  };
   const exchange = new Http1Exchange(socket, "a", { ...owner, gone: () => void told.push("gone") });
   socket.on("data", (bytes: Buffer) => exchange.receive(bytes));
   const head = Promise.withResolvers<void>();
