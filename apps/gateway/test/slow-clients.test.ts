@@ -221,7 +221,7 @@ describe("bounds for slow clients", { concurrency: 16 }, () => {
     await using client = await http2Client(gateway.port());
     const call = async (type: string): Promise<string> => {
       const fields = { ":method": "POST", ":path": "/", "content-type": type };
-      const [piece] = await once(client.session.request(fields, { endStream: false }), "data");
+      const [piece] = (await once(client.session.request(fields, { endStream: false }), "data")) as [Buffer];
       return String(piece);
     };
     assert.equal(

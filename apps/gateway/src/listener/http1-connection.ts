@@ -18,13 +18,13 @@ import {
   Linger,
   LINGER_MS,
   keptBytes,
-  MinimumRate,
   takenBytes,
   turnMs,
   type Timed,
 } from "@headworks/sockets";
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { TunnelEnd } from "#request/join-sockets.ts";
+import { ClientPace } from "./client-pace.ts";
 import { Http1AnswerWriter } from "./http1-answer-writer.ts";
 import { http1ErrorCode } from "./http1-error-code.ts";
 import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./connection-services.ts";
@@ -55,6 +55,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   #held: Buffer | undefined;
   #isWorking = false;
   readonly #linger = new Linger();
+  readonly #pace: ClientPace;
   #isHeadTimed = false;
   #isBodyWanted = false;
   /** The head of a request whose body waits was read, and nobody has it yet. */
@@ -62,17 +63,6 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   #isDiscarding = false;
   #startedMs = 0;
   #requestDeadlineMs = Number.POSITIVE_INFINITY;
-  /** By when something has to move. */
-  #stillDeadlineMs = Number.POSITIVE_INFINITY;
-  /** Made for the first body that is waited for. */
-  #requestRate: MinimumRate | undefined;
-  #bodyBytes = 0;
-  /** Made for the first response that waits for the client. */
-  #responseRate: MinimumRate | undefined;
-  /** What the client had taken when that was last looked at. */
-  #takenBytes = 0;
-  /** Memory that waiting bytes were counted against. */
-  #bufferedBytes = 0;
   #hasClientEnded = false;
   /** The client ended behind bytes that still wait: what they ask for comes first. */
   #isEndWaiting = false;
@@ -80,6 +70,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   constructor(services: ConnectionServices, listener: ListenerFacts, peer: Peer, socket: Socket) {
     this.#services = services;
+    this.#pace = new ClientPace(services);
     this.#listener = listener;
     this.#peer = peer;
     this.#socket = socket;
@@ -92,7 +83,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
         onHead: (head) => this.#onHead(head),
         onData: (piece) => {
           this.#state.requestData();
-          this.#bodyBytes += piece.length;
+          this.#pace.bodyBytes += piece.length;
           if (this.#isBodyWanted) this.handler?.onBodyData(piece);
         },
         onTrailers: (fields) => {
@@ -100,7 +91,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
         },
         onEnd: () => {
           this.#state.requestEnded();
-          this.#requestRate?.end();
+          this.#pace.bodyEnds();
           if (this.#isBodyWanted) this.handler?.onBodyEnd();
           else if (!this.#isDiscarding) this.#dispatch();
         },
@@ -167,13 +158,13 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   pauseBody(): void {
-    this.#requestRate?.rest(turnMs());
+    this.#pace.bodyRests();
     this.#reader.pause();
   }
 
   resumeBody(): void {
     // The client's time for the next piece begins now: nothing could be taken from it before.
-    if (this.#state.mayAnswer) this.#waitForBody();
+    if (this.#state.mayAnswer) this.#pace.waitForBody();
     this.#touch();
     this.#reader.resume();
     if (!this.#isWorking) this.#work();
@@ -186,7 +177,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   sendHead(status: number, reason: string, fields: RawFields, framing: Framing): void {
     if (status === 101) return this.#answer.bare(status, reason, fields);
     // Whether more of the body is wanted is known to whoever answered.
-    this.#requestRate?.end();
+    this.#pace.bodyEnds();
     if (!this.#isBodyWanted) this.#discardHeldBody();
     this.#answer.head(status, reason, fields, this.#state.answerStarted(framing));
   }
@@ -217,7 +208,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   flush(bufferBytes: number): boolean {
     if (this.#writer.flushSoon()) return true;
     this.#waitForTaking();
-    return this.#mayBuffer(bufferBytes);
+    return this.#pace.mayBuffer(this.#socket.writableLength, bufferBytes);
   }
 
   abort(): void {
@@ -230,7 +221,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#state.tunnelStarted();
     this.#finish();
     this.#services.deadlines.delete(this);
-    this.#giveBuffersBack();
+    this.#pace.giveBack();
     this.#socket.off("data", this.#onData);
     this.#socket.off("end", this.#onEnd);
     this.#socket.off("drain", this.#onDrain);
@@ -252,9 +243,8 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
       else if (!this.#linger.goesOn(this, this.#socket)) this.#socket.destroy();
       return;
     }
-    const isStill = nowMs >= this.#stillDeadlineMs;
-    const isTooSlow = this.#requestRate?.isTooSlow(nowMs, this.#bodyBytes) === true;
-    if (isTooSlow) this.#services.slowClients.requests += 1;
+    const isStill = nowMs >= this.#pace.stillDeadlineMs;
+    const isTooSlow = this.#pace.isBodyTooSlow(nowMs);
     const isGone = !isLate && isStill && this.#hasClientEnded;
     // What the upstream is slow to take is not the client's delay.
     const isBodyOwed =
@@ -269,52 +259,20 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   /** Whether a client for which something waits took enough of it, and lately; then it has more time. */
   #isTaking(nowMs: number): boolean {
-    const taken = takenBytes(this.#socket);
-    const isMoving = taken !== this.#takenBytes;
-    this.#takenBytes = taken;
-    if (this.#responseRate?.isTooSlow(nowMs, taken) === true) {
-      this.#services.slowClients.responses += 1;
-      return false;
-    }
-    if (!isMoving && nowMs >= this.#stillDeadlineMs) return false;
-    if (isMoving) this.#touch();
+    const taking = this.#pace.taking(nowMs, takenBytes(this.#socket));
+    if (taking === "slow" || (taking === "still" && nowMs >= this.#pace.stillDeadlineMs)) return false;
+    if (taking === "moving") this.#touch();
     else this.#setNextDeadline();
     if (this.#linger.isOn) this.deadlineMs = nowMs + LINGER_MS;
     return true;
   }
 
-  #waitForBody(): void {
-    const { requestRate } = this.#services.timeouts;
-    if (requestRate.bytesPerS === 0) return;
-    this.#requestRate ??= new MinimumRate(requestRate);
-    this.#requestRate.wait(turnMs(), this.#bodyBytes);
-  }
-
   #waitForTaking(): void {
-    const { responseRate } = this.#services.timeouts;
-    if (responseRate.bytesPerS === 0) return;
-    this.#responseRate ??= new MinimumRate(responseRate);
-    if (this.#responseRate.deadlineMs !== Number.POSITIVE_INFINITY) return;
-    this.#takenBytes = takenBytes(this.#socket);
-    this.#responseRate.wait(turnMs(), this.#takenBytes);
-    this.#setNextDeadline();
+    this.#pace.waitForTaking(this.#takenBytes);
+    this.deadlineMs = Math.min(this.deadlineMs, this.#pace.deadlineMs);
   }
 
-  /** Whether what waits for the client may wait here, so that whoever makes it need not be held back. */
-  #mayBuffer(mostBytes: number): boolean {
-    const waitingBytes = this.#socket.writableLength;
-    if (waitingBytes >= mostBytes) return false;
-    if (waitingBytes <= this.#bufferedBytes) return true;
-    if (!this.#services.buffers.take(waitingBytes - this.#bufferedBytes)) return false;
-    this.#bufferedBytes = waitingBytes;
-    return true;
-  }
-
-  #giveBuffersBack(): void {
-    if (this.#bufferedBytes === 0) return;
-    this.#services.buffers.giveBack(this.#bufferedBytes);
-    this.#bufferedBytes = 0;
-  }
+  readonly #takenBytes = (): number => takenBytes(this.#socket);
 
   /** Ends the connection. Its client sees a break where an answer was still coming, not an end. */
   #breakOff(): void {
@@ -432,17 +390,12 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     const isReceiving = this.#isBodyWanted && this.#reader.state === "body" && this.#state.mayAnswer;
     let limitMs = isReceiving && bodyMs > 0 ? bodyMs : idleMs;
     if (this.#hasClientEnded) limitMs = Math.min(limitMs, HALF_CLOSED_MS);
-    this.#stillDeadlineMs = turnMs() + limitMs;
+    this.#pace.stillDeadlineMs = turnMs() + limitMs;
     this.#setNextDeadline();
   }
 
   #setNextDeadline(): void {
-    this.deadlineMs = Math.min(
-      this.#stillDeadlineMs,
-      this.#requestDeadlineMs,
-      this.#requestRate?.deadlineMs ?? Number.POSITIVE_INFINITY,
-      this.#responseRate?.deadlineMs ?? Number.POSITIVE_INFINITY,
-    );
+    this.deadlineMs = Math.min(this.#requestDeadlineMs, this.#pace.deadlineMs);
   }
 
   #refuse(error: Http1Error): void {
@@ -504,8 +457,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   readonly #onDrain = (): void => {
-    this.#giveBuffersBack();
-    this.#responseRate?.rest(turnMs());
+    this.#pace.taken();
     this.#touch();
     this.handler?.onClientDrain();
     if (this.#state.isIdle && !this.#isWorking) this.#work();
@@ -513,7 +465,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   readonly #onClose = (): void => {
     this.#services.deadlines.delete(this);
-    this.#giveBuffersBack();
+    this.#pace.giveBack();
     this.#clientGone();
   };
 
@@ -521,7 +473,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.handler = undefined;
     this.#head = undefined;
     this.#isBodyWanted = false;
-    this.#requestRate?.end();
+    this.#pace.bodyEnds();
     this.#requestDeadlineMs = Number.POSITIVE_INFINITY;
   }
 

@@ -11,8 +11,9 @@ import {
   type Http2Stream,
   type StreamHandler,
 } from "@headworks/http2";
-import { MinimumRate, NOWHERE, turnMs, type Timed } from "@headworks/sockets";
+import { NOWHERE, turnMs, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
+import { ClientPace } from "./client-pace.ts";
 import type { ConnectionServices, ReceivedHead } from "./connection-services.ts";
 
 /** What a stream asks of its connection and tells it. */
@@ -47,21 +48,13 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   #isReset = false;
   #isBodyEnded: boolean;
   #isReading = false;
-  /** By when something has to move. */
-  #stillDeadlineMs = Number.POSITIVE_INFINITY;
-  /** Made for a body that is waited for, and for an answer that waits. */
-  #requestRate: MinimumRate | undefined;
-  #bodyBytes = 0;
-  #responseRate: MinimumRate | undefined;
-  /** What the client had taken when that was last looked at. */
-  #takenBytes = 0;
-  /** Memory that waiting bytes were counted against. */
-  #bufferedBytes = 0;
+  readonly #pace: ClientPace;
 
   constructor(stream: Http2Stream, head: ReceivedHead, services: ConnectionServices, owner: StreamOwner) {
     this.#stream = stream;
     this.#head = head;
     this.#services = services;
+    this.#pace = new ClientPace(services);
     this.#owner = owner;
     // What follows the head of a WebSocket is no body, and ends when the WebSocket does.
     this.#isBodyEnded = !hasBody(head.framing) && head.upgrade === undefined;
@@ -88,7 +81,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   }
 
   pauseBody(): void {
-    this.#requestRate?.rest(turnMs());
+    this.#pace.bodyRests();
     this.#stream.hold();
     this.#bodyRests();
   }
@@ -111,7 +104,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   sendHead(status: number, _reason: string, fields: RawFields, framing: Framing): void {
     this.#isStarted = true;
     // Whether more of the body is wanted is known to whoever answered.
-    this.#requestRate = undefined;
+    this.#pace.bodyEnds();
     if (status === 101) return this.#sendSwitch(fields);
     const section = [":status", String(status)];
     if (framing.kind === "length" && status !== 205) section.push("content-length", String(framing.lengthBytes));
@@ -145,7 +138,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     if (this.#stream.hasRoom(this.#owner.sendBufferBytes)) return true;
     this.#waitForTaking();
     this.#touch();
-    return this.#mayBuffer(bufferBytes);
+    return this.#pace.mayBuffer(this.#stream.waitingBytes, bufferBytes);
   }
 
   abort(): void {
@@ -161,7 +154,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.#isAnswered = true;
     this.handler = undefined;
     this.#services.deadlines.delete(this);
-    this.#giveBuffersBack();
+    this.#pace.giveBack();
     const socket = new StreamSocket(this.#stream);
     socket.once("close", () => this.#owner.closed(false));
     return { socket, bytes: undefined };
@@ -173,9 +166,8 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     if (stream.hasSentEnd) return this.#cut(NO_ERROR);
     const nowMs = performance.now();
     const isLate = nowMs >= this.#requestDeadlineMs;
-    const isStill = nowMs >= this.#stillDeadlineMs;
-    const isTooSlow = this.#requestRate?.isTooSlow(nowMs, this.#bodyBytes) === true;
-    if (isTooSlow) this.#services.slowClients.requests += 1;
+    const isStill = nowMs >= this.#pace.stillDeadlineMs;
+    const isTooSlow = this.#pace.isBodyTooSlow(nowMs);
     const isBodyLate = isTooSlow || (this.#isBodyOwed && (isStill || isLate));
     if ((isLate || isBodyLate) && !this.#isStarted && this.handler !== undefined) {
       return this.#timedOut(this.handler, isBodyLate ? "request_timeout" : "upstream_response_timeout");
@@ -188,50 +180,20 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
 
   /** Whether a client for which something waits took enough of it, and lately. */
   #isTaking(nowMs: number): boolean {
-    const { leftBytes } = this.#stream;
-    const isMoving = leftBytes !== this.#takenBytes;
-    this.#takenBytes = leftBytes;
-    if (this.#responseRate?.isTooSlow(nowMs, leftBytes) === true) {
-      this.#services.slowClients.responses += 1;
-      return false;
-    }
-    if (isMoving) this.#touch();
-    return nowMs < this.#stillDeadlineMs;
+    const taking = this.#pace.taking(nowMs, this.#stream.leftBytes);
+    if (taking === "moving") this.#touch();
+    return taking !== "slow" && nowMs < this.#pace.stillDeadlineMs;
   }
 
   #waitForBody(): void {
-    const { requestRate } = this.#services.timeouts;
-    if (requestRate.bytesPerS === 0 || this.#isStarted) return;
     // A client of gRPC may wait for a message before it sends the next.
-    if (isGrpc(fieldValue(this.#head.fields, "content-type"))) return;
-    this.#requestRate ??= new MinimumRate(requestRate);
-    this.#requestRate.wait(turnMs(), this.#bodyBytes);
+    if (this.#isStarted || isGrpc(fieldValue(this.#head.fields, "content-type"))) return;
+    this.#pace.waitForBody();
   }
 
   #waitForTaking(): void {
-    const { responseRate } = this.#services.timeouts;
-    if (responseRate.bytesPerS === 0) return;
-    this.#responseRate ??= new MinimumRate(responseRate);
-    if (this.#responseRate.deadlineMs !== Number.POSITIVE_INFINITY) return;
-    this.#takenBytes = this.#stream.leftBytes;
-    this.#responseRate.wait(turnMs(), this.#takenBytes);
+    this.#pace.waitForTaking(() => this.#stream.leftBytes);
     this.#setNextDeadline();
-  }
-
-  /** Whether what waits for the client may wait here, so that whoever makes it need not be held back. */
-  #mayBuffer(mostBytes: number): boolean {
-    const { waitingBytes } = this.#stream;
-    if (waitingBytes >= mostBytes) return false;
-    if (waitingBytes <= this.#bufferedBytes) return true;
-    if (!this.#services.buffers.take(waitingBytes - this.#bufferedBytes)) return false;
-    this.#bufferedBytes = waitingBytes;
-    return true;
-  }
-
-  #giveBuffersBack(): void {
-    if (this.#bufferedBytes === 0) return;
-    this.#services.buffers.giveBack(this.#bufferedBytes);
-    this.#bufferedBytes = 0;
   }
 
   /** Whoever handles the request answers it; what the answer takes is another time. */
@@ -270,24 +232,19 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     const { idleMs, bodyMs } = this.#services.timeouts;
     const isReceiving = this.#isReading && !this.#isBodyEnded && !this.#isStarted && bodyMs > 0;
     const limitMs = this.#stream.hasSentEnd ? SURPLUS_BODY_MS : isReceiving ? bodyMs : idleMs;
-    this.#stillDeadlineMs = turnMs() + limitMs;
+    this.#pace.stillDeadlineMs = turnMs() + limitMs;
     this.#setNextDeadline();
   }
 
   #setNextDeadline(): void {
-    this.deadlineMs = Math.min(
-      this.#stillDeadlineMs,
-      this.#requestDeadlineMs,
-      this.#requestRate?.deadlineMs ?? Number.POSITIVE_INFINITY,
-      this.#responseRate?.deadlineMs ?? Number.POSITIVE_INFINITY,
-    );
+    this.deadlineMs = Math.min(this.#requestDeadlineMs, this.#pace.deadlineMs);
   }
 
   /** Nothing of the body is waited for; of the answer perhaps that it is taken. */
   #bodyRests(): void {
     if (this.#isStarted) this.#touch();
     else {
-      this.#stillDeadlineMs = Number.POSITIVE_INFINITY;
+      this.#pace.stillDeadlineMs = Number.POSITIVE_INFINITY;
       this.#setNextDeadline();
     }
   }
@@ -297,7 +254,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   }
 
   onData(piece: Buffer): void {
-    this.#bodyBytes += piece.length;
+    this.#pace.bodyBytes += piece.length;
     if (this.handler === undefined) return;
     this.#touch();
     this.handler.onBodyData(piece);
@@ -311,22 +268,21 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   onEnd(): void {
     if (this.#isBodyEnded) return;
     this.#isBodyEnded = true;
-    this.#requestRate = undefined;
+    this.#pace.bodyEnds();
     if (this.handler === undefined) return;
     this.#bodyRests();
     this.handler.onBodyEnd();
   }
 
   onDrain(): void {
-    this.#giveBuffersBack();
-    this.#responseRate?.rest(turnMs());
+    this.#pace.taken();
     this.#touch();
     this.handler?.onClientDrain();
   }
 
   onClose(code: number): void {
     this.#services.deadlines.delete(this);
-    this.#giveBuffersBack();
+    this.#pace.giveBack();
     const isComplete = this.#stream.hasSentEnd && code === NO_ERROR;
     if (!isComplete) this.#gone();
     this.#owner.closed(this.#isReset);

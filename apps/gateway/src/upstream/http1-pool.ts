@@ -182,7 +182,8 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
       }
       this.#connect();
     }
-    if (this.#waiting.size > this.#connecting) this.#lookTimer ??= setTimeout(this.#look, LOOK_MS);
+    if (this.#waiting.size <= this.#connecting || this.#lookTimer !== undefined) return;
+    this.#lookTimer = setTimeout(this.#look, LOOK_MS);
   };
 
   /** Requests wait still: perhaps something stopped moving meanwhile, or the time of the oldest is over. */

@@ -131,7 +131,7 @@ export class Http2Pool implements EndpointPool, Timed {
       return undefined;
     }
     const place = this.#waiting.push({ waiter, sinceMs: turnMs() });
-    this.#queueTimer ??= setTimeout(this.#endOldWaits, pendingMs).unref();
+    if (this.#queueTimer === undefined) this.#queueTimer = setTimeout(this.#endOldWaits, pendingMs).unref();
     if (connectionsLeft > 0) this.#connect();
     return () => {
       this.#waiting.leave(place);
@@ -170,8 +170,8 @@ export class Http2Pool implements EndpointPool, Timed {
       this.#waiting.shift()?.waiter.onUnavailable("saturated", `nothing became free within ${pendingMs} ms`);
     }
     const oldest = this.#waiting.first;
-    if (oldest !== undefined)
-      this.#queueTimer = setTimeout(this.#endOldWaits, oldest.sinceMs + pendingMs - nowMs).unref();
+    if (oldest === undefined) return;
+    this.#queueTimer = setTimeout(this.#endOldWaits, oldest.sinceMs + pendingMs - nowMs).unref();
   };
 
   /** Gives whoever waits what room there is, and opens another connection for the rest. */

@@ -1,0 +1,102 @@
+// Tested by ../../test/slow-clients.test.ts
+import { MinimumRate, turnMs } from "@headworks/sockets";
+import type { ConnectionServices } from "./connection-services.ts";
+
+/**
+ * How fast one client of HTTP/1, or one stream of HTTP/2, sends what it owes and takes what waits for it: by when something
+ * has to move, the least rates of both directions, and the memory in which its response may wait.
+ */
+export class ClientPace {
+  /** Bytes of request bodies that came so far. */
+  bodyBytes = 0;
+  /** By when something has to move. */
+  stillDeadlineMs = Number.POSITIVE_INFINITY;
+  readonly #services: ConnectionServices;
+  /** Made for the first body that is waited for. */
+  #requestRate: MinimumRate | undefined;
+  /** Made for the first response that waits. */
+  #responseRate: MinimumRate | undefined;
+  /** What the client had taken when that was last looked at. */
+  #takenBytes = 0;
+  #bufferedBytes = 0;
+
+  constructor(services: ConnectionServices) {
+    this.#services = services;
+  }
+
+  /** When the next look at it is due. */
+  get deadlineMs(): number {
+    return Math.min(
+      this.stillDeadlineMs,
+      this.#requestRate?.deadlineMs ?? Number.POSITIVE_INFINITY,
+      this.#responseRate?.deadlineMs ?? Number.POSITIVE_INFINITY,
+    );
+  }
+
+  waitForBody(): void {
+    const { requestRate } = this.#services.timeouts;
+    if (requestRate.bytesPerS === 0) return;
+    this.#requestRate ??= new MinimumRate(requestRate);
+    this.#requestRate.wait(turnMs(), this.bodyBytes);
+  }
+
+  /** Nothing of the body is waited for now. */
+  bodyRests(): void {
+    this.#requestRate?.rest(turnMs());
+  }
+
+  /** The body is whole, or nobody knows whether more of it is wanted. */
+  bodyEnds(): void {
+    this.#requestRate?.end();
+  }
+
+  /** Whether the body came at less than its rate, which is counted. */
+  isBodyTooSlow(nowMs: number): boolean {
+    if (this.#requestRate?.isTooSlow(nowMs, this.bodyBytes) !== true) return false;
+    this.#services.slowClients.requests += 1;
+    return true;
+  }
+
+  /** A response waits for the client, which took so much before. */
+  waitForTaking(takenBytes: () => number): void {
+    const { responseRate } = this.#services.timeouts;
+    if (responseRate.bytesPerS === 0) return;
+    this.#responseRate ??= new MinimumRate(responseRate);
+    if (this.#responseRate.deadlineMs !== Number.POSITIVE_INFINITY) return;
+    this.#takenBytes = takenBytes();
+    this.#responseRate.wait(turnMs(), this.#takenBytes);
+  }
+
+  /** Nothing waits for the client any more. */
+  taken(): void {
+    this.giveBack();
+    this.#responseRate?.rest(turnMs());
+  }
+
+  /** What the client does about a response that waits for it; `slow` is counted. */
+  taking(nowMs: number, takenBytes: number): "moving" | "still" | "slow" {
+    const isMoving = takenBytes !== this.#takenBytes;
+    this.#takenBytes = takenBytes;
+    if (this.#responseRate?.isTooSlow(nowMs, takenBytes) === true) {
+      this.#services.slowClients.responses += 1;
+      return "slow";
+    }
+    return isMoving ? "moving" : "still";
+  }
+
+  /** Whether all that waits for the client may wait here, so that whoever makes it need not be held back. */
+  mayBuffer(waitingBytes: number, mostBytes: number): boolean {
+    if (waitingBytes >= mostBytes) return false;
+    if (waitingBytes <= this.#bufferedBytes) return true;
+    if (!this.#services.buffers.take(waitingBytes - this.#bufferedBytes)) return false;
+    this.#bufferedBytes = waitingBytes;
+    return true;
+  }
+
+  /** Gives memory back; must be called when the connection or stream is over. */
+  giveBack(): void {
+    if (this.#bufferedBytes === 0) return;
+    this.#services.buffers.giveBack(this.#bufferedBytes);
+    this.#bufferedBytes = 0;
+  }
+}
