@@ -52,7 +52,7 @@ class Crowd implements AsyncDisposable {
     // Nothing of the response is read.
     socket.pause();
     socket.write(first);
-    if (drip !== undefined) this.every(200, () => socket.writable && socket.write(drip));
+    if (drip !== undefined) this.every(500, () => socket.writable && socket.write(drip));
   }
 
   every(pauseMs: number, act: () => void): void {
@@ -107,29 +107,29 @@ const eachHttp2 =
 
 const KINDS: readonly Kind[] = [
   {
-    count: 200,
+    count: 100,
     name: "heads that do not come to an end",
     come: eachHttp1("GET / HTTP/1.1\r\nHost: a.test\r\n", "X-A: b\r\n"),
   },
   {
-    count: 200,
+    count: 100,
     name: "bodies of known length that drip",
     come: eachHttp1(`${head("POST", "/", "Content-Length: 1000000\r\n")}a`, "a"),
   },
   {
-    count: 200,
+    count: 100,
     name: "chunked bodies that drip",
     come: eachHttp1(head("POST", "/", "Transfer-Encoding: chunked\r\n"), "1\r\na\r\n"),
   },
   {
-    count: 200,
+    count: 100,
     name: "bodies that stop behind what is kept of them",
     come: eachHttp1(head("POST", "/", "Content-Length: 1000000\r\n") + "a".repeat(100_000)),
   },
   { count: 80, name: "responses that nobody reads", come: eachHttp1(head("GET", "/large")) },
-  { count: 200, name: "streams whose bodies drip", come: eachHttp2(65_535, "/", true) },
-  { count: 200, name: "streams whose responses nobody reads", come: eachHttp2(65_535, "/medium", false) },
-  { count: 200, name: "streams without a window", come: eachHttp2(0, "/medium", false) },
+  { count: 100, name: "streams whose bodies drip", come: eachHttp2(65_535, "/", true) },
+  { count: 100, name: "streams whose responses nobody reads", come: eachHttp2(65_535, "/medium", false) },
+  { count: 100, name: "streams without a window", come: eachHttp2(0, "/medium", false) },
 ];
 
 /** Asks again and again, one request after the other; the statuses and the longest time. */
