@@ -12,6 +12,7 @@ export class ClientPace {
   /** By when something has to move. */
   stillDeadlineMs = Number.POSITIVE_INFINITY;
   readonly #services: ConnectionServices;
+  readonly #takenBytesNow: () => number;
   /** Made for the first body that is waited for. */
   #requestRate: MinimumRate | undefined;
   /** Made for the first response that waits. */
@@ -20,8 +21,10 @@ export class ClientPace {
   #takenBytes = 0;
   #bufferedBytes = 0;
 
-  constructor(services: ConnectionServices) {
+  /** @param takenBytesNow  what the client took so far */
+  constructor(services: ConnectionServices, takenBytesNow: () => number) {
     this.#services = services;
+    this.#takenBytesNow = takenBytesNow;
   }
 
   /** When the next look at it is due. */
@@ -57,13 +60,13 @@ export class ClientPace {
     return true;
   }
 
-  /** A response waits for the client, which took so much before. */
-  waitForTaking(takenBytes: () => number): void {
+  /** A response waits for the client. */
+  waitForTaking(): void {
     const { responseRate } = this.#services.timeouts;
     if (responseRate.bytesPerS === 0) return;
     this.#responseRate ??= new MinimumRate(responseRate);
     if (this.#responseRate.deadlineMs !== Number.POSITIVE_INFINITY) return;
-    this.#takenBytes = takenBytes();
+    this.#takenBytes = this.#takenBytesNow();
     this.#responseRate.wait(turnMs(), this.#takenBytes);
   }
 
@@ -74,7 +77,8 @@ export class ClientPace {
   }
 
   /** What the client does about a response that waits for it; `slow` is counted. */
-  taking(nowMs: number, takenBytes: number): "moving" | "still" | "slow" {
+  taking(nowMs: number): "moving" | "still" | "slow" {
+    const takenBytes = this.#takenBytesNow();
     const isMoving = takenBytes !== this.#takenBytes;
     this.#takenBytes = takenBytes;
     if (this.#responseRate?.isTooSlow(nowMs, takenBytes) === true) {

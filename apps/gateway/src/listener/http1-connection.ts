@@ -16,7 +16,6 @@ import {
   cutConnection,
   lendReads,
   Linger,
-  LINGER_MS,
   keptBytes,
   takenBytes,
   turnMs,
@@ -70,7 +69,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   constructor(services: ConnectionServices, listener: ListenerFacts, peer: Peer, socket: Socket) {
     this.#services = services;
-    this.#pace = new ClientPace(services);
+    this.#pace = new ClientPace(services, () => takenBytes(socket));
     this.#listener = listener;
     this.#peer = peer;
     this.#socket = socket;
@@ -104,10 +103,10 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     );
     services.deadlines.add(this);
     this.#endLending = lendReads(socket);
+    // Errors are heard by whoever accepted the socket; "close" follows and does what is needed.
     socket.on("data", this.#onData);
     socket.on("end", this.#onEnd);
     socket.on("drain", this.#onDrain);
-    socket.on("error", ignoreError);
     socket.on("close", this.#onClose);
   }
 
@@ -207,7 +206,8 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   flush(bufferBytes: number): boolean {
     if (this.#writer.flushSoon()) return true;
-    this.#waitForTaking();
+    this.#pace.waitForTaking();
+    this.#setNextDeadline();
     return this.#pace.mayBuffer(this.#socket.writableLength, bufferBytes);
   }
 
@@ -225,7 +225,6 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#socket.off("data", this.#onData);
     this.#socket.off("end", this.#onEnd);
     this.#socket.off("drain", this.#onDrain);
-    this.#socket.off("error", ignoreError);
     this.#socket.off("close", this.#onClose);
     this.#socket.pause();
     this.#endLending();
@@ -259,20 +258,13 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   /** Whether a client for which something waits took enough of it, and lately; then it has more time. */
   #isTaking(nowMs: number): boolean {
-    const taking = this.#pace.taking(nowMs, takenBytes(this.#socket));
+    const taking = this.#pace.taking(nowMs);
     if (taking === "slow" || (taking === "still" && nowMs >= this.#pace.stillDeadlineMs)) return false;
     if (taking === "moving") this.#touch();
     else this.#setNextDeadline();
-    if (this.#linger.isOn) this.deadlineMs = nowMs + LINGER_MS;
+    if (this.#linger.isOn) this.#linger.renew(this);
     return true;
   }
-
-  #waitForTaking(): void {
-    this.#pace.waitForTaking(this.#takenBytes);
-    this.deadlineMs = Math.min(this.deadlineMs, this.#pace.deadlineMs);
-  }
-
-  readonly #takenBytes = (): number => takenBytes(this.#socket);
 
   /** Ends the connection. Its client sees a break where an answer was still coming, not an end. */
   #breakOff(): void {
@@ -431,7 +423,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#reader.pause();
     this.#writer.end();
     this.#socket.resume();
-    if (this.#socket.writableLength > 0) this.#waitForTaking();
+    if (this.#socket.writableLength > 0) this.#pace.waitForTaking();
     this.#linger.renew(this);
   }
 
@@ -483,8 +475,4 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#finish();
     handler?.onClientGone();
   }
-}
-
-function ignoreError(): void {
-  // "close" follows and does what is needed.
 }

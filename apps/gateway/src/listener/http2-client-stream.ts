@@ -54,7 +54,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.#stream = stream;
     this.#head = head;
     this.#services = services;
-    this.#pace = new ClientPace(services);
+    this.#pace = new ClientPace(services, () => stream.leftBytes);
     this.#owner = owner;
     // What follows the head of a WebSocket is no body, and ends when the WebSocket does.
     this.#isBodyEnded = !hasBody(head.framing) && head.upgrade === undefined;
@@ -129,14 +129,14 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
       this.#stream.end(section);
     }
     this.#touch();
-    if (this.#stream.waitingBytes > 0) this.#waitForTaking();
+    if (this.#stream.waitingBytes > 0) this.#pace.waitForTaking();
     // A reset at once could overtake the trailers, so what still comes is dropped for a while.
     if (!this.#isBodyEnded) this.#stream.release();
   }
 
   flush(bufferBytes: number): boolean {
     if (this.#stream.hasRoom(this.#owner.sendBufferBytes)) return true;
-    this.#waitForTaking();
+    this.#pace.waitForTaking();
     this.#touch();
     return this.#pace.mayBuffer(this.#stream.waitingBytes, bufferBytes);
   }
@@ -180,7 +180,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
 
   /** Whether a client for which something waits took enough of it, and lately. */
   #isTaking(nowMs: number): boolean {
-    const taking = this.#pace.taking(nowMs, this.#stream.leftBytes);
+    const taking = this.#pace.taking(nowMs);
     if (taking === "moving") this.#touch();
     return taking !== "slow" && nowMs < this.#pace.stillDeadlineMs;
   }
@@ -189,11 +189,6 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     // A client of gRPC may wait for a message before it sends the next.
     if (this.#isStarted || isGrpc(fieldValue(this.#head.fields, "content-type"))) return;
     this.#pace.waitForBody();
-  }
-
-  #waitForTaking(): void {
-    this.#pace.waitForTaking(() => this.#stream.leftBytes);
-    this.#setNextDeadline();
   }
 
   /** Whoever handles the request answers it; what the answer takes is another time. */
