@@ -49,7 +49,7 @@ function documentOf(at: number, originPort: number, write: (document: object) =>
   if (at % 4 === 3) return write({ routes: at });
   const endpoint = { address: "127.0.0.1", port: originPort };
   return write({
-    listeners: [{ name: "public", address: "127.0.0.1", port: 0, idle_timeout_ms: 60_000 + at }],
+    listeners: [{ name: "public", address: "127.0.0.1", port: 0, metrics: true, idle_timeout_ms: 60_000 + at }],
     upstreams: [
       {
         name: "api",

@@ -21,7 +21,7 @@ export function targetProblem(target: string): string | undefined {
   return verdict === "ok" ? undefined : `The path of the request cannot be used: ${verdict}`;
 }
 
-/** Paths of the gateway itself, on every listener, before any route. */
+/** Paths of the gateway itself, before any route; `/metrics` only on listeners that have it. */
 export function reservedAnswer(
   request: RequestContext,
   isReady: () => boolean,
@@ -35,10 +35,15 @@ export function reservedAnswer(
         ? envelope(200, "ready", "ready", request.requestId)
         : envelope(503, "not_ready", "not ready", request.requestId);
     case "/metrics":
-      return metricsAnswer(metricsText());
+      return hasMetrics(request) ? metricsAnswer(metricsText()) : undefined;
     default:
       return undefined;
   }
+}
+
+/** As the running document says, whatever it said when the connection came. */
+function hasMetrics({ generation, listener }: RequestContext): boolean {
+  return generation.document.listeners.some(({ name, metrics }) => name === listener.name && metrics === true);
 }
 
 async function metricsAnswer(text: Promise<string>): Promise<Answer> {

@@ -39,7 +39,7 @@ export interface TestRequest {
 }
 
 /** The listener that every document of {@link startGateway} gets unless it has listeners of its own. */
-const LISTENER = { name: "public", address: "127.0.0.1", port: 0 };
+const LISTENER = { name: "public", address: "127.0.0.1", port: 0, metrics: true };
 
 /** Starts a gateway in this process with real sockets and a file of its own. */
 export async function startGateway(

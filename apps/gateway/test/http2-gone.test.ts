@@ -36,7 +36,7 @@ async function endless(idleMs: number) {
     }
   });
   const gateway = await startGateway({
-    listeners: [{ name: "public", address: "127.0.0.1", port: 0, idle_timeout_ms: idleMs }],
+    listeners: [{ name: "public", address: "127.0.0.1", port: 0, metrics: true, idle_timeout_ms: idleMs }],
     ...serving("api", [server.port]),
     routes: [
       { name: "api", service: "api", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },

@@ -122,7 +122,7 @@ test("a document that could not be written closes what was opened for it", async
 test("clients of a new listener wait for the generation that it belongs to", async () => {
   await using gateway = await startGateway(listening(publicListener()));
   const port = await freePort();
-  const text = JSON.stringify(listening(publicListener(), publicListener({ name: "new", port })));
+  const text = JSON.stringify(listening(publicListener(), publicListener({ name: "new", port, metrics: true })));
   const clients: Awaited<ReturnType<typeof rawClient>>[] = [];
   const persist = async (): Promise<void> => {
     const client = await rawClient(port);

@@ -28,6 +28,7 @@ const publicListener = (more: Partial<ListenerInput> = {}): ListenerInput => ({
   name: "public",
   address: "127.0.0.1",
   port: 0,
+  metrics: true,
   ...more,
 });
 const documentFor = (originPort: number, more: Partial<ListenerInput> = {}): DocumentInput => ({

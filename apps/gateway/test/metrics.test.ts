@@ -8,6 +8,7 @@ import {
   waitUntil,
   type RawConnection,
 } from "@headworks/testkit";
+import type { DocumentInput } from "@headworks/gateway-contract";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 import { proxied, responding } from "./route-documents.ts";
 
@@ -150,4 +151,29 @@ test("/metrics tells what decision points said, by policy", async () => {
   const samples = await scrape(gateway);
   const came = (outcome: string) => samples.get(`gateway_callouts_total{policy="ask",outcome="${outcome}"}`);
   assert.deepEqual([came("allowed"), came("denied")], [2, 1]);
+});
+
+test("/metrics is a path for routes, except on listeners that have the metrics, also for connections that were open before", async () => {
+  const path = { type: "prefix", value: "/" } as const;
+  const all = { name: "all", match: { path }, action: { type: "respond", status: 418 } } as const;
+  const documentWith = (metrics: boolean | undefined): DocumentInput => ({
+    listeners: [
+      { name: "public", address: "127.0.0.1", port: 0, ...(metrics === undefined ? {} : { metrics }) },
+      { name: "scraped", address: "127.0.0.1", port: 0, metrics: true },
+    ],
+    routes: [all],
+  });
+  await using gateway = await startGateway(documentWith(undefined));
+  await using client = await rawClient(gateway.port());
+  const statusOfOpen = async (): Promise<number> => {
+    await client.write("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+    return (await readResponse(client)).status;
+  };
+  const status = async (listener: string): Promise<number> =>
+    (await gateway.send({ path: "/metrics", listener })).status;
+  assert.deepEqual([await status("public"), await status("scraped"), await statusOfOpen()], [418, 200, 418]);
+  await gateway.reload(documentWith(true));
+  assert.deepEqual([await status("public"), await statusOfOpen()], [200, 200]);
+  await gateway.reload(documentWith(false));
+  assert.deepEqual([await status("public"), await statusOfOpen()], [418, 418]);
 });

@@ -19,7 +19,7 @@ import { errorOf, proxied, responding } from "./route-documents.ts";
 const LIMIT_MS = 1000;
 
 const documentFor = (port: number): DocumentInput => ({
-  listeners: [{ name: "public", address: "127.0.0.1", port: 0, request_timeout_ms: LIMIT_MS }],
+  listeners: [{ name: "public", address: "127.0.0.1", port: 0, metrics: true, request_timeout_ms: LIMIT_MS }],
   ...serving("api", [port]),
   routes: [proxied("api"), responding("quick", "/quick")],
 });

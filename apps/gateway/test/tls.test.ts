@@ -57,7 +57,7 @@ async function secureGateway(
   originPort = 1,
 ): Promise<TestGateway> {
   return await startGateway({
-    listeners: [{ name: "public", address: "127.0.0.1", port: 0, protocol: "https", tls, ...more }],
+    listeners: [{ name: "public", address: "127.0.0.1", port: 0, metrics: true, protocol: "https", tls, ...more }],
     ...serving("api", [originPort]),
     routes: [
       { name: "api", service: "api", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },
@@ -323,7 +323,7 @@ test("TLS: a verified client certificate makes its owner the consumer, over HTTP
   const { fingerprint256 } = new X509Certificate(own.certificatePem);
   const tls = { ...(await rig.issue("a", ["localhost"])), client_ca_file: rig.directory.file("clients.pem") };
   await using gateway = await startGateway({
-    listeners: [{ name: "public", address: "127.0.0.1", port: 0, protocol: "https", tls }],
+    listeners: [{ name: "public", address: "127.0.0.1", port: 0, metrics: true, protocol: "https", tls }],
     ...serving("api", [origin.port]),
     consumers: [{ name: "team", credentials: [{ type: "mtls", fingerprint: fingerprint256 }] }],
     routes: [

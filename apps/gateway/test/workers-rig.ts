@@ -6,7 +6,7 @@ import { spawnProcess, temporaryDirectory, waitUntil, type SpawnedProcess } from
 import type { DocumentInput } from "@headworks/gateway-contract";
 
 const MAIN = fileURLToPath(new URL("../bin/sluice.js", import.meta.url));
-const LISTENER = { name: "public", address: "127.0.0.1", port: 0 };
+const LISTENER = { name: "public", address: "127.0.0.1", port: 0, metrics: true };
 
 /** A gateway with several worker processes. */
 export interface WorkerGateway extends AsyncDisposable {

@@ -110,6 +110,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "listeners[].tls.ciphers":
     "Cipher suites, best first, by OpenSSL's names; those of TLS 1.3 begin with TLS_, and of a version that none is named of all stay. Default: those with forward secrecy and authenticated encryption (ECDHE with AES-GCM or ChaCha20).",
   "listeners[].http2": "HTTP/2 by ALPN, and with prior knowledge without TLS. Default: true.",
+  "listeners[].metrics":
+    "GET /metrics is answered here, to everybody who reaches this address; it names consumers and endpoints. The admin API always has it. Default: false, and the path is one for routes.",
   "listeners[].proxy_protocol": "Connections begin with a PROXY protocol header (v1 or v2). Default: false.",
   "listeners[].policies": "Policies for every request of this listener.",
   "listeners[].authorization": "Who may pass on this listener.",

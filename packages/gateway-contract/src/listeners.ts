@@ -66,6 +66,7 @@ export const Listener = strictObject({
   tls: Type.Optional(ListenerTls),
   http2: Type.Optional(Type.Boolean({ default: true })),
   proxy_protocol: Type.Optional(Type.Boolean({ default: false })),
+  metrics: Type.Optional(Type.Boolean({ default: false })),
   policies: Type.Optional(NameList),
   authorization: Type.Optional(Authorization),
   idle_timeout_ms: Type.Optional(PositiveMs),

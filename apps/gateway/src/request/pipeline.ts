@@ -17,7 +17,7 @@ import { acceptableRequestId, newRequestId } from "./request-id.ts";
 export interface PipelineParts {
   readonly pools: EndpointPools;
   readonly observers: readonly Observer[];
-  /** Answers paths that are the gateway's own (`/healthz`, `/readyz`, `/metrics`); undefined for all others. */
+  /** Answers paths that are the gateway's own (`/healthz`, `/readyz`, on some listeners `/metrics`); undefined for all others. */
   readonly reserved: (request: RequestContext) => Answer | undefined | Promise<Answer>;
   /** Says what is wrong with a target that nobody may route or forward. */
   readonly targetProblem: (target: string) => string | undefined;

@@ -77,6 +77,7 @@ const PATHS: readonly (readonly [Match["path"]["type"], string, readonly string[
   ["regex", "[.]css$", []],
   ["regex", "^\\/users", []],
   ["regex", "^/readyz$", ["warning route_shadowed"]],
+  ["exact", "/metrics", []],
   ["regex", "^/(a", ["regex_invalid"]],
   ["regex", "(a)\\1", ["regex_invalid"]],
   ["regex", "^/caf\u00e9", ["regex_invalid"]],

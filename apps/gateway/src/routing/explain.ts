@@ -90,7 +90,7 @@ export function explainRoute(
     return { ...nothing, decision: "refused", reason: faultSentence(fault), fault, routes: [] };
   }
   const request = criteriaRequest({ ...asked, target }, document.listeners);
-  if (isOwnPath(request.path)) {
+  if (isOwnPath(request.path, document)) {
     return { ...nothing, decision: "gateway", reason: `The gateway answers ${request.path} itself`, routes: [] };
   }
   const sink: ParameterSink = { pathParameters: undefined };

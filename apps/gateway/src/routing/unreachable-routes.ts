@@ -34,7 +34,7 @@ export class UnreachableRoutes {
   /** Takes a route without errors in its path and host; in the order of the document. */
   take({ name, match }: Route, place: Place): void {
     const path = onlyPath(match.path);
-    if (path !== undefined && isOwnPath(path)) {
+    if (path !== undefined && isOwnPath(path, this.#document)) {
       this.#never(name, place, `the gateway answers ${path} itself`);
     }
     this.#checkScheme(name, match, place);

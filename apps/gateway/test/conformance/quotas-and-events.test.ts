@@ -51,7 +51,7 @@ test("quota rule 1: 18446744073709551615 requests a day are a budget, and the re
   await using state = await temporaryDirectory();
   await using gateway = await startGateway(
     `
-listeners: [{name: public, address: 127.0.0.1, port: 0}]
+listeners: [{name: public, address: 127.0.0.1, port: 0, metrics: true}]
 admin: {bind: "127.0.0.1:0"}
 consumers: [{name: c, credentials: [{type: api_key, key: c-key}], quotas: {daily_requests: 18446744073709551615}}]
 routes: [{name: r, match: {path: {type: prefix, value: /}}, action: {type: respond, status: 200}}]
@@ -69,7 +69,7 @@ test("quota window: dry_run counts and logs with code policy_dry_run, consumer a
   await using state = await temporaryDirectory();
   await using gateway = await startGateway(
     {
-      listeners: [{ name: "public", address: "127.0.0.1", port: 0 }],
+      listeners: [{ name: "public", address: "127.0.0.1", port: 0, metrics: true }],
       admin: { bind: "127.0.0.1:0" },
       ...serving("api", [origin.port]),
       consumers: [consumer("c", { daily_requests: 1n, dry_run: true })],
@@ -89,7 +89,7 @@ test("quota window: dry_run counts and logs with code policy_dry_run, consumer a
 test("errors: GET /quotas/usage is 404 state_store_not_configured without the store", async () => {
   await using gateway = await startGateway(
     {
-      listeners: [{ name: "public", address: "127.0.0.1", port: 0 }],
+      listeners: [{ name: "public", address: "127.0.0.1", port: 0, metrics: true }],
       admin: { bind: "127.0.0.1:0" },
       consumers: [consumer("c", { daily_requests: 1n })],
       routes: [],

@@ -51,7 +51,7 @@ test("U12: no secret of the document or of a request is in any echo, issue, log 
   await using state = await temporaryDirectory();
   await writeFile(state.file("file-secret"), `file-${MARK}`);
   const document = {
-    listeners: [{ name: "public", address: "127.0.0.1", port: 0 }],
+    listeners: [{ name: "public", address: "127.0.0.1", port: 0, metrics: true }],
     admin: { bind: "127.0.0.1:0", audit_log: { path: state.file("audit.log") } },
     ...serving("api", [origin.port]),
     consumers: [
@@ -224,7 +224,7 @@ test("U12: a document that is refused at the start names no secret in its issues
 // Stopping and reloading
 
 const documentText = (originPort: number, at = 0): string => `
-listeners: [{name: public, address: 127.0.0.1, port: 0}]
+listeners: [{name: public, address: 127.0.0.1, port: 0, metrics: true}]
 upstreams: [{name: u, endpoints: [{address: 127.0.0.1, port: ${originPort}}], timeouts: {connect_ms: ${5000 + at}}}]
 services: [{name: s, upstream: u}]
 routes:
