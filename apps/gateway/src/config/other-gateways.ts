@@ -85,6 +85,14 @@ const FIELDS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "proxyproto sendproxy": "proxy_protocol",
   },
   "authorization.ip_acl": { "whitelist allowlist": "allow", "blacklist denylist block": "deny" },
+  "policies.rate_limits.requests_per": {
+    "second seconds sec": "s",
+    "minutes min m": "minute",
+    "hours h": "hour",
+    "day days": "a quota of the consumer, daily_requests",
+  },
+  consumers: { "keys apikeys apikey key": "credentials", "username customid": "name", "acls roles": "groups" },
+  "routes.limits": { "maxbodysize bodysize maxsize": "max_body_bytes", maxheadersize: "max_header_bytes" },
   "policies.rate_limits": {
     "limit rate average requests": "requests_per",
     "key limitby": "selector",
@@ -98,6 +106,38 @@ export function ownName(place: Place, key: string): string | undefined {
   const own = FIELDS[where === "gateway" ? "" : where.replace(/^.*(?=authorization\.ip_acl$)/, "")];
   const plain = key.toLowerCase().replace(/[^a-z0-9]/g, "");
   return Object.entries(own ?? {}).find(([names]) => names.split(" ").includes(plain))?.[1];
+}
+
+/** Values of other gateways where a field has choices: without separators, and what the same is called here. */
+const CHOICES: Readonly<Record<string, string>> = {
+  "leastconn leastconnections leastconnection leastrequest lc": "least_requests",
+  "roundrobin wrr weightedroundrobin rr": "round_robin",
+  ewma: "peak_ewma",
+  "iphash sourceiphash source clientip": "ip_hash",
+  "chash ringhash maglev consistenthash consistenthashing hash": "header_hash",
+  "randomtwochoices p2c": "random",
+  "http http11": "http1",
+  "h2 grpcs": "http2",
+  "grpc h2prior": "h2c",
+  "forward pass upstream route reverseproxy proxypass": "proxy",
+  "return static fixed direct directresponse mock": "respond",
+  br: "brotli",
+  "tlsv12 tls12 12": "1.2",
+  "tlsv13 tls13 13": "1.3",
+  "key keyauth apikey token": "api_key",
+  "basicauth password": "basic",
+  "clientcert certificate tls": "mtls",
+  "client ipaddress remoteaddr remoteip": "ip",
+  "consumer user apikeyid": "credential",
+  day: "daily",
+  month: "monthly",
+  hour: "hourly",
+};
+
+/** What a value of another gateway is called here, if it is one of the choices. */
+export function ownChoice(text: string, choices: readonly string[]): string | undefined {
+  const plain = text.toLowerCase().replace(/[^a-z0-9]/g, "");
+  return Object.entries(CHOICES).find(([words, own]) => words.split(" ").includes(plain) && choices.includes(own))?.[1];
 }
 
 /** Mappings that people write as a single value, by the last step to them. */

@@ -609,10 +609,29 @@ for (const [what, text, hint] of [
     "here that is action.rewrite",
   ],
   ["entryPoints", "entryPoints: []", "here that is listeners"],
+  ["per second", "policies: [{name: p, rate_limits: [{selector: [ip], requests_per: {second: 5}}]}]", "here that is s"],
   ["whitelist", "gateway: {authorization: {ip_acl: {whitelist: []}}}", "here that is allow"],
 ] as const) {
   void test(`what other gateways write is told with the form that it has here: ${what}`, () => {
     assert.ok(oneMessage(text).endsWith(`; ${hint}`), oneMessage(text));
+  });
+}
+
+for (const [text, own] of [
+  ["upstreams: [{name: a, load_balancer: least_conn}]", "least_requests"],
+  ["upstreams: [{name: a, load_balancer: Weighted-Round-Robin}]", "round_robin"],
+  ["upstreams: [{name: a, load_balancer: chash}]", "header_hash"],
+  ["upstreams: [{name: a, protocol: grpc}]", "h2c"],
+  ["upstreams: [{name: a, protocol: http}]", "http1"],
+  [
+    "routes: [{name: r, match: {path: {type: prefix, value: /}}, action: {type: proxy}, compression: {algorithms: [br]}}]",
+    "brotli",
+  ],
+  ["routes: [{name: r, match: {path: {type: prefix, value: /}}, action: {type: forward}}]", "proxy"],
+  ["consumers: [{name: c, credentials: [{type: key-auth}]}]", "api_key"],
+] as const) {
+  void test(`a choice of other gateways is told as what it is called here: ${own}`, () => {
+    assert.ok(oneMessage(text).endsWith(`. Did you mean "${own}"?`), oneMessage(text));
   });
 }
 

@@ -1,6 +1,7 @@
 // Tested by read-document.test.ts
 import type { IssueCode } from "@headworks/gateway-contract";
 import { suggestion } from "./nearest-name.ts";
+import { ownChoice } from "./other-gateways.ts";
 import type { Schema } from "./schema-shape.ts";
 
 const MOST_UINT64 = 0xffff_ffff_ffff_ffffn;
@@ -67,8 +68,14 @@ export function constraintProblem(schema: Schema, value: unknown, count = 0): Pr
   return undefined;
 }
 
+/** `. Did you mean "x"?`, or nothing. */
+export function choiceHint(written: string, choices: readonly string[]): string {
+  const own = ownChoice(written, choices);
+  return own === undefined ? suggestion(written, choices) : `. Did you mean "${own}"?`;
+}
+
 function choiceProblem(choices: readonly (string | number)[], value: unknown): Problem {
-  const meant = typeof value === "string" ? suggestion(value, choices.map(String)) : "";
+  const meant = typeof value === "string" ? choiceHint(value, choices.map(String)) : "";
   return {
     code: "bad_value",
     message: `must be one of ${choices.map((choice) => JSON.stringify(choice)).join(", ")}${meant}`,

@@ -2,11 +2,11 @@
 import type { Issue, IssueCode } from "@headworks/gateway-contract";
 import { isAlias, isCollection, isMap, isScalar, isSeq } from "yaml";
 import type { Pair, YAMLMap } from "yaml";
-import { nearestName, suggestion } from "./nearest-name.ts";
+import { nearestName } from "./nearest-name.ts";
 import { ownName, rightForm } from "./other-gateways.ts";
 import { pointer, type Place } from "./pointer.ts";
 import { branchNames, chosenBranch, type Schema } from "./schema-shape.ts";
-import { constraintProblem, scalarValue } from "./scalar-rules.ts";
+import { choiceHint, constraintProblem, scalarValue } from "./scalar-rules.ts";
 import { Gaps } from "./stand-ins.ts";
 import type { Steps } from "./steps.ts";
 import { keyText, MEMBERS_OF_A_STEP, MOST_ISSUES, offsetOf, type YamlSource } from "./yaml-source.ts";
@@ -225,7 +225,7 @@ export class StructureReader {
       this.#report("required", offset, `${named(this.#place)} needs "type", one of ${choices}`, typePlace);
       return this.#readAsAny(branches, node, offset);
     }
-    const meant = name === undefined ? "" : suggestion(name, names);
+    const meant = name === undefined ? "" : choiceHint(name, names);
     const at = offsetOf(typeNode.value) ?? offsetOf(typeNode.key);
     this.#report("bad_value", at, `${named(typePlace)} must be one of ${choices}${meant}`, typePlace);
     return this.#readAsAny(branches, node, offset);

@@ -1,6 +1,7 @@
 // Tested by check-routes.test.ts
 import { namedMethods, type Route } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
+import { identityKind } from "#request/client-identity.ts";
 import { parseMatchHost } from "./host-index.ts";
 import type { Place } from "./path-problems.ts";
 
@@ -90,6 +91,13 @@ function checkHeaders(headers: Readonly<Record<string, string>>, place: Place, r
       const value = parseMatchHost(headers[name]);
       if ("issue" in value) report.error("bad_value", [...place, name], `host must be ${value.issue}`);
       else report.warning("bad_header", [...place, name], "Ask for hosts by match.host, which decides before the path");
+    } else if (identityKind(lower) !== undefined) {
+      const instead = lower === "x-forwarded-proto" ? "; match.scheme believes trusted proxies only" : "";
+      report.warning(
+        "bad_header",
+        [...place, name],
+        `Any client can send ${lower}, whatever it is meant to say${instead}`,
+      );
     } else if (/^(?:\*|~\*?.*|\^.*\$)$/.test(headers[name] ?? "")) {
       const message = `The value of ${lower} is compared as it stands, so it is no pattern: write the whole value that is asked for`;
       report.warning("bad_value", [...place, name], message);

@@ -271,6 +271,8 @@ const MATCHES: readonly (readonly [Omit<Match, "path">, readonly string[]])[] = 
   [{ host: "~^www\\.example\\.com$" }, ["bad_value host"]],
   [{ host: "a.test, b.test" }, ["bad_value host"]],
   [{ host: "example..com" }, ["bad_value host"]],
+  [{ headers: { "x-forwarded-proto": "https" } }, ["warning bad_header headers.x-forwarded-proto"]],
+  [{ headers: { "cf-ipcountry": "DE" } }, ["warning bad_header headers.cf-ipcountry"]],
   [{ headers: { host: "a.test" } }, ["warning bad_header headers.host"]],
   [{ headers: { Host: "http://a.test" } }, ["bad_value headers.Host"]],
   [{ host: "https://example.com" }, ["bad_value host"]],

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import type { Match } from "@headworks/gateway-contract";
 import { compileRouteTable } from "./route-table.ts";
 import { compiledRoute, requestFor, routeWith, type RequestParts } from "../../test/routing/requests.ts";
@@ -230,6 +231,38 @@ test("match.headers.host is the host that is asked for, also where HTTP/2 has no
   ] as const) {
     assert.equal(resolve(matches, { host }), expected);
   }
+});
+
+test("whatever a client asks for as host, routing decides", () => {
+  const table = compileRouteTable(
+    Object.entries(HOSTS).map(([name, match], index) => compiledRoute(routeWith(name, match), index)),
+  );
+  const sign = fc.constantFrom(
+    "a",
+    ".",
+    ":",
+    "[",
+    "]",
+    "*",
+    "%",
+    "8",
+    "@",
+    "\u00e9",
+    "shop.test",
+    "*.shop.test",
+    " ",
+    "\n",
+  );
+  fc.assert(
+    fc.property(fc.array(sign, { maxLength: 8 }), (signs) => {
+      const host = signs.join("");
+      const request = requestFor({ host, target: "/x" });
+      assert.ok(table.resolve(request));
+      const isShop = /^(?:.*\.)?shop\.test\.?(?::[0-9]*)?$/.test(host);
+      if (!isShop) assert.ok(!["shop", "below", "port", "api"].includes(request.route?.name ?? ""), host);
+    }),
+    { numRuns: 3000 },
+  );
 });
 
 test("hosts of clients are remembered within bounds, and stay right", () => {
