@@ -72,6 +72,8 @@ function checkedValues(
   given: Parameters<RequestValidator>[0],
 ): Parameters<RequestValidator>[0] {
   const { issues, values } = validate(given);
+  // No thing has an id of another form, so that the id is unknown, not invalid.
+  if (issues.some(({ path }) => path === "params/id")) throw new ApiError("NOT_FOUND", "Nothing has this id");
   if (issues.length > 0) throw validationError(issues);
   return values;
 }

@@ -15,6 +15,7 @@ function ask(change: Partial<GateRequest>): string {
     target: "/api/traffic",
     hosts: ["127.0.0.1:3001"],
     origin: undefined,
+    forwardedProto: undefined,
     secFetchSite: undefined,
     secFetchMode: undefined,
     isUpgrade: false,
@@ -49,6 +50,7 @@ test("only names and addresses of this service are answered to, so that a reboun
     ["0.0.0.0:3001", "HOST_NOT_ALLOWED"],
     ["[::]:3001", "HOST_NOT_ALLOWED"],
     ["", "HOST_NOT_ALLOWED"],
+    [":3001", "HOST_NOT_ALLOWED"],
     ["127.0.0.1:99999", "HOST_NOT_ALLOWED"],
     [" 127.0.0.1", "HOST_NOT_ALLOWED"],
   ];
@@ -70,7 +72,9 @@ test("pages of other sites read nothing and change nothing", () => {
   const own = "http://127.0.0.1:3001";
   const table: readonly (readonly [string, Partial<GateRequest>, string])[] = [
     ["own page", { origin: own, secFetchSite: "same-origin" }, "pass"],
-    ["own page behind TLS", { origin: "https://127.0.0.1:3001" }, "pass"],
+    ["own page behind TLS", { origin: "https://127.0.0.1:3001", forwardedProto: "https" }, "pass"],
+    ["own authority with TLS", { origin: "https://127.0.0.1:3001" }, "CROSS_SITE"],
+    ["own authority without TLS, behind TLS", { origin: own, forwardedProto: "https" }, "CROSS_SITE"],
     ["own page, other case", { origin: "HTTP://127.0.0.1:3001" }, "pass"],
     ["program", {}, "pass"],
     ["address bar", { secFetchSite: "none", secFetchMode: "navigate" }, "pass"],

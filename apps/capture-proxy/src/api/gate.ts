@@ -16,6 +16,8 @@ export interface GateRequest {
   /** Every Host field of the request. */
   readonly hosts: readonly string[];
   readonly origin: string | undefined;
+  /** `X-Forwarded-Proto` as sent: a page of another site cannot add it without a preflight, which is refused. */
+  readonly forwardedProto: string | undefined;
   readonly secFetchSite: string | undefined;
   readonly secFetchMode: string | undefined;
   /** True for a WebSocket handshake. */
@@ -79,16 +81,16 @@ function refuse(code: "BAD_REQUEST" | "HOST_NOT_ALLOWED" | "CROSS_SITE", message
 }
 
 function isCrossSite(request: GateRequest, host: string): boolean {
-  if (request.origin !== undefined && !isOwnOrigin(request.origin, host)) return true;
+  if (request.origin !== undefined && !isOwnOrigin(request, host)) return true;
   const site = request.secFetchSite;
   if (site === undefined || site === "same-origin" || site === "none") return false;
   return !isPageVisit(request);
 }
 
-/** The listener speaks plain HTTP; behind a proxy that terminates TLS the page's scheme is https. */
-function isOwnOrigin(origin: string, host: string): boolean {
-  const lower = host.toLowerCase();
-  return origin.toLowerCase() === `http://${lower}` || origin.toLowerCase() === `https://${lower}`;
+/** The listener speaks plain HTTP; behind a proxy that terminates TLS, and says so, the page's scheme is https. */
+function isOwnOrigin({ origin, forwardedProto }: GateRequest, host: string): boolean {
+  const scheme = forwardedProto?.toLowerCase() === "https" ? "https" : "http";
+  return origin?.toLowerCase() === `${scheme}://${host.toLowerCase()}`;
 }
 
 /** Following a link to the UI is harmless: the page runs in its own origin and the linking site reads nothing. */

@@ -23,8 +23,10 @@ export interface GatedServerParts {
 /** What a live client sees is traffic. */
 const LIVE_ACCESS = "traffic:read";
 const LIVE_PATHS = new Set(["/ws", "/api/ws"]);
-/** Lists of ids stand in the address, up to 400,000 characters of them. */
-const LARGEST_HEAD_BYTES = 524_288;
+/** Lists of ids stand in the target, up to 400,000 characters of them. */
+export const MAX_TARGET_BYTES = 458_752;
+/** Names and values of all fields of a request together. */
+const MAX_FIELDS_BYTES = 65_536;
 
 /**
  * The HTTP server with the gate before everything else, so that no route, error path or upgrade can be reached around
@@ -33,7 +35,7 @@ const LARGEST_HEAD_BYTES = 524_288;
 export function createGatedServer({ gate, handler, events, identify }: GatedServerParts): Server {
   const server = createServer(
     {
-      maxHeaderSize: LARGEST_HEAD_BYTES,
+      maxHeaderSize: MAX_TARGET_BYTES + MAX_FIELDS_BYTES,
       // Offers of other protocols, such as h2c, are ignored (RFC 9110 section 7.8).
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
       // Node's own refusal has neither body nor fields; the gate refuses a request without Host anyway.
@@ -41,6 +43,7 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
     },
     (request, response) => {
       for (const [name, value] of Object.entries(SECURITY_FIELDS)) response.setHeader(name, value);
+      if (hasLargeFields(request)) return writeAnswer(request, response, FIELDS_TOO_LARGE);
       const decision = gate(gateRequest(request, false));
       if (decision.kind === "refuse") return writeAnswer(request, response, answer(decision.code, decision.message));
       const isRead = request.method === "GET" || request.method === "HEAD";
@@ -48,9 +51,12 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
       return handler(request, response);
     },
   );
+  // By default Node drops what comes behind 1,000 fields without a word; here their bytes are limited.
+  server.maxHeadersCount = 0;
   server.on("upgrade", (request, socket, head) => {
     // A reset while the handshake is decided must not end the process.
     socket.on("error", () => socket.destroy());
+    if (hasLargeFields(request)) return refuse(socket, FIELDS_TOO_LARGE);
     const decision = gate(gateRequest(request, true));
     if (decision.kind === "refuse") return refuse(socket, answer(decision.code, decision.message));
     if (!LIVE_PATHS.has(pathOf(request.url ?? ""))) return refuse(socket, answer("NOT_FOUND"));
@@ -84,6 +90,15 @@ const UPGRADE_REQUIRED: ErrorAnswer = {
   headers: { upgrade: "websocket", connection: "close, upgrade" },
 };
 
+const FIELDS_TOO_LARGE: ErrorAnswer = {
+  ...answer("BAD_REQUEST", `The header fields are larger than ${MAX_FIELDS_BYTES} bytes`),
+  status: 431,
+};
+
+function hasLargeFields({ rawHeaders }: IncomingMessage): boolean {
+  return rawHeaders.reduce((sum, text) => sum + text.length, 0) > MAX_FIELDS_BYTES;
+}
+
 async function mayListen(identify: Identify, request: IncomingMessage): Promise<ErrorAnswer | undefined> {
   const decision = authorize(LIVE_ACCESS, await identify(request.headers));
   if (decision === "allowed") return undefined;
@@ -96,7 +111,7 @@ function refuse(socket: Duplex, refusal: ErrorAnswer): void {
 
 function clientErrorAnswer(code: string | undefined): ErrorAnswer {
   if (code === "HPE_HEADER_OVERFLOW") {
-    return { ...answer("BAD_REQUEST", "The header fields are too large"), status: 431 };
+    return { ...answer("BAD_REQUEST", "The request target or the header fields are too large"), status: 431 };
   }
   if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
     return { ...answer("BAD_REQUEST", "The request took too long"), status: 408 };
@@ -114,6 +129,7 @@ function gateRequest(request: IncomingMessage, isUpgrade: boolean): Parameters<G
     target: request.url ?? "",
     hosts: request.headersDistinct["host"] ?? [],
     origin: single("origin"),
+    forwardedProto: single("x-forwarded-proto"),
     secFetchSite: single("sec-fetch-site"),
     secFetchMode: single("sec-fetch-mode"),
     isUpgrade,

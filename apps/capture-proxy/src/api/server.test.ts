@@ -175,7 +175,7 @@ test("every answer that is no success has one shape, whatever went wrong", async
     ["GET", "/api%2fthings", {}, undefined, 404, "NOT_FOUND", /nothing/],
     ["GET", "/api/things/%zz", {}, undefined, 400, "BAD_REQUEST", /percent/],
     ["GET", "/api/things/missing", {}, undefined, 404, "NOT_FOUND", /^Thing not found$/],
-    ["GET", `/api/things/${"x".repeat(65)}`, {}, undefined, 400, "VALIDATION_ERROR", /params\/id/],
+    ["GET", `/api/things/${"x".repeat(65)}`, {}, undefined, 404, "NOT_FOUND", /^Nothing has this id$/],
     ["DELETE", "/api/things", {}, undefined, 405, "METHOD_NOT_ALLOWED", /method/],
     ["PUT", "/api/things/x", JSON_TYPE, "{}", 405, "METHOD_NOT_ALLOWED", /method/],
     ["PROPFIND", "/api/things", {}, undefined, 405, "METHOD_NOT_ALLOWED", /method/],
@@ -291,6 +291,8 @@ test("bytes that are no HTTP get the same shape and the connection ends", async 
   assert.match(text, /X-Content-Type-Options: nosniff/);
 });
 
+const HANDSHAKE = "GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: upgrade\r\n";
+
 test("requests that Node would refuse by itself get the same shape and fields", async () => {
   await using api = await startThings();
   const table: readonly (readonly [string, number, string])[] = [
@@ -299,7 +301,12 @@ test("requests that Node would refuse by itself get the same shape and fields", 
     ["GET / HTTP/1.1\r\nHost: localhost\r\nExpect: cake\r\n", 417, "BAD_REQUEST"],
     ["GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.test\r\n", 400, "BAD_REQUEST"],
     ["GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n", 400, "BAD_REQUEST"],
+    ["GET / HTTP/1.1\r\nHost:\r\n", 421, "HOST_NOT_ALLOWED"],
+    ["GET / HTTP/1.1\r\nHost: :3001\r\n", 421, "HOST_NOT_ALLOWED"],
+    [`GET / HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(66_000)}\r\n`, 431, "BAD_REQUEST"],
+    [`GET / HTTP/1.1\r\nHost: localhost\r\n${"X: 12345678\r\n".repeat(9_000)}`, 431, "BAD_REQUEST"],
     [`GET / HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(600_000)}\r\n`, 431, "BAD_REQUEST"],
+    [`${HANDSHAKE}X: ${"x".repeat(66_000)}\r\n`, 431, "BAD_REQUEST"],
   ];
   for (const [head, status, code] of table) {
     await using connection = await rawClient(api.port);

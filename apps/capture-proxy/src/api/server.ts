@@ -17,7 +17,7 @@ import type { AnyHandler, BoundAnswer } from "./bind.ts";
 import { renderApiDocs } from "./docs-page.ts";
 import { compileGate, isApiPath, pathOf } from "./gate.ts";
 import type { Gate } from "./gate.ts";
-import { createGatedServer } from "./gated-server.ts";
+import { MAX_TARGET_BYTES, createGatedServer } from "./gated-server.ts";
 import type { EventHub } from "./events.ts";
 import { announcesBody } from "./read-body.ts";
 import { compileRouteTable } from "./route-table.ts";
@@ -83,7 +83,8 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     logger: false,
     schemaController: { compilersFactory: NO_ROUTE_COMPILERS },
     exposeHeadRoutes: false,
-    routerOptions: { maxParamLength: 1024 },
+    // A longer id is an unknown one; the router would fail instead of saying that.
+    routerOptions: { maxParamLength: MAX_TARGET_BYTES },
     forceCloseConnections: "idle",
     frameworkErrors: (error, _request, reply) => void sendError(reply, errorAnswer(error)),
     serverFactory: (handler) => (server = createGatedServer({ gate, handler, events: options.events, identify })),
