@@ -96,7 +96,8 @@ export const proxyZones: readonly Zone[] = [
   {
     name: "proxy/settings",
     files: ["apps/capture-proxy/src/settings/**"],
-    node: { allBut: [...NETWORK, ...SYSTEM] },
+    // Files of certificates are tried before a setting is taken.
+    node: { allBut: [...NETWORK.filter((name) => name !== "tls"), ...SYSTEM] },
     npm: ["typebox", LOGGER],
     ours: ["proxy/api-error", ...CONTRACT, "contract-kit/server", FORMATS],
     instead: "Settings come from defaults, a file, the environment and flags; nothing else is needed",

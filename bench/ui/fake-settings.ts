@@ -24,6 +24,8 @@ export function fakeConfig(): ProxyConfig {
     upstream_insecure_hosts: [],
     upstream_insecure: false,
     upstream_ca_file: null,
+    upstream_client_certificates: [],
+    tls_min_version: [],
     allowed_ips: [],
     connect_timeout_ms: 10_000,
     idle_timeout_ms: 300_000,

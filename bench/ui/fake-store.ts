@@ -299,6 +299,7 @@ function entryOf(row: TrafficSnapshot, notes: string | null): TrafficEntry {
       upstream_subject: `CN=${row.host}`,
       upstream_issuer: "CN=Example CA",
       upstream_valid_to: "2027-03-01T00:00:00.000Z",
+      upstream_client_certificate: null,
     },
     source,
     connection_id: 4,

@@ -29,6 +29,7 @@ import type { DataPlaces } from "#settings/data-places.ts";
 import { loadSettings } from "#settings/load-settings.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
+import { readClientCertificate, readTlsMinVersion } from "#settings/upstream-tls.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { openDatabase, reasonOfTrouble, STATE_MIGRATIONS } from "#storage/database.ts";
 import type { Database } from "#storage/database.ts";
@@ -372,7 +373,14 @@ function trustSettings(
     extraRootsPem,
     insecure: settings.upstream_insecure,
     insecureHosts: settings.upstream_insecure_hosts,
+    clientCertificates: values(settings.upstream_client_certificates.map(readClientCertificate)),
+    minVersions: values(settings.tls_min_version.map(readTlsMinVersion)),
   };
+}
+
+/** The readable ones: entries were refused where they were not, but a file may have changed since. */
+function values<Value>(readings: readonly ({ readonly value: Value } | { readonly problem: string })[]): Value[] {
+  return readings.flatMap((reading) => ("value" in reading ? [reading.value] : []));
 }
 
 /** The proxy to chain through; settled when the service starts. */

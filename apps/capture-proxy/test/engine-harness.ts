@@ -101,6 +101,8 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
     extraRootsPem: options.upstreamRoots ?? null,
     insecure: false,
     insecureHosts: options.insecureHosts ?? [],
+    clientCertificates: [],
+    minVersions: [],
   });
   const { upstreamProxy: proxy } = options;
   const routes = new ProxyRoutes(proxy, { credentials: proxy?.credentials, bypass: proxy?.bypass ?? [] });

@@ -4,59 +4,13 @@ import { AutoSaveSettings } from "./autosave.ts";
 import { LogSettings, TrafficLogSettings } from "./logs.ts";
 import { MirrorSettings } from "./mirror.ts";
 import { ImportedSections, importQuery } from "./persistence.ts";
-import { Timestamp } from "./primitives.ts";
+import { Timestamp, hostList, hostValues } from "./primitives.ts";
+import { UpstreamProxySettings } from "./upstream.ts";
 
 const port = (options: object) => Type.Integer({ minimum: 0, maximum: 65535, ...options });
-const hostList = (description: string, applies = "now") =>
-  Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
-    maxItems: 10_000,
-    default: [],
-    description,
-    "x-applies": applies,
-  });
-
 /** Groups of operations that can be switched off when the service starts. */
 export const FEATURES = ["grpc"] as const;
 export type FeatureName = (typeof FEATURES)[number];
-
-/** Chaining through another proxy. */
-export const UpstreamProxySettings = strictObject({
-  enabled: Type.Boolean({
-    default: false,
-    "x-applies": "restart",
-    description: "Reach origins by way of another proxy",
-  }),
-  protocol: oneOf(["http", "https", "socks5"], {
-    default: "http",
-    "x-applies": "restart",
-    description: "How that proxy is spoken to",
-  }),
-  host: Type.String({
-    default: "",
-    maxLength: 255,
-    "x-applies": "restart",
-    description: "Name or address of that proxy",
-  }),
-  port: Type.Integer({
-    default: 0,
-    minimum: 0,
-    maximum: 65535,
-    "x-applies": "restart",
-    description: "Port of that proxy",
-  }),
-  auth_username: nullable(Type.String({ maxLength: 255 }), {
-    default: null,
-    "x-applies": "now",
-    description: "User name that proxy asks for",
-  }),
-  auth_password: nullable(Type.String({ maxLength: 255 }), {
-    default: null,
-    "x-applies": "now",
-    "x-secret": true,
-    description: "Its password; never shown",
-  }),
-  no_proxy_hosts: hostList("Hosts reached directly"),
-});
 
 /**
  * Everything that can be set and persisted in `<data_dir>/config.json`. `x-applies` says when a change takes
@@ -148,6 +102,14 @@ export const Settings = strictObject({
     "x-applies": "restart",
     description: "PEM file with additional trusted roots",
   }),
+  upstream_client_certificates: hostValues(
+    "Certificates for hosts that ask for one: `HOST=FILE`, a PKCS 12 file or PEM with certificate and key; `;key=FILE` for a key in a file of its own, `;passphrase-file=FILE` for an encrypted one. Paths are absolute, the first entry for a host counts, files are read when this is set and at the start",
+    4096,
+  ),
+  tls_min_version: hostValues(
+    "Oldest version of TLS spoken with some hosts, `HOST=1.0` to `HOST=1.3`; the first entry for a host counts, 1.2 holds for the rest. Below 1.2, suites and signatures of that time are offered too",
+    300,
+  ),
   allowed_ips: hostList(
     "Client addresses or CIDR blocks allowed to use the proxy; empty allows all, loopback always is",
   ),

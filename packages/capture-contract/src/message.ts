@@ -125,6 +125,11 @@ export const TlsInfo = strictObject(
     upstream_subject: nullable(Type.String()),
     upstream_issuer: nullable(Type.String()),
     upstream_valid_to: nullable(Type.String()),
+    upstream_client_certificate: nullable(
+      oneOf(["sent", "none"], {
+        description: "Given to an origin that asked for a client certificate; null: none was asked for",
+      }),
+    ),
   },
   { $id: "TlsInfo" },
 );

@@ -45,3 +45,21 @@ export const COUNTED = { "X-Total-Count": "How many there are in all" };
 
 /** A switch in a query, which knows only texts. */
 export const booleanText = (description: string) => oneOf(["true", "false"], { description });
+
+/** A setting that is a list of host patterns. */
+export const hostList = (description: string, applies = "now") =>
+  Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
+    maxItems: 10_000,
+    default: [],
+    description,
+    "x-applies": applies,
+  });
+
+/** A setting that gives values to host patterns, `HOST=VALUE`; the first that matches a host counts. */
+export const hostValues = (description: string, maxLength: number) =>
+  Type.Array(Type.String({ minLength: 1, maxLength }), {
+    maxItems: 1000,
+    default: [],
+    description,
+    "x-applies": "now",
+  });

@@ -1,9 +1,49 @@
 import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
+import { hostList } from "./primitives.ts";
 
 const protocol = oneOf(["http", "https", "socks5"], { description: "How that proxy is spoken to" });
 const host = Type.String({ minLength: 1, maxLength: 255, description: "Name or address of that proxy" });
 const port = Type.Integer({ minimum: 1, maximum: 65_535 });
+
+/** Chaining through another proxy. */
+export const UpstreamProxySettings = strictObject({
+  enabled: Type.Boolean({
+    default: false,
+    "x-applies": "restart",
+    description: "Reach origins by way of another proxy",
+  }),
+  protocol: oneOf(["http", "https", "socks5"], {
+    default: "http",
+    "x-applies": "restart",
+    description: "How that proxy is spoken to",
+  }),
+  host: Type.String({
+    default: "",
+    maxLength: 255,
+    "x-applies": "restart",
+    description: "Name or address of that proxy",
+  }),
+  port: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 65535,
+    "x-applies": "restart",
+    description: "Port of that proxy",
+  }),
+  auth_username: nullable(Type.String({ maxLength: 255 }), {
+    default: null,
+    "x-applies": "now",
+    description: "User name that proxy asks for",
+  }),
+  auth_password: nullable(Type.String({ maxLength: 255 }), {
+    default: null,
+    "x-applies": "now",
+    "x-secret": true,
+    description: "Its password; never shown",
+  }),
+  no_proxy_hosts: hostList("Hosts reached directly"),
+});
 
 /** Which proxy to try, and by what. */
 export const UpstreamTest = strictObject(

@@ -64,10 +64,17 @@ function answerWas({ response, original_response: was }: TrafficEntry): string |
   return `${was.status_code} ${was.status_message ?? ""}`.trim();
 }
 
+const CLIENT_CERTIFICATE_TEXTS = {
+  sent: " (client certificate sent)",
+  none: " (asks for a client certificate; none is set)",
+} as const;
+
 function tlsText({ tls }: TrafficEntry): string | null {
   if (!tls) return null;
   const verified = tls.upstream_verified === false ? " (certificate not verified)" : "";
-  return `client ${tls.client_version ?? "-"}, origin ${tls.upstream_version ?? "-"}${verified}`;
+  const answer =
+    tls.upstream_client_certificate === null ? "" : CLIENT_CERTIFICATE_TEXTS[tls.upstream_client_certificate];
+  return `client ${tls.client_version ?? "-"}, origin ${tls.upstream_version ?? "-"}${verified}${answer}`;
 }
 
 function requestLine(request: RequestData): string {

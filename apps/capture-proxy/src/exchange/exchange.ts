@@ -20,6 +20,8 @@ export interface UpstreamTlsFacts extends TlsFacts {
   readonly subject: string | undefined;
   readonly issuer: string | undefined;
   readonly validToMs: number | undefined;
+  /** The answer to an upstream that asked for a client certificate; undefined where it did not ask. */
+  readonly clientCertificate: "sent" | "none" | undefined;
 }
 
 /** What is known of the client's connection; shared by all its exchanges. */

@@ -6,6 +6,7 @@ import { FEATURES } from "@headworks/capture-contract";
 import { ApiError } from "#api/api-error.ts";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
+import { CertificateAuthority } from "@headworks/tls-authority";
 import { loadSettings } from "./load-settings.ts";
 import { SETTING_FIELDS, valueAt } from "./setting-fields.ts";
 import type { Environment, Flags } from "./setting-sources.ts";
@@ -45,7 +46,7 @@ test("defaults are below the file, the file below the environment, the environme
   const { proxy_port, api_port, socks_port, max_requests, upstream_proxy } = settings.running;
   assert.deepEqual(
     [proxy_port, api_port, socks_port, max_requests, upstream_proxy.host],
-    [1001, 2002, 3003, 10_000, "file.test"],
+    [1001, 2002, 3003, 100_000, "file.test"],
   );
   const sources = Object.fromEntries(settings.describe().map(({ name, source }) => [name, source]));
   assert.equal(sources["proxy_port"], "file");
@@ -185,7 +186,7 @@ test("a change is normalized, persisted in a private file, published once and su
   settings.onChange((running, previous) => seen.push(running.max_requests, previous.max_requests));
   settings.patch({ ignored_domains: [" B.test ", "a.test", "b.TEST"], max_requests: 5 });
   assert.deepEqual(settings.running.ignored_domains, ["a.test", "b.test"]);
-  assert.deepEqual(seen, [5, 10_000]);
+  assert.deepEqual(seen, [5, 100_000]);
   assert.deepEqual(stored(directory), { ignored_domains: ["a.test", "b.test"], max_requests: 5 });
   assert.equal(statSync(directory.file("config.json")).mode & 0o777, 0o600);
   assert.deepEqual(readdirSync(directory.path), ["config.json"]);
@@ -303,8 +304,13 @@ test("each field takes effect when its schema says: now, or after a restart", as
   const settings = load(directory, {
     file: { upstream_proxy: { host: "a.test", port: 1, auth_username: "a" }, socks_auth_username: "s" },
   });
+  const leaf = CertificateAuthority.create().issueLeaf({ dns: ["weir.test"] }, { purpose: "client" });
+  writeFileSync(directory.file("client.pem"), leaf.chainPem + leaf.keyPem);
   for (const field of SETTING_FIELDS) {
-    const other = otherValue(field.name, field.schema, valueAt(settings.configured, field));
+    const isCertificates = field.name === "upstream_client_certificates";
+    const other = isCertificates
+      ? [`x.test=${directory.file("client.pem")}`]
+      : otherValue(field.name, field.schema, valueAt(settings.configured, field));
     const [head = "", tail] = field.name.split(".");
     const before = valueAt(settings.running, field);
     settings.patch(tail === undefined ? { [head]: other } : { [head]: { [tail]: other } });
@@ -360,6 +366,7 @@ function otherValue(name: string, schema: object, current: unknown): unknown {
   if (choices) return choices.find((choice) => choice !== current);
   if (name === "public_ip") return "203.0.113.9";
   if (name === "allowed_ips") return ["10.0.0.0/8"];
+  if (name === "tls_min_version") return ["x.test=1.3"];
   if (name.endsWith("_dirs")) return ["/srv/answers"];
   if (name === "disabled_features") return [...FEATURES];
   if (name.endsWith("_dir")) return "/srv/files";
@@ -384,7 +391,7 @@ test("a change that cannot be saved is refused and is not in force", async () =>
   const settings = load(directory);
   mkdirSync(directory.file("config.json"));
   assert.throws(() => settings.patch({ max_requests: 5 }), { code: "SERVICE_UNAVAILABLE" });
-  assert.equal(settings.running.max_requests, 10_000);
+  assert.equal(settings.running.max_requests, 100_000);
 });
 
 test("a change is refused while the file holds something else than settings", async () => {
@@ -396,7 +403,7 @@ test("a change is refused while the file holds something else than settings", as
     (error) => error instanceof ApiError && error.code === "SERVICE_UNAVAILABLE" && error.message.includes("line 1"),
   );
   assert.equal(readFileSync(directory.file("config.json"), "utf8"), "{ half");
-  assert.equal(settings.running.max_requests, 10_000);
+  assert.equal(settings.running.max_requests, 100_000);
 });
 
 test("a listener that fails keeps nobody else from the news", async () => {

@@ -35,6 +35,7 @@ const SPELLINGS: Readonly<Record<string, { readonly flag?: string | null; readon
     passthrough_domains: { flag: "passthrough-domain" },
     upstream_insecure_hosts: { flag: "upstream-insecure-host" },
     upstream_ca_file: { flag: "upstream-ca" },
+    upstream_client_certificates: { flag: "upstream-client-certificate" },
     public_ip: { environment: ["PUBLIC_IP", "HOST_IP"] },
     socks_auth_username: { flag: "socks-username", environment: ["SOCKS_USERNAME", "SOCKS_AUTH_USERNAME"] },
     socks_auth_password: { flag: "socks-password", environment: ["SOCKS_PASSWORD", "SOCKS_AUTH_PASSWORD"] },

@@ -1,6 +1,7 @@
 // Tested by load-settings.test.ts
 import type { Settings } from "@headworks/capture-contract";
 import { canonicalHost, parseAddress, parseNetwork, validateHostPattern } from "@headworks/host-patterns";
+import { readClientCertificate, readTlsMinVersion } from "./upstream-tls.ts";
 
 /** What is wrong with a field beyond its schema. `field` is dotted. */
 export interface RuleProblem {
@@ -27,19 +28,25 @@ const NULLABLE_PATHS = new Set(["mirror.output_dir", "auto_save.output_dir"]);
 /** 0 says the same as null. */
 const NULLABLE_COUNTS = new Set(["auto_save.rotate_after_requests", "auto_save.rotate_after_minutes"]);
 
-/** Lists of paths, whose case and order matter. */
-const PATH_LISTS = new Set(["map_file_dirs", "mock_body_dirs"]);
+/** Lists whose case and order matter. */
+const EXACT_LISTS = new Set(["map_file_dirs", "mock_body_dirs", "upstream_client_certificates", "tls_min_version"]);
+
+/** Readers of the lists that give values to hosts. */
+const HOST_VALUE_READERS: Readonly<Record<string, (entry: string) => object>> = {
+  upstream_client_certificates: readClientCertificate,
+  tls_min_version: readTlsMinVersion,
+};
 
 /** Lists of names that are shown as they were written, and are the same in any case. */
 const NAME_LISTS = new Set(["debug_logging.redact_headers"]);
 
 /**
  * The one spelling in which a value is kept: lists trimmed, in lower case, without repetition, sorted; hosts trimmed. Lists
- * of paths lose repetitions alone.
+ * whose case and order matter lose repetitions alone.
  */
 export function normalizeSetting(field: string, value: unknown): unknown {
   if (Array.isArray(value)) {
-    if (PATH_LISTS.has(field)) return [...new Set(value)];
+    if (EXACT_LISTS.has(field)) return [...new Set(value)];
     if (NAME_LISTS.has(field)) {
       const names = value.map(String);
       const keys = names.map((name) => name.toLowerCase());
@@ -61,6 +68,8 @@ export function normalizeSetting(field: string, value: unknown): unknown {
 export function settingProblem(field: string, value: unknown): string | undefined {
   if (value === null) return undefined;
   if (HOST_LISTS.has(field)) return hostListProblem(field, value as readonly string[]);
+  const readHostValue = HOST_VALUE_READERS[field];
+  if (readHostValue !== undefined) return hostValueProblem(value as readonly string[], readHostValue);
   if (field === "allowed_ips") {
     const bad = (value as readonly string[]).find((entry) => parseNetwork(entry) === undefined);
     return bad === undefined ? undefined : `${JSON.stringify(bad)} is neither an IP address nor a CIDR block`;
@@ -108,6 +117,14 @@ function hostListProblem(field: string, entries: readonly string[]): string | un
     if (field === "allowed_api_hosts" && /^[*.]+$/.test(entry)) {
       return `${JSON.stringify(entry)} would allow every name`;
     }
+  }
+  return undefined;
+}
+
+function hostValueProblem(entries: readonly string[], readEntry: (entry: string) => object): string | undefined {
+  for (const entry of entries) {
+    const reading = readEntry(entry);
+    if ("problem" in reading) return `${JSON.stringify(entry)}: ${String(reading.problem)}`;
   }
   return undefined;
 }

@@ -141,5 +141,6 @@ export function checkedTls(members: CheckedMembers | null): TlsInfo | null {
     upstream_subject: text("upstream_subject"),
     upstream_issuer: text("upstream_issuer"),
     upstream_valid_to: text("upstream_valid_to"),
+    upstream_client_certificate: members.oneOf("upstream_client_certificate", ["sent", "none"]),
   };
 }

@@ -390,6 +390,7 @@ test("facts of TLS come back as they were, also those that an earlier version st
     upstream_subject: "CN=example.com",
     upstream_issuer: null,
     upstream_valid_to: "2027-06-12T20:33:05.000Z",
+    upstream_client_certificate: null,
   };
   let id: string;
   {

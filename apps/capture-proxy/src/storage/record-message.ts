@@ -137,6 +137,7 @@ const NO_UPSTREAM_TLS: Omit<TlsInfo, "client_version" | "client_cipher" | "sni">
   upstream_subject: null,
   upstream_issuer: null,
   upstream_valid_to: null,
+  upstream_client_certificate: null,
 };
 
 function upstreamPart(upstream: UpstreamTlsFacts): typeof NO_UPSTREAM_TLS {
@@ -147,6 +148,7 @@ function upstreamPart(upstream: UpstreamTlsFacts): typeof NO_UPSTREAM_TLS {
     upstream_subject: upstream.subject ?? null,
     upstream_issuer: upstream.issuer ?? null,
     upstream_valid_to: moment(upstream.validToMs),
+    upstream_client_certificate: upstream.clientCertificate ?? null,
   };
 }
 

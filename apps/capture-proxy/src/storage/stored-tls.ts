@@ -13,6 +13,7 @@ const NAMES = [
   "upstream_subject",
   "upstream_issuer",
   "upstream_valid_to",
+  "upstream_client_certificate",
 ] as const satisfies readonly (keyof TlsInfo)[];
 
 /** Facts of TLS for a column. */
@@ -20,9 +21,13 @@ export function tlsText(tls: TlsInfo): string {
   return JSON.stringify(NAMES.map((name) => tls[name]));
 }
 
+/** What earlier versions did not write. */
+const NOT_KNOWN: Pick<TlsInfo, "upstream_client_certificate"> = { upstream_client_certificate: null };
+
 /** Facts of a column: the array of {@link tlsText}, or an object as earlier versions wrote it. */
 export function storedTls(value: unknown): TlsInfo | null {
   const tls = parsed<TlsInfo | readonly TlsInfo[keyof TlsInfo][]>(value);
-  if (!Array.isArray(tls)) return tls as TlsInfo | null;
+  if (tls === null) return null;
+  if (!Array.isArray(tls)) return { ...NOT_KNOWN, ...(tls as Partial<TlsInfo>) } as TlsInfo;
   return Object.fromEntries(NAMES.map((name, at) => [name, tls[at] ?? null])) as unknown as TlsInfo;
 }

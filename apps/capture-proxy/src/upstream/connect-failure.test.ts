@@ -34,13 +34,35 @@ test("when all addresses of a name refuse, the first one says why", () => {
   assert.equal(connectFailure(both, "h", 1).code, "UPSTREAM_REFUSED");
 });
 
+test("a host that ends TLS after it asked for a client certificate is said to ask for one", () => {
+  const alert = error("ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED");
+  for (const told of [tlsFailure(alert, "h", "none"), brokenConnection(alert, "h", "send", "none")]) {
+    assert.equal(told.code, "UPSTREAM_CLIENT_CERTIFICATE");
+    assert.match(told.message, /^h asks for a client certificate, and none is set for it/);
+  }
+  assert.match(tlsFailure(alert, "h", "sent").message, /did not accept the client certificate that is set for it/);
+  assert.equal(tlsFailure(alert, "h", undefined).code, "UPSTREAM_TLS");
+  assert.equal(tlsFailure(error("ECONNRESET"), "h", "none").code, "UPSTREAM_RESET");
+});
+
+test("a host that speaks only old TLS is said to need the setting for that", () => {
+  for (const code of [
+    "ERR_SSL_UNSUPPORTED_PROTOCOL",
+    "ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION",
+    "ERR_SSL_DH_KEY_TOO_SMALL",
+  ]) {
+    assert.match(tlsFailure(error(code), "h", undefined).message, /tls_min_version/);
+  }
+  assert.doesNotMatch(tlsFailure(error("ERR_SSL_WRONG_VERSION_NUMBER"), "h", undefined).message, /tls_min_version/);
+});
+
 test("certificate problems are told apart from other TLS problems", () => {
-  assert.equal(tlsFailure(error("CERT_HAS_EXPIRED"), "h").code, "UPSTREAM_CERTIFICATE");
-  assert.match(tlsFailure(error("CERT_HAS_EXPIRED"), "h").message, /expired/);
-  assert.equal(tlsFailure(error("ERR_SSL_WRONG_VERSION_NUMBER"), "h").code, "UPSTREAM_TLS");
-  assert.equal(tlsFailure(error("ECONNRESET"), "h").code, "UPSTREAM_RESET");
-  assert.equal(brokenConnection(error("EPIPE"), "h:1", "send").code, "UPSTREAM_RESET");
-  assert.equal(brokenConnection(error("EIO"), "h:1", "receive").code, "UPSTREAM_CLOSED");
+  assert.equal(tlsFailure(error("CERT_HAS_EXPIRED"), "h", undefined).code, "UPSTREAM_CERTIFICATE");
+  assert.match(tlsFailure(error("CERT_HAS_EXPIRED"), "h", undefined).message, /expired/);
+  assert.equal(tlsFailure(error("ERR_SSL_WRONG_VERSION_NUMBER"), "h", undefined).code, "UPSTREAM_TLS");
+  assert.equal(tlsFailure(error("ECONNRESET"), "h", undefined).code, "UPSTREAM_RESET");
+  assert.equal(brokenConnection(error("EPIPE"), "h:1", "send", undefined).code, "UPSTREAM_RESET");
+  assert.equal(brokenConnection(error("EIO"), "h:1", "receive", undefined).code, "UPSTREAM_CLOSED");
 });
 
 test("own listeners are known by the address that was dialled", () => {

@@ -1,4 +1,5 @@
 import { hostPortText } from "@headworks/host-patterns";
+import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure, FailureCode } from "#exchange/failure.ts";
 
 type NodeError = NodeJS.ErrnoException & {
@@ -37,9 +38,24 @@ export function connectFailure(error: NodeError, host: string, port: number): Fa
   }
 }
 
+/** How TLS fails with servers that are too old for the default. */
+const OLD_TLS: ReadonlySet<string> = new Set([
+  "ERR_SSL_UNSUPPORTED_PROTOCOL",
+  "ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION",
+  "ERR_SSL_UNSAFE_LEGACY_RENEGOTIATION_DISABLED",
+  "ERR_SSL_DH_KEY_TOO_SMALL",
+  "ERR_SSL_EE_KEY_TOO_SMALL",
+  "ERR_SSL_CA_MD_TOO_WEAK",
+  "ERR_SSL_EE_MD_TOO_WEAK",
+]);
+
+type ClientCertificate = UpstreamTlsFacts["clientCertificate"];
+
 /** What went wrong between TCP and the first request byte. */
-export function tlsFailure(error: NodeError, serverName: string): Failure {
+export function tlsFailure(error: NodeError, serverName: string, clientCertificate: ClientCertificate): Failure {
   const code = error.code ?? "";
+  const refusal = clientCertificateFailure(error, serverName, clientCertificate, "tls");
+  if (refusal !== undefined) return refusal;
   const certificateProblem = CERTIFICATE_PROBLEMS[code];
   if (certificateProblem !== undefined) {
     const detail = code === "ERR_TLS_CERT_ALTNAME_INVALID" && error.reason ? ` (${error.reason})` : "";
@@ -47,21 +63,51 @@ export function tlsFailure(error: NodeError, serverName: string): Failure {
     return failure("tls", "UPSTREAM_CERTIFICATE", message, error);
   }
   if (code === "ECONNRESET" || code === "EPIPE") {
-    return failure("tls", "UPSTREAM_RESET", `${serverName} reset the connection during TLS`, error);
+    const message = `${serverName} reset the connection during TLS${clientCertificateNote(clientCertificate)}`;
+    return failure("tls", "UPSTREAM_RESET", message, error);
   }
-  return failure(
-    "tls",
-    "UPSTREAM_TLS",
-    `TLS with ${serverName} failed (${error.reason ?? (code || error.message)})`,
-    error,
-  );
+  const hint = OLD_TLS.has(code) ? "; tls_min_version lets Weir speak older TLS with this host" : "";
+  const message = `TLS with ${serverName} failed (${error.reason ?? (code || error.message)})${hint}`;
+  return failure("tls", "UPSTREAM_TLS", message, error);
 }
 
 /** What went wrong on a connection that had worked. */
-export function brokenConnection(error: NodeError, place: string, stage: "send" | "receive"): Failure {
+export function brokenConnection(
+  error: NodeError,
+  place: string,
+  stage: "send" | "receive",
+  clientCertificate: ClientCertificate,
+): Failure {
+  const refusal = clientCertificateFailure(error, place, clientCertificate, stage);
+  if (refusal !== undefined) return refusal;
   const isReset = error.code === "ECONNRESET" || error.code === "EPIPE" || error.code === "ECONNABORTED";
-  if (isReset) return failure(stage, "UPSTREAM_RESET", `${place} reset the connection`, error);
-  return failure(stage, "UPSTREAM_CLOSED", `The connection to ${place} broke (${error.code ?? error.message})`, error);
+  const note = clientCertificateNote(clientCertificate);
+  if (isReset) return failure(stage, "UPSTREAM_RESET", `${place} reset the connection${note}`, error);
+  const message = `The connection to ${place} broke (${error.code ?? error.message})${note}`;
+  return failure(stage, "UPSTREAM_CLOSED", message, error);
+}
+
+/** The end of a sentence about an upstream that ended a connection without a word: some refuse certificates so. */
+export function clientCertificateNote(clientCertificate: ClientCertificate): string {
+  if (clientCertificate === undefined) return "";
+  return clientCertificate === "none"
+    ? "; it had asked for a client certificate, and none is set for it (upstream_client_certificates)"
+    : "; it had asked for a client certificate, and got the one that is set for it";
+}
+
+/** TLS 1.3 tells a client after the handshake that its certificate, or the lack of one, is not accepted. */
+function clientCertificateFailure(
+  error: NodeError,
+  place: string,
+  clientCertificate: ClientCertificate,
+  stage: Failure["stage"],
+): Failure | undefined {
+  if (clientCertificate === undefined || error.code?.includes("_ALERT_") !== true) return undefined;
+  const message =
+    clientCertificate === "none"
+      ? `${place} asks for a client certificate, and none is set for it (upstream_client_certificates)`
+      : `${place} did not accept the client certificate that is set for it (${error.reason ?? error.code})`;
+  return failure(stage, "UPSTREAM_CLIENT_CERTIFICATE", message, error);
 }
 
 function failure(stage: Failure["stage"], code: FailureCode, message: string, cause: unknown): Failure {

@@ -3,12 +3,14 @@ import { isIP } from "node:net";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { hostPortText } from "@headworks/host-patterns";
+import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { Attempt, destroyQuietly } from "./attempt.ts";
 import type { AttemptRequest } from "./attempt.ts";
-import { connectFailure, tlsFailure } from "./connect-failure.ts";
+import { clientCertificateNote, connectFailure, tlsFailure } from "./connect-failure.ts";
 import type { Dialled } from "./destination.ts";
 import { openTcp, openTls } from "./socket-openers.ts";
+import { clientCertificateAnswer } from "./trust.ts";
 
 /** Connects to the origin itself. */
 export class DirectAttempt extends Attempt {
@@ -81,15 +83,21 @@ export class DirectAttempt extends Attempt {
   readonly #onError = (error: NodeJS.ErrnoException): void => {
     const { host, port } = this.request.destination;
     const isTls = this.request.moments.tlsStarted > 0;
-    this.fail(isTls ? tlsFailure(error, this.#serverName()) : connectFailure(error, host, port));
+    if (!isTls) return this.fail(connectFailure(error, host, port));
+    return this.fail(tlsFailure(error, this.#serverName(), this.#clientCertificate()));
   };
 
+  #clientCertificate(): UpstreamTlsFacts["clientCertificate"] {
+    return this.request.destination.secure ? clientCertificateAnswer(this.#socket as TLSSocket) : undefined;
+  }
+
   readonly #onClose = (): void => {
+    const note = clientCertificateNote(this.#clientCertificate());
     this.fail({
       stage: this.request.moments.tlsStarted > 0 ? "tls" : "connect",
       side: "upstream",
       code: "UPSTREAM_CLOSED",
-      message: `${this.#place()} closed the connection before it was ready`,
+      message: `${this.#place()} closed the connection before it was ready${note}`,
     });
   };
 

@@ -15,7 +15,7 @@ import type { Http1Error, RawFields, ResponseHead } from "@headworks/http1";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { BatchedWriter, keptBytes, lendReads, noteGarbage, ownBytes } from "@headworks/sockets";
-import { brokenConnection } from "./connect-failure.ts";
+import { brokenConnection, clientCertificateNote } from "./connect-failure.ts";
 import type { ConnectionHistory } from "./connection-history.ts";
 import { ownDestination } from "./destination.ts";
 import type { Destination, Dialled } from "./destination.ts";
@@ -318,7 +318,9 @@ export class OriginConnection implements Origin {
       // An origin that closes without having read the request resets the connection, which is the end of such a response.
       if (this.#isRefusalUntilClose) return this.#ended();
       const place = hostPortText(this.#destination.host, this.#destination.port);
-      this.#lose(brokenConnection(error, place, this.firstByteMs === 0 ? "send" : "receive"));
+      this.#lose(
+        brokenConnection(error, place, this.firstByteMs === 0 ? "send" : "receive", this.tls?.clientCertificate),
+      );
     });
 
   readonly #onClose = (): void => {
@@ -328,7 +330,8 @@ export class OriginConnection implements Origin {
 
   #closedEarly(): void {
     const place = hostPortText(this.#destination.host, this.#destination.port);
-    const message = `${place} closed the connection without an answer`;
+    const note = clientCertificateNote(this.tls?.clientCertificate);
+    const message = `${place} closed the connection without an answer${note}`;
     this.#lose({ stage: "receive", side: "upstream", code: "UPSTREAM_CLOSED", message });
   }
 

@@ -28,7 +28,7 @@ import type { Http2Session, Http2Stream, StreamHandler } from "@headworks/http2"
 import type { ByteSocket } from "@headworks/sockets";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { brokenConnection } from "./connect-failure.ts";
+import { brokenConnection, clientCertificateNote } from "./connect-failure.ts";
 import type { ConnectionHistory } from "./connection-history.ts";
 import { requestFields } from "./origin-fields.ts";
 import type { AnswerHandler, AnswerHead, LostOutcome, Origin, OriginRequest } from "./origin.ts";
@@ -308,9 +308,11 @@ export class OriginStream implements Origin, StreamHandler {
       const message = `${place} broke the rules of HTTP/2 ${when}: ${error.message}`;
       return { stage: "receive", side: "upstream", code: "UPSTREAM_PROTOCOL", message, cause: error };
     }
-    if (error !== undefined && code === NO_ERROR) return brokenConnection(error, place, stage);
+    if (error !== undefined && code === NO_ERROR) {
+      return brokenConnection(error, place, stage, this.tls?.clientCertificate);
+    }
     if (code === NO_ERROR && session.isOver) {
-      const message = `${place} closed the connection ${when}`;
+      const message = `${place} closed the connection ${when}${clientCertificateNote(this.tls?.clientCertificate)}`;
       return { stage: "receive", side: "upstream", code: "UPSTREAM_CLOSED", message };
     }
     const message = `${place} ended the stream ${when} (${http2CodeName(code)})`;

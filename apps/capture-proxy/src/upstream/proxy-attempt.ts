@@ -1,7 +1,7 @@
 // Tested by ../../test/upstream-proxy.test.ts
 import { isIP } from "node:net";
 import type { Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
+import { TLSSocket } from "node:tls";
 import { hostPortText } from "@headworks/host-patterns";
 import type { Failure } from "#exchange/failure.ts";
 import { Attempt, destroyQuietly, ignoreError } from "./attempt.ts";
@@ -15,6 +15,7 @@ import { brokenProxy, capitalized, closedProxy, lateProxy } from "./proxy-failur
 import type { ProxyStep } from "./proxy-failure.ts";
 import type { Forwarding, Route } from "./proxy-route.ts";
 import { openTcp, openTls, startTls } from "./socket-openers.ts";
+import { clientCertificateAnswer } from "./trust.ts";
 import type { TunnelHandshake } from "./tunnel-handshake.ts";
 
 type ProxyRoute = Extract<Route, { kind: "forward" | "tunnel" }>;
@@ -149,10 +150,16 @@ export class ProxyAttempt extends Attempt {
     };
   }
 
-  readonly #onHopError = (error: NodeJS.ErrnoException): void => this.fail(brokenProxy(this.#proxy, this.#step, error));
+  readonly #onHopError = (error: NodeJS.ErrnoException): void => {
+    const answer = this.#hop instanceof TLSSocket ? clientCertificateAnswer(this.#hop) : undefined;
+    this.fail(brokenProxy(this.#proxy, this.#step, error, answer));
+  };
   readonly #onHopClose = (): void => this.fail(closedProxy(this.#proxy, this.#step));
 
-  readonly #onTlsError = (error: NodeJS.ErrnoException): void => this.fail(tlsFailure(error, this.#serverName()));
+  readonly #onTlsError = (error: NodeJS.ErrnoException): void => {
+    const answer = this.#secure && clientCertificateAnswer(this.#secure);
+    this.fail(tlsFailure(error, this.#serverName(), answer));
+  };
 
   readonly #onTlsClose = (): void => {
     const { host, port } = this.request.destination;

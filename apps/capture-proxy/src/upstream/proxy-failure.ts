@@ -1,4 +1,5 @@
 // Tested by ../../test/upstream-proxy.test.ts
+import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure, FailureCode, FailureStage } from "#exchange/failure.ts";
 import { connectFailure, tlsFailure } from "./connect-failure.ts";
 import { proxyText } from "./proxy-address.ts";
@@ -32,10 +33,16 @@ export function proxyFailure(
 }
 
 /** The connection to the upstream proxy broke, or never came to be. */
-export function brokenProxy(proxy: ProxyAddress, step: ProxyStep, error: NodeJS.ErrnoException): Failure {
+export function brokenProxy(
+  proxy: ProxyAddress,
+  step: ProxyStep,
+  error: NodeJS.ErrnoException,
+  clientCertificate: UpstreamTlsFacts["clientCertificate"],
+): Failure {
   const who = capitalized(proxyText(proxy));
-  if (step === "tls") {
-    const { code, message } = tlsFailure(error, proxy.host);
+  // TLS 1.3 refuses client certificates after its handshake.
+  if (step === "tls" || error.code?.includes("_ALERT_") === true) {
+    const { code, message } = tlsFailure(error, proxy.host, clientCertificate);
     const isReset = code === "UPSTREAM_RESET";
     return proxyFailure(
       "tls",

@@ -1,6 +1,7 @@
 // Tested by ../../test/engine-flow.test.ts
+import { constants } from "node:crypto";
 import { createSecureContext, getCACertificates } from "node:tls";
-import type { SecureContext, TLSSocket } from "node:tls";
+import type { SecureContext, SecureContextOptions, SecureVersion, TLSSocket } from "node:tls";
 import type { HostMatcher } from "@headworks/host-patterns";
 import { compileHostPatterns } from "@headworks/host-patterns";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
@@ -11,7 +12,13 @@ interface Peer {
   readonly serverName: string;
 }
 
-/** What makes an origin's certificate acceptable. */
+/** A value that holds for some hosts. */
+interface HostValue<Value> {
+  readonly matcher: HostMatcher;
+  readonly value: Value;
+}
+
+/** What makes an origin's certificate acceptable, and Weir acceptable to the origin. */
 export interface TrustSettings {
   /** PEM text of roots beside the system's and the bundled ones; read once. */
   readonly extraRootsPem: string | null;
@@ -19,14 +26,20 @@ export interface TrustSettings {
   readonly insecure: boolean;
   /** Hosts that are not verified. */
   readonly insecureHosts: readonly string[];
+  /** Certificates for origins that ask for one, by host pattern. The first that matches counts. */
+  readonly clientCertificates: readonly { readonly host: string; readonly identity: SecureContextOptions }[];
+  /** Oldest versions by host pattern, TLS 1.2 for other hosts. The first that matches counts. */
+  readonly minVersions: readonly { readonly host: string; readonly version: SecureVersion }[];
 }
+
+const DEFAULT_MIN_VERSION = "TLSv1.2";
 
 const MAX_SESSIONS = 2000;
 
 /** What is known of a certificate that was verified. */
-type CertificateFacts = Pick<UpstreamTlsFacts, "subject" | "issuer" | "validToMs">;
+type CertificateFacts = Pick<UpstreamTlsFacts, "subject" | "issuer" | "validToMs" | "clientCertificate">;
 
-/** A resumed connection shows no certificate: what the first one showed is kept with the session. */
+/** A resumed connection shows no certificate and asks for none: what the first one did is kept with the session. */
 interface KnownSession {
   readonly session: Buffer;
   readonly certificate: CertificateFacts;
@@ -34,32 +47,41 @@ interface KnownSession {
 
 /**
  * Decides how origins prove who they are: against the system's and the bundled roots, unless verification is
- * switched off for all or for some hosts. Keeps TLS sessions of verified connections, so that the next connection
+ * switched off for all or for some hosts; and with which client certificate and versions they are spoken to. Keeps TLS sessions of verified connections, so that the next connection
  * to the same peer is cheaper; a session never crosses peers, names or a change of these settings.
  */
 export class UpstreamTrust {
   readonly #sessions = new Map<string, KnownSession>();
-  #context: SecureContext | undefined;
+  /** By client certificate, then by oldest version. */
+  readonly #contexts = new Map<SecureContextOptions | undefined, Map<SecureVersion, SecureContext>>();
+  #roots: readonly string[] | undefined;
   readonly #extraRootsPem: string | null;
   #insecure: boolean;
   #insecureHosts: HostMatcher;
+  #clientCertificates: readonly HostValue<SecureContextOptions>[];
+  #minVersions: readonly HostValue<SecureVersion>[];
 
   constructor(settings: TrustSettings) {
     this.#extraRootsPem = settings.extraRootsPem;
     this.#insecure = settings.insecure;
     this.#insecureHosts = compileHostPatterns(settings.insecureHosts, "ignored");
+    this.#clientCertificates = clientCertificates(settings);
+    this.#minVersions = minVersions(settings);
   }
 
   /** Takes effect for connections opened from now on. */
   update(settings: TrustSettings): void {
     this.#insecure = settings.insecure;
     this.#insecureHosts = compileHostPatterns(settings.insecureHosts, "ignored");
+    this.#clientCertificates = clientCertificates(settings);
+    this.#minVersions = minVersions(settings);
     this.#sessions.clear();
+    for (const identity of this.#contexts.keys()) if (identity !== undefined) this.#contexts.delete(identity);
   }
 
   /** Reads the roots; done once, ahead of the first connection, because it takes some milliseconds. */
   prepare(): void {
-    this.#context ??= this.#createContext();
+    this.#context(undefined, DEFAULT_MIN_VERSION);
   }
 
   verifies(host: string): boolean {
@@ -68,13 +90,16 @@ export class UpstreamTrust {
 
   /** Options for `tls.connect`. */
   options(peer: Peer): { secureContext: SecureContext; rejectUnauthorized: boolean; session?: Buffer } {
-    this.prepare();
-    const verifies = this.verifies(peer.serverName);
+    const { serverName } = peer;
+    const verifies = this.verifies(serverName);
     const known = verifies ? this.#sessions.get(sessionKey(peer)) : undefined;
     // A session proves the name only as long as the certificate did that it was made with.
     const mayResume = known !== undefined && (known.certificate.validToMs ?? 0) > Date.now();
     return {
-      secureContext: this.#context as SecureContext,
+      secureContext: this.#context(
+        valueOf(this.#clientCertificates, serverName),
+        valueOf(this.#minVersions, serverName) ?? DEFAULT_MIN_VERSION,
+      ),
       rejectUnauthorized: verifies,
       ...(mayResume ? { session: known.session } : {}),
     };
@@ -96,6 +121,7 @@ export class UpstreamTrust {
       subject: oneLine(certificate?.subject),
       issuer: oneLine(certificate?.issuer),
       validToMs: certificate ? Date.parse(certificate.validTo) : undefined,
+      clientCertificate: clientCertificateAnswer(socket),
     };
   }
 
@@ -107,11 +133,64 @@ export class UpstreamTrust {
     if (oldest !== undefined) this.#sessions.delete(oldest);
   }
 
-  #createContext(): SecureContext {
-    const extra = this.#extraRootsPem === null ? [] : [this.#extraRootsPem];
-    const roots = new Set([...getCACertificates("bundled"), ...getCACertificates("system"), ...extra]);
-    return createSecureContext({ ca: [...roots], minVersion: "TLSv1.2" });
+  #context(identity: SecureContextOptions | undefined, minVersion: SecureVersion): SecureContext {
+    let byVersion = this.#contexts.get(identity);
+    if (byVersion === undefined) {
+      byVersion = new Map<SecureVersion, SecureContext>();
+      this.#contexts.set(identity, byVersion);
+    }
+    let context = byVersion.get(minVersion);
+    if (context === undefined) {
+      this.#roots ??= this.#readRoots();
+      context = createSecureContext({ ca: [...this.#roots], ...identity, ...versionOptions(minVersion) });
+      byVersion.set(minVersion, context);
+    }
+    return context;
   }
+
+  #readRoots(): readonly string[] {
+    const extra = this.#extraRootsPem === null ? [] : [this.#extraRootsPem];
+    return [...new Set([...getCACertificates("bundled"), ...getCACertificates("system"), ...extra])];
+  }
+}
+
+/**
+ * What an upstream that asked for a client certificate was given; undefined when it did not ask. Signature algorithms of
+ * the upstream come with that request alone (RFC 8446, 4.3.2; RFC 5246, 7.4.4).
+ */
+export function clientCertificateAnswer(socket: TLSSocket): UpstreamTlsFacts["clientCertificate"] {
+  // Null on a socket that is closed.
+  const algorithms = socket.getSharedSigalgs() as string[] | null;
+  if (algorithms === null || algorithms.length === 0) return undefined;
+  const own = socket.getCertificate();
+  return own === null || Object.keys(own).length === 0 ? "none" : "sent";
+}
+
+function clientCertificates(settings: TrustSettings): HostValue<SecureContextOptions>[] {
+  return settings.clientCertificates.map(({ host, identity }) => hostValue(host, identity));
+}
+
+function minVersions(settings: TrustSettings): HostValue<SecureVersion>[] {
+  return settings.minVersions.map(({ host, version }) => hostValue(host, version));
+}
+
+function hostValue<Value>(host: string, value: Value): HostValue<Value> {
+  return { matcher: compileHostPatterns([host], "ignored"), value };
+}
+
+function valueOf<Value>(values: readonly HostValue<Value>[], host: string): Value | undefined {
+  return values.find(({ matcher }) => matcher.matches(host))?.value;
+}
+
+/** Servers of before TLS 1.2 sign with SHA-1, have small keys, and know no safe renegotiation (RFC 5746). */
+const OLD_SERVERS: SecureContextOptions = {
+  ciphers: "DEFAULT:@SECLEVEL=0",
+  secureOptions: constants.SSL_OP_LEGACY_SERVER_CONNECT,
+};
+
+function versionOptions(minVersion: SecureVersion): SecureContextOptions {
+  const isOld = minVersion === "TLSv1" || minVersion === "TLSv1.1";
+  return isOld ? { ...OLD_SERVERS, minVersion } : { minVersion };
 }
 
 function sessionKey(peer: Peer): string {

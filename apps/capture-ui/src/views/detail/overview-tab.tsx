@@ -175,7 +175,13 @@ function upstreamTlsLines(tls: NonNullable<TrafficEntry["tls"]>): Line[] {
     ["Subject", tls.upstream_subject],
     ["Issuer", tls.upstream_issuer],
     ["Valid to", tls.upstream_valid_to],
+    ["Client certificate", clientCertificateText(tls.upstream_client_certificate)],
   ];
+}
+
+function clientCertificateText(answer: NonNullable<TrafficEntry["tls"]>["upstream_client_certificate"]): string | null {
+  if (answer === null) return null;
+  return answer === "sent" ? "Asked for and sent" : "Asked for; none is set for this host";
 }
 
 function TimingSection({ entry }: { readonly entry: TrafficEntry }) {
