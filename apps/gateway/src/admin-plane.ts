@@ -20,7 +20,7 @@ import { patchedTextSteps, saysSteps } from "#config/patched-text.ts";
 import { inTurns } from "#config/steps.ts";
 import { readConfigFile, replaceFile, watchFile } from "#config/watch-file.ts";
 import { hashText, redactedDocument, toJson, toYaml } from "#config/write-document.ts";
-import { newRequestId } from "#request/request-id.ts";
+import { requestIdFor } from "#request/request-id.ts";
 import { explainRoute } from "#routing/explain.ts";
 import { IssuedCredentials, type IssuedKeys } from "#slices/consumers/consumers.slice.ts";
 import { usageJson } from "#slices/quotas/quotas.slice.ts";
@@ -104,7 +104,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
     audit,
     stopping: () => streams.close(),
     renewed: () => streams.cut(),
-    newRequestId,
+    requestIdFor,
     version: VERSION,
     log,
     handlers: {

@@ -19,6 +19,7 @@ export const ADMIN_ERRORS = {
   analytics_not_configured: { status: 404, message: "Usage is not counted without a state store" },
   generation_not_found: { status: 404, message: "This generation is not kept" },
   method_not_allowed: { status: 405, message: "This resource does not have that method" },
+  request_timeout: { status: 408, message: "The request took too long to arrive" },
   config_file_differs: {
     status: 409,
     message:
@@ -26,12 +27,16 @@ export const ADMIN_ERRORS = {
   },
   config_conflict: { status: 412, message: "Another configuration runs than the one named by If-Match" },
   config_too_large: { status: 413, message: "The document is larger than 4 MiB" },
+  uri_too_long: { status: 414, message: "The request target is longer than 16384 bytes" },
   unsupported_media_type: { status: 415, message: "The body's media type is not accepted here" },
+  expectation_failed: { status: 417, message: "The only expectation served is 100-continue" },
   misdirected_request: { status: 421, message: "This name is not one of this service" },
+  request_headers_too_large: { status: 431, message: "The header fields are larger than 65536 bytes" },
   config_write_failed: { status: 500, message: "The configuration's file cannot be written" },
   analytics_export_failed: { status: 500, message: "The export failed" },
   state_store_unavailable: { status: 500, message: "The state store does not answer" },
   quota_store_unavailable: { status: 500, message: "The state store does not answer" },
   internal: { status: 500, message: "Something broke inside; the log has the details" },
+  version_not_supported: { status: 505, message: "This HTTP version is not supported" },
 } as const satisfies Record<string, { status: number; message: string }>;
 export type AdminErrorCode = keyof typeof ADMIN_ERRORS;

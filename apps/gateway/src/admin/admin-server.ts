@@ -1,6 +1,6 @@
 // Tested by ../../test/admin.test.ts
-import { createServer as createPlainServer, type Server } from "node:http";
-import { createServer as createSecureServer, Server as SecureServer } from "node:https";
+import type { Server } from "node:http";
+import { Server as SecureServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
@@ -14,6 +14,7 @@ import { AdminError } from "./admin-error.ts";
 import type { AuditLog } from "./audit-log.ts";
 import { bindOperation, type AnyHandler, type Caller } from "./bind-operation.ts";
 import { dashboardPage } from "./dashboard-page.ts";
+import { createGatedServer, ERROR_FIELDS, errorBody, MAX_TARGET_BYTES, requestIdOf } from "./gated-server.ts";
 import { mayDo, operatorOf, type Operator } from "./roles.ts";
 import type { TlsMaterial } from "./tls-material.ts";
 
@@ -26,7 +27,7 @@ export interface AdminServerParts {
   readonly roles: () => Admin["roles"];
   readonly handlers: Handlers<Omit<typeof adminOperations, "getOpenapi">>;
   readonly audit: AuditLog;
-  readonly newRequestId: () => string;
+  readonly requestIdFor: Parameters<typeof createGatedServer>[0]["requestIdFor"];
   readonly version: string;
   /** Ends answers that would go on for ever; the server stops. */
   readonly stopping: () => void;
@@ -47,8 +48,6 @@ export interface AdminServer {
 }
 
 const MOST_BODY_BYTES = 4 * 1024 * 1024;
-const TLS_RULES = { requestCert: true, rejectUnauthorized: true } as const;
-const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "::1", "[::1]"]);
 const DEV_OPERATOR: Operator = { name: "loopback", role: "admin" };
 
 /** Listens; without a good client certificate not one byte of HTTP is exchanged. Rejects as `listen` does. */
@@ -63,14 +62,14 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
     exposeHeadRoutes: true,
     bodyLimit: MOST_BODY_BYTES,
     forceCloseConnections: "idle",
-    routerOptions: { maxParamLength: 512 },
-    genReqId: parts.newRequestId,
+    // A longer name is an unknown one; the router would fail instead of saying that.
+    routerOptions: { maxParamLength: MAX_TARGET_BYTES },
+    genReqId: requestIdOf,
     frameworkErrors: (error, request, reply) => void sendError(reply, request, error, log),
+    // Told in place of Fastify's own handler, which would destroy a connection under its response.
+    clientErrorHandler: () => undefined,
     serverFactory: (handler) => {
-      server = tls === undefined ? createPlainServer(handler) : createSecureServer({ ...tls, ...TLS_RULES }, handler);
-      server.headersTimeout = 10_000;
-      server.requestTimeout = 60_000;
-      server.maxConnections = 1000;
+      server = createGatedServer({ tls, handler, requestIdFor: parts.requestIdFor });
       server.on("secureConnection", (socket: TLSSocket) => madeAfter.set(socket, renewals));
       return server;
     },
@@ -82,9 +81,8 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
   app.setErrorHandler((error, request, reply) => sendError(reply, request, error, log));
   app.setNotFoundHandler((request, reply) => sendError(reply, request, notFound(request, reply), log));
   app.addHook("onRequest", async (request, reply) => {
-    if (tls === undefined) refuseForeignNames(request);
     // Busy when the material was renewed, so it was not among the idle ones.
-    else if (madeAfter.get(request.raw.socket) !== renewals) reply.hijack().raw.destroy();
+    if (tls !== undefined && madeAfter.get(request.raw.socket) !== renewals) reply.hijack().raw.destroy();
     await Promise.resolve();
   });
   registerOperations(app, parts);
@@ -142,7 +140,7 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
         });
         return await reply
           .code(answer.status)
-          .headers({ ...answer.headers, "x-request-id": request.id, "cache-control": "no-store" })
+          .headers({ ...answer.headers, "cache-control": "no-store" })
           .send(answer.body);
       },
     });
@@ -200,16 +198,6 @@ function allows({ role }: Operator, { access }: Operation): boolean {
   return role !== undefined && mayDo(role, access);
 }
 
-/** A web page may lead a browser to a loopback port by a name of its own. */
-function refuseForeignNames(request: FastifyRequest): void {
-  const name = (request.headers.host ?? "").replace(/\.?(?::\d*)?$/, "").toLowerCase();
-  const site = request.headers["sec-fetch-site"];
-  if (!LOOPBACK_NAMES.has(name)) throw new AdminError("misdirected_request");
-  if (request.headers.origin !== undefined || (site !== undefined && site !== "none" && site !== "same-origin")) {
-    throw new AdminError("role_forbidden", "The request comes from a web page");
-  }
-}
-
 /** Nothing is there, or not for this method: then the methods that are there are told (RFC 9110, 15.5.6). */
 function notFound(request: FastifyRequest, reply: FastifyReply): AdminError {
   const path = request.url.split("?")[0] ?? "";
@@ -233,18 +221,14 @@ async function sendError(
 ): Promise<FastifyReply> {
   const refusal = asAdminError(error);
   if (refusal.code === "internal") log.error({ err: error, request_id: request.id }, "An admin request failed");
-  const { code, message, issues } = refusal;
-  const body = { error: { code, message, request_id: request.id, ...(issues === undefined ? {} : { issues }) } };
-  return await reply
-    .code(refusal.status)
-    .headers({ "content-type": "application/json", "x-request-id": request.id, "cache-control": "no-store" })
-    .send(JSON.stringify(body));
+  return await reply.code(refusal.status).headers(ERROR_FIELDS).send(errorBody(refusal, request.id));
 }
 
 function asAdminError(error: unknown): AdminError {
   if (error instanceof AdminError) return error;
   const { code, statusCode } = error as { code?: string; statusCode?: number };
   if (code === "FST_ERR_CTP_BODY_TOO_LARGE") return new AdminError("config_too_large");
+  if (statusCode === 415) return new AdminError("unsupported_media_type");
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new AdminError("bad_request", (error as Error).message);
   }

@@ -11,7 +11,7 @@ import { lastRecipientsAnswer, WHOLE_SERVER } from "./own-answers.ts";
 import type { Answer, AnswerStore, FinishedRequest, Gate, KeptAnswer, Observer, Verdict } from "./phases.ts";
 import { ProxiedRequest, type EndpointPools } from "./proxied-request.ts";
 import { refreshRequest } from "./refresh-request.ts";
-import { acceptableRequestId, newRequestId } from "./request-id.ts";
+import { acceptableRequestId, requestIdFor } from "./request-id.ts";
 
 /** What the pipeline is made of. */
 export interface PipelineParts {
@@ -54,7 +54,7 @@ export class Pipeline {
   handle(request: RequestContext, stream: ClientStream): void {
     this.#active += 1;
     const idField = request.generation.requestIdField ?? X_REQUEST_ID;
-    request.requestId = acceptableRequestId(fieldValue(request.fields, idField.lowerName)) ?? newRequestId();
+    request.requestId = requestIdFor(fieldValue(request.fields, idField.lowerName));
     request.correlationId = request.requestId;
     if (idField.hasCorrelation) {
       request.correlationId = acceptableRequestId(fieldValue(request.fields, LOWER_CORRELATION)) ?? request.requestId;

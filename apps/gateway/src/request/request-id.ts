@@ -31,3 +31,8 @@ export function acceptableRequestId(sent: string | undefined): string | undefine
   if (sent === undefined || sent.length > MOST_CHARACTERS || !PRINTABLE.test(sent)) return undefined;
   return sent;
 }
+
+/** The id of a request on both planes: the client's if it may be kept, else a new one. */
+export function requestIdFor(sent: string | undefined): string {
+  return acceptableRequestId(sent) ?? newRequestId();
+}

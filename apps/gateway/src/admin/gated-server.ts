@@ -1,0 +1,185 @@
+// Tested by ../../test/admin-refusals.test.ts
+import { createServer as createPlainServer, STATUS_CODES } from "node:http";
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
+import { createServer as createSecureServer } from "node:https";
+import type { Duplex } from "node:stream";
+import { fieldValue, isAuthority } from "@headworks/http1";
+import { AdminError } from "./admin-error.ts";
+import type { TlsMaterial } from "./tls-material.ts";
+
+/** How the server is made. */
+export interface GatedServerParts {
+  /** Undefined: plain HTTP for development, which only loopback addresses may have. */
+  readonly tls: TlsMaterial | undefined;
+  /** Takes the requests that pass. */
+  readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
+  /** The id of a request: the one that the client sent if it may be kept, else a new one. */
+  readonly requestIdFor: (sent: string | undefined) => string;
+  /** Time for a head and for a whole request, in milliseconds; 10,000 and 60,000 unless given. */
+  readonly limitsMs?: { readonly head: number; readonly request: number };
+}
+
+/** Names and values of all header fields of a request together. */
+const MAX_FIELDS_BYTES = 65_536;
+export const MAX_TARGET_BYTES = 16_384;
+/** The parser's limit leaves room above both, so that a refusal of a head that is too large has the client's id. */
+const MAX_HEAD_BYTES = 8 * MAX_FIELDS_BYTES;
+/** How long a connection whose request was refused may go on sending: closing at once could take the response away. */
+const LINGER_MS = 2_000;
+const TLS_RULES = { requestCert: true, rejectUnauthorized: true } as const;
+const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+const HEAD_ID = /\r\nx-request-id:[ \t]*([^\r\n]*?)[ \t]*(?:\r|$)/i;
+const requestIds = new WeakMap<IncomingMessage, string>();
+
+/** The id of a request that a gated server received, which is in `X-Request-Id` of its response. */
+export function requestIdOf(request: IncomingMessage): string {
+  return requestIds.get(request) ?? "";
+}
+
+/** The body of each response of the admin API that is no success. */
+export function errorBody({ code, message, issues }: AdminError, requestId: string): string {
+  return JSON.stringify({
+    error: { code, message, request_id: requestId, ...(issues === undefined ? {} : { issues }) },
+  });
+}
+
+/**
+ * The HTTP server with the checks before everything else that hold for all requests, so that no route and no error of
+ * the parser goes around them or has another form of error. Each response has `X-Request-Id`.
+ */
+export function createGatedServer({ tls, handler, requestIdFor, limitsMs }: GatedServerParts): Server {
+  const options: ServerOptions = {
+    maxHeaderSize: MAX_HEAD_BYTES,
+    // Node's own refusal has no body.
+    requireHostHeader: false,
+    headersTimeout: limitsMs?.head ?? 10_000,
+    requestTimeout: limitsMs?.request ?? 60_000,
+    connectionsCheckingInterval: Math.min(limitsMs?.head ?? 10_000, 10_000) / 2,
+  };
+  const identify = (request: IncomingMessage): string => {
+    const id = requestIdFor(fieldValue(request.rawHeaders, "x-request-id"));
+    requestIds.set(request, id);
+    return id;
+  };
+  const underWay = new WeakMap<Duplex, { readonly request: IncomingMessage; readonly response: ServerResponse }>();
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
+    const { socket } = request;
+    underWay.set(socket, { request, response });
+    response.once("close", () => {
+      if (underWay.get(socket)?.response === response) underWay.delete(socket);
+    });
+    response.setHeader("X-Request-Id", identify(request));
+    const refusal = refusalOf(request, tls === undefined);
+    if (refusal === undefined) handler(request, response);
+    else respond(refusal, request, response);
+  };
+  const server =
+    tls === undefined
+      ? createPlainServer(options, listener)
+      : createSecureServer({ ...options, ...tls, ...TLS_RULES }, listener);
+  // By default Node drops what comes behind 1,000 fields without a word; here their bytes are limited.
+  server.maxHeadersCount = 0;
+  server.maxConnections = 1000;
+  server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
+    response.setHeader("X-Request-Id", identify(request));
+    respond(refusalOf(request, tls === undefined) ?? new AdminError("expectation_failed"), request, response);
+  });
+  server.on("connect", (request: IncomingMessage, socket: Duplex) => {
+    const refusal = refusalOf(request, tls === undefined) ?? new AdminError("method_not_allowed");
+    refuse(socket, refusal, identify(request));
+  });
+  server.on("clientError", (error: ParserError, socket: Duplex) => {
+    const begun = underWay.get(socket);
+    if (begun?.request.complete === true) {
+      // The error is that of the next request, whose response comes behind this one.
+      begun.response.once("close", () => refuseUnread(error, socket));
+    } else if (begun?.response.headersSent === true) socket.destroy();
+    else refuseUnread(error, socket, begun && requestIdOf(begun.request));
+  });
+  const refuseUnread = (error: ParserError, socket: Duplex, requestId = requestIdFor(sentId(error))): void => {
+    if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
+    else refuse(socket, parserRefusal(error), requestId);
+  };
+  return server;
+}
+
+/** What holds for each request, whatever it asks for. */
+function refusalOf(request: IncomingMessage, isDevelopment: boolean): AdminError | undefined {
+  const { rawHeaders, headersDistinct, httpVersion, url = "" } = request;
+  if (rawHeaders.reduce((sum, text) => sum + text.length, 0) > MAX_FIELDS_BYTES) {
+    return new AdminError("request_headers_too_large");
+  }
+  if (url.length > MAX_TARGET_BYTES) return new AdminError("uri_too_long");
+  const [host, ...others] = headersDistinct["host"] ?? [];
+  if (others.length > 0) return new AdminError("bad_request", "The request has more than one Host");
+  // RFC 9112 section 3.2: HTTP/1.0 has none.
+  if (host === undefined && httpVersion !== "1.0") return new AdminError("bad_request", "The request has no Host");
+  if (host !== undefined && !isAuthority(host)) {
+    return new AdminError("bad_request", "The Host is not a name or address with an optional port");
+  }
+  if (!url.startsWith("/")) return new AdminError("bad_request", "The request target must be a path");
+  return isDevelopment ? foreignRequest(request, host ?? "") : undefined;
+}
+
+/** A web page may lead a browser to a loopback port by a name of its own. */
+function foreignRequest({ headers }: IncomingMessage, host: string): AdminError | undefined {
+  const name = host.replace(/\.?(?::\d*)?$/, "").toLowerCase();
+  const site = headers["sec-fetch-site"];
+  if (!LOOPBACK_NAMES.has(name)) return new AdminError("misdirected_request");
+  const isForeign = headers.origin !== undefined || (site !== undefined && site !== "none" && site !== "same-origin");
+  return isForeign ? new AdminError("role_forbidden", "The request comes from a web page") : undefined;
+}
+
+/** What Node says of bytes that it could not read as a request. */
+interface ParserError extends Error {
+  readonly code?: string;
+  readonly rawPacket?: Buffer;
+  readonly bytesParsed?: number;
+}
+
+function parserRefusal({ code }: ParserError): AdminError {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return new AdminError("request_headers_too_large");
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return new AdminError("request_timeout");
+    case "HPE_INVALID_VERSION":
+    case "HPE_PAUSED_H2_UPGRADE":
+      return new AdminError("version_not_supported");
+    default:
+      return new AdminError("bad_request", "The bytes are not a valid HTTP request");
+  }
+}
+
+/** The client's id in a head that the parser refused, if the last bytes that arrived begin with that head. */
+function sentId({ rawPacket, bytesParsed }: ParserError): string | undefined {
+  const text = rawPacket?.toString("latin1") ?? "";
+  const before = text.slice(0, bytesParsed).lastIndexOf("\r\n\r\n");
+  const [head = ""] = text.slice(before === -1 ? 0 : before + 4).split("\r\n\r\n", 1);
+  return HEAD_ID.exec(head)?.[1];
+}
+
+function respond(refusal: AdminError, request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(refusal.status, { ...ERROR_FIELDS, connection: "close" });
+  response.end(errorBody(refusal, requestIdOf(request)));
+}
+
+/** Fields of each response that is no success. */
+export const ERROR_FIELDS = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" } as const;
+
+/** Refuses on a connection that has no response object: malformed requests and CONNECT. */
+function refuse(socket: Duplex, refusal: AdminError, requestId: string): void {
+  const body = errorBody(refusal, requestId);
+  const fields = Object.entries({
+    ...ERROR_FIELDS,
+    "x-request-id": requestId,
+    "content-length": Buffer.byteLength(body),
+    connection: "close",
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.on("error", () => socket.destroy());
+  socket.end(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${fields.join("")}\r\n${body}`);
+  socket.resume();
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once("close", () => clearTimeout(timer));
+}
