@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { startWeir } from "./cli-rig.ts";
 
-/** A Weir whose session `before` is active, and which never answers one of its paths. */
+/** A Weir that opens itself as the proxy of a run, and never answers one of its paths. */
 async function serviceSilentAt(path: string): Promise<
   Disposable & {
     readonly api: string;
@@ -20,17 +20,12 @@ async function serviceSilentAt(path: string): Promise<
 > {
   const { promise, resolve } = Promise.withResolvers<void>();
   const requests: string[] = [];
-  let active = "before";
   const answer = (url: string, response: ServerResponse): void => {
-    const session = (id: string): object => ({ id, name: id, is_current: id === active, tags: [] });
-    const switched = /sessions\/(\w+)\/switch$/.exec(url)?.[1];
-    if (switched !== undefined) active = switched;
     const answers: Readonly<Record<string, unknown>> = {
-      "/api/health/detailed": { proxy_address: "http://127.0.0.1:9" },
-      "/api/sessions": [session("before"), session("run")],
-      "/api/performance": { metrics: { active_exchanges: 0, active_tunnels: 0 }, storage: { backlog_entries: 0 } },
+      "/api/health/detailed": { proxy_address: api },
+      "/api/runs": { id: "run", session_id: "session", session_name: "run", proxy_url: api },
     };
-    response.end(requests.at(-1) === "POST /api/sessions" ? '{"id":"run"}' : JSON.stringify(answers[url] ?? {}));
+    response.end(JSON.stringify(answers[url] ?? {}));
   };
   const server = createServer((request, response) => {
     const url = (request.url ?? "").replace(/\?.*/, "");
@@ -73,7 +68,7 @@ test("SIGTERM while a running Weir is asked for its health ends at once", async 
   assert.deepEqual(await child.exited, { code: 143, signal: null, stdout: "", stderr: "" });
 });
 
-test("SIGTERM while the report is written leaves no file, and the former session is active again", async () => {
+test("SIGTERM while the report is written leaves no file, and the run has ended", async () => {
   await using directory = await temporaryDirectory();
   using service = await serviceSilentAt("/api/export/har");
   const har = directory.file("run.har");
@@ -84,7 +79,7 @@ test("SIGTERM while the report is written leaves no file, and the former session
   process.kill(child.pid, "SIGTERM");
   assert.deepEqual(await child.exited, { code: 143, signal: null, stdout: "ran\n", stderr: "" });
   assert.deepEqual(readdirSync(directory.path), []);
-  assert.deepEqual(service.requests.slice(-2), ["POST /api/sessions/before/switch", "PATCH /api/sessions/run"]);
+  assert.ok(service.requests.includes("POST /api/runs/run/end"), service.requests.join(", "));
 });
 
 test("a service that goes away while the program runs does not cost the program's exit code", async () => {
