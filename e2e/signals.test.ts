@@ -35,7 +35,7 @@ interface Program {
   readonly args: readonly string[];
   /** What SIGHUP does. */
   readonly hangup: "stops" | "reloads";
-  /** What is loaded first behind the first lines, and, in a worker, behind those of its program. */
+  /** The module loaded right after the first lines, and, in a worker, after those of its program. */
   readonly loadedNext: readonly string[];
 }
 
@@ -143,7 +143,7 @@ async function start(program: Program, preloads: readonly string[] = []): Promis
   };
 }
 
-test("every signal of the system has an effect that somebody decided on", () => {
+test("every signal of the system has a chosen effect", () => {
   const known = new Set(Object.values(EFFECTS).flat());
   assert.deepEqual(
     Object.keys(constants.signals).filter((signal) => !known.has(signal)),
@@ -210,7 +210,7 @@ for (const program of PROGRAMS) {
     const exited = running.child.exited.finally(() => (hasEnded = true));
     await waitUntil(
       () => {
-        // Its own process alone: it counts what comes later than a key press may come twice.
+        // To its own process alone: a key press signals the group, which it may count as a second signal.
         if (!hasEnded) void running.child.stop("SIGQUIT", 60_000);
         return hasEnded;
       },

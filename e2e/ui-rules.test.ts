@@ -114,7 +114,7 @@ journey(
     await editor.getByRole("button", { name: "Send changed" }).click();
     assert.equal((await held).body.toString(), "you asked for /elsewhere?held");
 
-    // Its time is up before anybody does anything: that is said.
+    // Its time runs out before a decision: the page says so.
     assert.equal((await client.fetch(`${bench.origin.url}/orders?expired`)).status, 200);
     const messages = page.getByRole("region", { name: "Messages" });
     await messages.getByText("Continued without a decision").waitFor();

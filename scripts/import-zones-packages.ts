@@ -163,7 +163,7 @@ export const packageZones: readonly Zone[] = [
     node: ["os"],
     npm: [],
     ours: [],
-    instead: "What signals mean to a process; what is done about them belongs to the services",
+    instead: "The meaning of signals; acting on them belongs to the services",
   },
   {
     name: "sockets",

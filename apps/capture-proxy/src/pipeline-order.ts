@@ -18,7 +18,7 @@ export const OBSERVER_ORDER = [
   "mirror", // copies small bodies before the store takes them over
   "streams", // its frames belong to the entry, and are on their way before it ends
   "grpc", // says how a call ended before its entry is stored
-  "runs", // counts what is in flight for each run
+  "runs", // counts the exchanges in flight of each run
   "logs", // watches bodies, so it comes before whoever lets go of them
   "metrics", // counts everything, recorded or not
   "traffic", // stores and announces

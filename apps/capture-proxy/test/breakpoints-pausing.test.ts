@@ -203,7 +203,7 @@ async function heardNotices(): Promise<{ readonly notices: Notice[]; close(): vo
   return { notices, close: () => socket.close() };
 }
 
-test("whoever edits what waits holds its timer; when nobody does any more, it continues and everybody is told", async () => {
+test("editing a paused exchange holds its timer; when editing stops, it continues and all clients are told", async () => {
   await cleared(rig);
   await create(rig, { condition: { type: "all" }, direction: "request", timeout_secs: 1 });
   const heard = await heardNotices();
@@ -235,7 +235,7 @@ test("whoever edits what waits holds its timer; when nobody does any more, it co
   assert.equal((await endedEntry(rig, "/expired")).id, notice.entry_id);
 });
 
-test("what somebody holds is not the one that continues when too many wait", async () => {
+test("a held exchange is not the one that continues when too many wait", async () => {
   await cleared(rig);
   await create(rig, { condition: { type: "all" }, direction: "request" });
   const first = rig.send({ path: "/first" });

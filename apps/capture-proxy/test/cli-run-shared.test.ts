@@ -42,7 +42,7 @@ describe("weir run with a Weir that is running", () => {
     const [outer, inner] = [directory.file("outer.har"), directory.file("inner.har")];
     const first = await active();
     const fetching = (path: string): string => `${process.execPath} -e 'fetch("${origin.url}${path}")'`;
-    // The second runs inside the first, and somebody else sends in between, so each is certainly there while the others are.
+    // The second runs inside the first, and another client sends in between, so that all overlap.
     const script = `${fetching("/outer-1")}; "$@" run --har ${inner} -- ${fetching("/inner")}; http_proxy=${served.proxy} ${fetching("/other")}; ${fetching("/outer-2")}`;
     const result = await run("--har", outer, "--session", "outer", "--", "sh", "-c", script, "sh", ...OURS);
     assert.equal(result.code, 0, result.stderr);

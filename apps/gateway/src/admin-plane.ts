@@ -33,7 +33,7 @@ import manifest from "../package.json" with { type: "json" };
 
 const VERSION = manifest.version;
 
-/** What is explained while no document runs. */
+/** The document that is explained while none runs. */
 const NOTHING = { routes: [], listeners: [] };
 
 /** What the admin API stands on. */

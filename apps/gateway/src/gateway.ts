@@ -193,7 +193,7 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
     adminUrl: adminServer?.url,
     reload: async (force) => await reloads.ask(force),
     withdraw: async (hasten) => {
-      // Without a line in the log: where nobody reads that any more, it would keep the process from ending.
+      // Without a line in the log: a log pipe that is no longer read would keep the process from ending.
       traffic.withdraw();
       await sleep(withdrawalMs(parts, generations), undefined, { signal: hasten }).catch(() => undefined);
     },

@@ -3,7 +3,7 @@ import type { Invocation } from "#cli/invocation.ts";
 
 /** Carries out the command line. `heldSignals` says which signals came meanwhile, and gives them their effect again. */
 export async function main(heldSignals: Invocation["heldSignals"]): Promise<void> {
-  // Whoever reads may go before everything is said, as `head` does.
+  // The reader of the output may end first, as `head` does.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code !== "EPIPE" && error.code !== "EIO") throw error;

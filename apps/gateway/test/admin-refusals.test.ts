@@ -22,7 +22,7 @@ interface Refused {
   readonly body?: string;
   readonly status: number;
   readonly code: string;
-  /** Of plain HTTP only: over TLS a certificate says who asks. */
+  /** Of plain HTTP only: over TLS a certificate names the operator. */
   readonly isDevelopmentOnly?: boolean;
 }
 
@@ -191,7 +191,7 @@ async function checkTable(gateway: TestGateway, options: RawClientOptions, table
   }
 }
 
-test("each refusal of the admin API has the envelope and the client's id, whoever makes it", async () => {
+test("each refusal of the admin API has the envelope and the client's id, those of the parser too", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [] }, DEV);
   await checkTable(gateway, {}, refused);
 });

@@ -138,7 +138,7 @@ const EVERY = { allowed_origins: ["https://a.test"], allowed_methods: ["*"], all
 const ECHO = { status: 204, "access-control-allow-origin": "https://a.test", vary: PREFLIGHT_VARY };
 const ALL = "GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS";
 
-test("cors preflight: * in allowed_headers and allowed_methods allows by name what is asked for, Authorization too", async () => {
+test("cors preflight: * in allowed_headers and allowed_methods allows the asked names, Authorization too", async () => {
   await using gateway = await startGateway({
     routes: [
       responding("all", "/all", { cors: EVERY }),
@@ -215,7 +215,7 @@ test("cors preflight: a route answers it where it would take the request that co
   ] as const) {
     assert.deepEqual(await preflight(gateway, path, method, headers), { status: 404 }, `${path} ${method}`);
   }
-  // What is asked ahead for is not had already.
+  // A preflight does not carry the fields that it asks for.
   assert.equal(
     (await gateway.send({ method: "OPTIONS", path: "/methods", fields: ["Origin: https://a.test"] })).status,
     404,

@@ -123,12 +123,12 @@ const KINDS: readonly Kind[] = [
   },
   {
     count: 100,
-    name: "bodies that stop behind what is kept of them",
+    name: "bodies that stop behind their buffered part",
     come: eachHttp1(head("POST", "/", "Content-Length: 1000000\r\n") + "a".repeat(100_000)),
   },
-  { count: 80, name: "responses that nobody reads", come: eachHttp1(head("GET", "/large")) },
+  { count: 80, name: "responses that are not read", come: eachHttp1(head("GET", "/large")) },
   { count: 100, name: "streams whose bodies drip", come: eachHttp2(65_535, "/", true) },
-  { count: 100, name: "streams whose responses nobody reads", come: eachHttp2(65_535, "/medium", false) },
+  { count: 100, name: "streams whose responses are not read", come: eachHttp2(65_535, "/medium", false) },
   { count: 100, name: "streams without a window", come: eachHttp2(0, "/medium", false) },
 ];
 
@@ -162,7 +162,7 @@ describe("slow clients beside others, with default settings", { concurrency: 1 }
     });
   }
 
-  test("all of them together keep nobody else from the upstream", { timeout: 120_000 }, async (context) => {
+  test("all of them together do not block the upstream for others", { timeout: 120_000 }, async (context) => {
     await using origin = await startSite();
     await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api")] });
     await using crowd = new Crowd();
@@ -194,7 +194,7 @@ describe("bounds for slow clients", { concurrency: 16 }, () => {
     assert.equal(origin.connectionCount, 1);
   });
 
-  test("a body of unknown length goes on after a second at most, and what comes later follows it", async () => {
+  test("a body of unknown length is forwarded after a second at most, and its later parts follow", async () => {
     await using upstream = await startRawServer(async (connection) => {
       await connection.readUntil("1\r\na\r\n");
       connection.socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n");
@@ -230,7 +230,7 @@ describe("bounds for slow clients", { concurrency: 16 }, () => {
     );
   });
 
-  test("a response that fits into response_buffer_bytes frees its connection, though nobody reads it", async () => {
+  test("a response that fits into response_buffer_bytes frees its connection, though it is not read", async () => {
     await using origin = await startOrigin({
       handler: (_request, response) => void response.end(Buffer.alloc(200_000)),
     });

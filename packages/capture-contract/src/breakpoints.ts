@@ -331,7 +331,7 @@ export const breakpointsOperations = defineOperations({
   holdPausedItem: {
     method: "POST",
     path: "/breakpoints/paused/{id}/hold",
-    summary: "Give an exchange that waits more time, as an editor does while somebody types",
+    summary: "Give a paused exchange more time, as an editor does while its user types",
     description:
       "It waits at least `seconds` from now on, and is not the one to continue when too many wait. At most an hour after it was paused, or its rule's own time if that is longer. What waits for ever goes on doing so.",
     access: "breakpoints:write",

@@ -36,7 +36,7 @@ export const runsOperations = defineOperations({
   beginRun: {
     method: "POST",
     path: "/runs",
-    summary: "Open a proxy for one run: what comes through it goes into a session of its own",
+    summary: "Open a proxy for one run: its traffic goes into a session of its own",
     description:
       "The active session stays the active one, and whatever other clients send goes there. A run whose client is silent for 15 minutes has ended; `renew` is how it says that it is there.",
     access: "sessions:write",

@@ -49,7 +49,7 @@ test("depth is bounded by memory, not by the stack", () => {
   assert.equal(String(value), "1.0");
 });
 
-test("what is no JSON is refused as JSON.parse refuses it", () => {
+test("text that is not JSON is refused as JSON.parse refuses it", () => {
   const texts = [
     '1.0. [1.0 [1.0,] [1.0_2] {"a"_1.0} {"a":1.0,} {1.0:1} [01.0] [1.] [.50] [-] [+1.0] ["\\x",1.0] ["a,1.0] ["\\u12",1.0]',
     '[1.0]] [1.0]x [1.0,tru] - [1.0} {"a":1.0] {,1.0} ["\n",1.0]',

@@ -14,7 +14,7 @@ const BARE_NUMBER = /^[\s\ufeff]*[-0-9]/;
 /**
  * Reads JSON text (RFC 8259), after a byte order mark, too. Numbers whose text a double would change become
  * {@link WrittenNumber}; the last of several members with one name counts, as with `JSON.parse`.
- * @throws SyntaxError for what is no JSON
+ * @throws SyntaxError for text that is not JSON
  */
 export function readJson(text: string): Json {
   const json = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;

@@ -111,7 +111,7 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
     "Cipher suites, best first, by OpenSSL's names; those of TLS 1.3 begin with TLS_, and of a version that none is named of all stay. Default: those with forward secrecy and authenticated encryption (ECDHE with AES-GCM or ChaCha20).",
   "listeners[].http2": "HTTP/2 by ALPN, and with prior knowledge without TLS. Default: true.",
   "listeners[].metrics":
-    "GET /metrics is answered here, to everybody who reaches this address; it names consumers and endpoints. The admin API always has it. Default: false, and the path is one for routes.",
+    "GET /metrics is answered here, to every client of this address; it names consumers and endpoints. The admin API always has it. Default: false, and the path is one for routes.",
   "listeners[].proxy_protocol": "Connections begin with a PROXY protocol header (v1 or v2). Default: false.",
   "listeners[].policies": "Policies for every request of this listener.",
   "listeners[].authorization": "Who may pass on this listener.",
@@ -120,11 +120,11 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "listeners[].request_timeout_ms":
     "From a request's first byte to its answer's last; 0 for no limit. Without an answer by then: 408 while the client owes some of the body, 504 otherwise. Default: 0.",
   "listeners[].min_request_rate":
-    "Least speed with which the body of a request arrives while it is waited for; what is slower is answered with 408. Not for gRPC, and not once the response has begun.",
+    "Least speed with which the body of a request arrives while it is waited for; a slower one is answered with 408. Not for gRPC, and not once the response has begun.",
   "listeners[].min_request_rate.bytes_per_s": "0 for none. Default: 240.",
   "listeners[].min_request_rate.grace_ms": "Time over which the speed is measured, again and again. Default: 20000.",
   "listeners[].min_response_rate":
-    "Least speed with which a client takes a response that waits for it; what is slower is cut off. A response that has nothing to take is not concerned.",
+    "Least speed with which a client takes a response that waits for it; a slower one is cut off. Time in which no byte waits does not count.",
   "listeners[].min_response_rate.bytes_per_s": "0 for none. Default: 240.",
   "listeners[].min_response_rate.grace_ms": "Time over which the speed is measured, again and again. Default: 60000.",
   upstreams: "Groups of endpoints that serve the same thing.",
@@ -155,7 +155,7 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "upstreams[].pending_timeout_ms":
     "How long a request may wait for a connection; then 503 upstream_saturated with Retry-After. Default: 30000.",
   "upstreams[].request_buffer_bytes":
-    "Bodies of requests are read up to this size before a connection is taken for them, so that a slow client keeps none waiting; what is larger passes while it comes. 0 takes it at once. gRPC is never kept back. Default: 65536.",
+    "Bodies of requests are read up to this size before a connection is taken for them, so that a slow client occupies none; a larger body is forwarded while it arrives. 0 takes it at once. gRPC is never kept back. Default: 65536.",
   "upstreams[].response_buffer_bytes":
     "So much of each response may wait for a client that takes it slowly, before its endpoint is held back. Default: 262144.",
   "upstreams[].slow_start_ms":

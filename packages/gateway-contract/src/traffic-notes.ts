@@ -133,7 +133,7 @@ export const TRAFFIC_NOTES: Readonly<Record<string, string>> = {
   "policies[].rate_limits": "How many requests within seconds, minutes or hours.",
   "policies[].rate_limits[].name": "Name of the limit in reports.",
   "policies[].rate_limits[].selector":
-    "What is counted separately; several are joined. `ip` is the client's address, which behind trusted proxies is what they say; `credential` is the consumer, and the address where there is none.",
+    "Parts of the key that is counted; several are joined. `ip` is the client's address, which behind trusted proxies is what they say; `credential` is the consumer, and the address where there is none.",
   "policies[].rate_limits[].ipv6_prefix_length":
     "Leading bits of an IPv6 address that count as one client. Default: 64, which is what providers give each customer.",
   "policies[].rate_limits[].requests_per": "At least one window.",

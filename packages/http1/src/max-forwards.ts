@@ -13,7 +13,7 @@ const SENSITIVE =
 
 const isCounted = (method: string): boolean => method === "OPTIONS" || method === "TRACE";
 
-/** The counter as it goes on; what is no counter, or counts for a method that knows none, goes on as it came. */
+/** The counter to forward; a value that is no number, or that of another method, is forwarded unchanged. */
 export function countedDown(method: string, value: string): string {
   if (!isCounted(method) || !COUNTER.test(value)) return value;
   return String(Math.max(0, Math.min(Number(value) - 1, MAX_COUNTER)));

@@ -25,5 +25,5 @@ test("numbers that a client left out are known, as far as there are few of them"
   first.began(5, 0);
   assert.deepEqual([first.wasLeftOut(1), first.wasLeftOut(3), first.wasLeftOut(5)], [true, true, false]);
   for (let id = 1005; id < 100_000; id += 4) closed.began(id, id - 4);
-  assert.equal(closed.wasLeftOut(99_999), false, "what is forgotten counts as used");
+  assert.equal(closed.wasLeftOut(99_999), false, "a forgotten stream counts as used");
 });

@@ -26,7 +26,7 @@ const BLANKS_AROUND = /^[\t ]|[\t ]$/;
 
 /**
  * What is wrong with the section of an answer or of trailers (RFC 9113, 8.2 and 8.3.2); undefined when nothing is. Those of
- * requests are judged by whoever takes them. Blanks around a value of a server are removed, in place: many send them, and
+ * requests are judged by the server's owner. Blanks around a value of a server are removed, in place: many send them, and
  * browsers and curl take no notice.
  */
 export function sectionProblem(section: string[], isTrailer: boolean, isOfServer: boolean): string | undefined {

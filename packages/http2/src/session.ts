@@ -312,7 +312,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     if (isWhole) stream.endedWithSection();
   }
 
-  /** Resets a stream that nobody was told of. */
+  /** Resets a stream that was not announced to the owner. */
   #refuse(id: number, code: number, what: string): void {
     this.#budget.spend(FAULT_FRAMES, `HEADERS ${what}`);
     this.#closed.note(id, "left");
@@ -465,7 +465,7 @@ function expectSize(content: Buffer, sizeBytes: number, what: string): void {
   if (content.length !== sizeBytes) throw new Http2Error(FRAME_SIZE_ERROR, `${what} of ${content.length} bytes`);
 }
 
-/** What is wrong with a section that is not the first of a request; undefined when nothing is. */
+/** The problem of a field section that is not the first of a request; undefined for a valid one. */
 function nextSectionProblem(
   { fields, isWhole, isCut, isSelfDependent }: ReceivedSection,
   { carriesTunnel }: Http2Stream,

@@ -246,7 +246,7 @@ function fieldTest(row: Field, term: ScannedTerm, text: string): FieldTest {
   return { kind: "text", mode: operator === "" ? "matches" : operator === "=" ? "equals" : "differs", values };
 }
 
-/** Fields whose values have no bar: what is written with one is a list. */
+/** Fields whose values have no bar: a value with one is a list. */
 const BARLESS: ReadonlySet<string> = new Set(["host", "method", "scheme", "ext", "type", "proto", "client"]);
 
 /** The sentence about several values without parentheses, such as `4xx|5xx`; undefined for one value. In quotes it is one. */

@@ -9,7 +9,7 @@ type WriteCallback = (error?: Error | null) => void;
 /**
  * Keeps a socket readable when a write to it fails because its peer closed the connection: what the peer sent before that,
  * such as a response to a request that it did not read, still lies in the receive buffer of the system (RFC 9112, 9.6).
- * Node would destroy the socket with the failed write. What is written afterwards is dropped, a write for each turn of the
+ * Node would destroy the socket with the failed write. Later writes are dropped, a write for each turn of the
  * event loop; the end of the socket is told by its reading side, with an error or an end, once everything that arrived was
  * read. A reset that a write was told of is an error of the reading side as well, which the system tells only once.
  */

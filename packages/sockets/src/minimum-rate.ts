@@ -10,7 +10,7 @@ export interface RateRule {
 
 /**
  * Demands a least speed of a peer, in each stretch of time in which the peer is the one waited for. Time in which it is not
- * (nobody reads its body, nothing is there for it to take) does not count. The owner says when waiting begins and ends, and
+ * (its body is not read, no byte waits for it) does not count. The owner says when waiting begins and ends, and
  * asks at {@link deadlineMs}; nothing is done for single bytes.
  */
 export class MinimumRate {

@@ -441,7 +441,7 @@ function withFields(flags: number, more: readonly (readonly [string, string])[])
   return frame(headers, flags, 1, section([...POST, ...more]));
 }
 
-/** What makes a request malformed: sections, what is wrong, its fields. */
+/** Malformed requests: sections, the fault, the fields. */
 const MALFORMED_REQUESTS: readonly (readonly [
   section: string,
   what: string,
@@ -490,7 +490,7 @@ function changed(name: string, value: string): (readonly [string, string])[] {
   return GET.map(([other, kept]) => [other, other === name ? value : kept]);
 }
 
-/** What is no malformed request. */
+/** Unusual requests that are well-formed. */
 const WELL_FORMED: readonly (readonly [
   section: string,
   what: string,

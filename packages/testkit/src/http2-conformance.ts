@@ -10,12 +10,12 @@ const PROTOCOL_ERROR = 1;
 /** The status by its index in HPACK's static table (RFC 7541, A), which a server's first answers use. */
 const STATUS_INDEX = { 200: 0x88, 400: 0x8c } as const;
 
-/** A case's title: the section, what is said, and what has to come of it. */
+/** A case's title: the section, the frames, and the required outcome. */
 export function http2CaseTitle({ section, what, outcome }: Pick<Http2Case, "section" | "what" | "outcome">): string {
   return `RFC 9113, ${section}: ${what}: ${outcome.kind}`;
 }
 
-/** Says a case to a server, over a connection on which nothing was said, and judges what comes back. */
+/** Sends a case's frames to a server over a new connection, and judges the frames that come back. */
 export async function runHttp2Case(client: RawConnection, { bytes, later, outcome }: Http2Case): Promise<void> {
   const reader = new FrameReader();
   const frames: ReadFrame[] = [];

@@ -10,7 +10,7 @@ export interface Http2ResponseCase {
   readonly what: string;
   readonly bytes: readonly Buffer[];
   readonly outcome: Outcome;
-  /** What is wrong with it is found by whoever reads the response, not by the connection. */
+  /** The reader of the response finds its fault, not the connection. */
   readonly isOfMessage?: boolean;
 }
 
@@ -48,12 +48,12 @@ const rows: readonly (readonly [section: string, what: string, bytes: readonly B
   ["4.3", "DATA inside a field block", [head(STATUS, 0), frame(data, 0, 1, "x")], connection(PROTOCOL_ERROR)],
   ["4.3", "PING inside a field block", [head(STATUS, 0), frame(ping, 0, 0, bytes(8))], connection(PROTOCOL_ERROR)],
   ["4.3", "a block that cannot be read", [frame(headers, BOTH, 1, Buffer.from([0x80]))], connection(COMPRESSION_ERROR)],
-  ["5.1", "HEADERS of a stream that nobody opened", [frame(headers, BOTH, 5, whole)], connection(PROTOCOL_ERROR)],
-  ["5.1", "DATA of a stream that nobody opened", [frame(data, 0, 5, "x")], connection(PROTOCOL_ERROR)],
-  ["5.1", "RST_STREAM of a stream that nobody opened", [frame(reset, 0, 5, u32(CANCEL))], connection(PROTOCOL_ERROR)],
+  ["5.1", "HEADERS of a stream that was not opened", [frame(headers, BOTH, 5, whole)], connection(PROTOCOL_ERROR)],
+  ["5.1", "DATA of a stream that was not opened", [frame(data, 0, 5, "x")], connection(PROTOCOL_ERROR)],
+  ["5.1", "RST_STREAM of a stream that was not opened", [frame(reset, 0, 5, u32(CANCEL))], connection(PROTOCOL_ERROR)],
   [
     "5.1",
-    "WINDOW_UPDATE of a stream that nobody opened",
+    "WINDOW_UPDATE of a stream that was not opened",
     [frame(windowUpdate, 0, 5, u32(1))],
     connection(PROTOCOL_ERROR),
   ],
@@ -233,13 +233,13 @@ const MALFORMED: readonly (readonly [section: string, what: string, fields: Pair
   ["8.3.2", ":status twice", [...STATUS, ...STATUS]],
 ];
 
-/** Judged by whoever reads a response. */
+/** Judged by the reader of the response. */
 const OF_MESSAGES = new Set([
   "a content-length and no content",
   "two values of content-length",
   "a :status that is no number",
 ]);
-/** Judged against a length that whoever reads a response announces to its stream. */
+/** Judged against a length that the reader of the response announces to its stream. */
 const OF_LENGTHS = /content than content-length/;
 
 /**

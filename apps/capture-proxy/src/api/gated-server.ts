@@ -51,7 +51,7 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
       return handler(request, response);
     },
   );
-  // By default Node drops what comes behind 1,000 fields without a word; here their bytes are limited.
+  // By default Node silently drops all fields after the first 1,000; here their bytes are limited instead.
   server.maxHeadersCount = 0;
   server.on("upgrade", (request, socket, head) => {
     // A reset while the handshake is decided must not end the process.

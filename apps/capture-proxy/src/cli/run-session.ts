@@ -7,7 +7,7 @@ import { CommandFailure, EXIT } from "./exit-codes.ts";
 
 // Tested by ../../test/cli-run-shared.test.ts
 
-/** A run in a service that others use too: what comes through its proxy is told apart from all other traffic. */
+/** A run in a service that others use too: traffic through the run's own proxy port is told apart from all other. */
 export interface RunSession {
   readonly sessionId: string;
   readonly sessionName: string | null;

@@ -18,7 +18,7 @@ export class OwnListeners {
     this.#listeners.push({ address: plainAddress(address), port });
   }
 
-  /** The port may be anybody's from now on. */
+  /** Another program may take the port from now on. */
   remove(address: string, port: number): void {
     const plain = plainAddress(address);
     const place = this.#listeners.findIndex((each) => each.port === port && each.address === plain);

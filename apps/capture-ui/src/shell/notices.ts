@@ -15,7 +15,7 @@ export function idOfPaused(name: string): string {
   return name.slice(PAUSED.length).split(" ", 1)[0] ?? "";
 }
 
-/** Edited messages get more time this often, and so much: what is begun does not run out, on whatever screen its author is. */
+/** How often edited messages get more time, and how much: an edit does not run out while its author looks at another view. */
 const HOLD_EVERY_MS = 20_000;
 const HOLD_SECONDS = 60;
 
@@ -24,7 +24,7 @@ export async function holdPaused(id: string): Promise<void> {
   await api.breakpoints.holdPausedItem({ params: { id }, body: { seconds: HOLD_SECONDS } }).catch(() => undefined);
 }
 
-/** Shows what the service tells everybody, and holds what is being edited. Called once, by the shell. */
+/** Shows the service's notices to all clients, and holds paused messages that are being edited. Called once, by the shell. */
 export function useNotices(): void {
   useEffect(() => listenLive({ notice: show }), []);
   useEffect(() => {
@@ -49,7 +49,7 @@ function show(notice: Notice): void {
     return;
   }
   const isEdited = keptNames(PAUSED).some((name) => idOfPaused(name) === notice.paused_id);
-  // A client that goes away is nothing unusual, unless somebody was at work.
+  // A client that goes away is nothing unusual, unless its message was being edited.
   if (notice.reason === "ended" && !isEdited) return;
   toast({
     key: isEdited ? `${notice.code} ${notice.paused_id}` : notice.code,

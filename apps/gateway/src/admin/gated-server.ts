@@ -78,7 +78,7 @@ export function createGatedServer({ tls, handler, requestIdFor, limitsMs }: Gate
     tls === undefined
       ? createPlainServer(options, listener)
       : createSecureServer({ ...options, ...tls, ...TLS_RULES }, listener);
-  // By default Node drops what comes behind 1,000 fields without a word; here their bytes are limited.
+  // By default Node silently drops all fields after the first 1,000; here their bytes are limited instead.
   server.maxHeadersCount = 0;
   server.maxConnections = 1000;
   server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {

@@ -100,7 +100,7 @@ const FIELDS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-/** What a field of another gateway is called here; undefined for what is no such field. */
+/** The name here of another gateway's field; undefined for an unknown one. */
 export function ownName(place: Place, key: string): string | undefined {
   const where = place.filter((step) => typeof step === "string").join(".");
   const own = FIELDS[where === "gateway" ? "" : where.replace(/^.*(?=authorization\.ip_acl$)/, "")];

@@ -635,7 +635,7 @@ for (const [text, own] of [
   });
 }
 
-void test("what is no duration and no size gets no number, and a secret in the wrong place is not repeated", () => {
+void test("text that is neither a duration nor a size is not read as a number, and a secret in the wrong place is not repeated", () => {
   for (const value of ["5 apples", "s3cr3t", "1e3s", "ten", "5w", "9".repeat(400) + "s"]) {
     const message = oneMessage(`upstreams: [{name: a, timeouts: {read_ms: "${value}"}}]`);
     assert.match(message, /must be a whole number; it is a text(?:; it counts milliseconds)?$/, value);

@@ -48,7 +48,7 @@ export class ClientPace {
     this.#requestRate?.rest(turnMs());
   }
 
-  /** The body is whole, or nobody knows whether more of it is wanted. */
+  /** The body is whole, or it is unknown whether more of it is wanted. */
   bodyEnds(): void {
     this.#requestRate?.end();
   }
@@ -88,7 +88,7 @@ export class ClientPace {
     return isMoving ? "moving" : "still";
   }
 
-  /** Whether all that waits for the client may wait here, so that whoever makes it need not be held back. */
+  /** Whether all waiting bytes may be buffered here, so that the endpoint need not be held back. */
   mayBuffer(waitingBytes: number, mostBytes: number): boolean {
     if (waitingBytes >= mostBytes) return false;
     if (waitingBytes <= this.#bufferedBytes) return true;

@@ -103,7 +103,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     );
     services.deadlines.add(this);
     this.#endLending = lendReads(socket);
-    // Errors are heard by whoever accepted the socket; "close" follows and does what is needed.
+    // The listener handles errors of accepted sockets; "close" follows and cleans up.
     socket.on("data", this.#onData);
     socket.on("end", this.#onEnd);
     socket.on("drain", this.#onDrain);
@@ -175,7 +175,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   sendHead(status: number, reason: string, fields: RawFields, framing: Framing): void {
     if (status === 101) return this.#answer.bare(status, reason, fields);
-    // Whether more of the body is wanted is known to whoever answered.
+    // The maker of the response knows whether more of the body is wanted.
     this.#pace.bodyEnds();
     if (!this.#isBodyWanted) this.#discardHeldBody();
     this.#answer.head(status, reason, fields, this.#state.answerStarted(framing));

@@ -103,7 +103,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
 
   sendHead(status: number, _reason: string, fields: RawFields, framing: Framing): void {
     this.#isStarted = true;
-    // Whether more of the body is wanted is known to whoever answered.
+    // The maker of the response knows whether more of the body is wanted.
     this.#pace.bodyEnds();
     if (status === 101) return this.#sendSwitch(fields);
     const section = [":status", String(status)];

@@ -49,7 +49,7 @@ export class AnswerDelivery implements ClientHandler {
   #filter: Transform | undefined;
   #trailers: RawFields | undefined;
   #isFilterFull = false;
-  /** So much may wait for a slow client before whoever makes the answer is held back. */
+  /** Bytes that may wait for a slow client before the source of the response is held back. */
   bufferBytes = 0;
   /** Called when the client, or a filter, takes more. */
   onDrain: (() => void) | undefined;

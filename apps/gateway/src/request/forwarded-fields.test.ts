@@ -160,7 +160,7 @@ test("what trusted proxies say of a request beside its client's address tells re
   }
 });
 
-test("a header about clients that the operator lets through goes on from anybody, and tells responses apart", () => {
+test("a header about clients that the operator lets through is forwarded from every client, and tells responses apart", () => {
   const fields = ["X-HTTP-Method-Override", "PUT", "x_http_method_override", "PUT", "X-Method-Override", "PUT"];
   const request = requestWith(fields);
   Object.assign(request.generation, { requestIdField: new RequestIdField("X-Request-Id", ["x-http-method-override"]) });

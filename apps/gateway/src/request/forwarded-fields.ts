@@ -18,7 +18,7 @@ const TREATMENT = {
   maxForwards: 10,
   /** Passes only where a trusted proxy sent it. */
   fromTrusted: 11,
-  /** The same, from anybody: an operator says so. */
+  /** The same from every client, because the operator says so. */
   fromAnybody: 12,
 } as const;
 type Treatment = (typeof TREATMENT)[keyof typeof TREATMENT];

@@ -146,7 +146,7 @@ export class UpstreamBody {
 
   #charge(sizeBytes: number): void {
     if (this.#budget?.take(sizeBytes) === true) this.#budgetBytes += sizeBytes;
-    // What is here is here, but no more of it.
+    // The part that arrived stays; no more of it is read.
     else this.#readyBytes = 0;
   }
 

@@ -205,7 +205,7 @@ for (const [pattern, type, value, isShadowed] of [
   });
 }
 
-test("a scheme that no listener speaks, and nobody could say a request came by, never comes", () => {
+test("a scheme that no listener speaks and no trusted proxy can announce never comes", () => {
   const listeners = [
     { name: "plain", address: "", port: 0 },
     { name: "secure", address: "", port: 0, protocol: "https" as const },

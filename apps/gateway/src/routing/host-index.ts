@@ -3,7 +3,7 @@ import type { Match } from "@headworks/gateway-contract";
 import { canonicalHost, hostPortText, parseHostPort, validateHostPattern } from "@headworks/host-patterns";
 import { ownText } from "@headworks/http1";
 
-/** What `match.host` asks for: any host, one, or what is below a name. Hosts are in the one spelling of `canonicalHost`. */
+/** A compiled `match.host`: any host, one host, or all hosts below a name. Hosts are in the one spelling of `canonicalHost`. */
 export type HostPattern =
   | { readonly kind: "every" }
   | { readonly kind: "one"; readonly name: string; readonly port: number | undefined }
@@ -25,7 +25,7 @@ export function parseMatchHost(text: string | undefined): HostPattern | { readon
 
 const FORMS = "a host such as shop.example, with a port or without, or *.example for everything below a name";
 
-/** What is wrong with a host, by what it looks like in other gateways. */
+/** The problem of a host that is written in another gateway's syntax. */
 function wrongHost(text: string): string {
   if (/^\.[^.*]/.test(text)) {
     return `${FORMS}; for a name and everything below it, write a route for ${text.slice(1)} and one for *${text}`;
@@ -66,8 +66,8 @@ const MOST_HOSTS = 2000;
 const LONGEST_HOST = 255;
 
 /**
- * What there is for a host, from the most specific to the least: for the host with its port, the host, what is below a
- * name, the longest first, and what is for every host.
+ * The values for a host, from the most specific to the least: for the host with its port, the host, all hosts below a
+ * name, the longest first, and those for every host.
  */
 export class HostIndex<T> {
   readonly #byKey: ReadonlyMap<string, T>;

@@ -27,7 +27,7 @@ export function pathProblem(path: string): string | undefined {
 }
 
 /**
- * What is wrong with a path that is written as other gateways write paths, and means nothing here: such a path would never be
+ * The problem of a path in another gateway's syntax, which means nothing here: such a path would never be
  * met. To be put behind what it is; undefined for any other.
  */
 export function otherForm(type: "exact" | "prefix", path: string): string | undefined {

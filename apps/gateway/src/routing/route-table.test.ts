@@ -46,7 +46,7 @@ const PATHS: readonly (readonly [string, Readonly<Record<string, Match>>, string
   ["letter case counts in paths", { v1: prefix("/v1") }, "/V1", undefined],
   ["an encoded letter is not its letter", { a: prefix("/a") }, "/%61", undefined],
   ["a slash at the end of a prefix does not count", { v1: prefix("/v1/") }, "/v1", "v1"],
-  ["stars behind a prefix mean what is below it", { v1: prefix("/v1/*"), v2: prefix("/v2/**") }, "/v1/a/b", "v1"],
+  ["stars behind a prefix mean all paths below it", { v1: prefix("/v1/*"), v2: prefix("/v2/**") }, "/v1/a/b", "v1"],
   ["and the prefix itself", { v1: prefix("/v1/*") }, "/v1", "v1"],
   ["the prefix /* takes everything", { all: prefix("/*") }, "/any", "all"],
   ["the prefix / takes everything", { all: prefix("/") }, "/any/thing", "all"],

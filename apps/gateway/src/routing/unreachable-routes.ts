@@ -153,7 +153,7 @@ class BroadPatterns {
       const found = this.#byStart.get(beginning.slice(0, end))?.find(covering(taken));
       if (found !== undefined) return found;
     }
-    // One that ends at a segment takes a prefix itself and what is below it.
+    // A prefix that ends at a segment takes the path itself and all paths below it.
     for (
       let end = isWhole ? beginning.length : beginning.lastIndexOf("/");
       end > 0;

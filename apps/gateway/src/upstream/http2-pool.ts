@@ -160,7 +160,7 @@ export class Http2Pool implements EndpointPool, Timed {
     if (link.streams === 0 && this.#isRetired && this.#waiting.size === 0) link.close();
   };
 
-  /** Nobody waits for longer than `pending_timeout_ms`. */
+  /** No request waits for longer than `pending_timeout_ms`. */
   readonly #endOldWaits = (): void => {
     const { pendingMs, counts } = this.#settings;
     const nowMs = performance.now();

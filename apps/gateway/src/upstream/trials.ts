@@ -10,7 +10,7 @@ interface Trial {
 
 /**
  * The trials of something that failed before: so many at a time, each of which holds its place only for a bounded time, so
- * that one without a result keeps nobody else out. Each ends once. Times are monotonic.
+ * that one without a result does not block other requests. Each ends once. Times are monotonic.
  */
 export class Trials {
   /** Oldest first. */

@@ -5,7 +5,7 @@ import { ProcessLink, type Batch, type Handlers } from "./process-link.ts";
 import type { ControlCalls, ListenerAddress, WorkerCalls, WorkerSetup } from "./worker-calls.ts";
 import type { DataPlane } from "./data-plane.ts";
 
-// A terminal, or a service manager, signals every process of the group; what is to be done about it is for the control
+// A terminal, or a service manager, signals every process of the group; acting on it is for the control
 // process to say. When that one is gone, the line to it is cut, and this process ends. All else is loaded after this line.
 leaveSignalsToParent();
 

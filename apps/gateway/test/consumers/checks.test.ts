@@ -273,7 +273,7 @@ test("what is wrong with providers that are asked about tokens", async (t) => {
   }
 });
 
-test("a route that asks for a credential where nobody has one is worth a warning", async () => {
+test("a route that asks for a credential that no consumer has is worth a warning", async () => {
   const shut = async (more: Partial<DocumentInput>): Promise<string[]> => {
     const routes = [proxied("any", "/", { auth_required: true })];
     const issues = await issuesOf({ ...serving("any", [1]), routes, ...REFUSED, ...more }, {});

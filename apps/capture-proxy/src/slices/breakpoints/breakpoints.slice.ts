@@ -78,7 +78,7 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
   };
 }
 
-/** What people are told of a pause that nobody decided on. */
+/** The message about a pause that ended without a decision. */
 function endNotice({ id, exchange, rule, side }: Paused, reason: PauseEnd, what: string): Notice {
   const { method } = exchange.request;
   const which = side === "request" ? method : `The response to ${method}`;

@@ -4,9 +4,9 @@ import { CONTINUE } from "#exchange/phases.ts";
 import type { Verdict } from "#exchange/phases.ts";
 import type { Clock } from "#slice.ts";
 
-/** At most so many wait; one more lets the oldest continue that nobody holds. */
+/** Most exchanges that wait at once. One more lets the oldest that is not held continue. */
 const MOST_PAUSED = 100;
-/** Nobody holds an exchange for longer after it was paused. */
+/** An exchange can be held until this long after it was paused. */
 const MAX_HOLD_MS = 3_600_000;
 
 /** The rule that paused an exchange. */
@@ -33,13 +33,13 @@ export interface Paused {
 
 interface Waiting extends Paused {
   deadlineMs: number | undefined;
-  /** Somebody works on it until then. */
+  /** An editor holds it until then. */
   heldUntilMs: number;
   readonly decide: (verdict: Verdict) => void;
   stopTimer: (() => void) | undefined;
 }
 
-/** Why a pause is over that nobody decided on. */
+/** Why a pause ended without a decision. */
 export type PauseEnd = "timeout" | "too-many" | "ended";
 
 /** Exchanges that wait for a person, each holding up nobody but its own client. */

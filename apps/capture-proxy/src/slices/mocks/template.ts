@@ -127,7 +127,7 @@ function memberAt(root: unknown, steps: readonly string[]): unknown {
   return value;
 }
 
-/** Texts as they are, everything else as JSON, numbers as they were sent; nothing for what is not there. */
+/** Texts unchanged, other values as JSON with numbers as they were sent; an absent value is empty. */
 function shown(value: unknown): string {
   if (value === undefined) return "";
   return typeof value === "string" ? value : JSON.stringify(value);

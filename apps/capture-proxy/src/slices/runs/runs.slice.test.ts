@@ -107,7 +107,7 @@ test("a run has a proxy and a session of its own, and the active session stays",
   assert.deepEqual((await rig.api.call("GET", `/api/runs/${run.id}`)).json, run);
 });
 
-test("the end of a run waits for what is in flight, and no longer than three seconds", async () => {
+test("the end of a run waits for exchanges in flight, at most three seconds", async () => {
   await using rig = await startRuns();
   const run = await rig.begin();
   const client = { address: "127.0.0.1:1", connection: 1, session: rig.proxies[0]?.session };
@@ -140,7 +140,7 @@ test("the proxy of a run that has ended closes when it is idle; one that is used
   assert.ok((await sessionOf(rig, silent.session_id)) !== undefined, "what it captured stays");
 });
 
-test("so many runs may be open, and what is no run is not found", async () => {
+test("the number of open runs is limited, and an unknown run is 404", async () => {
   await using rig = await startRuns();
   for (let count = 0; count < MAX_RUNS; count += 1) await rig.begin();
   const refused = await rig.api.call("POST", "/api/runs");

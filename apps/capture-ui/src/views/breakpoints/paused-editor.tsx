@@ -27,7 +27,7 @@ import {
 const nameOfPaused = (id: string): string => PAUSED + id;
 const nameOfAnswer = (id: string): string => `${PAUSED}${id} answer`;
 
-/** What is opened for editing has more time at once; the shell goes on holding it. */
+/** A message opened for editing gets more time at once; the shell goes on holding it. */
 function useHold(id: string, isEdited: boolean): void {
   useEffect(() => {
     if (!isEdited) return;

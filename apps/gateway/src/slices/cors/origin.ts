@@ -5,7 +5,7 @@ const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: ":80", https: ":
 
 /**
  * An origin (RFC 6454) in one spelling: lower case, IDNs as A-labels, as browsers send them, without the default port; undefined
- * for what is none, `null` too.
+ * for text that is none, `null` too.
  */
 export function normalOrigin(text: string): string | undefined {
   const [, scheme, host] = ORIGIN.exec(text.toLowerCase()) ?? [];

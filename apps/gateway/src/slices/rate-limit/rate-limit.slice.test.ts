@@ -151,7 +151,7 @@ const SELECTORS: readonly (readonly [
   [["ip"], "a", { ip: "2001:db8::1" }, "a", { ip: "2001:db8::ffff:1" }, true],
   [["ip"], "a", { ip: "2001:db8:0:1::1" }, "a", { ip: "2001:db8:0:2::1" }, false],
   [["credential"], "a", { ip: "2001:db8::1" }, "a", { ip: "2001:db8::2" }, true],
-  // Nobody but a trusted proxy, 10.0.0.0/8 here, can say who the client is.
+  // Only a trusted proxy, 10.0.0.0/8 here, can name the client.
   [["ip"], "a", { ip: "192.0.2.9", via: "192.0.2.1" }, "a", { ip: "192.0.2.9", via: "192.0.2.2" }, true],
   [["ip"], "a", { ip: "192.0.2.9", via: "192.0.2.1" }, "b", { ip: "192.0.2.8", via: "192.0.2.1" }, false],
   [["ip"], "a", { ip: "10.0.0.1", via: "192.0.2.1" }, "a", { ip: "10.0.0.1", via: "192.0.2.2" }, false],

@@ -77,7 +77,7 @@ function windowsOf({ requests_per: requestsPer, burst }: RateLimit): RateWindow[
 
 type Selector = RateLimit["selector"][number];
 
-/** Providers give each customer such a network: limits of single addresses would hold up nobody who has 2^64 of them. */
+/** Providers give each customer such a network: limits of single addresses would not hold a client that has 2^64 of them. */
 const DEFAULT_IPV6_PREFIX = 64;
 
 function prefixOf({ ipv6_prefix_length: bits = DEFAULT_IPV6_PREFIX }: RateLimit): number {
