@@ -179,7 +179,7 @@ for (const coding of ["gzip", "br", "zstd"] as const) {
       await connection.write("b\r\ndata: two\n\n\r\n0\r\n\r\n");
     });
     await using gateway = await startGateway({
-      ...serving("api", [upstream.port]),
+      ...serving("api", [upstream.port], { request_buffer_bytes: 0 }),
       routes: [proxied("api", "/", { compression: all })],
     });
     await using client = await rawClient(gateway.port());

@@ -185,7 +185,7 @@ describe("an upstream that stops, or whose client does", { concurrency: 12 }, ()
         stream.on("end", () => (sawEnd ||= !stream.aborted));
         stream.on("close", () => closed.resolve(stream.rstCode ?? 0));
       });
-      await using gateway = await gatewayFor(origin.port);
+      await using gateway = await gatewayFor(origin.port, { request_buffer_bytes: 0 });
       const client = await rawClient(gateway.port());
       await client.write(
         `POST / HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n${framing.startsWith("C") ? "half" : "4\r\nhalf\r\n"}`,

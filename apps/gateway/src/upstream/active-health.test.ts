@@ -62,7 +62,7 @@ const ANSWERS: readonly (readonly [string, string, ActiveHealthBlock, boolean])[
   ["200 where 204 is expected", answering(200), { expected_statuses: ["204"] }, false],
   ["103 before 200", `HTTP/1.1 103 Early Hints\r\n\r\n${answering(200)}`, {}, true],
   ["a body that never ends", "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nx", {}, true],
-  ["a head that is too long", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(70_000)}\r\n\r\n`, {}, false],
+  ["a head that is too long", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(270_000)}\r\n\r\n`, {}, false],
   ["informational answers without end", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100), {}, false],
   ["something that is not HTTP", "SSH-2.0-x\r\n", {}, false],
   ["half a head", "HTTP/1.1 200 O", {}, false],

@@ -210,7 +210,8 @@ test("a nonce is remembered for twice the window, over a reload", async () => {
 
 test("the body of a signed request is held against its digest while it streams", async (t) => {
   await using origin = await bodyKeeper();
-  await using gateway = await startGateway(documentOf(origin.port), options);
+  const unbuffered = serving("api", [origin.port], { request_buffer_bytes: 0 });
+  await using gateway = await startGateway(documentOf(origin.port, unbuffered), options);
   const post = async (path: string, signedBody: string, sentBody: string, more: readonly string[] = []) =>
     await gateway.send({
       method: "POST",

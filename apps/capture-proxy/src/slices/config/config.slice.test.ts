@@ -144,7 +144,7 @@ test("each field says where its value came from, when it applies and whether it 
     name: "max_requests",
     applies: "now",
     source: "file",
-    default: 10_000,
+    default: 100_000,
     value: 7,
     running: 7,
     restart_pending: false,
