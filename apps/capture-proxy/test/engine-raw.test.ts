@@ -387,7 +387,7 @@ const BAD_REQUESTS: readonly [string, string, number][] = [
     400,
   ],
   ["a bare LF", "GET http://x/ HTTP/1.1\nHost: x\n\n", 400],
-  ["a head beyond 64 KB", `GET http://x/ HTTP/1.1\r\nHost: x\r\nX: ${"a".repeat(70_000)}\r\n\r\n`, 431],
+  ["a head beyond 256 KiB", `GET http://x/ HTTP/1.1\r\nHost: x\r\nX: ${"a".repeat(270_000)}\r\n\r\n`, 431],
 ];
 for (const [name, bytes, status] of BAD_REQUESTS) {
   test(`a request with ${name} is answered with ${status} and the connection closes`, async () => {
@@ -434,8 +434,8 @@ const REFUSED_ENTRIES: readonly [is: string, bytes: string, status: number, url:
     /more than one Host field$/,
   ],
   [
-    "a head beyond 64 KB",
-    `GET http://x.test/ HTTP/1.1\r\nHost: x.test\r\nX: ${"a".repeat(70_000)}\r\n\r\n`,
+    "a head beyond 256 KiB",
+    `GET http://x.test/ HTTP/1.1\r\nHost: x.test\r\nX: ${"a".repeat(270_000)}\r\n\r\n`,
     431,
     "http://x.test/",
     /head is too large$/,

@@ -7,6 +7,7 @@ import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import { RequestContext } from "#request/context.ts";
 import type { Generation } from "#request/generation.ts";
 import { ProxiedRequest } from "#request/proxied-request.ts";
+import { TrustedProxies } from "#request/trusted-proxies.ts";
 import type {
   AnswerHandler,
   EndpointPool,
@@ -29,7 +30,7 @@ export interface Waiting {
   refuse(failure: UpstreamFailure): void;
 }
 
-const GENERATION = { trustedProxies: { includes: () => false } } as unknown as Generation;
+const GENERATION = { trustedProxies: new TrustedProxies([]) } as unknown as Generation;
 const BODY_BYTES = 40;
 const PIECE_BYTES = 10;
 

@@ -329,7 +329,7 @@ describe("bounds for slow clients", { concurrency: 16 }, () => {
     test(`min_request_rate: a body over HTTP/${version} that drips is answered 408, and counted`, async () => {
       await using origin = await startSite();
       await using gateway = await startGateway({
-        listeners: [listener({ min_request_rate: RATE })],
+        listeners: [listener({ min_request_rate: RATE, metrics: true })],
         ...serving("api", [origin.port]),
         routes: [proxied("api")],
       });
@@ -384,7 +384,7 @@ describe("bounds for slow clients", { concurrency: 16 }, () => {
     test(`min_response_rate: a client of HTTP/${version} that takes a response at less is cut, and counted`, async () => {
       await using origin = await startOrigin({ handler: (_request, response) => void response.end(LARGE) });
       await using gateway = await startGateway({
-        listeners: [listener({ min_response_rate: RATE })],
+        listeners: [listener({ min_response_rate: RATE, metrics: true })],
         ...serving("api", [origin.port]),
         routes: [proxied("api")],
       });

@@ -245,6 +245,7 @@ for (const [what, fault] of OUT_OF_TURN) {
 test("an answer before the request's end ends the exchange, and the connection is not used again", async () => {
   await using rig = await faulty(
     (connection) => void connection.socket.write("HTTP/1.1 413 Too Much\r\nContent-Length: 0\r\n\r\n"),
+    { request_buffer_bytes: 0 },
   );
   const { gateway, server } = rig;
   await using client = await rawClient(gateway.port());

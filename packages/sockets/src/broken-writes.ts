@@ -4,6 +4,8 @@ import type { Socket } from "node:net";
 /** How a write fails once the peer has closed or reset the connection. */
 const PEER_CLOSED = new Set(["EPIPE", "ECONNRESET", "ECONNABORTED"]);
 
+type Write = Socket["_write"];
+type Push = Socket["push"];
 type WriteCallback = (error?: Error | null) => void;
 
 /**
@@ -23,30 +25,31 @@ export function readPastBrokenWrites<S extends Socket>(socket: S): S {
     if (code === "ECONNRESET") failAtEnd(socket, error);
     callback?.();
   };
-  const write = socket._write.bind(socket);
-  const writev = socket._writev?.bind(socket);
-  socket._write = (chunk, encoding, done) => {
-    // Always the same function of the stream, so that a write costs no closure.
+  const systemWrite = socket._write.bind(socket);
+  const systemWritev = socket._writev?.bind(socket);
+  // Always the same function of the stream, so that a write costs no closure.
+  const write: Write = (chunk, encoding, done) => {
     callback = done;
     if (isBroken) setImmediate(done);
-    else write(chunk, encoding, settled);
+    else systemWrite(chunk, encoding, settled);
   };
-  if (writev !== undefined) {
-    socket._writev = (chunks, done) => {
-      callback = done;
-      if (isBroken) setImmediate(done);
-      else writev(chunks, settled);
-    };
-  }
+  const writev: NonNullable<Socket["_writev"]> = (chunks, done) => {
+    callback = done;
+    if (isBroken) setImmediate(done);
+    else systemWritev?.(chunks, settled);
+  };
+  socket._write = write;
+  if (systemWritev !== undefined) socket._writev = writev;
   return socket;
 }
 
 /** What looks like an end behind the last bytes is the reset that was told already. */
 function failAtEnd(socket: Socket, error: Error): void {
-  const push = socket.push.bind(socket);
-  socket.push = (chunk, encoding) => {
-    if (chunk !== null) return push(chunk, encoding);
+  const systemPush = socket.push.bind(socket);
+  const push: Push = (chunk, encoding) => {
+    if (chunk !== null) return systemPush(chunk, encoding);
     socket.destroy(error);
     return false;
   };
+  socket.push = push;
 }

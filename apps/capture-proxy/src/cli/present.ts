@@ -4,6 +4,7 @@ import type {
   CaptureSession,
   ConfigField,
   FocusHost,
+  Run,
   LogStatus,
   TrafficEntry,
   TrafficSnapshot,
@@ -73,6 +74,15 @@ const sessions: readonly WideColumn<CaptureSession>[] = [
   { title: "Id", text: (row) => row.id },
 ];
 
+const runs: readonly WideColumn<Run>[] = [
+  { title: "Session", text: (row) => row.session_name ?? "", shrinksTo: 10 },
+  { title: "Proxy", text: (row) => row.proxy_url },
+  { title: "Started", text: (row) => timeText(row.started_at), fromColumns: 90 },
+  { title: "Ended", text: (row) => (row.ended_at === null ? "" : timeText(row.ended_at)), fromColumns: 110 },
+  { title: "In flight", text: (row) => String(row.open_exchanges), align: "right" },
+  { title: "Id", text: (row) => row.id },
+];
+
 const blocklist: readonly WideColumn<BlockEntry>[] = [
   { title: "On", text: (row) => (row.enabled ? "yes" : "no") },
   { title: "Pattern", text: (row) => row.pattern, shrinksTo: 12 },
@@ -125,6 +135,7 @@ const TABLES: Readonly<Record<string, readonly WideColumn<never>[]>> = {
   TrafficEntry: traffic,
   TrafficSnapshot: trafficRows,
   CaptureSession: sessions,
+  Run: runs,
   BlockEntry: blocklist,
   FocusHost: focus,
   ConfigField: fields,
