@@ -1,6 +1,6 @@
 import { defineOperations, nullable, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { COUNTED, CreatedId, Id, IdParams, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
+import { COUNTED, CreatedId, Id, IdParams, NoDevice, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
 
 const statusCode = Type.Integer({ minimum: 200, maximum: 599, description: "Answer given instead of the origin's" });
 const responseBody = Type.String({ maxLength: 1_048_576 });
@@ -23,7 +23,7 @@ export const BlockEntry = strictObject(
     content_type: Type.String(),
     created_at: Timestamp,
     updated_at: Timestamp,
-    device_id: nullable(Type.String()),
+    device_id: NoDevice,
   },
   { $id: "BlockEntry" },
 );
@@ -36,7 +36,7 @@ const writable = {
   status_code: Type.Optional(statusCode),
   response_body: Type.Optional(nullable(responseBody, { description: "Body of that answer" })),
   content_type: Type.Optional(nullable(contentType, { description: "Media type of that body" })),
-  device_id: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Reserved: must be null" })),
+  device_id: Type.Optional(NoDevice),
 };
 
 /** Body of a create. */

@@ -4,12 +4,13 @@ import type { Static } from "typebox";
 import { Condition, conditionShorthand } from "./condition.ts";
 import { HeadersList } from "./message.ts";
 import {
-  COUNTED,
   booleanText,
+  COUNTED,
   CreatedId,
   Id,
   IdParams,
   named,
+  NoDevice,
   Timestamp,
   ToggleBody,
   ToggleResult,
@@ -33,7 +34,7 @@ export const Breakpoint = strictObject(
     priority: Type.Integer(),
     timeout_secs: nullable(timeoutSecs),
     hit_count: Type.Integer({ description: "How often it paused something" }),
-    device_id: nullable(Type.String()),
+    device_id: NoDevice,
     created_at: Timestamp,
     updated_at: Timestamp,
   },
@@ -54,7 +55,7 @@ const writable = {
     }),
   ),
   timeout_secs: Type.Optional(nullable(timeoutSecs)),
-  device_id: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Reserved: must be null" })),
+  device_id: Type.Optional(NoDevice),
   ...conditionShorthand,
 };
 

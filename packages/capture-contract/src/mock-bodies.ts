@@ -12,7 +12,7 @@ import {
   NewMockResponse,
   NewMockResponseConfig,
 } from "./mock-rule.ts";
-import { booleanText, Id, named, Timestamp } from "./primitives.ts";
+import { booleanText, Id, named, NoDevice, Timestamp } from "./primitives.ts";
 
 const tags = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 100, description: "Labels" });
 const nullableText = (description: string) => nullable(Type.String({ maxLength: 4096 }), { description });
@@ -40,7 +40,7 @@ const writable = {
     nullable(Type.String({ maxLength: 262_144 }), { description: "JSON Schema, as text, that the bodies must fit" }),
   ),
   response_script: Type.Optional(Type.Null({ description: "Reserved: must be null" })),
-  device_id: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Reserved: must be null" })),
+  device_id: Type.Optional(NoDevice),
 };
 
 /** Body of a create: a condition and an answer, or the flat form (`url_pattern`, `method`, `status_code`, `body`, …). */

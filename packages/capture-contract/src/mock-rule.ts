@@ -2,7 +2,7 @@
 import { nullable, oneOf, strictObject, taggedBy, Type } from "@headworks/contract-kit";
 import type { Static, TSchema } from "typebox";
 import { Condition } from "./condition.ts";
-import { Id, Timestamp } from "./primitives.ts";
+import { Id, NoDevice, Timestamp } from "./primitives.ts";
 
 /** Bounds of mocks. Bytes are of what is stored; files are read when they are needed. */
 export const MOCK_LIMITS = {
@@ -229,7 +229,7 @@ export const MockRule = strictObject(
     ),
     response_schema: nullable(Type.String({ description: "JSON Schema, as text, that the bodies of the rule fit" })),
     response_script: Type.Null({ description: "Reserved" }),
-    device_id: nullable(Type.String()),
+    device_id: NoDevice,
   },
   { $id: "MockRule" },
 );

@@ -11,6 +11,9 @@ export const Timestamp = Type.String({ format: "date-time", description: "RFC 33
 export const named = (description: string) =>
   Type.String({ minLength: 1, maxLength: 255, pattern: "^\\s*[^\\s\\u0000][^\\u0000]*$", description });
 
+/** In rules: clients are not told apart by device, so a rule for one would change the traffic of all. */
+export const NoDevice = Type.Null({ description: "Reserved: each rule is for all devices" });
+
 export const IdParams = strictObject({ id: Id });
 
 /** Body of every `/{id}/toggle`: sets when given, flips when the body is absent. */

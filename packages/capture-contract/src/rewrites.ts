@@ -2,7 +2,17 @@ import { defineOperations, nullable, oneOf, strictObject, Type } from "@headwork
 import type { Static } from "typebox";
 import { Condition, conditionShorthand } from "./condition.ts";
 import { HeadersList, RuleTrace } from "./message.ts";
-import { COUNTED, CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
+import {
+  COUNTED,
+  CreatedId,
+  Id,
+  IdParams,
+  named,
+  NoDevice,
+  Timestamp,
+  ToggleBody,
+  ToggleResult,
+} from "./primitives.ts";
 import { RewriteAction } from "./rewrite-action.ts";
 
 const direction = oneOf(["request", "response", "both"], {
@@ -21,7 +31,7 @@ export const RewriteRule = strictObject(
     enabled: Type.Boolean(),
     priority: Type.Integer(),
     hit_count: Type.Integer({ description: "How many exchanges it matched" }),
-    device_id: nullable(Type.String()),
+    device_id: NoDevice,
     created_at: Timestamp,
     updated_at: Timestamp,
   },
@@ -42,7 +52,7 @@ const writable = {
       description: "All rules that match apply, lowest first, the oldest first among equals; 100 when left out",
     }),
   ),
-  device_id: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Reserved: must be null" })),
+  device_id: Type.Optional(NoDevice),
   ...conditionShorthand,
 };
 

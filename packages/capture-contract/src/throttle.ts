@@ -1,7 +1,7 @@
 // Tested by ../../../apps/capture-proxy/src/slices/throttle/throttle.slice.test.ts
-import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
+import { defineOperations, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { named, ToggleBody } from "./primitives.ts";
+import { named, NoDevice, ToggleBody } from "./primitives.ts";
 
 /** Bounds of a profile. */
 const MOST_BPS = 1_000_000_000_000;
@@ -52,7 +52,7 @@ export const ThrottleProfile = strictObject(
   {
     ...profileFields,
     delay_ms: latency("The same as `latency_ms`"),
-    device_id: nullable(Type.String()),
+    device_id: NoDevice,
   },
   { $id: "ThrottleProfile" },
 );
@@ -89,7 +89,7 @@ const given = {
   packet_loss_percent: Type.Optional(packet_loss_percent),
   loss_mode: Type.Optional(loss_mode),
   hosts: Type.Optional(hosts),
-  device_id: Type.Optional(nullable(Type.String({ maxLength: 255 }), { description: "Reserved: must be null" })),
+  device_id: Type.Optional(NoDevice),
 };
 
 /**

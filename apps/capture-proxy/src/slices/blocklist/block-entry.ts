@@ -16,7 +16,6 @@ export interface StoredBlockEntry {
   readonly statusCode: number;
   readonly responseBody: string;
   readonly contentType: string;
-  readonly deviceId: string | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
@@ -32,7 +31,6 @@ function written(
     statusCode: body.status_code ?? DEFAULT_STATUS,
     responseBody: body.response_body ?? DEFAULT_BODY,
     contentType: body.content_type ?? DEFAULT_CONTENT_TYPE,
-    deviceId: body.device_id ?? null,
   };
 }
 
@@ -60,7 +58,7 @@ export function showBlockEntry(entry: StoredBlockEntry, extraHits: number): Bloc
     content_type: entry.contentType,
     created_at: new Date(entry.createdAtMs).toISOString(),
     updated_at: new Date(entry.updatedAtMs).toISOString(),
-    device_id: entry.deviceId,
+    device_id: null,
   };
 }
 
@@ -76,15 +74,10 @@ export function readBlockEntry(entry: BlockEntry): StoredBlockEntry {
 }
 
 /** What a schema cannot say about an entry; pointers into it. */
-export function blockEntryIssues({ pattern, device_id: device }: NewBlockEntry | BlockEntryUpdate): {
+export function blockEntryIssues({ pattern }: NewBlockEntry | BlockEntryUpdate): {
   readonly path: string;
   readonly message: string;
 }[] {
-  // Devices are not told apart yet: an entry for one would block all.
-  if (device !== undefined && device !== null) {
-    const message = "Entries for one device alone are not possible: leave device_id out";
-    return [{ path: "/device_id", message }];
-  }
   const problem = validateHostPattern(pattern);
   return problem === undefined ? [] : [{ path: "/pattern", message: problem.replace(/\.$/, "") }];
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { BlockEntryUpdate, NewBlockEntry, blocklistOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import { ApiError, notFound, validationError } from "#api/api-error.ts";
+import { notFound, validationError } from "#api/api-error.ts";
 import type { Clock } from "#slice.ts";
 import { blockEntryIssues, newBlockEntry, showBlockEntry, updatedBlockEntry } from "./block-entry.ts";
 import type { StoredBlockEntry } from "./block-entry.ts";
@@ -71,7 +71,5 @@ export function createBlocklistOperations({
 
 function checkWritten(body: NewBlockEntry | BlockEntryUpdate): void {
   const issues = blockEntryIssues(body);
-  const device = issues.find(({ path }) => path === "/device_id");
-  if (device !== undefined) throw new ApiError("NOT_IMPLEMENTED", device.message);
   if (issues.length > 0) throw validationError(issues.map(({ path, message }) => ({ path: `body${path}`, message })));
 }

@@ -114,7 +114,9 @@ test("an entry for one device alone is refused, since it would block all", async
     ["PUT", `/api/blocklist/${id}`],
   ] as const) {
     const { status, json } = await api.call(method, path, { pattern: "b.test", device_id: "phone" });
-    assert.deepEqual([status, (json as { code: string }).code], [501, "NOT_IMPLEMENTED"]);
+    const { code, details } = json as { code: string; details: unknown };
+    assert.deepEqual([status, code], [400, "VALIDATION_ERROR"]);
+    assert.deepEqual(details, [{ path: "body/device_id", message: "must be null" }]);
   }
   assert.equal((await read(api, id)).pattern, "a.test");
 });

@@ -15,7 +15,6 @@ export function createBlocklistStore(database: Database): BlocklistStore {
       status_code: ({ statusCode }) => statusCode,
       response_body: ({ responseBody }) => responseBody,
       content_type: ({ contentType }) => contentType,
-      device_id: ({ deviceId }) => deviceId,
     },
     read: (row) => ({
       pattern: String(row["pattern"]),
@@ -23,7 +22,6 @@ export function createBlocklistStore(database: Database): BlocklistStore {
       statusCode: Number(row["status_code"]),
       responseBody: String(row["response_body"]),
       contentType: String(row["content_type"]),
-      deviceId: textOrNull(row["device_id"]),
     }),
   });
 }

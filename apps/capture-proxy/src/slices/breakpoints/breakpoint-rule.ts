@@ -4,9 +4,6 @@ import { describeCondition, parseCondition } from "@headworks/match-condition";
 
 const DEFAULT_PRIORITY = 100;
 
-/** Devices are not told apart yet: a rule for one would pause the others too. */
-export const NO_DEVICES = "Rules for one device alone are not possible: leave device_id out";
-
 /** A rule as it is kept: times as numbers, every default filled in. */
 export interface StoredBreakpoint {
   readonly id: string;
@@ -79,7 +76,6 @@ export function showBreakpoint(rule: StoredBreakpoint, extraHits: number): Break
 
 /** What a schema cannot say about a rule; pointers into it. */
 export function breakpointIssues(rule: Breakpoint): readonly { readonly path: string; readonly message: string }[] {
-  if (rule.device_id !== null) return [{ path: "/device_id", message: NO_DEVICES }];
   const parsed = parseCondition(rule.condition, "/condition");
   return parsed.ok ? [] : parsed.issues;
 }

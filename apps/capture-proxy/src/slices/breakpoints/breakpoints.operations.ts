@@ -9,12 +9,12 @@ import type {
 } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { parseRuleCondition } from "@headworks/match-condition";
-import { ApiError, notFound, validationError } from "#api/api-error.ts";
+import { notFound, validationError } from "#api/api-error.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Verdict } from "#exchange/phases.ts";
 import type { HitCounter } from "#rules/hit-counter.ts";
 import type { Clock } from "#slice.ts";
-import { newBreakpoint, NO_DEVICES, showBreakpoint, updatedBreakpoint } from "./breakpoint-rule.ts";
+import { newBreakpoint, showBreakpoint, updatedBreakpoint } from "./breakpoint-rule.ts";
 import type { StoredBreakpoint } from "./breakpoint-rule.ts";
 import type { BreakpointsStore } from "./breakpoints.store.ts";
 import { parseDecision } from "./decision.ts";
@@ -96,9 +96,6 @@ function ruleOperations({ store, hits, clock, onChange }: BreakpointsOperationsP
 }
 
 function writtenCondition(body: NewBreakpoint | BreakpointUpdate): Condition {
-  if (body.device_id !== undefined && body.device_id !== null) {
-    throw new ApiError("NOT_IMPLEMENTED", NO_DEVICES);
-  }
   const parsed = parseRuleCondition(body, "body");
   if (!parsed.ok) throw validationError(parsed.issues);
   return parsed.condition;

@@ -9,7 +9,7 @@ import type {
   NewMockResponse,
 } from "@headworks/capture-contract";
 import { compileCondition, conditionOfAnswer, parseCondition, parseRuleCondition } from "@headworks/match-condition";
-import { ApiError, validationError } from "#api/api-error.ts";
+import { validationError } from "#api/api-error.ts";
 import type { ErrorDetail } from "#api/api-error.ts";
 import { headerPairs } from "./answer.ts";
 import { answersOf, filledConfig, filledResponse } from "./mock-rule.ts";
@@ -30,14 +30,10 @@ const FLAT = [
 const SHORTHAND = ["url_pattern", "host_pattern", "path_pattern", "method"] as const;
 
 /**
- * What the body of a create or update means, every default filled in. Throws 400 with every field that is wrong, 501 for
- * a rule for one device. `hasCollection` says which collections there are.
+ * What the body of a create or update means, every default filled in. Throws 400 with every field that is wrong.
+ * `hasCollection` says which collections there are.
  */
 export function readDraft(body: NewMock, hasCollection: (id: string) => boolean): MockDraft {
-  if (body.device_id !== undefined && body.device_id !== null) {
-    // Devices are not told apart yet: a rule for one would answer all.
-    throw new ApiError("NOT_IMPLEMENTED", "Rules for one device alone are not possible: leave device_id out");
-  }
   const issues: ErrorDetail[] = [];
   const isShorthand = body.condition === undefined && SHORTHAND.some((name) => body[name] !== undefined);
   const read = parseRuleCondition(body, "body");

@@ -311,7 +311,7 @@ test("values that cannot be a rule are refused with the field's name and make no
     assert.equal(refusal.details?.[0]?.path, path, JSON.stringify(json));
   }
   const device = await api.call("POST", "/api/mocks", { ...plain, device_id: "phone" });
-  assert.deepEqual([device.status, (device.json as { code: string }).code], [501, "NOT_IMPLEMENTED"]);
+  assert.deepEqual([device.status, (device.json as { code: string }).code], [400, "VALIDATION_ERROR"]);
   assert.deepEqual(await names(api), []);
 });
 

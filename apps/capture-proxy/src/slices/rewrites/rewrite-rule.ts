@@ -19,7 +19,6 @@ export interface StoredRewrite {
   readonly enabled: boolean;
   readonly priority: number;
   readonly hitCount: number;
-  readonly deviceId: string | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
@@ -37,7 +36,6 @@ function written(
     actions: body.rewrites,
     enabled: body.enabled ?? true,
     priority: body.priority ?? DEFAULT_PRIORITY,
-    deviceId: body.device_id ?? null,
   };
 }
 
@@ -68,7 +66,7 @@ export function showRewrite(rule: StoredRewrite, extraHits: number): RewriteRule
     enabled: rule.enabled,
     priority: rule.priority,
     hit_count: rule.hitCount + extraHits,
-    device_id: rule.deviceId,
+    device_id: null,
     created_at: new Date(rule.createdAtMs).toISOString(),
     updated_at: new Date(rule.updatedAtMs).toISOString(),
   };

@@ -23,7 +23,6 @@ function rule(id: string, more: Partial<StoredRewrite> = {}): StoredRewrite {
     enabled: true,
     priority: 100,
     hitCount: 0,
-    deviceId: null,
     createdAtMs: 0,
     updatedAtMs: 0,
     ...more,

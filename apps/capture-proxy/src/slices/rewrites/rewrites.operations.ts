@@ -103,10 +103,6 @@ export function createRewritesOperations(parts: RewritesOperationsParts): Handle
 
 /** Refuses what cannot be a rule, with every place that is wrong; gives its condition as it is kept. */
 function checked(body: NewRewriteRule | RewriteRuleUpdate, files: MappedFiles, at: string): Condition {
-  // Devices are not told apart yet: a rule for one would change the traffic of all.
-  if (body.device_id !== undefined && body.device_id !== null) {
-    throw new ApiError("NOT_IMPLEMENTED", "Rules for one device alone are not possible: leave device_id out");
-  }
   const parsed = parseRuleCondition(body, at);
   const issues = actionIssues(body, files).map(({ path, message }) => ({ path: at + path, message }));
   if (!parsed.ok) throw validationError([...parsed.issues, ...issues]);

@@ -17,7 +17,6 @@ export function createRewritesStore(database: Database): RewritesStore {
       direction: ({ direction }) => direction,
       actions: ({ actions }) => JSON.stringify(actions),
       priority: ({ priority }) => priority,
-      device_id: ({ deviceId }) => deviceId,
     },
     read: (row) => ({
       name: String(row["name"]),
@@ -25,7 +24,6 @@ export function createRewritesStore(database: Database): RewritesStore {
       direction: String(row["direction"]) as Direction,
       actions: readJson(String(row["actions"])) as unknown as RewriteAction[],
       priority: Number(row["priority"]),
-      deviceId: row["device_id"] === null ? null : String(row["device_id"]),
     }),
   });
 }

@@ -1,7 +1,7 @@
 // Tested by throttle.slice.test.ts
 import type { NewThrottle, ThrottleProfile } from "@headworks/capture-contract";
 import { validateHostPattern } from "@headworks/host-patterns";
-import { ApiError, validationError } from "#api/api-error.ts";
+import { validationError } from "#api/api-error.ts";
 
 /** How slow and lossy a line is. */
 export interface Profile {
@@ -125,8 +125,6 @@ function fromPreset(name: string, given: Given, at: string): Profile {
 
 function checkGiven(given: Given, at: string): void {
   const issues = profileIssues(given);
-  const device = issues.find(({ path }) => path === "/profile/device_id");
-  if (device !== undefined) throw new ApiError("NOT_IMPLEMENTED", device.message);
   if (issues.length > 0) {
     throw validationError(issues.map(({ path, message }) => ({ path: path.replace(/^\/profile/, at), message })));
   }
@@ -134,11 +132,6 @@ function checkGiven(given: Given, at: string): void {
 
 /** What a schema cannot say about a profile; pointers into the throttle. */
 export function profileIssues(given: Given): { readonly path: string; readonly message: string }[] {
-  // Devices are not told apart yet: a profile for one would slow down all.
-  if (given.device_id !== undefined && given.device_id !== null) {
-    const message = "A profile for one device alone is not possible: leave device_id out";
-    return [{ path: "/profile/device_id", message }];
-  }
   const issues = (given.hosts ?? []).flatMap((host, index) => {
     const problem = validateHostPattern(host);
     return problem === undefined ? [] : [{ path: `/profile/hosts/${index}`, message: problem.replace(/\.$/, "") }];

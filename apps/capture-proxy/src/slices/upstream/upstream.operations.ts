@@ -1,6 +1,7 @@
 // Tested by upstream.slice.test.ts
 import type { Settings, UpstreamTest, UpstreamTestResult, upstreamOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
+import { hostPortText, parseHostPort } from "@headworks/host-patterns";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { ProbeRequest, ProbeResult, ProbeRoute } from "#exchange/route-probe.ts";
 import type { SliceHost } from "#slice.ts";
@@ -42,8 +43,10 @@ function proxyOf(body: UpstreamTest | undefined, configured: Settings["upstream_
       bypass,
     };
   }
-  const { protocol = "http", host, port } = given;
-  const proxy = { protocol, host: bareHost(host), port };
+  const { protocol = "http", port } = given;
+  const place = parseHostPort(hostPortText(bareHost(given.host), port));
+  if ("issue" in place) throw validationError([{ path: "body/proxy/host", message: `must be a host. ${place.issue}` }]);
+  const proxy = { protocol, host: place.host, port };
   const username = given.auth_username ?? null;
   const isConfigured =
     protocol === configured.protocol &&

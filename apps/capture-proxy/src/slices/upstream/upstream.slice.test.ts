@@ -97,6 +97,8 @@ test("what cannot be tried is refused by name", async () => {
   for (const [body, path] of [
     [{}, "body/proxy"],
     [{ proxy: { host: "x" } }, "body/proxy/port"],
+    [{ proxy: { host: "a\0b", port: 1 } }, "body/proxy/host"],
+    [{ proxy: { host: "http://x", port: 1 } }, "body/proxy/host"],
     [{ proxy: ADDRESS, target: "ftp://x/" }, "body/target"],
     [{ proxy: ADDRESS, target: "origin.test" }, "body/target"],
     [{ proxy: ADDRESS, other: 1 }, "body/other"],
