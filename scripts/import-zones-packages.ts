@@ -190,6 +190,14 @@ export const packageZones: readonly Zone[] = [
     instead: "The kit knows shapes; routing belongs to the app's api/ folder",
   },
   {
+    name: "contract-kit/parser-errors",
+    files: ["packages/contract-kit/src/parser-errors.ts"],
+    node: ["http", "stream"],
+    npm: [],
+    ours: [],
+    instead: "What Node's HTTP parser refuses, for both APIs; the bodies of refusals belong to the apps",
+  },
+  {
     name: "contract-kit/client",
     files: ["packages/contract-kit/src/client.ts"],
     node: [],

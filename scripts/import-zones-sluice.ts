@@ -129,7 +129,7 @@ export const gatewayZones: readonly Zone[] = [
     files: ["apps/gateway/src/admin/**"],
     node: { allBut: ["http2", "dgram", ...SYSTEM] },
     npm: ["fastify", "@fastify/*", "typebox", "yaml", LOGGER],
-    ours: [...GATEWAY_CONTRACT, "contract-kit/server", "contract-kit/openapi", FORMATS],
+    ours: [...GATEWAY_CONTRACT, "contract-kit/server", "contract-kit/openapi", "contract-kit/parser-errors", FORMATS],
     typesOf: [
       "gateway/slices",
       "gateway/slice-shape",

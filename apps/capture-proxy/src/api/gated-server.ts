@@ -2,6 +2,7 @@
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
+import { answerParserErrors, endConnection } from "@headworks/contract-kit/parser-errors";
 import { ApiError } from "./api-error.ts";
 import { authorize } from "./authorize.ts";
 import type { Identify } from "./authorize.ts";
@@ -76,10 +77,12 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
       status: 417,
     });
   });
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === "ECONNRESET" || !socket.writable) return socket.destroy();
-    return refuse(socket, clientErrorAnswer(error.code));
-  });
+  server.on("connect", (_request, socket: Duplex) =>
+    refuse(socket, answer("BAD_REQUEST", "The request target must be a path")),
+  );
+  answerParserErrors(server, ({ status }) =>
+    rawAnswer({ ...answer("BAD_REQUEST", PARSER_MESSAGES[status]), status }, SECURITY_FIELDS),
+  );
   return server;
 }
 
@@ -106,18 +109,15 @@ async function mayListen(identify: Identify, request: IncomingMessage): Promise<
 }
 
 function refuse(socket: Duplex, refusal: ErrorAnswer): void {
-  socket.end(rawAnswer(refusal, SECURITY_FIELDS));
+  endConnection(socket, rawAnswer(refusal, SECURITY_FIELDS));
 }
 
-function clientErrorAnswer(code: string | undefined): ErrorAnswer {
-  if (code === "HPE_HEADER_OVERFLOW") {
-    return { ...answer("BAD_REQUEST", "The request target or the header fields are too large"), status: 431 };
-  }
-  if (code === "ERR_HTTP_REQUEST_TIMEOUT") {
-    return { ...answer("BAD_REQUEST", "The request took too long"), status: 408 };
-  }
-  return answer("BAD_REQUEST", "This is not a valid HTTP request");
-}
+const PARSER_MESSAGES = {
+  400: "This is not a valid HTTP request",
+  408: "The request took too long",
+  431: "The request target or the header fields are too large",
+  505: "This HTTP version is not supported",
+};
 
 function gateRequest(request: IncomingMessage, isUpgrade: boolean): Parameters<Gate>[0] {
   const single = (name: string): string | undefined => {

@@ -5,7 +5,7 @@ import { request as httpRequest } from "node:http";
 import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
 import { defineOperations, JsonBytes, media, strictObject, Type, upload } from "@headworks/contract-kit";
-import { rawClient, temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { rawClient, readResponse, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import fc from "fast-check";
 import { startApi } from "../../test/api-rig.ts";
 import type { ApiRig } from "../../test/api-rig.ts";
@@ -307,6 +307,20 @@ test("requests that Node would refuse by itself get the same shape and fields", 
     [`GET / HTTP/1.1\r\nHost: localhost\r\n${"X: 12345678\r\n".repeat(9_000)}`, 431, "BAD_REQUEST"],
     [`GET / HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(600_000)}\r\n`, 431, "BAD_REQUEST"],
     [`${HANDSHAKE}X: ${"x".repeat(66_000)}\r\n`, 431, "BAD_REQUEST"],
+    [HANDSHAKE.replace("/ws", "/nothing"), 404, "NOT_FOUND"],
+    ["BREW / HTTP/1.1\r\nHost: localhost\r\n", 400, "BAD_REQUEST"],
+    ["GET / HTTP/3.0\r\nHost: localhost\r\n", 505, "BAD_REQUEST"],
+    ["PRI * HTTP/2.0\r\n", 505, "BAD_REQUEST"],
+    ["CONNECT localhost:443 HTTP/1.1\r\nHost: localhost\r\n", 400, "BAD_REQUEST"],
+    ["OPTIONS * HTTP/1.1\r\nHost: localhost\r\n", 400, "BAD_REQUEST"],
+    ["TRACE /api/things HTTP/1.1\r\nHost: localhost\r\n", 405, "METHOD_NOT_ALLOWED"],
+    ["POST /api/things HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n", 400, "BAD_REQUEST"],
+    [
+      "POST /api/things HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n",
+      400,
+      "BAD_REQUEST",
+    ],
+    ["GET / HTTP/1.1\r\nHost: localhost\r\nno field\r\n", 400, "BAD_REQUEST"],
   ];
   for (const [head, status, code] of table) {
     await using connection = await rawClient(api.port);
@@ -316,6 +330,14 @@ test("requests that Node would refuse by itself get the same shape and fields", 
     assert.match(text, new RegExp(`"code":"${code}"`));
     assert.match(text, /Content-Security-Policy: default-src 'none'/i);
   }
+});
+
+test("a malformed request is answered behind the response to the one before it, and never in the middle of one", async () => {
+  await using api = await startThings();
+  await using connection = await rawClient(api.port);
+  await connection.write("GET /api/things HTTP/1.1\r\nHost: localhost\r\n\r\nBREW / HTTP/1.1\r\n\r\n");
+  const statuses = [(await readResponse(connection)).status, (await readResponse(connection)).status];
+  assert.deepEqual(statuses, [200, 400]);
 });
 
 test("a request is refused by its Host and by its origin before anything else looks at it", async () => {

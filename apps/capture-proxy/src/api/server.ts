@@ -87,6 +87,8 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     routerOptions: { maxParamLength: MAX_TARGET_BYTES },
     forceCloseConnections: "idle",
     frameworkErrors: (error, _request, reply) => void sendError(reply, errorAnswer(error)),
+    // The gated server answers them; Fastify's own handler would destroy a connection under its response.
+    clientErrorHandler: () => undefined,
     serverFactory: (handler) => (server = createGatedServer({ gate, handler, events: options.events, identify })),
   });
   app.removeAllContentTypeParsers();

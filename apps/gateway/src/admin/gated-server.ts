@@ -3,6 +3,7 @@ import { createServer as createPlainServer, STATUS_CODES } from "node:http";
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { Duplex } from "node:stream";
+import { answerParserErrors, endConnection, type ParserError } from "@headworks/contract-kit/parser-errors";
 import { fieldValue, isAuthority } from "@headworks/http1";
 import { AdminError } from "./admin-error.ts";
 import type { TlsMaterial } from "./tls-material.ts";
@@ -24,8 +25,6 @@ const MAX_FIELDS_BYTES = 65_536;
 export const MAX_TARGET_BYTES = 16_384;
 /** The parser's limit leaves room above both, so that a refusal of a head that is too large has the client's id. */
 const MAX_HEAD_BYTES = 8 * MAX_FIELDS_BYTES;
-/** How long a connection whose request was refused may go on sending: closing at once could take the response away. */
-const LINGER_MS = 2_000;
 const TLS_RULES = { requestCert: true, rejectUnauthorized: true } as const;
 const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
@@ -62,13 +61,7 @@ export function createGatedServer({ tls, handler, requestIdFor, limitsMs }: Gate
     requestIds.set(request, id);
     return id;
   };
-  const underWay = new WeakMap<Duplex, { readonly request: IncomingMessage; readonly response: ServerResponse }>();
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    const { socket } = request;
-    underWay.set(socket, { request, response });
-    response.once("close", () => {
-      if (underWay.get(socket)?.response === response) underWay.delete(socket);
-    });
     response.setHeader("X-Request-Id", identify(request));
     const refusal = refusalOf(request, tls === undefined);
     if (refusal === undefined) handler(request, response);
@@ -87,20 +80,11 @@ export function createGatedServer({ tls, handler, requestIdFor, limitsMs }: Gate
   });
   server.on("connect", (request: IncomingMessage, socket: Duplex) => {
     const refusal = refusalOf(request, tls === undefined) ?? new AdminError("method_not_allowed");
-    refuse(socket, refusal, identify(request));
+    endConnection(socket, responseText(refusal, identify(request)));
   });
-  server.on("clientError", (error: ParserError, socket: Duplex) => {
-    const begun = underWay.get(socket);
-    if (begun?.request.complete === true) {
-      // The error is that of the next request, whose response comes behind this one.
-      begun.response.once("close", () => refuseUnread(error, socket));
-    } else if (begun?.response.headersSent === true) socket.destroy();
-    else refuseUnread(error, socket, begun && requestIdOf(begun.request));
-  });
-  const refuseUnread = (error: ParserError, socket: Duplex, requestId = requestIdFor(sentId(error))): void => {
-    if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
-    else refuse(socket, parserRefusal(error), requestId);
-  };
+  answerParserErrors(server, ({ status, error, request }) =>
+    responseText(PARSER_REFUSALS[status], request === undefined ? requestIdFor(sentId(error)) : requestIdOf(request)),
+  );
   return server;
 }
 
@@ -131,26 +115,12 @@ function foreignRequest({ headers }: IncomingMessage, host: string): AdminError 
   return isForeign ? new AdminError("role_forbidden", "The request comes from a web page") : undefined;
 }
 
-/** What Node says of bytes that it could not read as a request. */
-interface ParserError extends Error {
-  readonly code?: string;
-  readonly rawPacket?: Buffer;
-  readonly bytesParsed?: number;
-}
-
-function parserRefusal({ code }: ParserError): AdminError {
-  switch (code) {
-    case "HPE_HEADER_OVERFLOW":
-      return new AdminError("request_headers_too_large");
-    case "ERR_HTTP_REQUEST_TIMEOUT":
-      return new AdminError("request_timeout");
-    case "HPE_INVALID_VERSION":
-    case "HPE_PAUSED_H2_UPGRADE":
-      return new AdminError("version_not_supported");
-    default:
-      return new AdminError("bad_request", "The bytes are not a valid HTTP request");
-  }
-}
+const PARSER_REFUSALS = {
+  400: new AdminError("bad_request", "The bytes are not a valid HTTP request"),
+  408: new AdminError("request_timeout"),
+  431: new AdminError("request_headers_too_large"),
+  505: new AdminError("version_not_supported"),
+};
 
 /** The client's id in a head that the parser refused, if the last bytes that arrived begin with that head. */
 function sentId({ rawPacket, bytesParsed }: ParserError): string | undefined {
@@ -168,8 +138,8 @@ function respond(refusal: AdminError, request: IncomingMessage, response: Server
 /** Fields of each response that is no success. */
 export const ERROR_FIELDS = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" } as const;
 
-/** Refuses on a connection that has no response object: malformed requests and CONNECT. */
-function refuse(socket: Duplex, refusal: AdminError, requestId: string): void {
+/** For connections without a response object: malformed requests and CONNECT. */
+function responseText(refusal: AdminError, requestId: string): string {
   const body = errorBody(refusal, requestId);
   const fields = Object.entries({
     ...ERROR_FIELDS,
@@ -177,9 +147,5 @@ function refuse(socket: Duplex, refusal: AdminError, requestId: string): void {
     "content-length": Buffer.byteLength(body),
     connection: "close",
   }).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.on("error", () => socket.destroy());
-  socket.end(`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${fields.join("")}\r\n${body}`);
-  socket.resume();
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
-  socket.once("close", () => clearTimeout(timer));
+  return `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${fields.join("")}\r\n${body}`;
 }
