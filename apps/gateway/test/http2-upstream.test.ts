@@ -247,6 +247,87 @@ for (const [what, refuse] of [
   });
 }
 
+/** An origin that refuses streams beyond `limit`, and sends its SETTINGS after `settingsMs`. */
+async function startLimitedOrigin(limit: number, first: Buffer, settingsMs = 0) {
+  let open = 0;
+  const counts = { answered: 0, refused: 0 };
+  const server = await startRawHttp2Origin(
+    (stream, write) => {
+      if (open >= limit) {
+        counts.refused += 1;
+        return write(frame(FRAME.reset, 0, stream, u32(7)));
+      }
+      open += 1;
+      return void later(() => {
+        open -= 1;
+        counts.answered += 1;
+        write(ok(stream));
+      }, 5);
+    },
+    first,
+    settingsMs,
+  );
+  return { port: server.port, counts, [Symbol.asyncDispose]: async () => await server.close() };
+}
+
+test("RFC 9113, 5.1.2: sixty requests at once respect a limit of streams that comes late, and none is lost", async () => {
+  await using origin = await startLimitedOrigin(5, settings([3, 5]), 50);
+  await using gateway = await gatewayFor(origin.port, { connection_cap: 1 });
+  await using client = await http2Client(gateway.port());
+  const answers = await Promise.all(Array.from({ length: 60 }, async () => await client.fetch({ ":path": "/" })));
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([204]));
+  assert.deepEqual(origin.counts, { answered: 60, refused: 0 });
+});
+
+test("RFC 9113, 8.7: an endpoint that refuses streams below the limit it says gets fewer, and no request is lost", async () => {
+  await using origin = await startLimitedOrigin(5, settings());
+  await using gateway = await gatewayFor(origin.port, { connection_cap: 1 });
+  await using client = await http2Client(gateway.port());
+  const answers = await Promise.all(Array.from({ length: 60 }, async () => await client.fetch({ ":path": "/" })));
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([204]));
+  assert.equal(origin.counts.answered, 60);
+});
+
+for (const framing of ["Content-Length", "Transfer-Encoding"]) {
+  test(`RFC 9113, 8.7: a refused POST with a body by ${framing} is sent again whole`, async () => {
+    let seen = 0;
+    await using origin = await startHttp2Origin((stream, headers, fields) => {
+      seen += 1;
+      if (seen <= 2) stream.close(7);
+      else echo(stream, headers, fields);
+    });
+    await using gateway = await gatewayFor(origin.port);
+    const body = "a body of some length";
+    const chunks = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+    const isChunked = framing === "Transfer-Encoding";
+    await using client = await rawClient(gateway.port());
+    const field = isChunked ? "Transfer-Encoding: chunked" : `Content-Length: ${body.length}`;
+    await client.write(`POST / HTTP/1.1\r\nHost: a\r\n${field}\r\n\r\n${isChunked ? chunks : body}`);
+    const answer = await readResponse(client, "POST");
+    assert.deepEqual([answer.status, answer.body.toString(), seen], [201, body, 3]);
+  });
+}
+
+test("an endpoint that refuses every stream is asked four times, then the client gets 502", async () => {
+  let seen = 0;
+  await using origin = await startHttp2Origin((stream) => {
+    seen += 1;
+    stream.close(7);
+  });
+  await using gateway = await gatewayFor(origin.port);
+  const answer = await gateway.send({ method: "POST", path: "/", body: "x" });
+  assert.deepEqual([answer.status, errorCode(answer), seen], [502, "upstream_unavailable", 4]);
+});
+
+test("an endpoint that never sends SETTINGS loses its connection after connect_ms, and each request has a response", async () => {
+  await using silent = await startRawServer(async (connection) => void (await connection.closed));
+  await using gateway = await gatewayFor(silent.port, { pending_timeout_ms: 400, timeouts: { connect_ms: 150 } });
+  await using client = await http2Client(gateway.port());
+  const answers = await Promise.all(Array.from({ length: 3 }, async () => await client.fetch({ ":path": "/" })));
+  assert.ok(answers.every(({ status }) => status === 502 || status === 503));
+  assert.ok(silent.connections.length > 1, `${silent.connections.length} connections`);
+});
+
 test("HTTP/2 upstream: a request that waits for a place gets one when the endpoint allows more", async () => {
   let allowMore = (): void => undefined;
   const seen: number[] = [];

@@ -13,6 +13,7 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { AddressInfo } from "node:net";
+import { setTimeout as later } from "node:timers/promises";
 import { FLAG, FRAME, frame, FrameReader, PREFACE, section, settings, u32 } from "./http2-frames.ts";
 import type { RawConnection } from "./raw-connection.ts";
 import { startRawServer, type RawServer } from "./raw-server.ts";
@@ -137,10 +138,15 @@ export type RawAnswer = (
   connection: RawConnection,
 ) => void;
 
-/** A server that answers each HEADERS with whatever frames a test wants; everything else it does by the book. */
-export async function startRawHttp2Origin(answer: RawAnswer, first: Buffer = settings()): Promise<RawServer> {
+/** A server that answers each HEADERS with the frames of a test, and otherwise follows the RFC; `first` is sent `settingsMs` after the preface. */
+export async function startRawHttp2Origin(
+  answer: RawAnswer,
+  first: Buffer = settings(),
+  settingsMs = 0,
+): Promise<RawServer> {
   return await startRawServer(async (connection) => {
     await connection.read(PREFACE.length);
+    if (settingsMs > 0) await later(settingsMs);
     const reader = new FrameReader();
     const write = (...frames: readonly Buffer[]): void => void connection.socket.write(Buffer.concat(frames));
     write(first);

@@ -19,8 +19,8 @@ export type AttemptFailure = UpstreamFailure | "stale";
 export interface AttemptOwner {
   /** There is a way: send the request on it. */
   send(attempt: Attempt, exchange: UpstreamExchange): void;
-  /** Whether a connection that was closed before its use, or a request that was not looked at, may be made up for. */
-  mayMakeUpFor(failure: UpstreamFailure): boolean;
+  /** Whether the request is sent again after a connection was closed before its use, or its stream refused. */
+  canRetrySilently(failure: UpstreamFailure): boolean;
   /** `detail` says in words what was found. */
   failed(attempt: Attempt, failure: AttemptFailure, detail: string): void;
   informed(head: ResponseHead): void;
@@ -179,7 +179,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
   }
 
   onUpstreamLost(failure: UpstreamFailure, stale: boolean, detail: string): void {
-    this.#fail(stale && this.#parts.owner.mayMakeUpFor(failure) ? "stale" : failure, detail);
+    this.#fail(stale && this.#parts.owner.canRetrySilently(failure) ? "stale" : failure, detail);
   }
 
   onEvicted(): void {

@@ -30,6 +30,9 @@ import { provesWebSocket } from "./web-socket-proof.ts";
 /** Characters of what the access log says of a failure. */
 const LONGEST_NOTE = 200;
 
+/** How often a request that an endpoint refused unprocessed is sent again. */
+const MAX_RESENDS = 3;
+
 type ProxyAction = Extract<CompiledAction, { kind: "proxy" }>;
 
 /** Where ways to endpoints come from. */
@@ -61,7 +64,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   #attempts = 0;
   #retriesLeft: number;
   #hedgesLeft: number;
-  #madeUp = false;
+  #resends = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   #hedgeTimer: NodeJS.Timeout | undefined;
   #requestTimer: NodeJS.Timeout | undefined;
@@ -83,11 +86,11 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#target = action.rewrite(request);
     request.upstream = { upstream: group.name, endpoint: "", attempts: 0, failure: undefined };
     this.#rules = retryRules(group.document.retries, request);
-    const { attempts, hedges, mostKeptBytes } = this.#rules;
+    const { attempts, hedges } = this.#rules;
     this.#retriesLeft = attempts;
     this.#hedgesLeft = hedges;
     if (hasBody(request.framing)) {
-      this.#body = new UpstreamBody(stream, { limitBytes: request.bodyLimitBytes, mostKeptBytes });
+      this.#body = new UpstreamBody(stream, { limitBytes: request.bodyLimitBytes, mostKeptBytes: this.#mostKeptBytes });
     }
   }
 
@@ -139,6 +142,13 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   get #isHttp2(): boolean {
     const { protocol } = this.#document;
     return protocol === "http2" || protocol === "h2c";
+  }
+
+  /** Retries may need the body again, and so may endpoints that refuse streams, where the first part is here anyway. */
+  get #mostKeptBytes(): number {
+    const { mostKeptBytes } = this.#rules;
+    if (!this.#isHttp2) return mostKeptBytes;
+    return Math.max(mostKeptBytes, this.#document.request_buffer_bytes ?? DEFAULT_REQUEST_BUFFER_BYTES);
   }
 
   // Attempts
@@ -206,7 +216,8 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   }
 
   #takeRetry(): boolean {
-    const canRepeat = this.#body === undefined || this.#body.canRepeat;
+    const body = this.#body;
+    const canRepeat = body === undefined || (body.canRepeat && body.sizeBytes <= this.#rules.mostKeptBytes);
     if (this.#retriesLeft === 0 || !canRepeat || !this.#group.spendRetry()) return false;
     this.#retriesLeft -= 1;
     return true;
@@ -243,14 +254,14 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   }
 
   /**
-   * The upstream closed an idle connection at the moment of its use: once, and only for what can be sent twice. What it
-   * says it did not look at is sent again whatever its method, while all of it is still here.
+   * The upstream closed an idle connection at the moment of its use: once, and only for a request that may be sent twice. A
+   * request that it refused unprocessed is sent again whatever its method, as long as its body is kept (RFC 9113, 8.7).
    */
-  mayMakeUpFor(failure: UpstreamFailure): boolean {
+  canRetrySilently(failure: UpstreamFailure): boolean {
     const { method, upgrade } = this.#delivery.request;
-    if (this.#madeUp || upgrade !== undefined) return false;
-    if (failure === "refused") return this.#body === undefined || this.#body.canRepeat;
-    return this.#body === undefined && isIdempotent(method);
+    if (upgrade !== undefined) return false;
+    if (failure === "refused") return this.#resends < MAX_RESENDS && (this.#body === undefined || this.#body.canRepeat);
+    return this.#resends === 0 && this.#body === undefined && isIdempotent(method);
   }
 
   failed(attempt: Attempt, failure: AttemptFailure, detail: string): void {
@@ -259,7 +270,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     if (this.#open.length > 0) return;
     switch (failure) {
       case "stale":
-        this.#madeUp = true;
+        this.#resends += 1;
         this.#attempts -= 1;
         return this.#attempt();
       case "saturated":

@@ -40,6 +40,8 @@ export interface ExchangeOwner {
   readonly hasAnswered: boolean;
   /** Its place is free; `head`: an answer began. */
   ended(head: boolean): void;
+  /** The endpoint refused its stream without looking at it (RFC 9113, 8.7). */
+  refused(): void;
   /** It was given up without an answer: the connection may be dead. */
   doubted(): void;
 }
@@ -77,7 +79,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
       this.#stream = session.request(section, !hasBody(framing));
       this.#stream.handler = this;
     } else {
-      process.nextTick(() => this.#lose("reset", "the connection takes no more requests"));
+      process.nextTick(() => this.#lose("refused", "the connection takes no more requests"));
     }
   }
 
@@ -186,6 +188,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
     const handler = this.#handler;
     this.#handler = undefined;
     this.#settle();
+    if (failure === "refused") this.#owner.refused();
     // A malformed answer is an error of its stream (RFC 9113, 8.1.1).
     this.#stream?.reset(failure === "protocol" ? PROTOCOL_ERROR : CANCEL);
     // A session that ended after it had answered was closed for being old.

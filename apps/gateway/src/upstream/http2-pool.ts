@@ -10,8 +10,11 @@ import type { CancelWait, EndpointPool, ExchangeWaiter, QueuedWaiter } from "./u
 
 /** Requests on one connection at most, whatever the endpoint allows: a lost packet holds all of them up. */
 const MOST_STREAMS = 256;
-/** How many the endpoint allows until it said so (RFC 9113, 6.5.2 asks for no fewer). */
-const FIRST_STREAMS = 100;
+/**
+ * Streams on a connection whose SETTINGS did not arrive: one request need not wait for them, more might be above the
+ * endpoint's limit (RFC 9113, 5.1.2).
+ */
+const STREAMS_BEFORE_SETTINGS = 1;
 /** Requests that one connection carries; their numbers end at 2^30 (RFC 9113, 5.1.1), which a busy one reaches in days. */
 const MOST_REQUESTS = 2 ** 29;
 /** Requests that a connection is thought to carry at a time before it says so itself (RFC 9113, 6.5.2: at least). */
@@ -39,10 +42,18 @@ class Http2Link implements ExchangeOwner {
   hasAnswered = false;
   readonly #events: LinkEvents;
   readonly #mostRequests: number;
+  /** Below the endpoint's own limit where it refused a stream all the same. */
+  #maxStreams = MOST_STREAMS;
   #requests = 0;
   #isPinging = false;
+  #settingsTimer: NodeJS.Timeout | undefined;
 
-  constructor(socket: Socket, { authority, tls, onDefect }: PoolSettings, events: LinkEvents, mostRequests: number) {
+  constructor(
+    socket: Socket,
+    { authority, tls, connectMs, onDefect }: PoolSettings,
+    events: LinkEvents,
+    mostRequests: number,
+  ) {
     this.scheme = tls === undefined ? "http" : "https";
     this.authority = authority;
     this.#events = events;
@@ -51,18 +62,31 @@ class Http2Link implements ExchangeOwner {
       socket,
       { role: "client", section: ANSWER_SECTION },
       {
-        onSettings: () => events.changed(),
+        onSettings: () => {
+          clearTimeout(this.#settingsTimer);
+          this.#maxStreams = MOST_STREAMS;
+          events.changed();
+        },
         onGoaway: () => events.changed(),
-        onClose: () => events.gone(this),
+        onClose: () => {
+          clearTimeout(this.#settingsTimer);
+          events.gone(this);
+        },
         onDefect,
       },
     );
+    if (!this.hasSettings) this.#settingsTimer = setTimeout(() => this.session.destroy(), connectMs).unref();
+  }
+
+  /** The endpoint said how many streams it allows. */
+  get hasSettings(): boolean {
+    return this.session.hasSettings;
   }
 
   get hasRoom(): boolean {
     const { takesStreams, hasSettings, peer } = this.session;
     if (!takesStreams || this.#requests >= this.#mostRequests) return false;
-    return this.streams < Math.min(hasSettings ? peer.mostStreams : FIRST_STREAMS, MOST_STREAMS);
+    return this.streams < (hasSettings ? Math.min(peer.mostStreams, this.#maxStreams) : STREAMS_BEFORE_SETTINGS);
   }
 
   open(): Http2Exchange {
@@ -77,6 +101,11 @@ class Http2Link implements ExchangeOwner {
     if (this.streams === 0) this.idleSinceMs = turnMs();
     if (this.#requests >= this.#mostRequests && this.streams === 0) this.close();
     this.#events.freed(this);
+  }
+
+  /** It takes fewer streams than it says, or said less meanwhile: no more than now, until it says its limit again. */
+  refused(): void {
+    this.#maxStreams = Math.max(1, this.streams);
   }
 
   doubted(): void {
@@ -184,8 +213,9 @@ export class Http2Pool implements EndpointPool, Timed {
     if (this.#waiting.size > 0 && this.#links.length < this.#settings.connectionCap) this.#connect();
   }
 
+  /** Not while another connection is being made, or did not say yet how many requests it takes. */
   #connect(): void {
-    if (this.#isConnecting) return;
+    if (this.#isConnecting || this.#links.some(({ hasSettings }) => !hasSettings)) return;
     this.#isConnecting = true;
     connectHttp2Endpoint(this.#settings, {
       connected: (socket) => {
