@@ -14,6 +14,7 @@ import {
   section,
   startHttp2Origin,
   startRawHttp2Origin,
+  startRawServer,
   startResettingHttp2Origin,
   u32,
   waitUntil,
@@ -525,4 +526,57 @@ test("of a large answer that its client does not read, a reset without an error 
   stream.resume();
   await new Promise((resolve) => stream.once("close", resolve));
   assert.notEqual(stream.rstCode, 0);
+});
+
+test("RFC 9113, 5.1.2: sixty requests at once respect a limit of streams that the origin has yet to say", async () => {
+  const perSession = new Map<unknown, number>();
+  let most = 0;
+  await using server = await startHttp2Origin(
+    (stream) => {
+      const { session } = stream;
+      const open = (perSession.get(session) ?? 0) + 1;
+      perSession.set(session, open);
+      most = Math.max(most, open);
+      stream.on("close", () => perSession.set(session, (perSession.get(session) ?? 1) - 1));
+      setTimeout(() => {
+        stream.respond({ ":status": 200 });
+        stream.end("here");
+      }, 5);
+    },
+    { tls, maxConcurrentStreams: 5 },
+  );
+  await using proxy = await http2Engine();
+  await using client = await clientOf("2", proxy, server.port);
+  const received = await Promise.all(Array.from({ length: 60 }, async () => await client.fetch()));
+  assert.deepEqual(new Set(received.map(({ status, body }) => `${status} ${body}`)), new Set(["200 here"]));
+  assert.equal(server.requests.length, 60, "none was refused");
+  assert.ok(most <= 5, `${most} streams`);
+});
+
+for (const version of ["1.1", "2"] as const) {
+  test(`RFC 9113, 8.7: a refused POST of a client of HTTP/${version} is sent again whole`, async () => {
+    let seen = 0;
+    await using server = await origin((stream) => {
+      seen += 1;
+      if (seen === 1) return stream.close(REFUSED_STREAM);
+      const pieces: Buffer[] = [];
+      stream.on("data", (piece: Buffer) => pieces.push(piece));
+      return void stream.on("end", () => {
+        stream.respond({ ":status": 201 });
+        stream.end(Buffer.concat(pieces));
+      });
+    });
+    await using proxy = await http2Engine();
+    await using client = await clientOf(version, proxy, server.port);
+    const { status, body } = await client.fetch({ method: "POST", body: "a body of some length" });
+    assert.deepEqual([status, body, seen], [201, "a body of some length", 2]);
+  });
+}
+
+test("an origin that never sends SETTINGS loses its connection, and its requests fail in words", async () => {
+  await using silent = await startRawServer(async (connection) => void (await connection.closed));
+  await using proxy = await http2Engine({ connectTimeoutMs: 200, policy: { idleTimeoutMs: 1000 } });
+  await using client = await clientOf("2", proxy, silent.port, { isPlain: true });
+  const { status } = await client.fetch();
+  assert.equal(status, 504);
 });

@@ -193,10 +193,12 @@ export class ClientOrigins implements SessionEvents {
     const { destination, wish } = dial;
     if (dialled.protocol === "http/1.1" && destination.secure) return this.#serveHttp1(dial, dialled);
     const session = this.#ownSession(destination, dialled, dial.age);
-    if (destination.secure && wish !== "websocket") return this.#serveHttp2(dial, session);
-    const abandon = (): void => session.destroy();
-    dial.abandon = abandon;
     // By knowledge of the client alone, requests are not risked before the origin proved that it is right.
+    const servesFirst = destination.secure && wish !== "websocket";
+    const abandon = (): void => (servesFirst ? undefined : session.destroy());
+    dial.abandon = abandon;
+    // One request need not wait for the origin to say how many it allows.
+    if (servesFirst) this.#serveWaiters(dial, session);
     session.whenSettled(() => this.#serveHttp2(dial, session));
   }
 
@@ -212,12 +214,17 @@ export class ClientOrigins implements SessionEvents {
 
   #serveHttp2(dial: SharedDial, session: OriginSession): void {
     if (!this.#dials.includes(dial)) return;
-    if (!session.hasSettings && session.session.isOver) this.#noteHttp1(dial.destination);
-    const waiters = this.#settle(dial);
-    while (waiters.length > 0 && this.#serves(session, dial.destination, dial.wish)) {
-      waiters.shift()?.result.connected(session.open());
+    if (!session.hasSettings && dial.waiters.size > 0) this.#noteHttp1(dial.destination);
+    this.#serveWaiters(dial, session);
+    this.#again(dial, this.#settle(dial));
+  }
+
+  #serveWaiters({ waiters, destination, wish }: SharedDial, session: OriginSession): void {
+    for (const waiter of waiters) {
+      if (!this.#serves(session, destination, wish)) return;
+      waiters.delete(waiter);
+      waiter.result.connected(session.open());
     }
-    this.#again(dial, waiters);
   }
 
   #again({ destination, wish }: SharedDial, waiters: readonly Waiter[]): void {
@@ -275,7 +282,11 @@ export class ClientOrigins implements SessionEvents {
     // Without TLS a client says what is spoken, and another one may say something else.
     const history = dialled.isDirect && destination.secure ? new ConnectionHistory(age) : undefined;
     return this.#addSession(
-      new OriginSession(destination, dialled, history, { events: this, limits: this.#services.policy().headLimits }),
+      new OriginSession(destination, dialled, history, {
+        events: this,
+        limits: this.#services.policy().headLimits,
+        settingsMs: this.#services.dialer.timeoutMs,
+      }),
     );
   }
 

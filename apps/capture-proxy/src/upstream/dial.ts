@@ -48,6 +48,11 @@ export class Dialer {
     return this.#parts.pseudonym;
   }
 
+  /** Time for everything up to the first request, in milliseconds. */
+  get timeoutMs(): number {
+    return this.#parts.timeoutMs();
+  }
+
   /** One that goes other ways, and is the same in all else. */
   withRoutes(routes: ProxyRoutes): Dialer {
     return new Dialer({ ...this.#parts, routes });

@@ -12,8 +12,8 @@ import type { HeadLimits, Origin } from "./origin.ts";
 
 /** Requests on one connection at most, whatever the origin allows. */
 const MOST_STREAMS = 256;
-/** How many an origin allows until it said so (RFC 9113, 6.5.2 asks for no fewer). */
-const FIRST_STREAMS = 100;
+/** Until an origin's SETTINGS arrive, more than one request could be above its limit (RFC 9113, 5.1.2). */
+const STREAMS_BEFORE_SETTINGS = 1;
 /** An origin that does not answer a ping in this time is not there any more. */
 const PING_MS = 5000;
 
@@ -25,6 +25,13 @@ export interface SessionEvents {
   closing(session: OriginSession): void;
   /** The origin wants to be asked over HTTP/1.1. */
   http1Required(session: OriginSession): void;
+}
+
+interface SessionParts {
+  readonly events: SessionEvents;
+  readonly limits: HeadLimits;
+  /** A connection without the origin's SETTINGS in this time is closed. */
+  readonly settingsMs: number;
 }
 
 /**
@@ -46,12 +53,13 @@ export class OriginSession implements StreamOwner {
   #isClosing = false;
   #isPinging = false;
   #whenSettled: (() => void) | undefined;
+  readonly #settingsTimer: NodeJS.Timeout;
 
   constructor(
     destination: Destination,
     dialled: Dialled,
     history: ConnectionHistory | undefined,
-    { events, limits }: { readonly events: SessionEvents; readonly limits: HeadLimits },
+    { events, limits, settingsMs }: SessionParts,
   ) {
     const { host, port, secure } = destination;
     this.#destination = destination;
@@ -76,6 +84,7 @@ export class OriginSession implements StreamOwner {
         },
       },
     );
+    this.#settingsTimer = setTimeout(() => this.session.destroy(), settingsMs).unref();
   }
 
   get destination(): Destination {
@@ -121,7 +130,7 @@ export class OriginSession implements StreamOwner {
   get hasRoom(): boolean {
     const { takesStreams, hasSettings, peer } = this.session;
     if (this.#isClosing || !takesStreams) return false;
-    return this.#streams < Math.min(hasSettings ? peer.mostStreams : FIRST_STREAMS, MOST_STREAMS);
+    return this.#streams < (hasSettings ? Math.min(peer.mostStreams, MOST_STREAMS) : STREAMS_BEFORE_SETTINGS);
   }
 
   /** Calls once the origin's settings came, or the connection ended without them. */
@@ -160,6 +169,7 @@ export class OriginSession implements StreamOwner {
   }
 
   #settled(): void {
+    clearTimeout(this.#settingsTimer);
     const callback = this.#whenSettled;
     this.#whenSettled = undefined;
     callback?.();
