@@ -102,7 +102,7 @@ for (const coding of Object.keys(CODINGS)) {
         ],
       });
       const { stdout, stderr } = await run(url(`${path}/rewrite`));
-      assert.match(stdout, /^HTTP\/1\.1 200 [^]*x-rule: yes\r\n[^]*\r\nprice 1, grüße, price 2$/i, stderr);
+      assert.match(stdout, /^HTTP\/(?:1\.1|2) 200 [^]*x-rule: yes\r\n[^]*\r\nprice 1, grüße, price 2$/i, stderr);
       const entry = await entryOf(`${path}/rewrite`);
       assert.equal(entry.original_response?.body, "price 100, grüße, price 200");
       assert.equal(entry.response?.body, "price 1, grüße, price 2");
@@ -131,7 +131,7 @@ for (const coding of Object.keys(CODINGS)) {
         const decision = { action: "modify", modifications: [{ type: "set_body", content: "edited, grüße" }] };
         await call("POST", `/breakpoints/paused/${item.id}/resume`, decision);
         const { stdout, stderr } = await running;
-        assert.match(stdout, /^HTTP\/1\.1 200 [^]*\r\n\r\nedited, grüße$/, stderr);
+        assert.match(stdout, /^HTTP\/(?:1\.1|2) 200 [^]*\r\n\r\nedited, grüße$/, stderr);
       },
     );
   }
@@ -179,7 +179,7 @@ test(
       response: { status_code: 418, headers: { "X-Made": "up" }, body: "{{request.path}}", template_enabled: true },
     });
     const { stdout, stderr } = await run("https://api.nowhere.invalid/a/b?c=1");
-    assert.match(stdout, /^HTTP\/1\.1 418 [^]*x-made: up\r\n[^]*\r\n\/a\/b$/i, stderr);
+    assert.match(stdout, /^HTTP\/(?:1\.1|2) 418 [^]*x-made: up\r\n[^]*\r\n\/a\/b$/i, stderr);
     const entry = await entryOf("nowhere.invalid");
     assert.deepEqual([entry.source, entry.server_addr, entry.trace[0]?.kind], ["slice", null, "mock"]);
   },
@@ -187,7 +187,7 @@ test(
 
 test("a blocked host gives curl the block page", { skip: curl.skip }, async () => {
   await call("POST", "/blocklist", { pattern: "localhost", status_code: 451 });
-  assert.match((await run(url("/identity/length/blocked"))).stdout, /^HTTP\/1\.1 451 [^]*Blocked by Weir$/);
+  assert.match((await run(url("/identity/length/blocked"))).stdout, /^HTTP\/(?:1\.1|2) 451 [^]*Blocked by Weir$/);
 });
 
 test("a throttled line takes its time", { skip: curl.skip }, async () => {
@@ -197,7 +197,7 @@ test("a throttled line takes its time", { skip: curl.skip }, async () => {
   });
   const startedMs = performance.now();
   const { stdout, stderr } = await run(url("/identity/length/slow"));
-  assert.match(stdout, /^HTTP\/1\.1 200 /, stderr);
+  assert.match(stdout, /^HTTP\/(?:1\.1|2) 200 /, stderr);
   assert.ok(performance.now() - startedMs >= 600);
   assert.equal((await entryOf("/identity/length/slow")).trace[0]?.kind, "throttle");
 });

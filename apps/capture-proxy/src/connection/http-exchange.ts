@@ -262,6 +262,10 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     this.#afterBody(() => this.#answerByRule(response));
   }
 
+  get requestHasBody(): boolean {
+    return hasBody(this.sending.framing);
+  }
+
   #originRequest({ authority, sentPath }: ForwardPlan): OriginRequest {
     const { upgrade, keepAlive } = this.#head;
     const { framing } = this.sending;

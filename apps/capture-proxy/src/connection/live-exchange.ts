@@ -114,6 +114,7 @@ export abstract class LiveExchange implements Exchange {
     return this.response;
   }
 
+  abstract get requestHasBody(): boolean;
   abstract requestContent(limitBytes: number): Promise<Content>;
   abstract responseContent(limitBytes: number): Promise<Content>;
   abstract setRequestContent(bytes: Buffer): void;

@@ -54,6 +54,10 @@ export class TunnelExchange extends LiveExchange {
     this.announce();
   }
 
+  get requestHasBody(): boolean {
+    return false;
+  }
+
   requestContent(): Promise<Content> {
     return Promise.resolve(UNREAD);
   }

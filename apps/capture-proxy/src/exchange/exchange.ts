@@ -143,6 +143,8 @@ export interface Exchange {
   response: ResponseMessage | undefined;
   readonly requestBody: BodyCapture;
   readonly responseBody: BodyCapture;
+  /** Content or trailers follow the request's head; over HTTP/2 no field has to say so (RFC 9113, 8.1). */
+  readonly requestHasBody: boolean;
   readonly moments: Moments;
   state: ExchangeState;
   /** Who made the answer. */

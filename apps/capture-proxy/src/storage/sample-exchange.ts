@@ -45,6 +45,7 @@ function refuse(): never {
 
 /** A finished exchange is stored, not changed. */
 const UNCHANGEABLE = {
+  requestHasBody: false,
   addTrace: refuse,
   changeRequest: refuse,
   changeResponse: refuse,

@@ -87,6 +87,12 @@ class RecordedExchange implements EditedExchange {
     return this.response;
   }
 
+  get requestHasBody(): boolean {
+    const { fields } = this.request;
+    const length = fieldValue(fields, "content-length") ?? "0";
+    return this.#requestBody.bytes.length > 0 || length !== "0" || fieldValue(fields, "transfer-encoding") !== undefined;
+  }
+
   requestContent(limitBytes: number): Promise<Content> {
     return Promise.resolve(contentOf(this.#requestBody, limitBytes));
   }

@@ -12,6 +12,7 @@ export type EditedExchange = Pick<
   | "request"
   | "response"
   | "originalRequest"
+  | "requestHasBody"
   | "changeRequest"
   | "changeResponse"
   | "requestContent"
@@ -62,7 +63,7 @@ export class MessageEdit {
       {
         noBody: () => noBody(exchange, phase),
         obstacle: () => this.#bodyObstacle(),
-        isBodiless: () => phase === "request" && !hasBody(exchange.request),
+        isBodiless: () => phase === "request" && !exchange.requestHasBody,
         fields: () => this.fields,
         content: (limitBytes) => contentInTime(exchange, phase, limitBytes, limits),
       },
@@ -189,11 +190,11 @@ export class MessageEdit {
   }
 }
 
-function noBody({ request, response }: EditedExchange, phase: Phase): string | undefined {
+function noBody({ request, response, requestHasBody }: EditedExchange, phase: Phase): string | undefined {
   if (phase === "request") {
     const isSwitch = request.scheme === "ws" || request.scheme === "wss" || request.scheme === "tcp";
     if (isSwitch || request.method === "CONNECT") return "a request that opens a tunnel has no body to edit";
-    return BODILESS.has(request.method) && !hasBody(request) ? `this ${request.method} has no body` : undefined;
+    return BODILESS.has(request.method) && !requestHasBody ? `this ${request.method} has no body` : undefined;
   }
   if (request.method === "HEAD") return "an answer to HEAD has no body to edit";
   const status = response?.status ?? 0;
@@ -203,15 +204,10 @@ function noBody({ request, response }: EditedExchange, phase: Phase): string | u
 /** Methods whose requests get no body from a rule: origins would refuse them. */
 const BODILESS = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
-function hasBody({ fields }: Readonly<RequestMessage>): boolean {
-  const length = fieldValue(fields, "content-length");
-  return (length !== undefined && length !== "0") || fieldValue(fields, "transfer-encoding") !== undefined;
-}
-
 /** Types whose bodies are made of messages over time: to wait for their end would be to stop them. */
 const STREAMS = ["text/event-stream", "multipart/x-mixed-replace", "application/grpc"];
 
-function obstacle({ request, response }: EditedExchange, phase: Phase): string | undefined {
+function obstacle({ request, response, requestHasBody }: EditedExchange, phase: Phase): string | undefined {
   const fields = phase === "request" ? request.fields : (response?.fields ?? []);
   const type = fieldValue(fields, "content-type")?.trimStart().toLowerCase() ?? "";
   const stream = STREAMS.find((name) => type.startsWith(name));
@@ -219,7 +215,7 @@ function obstacle({ request, response }: EditedExchange, phase: Phase): string |
   if (phase === "response" && response?.status === 206) {
     return "an answer with a part of the content (206) passes as it is: remove Range from the request to edit all of it";
   }
-  return phase === "request" && !hasBody(request) ? "the request has no body" : undefined;
+  return phase === "request" && !requestHasBody ? "the request has no body" : undefined;
 }
 
 /** The whole body, unless it takes too long: a body that never ends must not be held back for ever. */

@@ -114,7 +114,7 @@ function setMethod(edit: MessageEdit, method: string): void {
   if (request.method === method) return edit.note(`the method is ${method} already`);
   if (opensTunnel(request)) return edit.note("the method of a request that opens a tunnel stays");
   edit.changed(`method ${request.method} to ${method}`);
-  const isSilent = !hasLength(request);
+  const isSilent = !hasLength(request) && !edit.exchange.requestHasBody;
   const changed = edit.changeRequest();
   changed.method = method;
   if (ANNOUNCING.has(method) && isSilent) changed.fields = withField(changed.fields, "Content-Length", "0", false);
