@@ -209,8 +209,11 @@ test("SIGTERM twice ends at once, as a shell sees ends by a signal", async () =>
     },
     { what: "the first to be taken" },
   );
-  process.kill(sluice.pid, "SIGTERM");
-  assert.equal((await sluice.process.exited).code, 128 + 15);
+  // One that follows within 400 ms counts as the same, since programs in between pass signals on.
+  const again = setInterval(() => process.kill(sluice.pid, "SIGTERM"), 100);
+  const { code } = await sluice.process.exited;
+  clearInterval(again);
+  assert.equal(code, 128 + 15);
 });
 
 const GOOD = servingAll(9001);

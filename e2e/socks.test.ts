@@ -275,7 +275,9 @@ test(
       };
     }
     const har = await weir.get<Har>("/export/har");
-    const exported = har.log.entries.find(({ request }) => request.url === entry.request.url);
+    const exported = har.log.entries.find(
+      ({ request }) => request.url === entry.request.url.replace(/^tcp:/, "https:"),
+    );
     assert.deepEqual([exported?.request.method, exported?.request.httpVersion], ["CONNECT", "SOCKS5"]);
     const { rows } = await weir.get<{ rows: { id: string; http_version: string; is_passthrough: boolean }[] }>(
       "/traffic/rows",

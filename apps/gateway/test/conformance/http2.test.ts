@@ -50,7 +50,7 @@ before(async () => {
       ],
       upstreams: [
         { name: "api", endpoints },
-        { name: "narrow", endpoints, connection_cap: 1 },
+        { name: "narrow", endpoints, connection_cap: 1, request_buffer_bytes: 0 },
       ],
       services: ["api", "narrow"].map((name) => ({ name, upstream: name })),
       routes: [proxied("api"), { ...proxied("narrow"), match: { path: { type: "exact", value: "/held" } } }],

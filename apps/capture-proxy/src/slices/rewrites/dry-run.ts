@@ -90,7 +90,9 @@ class RecordedExchange implements EditedExchange {
   get requestHasBody(): boolean {
     const { fields } = this.request;
     const length = fieldValue(fields, "content-length") ?? "0";
-    return this.#requestBody.bytes.length > 0 || length !== "0" || fieldValue(fields, "transfer-encoding") !== undefined;
+    return (
+      this.#requestBody.bytes.length > 0 || length !== "0" || fieldValue(fields, "transfer-encoding") !== undefined
+    );
   }
 
   requestContent(limitBytes: number): Promise<Content> {
