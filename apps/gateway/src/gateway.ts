@@ -3,11 +3,12 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { LONGEST_MS, type ConfigDocument, type Issue, type Listener } from "@headworks/gateway-contract";
+import { DEFAULT_ADMIN_BIND, LONGEST_MS, type ConfigDocument, type Issue } from "@headworks/gateway-contract";
 import { DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
 import {
   Generations,
+  type CheckedReading,
   type Followers,
   type NoText,
   type SubmitOutcome,
@@ -20,6 +21,7 @@ import { onlyListenerOf } from "#config/only-listener.ts";
 import { readConfigFile, watchFile, type FileWatch } from "#config/watch-file.ts";
 import { tryAddresses } from "#listener/address-trial.ts";
 import { numberOf, ListenerSet } from "#listener/listener-set.ts";
+import { whyNoAddress } from "#listener/listening-trouble.ts";
 import { SessionTickets } from "#listener/session-tickets.ts";
 import { AdmissionControl } from "#request/admission.ts";
 import { dryRunReport } from "#request/dry-run-report.ts";
@@ -80,7 +82,8 @@ export class RejectedDocumentError extends Error {
   readonly issues: readonly Issue[];
 
   constructor(issues: readonly Issue[]) {
-    super("The configuration has errors");
+    const isOfThisMachine = issues.every(({ code, severity }) => severity !== "error" || code === "compile_failed");
+    super(isOfThisMachine ? "The configuration cannot run here" : "The configuration has errors");
     this.issues = issues;
   }
 }
@@ -139,7 +142,8 @@ interface Traffic {
   readonly listeners: ListenerSet | undefined;
   readonly metricsText: () => Promise<string>;
   readonly admin: Pick<AdminPlaneParts, "pipeline" | "traffic" | "isReady">;
-  open(listeners: readonly Listener[]): Promise<void>;
+  /** What runs when a generation was published. */
+  start(): Promise<void>;
   /** Is not ready from now on. */
   withdraw(): void;
   stop(graceMs: number): Promise<void>;
@@ -149,12 +153,19 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
   const { configFile } = parts;
   const pool = workers > 1 ? createPool(parts, workers, () => control) : undefined;
   const graceMs = (): number => drainTimeMs(parts, generations);
-  const followers = pool ?? listenerFollowers(() => traffic.listeners, graceMs);
+  const listening = pool ?? listenerFollowers(() => traffic.listeners, graceMs);
+  const followers = alsoOpening(listening, async (reading) => {
+    if (generations.current === undefined) adminServer = await openAdmin(reading, adminParts());
+  });
   const control: Control = createControl({ ...parts, hasTraffic: pool === undefined, followers });
   const { generations, events, slices, issued } = control;
   const traffic: Traffic = pool === undefined ? trafficHere(createDataPlane(parts, control)) : trafficIn(pool);
   issued.follow(async () => await pool?.giveOut(issued.all));
   let adminServer: AdminServer | undefined;
+  const adminParts = (): Omit<AdminPlaneParts, "admin"> => {
+    const onWritten = (text: string): void => watch?.expect(text);
+    return { ...parts, ...control, ...traffic.admin, metricsText: traffic.metricsText, configFile, onWritten };
+  };
   const close = async (limitMs: number): Promise<void> => {
     await traffic.stop(limitMs);
     await adminServer?.stop(limitMs);
@@ -165,13 +176,9 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
   let watch: FileWatch | undefined;
   const firstText = readFileSync(configFile, "utf8");
   try {
-    const { admin, listeners } = await firstDocument(generations, firstText);
+    await publishFirst(generations, firstText);
     events.start(slices.webhooks);
-    const { metricsText } = traffic;
-    const onWritten = (text: string): void => watch?.expect(text);
-    const adminParts = { ...parts, ...control, ...traffic.admin, metricsText, configFile, onWritten };
-    adminServer = admin === undefined ? undefined : await openAdmin({ ...adminParts, admin });
-    await traffic.open(listeners);
+    await traffic.start();
   } catch (error) {
     // Any of it that stays keeps the process alive: a gateway that serves nobody, and says that it is ready.
     await close(0);
@@ -206,17 +213,44 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
   };
 }
 
-/** The document that is published first. */
-async function firstDocument(generations: Generations, text: string): Promise<ConfigDocument> {
+async function publishFirst(generations: Generations, text: string): Promise<void> {
   const first = await generations.submit({ text, source: "startup" });
-  if (first.outcome === "published" && generations.current !== undefined) return generations.current.document;
-  throw new RejectedDocumentError(first.outcome === "rejected" ? first.issues : []);
+  if (first.outcome !== "published") throw new RejectedDocumentError(first.outcome === "rejected" ? first.issues : []);
+}
+
+/** Opens, besides what `listening` opens, what a generation needs. Whatever cannot be opened rejects its document. */
+function alsoOpening(listening: Followers, open: (reading: CheckedReading) => Promise<void>): Followers {
+  return {
+    prepare: async (candidate, reading) => {
+      const issues = await listening.prepare(candidate, reading);
+      if (issues.length > 0) return issues;
+      try {
+        await open(reading);
+        return [];
+      } catch (error) {
+        const { message } = error as Error;
+        return [{ code: "compile_failed", ...reading.places.locate(["admin"]), message, severity: "error" }];
+      }
+    },
+    publish: async () => await listening.publish(),
+    discard: () => listening.discard(),
+  };
 }
 
 /** Loaded where it is asked for: a quarter of all files serve the admin API alone, and workers have none. */
-async function openAdmin(parts: AdminPlaneParts): Promise<AdminServer> {
+async function openAdmin(
+  { document: { admin } }: CheckedReading,
+  parts: Omit<AdminPlaneParts, "admin">,
+): Promise<AdminServer | undefined> {
+  if (admin === undefined) return undefined;
   const { openAdminPlane } = await import("./admin-plane.ts");
-  return await openAdminPlane(parts);
+  try {
+    return await openAdminPlane({ ...parts, admin });
+  } catch (error) {
+    const bind = admin.bind ?? DEFAULT_ADMIN_BIND;
+    const why = whyNoAddress(Number(bind.slice(bind.lastIndexOf(":") + 1)), error);
+    throw why === undefined ? error : new Error(`The admin API cannot listen on ${bind}: ${why}`, { cause: error });
+  }
 }
 
 function createPool(parts: ProcessParts, workers: number, control: () => Control): WorkerPool {
@@ -261,7 +295,7 @@ function trafficIn(pool: WorkerPool): Traffic {
       isReady: () => pool.isReady,
       traffic: { activeRequests, upstreams, recent, force, purge },
     },
-    open: async () => await pool.start(),
+    start: async () => await pool.start(),
     withdraw: () => pool.withdraw(),
     stop: async (graceMs) => await pool.stop(graceMs),
   };
@@ -276,7 +310,8 @@ function trafficHere(plane: ReturnType<typeof createDataPlane>): Traffic {
     listeners,
     metricsText,
     admin: { pipeline, isReady },
-    open: async (documents) => await listeners.open(documents),
+    // The first generation took its listeners with its publication.
+    start: async () => await Promise.resolve(),
     withdraw,
     stop: async (graceMs) => await listeners.stop(graceMs),
   };

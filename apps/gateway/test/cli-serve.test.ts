@@ -142,7 +142,12 @@ routes: []
     const args = [MAIN, "serve", "--config", file, "--workers", workers];
     const exit = await runProcess(process.execPath, args, { env, timeoutMs: 10_000 });
     assert.equal(exit.code, 1);
-    assert.match(exit.stderr, /^sluice: .*EADDRINUSE.*\n$/);
+    assert.match(
+      exit.stderr,
+      /^(?:.*: warning: .*\n)*.*gateway\.yaml:2:\d+: error: The listener "taken" cannot listen on 127\.0\.0\.1 port \d+: the port is in use there \(EADDRINUSE\); another gateway .* \(\/listeners\/0\) \[compile_failed\]\nsluice: The configuration cannot run here\n$/,
+    );
+    const codes = [...exit.stdout.matchAll(/"code":"(config_\w+)"/g)].map(([, code]) => code);
+    assert.deepEqual(codes, ["config_rejected"]);
   });
 }
 

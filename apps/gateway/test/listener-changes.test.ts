@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { peer, rawClient, readResponse, runProcess, startOrigin, waitUntil } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
+import { RejectedDocumentError } from "#gateway.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 import { get, startWorkers } from "./workers-rig.ts";
 
@@ -88,11 +89,27 @@ test("a document whose listener wants a port that another process has is rejecte
     assert.ok(await isHealthy(gateway));
     await assert.rejects(rawClient(free), "what was opened for it is closed again");
   }
+  const told = gateway.log
+    .map(({ code }) => code)
+    .filter((code) => /^config_(?:published|rejected)$/.test(String(code)));
+  assert.deepEqual(told, ["config_published", "config_rejected", "config_rejected"]);
   await other.close();
   assert.equal((await gateway.reload(next)).outcome, "published");
   assert.deepEqual([gateway.port(), gateway.port("more")], [free, other.port]);
   assert.ok((await isHealthy(gateway)) && (await isHealthy(gateway, "more")));
   await assert.rejects(rawClient(before), "nobody listens there any more");
+});
+
+test("a first document whose admin API wants a port that is taken is rejected before it is published", async () => {
+  await using other = await startOther();
+  const document = { ...listening(publicListener()), admin: { bind: `127.0.0.1:${other.port}` } };
+  const error: unknown = await startGateway(document, { environment: { GATEWAY_ADMIN_DEV: "1" } }).catch(
+    (caught: unknown) => caught,
+  );
+  assert.ok(error instanceof RejectedDocumentError);
+  const [issue] = error.issues.filter(({ severity }) => severity === "error");
+  assert.deepEqual([error.message, issue?.path], ["The configuration cannot run here", "/admin"]);
+  assert.match(issue?.message ?? "", /^The admin API cannot listen on 127\.0\.0\.1:\d+: the port is in use there/);
 });
 
 test("after a rejected listener a good change is published, on the same connections", async () => {

@@ -38,7 +38,6 @@ export class ListenerSet {
   readonly #closing = new Set<Promise<void>>();
   #turn: Promise<unknown> = Promise.resolve();
   #next: Next | undefined;
-  #isOpen = false;
   #isStopped = false;
 
   constructor(parts: ListenerSetParts) {
@@ -48,20 +47,9 @@ export class ListenerSet {
     parts.log.info({ code: "protocol_hardening", http1: limits, http2 }, "Limits of all clients");
   }
 
-  /** Opens all; rejects with the first that cannot be opened, and then none is open. */
-  async open(documents: readonly Listener[]): Promise<void> {
-    try {
-      for (const document of documents) await this.#openOne(document);
-      this.#isOpen = true;
-    } catch (error) {
-      await this.stop(0);
-      throw error;
-    }
-  }
-
   /**
    * Makes ready for another generation: new addresses are listened on, where clients wait; certificates are read. What is
-   * wrong with any of that; then nothing waits to be taken. Nothing to do before `open`, which says itself what is wrong.
+   * wrong with any of that; then nothing waits to be taken.
    */
   async prepare(documents: readonly Listener[]): Promise<readonly ListenerProblem[]> {
     return await this.#inTurn(async () => await this.#prepareNow(documents));
@@ -113,7 +101,7 @@ export class ListenerSet {
 
   async #prepareNow(documents: readonly Listener[]): Promise<readonly ListenerProblem[]> {
     await this.#giveUpNow();
-    if (!this.#isOpen || this.#isStopped) return [];
+    if (this.#isStopped) return [];
     const kept = this.#keptFor(documents);
     const staying = new Set(kept.values());
     const leaving = [...this.#open.values()].filter((listener) => !staying.has(listener));
@@ -227,12 +215,6 @@ export class ListenerSet {
       const facts = { err: error, listener: document.name, code: "listener_failed" };
       this.#parts.log.error(facts, whyNotListening(document, error));
     }
-  }
-
-  async #openOne(document: Listener): Promise<void> {
-    const listener = await this.#listen(document);
-    listener.begin();
-    this.#open = new Map([...this.#open, [placeOf(document), listener]]);
   }
 
   async #listen(document: Listener): Promise<DataListener> {

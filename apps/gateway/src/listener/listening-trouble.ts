@@ -10,17 +10,28 @@ export interface ListenerProblem {
 
 const CAUSES: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: "this machine has no such address",
-  EADDRINUSE: "the port is in use there",
   EACCES: "this process may not use that port",
   ENOTFOUND: "no address is known by that name",
 };
 
 /** A sentence for people that says why a listener cannot be opened, or cannot go on under its document. */
 export function whyNotListening({ name, address, port }: Listener, error: unknown): string {
-  const { code = "", syscall, message } = error as NodeJS.ErrnoException;
-  const isAddress = syscall === "listen" || syscall === "bind" || syscall === "getaddrinfo";
-  if (!isAddress) return `The listener "${name}" cannot use its certificates: ${message}`;
-  const cause = CAUSES[code];
-  const why = cause === undefined ? message : `${cause} (${code})`;
+  const why = whyNoAddress(port, error);
+  if (why === undefined) return `The listener "${name}" cannot use its certificates: ${(error as Error).message}`;
   return `The listener "${name}" cannot listen on ${address} port ${port}: ${why}`;
+}
+
+/** Why an address cannot be listened on, to complete a sentence; undefined for an error that is about something else. */
+export function whyNoAddress(port: number, error: unknown): string | undefined {
+  const { code = "", syscall, message } = error as NodeJS.ErrnoException;
+  if (syscall !== "listen" && syscall !== "bind" && syscall !== "getaddrinfo") return undefined;
+  if (code === "EADDRINUSE") return `the port is in use there (${code}); ${whoHolds(port)}`;
+  const cause = CAUSES[code];
+  return cause === undefined ? message : `${cause} (${code})`;
+}
+
+/** Nothing tells whose port it is without more rights than a gateway has. */
+function whoHolds(port: number): string {
+  const tool = process.platform === "linux" ? `ss -ltnp 'sport = :${port}'` : `lsof -nP -iTCP:${port} -sTCP:LISTEN`;
+  return `another gateway that still runs, or another program, has it: ${tool} names it`;
 }

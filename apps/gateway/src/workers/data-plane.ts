@@ -80,9 +80,10 @@ export class DataPlane {
     const { candidate } = setup;
     plane.#expected = candidate.fingerprint;
     const outcome = await plane.#submit(candidate);
-    const { current } = plane.#control.generations;
-    if (current === undefined) throw new Error(problemOf(outcome) ?? "There is no generation");
-    await plane.#data.listeners.open(current.document.listeners);
+    if (plane.#control.generations.current === undefined) {
+      await plane.#data.listeners.stop(0);
+      throw new Error(problemOf(outcome) ?? "There is no generation");
+    }
     return plane;
   }
 

@@ -125,7 +125,7 @@ export class WorkerPool implements Followers {
   }
 
   async prepare(candidate: AcceptedCandidate, reading: CheckedReading): Promise<readonly Issue[]> {
-    const closed = this.#isStarted ? await this.#parts.tryListeners(reading, this.addresses) : [];
+    const closed = await this.#parts.tryListeners(reading, this.addresses);
     if (closed.length > 0) return closed;
     this.#prepared = candidate;
     const refusals = await Promise.all(
