@@ -374,11 +374,21 @@ export function createControl(parts: ProcessParts) {
   return { events, deadlines, upstreams, pools, upkeep, slices, issued, generations, history, stop };
 }
 
+/** A name that is never found does not keep a gateway out of service whose other upstreams can be reached. */
+const MAX_DISCOVERY_WAIT_MS = 30_000;
+
 /** What handles requests. */
 export function createDataPlane({ environment, log, ...parts }: ProcessParts, control: Control) {
-  const { slices, generations, pools, deadlines } = control;
+  const { slices, generations, pools, deadlines, upkeep } = control;
   let isWithdrawn = false;
-  const isReady = (): boolean => !isWithdrawn && generations.current !== undefined;
+  const startedMs = performance.now();
+  let hasBeenReady = false;
+  const isReady = (): boolean => {
+    if (isWithdrawn || generations.current === undefined) return false;
+    // Reloads do not take a gateway out of service that serves.
+    hasBeenReady ||= upkeep.hasEndpoints || performance.now() - startedMs >= MAX_DISCOVERY_WAIT_MS;
+    return hasBeenReady;
+  };
   const withdraw = (): void => void (isWithdrawn = true);
   const admission = new AdmissionControl({
     report: dryRunReport(log, "load_shed", (route) => slices.metrics.dryRun("load_shed", route)),

@@ -478,6 +478,7 @@ function poolFor(port: number, deadlines: DeadlineSweep, mostRequests?: number):
     counts: { saturated: 0, timedOut: 0, evicted: 0 },
     maxPending: 1,
     happyEyeballsMs: 0,
+    maxAgeMs: Number.POSITIVE_INFINITY,
     idleMs: 200,
     deadlines,
     onDefect: assert.ifError,

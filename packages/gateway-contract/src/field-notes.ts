@@ -148,6 +148,8 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "upstreams[].timeouts.happy_eyeballs_ms":
     "Before the next address of a name is tried beside the first; 0 for one after the other. Default: 250.",
   "upstreams[].connection_cap": "Connections to each endpoint that are at work. Default: 64.",
+  "upstreams[].max_connection_age_ms":
+    "A connection takes no new request after this time, less up to a tenth at random, and closes once its requests have ended; 0 for no limit. New connections look the endpoint's name up again, so a changed DNS record is followed within this time. Default: 60000 where the endpoint's address is a name, 0 for IP addresses.",
   "upstreams[].stalled_connection_cap":
     "Connections to each endpoint beside these that do not move, since their client is slow with its body, does not take the response, or the response is a stream without news. With more of them the slowest client is ended when others wait; 0 makes connection_cap a limit of all connections. Default: 16 times connection_cap.",
   "upstreams[].max_pending":
@@ -210,11 +212,13 @@ export const FIELD_NOTES: Readonly<Record<string, string>> = {
   "upstreams[].tls.server_name":
     "Name that the endpoint is asked for (SNI) and that its certificate must have. Default: the name in the upstream's upstream_host, otherwise the endpoint's address.",
   "upstreams[].trusted_ca_file": "Same as `tls.trusted_ca_file`.",
-  "upstreams[].dns_discovery": "Endpoints from DNS.",
+  "upstreams[].dns_discovery":
+    "Endpoints from DNS. Until each name was found once, /readyz says 503, for 30 seconds at most after the start.",
   "upstreams[].dns_discovery.hostname": "Name to look up.",
   "upstreams[].dns_discovery.port": "Port of the endpoints; SRV records have their own.",
   "upstreams[].dns_discovery.record_type": "Default: A.",
-  "upstreams[].dns_discovery.refresh_interval_s": "Default: 30.",
+  "upstreams[].dns_discovery.refresh_interval_s":
+    "Longest time between two lookups; a shorter TTL of A and AAAA records is followed, down to a second. Default: 30.",
   "upstreams[].dns_discovery.min_endpoints": "Answers with fewer are not taken over. Default: 1.",
   "upstreams[].dns_discovery.fail_open": "Keep the last endpoints when the lookup fails. Default: true.",
   services: "What routes name: an upstream, or a split over several.",

@@ -113,6 +113,8 @@ export const DEFAULT_CONNECTION_CAP = 64;
 export const STALLED_FOR_EACH = 16;
 export const DEFAULT_MAX_PENDING = 1024;
 export const DEFAULT_PENDING_MS = 30_000;
+/** Of connections to endpoints that are named, not addressed: a changed name is followed within this time. */
+export const DEFAULT_MAX_CONNECTION_AGE_MS = 60_000;
 export const DEFAULT_REQUEST_BUFFER_BYTES = 65_536;
 export const DEFAULT_RESPONSE_BUFFER_BYTES = 262_144;
 
@@ -131,6 +133,8 @@ export const Upstream = strictObject({
   upstream_host: Type.Optional(Type.String({ minLength: 1 })),
   timeouts: Type.Optional(UpstreamTimeouts),
   connection_cap: Type.Optional(PositiveCount),
+  /** After this time a connection takes no further request. */
+  max_connection_age_ms: Type.Optional(Ms),
   /** Connections beside `connection_cap` whose client is slow, or that are streams without news. */
   stalled_connection_cap: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
   max_pending: Type.Optional(PositiveCount),

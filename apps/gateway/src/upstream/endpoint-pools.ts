@@ -1,7 +1,9 @@
 // Tested by ../../test/upstream-connections.test.ts
+import { isIP } from "node:net";
 import {
   DEFAULT_BUFFERED_BYTES,
   DEFAULT_CONNECTION_CAP,
+  DEFAULT_MAX_CONNECTION_AGE_MS,
   DEFAULT_MAX_PENDING,
   DEFAULT_PENDING_MS,
   STALLED_FOR_EACH,
@@ -106,10 +108,17 @@ export class EndpointPools {
       pendingMs: document.pending_timeout_ms ?? DEFAULT_PENDING_MS,
       counts: queueCounts,
       idleMs: IDLE_MS,
+      maxAgeMs: maxConnectionAgeMs(document, endpoint.address),
       deadlines: this.#deadlines,
       onDefect: this.#onDefect,
     };
   }
+}
+
+function maxConnectionAgeMs(document: UpstreamGroup["document"], address: string): number {
+  const isNamed = isIP(address.replace(/^\[|\]$/g, "")) === 0;
+  const ageMs = document.max_connection_age_ms ?? (isNamed ? DEFAULT_MAX_CONNECTION_AGE_MS : 0);
+  return ageMs === 0 ? Number.POSITIVE_INFINITY : ageMs;
 }
 
 /** Stands where a pool should be whose files cannot be used. */

@@ -77,7 +77,11 @@ function describe(document: Upstream): string {
     }
   });
   const { connect_ms: connectMs, happy_eyeballs_ms: eyeballsMs } = timeouts ?? {};
-  const { stalled_connection_cap: stalledCap, pending_timeout_ms: pendingMs } = document;
-  const bounds = [cap, stalledCap, maxPending, pendingMs, connectMs, eyeballsMs];
+  const {
+    stalled_connection_cap: stalledCap,
+    pending_timeout_ms: pendingMs,
+    max_connection_age_ms: maxAgeMs,
+  } = document;
+  const bounds = [cap, stalledCap, maxPending, pendingMs, maxAgeMs, connectMs, eyeballsMs];
   return JSON.stringify([protocol, tls?.server_name, host, discovery?.hostname, listed, files, ...bounds]);
 }

@@ -1,6 +1,7 @@
 // Tested by ../../test/upstream-faults.test.ts
 import type { Socket } from "node:net";
 import {
+  fieldValue,
   hasBody,
   LAST_CHUNK,
   lastChunkWithTrailers,
@@ -39,12 +40,25 @@ export type Stall =
   /** The response is a stream, and there is nothing new. */
   | "stream";
 
+/** The connection is given up this long before the announced time: a request on its way would meet the close. */
+const KEEP_ALIVE_MARGIN_MS = 1000;
+
+/** The idle time that `Keep-Alive: timeout=5` announces (RFC 2068, 19.7.1), less a margin; infinite without it. */
+function announcedKeepAliveMs(fields: RawFields): number {
+  const seconds = /(?:^|,)\s*timeout\s*=\s*"?([0-9]{1,9})/i.exec(fieldValue(fields, "keep-alive") ?? "")?.[1];
+  return seconds === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Number(seconds) * 1000 - KEEP_ALIVE_MARGIN_MS);
+}
+
 /**
  * One HTTP/1.1 connection to an endpoint: one exchange at a time, answers read strictly. Used for one request after
  * the other as the rules of `UpstreamState` allow.
  */
 export class Http1Exchange implements UpstreamExchange {
   readonly socket: Socket;
+  /** From this moment on it takes no new request. */
+  expiresMs = Number.POSITIVE_INFINITY;
+  /** How long it may be idle before the endpoint is expected to close it. */
+  keepAliveMs = Number.POSITIVE_INFINITY;
   readonly #authority: string;
   readonly #owner: ConnectionOwner;
   readonly #writer: BatchedWriter;
@@ -88,6 +102,8 @@ export class Http1Exchange implements UpstreamExchange {
           this.#hasHead = true;
           this.#isSwitching = head.status === 101;
           this.#isRefusalUntilClose = this.#hasBody && head.status >= 400 && head.framing.kind === "until-close";
+          // Servers announce the same time with each response.
+          if (this.#state.exchangeCount === 1) this.keepAliveMs = announcedKeepAliveMs(head.fields);
           this.#handler?.onAnswerHead(head);
         },
         onData: (piece) => this.#handler?.onAnswerData(piece),

@@ -18,11 +18,21 @@ export interface PoolSettings extends EndpointWay {
   /** How long a request may wait. */
   readonly pendingMs: number;
   readonly idleMs: number;
+  /** A connection takes no new request after this time; infinite for no limit. */
+  readonly maxAgeMs: number;
   readonly deadlines: DeadlineSweep;
   /** A defect of ours ended a connection, not the process. */
   readonly onDefect: (error: unknown) => void;
   /** Counted for the whole upstream. */
   readonly counts: QueueCounts;
+}
+
+/** The ages of connections differ by this share, so that those made together do not end together. */
+const AGE_JITTER_SHARE = 0.1;
+
+/** The moment from which on a connection made now takes no new request. */
+export function expiryMs(maxAgeMs: number): number {
+  return turnMs() + maxAgeMs * (1 - Math.random() * AGE_JITTER_SHARE);
 }
 
 /** While requests wait for a connection, how often connections are looked at. */
@@ -88,6 +98,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     const isWanted = this.#waiting.size > 0;
     if (!isWanted && (this.#isRetired || !this.#mayKeep())) return void connection.socket.destroy();
     const sinceMs = turnMs();
+    if (sinceMs >= connection.expiresMs) return void connection.socket.destroy();
     this.#idle.push({ connection, sinceMs });
     // Not from inside the answer that freed it: its last bytes go to their client first.
     if (isWanted) queueMicrotask(this.#serve);
@@ -128,8 +139,12 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
 
   /** The last used one that can still be used: between its end and the word of that, a connection is of no use. */
   #takeIdle(): Http1Exchange | undefined {
+    const nowMs = turnMs();
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
-      if (idle.connection.isIdle) return idle.connection;
+      const { connection, sinceMs } = idle;
+      const isFresh = nowMs < connection.expiresMs && nowMs < sinceMs + connection.keepAliveMs;
+      if (isFresh && connection.isIdle) return connection;
+      connection.socket.destroy();
     }
     return undefined;
   }
@@ -224,6 +239,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
       connected: (socket) => {
         this.#connecting -= 1;
         exchange = new Http1Exchange(socket, this.#settings.authority, this);
+        exchange.expiresMs = expiryMs(this.#settings.maxAgeMs);
         this.#connections.push(exchange);
         socket.resume();
         this.freed(exchange);

@@ -5,7 +5,7 @@ import { Http2Session, sectionLimits } from "@headworks/http2";
 import { NOWHERE, Queue, turnMs, type Timed } from "@headworks/sockets";
 import { connectHttp2Endpoint } from "./endpoint-connection.ts";
 import { Http2Exchange, type ExchangeOwner } from "./http2-exchange.ts";
-import type { PoolSettings } from "./http1-pool.ts";
+import { expiryMs, type PoolSettings } from "./http1-pool.ts";
 import type { CancelWait, EndpointPool, ExchangeWaiter, QueuedWaiter } from "./upstream-exchange.ts";
 
 /** Requests on one connection at most, whatever the endpoint allows: a lost packet holds all of them up. */
@@ -42,18 +42,16 @@ class Http2Link implements ExchangeOwner {
   hasAnswered = false;
   readonly #events: LinkEvents;
   readonly #mostRequests: number;
+  readonly #expiresMs: number;
   /** Below the endpoint's own limit where it refused a stream all the same. */
   #maxStreams = MOST_STREAMS;
   #requests = 0;
   #isPinging = false;
   #settingsTimer: NodeJS.Timeout | undefined;
 
-  constructor(
-    socket: Socket,
-    { authority, tls, connectMs, onDefect }: PoolSettings,
-    events: LinkEvents,
-    mostRequests: number,
-  ) {
+  constructor(socket: Socket, settings: PoolSettings, events: LinkEvents, mostRequests: number) {
+    const { authority, tls, connectMs, maxAgeMs, onDefect } = settings;
+    this.#expiresMs = expiryMs(maxAgeMs);
     this.scheme = tls === undefined ? "http" : "https";
     this.authority = authority;
     this.#events = events;
@@ -85,8 +83,13 @@ class Http2Link implements ExchangeOwner {
 
   get hasRoom(): boolean {
     const { takesStreams, hasSettings, peer } = this.session;
-    if (!takesStreams || this.#requests >= this.#mostRequests) return false;
+    if (!takesStreams || this.isWornOut) return false;
     return this.streams < (hasSettings ? Math.min(peer.mostStreams, this.#maxStreams) : STREAMS_BEFORE_SETTINGS);
+  }
+
+  /** It takes no new requests, and ends with its last one: too many went over it, or it is too old. */
+  get isWornOut(): boolean {
+    return this.#requests >= this.#mostRequests || turnMs() >= this.#expiresMs;
   }
 
   open(): Http2Exchange {
@@ -99,7 +102,7 @@ class Http2Link implements ExchangeOwner {
     this.streams -= 1;
     if (head) this.hasAnswered = true;
     if (this.streams === 0) this.idleSinceMs = turnMs();
-    if (this.#requests >= this.#mostRequests && this.streams === 0) this.close();
+    if (this.isWornOut && this.streams === 0) this.close();
     this.#events.freed(this);
   }
 
@@ -153,7 +156,7 @@ export class Http2Pool implements EndpointPool, Timed {
       return undefined;
     }
     const { connectionCap, maxPending, pendingMs, counts } = this.#settings;
-    const connectionsLeft = connectionCap - this.#links.length;
+    const connectionsLeft = connectionCap - this.#countFresh();
     if (this.#waiting.size >= maxPending + connectionsLeft * EXPECTED_STREAMS) {
       counts.saturated += 1;
       waiter.onUnavailable("saturated", `${this.#waiting.size} requests wait already`);
@@ -179,7 +182,7 @@ export class Http2Pool implements EndpointPool, Timed {
     const nowMs = turnMs();
     const { idleMs } = this.#settings;
     for (const link of this.#links) {
-      if (link.streams === 0 && link.idleSinceMs + idleMs <= nowMs) link.close();
+      if (link.streams === 0 && (link.isWornOut || link.idleSinceMs + idleMs <= nowMs)) link.close();
     }
     if (this.#links.length > 0) this.deadlineMs = nowMs + idleMs / 2;
   }
@@ -210,7 +213,12 @@ export class Http2Pool implements EndpointPool, Timed {
       if (link === undefined) break;
       this.#waiting.shift()?.waiter.onExchange(link.open());
     }
-    if (this.#waiting.size > 0 && this.#links.length < this.#settings.connectionCap) this.#connect();
+    if (this.#waiting.size > 0 && this.#countFresh() < this.#settings.connectionCap) this.#connect();
+  }
+
+  /** Connections that take new requests; those that end with their last request leave their place to others. */
+  #countFresh(): number {
+    return this.#links.reduce((count, { isWornOut }) => count + Number(!isWornOut), 0);
   }
 
   /** Not while another connection is being made, or did not say yet how many requests it takes. */

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { RecordWithTtl } from "node:dns";
 import { test, type TestContext } from "node:test";
 import type { Upstream } from "@headworks/gateway-contract";
 import { pino } from "pino";
@@ -6,6 +7,13 @@ import { NameDiscovery, type NameResolver } from "./name-discovery.ts";
 import { UpstreamRegistry } from "./upstream-registry.ts";
 
 type Discovery = NonNullable<Upstream["dns_discovery"]>;
+
+/** Records of addresses, which `10.0.0.1 5` gives a TTL of five seconds; without one it is an hour. */
+const recordsOf = (addresses: readonly string[]): RecordWithTtl[] =>
+  addresses.map((text) => {
+    const [address = "", ttl = "3600"] = text.split(" ");
+    return { address, ttl: Number(ttl) };
+  });
 
 /** Answers what `answers` holds for the name at the moment; an Error is a failed lookup. */
 function rig(context: TestContext, discovery: Discovery, answers: Record<string, unknown>) {
@@ -19,8 +27,8 @@ function rig(context: TestContext, discovery: Discovery, answers: Record<string,
     return answer as never;
   };
   const resolver: NameResolver = {
-    resolve4: async (name) => await ask("A", name),
-    resolve6: async (name) => await ask("AAAA", name),
+    resolve4: async (name) => recordsOf(await ask("A", name)),
+    resolve6: async (name) => recordsOf(await ask("AAAA", name)),
     resolveSrv: async (name) => await ask("SRV", name),
   };
   const registry = new UpstreamRegistry({ nowMs: () => performance.now(), emit: () => undefined });
@@ -67,6 +75,41 @@ test("dns_discovery: addresses become endpoints, are looked up again after the i
   refresh(4000);
   await settled();
   assert.deepEqual([keys(), changes()], [["10.0.0.3:8080"], 2]);
+});
+
+test("dns_discovery: a TTL below the interval is followed, down to a second", async (context) => {
+  const answers: Record<string, unknown> = { "svc.test": ["10.0.0.1 5", "10.0.0.2 60"] };
+  const { keys, settled, refresh, asked } = rig(context, { hostname: "svc.test", port: 80 }, answers);
+  await settled();
+  answers["svc.test"] = ["10.0.0.3 0"];
+  refresh(4900);
+  await settled();
+  assert.equal(asked.length, 1);
+  refresh(700);
+  await settled();
+  assert.deepEqual([asked.length, keys()], [2, ["10.0.0.3:80"]]);
+  refresh(900);
+  await settled();
+  assert.equal(asked.length, 2);
+  refresh(300);
+  await settled();
+  assert.equal(asked.length, 3);
+});
+
+test("dns_discovery: until a name was found once, not every upstream has endpoints", async (context) => {
+  const answers: Record<string, unknown> = { "svc.test": new Error("queryA ENOTFOUND svc.test") };
+  const { settled, refresh, names } = rig(context, { hostname: "svc.test", port: 80 }, answers);
+  assert.equal(names.hasFoundAll, false);
+  await settled();
+  assert.equal(names.hasFoundAll, false);
+  answers["svc.test"] = ["10.0.0.1"];
+  refresh(33_000);
+  await settled();
+  assert.equal(names.hasFoundAll, true);
+  answers["svc.test"] = new Error("queryA ETIMEOUT svc.test");
+  refresh(33_000);
+  await settled();
+  assert.equal(names.hasFoundAll, true, "the last ones stay");
 });
 
 test("dns_discovery: AAAA gives endpoints of IPv6", async (context) => {

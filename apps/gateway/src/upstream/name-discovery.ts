@@ -1,5 +1,5 @@
 import { Resolver } from "node:dns/promises";
-import type { SrvRecord } from "node:dns";
+import type { RecordWithTtl, SrvRecord } from "node:dns";
 import type { Upstream } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import { endpointKey } from "./endpoint.ts";
@@ -15,8 +15,8 @@ export interface DiscoveredGroup {
 
 /** The part of node's resolver that is needed. */
 export interface NameResolver {
-  resolve4(name: string): Promise<string[]>;
-  resolve6(name: string): Promise<string[]>;
+  resolve4(name: string, options: { readonly ttl: true }): Promise<RecordWithTtl[]>;
+  resolve6(name: string, options: { readonly ttl: true }): Promise<RecordWithTtl[]>;
   resolveSrv(name: string): Promise<SrvRecord[]>;
 }
 
@@ -60,6 +60,11 @@ export class NameDiscovery {
     }
   }
 
+  /** Each upstream has endpoints, or is not looked for. */
+  get hasFoundAll(): boolean {
+    return [...this.#lookups.values()].every(({ hasEndpoints }) => hasEndpoints);
+  }
+
   stop(): void {
     this.follow([]);
   }
@@ -80,6 +85,11 @@ class NameLookup {
     this.#parts = parts;
   }
 
+  /** Some were found, or the document lists some. */
+  get hasEndpoints(): boolean {
+    return (this.#found !== "" && this.#found !== "[]") || (this.#group.document.endpoints?.length ?? 0) > 0;
+  }
+
   start(): void {
     void this.#look();
   }
@@ -93,9 +103,11 @@ class NameLookup {
   async #look(): Promise<void> {
     const { min_endpoints: least = 1, fail_open: failOpen = true, refresh_interval_s: refreshS } = this.discovery;
     let why: string | undefined;
+    let pauseS = refreshS ?? DEFAULT_REFRESH_S;
     try {
-      const found = await findEndpoints(this.discovery, this.#parts.resolver);
+      const { found, ttlS } = await findEndpoints(this.discovery, this.#parts.resolver);
       if (this.#isStopped) return;
+      pauseS = Math.min(pauseS, Math.max(1, ttlS));
       if (found.length >= least) this.#take(found);
       else why = `${found.length} endpoints were found, at least ${least} are needed`;
     } catch (error) {
@@ -108,7 +120,7 @@ class NameLookup {
       this.#parts.log.warn({ code: "name_discovery_failed", upstream: name, hostname, why }, "no endpoints were found");
       if (!failOpen) this.#take([]);
     }
-    const pauseMs = (refreshS ?? DEFAULT_REFRESH_S) * 1000 * (1 + Math.random() * JITTER_SHARE);
+    const pauseMs = pauseS * 1000 * (1 + Math.random() * JITTER_SHARE);
     this.#timer = setTimeout(() => void this.#look(), pauseMs).unref();
   }
 
@@ -121,16 +133,26 @@ class NameLookup {
   }
 }
 
-/** In the order of their keys, so that an answer in another order changes nothing. */
-async function findEndpoints(discovery: Discovery, resolver: NameResolver): Promise<ListedEndpoint[]> {
+interface FoundEndpoints {
+  readonly found: readonly ListedEndpoint[];
+  /** How long they hold, in seconds; the resolver says it of addresses only. */
+  readonly ttlS: number;
+}
+
+async function findEndpoints(discovery: Discovery, resolver: NameResolver): Promise<FoundEndpoints> {
   const { hostname, port, record_type: type = "A" } = discovery;
-  const found =
-    type === "SRV"
-      ? bestRecords(await resolver.resolveSrv(hostname))
-      : (type === "A" ? await resolver.resolve4(hostname) : await resolver.resolve6(hostname)).map((address) => ({
-          address,
-          port,
-        }));
+  if (type === "SRV") {
+    const found = sortedByKey(bestRecords(await resolver.resolveSrv(hostname)));
+    return { found, ttlS: Number.POSITIVE_INFINITY };
+  }
+  const ask = { ttl: true } as const;
+  const records = type === "A" ? await resolver.resolve4(hostname, ask) : await resolver.resolve6(hostname, ask);
+  const found = sortedByKey(records.map(({ address }) => ({ address, port })));
+  return { found, ttlS: Math.min(...records.map(({ ttl }) => ttl)) };
+}
+
+/** In the order of their keys, so that an answer in another order changes nothing. */
+function sortedByKey(found: readonly ListedEndpoint[]): ListedEndpoint[] {
   const keyed = found.map((endpoint) => ({ endpoint, key: endpointKey(endpoint.address, endpoint.port) }));
   keyed.sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
   return keyed.slice(0, MOST_ENDPOINTS).map(({ endpoint }) => endpoint);

@@ -24,6 +24,11 @@ export class UpstreamUpkeep {
     });
   }
 
+  /** Each upstream has endpoints that are listed, or were found once. */
+  get hasEndpoints(): boolean {
+    return this.#names.hasFoundAll;
+  }
+
   /** The upstreams are those of another generation now. */
   published(): void {
     this.#names.follow(this.#upstreams.all);
