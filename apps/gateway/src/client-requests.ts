@@ -4,7 +4,8 @@ import { asciiTarget, NO_BODY } from "@headworks/http1";
 import type { BufferBudget, DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
 import type { Generations } from "#config/generations.ts";
-import { numberOf, type ListenerSet } from "#listener/listener-set.ts";
+import { environmentNumber } from "#listener/environment-numbers.ts";
+import type { ListenerSet } from "#listener/listener-set.ts";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import { RequestContext } from "#request/context.ts";
 import { errorAnswer } from "#request/error-answer.ts";
@@ -69,8 +70,8 @@ export function connectionServices(
     buffers,
     onDefect: (error) => log.error({ err: error }, "A connection of a client failed"),
     limits: {
-      fieldCount: numberOf(environment["GATEWAY_HTTP1_MAX_HEADERS"], 100),
-      headBytes: numberOf(environment["GATEWAY_HTTP1_MAX_HEADER_BYTES"], 65_536),
+      fieldCount: environmentNumber(environment, "GATEWAY_HTTP1_MAX_HEADERS"),
+      headBytes: environmentNumber(environment, "GATEWAY_HTTP1_MAX_HEADER_BYTES"),
     },
     request: (head, listener, peer, nowMs, stream) => {
       const generation = generations.current;

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DEFAULT_ADMIN_BIND, LONGEST_MS, type ConfigDocument, type Issue } from "@headworks/gateway-contract";
+import { DEFAULT_ADMIN_BIND, type ConfigDocument, type Issue } from "@headworks/gateway-contract";
 import { DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
 import {
@@ -20,7 +20,8 @@ import { ReloadRequests } from "#config/reload-requests.ts";
 import { onlyListenerOf } from "#config/only-listener.ts";
 import { readConfigFile, watchFile, type FileWatch } from "#config/watch-file.ts";
 import { tryAddresses } from "#listener/address-trial.ts";
-import { numberOf, ListenerSet } from "#listener/listener-set.ts";
+import { environmentNumber, environmentProblems } from "#listener/environment-numbers.ts";
+import { ListenerSet } from "#listener/listener-set.ts";
 import { whyNoAddress } from "#listener/listening-trouble.ts";
 import { SessionTickets } from "#listener/session-tickets.ts";
 import { AdmissionControl } from "#request/admission.ts";
@@ -95,6 +96,8 @@ export class RejectedDocumentError extends Error {
 export async function createGateway(options: GatewayOptions): Promise<RunningGateway> {
   const { environment, log, clock = systemClock } = options;
   const configFile = resolve(options.configFile);
+  const problems = environmentProblems(environment);
+  if (problems.length > 0) throw new Error(problems.join("\nsluice: "));
   const statePath = environment["GATEWAY_STATE_DB"];
   const store =
     statePath === undefined || statePath === "" ? undefined : await openStateStore({ path: statePath, log, clock });
@@ -418,22 +421,18 @@ function watchAny(path: string, changed: () => void): { close(): Promise<void> }
   });
 }
 
-const WITHDRAWAL_MS = 3000;
-
 /** How long the gateway goes on when it is not ready any more. */
 function withdrawalMs({ environment }: ProcessParts, generations: Generations): number {
   return (
     generations.current?.document.gateway.shutdown_delay_ms ??
-    numberOf(environment["GATEWAY_SHUTDOWN_DELAY_MS"], WITHDRAWAL_MS)
+    environmentNumber(environment, "GATEWAY_SHUTDOWN_DELAY_MS")
   );
 }
-
-const DRAIN_S = 10;
 
 /** How long requests may go on after the listeners closed. */
 export function drainTimeMs({ environment }: ProcessParts, generations: Generations): number {
   return (
     generations.current?.document.gateway.shutdown_timeout_ms ??
-    Math.min(LONGEST_MS, numberOf(environment["GATEWAY_SHUTDOWN_TIMEOUT_SECS"], DRAIN_S) * 1000)
+    environmentNumber(environment, "GATEWAY_SHUTDOWN_TIMEOUT_SECS") * 1000
   );
 }

@@ -1,7 +1,8 @@
 // Tested by ../test/pipeline.test.ts
 import type { Logger } from "pino";
 import { EgressDialer } from "#egress/egress-dialer.ts";
-import { createAccessLog, sampleOf } from "#slices/access-log/access-log.slice.ts";
+import { environmentNumber } from "#listener/environment-numbers.ts";
+import { createAccessLog } from "#slices/access-log/access-log.slice.ts";
 import { acceptVary } from "#slices/accept-vary/accept-vary.slice.ts";
 import { createAuthorization } from "#slices/authorization/authorization.slice.ts";
 import { createCallouts, type Callouts } from "#slices/callouts/callouts.slice.ts";
@@ -70,6 +71,8 @@ export interface Slices {
   readonly dialer: EgressDialer;
 }
 
+const random = (): number => Math.random();
+
 /** Makes every slice, in no order. */
 export function createSlices({ log, clock, store, environment, issued, elsewhere, instance = "" }: SliceParts): Slices {
   const dialer = new EgressDialer({ log });
@@ -99,7 +102,7 @@ export function createSlices({ log, clock, store, environment, issued, elsewhere
     log,
     source,
     endpoint: environment["GATEWAY_OTLP_ENDPOINT"],
-    random: () => Math.random(),
+    random,
   });
   const all = [
     createEgressFilter(dialer),
@@ -122,7 +125,7 @@ export function createSlices({ log, clock, store, environment, issued, elsewhere
     quotaSlice,
     usage,
     metrics,
-    createAccessLog({ log, sample: sampleOf(environment["GATEWAY_ACCESS_LOG_SAMPLE"]), random: () => Math.random() }),
+    createAccessLog({ log, sample: environmentNumber(environment, "GATEWAY_ACCESS_LOG_SAMPLE"), random }),
   ];
   return {
     all,

@@ -187,6 +187,42 @@ test("empty GATEWAY_ADMIN and GATEWAY_ADMIN_CERT name an admin API as little as 
   assert.equal(client.shown, "http://127.0.0.1:2019");
 });
 
+test("numbers of the environment that are out of range end serve with 1, all of them with name, value and range", async () => {
+  await using directory = await temporaryDirectory();
+  const file = directory.file("gateway.yaml");
+  await writeFile(file, "routes: []\n");
+  const args = [MAIN, "serve", "--config", file];
+  const env = {
+    GATEWAY_SHUTDOWN_DELAY_MS: "soon",
+    GATEWAY_SHUTDOWN_TIMEOUT_SECS: "10s",
+    GATEWAY_HTTP1_MAX_HEADERS: "0",
+    GATEWAY_HTTP1_MAX_HEADER_BYTES: "64k",
+    GATEWAY_HTTP1_HEADER_TIMEOUT_MS: "-1",
+    GATEWAY_REQUEST_BODY_TIMEOUT_MS: "1e3",
+    GATEWAY_H2_MAX_CONCURRENT_STREAMS: "1000001",
+    GATEWAY_H2_STREAM_WINDOW_KIB: "63",
+    GATEWAY_H2_CONNECTION_WINDOW_KIB: "0x80",
+    GATEWAY_H2_MAX_SEND_BUF_KIB: " 1 6 ",
+    GATEWAY_ACCESS_LOG_SAMPLE: "1.5",
+    GATEWAY_ADMIN_DEV: "true",
+  };
+  const exit = await runProcess(process.execPath, args, { env, timeoutMs: 30_000 });
+  assert.equal(exit.code, 1);
+  const lines = exit.stderr.trimEnd().split("\n");
+  for (const [name, value] of Object.entries(env)) {
+    const pattern = new RegExp(
+      `^sluice: ${name} must be a (whole )?number from [0-9]+ to [0-9]+; it is ${JSON.stringify(value)}$`,
+    );
+    assert.ok(
+      lines.some((line) => pattern.test(line)),
+      `${name}: ${exit.stderr}`,
+    );
+  }
+  assert.equal(lines.length, Object.keys(env).length);
+  const loud = await runProcess(process.execPath, args, { env: { GATEWAY_LOG: "loud" }, timeoutMs: 30_000 });
+  assert.deepEqual([loud.code, /^sluice: GATEWAY_LOG must be .*; it is "loud"\n$/.test(loud.stderr)], [1, true]);
+});
+
 test("an unknown command or option ends with 2", async () => {
   assert.equal((await runProcess(process.execPath, [MAIN, "sevre"], { timeoutMs: 30_000 })).code, 2);
   assert.equal((await runProcess(process.execPath, [MAIN, "serve", "--nope"], { timeoutMs: 30_000 })).code, 2);
@@ -203,10 +239,13 @@ for (const [text, level] of [
   ["debug", "debug"],
   ["warn,gateway=trace", "trace"],
   ["other=trace", "info"],
-  ["nonsense", "info"],
+  ["nonsense", undefined],
+  ["gateway=nonsense", undefined],
+  ["", "info"],
   ["off", "silent"],
 ] as const) {
-  test(`GATEWAY_LOG=${text ?? ""} logs from ${level} on`, () => assert.equal(logLevel(text), level));
+  test(`GATEWAY_LOG=${text ?? "(unset)"} logs from ${level ?? "nothing, an error,"} on`, () =>
+    assert.equal(logLevel(text), level));
 }
 
 for (const workers of ["1", "2"]) {

@@ -259,12 +259,10 @@ test("HTTP/2: limits come from the environment, and values out of their range ar
     }),
     { concurrentStreams: 7, streamWindowBytes: 65_536, connectionWindowBytes: 131_072, sendBufferBytes: 16_384 },
   );
-  for (const bad of ["0", "-1", "x", "1e3", "99999999999", ""]) {
-    assert.deepEqual(
-      http2Limits({ GATEWAY_H2_MAX_CONCURRENT_STREAMS: bad, GATEWAY_H2_STREAM_WINDOW_KIB: bad }),
-      defaults,
-      bad,
-    );
+  assert.deepEqual(http2Limits({ GATEWAY_H2_MAX_CONCURRENT_STREAMS: "" }), defaults);
+  for (const bad of ["0", "-1", "x", "1e3", "99999999999"]) {
+    const message = `GATEWAY_H2_MAX_CONCURRENT_STREAMS must be a whole number from 1 to 1000000; it is "${bad}"`;
+    assert.throws(() => http2Limits({ GATEWAY_H2_MAX_CONCURRENT_STREAMS: bad }), { message });
   }
 });
 

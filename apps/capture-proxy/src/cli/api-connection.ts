@@ -38,19 +38,23 @@ export function apiAddress(
   given: { readonly apiUrl?: string; readonly timeout?: string },
   environment: Readonly<Record<string, string | undefined>>,
 ): ApiAddress {
-  const text = firstGiven(given.apiUrl, environment["WEIR_API_URL"], environment["SERVICE_API_URL"]) ?? DEFAULT_URL;
+  const at = firstGiven(environment, "--api-url", given.apiUrl, ["WEIR_API_URL", "SERVICE_API_URL"]);
+  const text = at?.text ?? DEFAULT_URL;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "") {
     throw new CommandFailure(
       EXIT.usage,
-      `${JSON.stringify(text.replace(/\/\/[^/]*@/, "//[REDACTED]@"))} is not the address of a service, such as ${DEFAULT_URL}`,
+      `${at?.name ?? ""}: ${JSON.stringify(text.replace(/\/\/[^/]*@/, "//[REDACTED]@"))} is not the address of a service, such as ${DEFAULT_URL}`,
     );
   }
-  const seconds =
-    firstGiven(given.timeout, environment["WEIR_TIMEOUT"], environment["SERVICE_TIMEOUT"]) ?? String(DEFAULT_TIMEOUT_S);
+  const limit = firstGiven(environment, "--timeout", given.timeout, ["WEIR_TIMEOUT", "SERVICE_TIMEOUT"]);
+  const seconds = limit?.text ?? String(DEFAULT_TIMEOUT_S);
   const timeoutMs = Number(seconds) * 1000;
   if (seconds.trim() === "" || !Number.isFinite(timeoutMs) || timeoutMs <= 0 || timeoutMs > 86_400_000) {
-    throw new CommandFailure(EXIT.usage, `${JSON.stringify(seconds)} is not a number of seconds between 0 and 86400`);
+    throw new CommandFailure(
+      EXIT.usage,
+      `${limit?.name ?? ""}: ${JSON.stringify(seconds)} is not a number of seconds between 0 and 86400`,
+    );
   }
   return { baseUrl: url.href.replace(/\/+$/, ""), timeoutMs };
 }
@@ -65,9 +69,16 @@ export function noServiceText(address: ApiAddress, reason = ""): string {
   return `No Weir answers at ${shownUrl(address)}${reason}: start it with \`weir serve\`, or name another address with --api-url or WEIR_API_URL`;
 }
 
-/** An empty variable is as good as none; an empty flag is a mistake and stays one. */
-function firstGiven(flag: string | undefined, ...variables: readonly (string | undefined)[]): string | undefined {
-  return flag ?? variables.find((variable) => variable !== undefined && variable !== "");
+/** What a flag or the first of its variables says, and which of them. An empty variable is none; an empty flag stays one. */
+function firstGiven(
+  environment: Readonly<Record<string, string | undefined>>,
+  flag: string,
+  given: string | undefined,
+  variables: readonly string[],
+): { readonly name: string; readonly text: string } | undefined {
+  if (given !== undefined) return { name: flag, text: given };
+  const name = variables.find((each) => (environment[each] ?? "") !== "");
+  return name === undefined ? undefined : { name, text: environment[name] ?? "" };
 }
 
 /**

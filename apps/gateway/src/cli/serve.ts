@@ -24,7 +24,13 @@ export async function serve(options: ServeOptions, invocation: Invocation): Prom
   }
   // Half a second of loading, which nobody has to wait for whose file has another name.
   const { createGateway, RejectedDocumentError } = await import("#gateway.ts");
-  const log = await invocation.createLogger(logLevel(environment["GATEWAY_LOG"]));
+  const level = logLevel(environment["GATEWAY_LOG"]);
+  if (level === undefined) {
+    const levels = "off, error, warn, info, debug or trace, alone or as gateway=debug";
+    stderr.write(`sluice: GATEWAY_LOG must be ${levels}; it is ${JSON.stringify(environment["GATEWAY_LOG"])}\n`);
+    return EXIT.failure;
+  }
+  const log = await invocation.createLogger(level);
   let reload = (): void => void (isReloadAsked = true);
   let isReloadAsked = false;
   const stop = stopRequests(invocation, () => reload());
@@ -116,14 +122,16 @@ function banner(gateway: RunningGateway): string {
 
 const LEVELS = new Set(["trace", "debug", "info", "warn", "error", "silent"]);
 
-/** The level that a list of directives such as `info` or `gateway=debug` asks for; `info` for anything else. */
-export function logLevel(directives: string | undefined): string {
+/** The level that a list of directives such as `info` or `gateway=debug` asks for; undefined where one has no level. */
+export function logLevel(directives: string | undefined): string | undefined {
   let level = "info";
   for (const directive of (directives ?? "").toLowerCase().split(",")) {
     const [target = "", value] = directive.trim().split("=");
     const asked = value ?? target;
+    if (asked === "" && value === undefined) continue;
     const known = asked === "off" ? "silent" : asked === "warning" ? "warn" : asked;
-    if ((value === undefined || target.startsWith("gateway")) && LEVELS.has(known)) level = known;
+    if (!LEVELS.has(known)) return undefined;
+    if (value === undefined || target.startsWith("gateway")) level = known;
   }
   return level;
 }

@@ -1,4 +1,6 @@
 // Tested by ../../test/http2-floods.test.ts
+import { environmentNumber } from "./environment-numbers.ts";
+
 /** What one HTTP/2 client may take; the same on all listeners. */
 export interface Http2Limits {
   /** Streams at a time. */
@@ -13,19 +15,12 @@ export interface Http2Limits {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The limits that the environment asks for; a value out of its range is the default. */
+/** The limits that the environment asks for. */
 export function http2Limits(environment: Environment): Http2Limits {
-  const inRange = (name: string, least: number, most: number, otherwise: number): number => {
-    const text = environment[name];
-    const value = text !== undefined && /^[0-9]{1,9}$/.test(text) ? Number(text) : Number.NaN;
-    return value >= least && value <= most ? value : otherwise;
-  };
-  // A window below the protocol's initial one could not be announced before the client used it up.
-  const windowKib = (name: string, otherwise: number): number => 1024 * inRange(name, 64, 1_048_576, otherwise);
   return {
-    concurrentStreams: inRange("GATEWAY_H2_MAX_CONCURRENT_STREAMS", 1, 1_000_000, 128),
-    streamWindowBytes: windowKib("GATEWAY_H2_STREAM_WINDOW_KIB", 1024),
-    connectionWindowBytes: windowKib("GATEWAY_H2_CONNECTION_WINDOW_KIB", 4096),
-    sendBufferBytes: 1024 * inRange("GATEWAY_H2_MAX_SEND_BUF_KIB", 16, 1_048_576, 1024),
+    concurrentStreams: environmentNumber(environment, "GATEWAY_H2_MAX_CONCURRENT_STREAMS"),
+    streamWindowBytes: 1024 * environmentNumber(environment, "GATEWAY_H2_STREAM_WINDOW_KIB"),
+    connectionWindowBytes: 1024 * environmentNumber(environment, "GATEWAY_H2_CONNECTION_WINDOW_KIB"),
+    sendBufferBytes: 1024 * environmentNumber(environment, "GATEWAY_H2_MAX_SEND_BUF_KIB"),
   };
 }

@@ -5,6 +5,7 @@ import type { RateRule } from "@headworks/sockets";
 import type { Logger } from "pino";
 import type { ConnectionServices, ListenerTimeouts } from "./connection-services.ts";
 import { DataListener, type ListenerState, type PreparedListener } from "./data-listener.ts";
+import { environmentNumber } from "./environment-numbers.ts";
 import { http2Limits } from "./http2-limits.ts";
 import { whyNotListening, type ListenerProblem } from "./listening-trouble.ts";
 import type { SessionTickets } from "./session-tickets.ts";
@@ -227,10 +228,10 @@ export class ListenerSet {
   #timeouts(document: Listener): ListenerTimeouts {
     const { environment } = this.#parts;
     return {
-      headMs: document.header_timeout_ms ?? numberOf(environment["GATEWAY_HTTP1_HEADER_TIMEOUT_MS"], 10_000),
+      headMs: document.header_timeout_ms ?? environmentNumber(environment, "GATEWAY_HTTP1_HEADER_TIMEOUT_MS"),
       idleMs: document.idle_timeout_ms ?? 60_000,
       requestMs: document.request_timeout_ms ?? 0,
-      bodyMs: numberOf(environment["GATEWAY_REQUEST_BODY_TIMEOUT_MS"], 30_000),
+      bodyMs: environmentNumber(environment, "GATEWAY_REQUEST_BODY_TIMEOUT_MS"),
       requestRate: rateOf(document.min_request_rate, 20_000),
       responseRate: rateOf(document.min_response_rate, 60_000),
     };
@@ -264,9 +265,4 @@ function mayOverlap(a: string, b: string): boolean {
 /** Where it listens; on ports of the system's choice only the name tells one from the other. */
 function placeOf({ name, address, port }: Listener): string {
   return port === 0 ? `${address} ${port} ${name}` : `${address} ${port}`;
-}
-
-/** A whole number of an environment variable; anything else is the default. */
-export function numberOf(text: string | undefined, otherwise: number): number {
-  return text !== undefined && /^[0-9]{1,9}$/.test(text) ? Number(text) : otherwise;
 }

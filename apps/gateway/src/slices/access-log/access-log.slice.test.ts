@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
 import type { FinishedRequest } from "#request/phases.ts";
-import { createAccessLog, sampleOf } from "./access-log.slice.ts";
+import { createAccessLog } from "./access-log.slice.ts";
 
 const finished = (status: number): FinishedRequest =>
   ({
@@ -61,15 +61,3 @@ test("a sample leaves lines out, but never those of status 500 and above", () =>
   assert.equal(written(0.1, 0.5, [200]).length, 0);
   assert.equal(written(0, 0.5, [200, 404, 502]).length, 1);
 });
-
-for (const [text, share] of [
-  [undefined, 1],
-  ["", 1],
-  ["0.25", 0.25],
-  ["0", 0],
-  ["2", 1],
-  ["-1", 1],
-  ["x", 1],
-] as const) {
-  test(`GATEWAY_ACCESS_LOG_SAMPLE=${text ?? ""} is ${share}`, () => assert.equal(sampleOf(text), share));
-}

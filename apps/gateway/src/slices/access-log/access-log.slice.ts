@@ -13,12 +13,6 @@ export interface AccessLogParts {
   readonly random: () => number;
 }
 
-/** `GATEWAY_ACCESS_LOG_SAMPLE`: 0 to 1; anything else writes every line. */
-export function sampleOf(text: string | undefined): number {
-  const share = text === undefined || text.trim() === "" ? 1 : Number(text);
-  return share >= 0 && share <= 1 ? share : 1;
-}
-
 /** One line for each finished request: never its query, never a field's value. */
 export function createAccessLog({ log, sample, random }: AccessLogParts): GatewaySlice {
   const access = log.child({ target: "gateway::access" });

@@ -1,0 +1,53 @@
+// Tested by ../../test/cli-serve.test.ts
+import { LONGEST_MS } from "@headworks/gateway-contract";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+interface NumberRange {
+  readonly minimum: number;
+  readonly maximum: number;
+  readonly default: number;
+  /** Not only whole numbers. */
+  readonly isShare?: true;
+}
+
+const MAX_WINDOW_KIB = 1_048_576;
+
+/** Numbers that environment variables set. */
+const NUMBERS = {
+  GATEWAY_ACCESS_LOG_SAMPLE: { minimum: 0, maximum: 1, default: 1, isShare: true },
+  GATEWAY_ADMIN_DEV: { minimum: 0, maximum: 1, default: 0 },
+  GATEWAY_SHUTDOWN_DELAY_MS: { minimum: 0, maximum: LONGEST_MS, default: 3000 },
+  GATEWAY_SHUTDOWN_TIMEOUT_SECS: { minimum: 0, maximum: LONGEST_MS / 1000, default: 10 },
+  GATEWAY_HTTP1_MAX_HEADERS: { minimum: 1, maximum: 100_000, default: 100 },
+  GATEWAY_HTTP1_MAX_HEADER_BYTES: { minimum: 256, maximum: 16_777_216, default: 65_536 },
+  GATEWAY_HTTP1_HEADER_TIMEOUT_MS: { minimum: 1, maximum: LONGEST_MS, default: 10_000 },
+  GATEWAY_REQUEST_BODY_TIMEOUT_MS: { minimum: 1, maximum: LONGEST_MS, default: 30_000 },
+  GATEWAY_H2_MAX_CONCURRENT_STREAMS: { minimum: 1, maximum: 1_000_000, default: 128 },
+  // A window below the protocol's initial one could not be announced before the client used it up.
+  GATEWAY_H2_STREAM_WINDOW_KIB: { minimum: 64, maximum: MAX_WINDOW_KIB, default: 1024 },
+  GATEWAY_H2_CONNECTION_WINDOW_KIB: { minimum: 64, maximum: MAX_WINDOW_KIB, default: 4096 },
+  GATEWAY_H2_MAX_SEND_BUF_KIB: { minimum: 16, maximum: MAX_WINDOW_KIB, default: 1024 },
+} as const satisfies Record<string, NumberRange>;
+
+/** The number of an environment variable, which is the default where it is not set or empty. Throws for any other text. */
+export function environmentNumber(environment: Environment, name: keyof typeof NUMBERS): number {
+  const problem = problemOf(environment, name);
+  if (problem !== undefined) throw new Error(problem);
+  const text = environment[name]?.trim() ?? "";
+  return text === "" ? NUMBERS[name].default : Number(text);
+}
+
+/** Everything that is wrong with the numbers of an environment, a sentence each. */
+export function environmentProblems(environment: Environment): readonly string[] {
+  return Object.keys(NUMBERS).flatMap((name) => problemOf(environment, name as keyof typeof NUMBERS) ?? []);
+}
+
+function problemOf(environment: Environment, name: keyof typeof NUMBERS): string | undefined {
+  const text = environment[name]?.trim() ?? "";
+  const { minimum, maximum, isShare }: NumberRange = NUMBERS[name];
+  const isNumber = isShare === true ? /^(?:[0-9]+\.?|[0-9]*\.[0-9]+)$/.test(text) : /^[0-9]{1,16}$/.test(text);
+  if (text === "" || (isNumber && Number(text) >= minimum && Number(text) <= maximum)) return undefined;
+  const kind = isShare === true ? "number" : "whole number";
+  return `${name} must be a ${kind} from ${minimum} to ${maximum}; it is ${JSON.stringify(environment[name])}`;
+}
