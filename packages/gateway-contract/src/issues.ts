@@ -38,6 +38,7 @@ export const ISSUE_CODES = [
   "unused",
   "restart_needed",
   "compile_failed",
+  "not_checked",
   "more_issues",
 ] as const;
 export type IssueCode = (typeof ISSUE_CODES)[number];

@@ -25,6 +25,19 @@ export interface DocumentCommandParts {
 
 const FILE = "configuration, YAML or JSON; - for standard input";
 const JSON_OPTION = ["--json", "print one JSON object"] as const;
+const OFFLINE_OPTION = [
+  "--offline",
+  "name secrets and files that this machine does not have as not checked, and check everything else",
+] as const;
+
+/** Of each command that checks. */
+interface Checked {
+  readonly offline?: boolean;
+}
+
+function partsFor(parts: CheckParts, { offline = false }: Checked): CheckParts {
+  return { ...parts, isOffline: offline };
+}
 
 /** Adds the commands that look at configuration files and start nothing. */
 export function addDocumentCommands(program: Command, commandParts: DocumentCommandParts): void {
@@ -39,19 +52,24 @@ function addCheckingCommands(program: Command, { streams, parts, ended }: Docume
     .description("Say everything that is wrong with a configuration; exit code 1 if anything is")
     .argument("<file>", FILE)
     .option(...JSON_OPTION)
-    .action(async (file: string, options: ValidateOptions) => {
+    .option(...OFFLINE_OPTION)
+    .action(async (file: string, options: ValidateOptions & Checked) => {
       const { validate } = await import("./validate.ts");
-      ended(await validate(file, options, streams, await parts()));
+      ended(await validate(file, options, streams, partsFor(await parts(), options)));
     })
-    .addHelpText("after", examples("sluice validate gateway.yaml", "sluice validate --json - < gateway.yaml"));
+    .addHelpText(
+      "after",
+      examples("sluice validate gateway.yaml", "sluice validate --offline --json - < gateway.yaml"),
+    );
   program
     .command("lint")
     .description("Say what is allowed and probably not meant; exit code 2 if there is anything")
     .argument("<file>", FILE)
     .option(...JSON_OPTION)
-    .action(async (file: string, options: LintOptions) => {
+    .option(...OFFLINE_OPTION)
+    .action(async (file: string, options: LintOptions & Checked) => {
       const { lint } = await import("./lint.ts");
-      ended(await lint(file, options, streams, await parts()));
+      ended(await lint(file, options, streams, partsFor(await parts(), options)));
     })
     .addHelpText("after", examples("sluice lint gateway.yaml", "sluice lint --json gateway.yaml | jq .issues"));
   program
@@ -94,9 +112,10 @@ function addComparingCommands(program: Command, { streams, parts, ended }: Docum
     .argument("<old>", FILE)
     .argument("<new>", FILE)
     .option(...JSON_OPTION)
-    .action(async (old: string, young: string, options: PlanOptions) => {
+    .option(...OFFLINE_OPTION)
+    .action(async (old: string, young: string, options: PlanOptions & Checked) => {
       const { plan } = await import("./plan.ts");
-      ended(await plan(old, young, options, streams, await parts()));
+      ended(await plan(old, young, options, streams, partsFor(await parts(), options)));
     })
     .addHelpText(
       "after",
@@ -120,9 +139,10 @@ function addExplainCommand(program: Command, { streams, parts, explainRoute, end
     .addOption(new Option("--scheme <scheme>", "otherwise what the listener speaks").choices(["http", "https"]))
     .option("--header <line>", 'header of the request, "Name: value"; may be there several times', collect)
     .option(...JSON_OPTION)
-    .action(async (options: ExplainOptions) => {
+    .option(...OFFLINE_OPTION)
+    .action(async (options: ExplainOptions & Checked) => {
       const { explain } = await import("./explain.ts");
-      ended(await explain(options, streams, await parts(), await explainRoute()));
+      ended(await explain(options, streams, partsFor(await parts(), options), await explainRoute()));
     })
     .addHelpText(
       "after",

@@ -1,7 +1,7 @@
 // Tested by ../../test/config/cli-documents.test.ts
 import { dirname } from "node:path";
 import type { Issue } from "@headworks/gateway-contract";
-import { checkDocument, freshFindings, isError, type CheckParts } from "#config/check-document.ts";
+import { checkDocument, freshFindings, isError, isNotChecked, type CheckParts } from "#config/check-document.ts";
 import { readDocument, type DocumentReading } from "#config/read-document.ts";
 import { readConfigFile, readConfigInput } from "#config/watch-file.ts";
 import type { Invocation } from "./invocation.ts";
@@ -48,9 +48,15 @@ function issueText(name: string, issue: Issue): string {
 
 /** Writes the warnings among the issues, one a line. */
 export function warn(name: string, issues: readonly Issue[], streams: Streams): void {
+  tellUnchecked(name, issues, streams);
   for (const issue of issues) {
-    if (!isError(issue)) streams.stderr.write(`warning: ${issueText(name, issue)}\n`);
+    if (!isError(issue) && !isNotChecked(issue)) streams.stderr.write(`warning: ${issueText(name, issue)}\n`);
   }
+}
+
+/** Writes what only the gateway's machine can check, one a line. */
+export function tellUnchecked(name: string, issues: readonly Issue[], streams: Streams): void {
+  for (const issue of issues.filter(isNotChecked)) streams.stderr.write(`not checked: ${issueText(name, issue)}\n`);
 }
 
 /** Writes the errors among the issues, one a line; answers how many there are. */

@@ -1,5 +1,5 @@
 // Tested by ../../test/config/cli-documents.test.ts
-import { isError, type CheckParts } from "#config/check-document.ts";
+import { isError, isNotChecked, type CheckParts } from "#config/check-document.ts";
 import { toJson } from "#config/write-document.ts";
 import { complain, issuesOf, openDocument, warn, type Streams } from "./document-file.ts";
 import { EXIT } from "./invocation.ts";
@@ -17,7 +17,8 @@ export async function lint(name: string, options: LintOptions, streams: Streams,
   if (file === undefined) return EXIT.failure;
   const issues = issuesOf(file, parts);
   const hasErrors = issues.some(isError);
-  const code = hasErrors ? EXIT.failure : issues.length > 0 ? EXIT.warnings : EXIT.ok;
+  const count = issues.filter((issue) => !isNotChecked(issue)).length;
+  const code = hasErrors ? EXIT.failure : count > 0 ? EXIT.warnings : EXIT.ok;
   if (options.json === true) {
     streams.stdout.write(`${toJson({ ok: code === EXIT.ok, issues })}\n`);
     return code;
@@ -25,7 +26,7 @@ export async function lint(name: string, options: LintOptions, streams: Streams,
   if (hasErrors) complain(name, issues, streams);
   else {
     warn(name, issues, streams);
-    if (issues.length > 0) streams.stderr.write(`${issues.length} ${issues.length === 1 ? "warning" : "warnings"}\n`);
+    if (count > 0) streams.stderr.write(`${count} ${count === 1 ? "warning" : "warnings"}\n`);
   }
   return code;
 }

@@ -4,7 +4,7 @@ import { planChanges } from "#config/plan-changes.ts";
 import { toJson } from "#config/write-document.ts";
 import type { AdminOptions } from "./admin-client.ts";
 import { changeText } from "./diff.ts";
-import { complain, issuesOf, openDocument, type Streams } from "./document-file.ts";
+import { complain, issuesOf, openDocument, tellUnchecked, type Streams } from "./document-file.ts";
 import { EXIT } from "./invocation.ts";
 import { recentTraffic, shareText } from "./recent-traffic.ts";
 
@@ -34,6 +34,7 @@ export async function plan(
   if (young === undefined || old === undefined) return EXIT.failure;
   const issues = issuesOf(young, parts);
   if (complain(after, issues, streams) > 0 || youngDocument === undefined) return EXIT.failure;
+  tellUnchecked(after, issues, streams);
   const planned = planChanges(oldDocument, youngDocument);
   const traffic = await recentTraffic(options, parts.environment);
   if (typeof traffic === "string") streams.stderr.write(`sluice: The traffic of routes is not shown: ${traffic}\n`);

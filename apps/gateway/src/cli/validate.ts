@@ -1,5 +1,5 @@
 // Tested by ../../test/config/cli-documents.test.ts
-import { isError, type CheckParts } from "#config/check-document.ts";
+import { isError, isNotChecked, type CheckParts } from "#config/check-document.ts";
 import { contentHash, hashText, toJson } from "#config/write-document.ts";
 import { complain, issuesOf, openDocument, warn, type Streams } from "./document-file.ts";
 import { EXIT } from "./invocation.ts";
@@ -30,7 +30,9 @@ export async function validate(
     streams.stdout.write(`${toJson({ ok: isGood, routes, content_hash: hash, issues })}\n`);
   } else if (isGood) {
     warn(name, issues, streams);
-    streams.stdout.write(`ok: ${routes} routes\n`);
+    const unchecked = issues.filter(isNotChecked).length;
+    const rest = unchecked === 0 ? "" : `; not checked, since this machine does not have them: ${unchecked}`;
+    streams.stdout.write(`ok: ${routes} routes${rest}\n`);
   } else complain(name, issues, streams);
   return isGood ? EXIT.ok : EXIT.failure;
 }

@@ -1,14 +1,16 @@
-import type { ConfigDocument, Issue } from "@headworks/gateway-contract";
+import { DEFAULT_ADMIN_BIND, type ConfigDocument, type Issue, type IssueCode } from "@headworks/gateway-contract";
+import { isLoopback } from "@headworks/host-patterns";
 import type { CheckScope, Clock, IssueReport } from "#slice.ts";
 import { checkDrafts } from "./check-drafts.ts";
 import { checkEntities } from "./check-entities.ts";
 import { checkMarkedFields } from "./check-fields.ts";
-import { checkListeners } from "./check-listeners.ts";
+import { checkListeners, parseBind } from "./check-listeners.ts";
 import { checkReferences } from "./check-references.ts";
 import { FileReader } from "./file-reader.ts";
 import { IssueCollector, listedIssues } from "./issue-collector.ts";
 import { inTextOrder, type DocumentReading } from "./read-document.ts";
 import { atOnce, type Steps } from "./steps.ts";
+import type { Place } from "./pointer.ts";
 import { SecretResolver } from "./secrets.ts";
 
 /** One part's look at a document; a slice's `check`, or routing's. */
@@ -20,6 +22,8 @@ export interface CheckParts {
   readonly checks: readonly DocumentCheck[];
   readonly clock: Clock;
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Secrets and files that this machine does not have are no errors: `not_checked` names them. */
+  readonly isOffline?: boolean;
 }
 
 /** Secrets and files as one build of a generation found them. */
@@ -75,9 +79,12 @@ export function* checkingSteps(reading: DocumentReading, parts: CheckParts, find
     (checked, report) => checkListeners(checked, report, surroundings),
     ...parts.checks,
   ];
+  const [draft] = reading.drafts;
+  const report =
+    parts.isOffline === true && draft !== undefined ? offlineReport(collector, draft, findings) : collector;
   for (const check of checks) {
-    if (document !== undefined && isSound) runCheck(check, document, collector, scope);
-    else yield* checkDrafts((draft, report) => check(draft, report, scope), reading, collector);
+    if (document !== undefined && isSound) runCheck(check, document, report, scope);
+    else yield* checkDrafts((checked, claims) => check(checked, claims, scope), reading, report);
     yield;
   }
   unlisted.error += collector.unlisted.error;
@@ -101,11 +108,43 @@ export function isError(issue: Issue): boolean {
   return issue.severity === "error";
 }
 
-function runCheck(check: DocumentCheck, document: ConfigDocument, collector: IssueCollector, scope: CheckScope): void {
+/** Whether an issue says what cannot be known on another machine than the gateway's. */
+export function isNotChecked({ code }: Issue): boolean {
+  return code === "not_checked";
+}
+
+/** Reports what only the gateway's machine has as not checked. */
+function offlineReport(report: IssueReport, document: ConfigDocument, { secrets, files }: Findings): IssueReport {
+  const isElsewhere = (code: IssueCode, place: Place): boolean => {
+    if (code === "required") return place.join("/") === "admin/tls" && isOnLoopback(document);
+    const value = place.reduce<unknown>(
+      (inner, step) => (inner as Record<string, unknown> | undefined)?.[step],
+      document,
+    );
+    if (typeof value !== "string") return false;
+    const outcome = code === "secret_unresolved" ? secrets.resolve(value) : code === "bad_file" && files.read(value);
+    return outcome !== false && !outcome.ok && outcome.isAbsent === true;
+  };
+  return {
+    error: (code, place, message) => {
+      if (isElsewhere(code, place)) report.warning("not_checked", place, message);
+      else report.error(code, place, message);
+    },
+    warning: (code, place, message) => report.warning(code, place, message),
+  };
+}
+
+/** Without TLS an admin API on loopback needs GATEWAY_ADMIN_DEV, in the gateway's environment. */
+function isOnLoopback({ admin }: ConfigDocument): boolean {
+  const { address = "" } = parseBind(admin?.bind ?? DEFAULT_ADMIN_BIND) ?? {};
+  return address === "localhost" || isLoopback(address);
+}
+
+function runCheck(check: DocumentCheck, document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
   try {
-    check(document, collector, scope);
+    check(document, report, scope);
   } catch (error) {
-    collector.error(
+    report.error(
       "compile_failed",
       [],
       `The document could not be checked: ${errorName(error)} in ${check.name || "a check"}`,

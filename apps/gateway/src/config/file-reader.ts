@@ -6,7 +6,14 @@ import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 export const MOST_FILE_BYTES = 16 * 1024 * 1024;
 
 /** The content of a file, or why it cannot be had, to complete "the file …". */
-export type FileOutcome = { readonly ok: true; readonly bytes: Buffer } | { readonly ok: false; readonly why: string };
+export type FileOutcome =
+  | { readonly ok: true; readonly bytes: Buffer }
+  | {
+      readonly ok: false;
+      readonly why: string;
+      /** This machine has no such file, or not for this user. */
+      readonly isAbsent?: true;
+    };
 
 /** Reads the files that a document names, each once, so that everybody who asks in one build gets the same bytes. */
 export class FileReader {
@@ -43,13 +50,13 @@ function readWhole(path: string, mostBytes: number): FileOutcome {
     // Opening a FIFO without a writer would wait for one.
     descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
-    return { ok: false, why: whyNot(error) };
+    return whyNot(error);
   }
   try {
     if (!fstatSync(descriptor).isFile()) return { ok: false, why: "is not a regular file" };
     return readDescriptor(descriptor, mostBytes);
   } catch (error) {
-    return { ok: false, why: whyNot(error) };
+    return whyNot(error);
   } finally {
     closeSync(descriptor);
   }
@@ -73,18 +80,18 @@ function tooLarge(mostBytes: number): FileOutcome {
   return { ok: false, why: `is larger than ${mostBytes} bytes` };
 }
 
-function whyNot(error: unknown): string {
+function whyNot(error: unknown): FileOutcome {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   switch (code) {
     case "ENOENT":
     case "ENOTDIR":
-      return "does not exist";
+      return { ok: false, why: "does not exist", isAbsent: true };
     case "EACCES":
     case "EPERM":
-      return "may not be read by this process";
+      return { ok: false, why: "may not be read by this process", isAbsent: true };
     case "EISDIR":
-      return "is a directory";
+      return { ok: false, why: "is a directory" };
     default:
-      return `cannot be read (${typeof code === "string" ? code : "unknown error"})`;
+      return { ok: false, why: `cannot be read (${typeof code === "string" ? code : "unknown error"})` };
   }
 }

@@ -52,7 +52,13 @@ export function redactedText(literal: string): string {
 /** The outcome of looking for a secret; `message` completes a sentence that begins with the field. */
 export type SecretOutcome =
   | { readonly ok: true; readonly secret: Secret }
-  | { readonly ok: false; readonly code: IssueCode; readonly message: string };
+  | {
+      readonly ok: false;
+      readonly code: IssueCode;
+      readonly message: string;
+      /** This machine does not have what is referred to. */
+      readonly isAbsent?: boolean;
+    };
 
 /** Finds secrets for one build of a generation: every reference is read once, so all users of it see the same. */
 export class SecretResolver {
@@ -101,12 +107,12 @@ export class SecretResolver {
   #fromEnvironment(name: string): SecretOutcome {
     const value = Object.hasOwn(this.#environment, name) ? this.#environment[name] : undefined;
     if (value !== undefined && value !== "") return { ok: true, secret: new Secret(value) };
-    return unresolved(`the environment variable ${name} is ${value === undefined ? "not set" : "empty"}`);
+    return unresolved(`the environment variable ${name} is ${value === undefined ? "not set" : "empty"}`, true);
   }
 
   #fromFile(path: string): SecretOutcome {
     const read = this.#files.read(path, MOST_SECRET_BYTES);
-    if (!read.ok) return unresolved(`the file ${path} ${read.why}`);
+    if (!read.ok) return unresolved(`the file ${path} ${read.why}`, read.isAbsent);
     let text: string;
     try {
       text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(read.bytes);
@@ -118,6 +124,6 @@ export class SecretResolver {
   }
 }
 
-function unresolved(why: string): SecretOutcome {
-  return { ok: false, code: "secret_unresolved", message: `cannot be resolved: ${why}` };
+function unresolved(why: string, isAbsent = false): SecretOutcome {
+  return { ok: false, code: "secret_unresolved", message: `cannot be resolved: ${why}`, isAbsent };
 }

@@ -8,6 +8,7 @@ import { Command } from "commander";
 import { addDocumentCommands } from "#cli/document-commands.ts";
 import type { DocumentCheck } from "#config/check-document.ts";
 import { explainRoute } from "#routing/explain.ts";
+import { allChecks } from "./all-checks.ts";
 
 const good = `# The only route.
 routes:
@@ -236,6 +237,77 @@ void test("explain says what the route answers before its action", async () => {
   assert.match(out, /\nroute: a\n405 method_not_allowed: The route "a" allows GET and no other method\n/);
   const json = JSON.parse((await run(directory, [...args, "--json"])).out) as { gate: { code: string } };
   assert.equal(json.gate.code, "unauthorized");
+});
+
+const elsewhere = `listeners:
+  - {name: tls, address: 0.0.0.0, port: 443, protocol: https, tls: {cert_file: /srv/none/cert.pem, key_file: /srv/none/key.pem}}
+admin: {bind: "127.0.0.1:2019"}
+consumers:
+  - {name: a, credentials: [{type: api_key, key: "\${ABSENT_KEY}"}]}
+  - {name: b, credentials: [{type: api_key, key: "\${file:/srv/none/key}"}]}
+jwt_providers: [{name: p, issuer: "https://i/", jwks_url: "https://i/keys", trusted_ca_file: /srv/none/ca.pem}]
+webhooks: [{url: "https://h/", events: [config_published], headers: {X-Key: "\${ABSENT_TOO}"}}]
+routes:
+  - name: r
+    match: {path: {type: prefix, value: /}}
+    action: {type: respond, status: 200}
+`;
+const places = [
+  "/listeners/0/tls/cert_file",
+  "/listeners/0/tls/key_file",
+  "/admin/tls",
+  "/consumers/0/credentials/0/key",
+  "/consumers/1/credentials/0/key",
+  "/jwt_providers/0/trusted_ca_file",
+  "/webhooks/0/headers/X-Key",
+];
+
+void test("--offline names what only the gateway's machine has, and checks everything else", async (context) => {
+  const { checks, stop } = allChecks();
+  context.after(stop);
+  await using directory = await temporaryDirectory();
+  await writeFile(directory.file("far.yaml"), elsewhere);
+  const online = await run(directory, ["validate", "--json", "far.yaml"], checks);
+  const issuesIn = ({ out }: Ran): { code: string; path: string; message: string }[] =>
+    (JSON.parse(out) as { issues: { code: string; path: string; message: string }[] }).issues;
+  assert.equal(online.code, 1);
+  const json = await run(directory, ["validate", "--offline", "--json", "far.yaml"], checks);
+  assert.equal(json.code, 0, json.out);
+  assert.deepEqual(
+    issuesIn(json).map(({ code, path }) => `${code} ${path}`),
+    places.map((path) => `not_checked ${path}`),
+  );
+  const text = await run(directory, ["validate", "--offline", "far.yaml"], checks);
+  assert.equal(text.out, "ok: 1 routes; not checked, since this machine does not have them: 7\n");
+  assert.match(
+    text.err,
+    /^not checked: far\.yaml:5:\d+: consumers\[0\]\.credentials\[0\]\.key cannot be resolved: the environment variable ABSENT_KEY is not set \[not_checked\]$/m,
+  );
+  assert.equal(text.err.trimEnd().split("\n").length, 7);
+  assert.equal((await run(directory, ["lint", "--offline", "far.yaml"], checks)).code, 0);
+  const planned = await run(directory, ["plan", "--offline", "far.yaml", "far.yaml"], checks);
+  assert.deepEqual([planned.code, planned.out, planned.err], [0, "no differences\n", text.err]);
+  const explained = await run(directory, ["explain", "--offline", "-c", "far.yaml", "--path", "/x"], checks);
+  assert.deepEqual([explained.code, explained.err], [0, text.err]);
+  for (const [wrong, code] of [
+    [elsewhere.replace("${ABSENT_KEY}", "${ABSENT KEY}"), "secret_malformed /consumers/0/credentials/0/key"],
+    [elsewhere.replace("127.0.0.1:2019", "nowhere"), "bad_value /admin/bind"],
+    [elsewhere.replace("127.0.0.1:2019", "10.0.0.1:2019"), "required /admin/tls"],
+    [elsewhere.replace("/srv/none/ca.pem", directory.file("far.yaml")), "bad_file /jwt_providers/0/trusted_ca_file"],
+    [`${elsewhere}    service: none\n`, "unknown_reference /routes/0/service"],
+    [elsewhere.replace("X-Key", "X Key"), "bad_header /webhooks/0/headers/X Key"],
+    [
+      elsewhere.replace("prefix, value", "regex, value").replace("value: /}", "value: (}"),
+      "regex_invalid /routes/0/match/path/value",
+    ],
+  ] as const) {
+    await writeFile(directory.file("far.yaml"), wrong);
+    const refused = await run(directory, ["validate", "--offline", "--json", "far.yaml"], checks);
+    assert.ok(
+      refused.code === 1 && issuesIn(refused).some((issue) => `${issue.code} ${issue.path}` === code),
+      `${code}: ${refused.out}`,
+    );
+  }
 });
 
 void test("no command prints a secret", async () => {
