@@ -119,7 +119,7 @@ const conditionKinds = [
     side,
   }),
   kind(["graph_q_l_operation", "graphql_operation"], "The name of a GraphQL operation", {
-    operation_name: name("Equals `operationName`"),
+    operation_name: name("Equals `operationName`, or the name in the document where that is not given"),
   }),
   kind(["graph_q_l_type", "graphql_type"], "What a GraphQL request does", {
     operation_type: oneOf(["query", "mutation", "subscription"], { description: "Kind of operation" }),

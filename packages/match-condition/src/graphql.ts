@@ -1,3 +1,8 @@
+import { parseBodyJson } from "@headworks/query-language";
+import { parseMediaType, parseMultipart, multipartBoundary, parseUrlEncoded } from "@headworks/http-fields";
+import { bodyJson, bodyText, headerValues } from "./material.ts";
+import type { MatchSubject, NOT_READ } from "./subject.ts";
+
 /** What a GraphQL operation does. */
 export type OperationType = "query" | "mutation" | "subscription";
 
@@ -6,17 +11,27 @@ const TOKEN =
   /"""(?:[^"\\]|\\"""|\\|"(?!""))*(?:"""|$)|"(?:[^"\\\n\r]|\\.)*"?|#[^\n\r]*|[{}()[\]]|[_A-Za-z][_0-9A-Za-z]*/gy;
 const OTHER = /[^"#{}()[\]_A-Za-z]+/gy;
 
-/** Documents are read up to here. */
-const LONGEST_DOCUMENT = 262_144;
+/** Documents are read up to this many characters. */
+const MAX_DOCUMENT_LENGTH = 262_144;
+/** An upload's `operations` part comes before its files, and must end within this many characters of the body. */
+const MAX_OPERATIONS_LENGTH = 1_048_576;
+const MAX_PARTS_BEFORE_OPERATIONS = 16;
+
+/** An operation as a document defines it. */
+export interface DefinedOperation {
+  readonly type: OperationType;
+  readonly name: string | undefined;
+}
 
 /**
- * What the operation of a document does: the named one, or the first without a name or one of that name. Undefined when the text holds none. Reads only as
- * much of the grammar (GraphQL, October 2021, section 2.2) as tells definitions apart; linear in the text.
+ * The operation of a document that is run: the one of that name, or the first one without a name or one of that name.
+ * Undefined when the text holds none. Reads only as much of the grammar (GraphQL, October 2021, section 2.2) as tells
+ * definitions apart; linear in the text.
  */
-export function operationType(document: string, operationName: string | undefined): OperationType | undefined {
-  const text = document.length > LONGEST_DOCUMENT ? document.slice(0, LONGEST_DOCUMENT) : document;
+export function chosenOperation(document: string, operationName: string | undefined): DefinedOperation | undefined {
+  const text = document.length > MAX_DOCUMENT_LENGTH ? document.slice(0, MAX_DOCUMENT_LENGTH) : document;
   let depth = 0;
-  let first: OperationType | undefined;
+  let first: DefinedOperation | undefined;
   /** The definition that began and whose braces did not come yet. */
   let begun: { readonly type: OperationType; name: string | undefined } | "other" | undefined;
   for (const token of significantTokens(text)) {
@@ -24,8 +39,8 @@ export function operationType(document: string, operationName: string | undefine
       if (token === "{" && depth === 0) {
         begun ??= { type: "query", name: undefined };
         if (begun !== "other") {
-          if (operationName === undefined || begun.name === operationName) return begun.type;
-          first ??= begun.type;
+          if (operationName === undefined || begun.name === operationName) return begun;
+          first ??= begun;
         }
       }
       depth += 1;
@@ -58,4 +73,129 @@ function* significantTokens(text: string): Generator<string> {
     at = at + token.length;
     if (!token.startsWith('"') && !token.startsWith("#")) yield token;
   }
+}
+
+/** One operation that a request asks for. */
+export interface RequestedOperation {
+  /** As the request names it, else as its document does. */
+  readonly name: string | undefined;
+  /** Undefined when a stored document is asked for by its id, except with GET, which can only query. */
+  readonly type: OperationType | undefined;
+  readonly variables: unknown;
+}
+
+/** What a request asked for, and the texts it was read from: a subject may be asked again after its body was read. */
+interface ReadOperations {
+  readonly query: string;
+  readonly body: string | undefined | typeof NOT_READ;
+  readonly operations: readonly RequestedOperation[];
+}
+
+/** Read once for all conditions that are asked about the same subject, and gone with it. */
+const readBefore = new WeakMap<MatchSubject, ReadOperations>();
+
+/**
+ * The operations of a request, in all the forms servers take (GraphQL over HTTP, sections 5 and 6): JSON or a list of it, the
+ * query string, `application/graphql`, forms, and uploads (GraphQL multipart request specification). Without the body, those
+ * that the query string alone tells of.
+ */
+export function requestedOperations(subject: MatchSubject): readonly RequestedOperation[] {
+  const { query } = subject;
+  const body = bodyText(subject, "request");
+  const known = readBefore.get(subject);
+  if (known !== undefined && known.query === query && known.body === body) return known.operations;
+  const fromUrl = query === "" ? undefined : formMembers(query);
+  const canOnlyQuery = subject.method === "GET" || subject.method === "HEAD";
+  const operations = sentObjects(subject, body, fromUrl).flatMap((sent) => {
+    const operation = requestedOperation(sent, fromUrl, canOnlyQuery);
+    return operation === undefined ? [] : [operation];
+  });
+  readBefore.set(subject, { query, body, operations });
+  return operations;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+function sentObjects(subject: MatchSubject, body: ReadOperations["body"], fromUrl: Members | undefined): Members[] {
+  const ofBody = typeof body === "string" && body !== "" ? bodyObjects(subject, body) : [];
+  return ofBody.length === 0 && fromUrl !== undefined ? [fromUrl] : ofBody;
+}
+
+function bodyObjects(subject: MatchSubject, body: string): Members[] {
+  const contentType = headerValues(subject, "request", "content-type")[0];
+  const mediaType = parseMediaType(contentType);
+  switch (mediaType?.essence) {
+    case "application/graphql":
+      // Some clients send JSON under this type.
+      return /^[\s\ufeff]*\{\s*"/.test(body) ? objectsOf(bodyJson(subject, "request")) : [{ query: body }];
+    case "application/x-www-form-urlencoded":
+      // curl names this type for JSON too.
+      return /^\s*[[{]/.test(body) ? objectsOf(bodyJson(subject, "request")) : [formMembers(body)];
+    case "multipart/form-data":
+      return uploadObjects(body, multipartBoundary(mediaType));
+    default:
+      return objectsOf(bodyJson(subject, "request"));
+  }
+}
+
+function uploadObjects(body: string, boundary: string | undefined): Members[] {
+  if (boundary === undefined) return [];
+  const bytes = new TextEncoder().encode(body.slice(0, MAX_OPERATIONS_LENGTH));
+  const parts = parseMultipart(bytes, boundary, { maxParts: MAX_PARTS_BEFORE_OPERATIONS })?.parts ?? [];
+  const text = (name: string): string | undefined => {
+    const part = parts.find((each) => each.name === name);
+    return part === undefined ? undefined : new TextDecoder().decode(part.body);
+  };
+  const operations = text("operations");
+  if (operations !== undefined) return objectsOf(parseBodyJson(operations));
+  const query = text("query");
+  return query === undefined ? [] : [{ query, operationName: text("operationName"), variables: text("variables") }];
+}
+
+/** Several operations may be sent as a list. */
+function objectsOf(json: unknown): Members[] {
+  return (Array.isArray(json) ? (json as unknown[]) : [json]).filter(
+    (each): each is Members => typeof each === "object" && each !== null && !Array.isArray(each),
+  );
+}
+
+/** The members of a query string or form; of several with one name the first counts. */
+function formMembers(text: string): Members {
+  const members = new Map<string, string>();
+  for (const { name, value } of parseUrlEncoded(text)) if (!members.has(name)) members.set(name, value);
+  return Object.fromEntries(members);
+}
+
+/** Members by which clients ask for a document that the server has stored. */
+const STORED_DOCUMENT_MEMBERS = ["extensions", "id", "documentId", "doc_id", "queryId", "query_id"];
+
+function requestedOperation(
+  sent: Members,
+  fromUrl: Members | undefined,
+  canOnlyQuery: boolean,
+): RequestedOperation | undefined {
+  const member = (name: string): unknown =>
+    own(sent, name) ?? (fromUrl === undefined || fromUrl === sent ? undefined : own(fromUrl, name));
+  const document = member("query");
+  // Relay at Facebook names operations of stored documents so.
+  const named = textMember(member("operationName")) ?? textMember(member("fb_api_req_friendly_name"));
+  const chosen = typeof document === "string" ? chosenOperation(document, named) : undefined;
+  const variables = jsonMember(member("variables"));
+  const name = named ?? chosen?.name;
+  if (chosen === undefined && name === undefined && variables === undefined) return undefined;
+  const isStored = chosen === undefined && STORED_DOCUMENT_MEMBERS.some((known) => member(known) !== undefined);
+  return { name, type: chosen?.type ?? (isStored && canOnlyQuery ? "query" : undefined), variables };
+}
+
+function own(members: Members, name: string): unknown {
+  return Object.hasOwn(members, name) ? (members[name] ?? undefined) : undefined;
+}
+
+function textMember(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** Variables are an object, or its text in query strings and forms. */
+function jsonMember(value: unknown): unknown {
+  return typeof value === "string" ? parseBodyJson(value) : value;
 }

@@ -5,7 +5,7 @@ import { dependsOnReading, percentDecoded, utf8Octets } from "@headworks/http-fi
 import { parseJsonPath, selectJson } from "@headworks/json-path";
 import { compileRanges, foldAscii, inBothReadings } from "@headworks/query-language";
 import type { Decision } from "./compiled.ts";
-import { operationType } from "./graphql.ts";
+import { requestedOperations, type RequestedOperation } from "./graphql.ts";
 import { DEEPEST_VALUE } from "./json-equality.ts";
 import { bodyJson, bodyText, headerValues, pathSegment, queryValues } from "./material.ts";
 import { parseStatusRange } from "./status-range.ts";
@@ -239,30 +239,16 @@ function graphqlLeaf(
     cost: "body",
     about: "request",
     decide: (subject) => {
-      const root = bodyJson(subject, "request");
-      if (root === NOT_READ) return "needs-body";
-      // Several operations may be sent as a list.
-      return (Array.isArray(root) ? (root as unknown[]) : [root]).some(
-        (operation) => typeof operation === "object" && operation !== null && holds(operation),
-      );
+      if (requestedOperations(subject).some(holds)) return true;
+      return bodyText(subject, "request") === NOT_READ && "needs-body";
     },
   };
 }
 
-function graphqlTest(leaf: Parameters<typeof graphqlLeaf>[0]): (operation: object) => boolean {
-  const own = (object: object, name: string): unknown =>
-    Object.hasOwn(object, name) ? (Reflect.get(object, name) as unknown) : undefined;
-  if ("operation_name" in leaf) return (operation) => own(operation, "operationName") === leaf.operation_name;
-  if ("operation_type" in leaf) {
-    return (operation) => {
-      const query = own(operation, "query");
-      const name = own(operation, "operationName");
-      if (typeof query !== "string") return false;
-      return operationType(query, typeof name === "string" ? name : undefined) === leaf.operation_type;
-    };
-  }
-  return (operation) => {
-    const variables = own(operation, "variables");
+function graphqlTest(leaf: Parameters<typeof graphqlLeaf>[0]): (operation: RequestedOperation) => boolean {
+  if ("operation_name" in leaf) return ({ name }) => name === leaf.operation_name;
+  if ("operation_type" in leaf) return ({ type }) => type === leaf.operation_type;
+  return ({ variables }) => {
     if (typeof variables !== "object" || variables === null || !Object.hasOwn(variables, leaf.name)) return false;
     return isSameJson(Reflect.get(variables, leaf.name), leaf.value, DEEPEST_VALUE);
   };

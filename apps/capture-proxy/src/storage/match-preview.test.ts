@@ -78,6 +78,27 @@ test("bodies are looked at decoded, in the phase that is asked about", async () 
   assert.equal((await rig.preview({ type: "and", conditions: [mutation, errors] })).matched, 1);
 });
 
+test("operations of GraphQL are found in uploads and query strings", async () => {
+  await using rig = await startRig();
+  const part = (name: string, value: string): string =>
+    `--B\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+  const operations = '{"query":"mutation Send($file: Upload) { a }","variables":{"file":null}}';
+  const png = Buffer.concat([
+    Buffer.from(part("0", "\x89PNG\0"), "latin1"),
+    Buffer.of(0, 0xff),
+    Buffer.from("\r\n--B--\r\n"),
+  ]);
+  rig.stored.add({
+    method: "POST",
+    requestFields: ["content-type", "multipart/form-data; boundary=B"],
+    requestBody: [Buffer.from(part("operations", operations)), png],
+  });
+  rig.stored.add({ method: "GET", path: "/graphql?query=query%20Find%20%7B%20a%20%7D" });
+  assert.equal((await rig.preview({ type: "graphql_operation", operation_name: "Send" })).matched, 1);
+  assert.equal((await rig.preview({ type: "graphql_type", operation_type: "mutation" })).matched, 1);
+  assert.equal((await rig.preview({ type: "graphql_operation", operation_name: "Find" })).matched, 1);
+});
+
 test("what has no answer is not asked in the answer's phase", async () => {
   await using rig = await startRig();
   rig.stored.add({

@@ -192,7 +192,9 @@ function textOfBody(
 
 /** Whether bodies of a media type are looked into at all. */
 export function mayBeText(mediaType: string | undefined): boolean {
-  return mediaType === undefined || mediaType === "application/octet-stream" || isTextualType(mediaType);
+  if (mediaType === undefined || mediaType === "application/octet-stream") return true;
+  // Fields of forms are text beside the files.
+  return mediaType === "multipart/form-data" || isTextualType(mediaType);
 }
 
 const TEXTUAL = new Map<string, boolean>();
