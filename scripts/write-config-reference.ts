@@ -36,7 +36,7 @@ const INTRODUCTION = `# Configuration reference
 
 A document is YAML or JSON, at most 4 MiB. Unknown fields, and names that mean nothing, are errors with their line.
 Secrets need not be in it: where a field says so, its whole value may be \`\${NAME}\` for a variable of the environment, or
-\`\${file:/path}\` for the text of a file. In all other fields these are plain text. A secret that
+\`\${file:/path}\` for the text of a file. In other fields these are errors, in texts for clients (\`body\`, \`message\`) plain text and a warning. A secret that
 stands in such a field itself is never shown. Durations end in \`_ms\` or \`_secs\`, sizes in \`_bytes\`. Fields with **bold** names must be there where
 their block is.
 

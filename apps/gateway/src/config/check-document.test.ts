@@ -53,6 +53,12 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
     ),
   ],
   [
+    "secret references in fields that resolve none; substitutions have names of their own",
+    "policies: [{name: p, callout: {type: opa, url: 'http://h/${PLACE}'}}]\nroutes:\n  - {name: r, match: {path: {type: prefix, value: /}, headers: {a: '${file:/run/x}'}}, action: {type: respond, status: 200, body: '${BODY}'}}\n  - {name: s, service: x, match: {path: {type: exact, value: '/a/{id}'}}, action: {type: proxy, rewrite: {type: regex, pattern: '(?<n>.*)', substitution: '/${n}/${id}'}}}\nservices: [{name: x, upstream: x}]\nupstreams: [{name: x, endpoints: [{address: h, port: 1}]}]",
+    "secret_malformed /policies/0/callout/url 1:48 policies[0].callout.url has a secret reference, which is resolved in fields for secrets alone; write the value",
+    "secret_malformed /routes/0/match/headers/a 3:68 routes[0].match.headers.a has a secret reference, which is resolved in fields for secrets alone; write the value",
+  ],
+  [
     "two of a name",
     "policies: [{name: a}, {name: a}]",
     'duplicate_name /policies/1/name 1:30 Another policy is named "a" already',
@@ -293,7 +299,15 @@ for (const [text, hint] of [
   });
 }
 
-void test("one address that looks like a network is worth a warning", () => {
+void test("a secret reference in a text for clients is a warning", () => {
+  const text =
+    "routes: [{name: r, match: {path: {type: prefix, value: /}}, action: {type: respond, status: 200, body: '${BODY}'}}]";
+  assert.deepEqual(told(text), [
+    "warning secret_malformed /routes/0/action/body 1:104 routes[0].action.body has a secret reference, which is resolved in fields for secrets alone; clients get it as it stands",
+  ]);
+});
+
+test("one address that looks like a network is worth a warning", () => {
   const warned = (text: string): boolean =>
     told(`trusted_proxies: ["${text}"]\n${route}`).some((line) => /^warning bad_cidr .* is one address/.test(line));
   assert.deepEqual(["10.0.0.0", "2001:db8::", "10.0.0.0/24", "10.0.0.1", "0.0.0.0", "::", "::1"].filter(warned), [

@@ -3,7 +3,7 @@ import { isLoopback } from "@headworks/host-patterns";
 import type { CheckScope, Clock, IssueReport } from "#slice.ts";
 import { checkDrafts } from "./check-drafts.ts";
 import { checkEntities } from "./check-entities.ts";
-import { checkMarkedFields } from "./check-fields.ts";
+import { checkMarkedFields, checkMisplacedReferences } from "./check-fields.ts";
 import { checkListeners, parseBind } from "./check-listeners.ts";
 import { checkReferences } from "./check-references.ts";
 import { FileReader } from "./file-reader.ts";
@@ -76,6 +76,7 @@ export function* checkingSteps(reading: DocumentReading, parts: CheckParts, find
     (checked, report) => checkReferences(checked, report, unread),
     checkEntities,
     (checked, report) => checkMarkedFields(checked, report, findings.secrets),
+    checkMisplacedReferences,
     (checked, report) => checkListeners(checked, report, surroundings),
     ...parts.checks,
   ];

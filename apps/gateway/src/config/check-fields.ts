@@ -14,6 +14,41 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Field values of RFC 9110 section 5.5, without space at their ends, as they stand on the wire. */
 const FIELD_VALUE = /^(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?$/;
 
+/** A whole or embedded secret reference, as {@link secretForm} reads it. */
+const REFERENCE = /\$\{(?:[A-Za-z_][A-Za-z0-9_]*|file:[^}]*)\}/;
+/** Texts that a route gives to its clients as they are. */
+const FREE_TEXTS = new Set(["body", "message"]);
+
+/** Names secret references where none is resolved: what stands there would be taken as it is. */
+export function checkMisplacedReferences(document: ConfigDocument, report: IssueReport): void {
+  const texts: Place[] = [];
+  for (const [section, value] of Object.entries(document)) collectReferences(value, [section], texts);
+  if (texts.length === 0) return;
+  const secrets = new Set(annotatedFields(documentSchema, document, "x-secret").map(({ place }) => place.join("\n")));
+  for (const place of texts) {
+    const field = String(place.at(-1));
+    // There `${name}` is what a pattern took.
+    if (field === "substitution" || secrets.has(place.join("\n"))) continue;
+    const message = `${named(place)} has a secret reference, which is resolved in fields for secrets alone`;
+    if (FREE_TEXTS.has(field)) report.warning("secret_malformed", place, `${message}; clients get it as it stands`);
+    else report.error("secret_malformed", place, `${message}; write the value`);
+  }
+}
+
+/** `place` is where the walk is; one for all, since thousands of values are passed for each that is found. */
+function collectReferences(value: unknown, place: (string | number)[], found: Place[]): void {
+  if (typeof value === "string") {
+    if (value.includes("${") && REFERENCE.test(value)) found.push([...place]);
+    return;
+  }
+  if (typeof value !== "object" || value === null) return;
+  for (const [step, member] of Array.isArray(value) ? value.entries() : Object.entries(value)) {
+    place.push(step);
+    collectReferences(member, place, found);
+    place.pop();
+  }
+}
+
 /** Checks what the schema marks wherever it stands: secret references, header names and values, networks. */
 export function checkMarkedFields(document: ConfigDocument, report: IssueReport, secrets: SecretResolver): void {
   for (const { place, value } of annotatedFields(documentSchema, document, "x-secret")) {
