@@ -73,7 +73,7 @@ export type Notice =
   | {
       /** What waited at a breakpoint went on without a decision. */
       readonly code: "pause-ended";
-      /** For people: `POST http://shop.example/orders continued unmodified: no decision within 60 s`. */
+      /** For people: `POST http://shop.example/orders continued unmodified after 60 s without a decision`. */
       readonly message: string;
       readonly paused_id: string;
       readonly entry_id: string;
