@@ -108,9 +108,11 @@ journey(
     const held = client.fetch(`${bench.origin.url}/orders?held`);
     await url.fill(`${bench.origin.url}/elsewhere?held`);
     await editor.getByText("Held while you edit").waitFor();
-    const [waiting] =
-      await bench.weir.get<readonly { id: string; paused_at: string; deadline: string }[]>("/breakpoints/paused");
-    assert.ok(waiting !== undefined && Date.parse(waiting.deadline) - Date.parse(waiting.paused_at) >= 60_000);
+    await eventually("the timer is held for a minute", async () => {
+      const [waiting] =
+        await bench.weir.get<readonly { id: string; paused_at: string; deadline: string }[]>("/breakpoints/paused");
+      return waiting !== undefined && Date.parse(waiting.deadline) - Date.parse(waiting.paused_at) >= 60_000;
+    });
     await editor.getByRole("button", { name: "Send changed" }).click();
     assert.equal((await held).body.toString(), "you asked for /elsewhere?held");
 
@@ -125,6 +127,7 @@ journey(
     const { host } = new URL(bench.origin.url);
     await connection.write(`GET ${bench.origin.url}/orders?gone HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     await url.fill(`${bench.origin.url}/elsewhere?kept`);
+    await editor.getByText("Held while you edit").waitFor();
     connection.destroy();
     await messages.getByText("Your edits were not sent").waitFor();
     await page.getByText("Nothing waits").waitFor();
