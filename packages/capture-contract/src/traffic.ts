@@ -266,7 +266,8 @@ export const trafficOperations = defineOperations({
     access: "traffic:read",
     answerFields: {
       "X-Body-Partial": "`true`: bytes of the body are missing",
-      "X-Body-Undecodable": "`true`: they are missing since the content coding is unknown or damaged",
+      "X-Body-Undecodable":
+        "`true`: the content coding is damaged; or, where no bytes are missing, the body is not in it or it is unknown, and the bytes are those that came",
     },
     params: strictObject({ id: Id, side: oneOf(["request", "response"]) }),
     query: strictObject({

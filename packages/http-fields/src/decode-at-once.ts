@@ -12,6 +12,10 @@ import {
   decodingPlan,
   defaultMaxBytes,
   hasZlibHeader,
+  isPlainText,
+  isSurelyPlainText,
+  LEAST_PLAIN_BYTES,
+  stillOn,
   stopOf,
   type ContentCoding,
   type DecodedContent,
@@ -20,8 +24,9 @@ import {
 } from "./decoding-plan.ts";
 
 /**
- * Undoes the content codings of a body that is all there. At once, but all or nothing: a `stop` of `damaged` or
- * `limit` comes with no bytes; `decodeContent` gives what there was. An empty body needs no decoding.
+ * Undoes the content codings of a body that is all there, at once. A body that is not in its coding comes back as it is, with
+ * the coding among `remaining`; of one that is damaged, such as by a wrong checksum or bytes behind its end, comes what
+ * could be decoded; at the limit nothing. An empty body needs no decoding.
  */
 export function decodeContentSync(
   body: Uint8Array,
@@ -31,9 +36,10 @@ export function decodeContentSync(
   const { steps, remaining } = decodingPlan(contentEncoding);
   let bytes = body;
   let stop: DecodingStop | undefined;
-  for (const coding of steps) {
+  for (const [at, coding] of steps.entries()) {
     if (bytes.length === 0) break;
     const step = decodeStep(bytes, coding, limits.maxBytes ?? defaultMaxBytes);
+    if (step === undefined) return { bytes, stop: stop ?? "damaged", remaining: stillOn(remaining, steps.slice(at)) };
     bytes = step.bytes;
     stop ??= step.stop;
   }
@@ -45,24 +51,34 @@ const mostOfOneByte = 16 * 1024 * 1024;
 
 /**
  * The first `maxBytes` of what a body decodes to, or all when that is less; `maxBytes` bounds the output of every step.
- * A damaged body gives nothing, as with `decodeContentSync`. What goes past the limit is decoded several times, each time
- * only up to 16 MiB beyond it.
+ * Damaged bodies, and those that are not in their coding, are as with `decodeContentSync`. A body that goes past the limit is
+ * decoded several times, each time only up to 16 MiB beyond it.
  */
 export function decodeBeginningSync(
   body: Uint8Array,
   contentEncoding: string | readonly string[] | undefined,
   maxBytes: number,
 ): Uint8Array {
+  if (body.length < LEAST_PLAIN_BYTES) {
+    const { bytes: whole, stop } = decodeContentSync(body, contentEncoding, { maxBytes });
+    if (stop !== "limit") return whole.subarray(0, maxBytes);
+  }
   let bytes = body;
   for (const coding of decodingPlan(contentEncoding).steps) {
     if (bytes.length === 0) break;
-    bytes = decodeBeginning(bytes, coding, maxBytes);
+    const beginning = decodeBeginning(bytes, coding, maxBytes);
+    if (beginning === undefined) return bytes.subarray(0, maxBytes);
+    bytes = beginning;
   }
   return bytes;
 }
 
-/** zlib gives nothing of what is too large, so a beginning of the input is looked for that gives enough and not too much. */
-function decodeBeginning(bytes: Uint8Array, coding: ContentCoding, maxBytes: number): Uint8Array {
+/**
+ * zlib gives nothing of what is too large, so a beginning of the input is looked for that gives enough and not too much.
+ * Undefined for an input that is not in the coding.
+ */
+function decodeBeginning(bytes: Uint8Array, coding: ContentCoding, maxBytes: number): Uint8Array | undefined {
+  if (isSurelyPlainText(bytes)) return undefined;
   let tooShort = 0;
   let tooLong = bytes.length + 1;
   for (let length = bytes.length; ; length = lengthBetween(tooShort, tooLong)) {
@@ -71,7 +87,8 @@ function decodeBeginning(bytes: Uint8Array, coding: ContentCoding, maxBytes: num
       if (decoded.length >= maxBytes || tooLong - length === 1) return decoded.subarray(0, maxBytes);
       tooShort = length;
     } catch (error) {
-      if (stopOf(error) !== "limit" || length - tooShort === 1) return nothing;
+      if (stopOf(error) !== "limit") return isPlainText(bytes) ? undefined : decodeUndamaged(bytes, coding, maxBytes);
+      if (length - tooShort === 1) return nothing;
       tooLong = length;
     }
   }
@@ -85,22 +102,48 @@ function lengthBetween(tooShort: number, tooLong: number): number {
 
 const nothing = new Uint8Array(0);
 
+/** Undefined for an input that is not in the coding. */
 function decodeStep(
   bytes: Uint8Array,
   coding: ContentCoding,
   maxBytes: number,
-): { bytes: Uint8Array; stop: DecodingStop | undefined } {
+): { bytes: Uint8Array; stop: DecodingStop | undefined } | undefined {
+  if (isSurelyPlainText(bytes)) return undefined;
   try {
     return { bytes: decompress(bytes, coding, maxBytes, false), stop: undefined };
   } catch (error) {
     const stop = stopOf(error);
-    if (stop !== "truncated") return { bytes: nothing, stop };
+    if (stop === "limit") return { bytes: nothing, stop };
+    if (isPlainText(bytes)) return undefined;
+    if (stop === "damaged") return damagedStep(bytes, coding, maxBytes);
   }
   try {
     return { bytes: decompress(bytes, coding, maxBytes, true), stop: "truncated" };
   } catch (error) {
-    return { bytes: nothing, stop: stopOf(error) };
+    return stopOf(error) === "limit" ? { bytes: nothing, stop: "limit" } : damagedStep(bytes, coding, maxBytes);
   }
+}
+
+function damagedStep(bytes: Uint8Array, coding: ContentCoding, maxBytes: number): ReturnType<typeof decodeStep> {
+  const decoded = decodeUndamaged(bytes, coding, maxBytes);
+  return decoded && { bytes: decoded, stop: "damaged" };
+}
+
+/** What the longest beginning of a damaged input that can be decoded gives; undefined when that is nothing. */
+function decodeUndamaged(bytes: Uint8Array, coding: ContentCoding, maxBytes: number): Uint8Array | undefined {
+  let decoded: Uint8Array = nothing;
+  let good = 0;
+  let bad = bytes.length;
+  while (bad - good > 1) {
+    const length = Math.floor((good + bad) / 2);
+    try {
+      decoded = decompress(bytes.subarray(0, length), coding, maxBytes, true);
+      good = length;
+    } catch {
+      bad = length;
+    }
+  }
+  return decoded.length === 0 ? undefined : decoded;
 }
 
 /** `mayEndEarly` takes the end of the input as a pause, so that what was decoded by then comes out. */

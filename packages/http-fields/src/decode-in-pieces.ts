@@ -2,10 +2,14 @@
 import { Buffer } from "node:buffer";
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from "node:zlib";
+import { decodeContentSync } from "./decode-at-once.ts";
 import {
   decodingPlan,
   defaultMaxBytes,
   hasZlibHeader,
+  isSurelyPlainText,
+  LEAST_PLAIN_BYTES,
+  stillOn,
   stopOf,
   type ContentCoding,
   type DecodedContent,
@@ -21,9 +25,13 @@ export interface ContentDecoder {
   end(): Promise<Omit<DecodedContent, "bytes">>;
 }
 
+/** Input up to this size is kept, so that a damaged one can be decoded as far as it goes. */
+const keptBytes = 1_048_576;
+
 /**
  * A decoder that hands out bytes as soon as they are there, never more than the limit in all. After a stop further
- * input is swallowed.
+ * input is swallowed. A body that begins as plain text is handed out as it is. Of a damaged one up to a MiB comes all that can
+ * be decoded, of a larger one zlib keeps the last few kilobytes before the damage to itself.
  */
 export function createContentDecoder(
   contentEncoding: string | readonly string[] | undefined,
@@ -36,23 +44,53 @@ export function createContentDecoder(
   const note = (reason: DecodingStop): void => {
     stop ??= reason;
   };
-  let next: Stage = new Outlet(onBytes, maxBytes, note);
-  for (const coding of steps.toReversed()) next = new DecodingStage(coding, next, maxBytes, note);
-  const first = next;
+  const outlet = new Outlet(onBytes, maxBytes, note);
+  let first: Stage = outlet;
+  for (const coding of steps.toReversed()) first = new DecodingStage(coding, first, maxBytes, note);
+  let kept: Uint8Array[] | undefined = [];
+  let inputBytes = 0;
+  let isPlain = false;
   return {
     async write(piece) {
-      if (stop === undefined && piece.length > 0) await first.write(piece);
+      if (piece.length === 0) return;
+      const wasProbed = inputBytes >= LEAST_PLAIN_BYTES;
+      inputBytes += piece.length;
+      if (inputBytes <= keptBytes || !wasProbed) kept?.push(piece);
+      if (inputBytes < LEAST_PLAIN_BYTES) return;
+      const input = wasProbed ? piece : Buffer.concat(kept ?? []);
+      if (!wasProbed) isPlain = steps.length > 0 && isSurelyPlainText(input);
+      if (inputBytes > keptBytes) kept = undefined;
+      if (isPlain) await outlet.write(input);
+      else if (stop === undefined) await first.write(input);
     },
     async end() {
+      if (inputBytes < LEAST_PLAIN_BYTES) {
+        const input = Buffer.concat(kept ?? []);
+        const whole = decodeContentSync(input, contentEncoding, { maxBytes });
+        if (whole.stop !== "limit") {
+          await outlet.write(whole.bytes);
+          return { stop: stop ?? whole.stop, remaining: whole.remaining };
+        }
+        await first.write(input);
+      }
+      if (isPlain) return { stop: stop ?? "damaged", remaining: stillOn(remaining, steps) };
       await first.end();
+      if ((stop === "damaged" || stop === "truncated") && kept !== undefined) {
+        const whole = decodeContentSync(Buffer.concat(kept), contentEncoding, { maxBytes });
+        // What was handed out is the beginning of it, unless it was chance.
+        if (whole.remaining.length === 0 || outlet.sentBytes === 0) {
+          await outlet.write(whole.bytes.subarray(outlet.sentBytes));
+          return { stop: whole.stop, remaining: whole.remaining };
+        }
+      }
       return { stop: stop ?? (remaining.length > 0 ? "unsupported" : undefined), remaining };
     },
   };
 }
 
 /**
- * Like `decodeContentSync`, off the main thread, and with the bytes that could be decoded before a stop: all of them
- * for a truncated body or at the limit; before damage zlib keeps the last few kilobytes to itself.
+ * Like `decodeContentSync`, off the main thread, and with the bytes that could be decoded before the limit. Damaged bodies are
+ * as with {@link createContentDecoder}.
  */
 export async function decodeContent(
   body: Uint8Array,
@@ -73,6 +111,8 @@ interface Stage {
 
 /** Counts what goes out. */
 class Outlet implements Stage {
+  /** Handed out so far. */
+  sentBytes = 0;
   readonly #onBytes: (bytes: Uint8Array) => void;
   readonly #note: (reason: DecodingStop) => void;
   #leftBytes: number;
@@ -87,6 +127,7 @@ class Outlet implements Stage {
     if (bytes.length > this.#leftBytes) this.#note("limit");
     const part = bytes.subarray(0, this.#leftBytes);
     this.#leftBytes -= part.length;
+    this.sentBytes += part.length;
     if (part.length > 0) this.#onBytes(part);
   }
 

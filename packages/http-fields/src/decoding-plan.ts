@@ -15,7 +15,10 @@ export interface DecodedContent {
   /** Everything, or what could be had when `stop` is set; never more than the limit. */
   bytes: Uint8Array;
   stop: DecodingStop | undefined;
-  /** Codings that are still on `bytes`, in the order they were applied; empty except with `unsupported`. */
+  /**
+   * Codings that `bytes` are said to be in and that could not be undone, in the order they were applied: unknown ones, or
+   * those of a body that is not in them at all. With `damaged` and none of them `bytes` are what could be decoded.
+   */
   remaining: readonly string[];
 }
 
@@ -77,6 +80,43 @@ export function remainingCodings(remaining: readonly string[]): string {
  * writes.
  */
 export const hasZlibHeader = (firstOctet: number): boolean => (firstOctet & 0x0f) === 8;
+
+/** Bytes that are looked at to tell text from coded content. */
+const PROBED_BYTES = 256;
+
+/** Shorter coded content may be plain text by chance: Brotli writes an empty body as `;`. */
+export const LEAST_PLAIN_BYTES = 16;
+
+/** Whether a body that is said to be coded is certainly plain text, before an attempt to decode it. */
+export const isSurelyPlainText = (bytes: Uint8Array): boolean =>
+  bytes.length >= LEAST_PLAIN_BYTES && isPlainText(bytes);
+
+/**
+ * Whether a body that is said to be coded, and could not be decoded, is plain text: UTF-8 without control characters, which
+ * hardly any coded content begins with.
+ */
+export function isPlainText(bytes: Uint8Array): boolean {
+  const probed = bytes.subarray(0, PROBED_BYTES);
+  let isAscii = true;
+  for (const byte of probed) {
+    const isControl = byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d;
+    if (isControl || byte === 0x7f) return false;
+    if (byte >= 0x80) isAscii = false;
+  }
+  if (isAscii) return probed.length > 0;
+  try {
+    // The last character may be cut.
+    new TextDecoder("utf-8", { fatal: true }).decode(probed, { stream: true });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Codings by name in the order they were applied, from those that are undone last applied first. */
+export function stillOn(remaining: readonly string[], steps: readonly ContentCoding[]): string[] {
+  return [...remaining, ...steps.toReversed()];
+}
 
 /** Why zlib failed. */
 export function stopOf(error: unknown): DecodingStop {

@@ -26,8 +26,9 @@ export async function openUpload(path: string, invocation: Invocation): Promise<
   }
 }
 
-const UNDECODABLE =
-  "What came is not all: the body's content coding is unknown or damaged. Without --decoded the body comes as it was sent";
+const DAMAGED =
+  "What came is not all: the body's content coding is damaged. Without --decoded the body comes as it was sent";
+const NOT_CODED = "The body came as it was sent: it is not in the content coding that it names, or that is unknown";
 const CUT = "What came is not all: the body was cut when it was stored";
 
 /**
@@ -41,10 +42,13 @@ export async function saveAnswer(
 ): Promise<void> {
   if (path === undefined || path === "-") await toStandardOutput(response, invocation);
   else await toFile(response, path, invocation);
-  if (response.headers["x-body-undecodable"] === "true") {
-    throw new CommandFailure(EXIT.failure, UNDECODABLE);
+  const isPartial = response.headers["x-body-partial"] === "true";
+  if (response.headers["x-body-undecodable"] !== "true") {
+    if (isPartial) invocation.stderr.write(`${CUT}\n`);
+    return;
   }
-  if (response.headers["x-body-partial"] === "true") invocation.stderr.write(`${CUT}\n`);
+  if (isPartial) throw new CommandFailure(EXIT.failure, DAMAGED);
+  invocation.stderr.write(`${NOT_CODED}\n`);
 }
 
 async function toFile(response: IncomingMessage, path: string, invocation: Invocation): Promise<void> {

@@ -63,9 +63,9 @@ export interface BodyPart {
   readonly start: number;
   readonly bytes: Uint8Array;
   readonly contentType: string | null;
-  /** A coding could not be removed or input was cut; `bytes` holds what could be decoded. */
+  /** Bytes are missing: input was cut, or is damaged beyond some byte. */
   readonly partial: boolean;
-  /** A coding could not be removed, or not beyond some byte. */
+  /** A coding could not be removed, or not beyond some byte. Unless `partial`, `bytes` are those that came. */
   readonly undecodable: boolean;
 }
 

@@ -72,8 +72,46 @@ test("a body with an unknown coding, or more codings than anybody sends, is show
     await rig.store.flush();
     const options = { decoded: true, utf8: false, start: 0, end: undefined };
     const part = await rig.store.readBody(id, "response", options);
-    assert.deepEqual([Buffer.from(part?.bytes ?? []).toString(), part?.partial], ["as it came", true]);
+    assert.deepEqual([Buffer.from(part?.bytes ?? []).toString(), part?.partial], ["as it came", false]);
     const entry = await rig.store.getEntry(id, { includeBodies: true, decompressed: true });
     assert.equal(entry?.response?.body, "as it came");
   }
+});
+
+test("bodies that are not in their content coding, or damaged in it, are found by their text", async () => {
+  await using directory = await temporaryDirectory();
+  await using rig = await openRig(directory.path);
+  const text = '{"found": "needle"}';
+  const checksum = Buffer.from(gzipSync(text));
+  checksum.writeUInt32LE(1, checksum.length - 8);
+  const bodies: readonly (readonly [coding: string, body: Buffer])[] = [
+    ["gzip", Buffer.from(text)],
+    ["br", Buffer.from(text)],
+    ["deflate", Buffer.from(text)],
+    ["zstd", Buffer.from(text)],
+    ["gzip", Buffer.concat([gzipSync(text), Buffer.from("\r\n")])],
+    ["gzip", Buffer.concat([gzipSync(text), Buffer.from("garbage")])],
+    ["gzip", checksum],
+    ["UTF-8", Buffer.from(text)],
+    ["none", Buffer.from(text)],
+  ];
+  for (const [coding, body] of bodies) {
+    const responseFields = ["Content-Type", "application/json", "Content-Encoding", coding];
+    rig.add({ responseFields, responseBody: [body] });
+  }
+  await rig.store.flush();
+  for (const q of ["resp.body:needle", "resp.body:/need+le/", "needle"]) {
+    assert.equal(await rig.store.count({ q }, NEVER), bodies.length, q);
+  }
+  const { id } = rig.add({
+    responseFields: ["Content-Type", "application/json", "Content-Encoding", "gzip"],
+    responseBody: [text],
+  });
+  await rig.store.flush();
+  const entry = await rig.store.getEntry(id, { includeBodies: true, decompressed: true });
+  assert.equal(entry?.response?.body, text);
+  assert.ok(
+    entry?.response?.headers_list.some(([name]) => name === "Content-Encoding"),
+    "the truth about the message",
+  );
 });

@@ -20,9 +20,12 @@ const KEPT_BODIES = 8;
 /** A decoded body: in memory or in a file. */
 export interface DecodedForm {
   readonly totalBytes: number;
-  readonly partial: boolean;
+  /** What stood in the way of decoding; `as-sent`: a coding stays, and no byte is missing. */
+  readonly problem: DecodingProblem | undefined;
   read(start: number, end: number): Uint8Array;
 }
+
+export type DecodingProblem = "partial" | "as-sent";
 
 export interface DecodingRequest {
   /** Names the body and the form of it that is asked for. */
@@ -94,8 +97,8 @@ export class DecodedBodies {
       return path;
     });
     try {
-      const partial = await decodeInto(request, (bytes) => output.write(bytes));
-      return output.finish(partial, (bytes) => smallText(request, bytes));
+      const problem = await decodeInto(request, (bytes) => output.write(bytes));
+      return output.finish(problem, (bytes) => smallText(request, bytes));
     } catch (error) {
       output.abandon();
       if (!(error instanceof Error && "syscall" in error)) throw error;
@@ -104,8 +107,10 @@ export class DecodedBodies {
   }
 }
 
-/** Gives whether something is missing. */
-async function decodeInto(request: DecodingRequest, write: (bytes: Uint8Array) => void): Promise<boolean> {
+async function decodeInto(
+  request: DecodingRequest,
+  write: (bytes: Uint8Array) => void,
+): Promise<DecodingProblem | undefined> {
   const charset = knownCharset(request.toUtf8From);
   const text = charset === undefined || charset === "utf-8" ? undefined : new TextDecoder(charset);
   const encoder = new TextEncoder();
@@ -118,9 +123,10 @@ async function decodeInto(request: DecodingRequest, write: (bytes: Uint8Array) =
     await decoder.write(piece);
     await nextTurn();
   }
-  const { stop } = await decoder.end();
+  const { stop, remaining } = await decoder.end();
   if (text !== undefined) write(encoder.encode(text.decode()));
-  return stop !== undefined;
+  if (stop === undefined) return undefined;
+  return remaining.length > 0 && stop !== "limit" ? "as-sent" : "partial";
 }
 
 function pieceOf(source: Uint8Array | string, start: number, end: number): Uint8Array {
@@ -170,18 +176,18 @@ class GrowingOutput {
     writeAll(this.#fd, piece);
   }
 
-  finish(partial: boolean, lastStep: (bytes: Uint8Array) => Uint8Array): DecodedForm {
+  finish(problem: DecodingProblem | undefined, lastStep: (bytes: Uint8Array) => Uint8Array): DecodedForm {
     if (this.#fd === undefined) {
       const bytes = lastStep(Buffer.concat(this.#pieces));
       // A copy: what is handed out goes to another thread and is gone from this one; Buffer's own slice shares memory.
-      return { totalBytes: bytes.length, partial, read: (start, end) => new Uint8Array(bytes.subarray(start, end)) };
+      return { totalBytes: bytes.length, problem, read: (start, end) => new Uint8Array(bytes.subarray(start, end)) };
     }
     closeSync(this.#fd);
     this.#fd = undefined;
     const path = this.#path;
     return {
       totalBytes: this.#bytes,
-      partial,
+      problem,
       read: (start, end) => readFilePart(path, start, end) ?? new Uint8Array(0),
     };
   }

@@ -6,8 +6,9 @@ import { bodyText } from "#exchange/shown-message.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 
 /**
- * The entry with its bodies' content codings removed, and the fields that named them. A body that cannot be decoded,
- * or becomes larger than `maxBytes`, stays as it was stored.
+ * The entry with its bodies' content codings removed, and the fields that named them. Of a body that is damaged or not in its
+ * coding comes what can be decoded, or its bytes, and the fields stay. One that becomes larger than `maxBytes` stays as it was
+ * stored.
  */
 export async function decodedEntry(entry: TrafficEntry, bodies: StoredBodies, maxBytes: number): Promise<TrafficEntry> {
   const decode = async <T extends RequestData | ResponseData>(
@@ -18,7 +19,8 @@ export async function decodedEntry(entry: TrafficEntry, bodies: StoredBodies, ma
     if (stored === undefined || codings.length === 0) return message;
     const { bytes, stop } = await decodeContent(stored, codings, { maxBytes });
     const isCut = message.body_state === "truncated" && stop === "truncated";
-    if (stop !== undefined && !isCut) return message;
+    if (stop === "limit") return message;
+    if (stop !== undefined && !isCut) return { ...message, ...bodyText(bytes) };
     const isOther = (name: string): boolean => name.toLowerCase() !== "content-encoding";
     return {
       ...message,

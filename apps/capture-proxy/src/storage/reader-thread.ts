@@ -188,8 +188,9 @@ export class ReaderThread {
       toUtf8From: request.utf8 ? (contentType ?? "text/plain") : undefined,
     });
     const bytes = form.read(start, rangeEnd(request, form.totalBytes));
-    const { totalBytes, partial: undecodable } = form;
-    return { totalBytes, start, bytes, contentType, partial: undecodable || isCut, undecodable };
+    const { totalBytes, problem } = form;
+    const undecodable = problem !== undefined;
+    return { totalBytes, start, bytes, contentType, partial: problem === "partial" || isCut, undecodable };
   }
 }
 

@@ -86,7 +86,7 @@ function sessionPage(id: string, startedDateTime: string): HarPage {
 function harEntry(row: SqlRow, sessionId: string, { bodies, webSocketMessages }: ExportSource): HarEntry {
   const decode = (bytes: Uint8Array, coding: string): Uint8Array | undefined => {
     const { bytes: decoded, stop } = decodeContentSync(bytes, coding, { maxBytes: HAR_BODY_BYTES });
-    return stop === undefined ? decoded : undefined;
+    return stop === "limit" ? undefined : decoded;
   };
   const isWebSocket = row["scheme"] === "ws" || row["scheme"] === "wss";
   const messages = isWebSocket ? webSocketMessages(String(row["id"])) : undefined;

@@ -30,10 +30,10 @@ export async function loggedBody(body: BodyInput): Promise<LoggedBody> {
   for (const piece of body.pieces) await decoder.write(piece);
   const { stop, remaining } = await decoder.end();
   const notes = [bodyNote(body.sizeBytes, contentType)];
-  if (remaining.length > 0) return { parts: [], note: [...notes, `still coded as ${remaining.join(", ")}`].join(", ") };
+  if (remaining.length > 0) notes.push(`said to be coded as ${remaining.join(", ")}, as it came`);
   if (body.isCut || stop === "limit") notes.push("cut");
   else if (stop === "truncated") notes.push("ended early");
-  else if (stop === "damaged") notes.push("damaged");
+  else if (stop === "damaged" && remaining.length === 0) notes.push("damaged");
   const charset = readableCharset(decoded, contentType);
   const note = notes.join(", ");
   return charset === undefined

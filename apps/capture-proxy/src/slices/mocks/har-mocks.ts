@@ -90,7 +90,7 @@ function answerOf(response: NonNullable<HarExchange["response"]>, method: string
   let bytes: Buffer = Buffer.from(response.body?.bytes ?? []);
   if (response.body?.isEncoded === true && codings.length > 0) {
     const decoded = decodeContentSync(bytes, codings, { maxBytes: LARGEST_DECODED_BYTES });
-    if (decoded.stop !== undefined) return "its body cannot be decoded";
+    if (decoded.stop !== undefined && decoded.remaining.length === 0) return "its body cannot be decoded";
     bytes = Buffer.from(decoded.bytes);
   }
   if (response.body?.isText === true) {

@@ -186,7 +186,9 @@ test("the first condition that holds decides, over fields, query and decoded bod
   assert.equal(await ask("/?q=a%20b", []), "query");
   const json = gzipSync('{"n":5,"s":"xy"}');
   assert.equal(await ask("/", ["Content-Encoding", "gzip", "Content-Type", "application/json"], json), "json");
-  assert.equal(await ask("/", ["Content-Encoding", "gzip"], Buffer.from("needle, but no gzip")), "default");
+  assert.equal(await ask("/", ["Content-Encoding", "gzip"], Buffer.from("needle, but no gzip")), "body");
+  const damaged = Buffer.concat([gzipSync("a needle in damaged gzip"), Buffer.from("\r\n")]);
+  assert.equal(await ask("/", ["Content-Encoding", "gzip"], damaged), "body");
   assert.equal(await ask("/", [], Buffer.from("a needle")), "body");
   assert.equal(await ask("/", []), "default");
 });

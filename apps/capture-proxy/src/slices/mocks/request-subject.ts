@@ -2,6 +2,7 @@
 import { readJson } from "@headworks/exact-json";
 import { isTextual, parseQuery, decodeText } from "@headworks/http-fields";
 import { decodeContent } from "@headworks/http-fields/content-coding";
+import type { DecodedContent } from "@headworks/http-fields/content-coding";
 import { fieldValue, fieldValues, hasField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import { NOT_READ } from "@headworks/match-condition";
@@ -77,6 +78,7 @@ export class RequestSubject extends ExchangeSubject implements TemplateRequest {
   }
 }
 
-function whole(decoded: { readonly bytes: Uint8Array; readonly stop: unknown }): Uint8Array | undefined {
-  return decoded.stop === undefined ? decoded.bytes : undefined;
+/** What could be decoded, or the bytes as they came, but for a body that is too large. */
+function whole({ bytes, stop }: DecodedContent): Uint8Array | undefined {
+  return stop === "limit" ? undefined : bytes;
 }

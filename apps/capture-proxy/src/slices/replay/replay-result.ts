@@ -80,7 +80,7 @@ export function decoded(result: ReplayResult): ReplayResult {
   const codings = response?.headers_list.flatMap(([name, value]) => (/^content-encoding$/iu.test(name) ? [value] : []));
   if (response === null || bytes === undefined || codings === undefined || codings.length === 0) return result;
   const { bytes: plain, stop } = decodeContentSync(bytes, codings, { maxBytes: MOST_DECODED_BYTES });
-  if (stop !== undefined && stop !== "truncated") return result;
+  if (stop === "limit") return result;
   return { ...result, response: { ...response, ...bodyText(plain) } };
 }
 

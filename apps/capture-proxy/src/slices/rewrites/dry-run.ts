@@ -204,7 +204,7 @@ type ShownBody = Pick<RewrittenRequest, "body" | "body_encoding" | "body_size" |
 
 async function shownBody(coded: Buffer, fields: Readonly<RawFields>): Promise<ShownBody> {
   const decoded = await decodeContent(coded, fieldValues(fields, "content-encoding"));
-  const bytes = decoded.stop === undefined ? Buffer.from(decoded.bytes) : coded;
+  const bytes = decoded.stop === "limit" ? coded : Buffer.from(decoded.bytes);
   if (bytes.length === 0) return { body: null, body_encoding: null, body_size: 0, body_truncated: false };
   const part = bytes.subarray(0, SHOWN_BYTES);
   const facts = { body_size: bytes.length, body_truncated: bytes.length > part.length };

@@ -223,9 +223,13 @@ inSession("bodies come whole or in ranges, never with their captured type", asyn
 inSession("of bodies that cannot be decoded comes what can be, and fields say what is missing and why", async (rig) => {
   const packed = gzipSync(Buffer.from("0123456789".repeat(1000)));
   const cases = [
-    ["br", Buffer.from("no brotli"), "true", "true", 0],
+    ["br", Buffer.from("no brotli"), "false", "true", 9],
+    ["gzip", Buffer.from('{"plain": true}'), "false", "true", 15],
+    ["gzip", Buffer.concat([packed, Buffer.from("\r\n")]), "true", "true", 10_000],
     ["gzip", packed.subarray(0, -20), "true", "true", undefined],
-    ["unheard-of", Buffer.from("text"), "true", "true", undefined],
+    ["unheard-of", Buffer.from("text"), "false", "true", 4],
+    ["UTF-8", Buffer.from("grün"), "false", "true", 5],
+    ["none", Buffer.from("text"), "false", "true", 4],
     ["gzip", packed, "false", "false", 10_000],
   ] as const;
   for (const [coding, body, partial, undecodable, length] of cases) {

@@ -30,6 +30,8 @@ export interface BodyProgress {
   readonly problem: JsonProblem | null;
   /** The content coding is damaged or cut: what is there is all that could be decoded. */
   readonly isBroken: boolean;
+  /** The body is not in the content coding that it names, or that is unknown: it is there as it came. */
+  readonly isAsSent: boolean;
   /** Counts how often rows were laid out anew: rows fetched before are stale. */
   readonly layout: number;
 }
@@ -50,6 +52,7 @@ const WORK_SLICE_MS = 12;
 interface Slice {
   /** The content coding ended too early or is damaged: these are only the bytes that could be decoded. */
   readonly isBroken: boolean;
+  readonly isAsSent: boolean;
   readonly body: ReadableStream<Uint8Array> | null;
   readonly totalBytes: number | null;
   readonly isPartial: boolean;
@@ -79,6 +82,7 @@ export class BodyDocument {
   #columns: number | null = null;
   #layout = 0;
   #isBroken = false;
+  #isAsSent = false;
   #pausedMs = -Infinity;
 
   constructor(source: BodySource, report: (progress: BodyProgress) => void, fetchBody?: typeof fetch) {
@@ -146,6 +150,7 @@ export class BodyDocument {
       }
       this.#makeLayers();
       this.#isBroken = first.isBroken;
+      this.#isAsSent = first.isAsSent;
       this.#total = first.totalBytes ?? beginning.length;
       await this.#takeAll(beginning);
       return true;
@@ -248,10 +253,12 @@ export class BodyDocument {
       signal: this.#stop.signal,
     });
     const isBroken = response.headers.get("x-body-partial") === "true";
+    const isAsSent = !isBroken && response.headers.get("x-body-undecodable") === "true";
     if (!response.ok) throw new Error(await failureText(response));
     const total = /\/(\d+)$/u.exec(response.headers.get("content-range") ?? "")?.[1];
     return {
       isBroken,
+      isAsSent,
       body: response.body,
       totalBytes: total === undefined ? null : Number(total),
       isPartial: response.status === 206,
@@ -282,6 +289,7 @@ export class BodyDocument {
       cut: this.#raw.cut || this.#pretty?.cut === true || (this.#total ?? 0) > RAW_LIMIT_BYTES,
       problem: this.#done ? (this.#printer?.problem ?? null) : null,
       isBroken: this.#isBroken,
+      isAsSent: this.#isAsSent,
       layout: this.#layout,
     });
   }

@@ -74,6 +74,14 @@ export function Notices({
       </p>,
     );
   }
+  if (progress?.isAsSent === true) {
+    const coding = headerValues(message.headers_list, "content-encoding").join(", ");
+    notices.push(
+      <p key="as-sent" className={styles["notice"]}>
+        Content-Encoding says {coding}, and the body cannot be decoded from that; it is shown as it came.
+      </p>,
+    );
+  }
   if (progress?.cut === true) {
     notices.push(
       <p key="cut" className={styles["notice"]}>
