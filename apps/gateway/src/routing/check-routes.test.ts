@@ -205,6 +205,21 @@ for (const [pattern, type, value, isShadowed] of [
   });
 }
 
+for (const [pattern, isNever] of [
+  ["^api/", true],
+  ["^https://a/", true],
+  ["^/a\\?b=1$", true],
+  ["^/a?b", false],
+  ["^/?api", false],
+  ["api/", false],
+  ["^(?:/a|b)", false],
+] as const) {
+  test(`the pattern ${pattern} ${isNever ? "fits no path: a warning" : "fits paths"}`, () => {
+    const warned = issues(routeWith("r", at("regex", pattern))).notes.filter((note) => note.startsWith("warning"));
+    assert.deepEqual(warned, isNever ? ["warning route_shadowed routes.0.match.path.value"] : []);
+  });
+}
+
 test("a scheme that no listener speaks and no trusted proxy can announce never comes", () => {
   const listeners = [
     { name: "plain", address: "", port: 0 },

@@ -37,6 +37,10 @@ export class UnreachableRoutes {
     if (path !== undefined && isOwnPath(path, this.#document)) {
       this.#never(name, place, `the gateway answers ${path} itself`);
     }
+    const start = match.path.type === "regex" ? (literalStart(match.path.value) ?? "") : "";
+    if (start !== "" && (!start.startsWith("/") || /[?#]/.test(start))) {
+      this.#never(name, place, `its pattern begins with ${start}, and a path begins with / and has no ? or #`);
+    }
     this.#checkScheme(name, match, place);
     const host = parseMatchHost(match.host);
     if ("issue" in host) return;
