@@ -33,5 +33,6 @@ export const browserEntries: readonly string[] = [
   "packages/match-condition/src/index.ts",
   "packages/entry-diff/src/index.ts",
   "packages/http-fields/src/index.ts",
+  "packages/host-patterns/src/index.ts",
   "packages/exact-json/src/index.ts",
 ];

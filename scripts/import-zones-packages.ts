@@ -118,8 +118,7 @@ export const packageZones: readonly Zone[] = [
   },
   { ...format("http-fields", []), ours: ["format:exact-json"] },
   format("http1", ["buffer"]),
-  // node:net for isIP and BlockList, which open nothing.
-  format("host-patterns", ["net"]),
+  format("host-patterns", []),
   format("har", ["buffer", "stream", "string_decoder"]),
   // node:net for isIP, node:url for domainToASCII.
   format("tls-authority", ["crypto", "net", "url", "buffer"]),
@@ -129,7 +128,13 @@ export const packageZones: readonly Zone[] = [
   { ...format("json-path", []), ours: ["format:exact-json"] },
   {
     ...format("query-language", []),
-    ours: ["format:linear-pattern", "format:json-path", "format:exact-json", "format:http-fields"],
+    ours: [
+      "format:linear-pattern",
+      "format:json-path",
+      "format:exact-json",
+      "format:http-fields",
+      "format:host-patterns",
+    ],
   },
   {
     ...format("match-condition", []),

@@ -205,6 +205,7 @@ export const uiZones: readonly Zone[] = [
       "format:query-language",
       "format:match-condition",
       "format:entry-diff",
+      "format:host-patterns",
       "format:http-fields",
       "format:exact-json",
     ],

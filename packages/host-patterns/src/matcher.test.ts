@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { compileHostPatterns, validateHostPattern, type PatternStyle } from "./index.ts";
+import { canonicalHost, compileHostPatterns, unicodeHost, validateHostPattern, type PatternStyle } from "./index.ts";
 
 const allStyles: PatternStyle[] = ["block-list", "focus", "ignored", "bypass"];
 const withBelow: PatternStyle[] = ["block-list", "ignored", "bypass"];
@@ -210,4 +210,24 @@ test("a hostile glob and host take time in proportion to their length", () => {
     return performance.now() - start;
   });
   assert.ok(Math.min(...rounds) < 500, `${Math.min(...rounds)} ms; backtracking or rescanning needs minutes`);
+});
+
+test("A-labels are read as the letters they stand for, and nothing else is changed", () => {
+  const cases = [
+    ["xn--e1afmkfd.xn--p1ai", "пример.рф"],
+    ["XN--Bcher-kva.example.", "bücher.example."],
+    ["xn--fiqs8s", "中国"],
+    ["xn--ls8h.la", "💩.la"],
+    ["a.xn--strae-oqa.de", "a.straße.de"],
+    ["xn--", "xn--"],
+    ["xn--a-!.test", "xn--a-!.test"],
+    ["xn--99999999999.test", "xn--99999999999.test"],
+    ["example.test", "example.test"],
+    ["::1", "::1"],
+  ] as const;
+  for (const [host, expected] of cases) assert.equal(unicodeHost(host), expected);
+  for (const name of ["пример.рф", "bücher.de", "中国.cn", "ελλάδα.gr", "मराठी.भारत"]) {
+    assert.equal(unicodeHost(canonicalHost(name)), name);
+  }
+  fc.assert(fc.property(fc.string({ maxLength: 80 }), (text) => typeof unicodeHost(`xn--${text}`) === "string"));
 });

@@ -291,3 +291,35 @@ test("a text of header fields matches whether its octets are Latin-1 or UTF-8, a
     }
   }
 });
+
+test("places are compared as people type them and as they are sent", () => {
+  const octets = Buffer.from("/путь?ключ=да").toString("latin1");
+  const subjects = [
+    "https://xn--e1afmkfd.xn--p1ai/%d0%bf%D1%83%D1%82%D1%8C?%D0%BA%D0%BB%D1%8E%D1%87=%D0%B4%D0%B0",
+    `https://xn--e1afmkfd.xn--p1ai${octets}`,
+  ].map((url) => messageSubject({ method: "GET", url }, null, "request"));
+  const matching: readonly Condition[] = [
+    { type: "host", pattern: "пример.рф" },
+    { type: "host", pattern: "*.РФ" },
+    { type: "host", pattern: "^xn--e1afmkfd\\." },
+    { type: "path_pattern", pattern: "/путь" },
+    { type: "path_pattern", pattern: "/пу*" },
+    { type: "path_segment", index: 0, value: "путь" },
+    { type: "url_pattern", pattern: "https://пример.рф/путь*" },
+    { type: "url_pattern", pattern: "/путь*" },
+    { type: "query_param", name: "ключ", value: "да" },
+    { type: "query_param_pattern", name: "ключ", pattern: "^д" },
+  ];
+  const others: readonly Condition[] = [
+    { type: "host", pattern: "пример.рус" },
+    { type: "path_pattern", pattern: "/иной" },
+    { type: "query_param", name: "путь" },
+  ];
+  const rules = [...matching, ...others].map((condition) => compileCondition(condition));
+  for (const subject of subjects) {
+    const found = compileConditionSet(rules, (rule) => rule)
+      .candidates(subject)
+      .filter((rule) => rule.matches(subject));
+    assert.deepEqual(found, rules.slice(0, matching.length), subject.url);
+  }
+});

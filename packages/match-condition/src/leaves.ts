@@ -1,9 +1,9 @@
 // Tested by compile.test.ts
 import type { Condition, MessageSide } from "@headworks/capture-contract";
 import { isNumeric, isSameJson } from "@headworks/exact-json";
-import { dependsOnReading, percentDecoded, utf8Octets } from "@headworks/http-fields";
+import { dependsOnReading, utf8Octets } from "@headworks/http-fields";
 import { parseJsonPath, selectJson } from "@headworks/json-path";
-import { compileRanges, foldAscii, inBothReadings } from "@headworks/query-language";
+import { asksReadable, compileRanges, foldAscii, inBothReadings, READABLE } from "@headworks/query-language";
 import type { Decision } from "./compiled.ts";
 import { requestedOperations, type RequestedOperation } from "./graphql.ts";
 import { DEEPEST_VALUE } from "./json-equality.ts";
@@ -85,6 +85,8 @@ export function compileLeaf(leaf: Leaf): CompiledLeaf {
 
 type Of<T extends Leaf["type"]> = Extract<Leaf, { readonly type: T }>;
 
+const ADDRESS_PARTS = { url_pattern: "url", path_pattern: "path", host: "host" } as const;
+
 function addressPattern(leaf: Of<"url_pattern" | "path_pattern" | "host">): CompiledLeaf {
   const pattern = compileTextPattern(leaf.pattern, MANNERS[leaf.type]);
   const read =
@@ -93,6 +95,19 @@ function addressPattern(leaf: Of<"url_pattern" | "path_pattern" | "host">): Comp
       : leaf.type === "path_pattern"
         ? (subject: MatchSubject): string => subject.path
         : (subject: MatchSubject): string => subject.url;
+  if (asksReadable(leaf.pattern, true)) {
+    const readable = READABLE[ADDRESS_PARTS[leaf.type]];
+    const forms = (subject: MatchSubject): readonly string[] => {
+      const sent = read(subject);
+      return [sent, readable(sent)];
+    };
+    return {
+      cost: "text",
+      about: "address",
+      decide: (subject) => forms(subject).some((text) => pattern.test(text)),
+      gaveUp: (subject) => forms(subject).some((text) => pattern.search(text) === "gave-up"),
+    };
+  }
   return {
     cost: "text",
     about: "address",
@@ -127,7 +142,7 @@ function addressFact(
       const { index, value } = leaf;
       const decide = (subject: MatchSubject): boolean => {
         const segment = pathSegment(subject.path, index);
-        return segment !== undefined && (segment === value || percentDecoded(segment) === value);
+        return segment !== undefined && (segment === value || READABLE.path(segment) === value);
       };
       return { cost: "text", about: "address", decide, ...plain(value) };
     }

@@ -1,6 +1,6 @@
 // Tested by compile.test.ts
 import { fieldValues, parseBodyJson } from "@headworks/query-language";
-import { parseUrlEncoded, type QueryParameter } from "@headworks/http-fields";
+import { parseUrlEncoded, utf8Reading, type QueryParameter } from "@headworks/http-fields";
 import type { MessageSide } from "@headworks/capture-contract";
 import { NOT_READ, type BodyText, type MatchSubject } from "./subject.ts";
 
@@ -45,7 +45,7 @@ let lastParameters: readonly QueryParameter[] = [];
 export function queryValues(query: string, name: string): string[] {
   if (query === "") return [];
   if (query !== lastQuery) {
-    lastParameters = parseUrlEncoded(query);
+    lastParameters = parseUrlEncoded(utf8Reading(query) ?? query);
     lastQuery = query;
   }
   const values: string[] = [];

@@ -451,3 +451,53 @@ test("a text of header fields is found whether its octets are Latin-1 or UTF-8",
     assert.deepEqual(found, outcomes, query);
   }
 });
+
+test("URLs are found as people type them and as they are sent", () => {
+  const record = recordOf({
+    host: "xn--e1afmkfd.xn--p1ai",
+    path: "/%D0%BF%D1%83%D1%82%D1%8C/a%20b",
+    query: "%d0%ba%d0%bb%d1%8e%d1%87=%D0%B4%D0%B0+%D0%BD%D0%B5%D1%82",
+    url: "https://xn--e1afmkfd.xn--p1ai/%D0%BF%D1%83%D1%82%D1%8C/a%20b?%d0%ba%d0%bb%d1%8e%d1%87=%D0%B4%D0%B0+%D0%BD%D0%B5%D1%82",
+  });
+  const octets = Buffer.from("/путь").toString("latin1");
+  const raw = recordOf({
+    path: octets,
+    query: Buffer.from("ключ=1").toString("latin1"),
+    url: `http://a.test${octets}`,
+  });
+  const holds = (q: string, of = record): boolean => {
+    const parsed = parseQuery(q);
+    assert.ok(parsed.ok, q);
+    const { plan, exact } = indexable(parsed.query, { nowMs: 0 });
+    // The plan may only leave out what the predicate leaves out.
+    assert.ok(!exact || plan.kind !== "any", q);
+    return compileQuery(parsed.query, { nowMs: 0 })(of);
+  };
+  for (const q of [
+    "host:пример.рф",
+    "host:ПРИМ",
+    "host:=пример.рф",
+    "host:*.рф",
+    "host:/^пример/",
+    "host:xn--e1afmkfd",
+    "path:/путь",
+    "path:/Путь/",
+    'path:="/путь/a b"',
+    'path:"a b"',
+    "path:/%d0%bf",
+    "path:/пу*",
+    "query:ключ",
+    'query:"да нет"',
+    "url:https://пример.рф/путь",
+    "url:пример",
+    "рф/путь",
+    "-host:другой",
+    "host:!=другой.рф",
+  ]) {
+    assert.ok(holds(q), q);
+  }
+  for (const q of ["host:пример.рус", "path:/иной", "-host:пример", "host:!=пример.рф", "query:путь"]) {
+    assert.ok(!holds(q), q);
+  }
+  for (const q of ["path:/путь", "query:ключ", "url:a.test/путь", "a.test/путь"]) assert.ok(holds(q, raw), q);
+});

@@ -1,5 +1,5 @@
 import { Evaluation } from "./evaluation.ts";
-import { fieldOf, type Field, type TextField } from "./fields.ts";
+import { asksReadableForm, fieldOf, type Field, type TextField } from "./fields.ts";
 import { foldAscii, foldUnicode } from "./fold.ts";
 import { dependsOnReading } from "@headworks/http-fields";
 import { isNumeric, numberKey, numberOfText, type Numeric } from "@headworks/exact-json";
@@ -7,6 +7,7 @@ import { parseJsonPath, selectJson } from "@headworks/json-path";
 import { compileMessages, directionsOf, separateTerms } from "./message-terms.ts";
 import { compileRanges, inExactRange } from "./numbers.ts";
 import type { FieldTest, Moment, Query, TextValue } from "./query.ts";
+import { READABLE } from "./readable-url.ts";
 import type { QueryRecord } from "./record.ts";
 import { fieldLines, inBothReadings } from "./record-fields.ts";
 import { DIRECTIONS } from "./stream-fields.ts";
@@ -115,6 +116,14 @@ function compileField(field: Field, key: string | null, test: FieldTest, directi
   if (field.reads === "requestBody" || field.reads === "responseBody" || field.reads === "bothBodies") {
     const sides = field.reads === "requestBody" ? REQUEST : field.reads === "responseBody" ? RESPONSE : BOTH;
     return { cost, holds: compileBodies(sides, test, value) };
+  }
+  const { readable } = value;
+  if (readable !== undefined && asksReadableForm(value, test)) {
+    const readForms = (record: QueryRecord, evaluation: Evaluation): readonly string[] => {
+      const texts = value.read(record, key, evaluation);
+      return [...texts, ...texts.map(readable)];
+    };
+    return { cost, holds: compileTexts(readForms, test, { ...value, fold: "unicode" }) };
   }
   // Only what is asked decides whether the octets of fields are read twice: the usual question is plain ASCII.
   const readsTwice = field.reads === "fields" && test.values.some(dependsOnReadingOf);
@@ -226,11 +235,13 @@ const ANYWHERE: TextManner = { literal: "contains", fold: "unicode", floating: t
 function compileAnywhere(value: TextValue): Step {
   const match = compileValue(value, ANYWHERE);
   const holdsFor = (text: string): boolean => match.matches(match.usesFolded ? foldUnicode(text) : text);
-  const readings = dependsOnReadingOf(value) ? inBothReadings : (lines: readonly string[]): readonly string[] => lines;
+  const readsTwice = dependsOnReadingOf(value);
+  const readings = readsTwice ? inBothReadings : (lines: readonly string[]): readonly string[] => lines;
   return {
     cost: 2,
     holds: (record, evaluation) =>
       holdsFor(record.url) ||
+      (readsTwice && holdsFor(READABLE.url(record.url))) ||
       readings(fieldLines(record.requestFields())).some(holdsFor) ||
       readings(fieldLines(record.responseFields())).some(holdsFor) ||
       bodyMatches(match, record, "request", evaluation) ||

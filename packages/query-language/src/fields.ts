@@ -4,7 +4,8 @@ import { foldAscii } from "./fold.ts";
 import type { Evaluation } from "./evaluation.ts";
 import { GRPC_FIELDS } from "./grpc-fields.ts";
 import type { PlanColumn } from "./plan.ts";
-import type { TextValue } from "./query.ts";
+import type { FieldTest, TextValue } from "./query.ts";
+import { asksReadable, READABLE } from "./readable-url.ts";
 import type { QueryRecord } from "./record.ts";
 import { STREAM_FIELDS } from "./stream-fields.ts";
 
@@ -36,6 +37,8 @@ export interface TextField {
   readonly aliases?: Readonly<Record<string, string>>;
   /** A written value without what stands around it in other places, such as the brackets of an address in a URL. */
   readonly bare?: (text: string) => string;
+  /** The value as people read and type it, where that differs from what is sent. */
+  readonly readable?: (text: string) => string;
   /** For `:*` an empty text is a value like others. */
   readonly mayBeEmpty?: boolean;
   /** What `:*` asks, where texts do not tell. */
@@ -63,6 +66,8 @@ export interface Field {
   readonly reads: Reads;
   readonly value: TextField | NumberField;
 }
+
+type TextTest = FieldTest & { readonly kind: "text" };
 
 const NONE: readonly string[] = [];
 
@@ -134,6 +139,7 @@ export const FIELDS: readonly Field[] = [
       fold: "ascii",
       caseless: true,
       bare: (text) => text.replace(/^\[([^[\]]+)\]$/, "$1"),
+      readable: READABLE.host,
       columns: ["host"],
       read: (r) => [r.host],
     },
@@ -149,14 +155,21 @@ export const FIELDS: readonly Field[] = [
     phrase: "the path",
     slashes: true,
     reads: "columns",
-    value: { type: "text", literal: "contains", fold: "ascii", columns: ["path"], read: (r) => [r.path] },
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "ascii",
+      readable: READABLE.path,
+      columns: ["path"],
+      read: (r) => [r.path],
+    },
   },
   {
     name: "query",
     phrase: "the query string",
     slashes: true,
     reads: "columns",
-    value: { type: "text", literal: "contains", fold: "ascii", read: (r) => [r.query] },
+    value: { type: "text", literal: "contains", fold: "ascii", readable: READABLE.query, read: (r) => [r.query] },
   },
   {
     name: "ext",
@@ -175,7 +188,7 @@ export const FIELDS: readonly Field[] = [
     phrase: "the URL",
     slashes: true,
     reads: "columns",
-    value: { type: "text", literal: "contains", fold: "ascii", read: (r) => [r.url] },
+    value: { type: "text", literal: "contains", fold: "ascii", readable: READABLE.url, read: (r) => [r.url] },
   },
   {
     name: "status",
@@ -352,6 +365,17 @@ export function fieldOf(name: string): Field {
 /** All names a user may write before a colon. */
 export function fieldNames(): readonly string[] {
   return [...FIELDS.map((field) => field.name), "since", "before", "json"];
+}
+
+/** Whether a test of a field may hold for the readable form of a value only. */
+export function asksReadableForm({ readable }: TextField, { values }: TextTest): boolean {
+  return readable !== undefined && values.some(asksReadableValue);
+}
+
+/** Whether a value may be found in the readable form of a URL only. */
+export function asksReadableValue(value: TextValue): boolean {
+  if (value.kind === "wildcard") return value.parts.some((part) => asksReadable(part));
+  return value.kind === "literal" ? asksReadable(value.text) : asksReadable(value.source, true);
 }
 
 /** A value as the field has it. Wildcards and patterns are taken as written. */

@@ -23,4 +23,5 @@ export {
 } from "./query.ts";
 export type { Direction, QueryRecord, RecordState } from "./record.ts";
 export { fieldValues, inBothReadings } from "./record-fields.ts";
+export { asksReadable, READABLE } from "./readable-url.ts";
 export { tokens, type Token, type TokenKind } from "./tokens.ts";

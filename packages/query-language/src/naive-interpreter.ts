@@ -3,6 +3,7 @@
 import { Evaluation } from "./evaluation.ts";
 import { fieldOf } from "./fields.ts";
 import type { FieldTest, NumberRange, Query, TextValue } from "./query.ts";
+import { READABLE } from "./readable-url.ts";
 import type { QueryRecord } from "./record.ts";
 
 /** Whether the record satisfies the query, decided without any preparation. */
@@ -26,6 +27,7 @@ export function interpret(query: Query, record: QueryRecord, nowMs: number): boo
     case "anywhere":
       return [
         record.url,
+        ...(/[^\0-\x7f]|\\[uUxXpP]/.test(valueSource(query.value)) ? [READABLE.url(record.url)] : []),
         ...lines(record.requestFields()),
         ...lines(record.responseFields()),
         record.requestText(),
@@ -102,7 +104,7 @@ function interpretField(name: string, key: string | null, test: FieldTest, recor
     if (number === undefined || test.kind !== "number") return false;
     return test.ranges.some((range) => within(range, number)) === (test.mode === "matches");
   }
-  const found = texts(name, key, record) ?? [...value.read(record, key, new Evaluation())];
+  let found = texts(name, key, record) ?? [...value.read(record, key, new Evaluation())];
   if (test.kind === "exists") {
     if (name === "req.body") return record.hasRequestBody;
     if (name === "resp.body") return record.hasResponseBody;
@@ -110,7 +112,12 @@ function interpretField(name: string, key: string | null, test: FieldTest, recor
     return found.some((text) => text !== "" || name.endsWith("header") || name === "cookie");
   }
   if (test.kind !== "text") return false;
-  const lower = value.fold === "ascii" ? asciiLower : unicodeLower;
+  let lower = value.fold === "ascii" ? asciiLower : unicodeLower;
+  const { readable } = value;
+  if (readable !== undefined && test.values.some(isNoUrlText)) {
+    found = [...found, ...found.map(readable)];
+    lower = unicodeLower;
+  }
   const wanted = test.values.map((one): TextValue => {
     const alias =
       one.kind === "literal"
@@ -130,6 +137,16 @@ function interpretField(name: string, key: string | null, test: FieldTest, recor
         one.kind === "literal" && (value.caseless === true ? lower(one.text) === lower(text) : one.text === text),
     );
   return test.mode === "equals" ? found.some(equal) : found.some((text) => text !== "") && !found.some(equal);
+}
+
+/** Escapes of patterns may stand for any character; in other values they are backslashes. */
+function valueSource(value: TextValue): string {
+  if (value.kind === "pattern") return value.source;
+  return (value.kind === "literal" ? value.text : value.parts.join("")).replaceAll("\\", "");
+}
+
+function isNoUrlText(value: TextValue): boolean {
+  return /[^!-~]|\\[uUxXpP]/.test(valueSource(value));
 }
 
 function within(range: NumberRange, value: number): boolean {

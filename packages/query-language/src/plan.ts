@@ -1,4 +1,4 @@
-import { fieldOf } from "./fields.ts";
+import { asksReadableForm, fieldOf } from "./fields.ts";
 import { foldAscii } from "./fold.ts";
 import { momentMs, type CompileOptions } from "./compile.ts";
 import { separateTerms } from "./message-terms.ts";
@@ -129,6 +129,7 @@ function fieldPlan(name: string, test: FieldTest): Approximation {
   const present = either(columns.map((column) => exactly({ kind: "present", column })));
   if (test.kind === "exists") return present;
   if (test.kind === "number") return exactly(NOTHING);
+  if (asksReadableForm(value, test)) return UNKNOWN;
   const caseless = value.caseless === true;
   const equality = (wanted: TextValue, column: PlanColumn): Approximation => {
     if (wanted.kind !== "literal") return UNKNOWN;

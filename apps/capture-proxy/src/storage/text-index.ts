@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { inBothReadings } from "@headworks/query-language";
+import { inBothReadings, READABLE } from "@headworks/query-language";
 import type { Database, SqlRow, Statement } from "./database.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts";
 import { SeqBits } from "./seq-bits.ts";
@@ -255,7 +255,9 @@ function textsOf(row: SqlRow, bodies: StoredBodies): string[] | undefined {
       return bytes;
     },
   });
-  const lines = [record.url];
+  const { url } = record;
+  const readable = READABLE.url(url);
+  const lines = readable === url ? [url] : [url, readable];
   for (const fields of [record.requestFields(), record.responseFields()]) {
     for (let index = 0; index + 1 < fields.length; index += 2) lines.push(`${fields[index]}: ${fields[index + 1]}`);
   }

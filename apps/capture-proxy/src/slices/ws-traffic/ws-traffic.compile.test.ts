@@ -25,6 +25,9 @@ test("a rule is for connections by host and URL", () => {
     [{ url: "/chat\\?room=\\d+$" }, "a.test", "ws://a.test/chat?room=12", true],
     [{ url: "/chat$" }, "a.test", "ws://a.test/chat?room=12", false],
     [{ host: "a.test", url: "^wss:" }, "a.test", "ws://a.test/", false],
+    [{ host: "пример.рф" }, "xn--e1afmkfd.xn--p1ai", "ws://xn--e1afmkfd.xn--p1ai/", true],
+    [{ url: "пример.рф/чат$" }, "a.test", "ws://xn--e1afmkfd.xn--p1ai/%D1%87%d0%b0%D1%82", true],
+    [{ url: "/чат$" }, "a.test", "ws://a.test/chat", false],
   ];
   for (const [match, host, url, expected] of table) {
     const rule = only({ ...(match && { match }), action: { type: "drop" } });

@@ -3,6 +3,7 @@ import type { WsRuleAction, WsRuleMatch } from "@headworks/capture-contract";
 import { compileHostPatterns } from "@headworks/host-patterns";
 import { compilePattern, readReplacement } from "@headworks/linear-pattern";
 import type { LinearPattern } from "@headworks/linear-pattern";
+import { asksReadable, READABLE } from "@headworks/query-language";
 import { OPCODES } from "@headworks/websocket";
 import type { MessageDirection, TappedMessage } from "#exchange/messages.ts";
 import type { StoredWsRule } from "./ws-rule.ts";
@@ -38,6 +39,7 @@ export function compileWsRules(rules: readonly StoredWsRule[]): readonly Compile
 function compileRule({ id, name, match, action }: StoredWsRule): CompiledWsRule {
   const hosts = match.host === undefined ? undefined : compileHostPatterns([match.host], "block-list");
   const url = match.url === undefined ? undefined : compilePattern(match.url);
+  const readsUrl = match.url !== undefined && asksReadable(match.url, true);
   const text = match.text === undefined ? undefined : compilePattern(match.text);
   const opcode = match.message_type === undefined ? undefined : OPCODES[match.message_type];
   const needsText = text !== undefined || action.type === "replace";
@@ -46,7 +48,7 @@ function compileRule({ id, name, match, action }: StoredWsRule): CompiledWsRule 
     name,
     concerns: (connection) =>
       (hosts === undefined || hosts.find(connection.host) !== undefined) &&
-      (url === undefined || url.test(connection.url)),
+      (url === undefined || url.test(connection.url) || (readsUrl && url.test(READABLE.url(connection.url)))),
     direction: match.direction,
     matches: (message, content) => {
       if (match.direction !== undefined && message.direction !== match.direction) return false;

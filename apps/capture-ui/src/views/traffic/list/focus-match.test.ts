@@ -16,6 +16,12 @@ test("patterns mean what they mean in rules", () => {
     ["*shop*", "my.shop.example", true],
     ["a*b*a", "aba", true],
     ["a*a", "a", false],
+    ["пример.рф", "xn--e1afmkfd.xn--p1ai:8443", true],
+    ["*.пример.рф", "api.xn--e1afmkfd.xn--p1ai", true],
+    ["example.com.", "example.com", true],
+    ["10.0.0.0/8", "10.1.2.3:80", true],
+    ["::1", "[0:0:0:0:0:0:0:1]:443", true],
+    ["::1", "::1", true],
   ];
   for (const [pattern, host, expected] of cases) {
     assert.equal(focusMatcher([pattern])(host), expected, `${pattern} ${host}`);
