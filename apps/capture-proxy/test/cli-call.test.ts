@@ -182,7 +182,6 @@ describe("a command as a request", () => {
       undefined,
     ],
     ["traffic values host --prefix api.", "GET", "/api/traffic/values?field=host&prefix=api.", undefined],
-    ["traffic script-traces ID", "GET", "/api/traffic/ID/script-traces", undefined],
   ];
   for (const [line, method, url, body] of requests) {
     test(`weir ${line}`, async () => {

@@ -302,6 +302,8 @@ export const trafficOperations = defineOperations({
     path: "/traffic/{id}/script-traces",
     summary: "Script executions that touched an entry",
     access: "traffic:read",
+    // A command comes with scripts.
+    expose: { cli: false },
     params: IdParams,
     responses: {
       200: Type.Array(

@@ -1,9 +1,10 @@
 import { readJson } from "@headworks/exact-json";
-import type { Condition, MatchPreview as Preview } from "@headworks/capture-contract";
+import type { Condition, MatchExplanation, MatchPreview as Preview } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { api, errorText } from "../api.ts";
 import { Link } from "../shell/link.tsx";
+import { usePlace } from "../shell/router.ts";
 import { formatCount } from "../ui/format.ts";
 import { queryOfCondition } from "./condition-query.ts";
 import styles from "./match-preview.module.css";
@@ -27,11 +28,19 @@ export function MatchPreview({
     const timer = window.setTimeout(() => setSettled(text), SETTLE_MS);
     return () => window.clearTimeout(timer);
   }, [text]);
+  // The entry that the rule is made from may be older than those that are looked at.
+  const from = usePlace().params.get("from");
   const preview = useQuery({
-    queryKey: ["match-preview", settled, direction],
+    queryKey: ["match-preview", settled, direction, from],
     queryFn: ({ signal }) =>
       api.traffic.previewMatches({
-        body: { condition: readJson(settled ?? "") as unknown as Condition, direction, limit: LOOK_BACK, sample: 3 },
+        body: {
+          condition: readJson(settled ?? "") as unknown as Condition,
+          direction,
+          limit: LOOK_BACK,
+          sample: 3,
+          ...(from === null ? {} : { explain: from }),
+        },
         signal,
       }),
     enabled: settled !== null,
@@ -53,6 +62,12 @@ export function MatchPreview({
   );
 }
 
+function sourceSentence({ outcome, text }: MatchExplanation): string {
+  if (outcome === "holds") return "It matches the entry that it is made from.";
+  if (outcome === "needs-body") return "Whether it matches the entry that it is made from depends on its body.";
+  return `It does not match the entry that it is made from: ${text}`;
+}
+
 function Counted({ preview, query }: { readonly preview: Preview; readonly query: string | null }) {
   const words = preview.examined === 1 ? "entry" : `${formatCount(preview.examined)} entries`;
   return (
@@ -65,6 +80,7 @@ function Counted({ preview, query }: { readonly preview: Preview; readonly query
           {preview.complete ? "." : ", as far as it was looked."}
         </>
       )}
+      {preview.explanation != null && ` ${sourceSentence(preview.explanation)}`}
       {query !== null && query !== "" && (
         <>
           {" "}

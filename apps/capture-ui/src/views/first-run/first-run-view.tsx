@@ -110,8 +110,13 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
 
 /** What the traffic says about the set-up: what is there already, and what comes. */
 function useSeen(): Seen {
+  const oldest = useQuery({
+    queryKey: ["traffic", "first-run", "oldest"],
+    queryFn: ({ signal }) => api.traffic.listTrafficRows({ query: { limit: 1, sort: "seq", order: "asc" }, signal }),
+    staleTime: Infinity,
+  });
   const latest = useQuery({
-    queryKey: ["traffic", "first-run"],
+    queryKey: ["traffic", "first-run", "latest"],
     queryFn: ({ signal }) => api.traffic.listTrafficRows({ query: { limit: 50, sort: "seq", order: "desc" }, signal }),
     staleTime: Infinity,
   });
@@ -130,7 +135,10 @@ function useSeen(): Seen {
     [],
   );
   const stored = (latest.data?.rows ?? []).reduce(withEntry, NOTHING_SEEN);
-  return { first: live.first ?? stored.first, trust: live.trust === "waiting" ? stored.trust : live.trust };
+  const first = oldest.data?.rows[0];
+  // The one that is stored may have been in flight then.
+  const isLiveFirst = first === undefined || live.first?.id === first.id;
+  return { first: isLiveFirst ? live.first : first, trust: live.trust === "waiting" ? stored.trust : live.trust };
 }
 
 const ICONS: Readonly<Record<StepStatus, ReactNode>> = {
