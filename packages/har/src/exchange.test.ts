@@ -322,6 +322,38 @@ test("entries of other programs lose pseudo fields, have decoded bodies and read
   assert.equal(fromHarEntry(throughFile({ ...entry, response: { ...entry.response, status: 0 } })).response, undefined);
 });
 
+test("what programs write in other ways is read in one", () => {
+  const { _weir: _dropped, ...entry } = toHarEntry(ORDINARY, decodeContent);
+  const read = fromHarEntry(
+    throughFile({
+      ...entry,
+      request: {
+        ...entry.request,
+        headers: [{ name: "X-Folded", value: "a\n\tb\r\nc" }],
+        postData: {
+          mimeType: "application/x-www-form-urlencoded",
+          text: "",
+          params: [{ name: "a", value: "1 2" }, { name: "b" }],
+        },
+      },
+      response: {
+        ...entry.response,
+        headers: [
+          { name: "Set-Cookie", value: "a=1\nb=2" },
+          { name: "Link", value: "<a>\n<b>\n" },
+          { name: "Empty", value: "" },
+        ],
+        content: { size: 2, mimeType: "image/png", text: "AP8=", encoding: "Base64" as "base64" },
+      },
+    }),
+  );
+  assert.deepEqual(read.request.fields, ["X-Folded", "a\n\tb\r\nc"]);
+  assert.equal(new TextDecoder().decode(read.request.body?.bytes), "a=1+2&b=");
+  const fields = ["Set-Cookie", "a=1", "Set-Cookie", "b=2", "Link", "<a>", "Link", "<b>", "Empty", ""];
+  assert.deepEqual(read.response?.fields, fields);
+  assert.deepEqual([...(read.response?.body?.bytes ?? [])], [0, 255]);
+});
+
 test("a message that should be base64 and is not is left out", () => {
   const message = { type: "receive", time: 1, opcode: 2 };
   const data = ["AP8=", "\u0000\u00ff", "AP8"];

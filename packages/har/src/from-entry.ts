@@ -115,8 +115,20 @@ function httpVersion(written: string, own: OwnRecord | undefined): string {
 }
 
 function flatFields(headers: readonly HarPair[], own: OwnRecord | undefined): readonly string[] {
-  const kept = own === undefined ? headers.filter(({ name }) => name !== "" && !name.startsWith(":")) : headers;
-  return kept.flatMap(({ name, value }) => [name, value]);
+  if (own !== undefined) return headers.flatMap(({ name, value }) => [name, value]);
+  return headers
+    .filter(({ name }) => name !== "" && !name.startsWith(":"))
+    .flatMap(({ name, value }) => sentValues(name, value).flatMap((each) => [name, each]));
+}
+
+/**
+ * Browsers join the values of repeated fields by line feeds alone. What stands behind CR LF, or begins with white space, is
+ * a folded line of one value, except in Set-Cookie, which nobody folds.
+ */
+function sentValues(name: string, value: string): readonly string[] {
+  if (!value.includes("\n")) return [value];
+  const lineEnd = name.toLowerCase() === "set-cookie" ? /\r?\n/ : /(?<!\r)\n(?![ \t])/;
+  return value.split(lineEnd).filter((line) => line !== "");
 }
 
 /** The body that another program gave as a list of parts only. The fields know the boundary best: they were sent. */

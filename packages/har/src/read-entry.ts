@@ -145,7 +145,7 @@ function readPostData(postData: Members): HarPostData {
   });
   const mimeType = text(postData["mimeType"]) ?? "";
   const written = bodyText(postData["text"]);
-  const isBase64 = postData["encoding"] === "base64" || postData["_encoding"] === "base64";
+  const isBase64 = namesBase64(postData["encoding"]) || namesBase64(postData["_encoding"]);
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(mimeType);
   const rebuilt = isForm
     ? new URLSearchParams(params.map(({ name, value }): [string, string] => [name, value ?? ""])).toString()
@@ -153,7 +153,7 @@ function readPostData(postData: Members): HarPostData {
   return {
     ...extensions(postData),
     mimeType,
-    text: written ?? rebuilt,
+    text: written === undefined || written === "" ? rebuilt : written,
     ...(params.length > 0 && { params }),
     ...(isBase64 && written !== undefined && { _encoding: "base64" as const }),
   };
@@ -184,9 +184,13 @@ function readContent(content: Members): HarContent {
     ...(compression !== undefined && { compression }),
     mimeType: text(content["mimeType"]) ?? "",
     ...(written !== undefined && { text: written }),
-    ...(content["encoding"] === "base64" && { encoding: "base64" as const }),
+    ...(namesBase64(content["encoding"]) && { encoding: "base64" as const }),
     ...(comment !== undefined && { comment }),
   };
+}
+
+function namesBase64(encoding: unknown): boolean {
+  return typeof encoding === "string" && encoding.trim().toLowerCase() === "base64";
 }
 
 function readTimings(timings: Members | undefined, total: number | undefined): HarTimings {

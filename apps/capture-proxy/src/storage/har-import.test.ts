@@ -237,6 +237,7 @@ inStore("fields become what a message can have", async (rig) => {
     { name: "Set-Cookie", value: "a=1\nb=2" },
     { name: "X-Wide", value: "snow \u2603" },
     { name: "X-Lines", value: "a\r\nInjected: yes" },
+    { name: "Link", value: "<a>\n<b>" },
   ];
   const { response } = await importedOne(rig, entryOf({}, { headers }));
   assert.deepEqual(response?.headers_list, [
@@ -244,6 +245,8 @@ inStore("fields become what a message can have", async (rig) => {
     ["Set-Cookie", "b=2"],
     ["X-Wide", Buffer.from("snow \u2603").toString("latin1")],
     ["X-Lines", "a Injected: yes"],
+    ["Link", "<a>"],
+    ["Link", "<b>"],
   ]);
 });
 

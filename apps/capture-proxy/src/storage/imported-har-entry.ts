@@ -194,16 +194,14 @@ function trailersOf(more: CheckedMembers, name: string): string[] | null {
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u;
 
 /**
- * Fields as messages can have them. Other programs join repeated Set-Cookie fields by line ends and write texts beyond
- * bytes; names that are none are left out.
+ * Fields as messages can have them. Other programs write texts beyond bytes; names that are none are left out.
  */
 function sendableFields(fields: readonly string[]): string[] {
   const kept: string[] = [];
   for (let index = 0; index + 1 < fields.length; index += 2) {
     const [name = "", value = ""] = [fields[index], fields[index + 1]];
     if (!FIELD_NAME.test(name)) continue;
-    const lines = name.toLowerCase() === "set-cookie" ? value.split(/\r?\n/u) : [value];
-    for (const line of lines) kept.push(name, wireValue(line));
+    kept.push(name, wireValue(value));
   }
   return kept;
 }

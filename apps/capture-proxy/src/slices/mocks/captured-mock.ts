@@ -98,7 +98,8 @@ export function responseOf(
   return filledResponse({ status_code: status, headers, body_base64: bytes.toString("base64") });
 }
 
-function isToken(name: string): boolean {
+/** Whether a text is a name of a field (RFC 9110 section 5.6.2). */
+export function isToken(name: string): boolean {
   return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name);
 }
 

@@ -4,7 +4,7 @@ import type { HarExchange, HarItem } from "@headworks/har";
 import { decodeContentSync, encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { fieldValue } from "@headworks/http1";
 import { isDeepStrictEqual } from "node:util";
-import { exactly, responseOf } from "./captured-mock.ts";
+import { exactly, isToken, responseOf } from "./captured-mock.ts";
 import { ImportCollector, ImportProblem } from "./imported-mocks.ts";
 import type { ImportedMocks } from "./imported-mocks.ts";
 import { answersOf, plainDraft } from "./mock-rule.ts";
@@ -45,9 +45,11 @@ export class HarMocks {
   #add(item: HarItem): void {
     if (item.kind === "refused") return this.#collector.skip(item.message);
     const url = item.entry.request.url.slice(0, 200);
+    const warn = (what: string): void => this.#collector.warn(`entry ${item.index} (${url}): ${what}`);
+    item.leftOut.forEach(warn);
     let problem: string | undefined;
     try {
-      problem = this.#take(fromHarEntry(item.entry));
+      problem = this.#take(fromHarEntry(item.entry), warn);
     } catch (error) {
       if (error instanceof ImportProblem) throw error;
       problem = error instanceof Error ? error.message : String(error);
@@ -57,11 +59,12 @@ export class HarMocks {
   }
 
   /** Gives why there is no rule. Throws a sentence for a large body that is none. */
-  #take({ request, response }: HarExchange): string | undefined {
+  #take({ request, response }: HarExchange, warn: (what: string) => void): string | undefined {
     if (response === undefined) return "it has no answer";
     if (response.status < 200 || response.status > 599) return `a status ${response.status} cannot be given`;
     const made = answerOf(response, request.method);
     if (typeof made === "string") return made;
+    for (const sentence of lossesOf(response)) warn(sentence);
     const key = `${request.method} ${request.url}`;
     const known = this.#byRequest.get(key);
     if (known === undefined) {
@@ -78,6 +81,22 @@ export class HarMocks {
     this.#byRequest.set(key, longer);
     return undefined;
   }
+}
+
+/** What the response had and its rule does not give. */
+function lossesOf({ fields, body, missingBodyBytes }: NonNullable<HarExchange["response"]>): readonly string[] {
+  const losses: string[] = [];
+  if (missingBodyBytes !== undefined) {
+    losses.push(`the document does not have its body of ${missingBodyBytes} bytes, and the rule gives none`);
+  }
+  if (body?.isTruncated === true) losses.push("the document has only the beginning of its body, and so has the rule");
+  const names = fields.filter((text, at) => at % 2 === 0 && !isToken(text));
+  if (names.length > 0) {
+    losses.push(
+      `header fields of its response are left out, since these are no names: ${names.map((name) => JSON.stringify(name.slice(0, 100))).join(", ")}`,
+    );
+  }
+  return losses;
 }
 
 /** The answer that gives a response again, or why there can be none. */

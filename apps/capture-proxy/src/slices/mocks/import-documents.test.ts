@@ -122,6 +122,49 @@ test("a HAR gives a rule for each request, with its fields and its decoded body"
   }
 });
 
+test("a HAR of a browser gives repeated fields apart, and what its rules lack is said", () => {
+  const headers = [
+    { name: "Set-Cookie", value: "a=1\nb=2" },
+    { name: "x y", value: "1" },
+    { name: "Link", value: "<a>\n<b>" },
+    { value: "without a name" },
+  ];
+  const { drafts, skipped, warnings } = read(
+    "har",
+    har(
+      harEntry("https://a.test/cookies", { status: 200, headers, content: { size: 0, mimeType: "" } }),
+      harEntry("https://a.test/large", { status: 200, headers: [], content: { size: 5000, mimeType: "video/mp4" } }),
+    ),
+  );
+  assert.equal(skipped, 0);
+  assert.deepEqual(
+    drafts.map(({ responseConfig }) => answersOf(responseConfig)[0]?.headers),
+    [{ "Set-Cookie": ["a=1", "b=2"], Link: ["<a>", "<b>"] }, {}],
+  );
+  assert.deepEqual(warnings, [
+    "entry 0 (https://a.test/cookies): left out for want of a name: `response.headers[3]`",
+    'entry 0 (https://a.test/cookies): header fields of its response are left out, since these are no names: "x y"',
+    "entry 1 (https://a.test/large): the document does not have its body of 5000 bytes, and the rule gives none",
+  ]);
+});
+
+test("a byte order mark, also one of UTF-16, is no part of a document", () => {
+  const openapi = JSON.stringify({ openapi: "3.0.0", paths: { "/\u00e9": { get: { responses: { 204: {} } } } } });
+  for (const bytes of [
+    Buffer.from(openapi),
+    Buffer.from(`\ufeff${openapi}`),
+    Buffer.from(`\ufeff${openapi}`, "utf16le"),
+    Buffer.from(`\ufeff${openapi}`, "utf16le").swap16(),
+  ]) {
+    for (const size of [1, 7, bytes.length]) {
+      const reader = openDocument({ format: "openapi", baseUrl: null });
+      for (let at = 0; at < bytes.length; at += size) reader.write(bytes.subarray(at, at + size));
+      const document = reader.end();
+      assert.equal("exported" in document ? undefined : document.drafts.length, 1);
+    }
+  }
+});
+
 test("answers to the same request of a HAR become one rule in their order, without repetition", () => {
   const answer = (text: string) =>
     harEntry("https://a.test/", { status: 200, headers: [], content: { size: 1, mimeType: "text/plain", text } });

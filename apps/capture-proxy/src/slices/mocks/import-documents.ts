@@ -1,3 +1,4 @@
+import { TextDecoder } from "node:util";
 import { numberOfText, readJson, WrittenNumber } from "@headworks/exact-json";
 import { parseDocument, visit } from "yaml";
 import { HarMocks } from "./har-mocks.ts";
@@ -42,7 +43,9 @@ const MOST_ALIASES = 1000;
 
 class WholeDocument implements DocumentReader {
   readonly #read: (text: string) => ReadDocument;
-  readonly #decoder = new TextDecoder("utf-8", { fatal: true });
+  #decoder: TextDecoder | undefined;
+  /** Bytes in front, until they tell whether there is a byte order mark. */
+  #start: Uint8Array = new Uint8Array(0);
   #text = "";
 
   constructor(read: (text: string) => ReadDocument) {
@@ -50,25 +53,39 @@ class WholeDocument implements DocumentReader {
   }
 
   write(chunk: Uint8Array): number {
-    this.#text += this.#decoded(chunk);
+    if (this.#decoder !== undefined) {
+      this.#text += this.#decoded(this.#decoder, chunk);
+      return 0;
+    }
+    this.#start = Buffer.concat([this.#start, chunk]);
+    if (this.#start.length >= 2) this.#text = this.#decoded(this.#begin(), this.#start);
     return 0;
   }
 
   end(): ReadDocument {
-    const text = this.#text + this.#decoded();
+    const text = this.#decoder === undefined ? this.#decoded(this.#begin(), this.#start) : this.#text;
+    const rest = this.#decoded(this.#decoder ?? this.#begin());
     try {
-      return this.#read(text);
+      return this.#read(text + rest);
     } catch (error) {
       if (error instanceof RangeError) throw new ImportProblem("The document is nested too deeply", { cause: error });
       throw error;
     }
   }
 
-  #decoded(chunk?: Uint8Array): string {
+  /** UTF-8, or the UTF-16 that some shells write into files. */
+  #begin(): TextDecoder {
+    const [first, second] = this.#start;
+    const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+    const charset = isUtf16 ? (first === 0xff ? "utf-16le" : "utf-16be") : "utf-8";
+    return (this.#decoder = new TextDecoder(charset, { fatal: true }));
+  }
+
+  #decoded(decoder: TextDecoder, chunk?: Uint8Array): string {
     try {
-      return this.#decoder.decode(chunk, { stream: chunk !== undefined });
+      return decoder.decode(chunk, { stream: chunk !== undefined });
     } catch (error) {
-      throw new ImportProblem("The document is not valid UTF-8", { cause: error });
+      throw new ImportProblem(`The document is not valid ${decoder.encoding.toUpperCase()}`, { cause: error });
     }
   }
 }
