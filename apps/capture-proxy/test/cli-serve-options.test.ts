@@ -42,7 +42,7 @@ for (const [line, flags] of cases) {
 
 test("a value that no setting takes is a wrong command line", () => {
   for (const [line, message] of [
-    ["-p abc", "--proxy-port must be a whole number"],
+    ["-p abc", '--proxy-port must be a whole number from 0 to 65535; it is "abc"'],
     ["--proxy-port 70000", /^--proxy-port must be /],
     ["--upstream-proxy nowhere", /^--upstream-proxy must be host:port/],
     ["--allowed-ip nonsense", /^--allowed-ip "nonsense" is neither/],

@@ -226,7 +226,10 @@ test("a flag's value that cannot be is a wrong command line, and nothing is made
   await using directory = await temporaryDirectory();
   const dataDir = directory.file("a");
   const { code, stdout, stderr } = await weir(["serve", "--data-dir", dataDir, "--max-requests", "-5"]);
-  assert.deepEqual([code, stdout, stderr], [2, "", "weir: --max-requests must be >= 0\n"]);
+  assert.deepEqual(
+    [code, stdout, stderr],
+    [2, "", 'weir: --max-requests must be a whole number from 0 to 1000000; it is "-5"\n'],
+  );
   assert.equal(existsSync(dataDir), false);
 });
 

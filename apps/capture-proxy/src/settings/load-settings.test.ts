@@ -99,13 +99,19 @@ test("a value that cannot be used stops the start with a sentence naming where i
   await using directory = await temporaryDirectory();
   const path = directory.file("config.json");
   const table: readonly (readonly [Sources, string])[] = [
-    [{ environment: { WEIR_PROXY_PORT: "eighty" } }, "WEIR_PROXY_PORT must be a whole number"],
-    [{ environment: { WEIR_PROXY_PORT: "70000" } }, "WEIR_PROXY_PORT must be <= 65535"],
+    [
+      { environment: { WEIR_PROXY_PORT: "eighty" } },
+      'WEIR_PROXY_PORT must be a whole number from 0 to 65535; it is "eighty"',
+    ],
+    [
+      { environment: { WEIR_PROXY_PORT: "70000" } },
+      'WEIR_PROXY_PORT must be a whole number from 0 to 65535; it is "70000"',
+    ],
     [
       { environment: { SERVICE_UPSTREAM_PROTOCOL: "ftp" } },
-      "SERVICE_UPSTREAM_PROTOCOL must be one of http, https, socks5",
+      'SERVICE_UPSTREAM_PROTOCOL must be one of http, https, socks5; it is "ftp"',
     ],
-    [{ environment: { WEIR_INTERCEPT_HTTPS: "maybe" } }, "WEIR_INTERCEPT_HTTPS must be true or false"],
+    [{ environment: { WEIR_INTERCEPT_HTTPS: "maybe" } }, 'WEIR_INTERCEPT_HTTPS must be true or false; it is "maybe"'],
     [
       { environment: { WEIR_UPSTREAM_PROXY: "proxy.test" } },
       "WEIR_UPSTREAM_PROXY must be host:port; the port is missing",
