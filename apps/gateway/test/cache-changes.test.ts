@@ -38,6 +38,23 @@ test("cache: a request that changes a resource ends what is kept of it and of no
   assert.equal(await read(gateway, "/other"), "hit first");
 });
 
+test("cache: a change by way of another route counts, too", async () => {
+  await using origin = await startStore();
+  const listener = (name: string) => ({ name, address: "127.0.0.1", port: 0 });
+  const prefix = { type: "prefix", value: "/" } as const;
+  await using gateway = await startGateway({
+    listeners: [listener("public"), listener("internal")],
+    ...serving("api", [origin.port]),
+    routes: [
+      proxied("read", "/", { service: "api", match: { path: prefix, listener: "public" }, cache: { ttl_secs: 60 } }),
+      proxied("write", "/", { service: "api", match: { path: prefix, listener: "internal" } }),
+    ],
+  });
+  assert.equal(await read(gateway), "miss first");
+  assert.equal((await gateway.send({ method: "PUT", path: "/", listener: "internal" })).header("x-cache"), undefined);
+  assert.equal(await read(gateway), "miss second");
+});
+
 test("cache: a change that was refused ends nothing", async () => {
   await using origin = await startStore();
   await using gateway = await startGateway(documentFor(origin));

@@ -37,22 +37,22 @@ const said = (answer: RawResponse): string => `${answer.status} ${answer.header(
 const ask = async (gateway: TestGateway, path = "/", ...fields: string[]): Promise<string> =>
   said(await gateway.send({ path, fields }));
 
-test("cache: x-cache miss, then hit with Age until ttl_secs, then miss", async () => {
+test("cache: x-cache miss, then hit with Age until the age is ttl_secs, then miss", async () => {
   await using origin = await startOrigin({
     handler: counting({ ETag: '"v"', Age: "7", "X-Cache": "HIT of a CDN", "X-Own": "kept" }),
   });
   const clock = new FakeClock();
   await using gateway = await startGateway(documentFor(origin, { ttl_secs: 10 }), { clock });
   assert.equal(await ask(gateway), "200 miss answer 1");
-  await clock.advance(9999);
+  await clock.advance(2900);
   const hit = await gateway.send({ path: "/" });
   assert.equal(said(hit), "200 hit answer 1");
   assert.deepEqual(
     ["age", "etag", "x-own", "content-type", "content-length"].map((name) => hit.header(name)),
-    ["16", '"v"', "kept", "text/plain", "8"],
+    ["9", '"v"', "kept", "text/plain", "8"],
   );
   assert.equal(hit.headers.filter(([name]) => /^(x-cache|date|age)$/i.test(name)).length, 3);
-  await clock.advance(1);
+  await clock.advance(100);
   assert.equal(await ask(gateway), "200 miss answer 2");
   assert.equal(origin.requests.length, 2);
 });
@@ -70,7 +70,7 @@ for (const [what, request] of [
   ["Authorization", { fields: ["Authorization: Basic eDp5"] }],
   ["Cookie", { fields: ["Cookie: a=b"] }],
   ["Range", { fields: ["Range: bytes=0-1"] }],
-  ["another method", { method: "HEAD" }],
+  ["another method", { method: "OPTIONS" }],
   ["a body", { fields: ["Content-Length: 1"], body: "x" }],
 ] as const) {
   test(`cache: bypass of requests with ${what}, whatever is kept`, async () => {
@@ -319,7 +319,11 @@ test("cache: a refresh has the client's other fields, not its conditions; x-cach
   await using origin = await startOrigin({
     handler: (request, response) => {
       const isSame = request.headers["if-none-match"] === '"kept"';
-      response.writeHead(isSame ? 304 : status, { ETag: '"kept"', "X-Round": "1", Expires: isSame ? "later" : "soon" });
+      response.writeHead(isSame ? 304 : status, {
+        ETag: '"kept"',
+        "X-Round": "1",
+        "X-State": isSame ? "later" : "soon",
+      });
       response.end(isSame ? "" : "the body");
     },
   });
@@ -330,7 +334,7 @@ test("cache: a refresh has the client's other fields, not its conditions; x-cach
   status = 500;
   await clock.advance(1000);
   const stale = await gateway.send({ path: "/", fields: ['If-None-Match: "mine"', "X-Own: mine"] });
-  assert.deepEqual([said(stale), stale.header("expires")], ["200 stale the body", "soon"]);
+  assert.deepEqual([said(stale), stale.header("x-state")], ["200 stale the body", "soon"]);
   await waitUntil(() => origin.requests.length === 2);
   const sent = origin.requests[1]?.rawHeaders ?? [];
   const value = (name: string): string[] =>
@@ -339,7 +343,7 @@ test("cache: a refresh has the client's other fields, not its conditions; x-cach
   let next = stale;
   await waitUntil(async () => (next = await gateway.send({ path: "/" })).header("x-cache") !== "stale");
   assert.deepEqual(
-    [said(next), next.header("expires"), next.header("x-round")],
+    [said(next), next.header("x-state"), next.header("x-round")],
     ["200 revalidated the body", "later", "1"],
   );
   assert.equal(await ask(gateway), "200 hit the body");
@@ -439,8 +443,9 @@ test("cache: a purge means what is on its way as well", async () => {
     assert.equal(store?.lookup(request), "miss");
     if (purges) slice.purge("r");
     const capture = store?.capture(request, { status: 200, reason: "", fields: [] }, lengthFraming(1));
-    capture?.data(Buffer.from("x"));
-    capture?.end();
+    assert.ok(capture !== undefined && "end" in capture);
+    capture.data(Buffer.from("x"));
+    capture.end();
     return store?.lookup(request);
   };
   assert.equal(store1(true), "miss");

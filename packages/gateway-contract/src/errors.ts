@@ -29,6 +29,10 @@ export const ERRORS = {
   not_ready: { status: 503, message: "not ready" },
   upstream_connect_timeout: { status: 504, message: "upstream connect timed out" },
   upstream_response_timeout: { status: 504, message: "upstream response timed out" },
+  not_in_cache: {
+    status: 504,
+    message: "No stored response is usable, and the request allows no other (only-if-cached)",
+  },
   version_not_supported: { status: 505, message: "This HTTP version is not supported" },
   loop_detected: { status: 508, message: "The request has passed this gateway before" },
 } as const satisfies Record<string, { status: number; message: string }>;

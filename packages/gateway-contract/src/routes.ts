@@ -100,6 +100,7 @@ export type Compression = Static<typeof Compression>;
 
 export const Cache = strictObject({
   ttl_secs: Type.Integer({ minimum: 1, maximum: 86_400 }),
+  override: Type.Optional(Type.Boolean()),
   stale_while_revalidate_secs: Type.Optional(Type.Integer({ minimum: 0, maximum: 86_400 })),
   max_body_bytes: Type.Optional(Type.Integer({ minimum: 1, maximum: 16_777_216 })),
   vary: Type.Optional(Type.Array(Token)),

@@ -67,11 +67,16 @@ export const TRAFFIC_NOTES: Readonly<Record<string, string>> = {
   "routes[].compression.content_types": "Beginnings of media types that are compressed. Default: all.",
   "routes[].compression.excluded_content_types": "Beginnings of media types that are not.",
   "routes[].cache":
-    "Keeps answers to GET that carry no credentials, until they are old or their URL was changed by another method.",
-  "routes[].cache.ttl_secs": "For how long.",
-  "routes[].cache.stale_while_revalidate_secs": "For how long after that while a fresh one is fetched. Default: 0.",
-  "routes[].cache.max_body_bytes": "Larger answers are not kept. Default: 1 MiB.",
-  "routes[].cache.vary": "Request headers that tell answers apart.",
+    "Stores responses to GET without credentials as a shared cache (RFC 9111), for as long as they say, until another method changes their URL.",
+  "routes[].cache.ttl_secs":
+    "Freshness of responses that say nothing about it in CDN-Cache-Control, Cache-Control or Expires.",
+  "routes[].cache.override":
+    "`ttl_secs` holds whatever responses say about freshness and clients about reloading; no-store, no-cache and private stay. Default: false.",
+  "routes[].cache.stale_while_revalidate_secs":
+    "Stale responses are sent for so long while a fresh one is fetched, unless they say otherwise. Default: 0.",
+  "routes[].cache.max_body_bytes": "Larger responses are not stored. Default: 1 MiB.",
+  "routes[].cache.vary":
+    "Request headers that are part of the key. A response that varies on any other is not stored; Accept-Encoding needs no entry.",
   "routes[].cache.coalescing": "Lets equal requests wait for one answer.",
   "routes[].cache.coalescing.wait_ms": "Longest wait. Default: 5000.",
   "routes[].transforms": "Changes headers and query.",

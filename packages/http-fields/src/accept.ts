@@ -13,6 +13,24 @@ export interface MediaRange {
   quality: number;
 }
 
+const WEIGHT = /^(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)$/;
+
+/**
+ * Content codings of an Accept-Encoding value (RFC 9110 section 12.5.3) with their weights, in order; `*` and `identity` as
+ * they are named. Members that cannot be read are left out.
+ */
+export function parseAcceptEncoding(text: string): ReadonlyMap<string, number> {
+  const codings = new Map<string, number>();
+  for (const member of text.split(",")) {
+    const [name = "", ...parameters] = member.split(";").map((piece) => piece.trim().toLowerCase());
+    if (name === "" || parameters.length > 1) continue;
+    const [weight = "q=1"] = parameters;
+    if (!weight.startsWith("q=") || !WEIGHT.test(weight.slice(2))) continue;
+    codings.set(name === "x-gzip" ? "gzip" : name, Number(weight.slice(2)));
+  }
+  return codings;
+}
+
 /** Reads an Accept value (RFC 9110 section 12.5.1), in order; ranges that cannot be read are left out. */
 export function parseAccept(text: string): MediaRange[] {
   return splitOutsideQuotes(text, ",")
@@ -29,7 +47,7 @@ function parseRange(text: string): MediaRange | undefined {
   for (const piece of rest) {
     const parameter = parseParameter(piece);
     if (parameter?.[0] === "q") {
-      if (!/^(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)$/.test(parameter[1])) return undefined;
+      if (!WEIGHT.test(parameter[1])) return undefined;
       quality = Number(parameter[1]);
       break;
     }

@@ -94,8 +94,12 @@ const httpDates: [text: string, ms: number | undefined][] = [
   ["Sun, 06 Nov 1994 08:49:37 GMT", 784111777000],
   ["Mon, 06 Nov 1994 08:49:37 GMT", undefined],
   ["Sun, 6 Nov 1994 08:49:37 GMT", undefined],
-  ["Sunday, 06-Nov-94 08:49:37 GMT", undefined],
-  ["Sun Nov  6 08:49:37 1994", undefined],
+  ["Sunday, 06-Nov-94 08:49:37 GMT", 784111777000],
+  ["Monday, 06-Nov-94 08:49:37 GMT", undefined],
+  ["Sun, 06-Nov-94 08:49:37 GMT", undefined],
+  ["Sun Nov  6 08:49:37 1994", 784111777000],
+  ["Sun Nov  6 08:49:37 1994 GMT", undefined],
+  ["Sun Nov 6 08:49:37 1994", undefined],
   ["Sun, 06 Nov 1994 08:49:37 UTC", undefined],
   ["Sun, 06 Nov 1994 24:00:00 GMT", undefined],
   ["Wed, 30 Feb 2022 00:00:00 GMT", undefined],
@@ -106,6 +110,12 @@ const httpDates: [text: string, ms: number | undefined][] = [
 for (const [text, ms] of httpDates) {
   test(`the HTTP date "${text}" is ${ms ?? "none"}`, () => assert.equal(parseHttpDate(text), ms));
 }
+
+test("a year of two digits is at most 50 years ahead", () => {
+  const nowMs = Date.UTC(2026, 0);
+  assert.equal(parseHttpDate("Tuesday, 01-Jan-75 00:00:00 GMT", nowMs), Date.UTC(2075, 0));
+  assert.equal(parseHttpDate("Saturday, 01-Jan-77 00:00:00 GMT", nowMs), Date.UTC(1977, 0));
+});
 
 test("HTTP dates are written as they are read", () => {
   const whole = fc

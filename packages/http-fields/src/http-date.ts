@@ -51,13 +51,33 @@ function daysSinceEpoch(year: number, month: number, day: number): number {
   return days + day - 1;
 }
 
+const rfc850Date =
+  /^(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, ([0-9]{2})-([A-Z][a-z]{2})-([0-9]{2}) ([0-9]{2}:[0-9]{2}:[0-9]{2}) GMT$/;
+const asctimeDate =
+  /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([A-Z][a-z]{2}) ([ 0-9][0-9]) ([0-9]{2}:[0-9]{2}:[0-9]{2}) ([0-9]{4})$/;
+
 /**
- * Reads an IMF-fixdate (RFC 9110 section 5.6.7) to Unix milliseconds. Strict: a wrong weekday, a 30 February or any
- * other form gives undefined.
+ * Reads an HTTP date in any of its three forms (RFC 9110 section 5.6.7) to Unix milliseconds. Strict: a wrong weekday, a
+ * 30 February or any other form gives undefined. A year of two digits is at most 50 years after `nowMs`.
  */
-export function parseHttpDate(text: string): number | undefined {
-  const date = parseImfFixdate(text);
+export function parseHttpDate(text: string, nowMs = Date.now()): number | undefined {
+  const date = parseImfFixdate(text[3] === "," ? text : asImfFixdate(text, nowMs));
   return date.kind === "date" ? date.epochS * 1000 : undefined;
+}
+
+/** An obsolete form as IMF-fixdate; any other text as it is. */
+function asImfFixdate(text: string, nowMs: number): string {
+  const asctime = asctimeDate.exec(text);
+  if (asctime !== null) {
+    const [, weekday, month, day = "", time, year] = asctime;
+    return `${weekday}, ${day.replace(" ", "0")} ${month} ${year} ${time} GMT`;
+  }
+  const rfc850 = rfc850Date.exec(text);
+  if (rfc850 === null) return text;
+  const [, weekday = "", day, month, twoDigits, time] = rfc850;
+  const thisYear = new Date(nowMs).getUTCFullYear();
+  const year = thisYear - (thisYear % 100) + Number(twoDigits);
+  return `${weekday.slice(0, 3)}, ${day} ${month} ${year > thisYear + 50 ? year - 100 : year} ${time} GMT`;
 }
 
 /** An IMF-fixdate from Unix milliseconds; fractions of a second are cut. Throws a RangeError outside years 0 to 9999. */

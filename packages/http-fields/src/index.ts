@@ -1,5 +1,5 @@
 /** HTTP field values; safe for the browser. Content codings are in the entry `./content-coding`. */
-export { negotiate, parseAccept, prefersHtml, type MediaRange } from "./accept.ts";
+export { negotiate, parseAccept, parseAcceptEncoding, prefersHtml, type MediaRange } from "./accept.ts";
 export { decodeJwt, parseAuthorization, type Authorization, type Jwt } from "./authorization.ts";
 export { formatCookies, parseCookies, parseSetCookie, type Cookie, type SetCookie } from "./cookies.ts";
 export { dependsOnReading, utf8Octets, utf8Reading, wireText } from "./field-text.ts";
@@ -16,9 +16,10 @@ export {
   type MultipartLimits,
   type MultipartPart,
 } from "./multipart.ts";
-export type { Parameter } from "./parameters.ts";
+export { parseParameter, splitOutsideQuotes, type Parameter } from "./parameters.ts";
 export { reasonPhrase } from "./reason-phrases.ts";
 export { resourceType, resourceTypes, type ResourceHints, type ResourceType } from "./resource-type.ts";
+export { parseDictionary, type StructuredValue } from "./structured-fields.ts";
 export { decodeText, type DecodedText } from "./text-decoding.ts";
 export { foldVary } from "./vary.ts";
 export { formatUrlEncoded, parseQuery, parseUrlEncoded, percentDecoded, type QueryParameter } from "./url-encoded.ts";

@@ -8,7 +8,7 @@ import type { ClientHandler, ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
 import { errorAnswer, isRefusal } from "./error-answer.ts";
 import { X_REQUEST_ID, type RequestIdField } from "./forwarded-fields.ts";
-import type { AnswerHead, AnswerOrigin, Decorator, Refusal, Verdict } from "./phases.ts";
+import type { Answer, AnswerHead, AnswerOrigin, Decorator, Refusal, Verdict } from "./phases.ts";
 
 /** Statuses whose answers never have a body (RFC 9110, 6.4.1). */
 function isBodiless(method: string, status: number): boolean {
@@ -46,6 +46,7 @@ export class AnswerDelivery implements ClientHandler {
   capturesAnswer = false;
   wasCaptured = false;
   #isEnded = false;
+  #validated: Answer | undefined;
   #filter: Transform | undefined;
   #trailers: RawFields | undefined;
   #isFilterFull = false;
@@ -157,7 +158,13 @@ export class AnswerDelivery implements ClientHandler {
     this.stream.sendData(piece);
   }
 
+  /** Sends a stored response when the response of the upstream, which says that it is still valid, has ended. */
+  answerAtEnd(answer: Answer): void {
+    this.#validated = answer;
+  }
+
   end(trailers: RawFields | undefined): void {
+    if (this.#validated !== undefined && !this.isStarted) return this.answer(this.#validated, "action");
     if (this.#filter !== undefined) {
       this.#trailers = trailers;
       this.#filter.end();

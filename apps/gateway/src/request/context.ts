@@ -63,6 +63,8 @@ export class RequestContext {
   /** Fields to add to every answer, such as limits that apply; slices push pairs. */
   answerFields: RawFields | undefined;
   upstream: UpstreamFacts | undefined;
+  /** Sent to the upstream in place of the client's conditions: they ask whether a stored response is still valid. */
+  validation: Readonly<RawFields> | undefined;
   /** The request whose stale answer this one is to replace; nobody waits for its own. */
   refreshes: RequestContext | undefined;
   /** The request's body may have so many bytes; a longer one ends the exchange, with 413 while no answer was begun. */

@@ -181,7 +181,7 @@ function namedByConnection(value: string): Set<string> | undefined {
   return named.size === 0 ? undefined : named;
 }
 
-function withoutNamed(fields: RawFields, named: ReadonlySet<string>): RawFields {
+function withoutNamed(fields: Readonly<RawFields>, named: ReadonlySet<string>): RawFields {
   const kept: RawFields = [];
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? "";
@@ -290,6 +290,7 @@ export function upstreamRequestFields(request: RequestContext, toHttp2 = false):
   }
   if (named !== undefined) kept = withoutNamed(kept, named);
   if (request.credentialFields !== undefined) kept = withoutNamed(kept, request.credentialFields);
+  if (request.validation !== undefined) kept = withConditions(kept, request.validation);
   const { scheme, host, port } = askedOrigin(request);
   kept.push("X-Forwarded-For", fromTrusted ? forwardedFor + peer.address : peer.address, "X-Forwarded-Proto", scheme);
   if (host !== undefined) kept.push("X-Forwarded-Host", host);
@@ -301,6 +302,20 @@ export function upstreamRequestFields(request: RequestContext, toHttp2 = false):
   if (marks !== undefined) kept.push("Via", marks[request.version]);
   if (request.consumer !== undefined) kept.push("X-Consumer-Name", request.consumer.name);
   return kept;
+}
+
+/** Conditions of a client concern its own copy, not the stored one (RFC 9110, 13.1). */
+const CONDITIONS: ReadonlySet<string> = new Set([
+  "if-match",
+  "if-modified-since",
+  "if-none-match",
+  "if-range",
+  "if-unmodified-since",
+]);
+
+/** Fields of a request with these conditions in place of its own. */
+export function withConditions(fields: Readonly<RawFields>, conditions: Readonly<RawFields>): RawFields {
+  return [...withoutNamed(fields, CONDITIONS), ...conditions];
 }
 
 /** The trailers of a request for its upstream: what may not stand in its head may not come behind its body either. */

@@ -83,15 +83,26 @@ export interface StaleAnswer {
   readonly conditions: Readonly<RawFields>;
 }
 
+/** A stored response that may not be sent before its upstream has said that it is still valid. */
+export interface UnvalidatedAnswer {
+  /** Conditions of the request to the upstream. */
+  readonly validation: Readonly<RawFields>;
+}
+
 /** What a store has for a request; `miss` may become an answer to keep. */
-export type KeptAnswer = Answer | StaleAnswer | "miss" | "bypass";
+export type KeptAnswer = Answer | Refusal | StaleAnswer | UnvalidatedAnswer | "miss" | "bypass";
 
 /** Keeps answers for later requests. */
 export interface AnswerStore {
-  /** After `miss`, and after `stale` for the request that is made then, `capture` or `abandon` is called. */
+  /**
+   * After `miss` and `validation`, and after `stale` for the request that is made then, `capture` or `abandon` is called.
+   */
   lookup(request: RequestContext): KeptAnswer | Promise<KeptAnswer>;
-  /** Called with the head of an answer to a `miss`; gives where its body goes, or undefined not to keep it. */
-  capture(request: RequestContext, head: AnswerHead, framing: Framing): AnswerCapture | undefined;
+  /**
+   * Called with the head of an answer to a `miss`; gives where its body goes, or undefined not to keep it. After 304 to a
+   * `validation`, what the client gets in its place.
+   */
+  capture(request: RequestContext, head: AnswerHead, framing: Framing): AnswerCapture | Answer | undefined;
   /** No answer came of a `miss`. */
   abandon(request: RequestContext): void;
 }

@@ -146,7 +146,11 @@ export class Pipeline {
         delivery.capturesAnswer = true;
         this.#run(delivery, route);
       } else if (known === "bypass") this.#run(delivery, route);
-      else if ("stale" in known) {
+      else if ("validation" in known) {
+        request.validation = known.validation;
+        delivery.capturesAnswer = true;
+        this.#run(delivery, route);
+      } else if ("stale" in known) {
         delivery.answer(known.stale, "action");
         this.#refresh(request, route, store, known.conditions);
       } else delivery.answer(known, "action");

@@ -390,8 +390,10 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     }
     const answer = { status: head.status, reason: head.reason || reasonPhrase(head.status), fields };
     if (this.#delivery.capturesAnswer) {
-      this.#capture = request.route?.answerStore?.capture(request, answer, head.framing);
-      this.#delivery.wasCaptured = this.#capture !== undefined;
+      const captured = request.route?.answerStore?.capture(request, answer, head.framing);
+      this.#delivery.wasCaptured = captured !== undefined;
+      if (captured !== undefined && "status" in captured) return this.#delivery.answerAtEnd(captured);
+      this.#capture = captured;
     }
     this.#delivery.head(answer, head.framing, "upstream");
   }

@@ -2,20 +2,12 @@
 import { NO_BODY, type RawFields } from "@headworks/http1";
 import type { ClientHandler, ClientStream } from "./client-stream.ts";
 import { RequestContext } from "./context.ts";
+import { withConditions } from "./forwarded-fields.ts";
 import type { CompiledRoute } from "./generation.ts";
 
 /** Nobody waits for it, so nobody would notice that an upstream never ends: it is given up after so long, or so much. */
 const MOST_MS = 60_000;
 const MOST_BYTES = 64 * 1024 * 1024;
-
-/** What the client has says nothing of what is kept. */
-const CONDITIONS: ReadonlySet<string> = new Set([
-  "if-match",
-  "if-modified-since",
-  "if-none-match",
-  "if-range",
-  "if-unmodified-since",
-]);
 
 /**
  * The request of a client once more, without the client and with other conditions. It runs through nothing but the
@@ -36,7 +28,7 @@ export function refreshRequest(
     method,
     target,
     authority,
-    fields: [...withoutConditions(stale.fields), ...conditions],
+    fields: withConditions(stale.fields, conditions),
     framing: NO_BODY,
   });
   request.requestId = stale.requestId;
@@ -47,10 +39,6 @@ export function refreshRequest(
   request.credentialFields = stale.credentialFields;
   request.refreshes = stale;
   return { request, stream: new NoClient() };
-}
-
-function withoutConditions(fields: Readonly<RawFields>): RawFields {
-  return fields.filter((_text, at) => !CONDITIONS.has((fields[at - (at % 2)] ?? "").toLowerCase()));
 }
 
 /** Takes an answer that nobody reads. */

@@ -87,7 +87,16 @@ test("U17: kept answers hold on to what counts against their bound, and to nothi
   const grownBytes = await heapGrowthBytes(() => {
     for (let at = 0; at < REQUESTS; at += 1) {
       const fields = [cut(`X-A-Name-Of-Its-Own-${at}`), cut(`a value of its own ${at}`)];
-      const asked = { route: "r", epoch: 0, changes: 0, storedMs: 0, initialAgeS: 0 };
+      const asked = {
+        route: "r",
+        epoch: 0,
+        changes: 0,
+        receivedMs: 0,
+        initialAgeMs: 0,
+        freshForMs: 1000,
+        staleForMs: 0,
+        forbidsStale: false,
+      };
       memory.put(cut(`a key of its own ${at}`), { ...asked, fields, body: Buffer.alloc(0) }, 0);
     }
   });

@@ -9,8 +9,11 @@ const entryOf = (bytes: number, route = "r"): Entry => ({
   changes: 0,
   fields: ["A", "1"],
   body: Buffer.alloc(bytes),
-  storedMs: 0,
-  initialAgeS: 0,
+  receivedMs: 0,
+  initialAgeMs: 0,
+  freshForMs: 1000,
+  staleForMs: 0,
+  forbidsStale: false,
 });
 
 test("cache bound: 64 MiB", () => {

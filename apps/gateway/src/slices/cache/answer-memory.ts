@@ -19,9 +19,18 @@ export interface Entry extends AskedWhen {
   readonly route: string;
   readonly fields: Readonly<RawFields>;
   readonly body: Buffer;
-  readonly storedMs: number;
-  /** How old it was when it came. */
-  readonly initialAgeS: number;
+  /** When its head arrived, on the monotonic clock. */
+  readonly receivedMs: number;
+  /** Its age then (RFC 9111, 4.2.3). */
+  readonly initialAgeMs: number;
+  /** For so long from then on it is fresh; below 0 for one that was stale on arrival. */
+  readonly freshForMs: number;
+  /** For so long after that it may be sent while a fresh one is fetched. */
+  readonly staleForMs: number;
+  /** It may not be sent stale, whatever the request allows. */
+  readonly forbidsStale: boolean;
+  /** What tells the representations of this resource apart by their coding; they have keys of their own. Without a body then. */
+  readonly codings?: readonly string[];
   /** The upstream said so when it became stale, and nobody was told yet. */
   isConfirmed?: boolean;
 }
@@ -98,6 +107,6 @@ export class AnswerMemory {
 }
 
 /** What an entry counts against the bound, in bytes. */
-export function sizeOf(key: string, { fields, body }: Entry): number {
-  return fields.reduce((sum, text) => sum + text.length, OVERHEAD_BYTES + key.length + body.length);
+export function sizeOf(key: string, { fields, body, codings = [] }: Entry): number {
+  return [...fields, ...codings].reduce((sum, text) => sum + text.length, OVERHEAD_BYTES + key.length + body.length);
 }

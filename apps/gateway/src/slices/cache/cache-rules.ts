@@ -1,34 +1,39 @@
-import type { Cache } from "@headworks/gateway-contract";
 import { fieldValue, fieldValues, hasBody, hasField, type Framing, type RawFields } from "@headworks/http1";
-import { parseHttpDate } from "@headworks/http-fields";
+import { parseAcceptEncoding, parseHttpDate } from "@headworks/http-fields";
 import type { RequestContext } from "#request/context.ts";
 import { askedOrigin, identityKey } from "#request/forwarded-fields.ts";
 import type { AnswerHead } from "#request/phases.ts";
+import { ANY_FRESH, remembering, requestPolicy, type RequestPolicy } from "./cache-control.ts";
 
 /**
- * What requests must be for an answer to be kept or used: anything else concerns one client, or changes something. `vary`
- * names, in lower case, the fields that are part of the key.
+ * What a request asks of the cache; undefined for one that the cache has no part in: it concerns one client, or changes
+ * something. `vary` names, in lower case, the fields that are part of the key.
  */
-export function mayUseCache(request: RequestContext, vary: readonly string[]): boolean {
+export function requestPolicyOf(request: RequestContext, vary: readonly string[]): RequestPolicy | undefined {
   const { method, framing, upgrade, fields, consumer } = request;
-  if (method !== "GET" || hasBody(framing) || upgrade !== undefined) return false;
+  if ((method !== "GET" && method !== "HEAD") || hasBody(framing) || upgrade !== undefined) return undefined;
+  let saysMore = false;
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? "";
-    if (!LENGTHS_OF_PERSONAL.has(name.length)) continue;
+    if (!LENGTHS_OF_READ.has(name.length)) continue;
     const lower = name.toLowerCase();
-    if (PERSONAL.has(lower)) return false;
+    if (PERSONAL.has(lower)) return undefined;
     // A known consumer is part of the key; who anybody else is only the upstream may know.
-    if (consumer === undefined && CREDENTIALS.has(lower) && !vary.includes(lower)) return false;
+    if (consumer === undefined && CREDENTIALS.has(lower) && !vary.includes(lower)) return undefined;
+    saysMore ||= DIRECTIVES.has(lower);
   }
-  return true;
+  return saysMore ? requestPolicy(fields) : ANY_FRESH;
 }
 
 /** Fields that make an answer one for this client alone. */
 const PERSONAL: ReadonlySet<string> = new Set(["range", "cookie", "authorization"]);
 /** Fields that say who a client is, where the gateway itself reads them. */
 const CREDENTIALS: ReadonlySet<string> = new Set(["x-api-key", "x-gateway-key-id", "x-gateway-signature"]);
+const DIRECTIVES: ReadonlySet<string> = new Set(["cache-control", "pragma"]);
 /** They spare most names the comparison. */
-const LENGTHS_OF_PERSONAL: ReadonlySet<number> = new Set([...PERSONAL, ...CREDENTIALS].map(({ length }) => length));
+const LENGTHS_OF_READ: ReadonlySet<number> = new Set(
+  [...PERSONAL, ...CREDENTIALS, ...DIRECTIVES].map(({ length }) => length),
+);
 
 /**
  * What tells answers apart: the route, everything the upstream is told of where the request was sent and who sent it,
@@ -50,44 +55,58 @@ export function resourceKey(request: RequestContext): string {
   return `${scheme.toLowerCase()}\n${authority}\n${believed}\n${request.target}`;
 }
 
-/** Whether an answer may be kept: 200, for everybody, as long as its upstream does not forbid it. */
-export function mayKeep(head: AnswerHead, framing: Framing, { vary = [], max_body_bytes: mostBytes }: Cache): boolean {
+/**
+ * Whether a response may be stored, apart from what its policy says: 200, for everybody, in one coding at most, and varying
+ * on nothing but coding and `vary`.
+ */
+export function mayStore(head: AnswerHead, framing: Framing, vary: readonly string[], maxBodyBytes: number): boolean {
   const { status, fields } = head;
-  if (status !== 200 || hasField(fields, "set-cookie")) return false;
-  if (framing.kind === "length" && framing.lengthBytes > (mostBytes ?? DEFAULT_BODY_BYTES)) return false;
-  if (fieldValues(fields, "content-encoding").some(isCoded)) return false;
-  if (isForbidden(fields)) return false;
-  const known = new Set(["accept-encoding", ...vary.map((name) => name.toLowerCase())]);
-  // An answer that depends on more than the key would be given to those it is not for.
-  return membersOf(fields, "vary").every((name) => known.has(name));
+  if (status !== 200) return false;
+  if (framing.kind === "length" && framing.lengthBytes > maxBodyBytes) return false;
+  if (contentCoding(fields) === undefined) return false;
+  // A response that depends on more than the key would be sent to those that it is not for.
+  return membersOf(fields, "vary").every((name) => name === "accept-encoding" || vary.includes(name));
 }
 
 /** What a body may have unless the document says more. */
 export const DEFAULT_BODY_BYTES = 1024 * 1024;
 
-const isCoded = (coding: string): boolean => coding.trim().toLowerCase() !== "identity";
+/** Codings that are negotiated; a client that names any other may get it from its upstream alone. */
+const CODINGS = ["gzip", "br", "zstd", "deflate", "compress"] as const;
 
-/** Whether an upstream forbids that its answer is kept. */
-export function isForbidden(fields: Readonly<RawFields>): boolean {
-  return fieldValues(fields, "cache-control").some(forbids);
+/** The one coding of a response; `identity` for none, undefined for several or an unknown one. */
+export function contentCoding(fields: Readonly<RawFields>): string | undefined {
+  const codings = membersOf(fields, "content-encoding").filter((coding) => coding !== "identity");
+  const [coding = "identity", ...more] = codings;
+  const name = coding.replace(/^x-/, "");
+  const isKnown = name === "identity" || CODINGS.some((each) => each === name);
+  return more.length === 0 && isKnown ? name : undefined;
 }
 
-/** Whether a shared cache may not give an answer that has become stale (RFC 9111, 4.2.4). */
-export function forbidsStale(fields: Readonly<RawFields>): boolean {
-  return fieldValues(fields, "cache-control").some((value) => names(value, STALE_FORBIDDEN));
+/** Whether which coding a response has depends on what its client accepts. */
+export function variesOnCoding(fields: Readonly<RawFields>): boolean {
+  return contentCoding(fields) !== "identity" || membersOf(fields, "vary").includes("accept-encoding");
 }
 
-const FORBIDDEN: ReadonlySet<string> = new Set(["no-store", "private", "no-cache"]);
-const STALE_FORBIDDEN: ReadonlySet<string> = new Set(["must-revalidate", "proxy-revalidate", "s-maxage"]);
-
-const forbids = (cacheControl: string): boolean => names(cacheControl, FORBIDDEN);
-
-/** Whether Cache-Control has one of these directives. */
-function names(cacheControl: string, directives: ReadonlySet<string>): boolean {
-  return cacheControl
-    .split(",")
-    .some((directive) => directives.has(directive.split("=")[0]?.trim().toLowerCase() ?? ""));
+/** What a client accepts of codings, the same for all values of Accept-Encoding with the same meaning to a cache. */
+export interface AcceptedCodings {
+  /** In the client's order of preference; without those that it likes less than none. */
+  readonly codings: readonly string[];
+  /** The name of a response without a coding that was chosen for clients that accept these. */
+  readonly identity: string;
 }
+
+const readAcceptedCodings = remembering((text: string): AcceptedCodings => {
+  const weights = parseAcceptEncoding(text);
+  const weightOf = (coding: string): number => weights.get(coding) ?? weights.get("*") ?? 0;
+  const least = weights.get("identity") ?? 0;
+  const codings = CODINGS.filter((coding) => weightOf(coding) > 0 && weightOf(coding) >= least);
+  codings.sort((one, other) => weightOf(other) - weightOf(one));
+  return { codings, identity: `identity ${codings.toSorted().join(" ")}` };
+});
+
+export const acceptedCodings = (fields: Readonly<RawFields>): AcceptedCodings =>
+  readAcceptedCodings(fieldValues(fields, "accept-encoding").join());
 
 function membersOf(fields: Readonly<RawFields>, lowerName: string): string[] {
   return fieldValues(fields, lowerName)
@@ -113,9 +132,12 @@ export function isUnchanged(request: Readonly<RawFields>, kept: Readonly<RawFiel
     if (asked.some((value) => value.trim() === "*")) return true;
     return tag !== undefined && asked.some((value) => entityTags(value).includes(opaque(tag)));
   }
-  const since = parseHttpDate(fieldValue(request, "if-modified-since") ?? "");
-  const modified = parseHttpDate(fieldValue(kept, "last-modified") ?? "");
-  return since !== undefined && modified !== undefined && Number(modified) <= Number(since);
+  const condition = fieldValue(request, "if-modified-since");
+  if (condition === undefined) return false;
+  const since = parseHttpDate(condition);
+  // RFC 9111, 4.3.2
+  const modified = parseHttpDate(fieldValue(kept, "last-modified") ?? fieldValue(kept, "date") ?? "");
+  return since !== undefined && modified !== undefined && modified <= since;
 }
 
 /** Tags as they are compared weakly. */

@@ -54,6 +54,10 @@ export function createCache({ clock, timer = systemTimer }: CacheHost): AnswerCa
   };
   const nextEpoch = (): number => (epochs += 1);
   const watch = watching(changed);
+  const watchChanges: Decorator = {
+    on: "action-responses",
+    decorate: (request, head) => changed.answered(request, head.status),
+  };
   const forget = (route: string, state: CacheState): void => {
     state.epoch = nextEpoch();
     memory.deleteRoute(route);
@@ -62,9 +66,10 @@ export function createCache({ clock, timer = systemTimer }: CacheHost): AnswerCa
     name: "cache",
     check: checkCache,
     compile: (document) => {
+      const hasCache = document.routes.some(({ cache }) => cache !== undefined);
       const known = new Map<string, KnownRoute>();
       return {
-        decoratorFor: (route) => (route.cache === undefined ? undefined : watch),
+        decoratorFor: (route) => (route.cache !== undefined ? watch : hasCache ? watchChanges : undefined),
         answerStoreFor: (route): AnswerStore | undefined => {
           if (route.cache === undefined || route.action.type !== "proxy") return undefined;
           const identity = identityOf(route, document);
@@ -72,8 +77,7 @@ export function createCache({ clock, timer = systemTimer }: CacheHost): AnswerCa
           const state =
             before?.identity === identity ? before.state : { epoch: nextEpoch(), flights: new Flights(timer) };
           known.set(route.name, { identity, state });
-          const nowMs = (): number => clock.monotonic();
-          return new RouteCache(route.name, route.cache, state, { memory, changed, nowMs, count });
+          return new RouteCache(route.name, route.cache, state, { memory, changed, clock, count });
         },
         published: () => {
           for (const [name, { state }] of running) {

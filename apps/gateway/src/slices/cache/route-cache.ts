@@ -1,18 +1,21 @@
 // Tested by ../../../test/cache.test.ts
 import type { Cache } from "@headworks/gateway-contract";
-import { fieldValue, hasField, ownText, setField, type Framing, type RawFields } from "@headworks/http1";
+import { hasField, ownText, removeField, type Framing, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
 import type { Answer, AnswerCapture, AnswerHead, AnswerStore, KeptAnswer } from "#request/phases.ts";
+import type { Clock } from "#slice.ts";
 import type { AnswerMemory, AskedWhen, Entry } from "./answer-memory.ts";
+import { ANY_FRESH, initialAgeMs, responsePolicy, type RequestPolicy, type ResponsePolicy } from "./cache-control.ts";
 import {
+  acceptedCodings,
   cacheKey,
   conditionsFor,
+  contentCoding,
   DEFAULT_BODY_BYTES,
-  forbidsStale,
-  isForbidden,
   isUnchanged,
-  mayKeep,
-  mayUseCache,
+  mayStore,
+  requestPolicyOf,
+  variesOnCoding,
 } from "./cache-rules.ts";
 import type { ChangedResources } from "./changed-resources.ts";
 import type { Flights } from "./flights.ts";
@@ -31,19 +34,46 @@ export interface CacheState {
 export interface CacheTools {
   readonly memory: AnswerMemory;
   readonly changed: ChangedResources;
-  readonly nowMs: () => number;
+  readonly clock: Clock;
   readonly count: (route: string, outcome: CacheOutcome) => void;
 }
 
-const NEVER: AskedWhen = { epoch: 0, changes: 0 };
+/** A request that the upstream is asked for. */
+interface Asked extends AskedWhen {
+  readonly askedMs: number;
+  /** The stored response that the upstream is asked about. */
+  readonly unvalidated?: Entry;
+}
+
+const NEVER: Asked = { epoch: 0, changes: 0, askedMs: Number.POSITIVE_INFINITY };
 const DEFAULT_WAIT_MS = 5000;
 /** After a refresh that brought nothing, the next one waits so long: the upstream has trouble already. */
 const REFRESH_PAUSE_MS = 1000;
+/** More representations of one resource are not stored: there are as many as sets of codings that clients accept. */
+const MAX_CODINGS = 32;
 
-/** Fields that are made anew for each answer. */
-const NOT_KEPT: ReadonlySet<string> = new Set(["age", "x-cache"]);
+/** Fields that are made anew for each response, or concern one client. */
+const NOT_STORED: ReadonlySet<string> = new Set(["age", "set-cookie", "x-cache"]);
 /** Fields that 304 carries (RFC 9110, 15.4.5). */
-const OF_304: ReadonlySet<string> = new Set(["cache-control", "content-location", "date", "etag", "expires", "vary"]);
+const OF_304: ReadonlySet<string> = new Set([
+  "cache-control",
+  "cdn-cache-control",
+  "content-location",
+  "date",
+  "etag",
+  "expires",
+  "vary",
+]);
+/** Fields of a stored response that describe its body: a 304 does not change them (RFC 9111, 3.2). */
+const OF_BODY: ReadonlySet<string> = new Set([
+  "content-digest",
+  "content-encoding",
+  "content-length",
+  "content-md5",
+  "content-range",
+  "content-type",
+  "repr-digest",
+]);
 
 /** Keeps answers of one route. */
 export class RouteCache implements AnswerStore {
@@ -52,95 +82,149 @@ export class RouteCache implements AnswerStore {
   readonly #vary: readonly string[];
   readonly #ttlMs: number;
   readonly #staleMs: number;
+  readonly #maxBodyBytes: number;
+  readonly #overrides: boolean;
   readonly #state: CacheState;
   readonly #tools: CacheTools;
   readonly #pausedUntilMs = new Map<string, number>();
   /** When the upstream was asked: a purge, or a change, means what is on its way as well. */
-  readonly #asked = new WeakMap<RequestContext, AskedWhen>();
+  readonly #asked = new WeakMap<RequestContext, Asked>();
 
   constructor(route: string, cache: Cache, state: CacheState, tools: CacheTools) {
     this.#route = route;
     this.#cache = cache;
     this.#vary = (cache.vary ?? []).map((name) => name.toLowerCase()).toSorted();
     this.#ttlMs = cache.ttl_secs * 1000;
-    this.#staleMs = this.#ttlMs + (cache.stale_while_revalidate_secs ?? 0) * 1000;
+    this.#staleMs = (cache.stale_while_revalidate_secs ?? 0) * 1000;
+    this.#maxBodyBytes = cache.max_body_bytes ?? DEFAULT_BODY_BYTES;
+    this.#overrides = cache.override === true;
     this.#state = state;
     this.#tools = tools;
   }
 
   lookup(request: RequestContext): KeptAnswer | Promise<KeptAnswer> {
-    if (!mayUseCache(request, this.#vary)) {
+    const said = requestPolicyOf(request, this.#vary);
+    if (said === undefined) {
       this.#tell(request, "bypass");
       return "bypass";
     }
+    const policy = this.#overrides ? withoutFreshness(said) : said;
     const key = cacheKey(request, this.#vary);
-    const kept = this.#find(request, key, true);
+    const entry = this.#entryFor(request, key);
+    const kept = entry === undefined ? undefined : this.#use(request, key, entry, policy, true);
     if (kept !== undefined) return kept;
+    if (policy.onlyIfCached) {
+      this.#tell(request, "miss");
+      return { code: "not_in_cache" };
+    }
+    if (request.method === "HEAD" || policy.noStore) {
+      this.#tell(request, "miss");
+      return "bypass";
+    }
     const { flights } = this.#state;
     const { coalescing } = this.#cache;
-    if (coalescing !== undefined && flights.has(key)) {
-      return this.#afterOther(request, key, coalescing.wait_ms ?? DEFAULT_WAIT_MS);
+    const flight = flightKey(request, key);
+    if (coalescing !== undefined && flights.has(flight)) {
+      return this.#afterOther(request, key, policy, coalescing.wait_ms ?? DEFAULT_WAIT_MS);
     }
-    flights.begin(key, request);
-    return this.#miss(request);
+    flights.begin(flight, request);
+    return this.#miss(request, entry);
   }
 
-  #miss(request: RequestContext): "miss" {
-    this.#asks(request);
-    this.#tell(request, "miss");
-    return "miss";
+  /** With a stored response that has a validator, the upstream is asked about that one. */
+  #miss(request: RequestContext, entry: Entry | undefined): KeptAnswer {
+    const validation = entry === undefined ? [] : conditionsFor(entry.fields);
+    if (entry === undefined || validation.length === 0) {
+      this.#asks(request);
+      this.#tell(request, "miss");
+      return "miss";
+    }
+    this.#asks(request, entry);
+    return { validation };
   }
 
-  /** Somebody asks for the same already: what comes of it may do for both. */
-  async #afterOther(request: RequestContext, key: string, waitMs: number): Promise<KeptAnswer> {
-    await this.#state.flights.wait(key, waitMs);
-    // Without a refresh: the client may be gone by now, and then nobody would make it.
-    return this.#find(request, key, false) ?? this.#miss(request);
+  /** Another request asks the upstream for the same: its response may do for both. */
+  async #afterOther(request: RequestContext, key: string, policy: RequestPolicy, waitMs: number): Promise<KeptAnswer> {
+    await this.#state.flights.wait(flightKey(request, key), waitMs);
+    const entry = this.#entryFor(request, key);
+    // The response is as fresh as one to this request would be.
+    const policyNow = { ...policy, noCache: false };
+    // Without a refresh, which a client that is gone by now would not begin.
+    const kept = entry === undefined ? undefined : this.#use(request, key, entry, policyNow, false);
+    return kept ?? this.#miss(request, entry);
   }
 
-  #find(request: RequestContext, key: string, mayRefresh: boolean): KeptAnswer | undefined {
-    const { memory, nowMs } = this.#tools;
-    const now = nowMs();
-    const entry = memory.get(key, now);
+  /** The stored response for what the request accepts, fresh or not; what may not be used any more is deleted. */
+  #entryFor(request: RequestContext, key: string): Entry | undefined {
+    const { memory, clock } = this.#tools;
+    const now = clock.monotonic();
+    let entry = memory.get(key, now);
+    let entryKey = key;
+    if (entry?.codings !== undefined) {
+      const { codings } = entry;
+      const accepted = acceptedCodings(request.fields);
+      const coding = accepted.codings.find((each) => codings.includes(each)) ?? accepted.identity;
+      entryKey = codingKey(key, coding);
+      entry = memory.get(entryKey, now);
+    }
     if (entry === undefined) return undefined;
-    const ageMs = now - entry.storedMs;
-    const isFresh = ageMs < this.#ttlMs;
-    const isOver = ageMs >= this.#staleMs || (!isFresh && forbidsStale(entry.fields));
-    if (isOver || !this.#isValid(request, entry)) {
-      memory.delete(key);
-      return undefined;
+    const isOver = now - entry.receivedMs >= entry.freshForMs + entry.staleForMs && !hasValidator(entry.fields);
+    if (!isOver && this.#isValid(request, entry)) return entry;
+    memory.delete(entryKey);
+    return undefined;
+  }
+
+  /** What is sent from a stored response, unless the upstream has to be asked first. */
+  #use(
+    request: RequestContext,
+    key: string,
+    entry: Entry,
+    policy: RequestPolicy,
+    mayRefresh: boolean,
+  ): KeptAnswer | undefined {
+    const now = this.#tools.clock.monotonic();
+    const residentMs = now - entry.receivedMs;
+    const freshMs = entry.freshForMs - residentMs;
+    if (policy !== ANY_FRESH && !allows(policy, entry, residentMs)) return undefined;
+    if (freshMs > 0) {
+      this.#tell(request, entry.isConfirmed === true ? "revalidated" : "hit");
+      entry.isConfirmed = false;
+      return answerOf(request, entry, residentMs);
     }
-    const answer = answerOf(request, entry, ageMs);
-    this.#tell(request, isFresh ? (entry.isConfirmed === true ? "revalidated" : "hit") : "stale");
-    entry.isConfirmed = false;
-    if (isFresh || !mayRefresh || this.#state.flights.has(key)) return answer;
-    if (now < (this.#pausedUntilMs.get(key) ?? 0)) return answer;
-    this.#state.flights.begin(key, request);
-    this.#asks(request);
+    const isWithinStale = -freshMs < entry.staleForMs;
+    if (entry.forbidsStale || !(isWithinStale || -freshMs <= policy.maxStaleMs)) return undefined;
+    this.#tell(request, "stale");
+    const answer = answerOf(request, entry, residentMs);
+    const flight = flightKey(request, key);
+    if (!mayRefresh || !isWithinStale || request.method !== "GET" || policy.noStore) return answer;
+    if (this.#state.flights.has(flight) || now < (this.#pausedUntilMs.get(flight) ?? 0)) return answer;
+    this.#state.flights.begin(flight, request);
+    this.#asks(request, entry);
     return { stale: answer, conditions: conditionsFor(entry.fields) };
   }
 
-  capture(request: RequestContext, head: AnswerHead, framing: Framing): AnswerCapture | undefined {
+  capture(request: RequestContext, head: AnswerHead, framing: Framing): AnswerCapture | Answer | undefined {
     const key = cacheKey(request, this.#vary);
-    const { memory, nowMs } = this.#tools;
+    const { memory } = this.#tools;
+    const asked = this.#askedFor(request);
     if (head.status === 304 && request.refreshes !== undefined) {
-      this.#confirm(request, head.fields, key);
+      if (asked.unvalidated !== undefined) this.#confirm(request, asked.unvalidated, head.fields, true);
       this.#landed(request, key);
       return undefined;
     }
-    if (!mayKeep(head, framing, this.#cache)) {
-      // What was kept is not so any more, unless the upstream only has trouble.
-      if (head.status < 500) memory.delete(key);
+    if (request.validation !== undefined) {
+      if (head.status === 304 && asked.unvalidated !== undefined) {
+        return this.#validated(request, asked.unvalidated, head, key);
+      }
+      this.#tell(request, "miss");
+    }
+    const entry = this.#storable(request, head, framing);
+    if (entry === undefined) {
+      // What was stored is not so any more, unless the upstream only has trouble, or speaks of the client's copy.
+      if (head.status < 500 && head.status !== 304) memory.delete(key);
       this.#landed(request, key);
       return undefined;
     }
-    const entry = {
-      route: this.#route,
-      ...this.#askedWhen(request),
-      fields: fieldsToKeep(head.fields),
-      initialAgeS: secondsOf(fieldValue(head.fields, "age")),
-    };
-    const mostBytes = this.#cache.max_body_bytes ?? DEFAULT_BODY_BYTES;
     let pieces: Buffer[] = [];
     let bytes = 0;
     let isOver = false;
@@ -153,7 +237,7 @@ export class RouteCache implements AnswerStore {
     return {
       data: (piece) => {
         if (isOver) return;
-        if (bytes + piece.length > mostBytes || !memory.reserve(piece.length)) return end();
+        if (bytes + piece.length > this.#maxBodyBytes || !memory.reserve(piece.length)) return end();
         bytes += piece.length;
         // It lies in memory that is read into again.
         pieces.push(Buffer.from(piece));
@@ -161,9 +245,8 @@ export class RouteCache implements AnswerStore {
       end: () => {
         if (isOver) return;
         if (this.#isValid(request, entry)) {
-          const now = nowMs();
-          memory.put(key, { ...entry, body: Buffer.concat(pieces), storedMs: now }, now);
-          this.#pausedUntilMs.delete(key);
+          this.#put(request, key, { ...entry, body: Buffer.concat(pieces) });
+          this.#pausedUntilMs.delete(flightKey(request, key));
         }
         end();
       },
@@ -173,31 +256,96 @@ export class RouteCache implements AnswerStore {
     };
   }
 
-  /** The upstream says that what is kept is still its answer, with these fields in place of the old ones. */
-  #confirm(request: RequestContext, fields: RawFields, key: string): void {
-    const { memory, nowMs } = this.#tools;
-    const now = nowMs();
-    const entry = memory.get(key, now);
-    const askedWhen = this.#askedWhen(request);
-    if (entry === undefined || !this.#isValid(request, entry) || !this.#isValid(request, askedWhen)) return;
-    const [name = "", value] = conditionsFor(entry.fields);
-    // It may be another answer by now than the one that was asked about.
-    if (value === undefined || fieldValue(request.fields, name.toLowerCase()) !== value) return;
-    if (isForbidden(fields)) return memory.delete(key);
-    const renewed = [...entry.fields];
-    for (let at = 0; at < fields.length; at += 2) {
-      const changed = fields[at] ?? "";
-      if (OF_304.has(changed.toLowerCase())) setField(renewed, changed, fields[at + 1] ?? "");
+  /** A response as it is stored, without its body; undefined if it may not be. */
+  #storable(request: RequestContext, head: AnswerHead, framing: Framing): Omit<Entry, "body"> | undefined {
+    const { fields } = head;
+    if (!mayStore(head, framing, this.#vary, this.#maxBodyBytes)) return undefined;
+    const policy = responsePolicy(fields, this.#tools.clock.now());
+    if (policy.forbidsStoring || (this.#overrides && policy.needsValidation)) return undefined;
+    // The cookie is for one client, unless the response itself leaves it out of what is stored.
+    if (hasField(fields, "set-cookie") && policy.withheldFields?.has("set-cookie") !== true) return undefined;
+    const times = this.#timesOf(request, fields, policy);
+    const isUsable = times.freshForMs + times.staleForMs > 0 || hasValidator(fields);
+    if (!isUsable) return undefined;
+    const { epoch, changes } = this.#askedFor(request);
+    return { route: this.#route, epoch, changes, fields: fieldsToStore(fields, policy), ...times };
+  }
+
+  #timesOf(
+    request: RequestContext,
+    fields: Readonly<RawFields>,
+    { lifetimeS, needsValidation, forbidsStale, staleWhileRevalidateS }: ResponsePolicy,
+  ): Pick<Entry, "receivedMs" | "initialAgeMs" | "freshForMs" | "staleForMs" | "forbidsStale"> {
+    const { clock } = this.#tools;
+    const receivedMs = clock.monotonic();
+    const isExplicit = lifetimeS !== undefined && !this.#overrides;
+    const ageMs = initialAgeMs(fields, {
+      receivedMs: clock.now(),
+      delayMs: Math.max(0, receivedMs - this.#askedFor(request).askedMs),
+      isDateCounted: isExplicit,
+    });
+    const lifetimeMs = isExplicit ? lifetimeS * 1000 : this.#ttlMs;
+    const staleMs =
+      staleWhileRevalidateS === undefined || this.#overrides ? this.#staleMs : staleWhileRevalidateS * 1000;
+    const isNeverFresh = needsValidation && !this.#overrides;
+    return {
+      receivedMs,
+      initialAgeMs: ageMs,
+      freshForMs: isNeverFresh ? 0 : this.#overrides ? lifetimeMs : lifetimeMs - ageMs,
+      staleForMs: forbidsStale || isNeverFresh ? 0 : staleMs,
+      forbidsStale: forbidsStale || isNeverFresh,
+    };
+  }
+
+  /** Stores a response; one whose coding depends on what clients accept has a key of its own beside those of others. */
+  #put(request: RequestContext, key: string, entry: Entry): void {
+    const { memory, clock } = this.#tools;
+    const now = clock.monotonic();
+    if (!variesOnCoding(entry.fields)) return memory.put(key, entry, now);
+    const coding = contentCoding(entry.fields) ?? "";
+    const name = coding === "identity" ? acceptedCodings(request.fields).identity : coding;
+    const known = memory.get(key, now)?.codings ?? [];
+    const codings = known.includes(name) ? known : [...known.slice(1 - MAX_CODINGS), name];
+    // It says nothing that ages: it goes with the route, or when it is not used.
+    memory.put(key, { ...entry, fields: [], body: NO_BYTES, codings }, now);
+    memory.put(codingKey(key, name), entry, now);
+  }
+
+  #validated(request: RequestContext, unvalidated: Entry, head: AnswerHead, key: string): Answer {
+    this.#tell(request, "revalidated");
+    const entry = this.#confirm(request, unvalidated, head.fields, false);
+    this.#landed(request, key);
+    const answer = answerOf(request, entry, 0);
+    // Cookies are for this client alone.
+    answer.fields.push(...filterFields(head.fields, (name) => name === "set-cookie"));
+    return answer;
+  }
+
+  /** The upstream says that a stored response is still valid, with these fields in place of the old ones (RFC 9111, 3.2). */
+  #confirm(request: RequestContext, entry: Entry, fields: RawFields, isConfirmed: boolean): Entry {
+    const { memory, clock } = this.#tools;
+    const { epoch, changes } = this.#askedFor(request);
+    const updated = updatedFields(entry.fields, fields);
+    const policy = responsePolicy(updated, clock.now());
+    // The age of the 304 is that of what it confirms.
+    const times = this.#timesOf(request, [...updated, ...filterFields(fields, (name) => name === "age")], policy);
+    const renewed = { ...entry, epoch, changes, ...times, fields: fieldsToStore(updated, policy), isConfirmed };
+    const key = cacheKey(request, this.#vary);
+    if (policy.forbidsStoring || (this.#overrides && policy.needsValidation)) memory.delete(key);
+    else if (this.#isValid(request, entry) && this.#isValid(request, renewed)) {
+      // It may be another response by now than the one that was asked about.
+      if (this.#entryFor(request, key) === entry) this.#put(request, key, renewed);
     }
-    const initialAgeS = secondsOf(fieldValue(fields, "age"));
-    memory.put(key, { ...entry, ...askedWhen, fields: renewed, storedMs: now, initialAgeS, isConfirmed: true }, now);
+    return renewed;
   }
 
-  #asks(request: RequestContext): void {
-    this.#asked.set(request, { epoch: this.#state.epoch, changes: this.#tools.changed.count });
+  #asks(request: RequestContext, unvalidated?: Entry): void {
+    const { changed, clock } = this.#tools;
+    const asked = { epoch: this.#state.epoch, changes: changed.count, askedMs: clock.monotonic() };
+    this.#asked.set(request, unvalidated === undefined ? asked : { ...asked, unvalidated });
   }
 
-  #askedWhen(request: RequestContext): AskedWhen {
+  #askedFor(request: RequestContext): Asked {
     return this.#asked.get(request.refreshes ?? request) ?? NEVER;
   }
 
@@ -207,22 +355,23 @@ export class RouteCache implements AnswerStore {
   }
 
   abandon(request: RequestContext): void {
+    if (request.validation !== undefined) this.#tools.count(this.#route, "miss");
     this.#landed(request, cacheKey(request, this.#vary));
   }
 
   #landed(request: RequestContext, key: string): void {
-    if (request.refreshes !== undefined) this.#pause(key);
-    this.#state.flights.end(key, request);
+    const flight = flightKey(request, key);
+    if (request.refreshes !== undefined) this.#pause(request, key, flight);
+    this.#state.flights.end(flight, request);
   }
 
-  #pause(key: string): void {
-    const { memory, nowMs } = this.#tools;
-    const now = nowMs();
-    const entry = memory.get(key, now);
-    const isStale = entry !== undefined && now - entry.storedMs >= this.#ttlMs;
+  #pause(request: RequestContext, key: string, flight: string): void {
+    const now = this.#tools.clock.monotonic();
+    const entry = this.#entryFor(request, key);
+    const isStale = entry !== undefined && now - entry.receivedMs >= entry.freshForMs;
     if (!isStale) return;
     for (const [known, untilMs] of this.#pausedUntilMs) if (untilMs <= now) this.#pausedUntilMs.delete(known);
-    this.#pausedUntilMs.set(ownText(key), now + REFRESH_PAUSE_MS);
+    this.#pausedUntilMs.set(ownText(flight), now + REFRESH_PAUSE_MS);
   }
 
   #tell(request: RequestContext, outcome: CacheOutcome): void {
@@ -231,25 +380,54 @@ export class RouteCache implements AnswerStore {
   }
 }
 
-function answerOf(request: RequestContext, entry: Entry, ageMs: number): Answer {
-  const age = ["Age", String(entry.initialAgeS + Math.floor(ageMs / 1000))];
+const NO_BYTES = Buffer.alloc(0);
+
+const codingKey = (key: string, coding: string): string => `${key}\n\n${coding}`;
+
+/** Requests that accept different codings do not wait for each other. */
+const flightKey = (request: RequestContext, key: string): string =>
+  codingKey(key, acceptedCodings(request.fields).identity);
+
+const hasValidator = (fields: Readonly<RawFields>): boolean => conditionsFor(fields).length > 0;
+
+/** What a request says apart from how fresh its response is to be. */
+function withoutFreshness({ noStore, onlyIfCached }: RequestPolicy): RequestPolicy {
+  return noStore || onlyIfCached ? { ...ANY_FRESH, noStore, onlyIfCached } : ANY_FRESH;
+}
+
+/** Whether a stored response is fresh enough for what a request says. */
+function allows(policy: RequestPolicy, entry: Entry, residentMs: number): boolean {
+  const freshMs = entry.freshForMs - residentMs;
+  if (policy.noCache || entry.initialAgeMs + residentMs > policy.maxAgeMs) return false;
+  return policy.minFreshMs === 0 || freshMs >= policy.minFreshMs;
+}
+
+function answerOf(request: RequestContext, entry: Entry, residentMs: number): Answer {
+  const age = ["Age", String(Math.floor((entry.initialAgeMs + residentMs) / 1000))];
   if (!isUnchanged(request.fields, entry.fields)) {
     return { status: 200, fields: [...entry.fields, ...age], body: entry.body };
   }
   return { status: 304, fields: [...filterFields(entry.fields, (name) => OF_304.has(name)), ...age], body: "" };
 }
 
-function fieldsToKeep(fields: RawFields): RawFields {
-  const kept = filterFields(fields, (name) => !NOT_KEPT.has(name));
-  // What a cache gives later must say when it was made (RFC 9110, 6.6.1).
-  if (!hasField(kept, "date")) kept.push("Date", new Date().toUTCString());
-  return kept;
+function fieldsToStore(fields: Readonly<RawFields>, { withheldFields }: ResponsePolicy): RawFields {
+  const stored = filterFields(fields, (name) => !NOT_STORED.has(name) && withheldFields?.has(name) !== true);
+  // What a cache sends later must say when it was made (RFC 9110, 6.6.1).
+  if (!hasField(stored, "date")) stored.push("Date", new Date().toUTCString());
+  return stored;
+}
+
+/** Stored fields with those of a 304 in place of theirs. */
+function updatedFields(stored: Readonly<RawFields>, fields: Readonly<RawFields>): RawFields {
+  const updates = filterFields(fields, (name) => !OF_BODY.has(name) && !NOT_STORED.has(name));
+  const updated = [...stored];
+  // A 304 without Date is of now (RFC 9110, 6.6.1).
+  removeField(updated, "date");
+  for (let at = 0; at < updates.length; at += 2) removeField(updated, (updates[at] ?? "").toLowerCase());
+  updated.push(...updates);
+  return updated;
 }
 
 function filterFields(fields: Readonly<RawFields>, isKept: (lowerName: string) => boolean): RawFields {
   return fields.filter((_text, at) => isKept((fields[at - (at % 2)] ?? "").toLowerCase()));
-}
-
-function secondsOf(age: string | undefined): number {
-  return age !== undefined && /^[0-9]{1,9}$/.test(age) ? Number(age) : 0;
 }

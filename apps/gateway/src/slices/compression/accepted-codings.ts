@@ -1,3 +1,4 @@
+import { parseAcceptEncoding } from "@headworks/http-fields";
 import { ownText } from "@headworks/http1";
 
 /** Content codings that answers can be given, by their names on the wire. */
@@ -6,8 +7,6 @@ export type Coding = "gzip" | "br" | "zstd";
 /** Distinct values that are remembered; browsers send a handful, whoever sends more only makes work for itself. */
 const MOST_REMEMBERED = 256;
 const LONGEST_REMEMBERED = 256;
-
-const WEIGHT = /^q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)$/i;
 
 /** Chooses a content coding by what a client accepts (RFC 9110, 12.5.3) among those that are offered, best first. */
 export class CodingChoice {
@@ -29,13 +28,7 @@ export class CodingChoice {
   }
 
   #chosen(accepted: string): Coding | undefined {
-    const named = new Map<string, boolean>();
-    for (const member of accepted.split(",")) {
-      const [name = "", ...parameters] = member.split(";").map((piece) => piece.trim().toLowerCase());
-      const weight = parameters.length === 0 ? "1" : WEIGHT.exec(parameters[0] ?? "")?.[1];
-      if (name === "" || weight === undefined || parameters.length > 1) continue;
-      named.set(name === "x-gzip" ? "gzip" : name, Number(weight) > 0);
-    }
-    return this.#offered.find((coding) => named.get(coding) ?? named.get("*") ?? false);
+    const weights = parseAcceptEncoding(accepted);
+    return this.#offered.find((coding) => (weights.get(coding) ?? weights.get("*") ?? 0) > 0);
   }
 }

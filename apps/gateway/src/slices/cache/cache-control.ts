@@ -1,0 +1,189 @@
+// Tested by ../../../test/cache-rfc9111.test.ts
+import { fieldValue, fieldValues, ownText, type RawFields } from "@headworks/http1";
+import {
+  parseDictionary,
+  parseHttpDate,
+  parseParameter,
+  splitOutsideQuotes,
+  type StructuredValue,
+} from "@headworks/http-fields";
+
+/** Directives by lower-case name; `true` for one without an argument. */
+type Directives = ReadonlyMap<string, string | true>;
+
+const MAX_REMEMBERED_TEXTS = 256;
+const MAX_REMEMBERED_LENGTH = 256;
+
+/** Remembers the meaning of short field values: most messages have one of a few. */
+export function remembering<T>(read: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  return (text) => {
+    const remembered = known.get(text);
+    if (remembered !== undefined) return remembered;
+    const meaning = read(text);
+    if (text.length <= MAX_REMEMBERED_LENGTH) {
+      if (known.size >= MAX_REMEMBERED_TEXTS) known.clear();
+      known.set(ownText(text), meaning);
+    }
+    return meaning;
+  };
+}
+
+/** Larger values mean the same (RFC 9111, 1.2.2). */
+const MAX_DELTA_S = 2 ** 31;
+
+/** Arguments of directives in a targeted field (RFC 9213, 2.1); unknown directives may have any. */
+const TYPES: ReadonlyMap<string, readonly StructuredValue["type"][]> = new Map([
+  ["max-age", ["integer"]],
+  ["s-maxage", ["integer"]],
+  ["stale-while-revalidate", ["integer"]],
+  ["no-cache", ["boolean", "string"]],
+  ["private", ["boolean", "string"]],
+  ["no-store", ["boolean"]],
+  ["must-revalidate", ["boolean"]],
+  ["proxy-revalidate", ["boolean"]],
+  ["must-understand", ["boolean"]],
+]);
+
+/** What a response says to a shared cache. */
+export interface ResponsePolicy {
+  /** Undefined: the response says nothing about its freshness. */
+  readonly lifetimeS: number | undefined;
+  /** `no-store` or `private`. */
+  readonly forbidsStoring: boolean;
+  /** `no-cache`: each use needs a validation. */
+  readonly needsValidation: boolean;
+  /** A stale response may not be sent without validation (RFC 9111, 4.2.4). */
+  readonly forbidsStale: boolean;
+  readonly staleWhileRevalidateS: number | undefined;
+  /** Lower-case names from `private="…"` and `no-cache="…"`: these fields are not stored. */
+  readonly withheldFields: ReadonlySet<string> | undefined;
+}
+
+/**
+ * Reads the policy of a response. A valid CDN-Cache-Control stands in place of Cache-Control and Expires (RFC 9213, 2.2).
+ * `receivedMs` is the wall clock.
+ */
+export function responsePolicy(fields: Readonly<RawFields>, receivedMs: number): ResponsePolicy {
+  const targeted = targetedDirectives(fieldValues(fields, "cdn-cache-control"));
+  const directives = targeted ?? parseCacheControl(fieldValues(fields, "cache-control").join());
+  const noCache = directives.get("no-cache");
+  const isPrivate = directives.get("private");
+  const withheld = [noCache, isPrivate].filter((names) => typeof names === "string");
+  const staleWhileRevalidate = directives.get("stale-while-revalidate");
+  return {
+    lifetimeS:
+      deltaSeconds(directives.get("s-maxage")) ??
+      deltaSeconds(directives.get("max-age")) ??
+      (targeted === undefined ? lifetimeByExpires(fields, receivedMs) : undefined),
+    // The status is 200, which this cache understands (RFC 9111, 5.2.2.3).
+    forbidsStoring: isPrivate === true || (directives.has("no-store") && !directives.has("must-understand")),
+    needsValidation: noCache === true,
+    forbidsStale: ["must-revalidate", "proxy-revalidate", "s-maxage"].some((name) => directives.has(name)),
+    staleWhileRevalidateS: deltaSeconds(staleWhileRevalidate),
+    withheldFields:
+      withheld.length === 0
+        ? undefined
+        : new Set(withheld.flatMap((names) => names.toLowerCase().split(",")).map((name) => name.trim())),
+  };
+}
+
+function targetedDirectives(lines: readonly string[]): Directives | undefined {
+  if (lines.length === 0) return undefined;
+  const members = parseDictionary(lines);
+  if (members === undefined || members.size === 0) return undefined;
+  const directives = new Map<string, string | true>();
+  for (const [name, { type, value }] of members) {
+    const types = TYPES.get(name);
+    if (types === undefined) continue;
+    const isNegative = typeof value === "number" && value < 0;
+    if (!types.includes(type) || typeof value === "object" || isNegative) return undefined;
+    if (value !== false) directives.set(name, value === true ? true : String(value));
+  }
+  return directives;
+}
+
+/** Reads Cache-Control. Of a directive with a number the first counts; of field lists all, and the bare form over them. */
+const parseCacheControl = remembering((text: string): Directives => {
+  const directives = new Map<string, string | true>();
+  for (const member of splitOutsideQuotes(text, ",")) {
+    const [name, argument] = parseParameter(member) ?? [member.toLowerCase(), true as const];
+    const before = directives.get(name);
+    const isList = name === "no-cache" || name === "private";
+    const value = isList && argument === "" ? true : argument;
+    // A remembered text must not hold on to the head that it lies in.
+    if (before === undefined || (isList && value === true)) {
+      directives.set(ownText(name), value === true ? true : ownText(value));
+    } else if (isList && before !== true) directives.set(name, `${before},${value}`);
+  }
+  return directives;
+});
+
+/** An argument that is no number makes a response stale at once (RFC 9111, 4.2.1). */
+function deltaSeconds(argument: string | true | undefined): number | undefined {
+  if (argument === undefined) return undefined;
+  return argument !== true && /^[0-9]+$/.test(argument) ? Math.min(Number(argument), MAX_DELTA_S) : 0;
+}
+
+function lifetimeByExpires(fields: Readonly<RawFields>, receivedMs: number): number | undefined {
+  const lines = fieldValues(fields, "expires");
+  if (lines.length === 0) return undefined;
+  const [expires = ""] = lines;
+  // Several, or one that is no date, are in the past (RFC 9111, 5.3).
+  const expiresMs = lines.length > 1 ? undefined : parseHttpDate(expires, receivedMs);
+  const dateMs = parseHttpDate(fieldValue(fields, "date") ?? "", receivedMs) ?? receivedMs;
+  return expiresMs === undefined ? 0 : Math.max(0, (expiresMs - dateMs) / 1000);
+}
+
+/**
+ * The age of a response when it arrived (RFC 9111, 4.2.3), in milliseconds. `isDateCounted`: a Date in the past is an age, in
+ * case that a cache on the way sent no Age; one in the future is none.
+ */
+export function initialAgeMs(
+  fields: Readonly<RawFields>,
+  { receivedMs, delayMs, isDateCounted }: { receivedMs: number; delayMs: number; isDateCounted: boolean },
+): number {
+  const age = fieldValue(fields, "age")?.split(",")[0]?.trim() ?? "";
+  const correctedMs = (/^[0-9]+$/.test(age) ? Math.min(Number(age), MAX_DELTA_S) * 1000 : 0) + delayMs;
+  const dateMs = isDateCounted ? parseHttpDate(fieldValue(fields, "date") ?? "", receivedMs) : undefined;
+  if (dateMs === undefined) return correctedMs;
+  // Dates have whole seconds.
+  const apparentMs = Math.floor((receivedMs - dateMs) / 1000) * 1000;
+  return Math.max(correctedMs, apparentMs);
+}
+
+/** What a request asks of caches (RFC 9111, 5.2.1), in milliseconds. */
+export interface RequestPolicy {
+  readonly maxAgeMs: number;
+  readonly minFreshMs: number;
+  /** A response may be stale for so long; below 0 for not at all. */
+  readonly maxStaleMs: number;
+  readonly noCache: boolean;
+  readonly noStore: boolean;
+  readonly onlyIfCached: boolean;
+}
+
+/** The policy of a request that says nothing. */
+export const ANY_FRESH: RequestPolicy = {
+  maxAgeMs: Number.POSITIVE_INFINITY,
+  minFreshMs: 0,
+  maxStaleMs: -1,
+  noCache: false,
+  noStore: false,
+  onlyIfCached: false,
+};
+
+/** Reads the policy of a request; Pragma counts where there is no Cache-Control (RFC 9111, 5.4). */
+export function requestPolicy(fields: Readonly<RawFields>): RequestPolicy {
+  const lines = fieldValues(fields, "cache-control");
+  const directives = parseCacheControl((lines.length > 0 ? lines : fieldValues(fields, "pragma")).join());
+  const maxStale = directives.get("max-stale");
+  return {
+    maxAgeMs: (deltaSeconds(directives.get("max-age")) ?? Number.POSITIVE_INFINITY) * 1000,
+    minFreshMs: (deltaSeconds(directives.get("min-fresh")) ?? 0) * 1000,
+    maxStaleMs: maxStale === true ? Number.POSITIVE_INFINITY : (deltaSeconds(maxStale) ?? -0.001) * 1000,
+    noCache: directives.has("no-cache"),
+    noStore: directives.has("no-store"),
+    onlyIfCached: directives.has("only-if-cached"),
+  };
+}
