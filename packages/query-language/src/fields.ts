@@ -373,7 +373,7 @@ export function asksReadableForm({ readable }: TextField, { values }: TextTest):
 }
 
 /** Whether a value may be found in the readable form of a URL only. */
-export function asksReadableValue(value: TextValue): boolean {
+function asksReadableValue(value: TextValue): boolean {
   if (value.kind === "wildcard") return value.parts.some((part) => asksReadable(part));
   return value.kind === "literal" ? asksReadable(value.text) : asksReadable(value.source, true);
 }
