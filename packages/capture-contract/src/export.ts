@@ -1,5 +1,5 @@
 import { defineOperations, media, oneOf, strictObject, Type } from "@headworks/contract-kit";
-import { COUNTED, IdParams } from "./primitives.ts";
+import { COUNTED, EntryIdParams } from "./primitives.ts";
 import { TrafficFilter } from "./traffic.ts";
 
 /** Command lines and snippets that reproduce a request. */
@@ -25,7 +25,7 @@ export const exportOperations = defineOperations({
     path: "/export/curl/{id}",
     summary: "A cURL command that reproduces the request byte for byte",
     access: "traffic:export",
-    params: IdParams,
+    params: EntryIdParams,
     responses: { 200: strictObject({ curl: Type.String() }) },
     expose: { mcp: { name: "export_curl", readOnly: true } },
   },
@@ -34,7 +34,7 @@ export const exportOperations = defineOperations({
     path: "/export/snippet/{id}",
     summary: "The request as a command line or a piece of code",
     access: "traffic:export",
-    params: IdParams,
+    params: EntryIdParams,
     query: strictObject({
       format: Type.Optional(
         oneOf([...SNIPPET_FORMATS], { default: "curl", description: "The program or language it is for" }),

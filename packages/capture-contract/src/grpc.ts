@@ -1,7 +1,7 @@
 // Tested by ../../../apps/capture-proxy/src/slices/grpc/grpc.slice.test.ts
 import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { COUNTED, Id, IdParams, named, Timestamp } from "./primitives.ts";
+import { COUNTED, EntryIdParams, Id, IdParams, Timestamp, named } from "./primitives.ts";
 
 export const GRPC_CALL_TYPES = ["unary", "serverstream", "clientstream", "bidistream"] as const;
 export const GRPC_DIRECTIONS = ["request", "response"] as const;
@@ -244,7 +244,7 @@ export const grpcOperations = defineOperations({
     path: "/grpc/streams/{id}",
     summary: "One gRPC call",
     access: "traffic:read",
-    params: IdParams,
+    params: EntryIdParams,
     responses: { 200: GrpcStream },
   },
   listGrpcFrames: {

@@ -27,6 +27,7 @@ export const MatchPreviewRequest = strictObject({
       minLength: 1,
       maxLength: 64,
       description: "Id of an entry of the session: say why it matches or not",
+      "x-entry-id": true,
     }),
   ),
   session_id: Type.Optional(Id),

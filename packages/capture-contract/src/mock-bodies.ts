@@ -12,7 +12,7 @@ import {
   NewMockResponse,
   NewMockResponseConfig,
 } from "./mock-rule.ts";
-import { booleanText, Id, named, NoDevice, Timestamp } from "./primitives.ts";
+import { EntryId, Id, NoDevice, Timestamp, booleanText, named } from "./primitives.ts";
 
 const tags = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), { maxItems: 100, description: "Labels" });
 const nullableText = (description: string) => nullable(Type.String({ maxLength: 4096 }), { description });
@@ -88,7 +88,9 @@ export type MockSampleRequest = Static<typeof MockSampleRequest>;
 /** A request, written down or captured. */
 export const MockSample = strictObject({
   request: Type.Optional(MockSampleRequest),
-  entry_id: Type.Optional(Type.String({ maxLength: 64, description: "Instead of `request`: a captured entry" })),
+  entry_id: Type.Optional(
+    Type.String({ maxLength: 64, description: "Instead of `request`: a captured entry", "x-entry-id": true }),
+  ),
 });
 
 /** Rules under one name, switched together. */
@@ -172,7 +174,7 @@ export const MockRecording = strictObject(
 
 /** Which captured entries become rules. */
 export const MocksFromTraffic = strictObject({
-  entry_ids: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
+  entry_ids: Type.Array(EntryId, {
     minItems: 1,
     maxItems: 1000,
     description: "Ids of entries",

@@ -3,6 +3,13 @@ import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 
 export const Id = Type.String({ minLength: 1, maxLength: 64, description: "UUID" });
+/** The id of a captured entry; the command line takes other names of entries where a schema says `x-entry-id`. */
+export const EntryId = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  description: "UUID of an entry",
+  "x-entry-id": true,
+});
 export const Timestamp = Type.String({ format: "date-time", description: "RFC 3339, UTC, with milliseconds" });
 /**
  * A name given by a user; something must be seen of it, and NUL ends texts elsewhere. No two neighbouring parts of the
@@ -14,6 +21,8 @@ export const named = (description: string) =>
 /** In rules: clients are not told apart by device, so a rule for one would change the traffic of all. */
 export const NoDevice = Type.Null({ description: "Reserved: each rule is for all devices" });
 
+/** Path parameters of operations about one captured entry. */
+export const EntryIdParams = strictObject({ id: EntryId });
 export const IdParams = strictObject({ id: Id });
 
 /** Body of every `/{id}/toggle`: sets when given, flips when the body is absent. */

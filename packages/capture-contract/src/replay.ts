@@ -3,7 +3,17 @@ import { defineOperations, nullable, oneOf, strictObject, Type } from "@headwork
 import type { Static } from "typebox";
 import { DiffOptions, DiffOrder, EntryDiff } from "./entry-diff.ts";
 import { RequestData, ResponseData } from "./message.ts";
-import { COUNTED, booleanText, CreatedId, Id, IdParams, named, Timestamp } from "./primitives.ts";
+import {
+  COUNTED,
+  CreatedId,
+  EntryId,
+  EntryIdParams,
+  Id,
+  IdParams,
+  Timestamp,
+  booleanText,
+  named,
+} from "./primitives.ts";
 import { ReplayBatch } from "./replay-batch.ts";
 import { SessionDiff, SessionDiffOrder } from "./session-diff.ts";
 
@@ -88,7 +98,7 @@ const about = {
 /** Body of a save: a request, an entry to take it from, or both, when the request wins. */
 export const NewSavedRequest = strictObject({
   request: Type.Optional(WrittenRequest),
-  entry_id: Type.Optional(nullable(Id)),
+  entry_id: Type.Optional(nullable(EntryId)),
   traffic_id: Type.Optional(nullable(Id)),
   ...about,
 });
@@ -241,7 +251,7 @@ export const replayOperations = defineOperations({
     summary: "Save the requests of several entries",
     access: "replay:write",
     body: strictObject({
-      entry_ids: Type.Array(Id, { minItems: 1, maxItems: 1000, description: "Ids of entries" }),
+      entry_ids: Type.Array(EntryId, { minItems: 1, maxItems: 1000, description: "Ids of entries" }),
       name_prefix: Type.Optional(nullable(Type.String({ maxLength: 200 }), { description: "Put before each name" })),
       tags: about.tags,
       collection: about.collection,
@@ -294,7 +304,7 @@ export const replayOperations = defineOperations({
     summary: "Send a saved request, or that of a captured entry, again",
     description: "Goes the way of client requests: rules, capture and upstream settings apply to it.",
     access: "replay:write",
-    params: IdParams,
+    params: EntryIdParams,
     query: decompressed,
     body: ReplayOrder,
     bodyOptional: true,
@@ -308,7 +318,7 @@ export const replayOperations = defineOperations({
     summary: "Send a request many times",
     description: "Progress is told on `/ws` as the task `task_id`; a caller that goes away calls the batch off.",
     access: "replay:write",
-    params: IdParams,
+    params: EntryIdParams,
     query: strictObject({
       task_id: Type.Optional(
         Type.String({

@@ -113,7 +113,12 @@ export type RewrittenResponse = Static<typeof RewrittenResponse>;
 
 /** Body of a dry run. */
 export const RewriteDryRun = strictObject({
-  entry_id: Type.String({ minLength: 1, maxLength: 64, description: "The captured entry that is tried" }),
+  entry_id: Type.String({
+    minLength: 1,
+    maxLength: 64,
+    description: "The captured entry that is tried",
+    "x-entry-id": true,
+  }),
   rule: Type.Optional(NewRewriteRule),
   rule_id: Type.Optional(
     Type.String({

@@ -1,7 +1,7 @@
 import { defineOperations, media, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { HeadersList } from "./message.ts";
-import { COUNTED, Id, IdParams, Timestamp } from "./primitives.ts";
+import { COUNTED, EntryId, EntryIdParams, Id, Timestamp } from "./primitives.ts";
 
 export const STREAM_KINDS = ["websocket", "sse", "json", "grpc"] as const;
 export const StreamKind = oneOf([...STREAM_KINDS], {
@@ -181,7 +181,7 @@ export const streamsOperations = defineOperations({
     path: "/streams/{id}",
     summary: "One stream",
     access: "traffic:read",
-    params: IdParams,
+    params: EntryIdParams,
     responses: { 200: StreamDetail },
   },
   listStreamFrames: {
@@ -191,7 +191,7 @@ export const streamsOperations = defineOperations({
     description: "A bare array with `X-Total-Count`, which counts what the filters let through.",
     access: "traffic:read",
     answerFields: COUNTED,
-    params: IdParams,
+    params: EntryIdParams,
     query: strictObject({
       direction: Type.Optional(FrameDirection),
       type: Type.Optional(FrameType),
@@ -214,7 +214,7 @@ export const streamsOperations = defineOperations({
     path: "/streams/{id}/frames/{ordinal}/body",
     summary: "The payload of a frame as bytes",
     access: "traffic:read",
-    params: strictObject({ id: Id, ordinal: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }) }),
+    params: strictObject({ id: EntryId, ordinal: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }) }),
     responses: { 200: media("application/octet-stream", "The payload, uncompressed") },
   },
   assembleStream: {
@@ -224,7 +224,7 @@ export const streamsOperations = defineOperations({
     description:
       "The joined text; and for streams of chat completions (OpenAI chat and responses, Anthropic messages, Google generateContent, Ollama) text, reasoning, tool calls, finish reason and usage.",
     access: "traffic:read",
-    params: IdParams,
+    params: EntryIdParams,
     responses: { 200: AssembledStream },
     expose: { mcp: { name: "assemble_stream", readOnly: true } },
   },

@@ -2,7 +2,7 @@ import { ImportResult } from "./import-result.ts";
 import { defineOperations, media, nullable, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { MatchExplanation, MatchPreviewRequest } from "./match-preview.ts";
-import { COUNTED, booleanText, Id, IdParams, named, Timestamp } from "./primitives.ts";
+import { COUNTED, EntryId, EntryIdParams, Id, Timestamp, booleanText, named } from "./primitives.ts";
 import { TrafficEntry, TrafficSnapshot } from "./traffic-entry.ts";
 
 const filterProperties = {
@@ -249,7 +249,7 @@ export const trafficOperations = defineOperations({
     path: "/traffic/{id}",
     summary: "One entry with full header fields and bodies",
     access: "traffic:read",
-    params: IdParams,
+    params: EntryIdParams,
     query: strictObject({
       decompressed: Type.Optional(booleanText("Bodies without their content coding (gzip and others)")),
       include_bodies: Type.Optional(booleanText("With the bodies, as it is unless switched off")),
@@ -269,7 +269,7 @@ export const trafficOperations = defineOperations({
       "X-Body-Undecodable":
         "`true`: the content coding is damaged; or, where no bytes are missing, the body is not in it or it is unknown, and the bytes are those that came",
     },
-    params: strictObject({ id: Id, side: oneOf(["request", "response"]) }),
+    params: strictObject({ id: EntryId, side: oneOf(["request", "response"]) }),
     query: strictObject({
       decoded: Type.Optional(booleanText("Without its content coding (gzip and others)")),
       charset: Type.Optional(oneOf(["utf-8"], { description: "Text is converted to this" })),
@@ -285,7 +285,7 @@ export const trafficOperations = defineOperations({
     path: "/traffic/{id}",
     summary: "Set or clear the note of an entry",
     access: "traffic:write",
-    params: IdParams,
+    params: EntryIdParams,
     body: strictObject({ notes: nullable(Type.String({ maxLength: 65536 }), { description: "The note" }) }),
     responses: { 200: strictObject({ id: Id, notes: nullable(Type.String()) }) },
   },
@@ -294,7 +294,7 @@ export const trafficOperations = defineOperations({
     path: "/traffic/{id}",
     summary: "Delete one entry",
     access: "traffic:delete",
-    params: IdParams,
+    params: EntryIdParams,
     responses: { 204: null },
   },
   getScriptTraces: {
@@ -304,7 +304,7 @@ export const trafficOperations = defineOperations({
     access: "traffic:read",
     // A command comes with scripts.
     expose: { cli: false },
-    params: IdParams,
+    params: EntryIdParams,
     responses: {
       200: Type.Array(
         strictObject({

@@ -2,7 +2,17 @@
 import { defineOperations, nullable, oneOf, strictObject, taggedBy, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { HeadersList } from "./message.ts";
-import { COUNTED, CreatedId, Id, IdParams, named, Timestamp, ToggleBody, ToggleResult } from "./primitives.ts";
+import {
+  COUNTED,
+  CreatedId,
+  EntryIdParams,
+  Id,
+  IdParams,
+  Timestamp,
+  ToggleBody,
+  ToggleResult,
+  named,
+} from "./primitives.ts";
 
 const MESSAGE_TYPES = ["text", "binary", "ping", "pong", "close", "continuation"] as const;
 const DECIDED_TYPES = ["text", "binary", "ping", "pong", "close"] as const;
@@ -225,7 +235,7 @@ export const wsTrafficOperations = defineOperations({
     path: "/ws-traffic/connections/{id}",
     summary: "One WebSocket connection",
     access: "traffic:read",
-    params: IdParams,
+    params: EntryIdParams,
     responses: { 200: WsConnection },
     expose: { mcp: { name: "get_ws_connection", readOnly: true } },
   },
@@ -236,7 +246,7 @@ export const wsTrafficOperations = defineOperations({
     description:
       "It goes out as if the other side had sent it, as soon as no other message is under way in that direction.",
     access: "traffic:write",
-    params: IdParams,
+    params: EntryIdParams,
     body: strictObject({
       direction: Type.Optional(
         oneOf(["send", "receive"], { default: "send", description: "`send`: to the server, `receive`: to the client" }),
@@ -253,7 +263,7 @@ export const wsTrafficOperations = defineOperations({
     path: "/ws-traffic/connections/{id}/close",
     summary: "Close an open connection towards both sides",
     access: "traffic:write",
-    params: IdParams,
+    params: EntryIdParams,
     body: strictObject({
       code: Type.Optional(Type.Integer({ minimum: 1000, maximum: 4999, default: 1000 })),
       reason: Type.Optional(Type.String({ maxLength: 123 })),

@@ -8,6 +8,7 @@ import { apiAddress, callApi, callJson, readText } from "./api-connection.ts";
 import type { ApiAddress, ApiRequest } from "./api-connection.ts";
 import { COMMAND_SHAPES, commandName } from "./command-names.ts";
 import type { CommandShape, CommandShortcut } from "./command-names.ts";
+import { ENTRY_NAMES, paramsWithEntryIds, takesEntry, withEntryIds } from "./entry-names.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
 import { QUERY_TIMES } from "./help-texts.ts";
@@ -53,7 +54,8 @@ export function addOperationCommands(group: Command, slice: string, invocation: 
 function fillCommand(command: Command, facts: OperationCommand, invocation: Invocation, outcome: Outcome): void {
   const { operation, properties, positional, shape } = facts;
   for (const { name, choices } of pathParameters(operation)) {
-    const argument = new Argument(`<${name}>`, name === "id" ? "The id" : `The ${name}`);
+    const idText = takesEntry(operation) ? ENTRY_NAMES : "The id";
+    const argument = new Argument(`<${name}>`, name === "id" ? idText : `The ${name}`);
     command.addArgument(choices === undefined ? argument : argument.choices(choices));
   }
   for (const name of positional) {
@@ -84,17 +86,23 @@ function fillCommand(command: Command, facts: OperationCommand, invocation: Invo
 async function runOperation(command: Command, facts: OperationCommand, invocation: Invocation): Promise<number> {
   const given = command.optsWithGlobals<{ apiUrl?: string; timeout?: string; json?: boolean; output?: string }>();
   const address = apiAddress(given, invocation.environment);
-  const input = await requestOf(command, facts, invocation);
+  const input = await requestOf(command, facts, address, invocation);
   if (hasMedia(facts.operation)) {
     await saveAnswer(await callApi(address, facts.operation, input), given.output, invocation);
   } else await showJson(address, facts, input, given.json === true, invocation);
   return EXIT.ok;
 }
 
-async function requestOf(command: Command, facts: OperationCommand, invocation: Invocation): Promise<ApiRequest> {
+async function requestOf(
+  command: Command,
+  facts: OperationCommand,
+  address: ApiAddress,
+  invocation: Invocation,
+): Promise<ApiRequest> {
   const { operation, properties, positional, shape } = facts;
   const words = Array.from(command.processedArgs as readonly string[]);
-  const params = Object.fromEntries(pathParameters(operation).map(({ name }) => [name, words.shift() ?? ""]));
+  const named = Object.fromEntries(pathParameters(operation).map(({ name }) => [name, words.shift() ?? ""]));
+  const params = await paramsWithEntryIds(address, operation, named);
   const query: Record<string, unknown> = {};
   const whole = command.opts<{ body?: string }>().body;
   const bodies: { value: unknown } = {
@@ -102,8 +110,9 @@ async function requestOf(command: Command, facts: OperationCommand, invocation: 
   };
   for (const property of properties) {
     const name = property.path.join(".");
-    const value = positional.includes(name) ? words.shift() : givenValue(command, property, shape.flags?.[name]);
-    if (value === undefined) continue;
+    const given = positional.includes(name) ? words.shift() : givenValue(command, property, shape.flags?.[name]);
+    if (given === undefined) continue;
+    const value = await withEntryIds(address, property, given);
     if (property.place === "query") query[name] = value;
     else if (bodies.value !== undefined && !isObject(bodies.value)) {
       throw new CommandFailure(EXIT.usage, "Flags are set on top of --body, which must be a JSON object then");

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { replayOperations } from "@headworks/capture-contract";
 import type { DiffOrder, EntryDiff, SessionDiff, SessionDiffOrder } from "@headworks/capture-contract";
 import { apiAddress, callJson } from "./api-connection.ts";
+import { entryId } from "./entry-names.ts";
 import { CommandFailure, EXIT, FAIL_ON_EXITS } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
 import type { GlobalFlags } from "./global-options.ts";
@@ -17,8 +18,11 @@ import { writeJson } from "./terminal.ts";
 /** Fills `weir diff`. */
 export function fillDiffCommand(command: Command, invocation: Invocation, outcome: Outcome): void {
   command
-    .argument("<left>", "The id of an entry or a replay; alone, a replay that is compared with its original")
-    .argument("[right]", "The id of another one")
+    .argument(
+      "<left>",
+      "An entry (107, last, an id) or a replay's id; alone, a replay that is compared with its original",
+    )
+    .argument("[right]", "Another one")
     .option("--sessions", "The ids are those of two sessions, which are compared request by request")
     .option("--q <query>", "Of sessions: only entries that it finds");
   command.addOption(
@@ -58,9 +62,11 @@ async function compareEntries(
   flags: DiffCommandFlags,
   { environment, stdout }: Invocation,
 ): Promise<boolean> {
-  const ids = right === undefined ? { right: left } : { left, right };
+  const address = apiAddress(flags, environment);
+  const [first, second] = await Promise.all([left, right].map(async (name) => name && (await entryId(address, name))));
+  const ids = second === undefined ? { right: first ?? left } : { left: first ?? left, right: second };
   const order: DiffOrder = { ...ids, ...diffOptionsOf(flags) };
-  const { text, value } = await callJson(apiAddress(flags, environment), replayOperations.diffEntries, { body: order });
+  const { text, value } = await callJson(address, replayOperations.diffEntries, { body: order });
   const diff = value as EntryDiff;
   if (flags.json === true) writeJson(stdout, text);
   else stdout.write(presentDiff(diff, stdout));

@@ -6,6 +6,7 @@ import type { ReplayBatch, ReplayOrder, ReplayResult } from "@headworks/capture-
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { apiAddress, callJson } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
+import { entryId } from "./entry-names.ts";
 import { CommandFailure, EXIT, FAIL_ON_EXITS } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
 import type { GlobalFlags } from "./global-options.ts";
@@ -36,7 +37,7 @@ export function addReplayCommands(group: Command, invocation: Invocation, outcom
 function addRun(group: Command, invocation: Invocation, outcome: Outcome): void {
   const summary = "Send a saved request, or that of a captured entry, again";
   const command = group.command("run").summary(summary).description(`${summary} and show the answer.`);
-  command.argument("<id>", "The id of a saved request or of an entry");
+  command.argument("<id>", "The id of a saved request, or an entry: its number (107), `last` or id");
   addModificationOptions(command);
   command.option("--diff", "Compare the answer with that of the original entry");
   addDiffOptions(command);
@@ -54,8 +55,9 @@ function addRun(group: Command, invocation: Invocation, outcome: Outcome): void 
     >();
     const compares = flags.diff === true || flags.failOn === "change" || flags.failOn === "status";
     const order: ReplayOrder = { ...modificationsOf(flags), ...(compares ? { diff: diffOptionsOf(flags) } : {}) };
-    const request = { params: { id }, query: { decompressed: "true" }, body: order };
     const address = apiAddress(flags, invocation.environment);
+    const params = { id: await entryId(address, id) };
+    const request = { params, query: { decompressed: "true" }, body: order };
     const { text, value } = await callJson(address, replayOperations.executeReplay, request);
     const result = value as ReplayResult;
     const { stdout } = invocation;
@@ -83,7 +85,7 @@ function addBatch(group: Command, invocation: Invocation, outcome: Outcome): voi
   const command = group.command("batch").summary(summary).description(`${summary}. Ctrl+C calls it off.`);
   const { iterations, concurrency, delayMs } = REPLAY_LIMITS;
   command
-    .argument("<id>", "The id of a saved request or of an entry")
+    .argument("<id>", "The id of a saved request, or an entry: its number (107), `last` or id")
     .addOption(new Option("-n, --iterations <count>", "How often").default(1).argParser(wholeNumber(1, iterations)))
     .addOption(
       new Option("-c, --concurrency <count>", "How many at once").default(1).argParser(wholeNumber(1, concurrency)),
@@ -105,7 +107,8 @@ function addBatch(group: Command, invocation: Invocation, outcome: Outcome): voi
       delay_ms: flags.delayMs ?? null,
       wait: false,
     };
-    const begun = await callJson(address, replayOperations.executeBatch, { params: { id }, body: order });
+    const params = { id: await entryId(address, id) };
+    const begun = await callJson(address, replayOperations.executeBatch, { params, body: order });
     const batch = await followed(address, (begun.value as { id: string }).id, invocation);
     const { stdout } = invocation;
     if (flags.json === true) writeJson(stdout, JSON.stringify(batch));

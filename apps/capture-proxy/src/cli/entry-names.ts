@@ -1,0 +1,102 @@
+import { trafficOperations } from "@headworks/capture-contract";
+import type { Operation } from "@headworks/contract-kit";
+import { callJson } from "./api-connection.ts";
+import type { ApiAddress } from "./api-connection.ts";
+import { CommandFailure, EXIT } from "./exit-codes.ts";
+import type { InputProperty } from "./schema-options.ts";
+
+// Tested by ../../test/cli-entry-names.test.ts
+
+/** How entries can be named, for the help of commands. */
+export const ENTRY_NAMES = "The id, the number in the # column (107 or #107), `last`, or the end or beginning of an id";
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** A part of an id that is worth looking for; digits alone are a number. */
+const PART = /^(?=.*[a-f-])[0-9a-f-]{4,35}$/i;
+/** Candidates that are named when a part fits several. */
+const SHOWN_CANDIDATES = 5;
+
+interface EntrySchema {
+  readonly "x-entry-id"?: boolean;
+  readonly items?: EntrySchema;
+  readonly anyOf?: readonly EntrySchema[];
+}
+
+interface Row {
+  readonly id: string;
+  readonly seq: number;
+  readonly method: string;
+  readonly url: string;
+}
+
+/**
+ * The id of the entry of the active session that a name stands for. A whole id, and a text that has none of these forms, comes
+ * back as it is. Throws {@link CommandFailure} for a name that no entry has, or several.
+ */
+export async function entryId(address: ApiAddress, name: string): Promise<string> {
+  const number = /^#?([0-9]{1,15})$/.exec(name)?.[1];
+  if (name === "last") return only(name, await rows(address, {}, 1));
+  if (number !== undefined) return only(name, await rows(address, { q: `seq:${number}` }, 1));
+  if (UUID.test(name)) return name.toLowerCase();
+  if (!PART.test(name)) return name;
+  const part = name.toLowerCase();
+  return only(name, await rows(address, { q: `id:${part}* OR id:*${part}` }, SHOWN_CANDIDATES + 1));
+}
+
+/** The same for a property of a request, or each entry of a list, where its schema says that it names entries. */
+export async function withEntryIds(address: ApiAddress, property: InputProperty, value: unknown): Promise<unknown> {
+  if (!namesEntries(property.schema)) return value;
+  if (Array.isArray(value)) return await Promise.all(value.map(async (each) => await entryId(address, String(each))));
+  return typeof value === "string" ? await entryId(address, value) : value;
+}
+
+/** Path parameters by name, ids in place of other names of entries. */
+export async function paramsWithEntryIds(
+  address: ApiAddress,
+  operation: Operation,
+  params: Readonly<Record<string, string>>,
+): Promise<Record<string, string>> {
+  const { properties = {} } = (operation.params ?? {}) as { readonly properties?: Record<string, EntrySchema> };
+  const pairs = Object.entries(params).map(async ([name, value]) => {
+    return [name, namesEntries(properties[name] ?? {}) ? await entryId(address, value) : value] as const;
+  });
+  return Object.fromEntries(await Promise.all(pairs));
+}
+
+/** Whether the operation's `{id}` is that of an entry. */
+export function takesEntry(operation: Operation): boolean {
+  const { properties = {} } = (operation.params ?? {}) as { readonly properties?: Record<string, EntrySchema> };
+  return namesEntries(properties["id"] ?? {});
+}
+
+function namesEntries(schema: EntrySchema): boolean {
+  return (
+    schema["x-entry-id"] === true ||
+    [schema.items, ...(schema.anyOf ?? [])].some((part) => part?.["x-entry-id"] === true)
+  );
+}
+
+async function rows(
+  address: ApiAddress,
+  query: Readonly<Record<string, string>>,
+  limit: number,
+): Promise<readonly Row[]> {
+  const { value } = await callJson(address, trafficOperations.listTrafficRows, {
+    query: { ...query, sort: "seq", order: "desc", limit: String(limit) },
+  });
+  return (value as { readonly rows: readonly Row[] }).rows;
+}
+
+function only(name: string, found: readonly Row[]): string {
+  const [first, ...others] = found;
+  if (first === undefined) {
+    throw new CommandFailure(
+      EXIT.failure,
+      name === "last" ? "The session has no entries" : `No entry is named ${name}`,
+    );
+  }
+  if (others.length === 0) return first.id;
+  const shown = found.slice(0, SHOWN_CANDIDATES).map(({ id, seq, method, url }) => `  #${seq} ${id} ${method} ${url}`);
+  const more = found.length > SHOWN_CANDIDATES ? ", and more" : "";
+  throw new CommandFailure(EXIT.failure, `${name} stands for several entries${more}:\n${shown.join("\n")}`);
+}
