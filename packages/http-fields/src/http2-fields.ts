@@ -17,7 +17,7 @@ export function appendHttp2Fields(fields: readonly string[], into: string[]): vo
   for (let at = 0; at < fields.length; at += 2) {
     const name = (fields[at] ?? "").toLowerCase();
     const value = fields[at + 1] ?? "";
-    if (FORBIDDEN.has(name) || (name === "te" && value !== "trailers")) continue;
+    if (FORBIDDEN.has(name) || (name === "te" && value.toLowerCase() !== "trailers")) continue;
     into.push(name, value);
   }
 }

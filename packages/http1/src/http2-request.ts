@@ -1,5 +1,5 @@
 // Tested by ../../../apps/gateway/src/listener/http2-head.test.ts
-import { isAuthority } from "./authority.ts";
+import { isAuthority, isAuthorityWithPort } from "./authority.ts";
 import { fieldValues, removeField } from "./fields.ts";
 import { announcedFraming } from "./http2-framing.ts";
 import { lengthFraming, NO_BODY, type Framing, type RawFields } from "./message.ts";
@@ -44,6 +44,11 @@ export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
+/** Whether a value of TE may stand in HTTP/2 (RFC 9113, 8.2.2). */
+export function isHttp2Te(value: string): boolean {
+  return value === "trailers" || value.toLowerCase() === "trailers";
+}
+
 const malformed = (message: string): Http2RequestProblem => ({ problem: "malformed", message });
 
 /**
@@ -62,9 +67,7 @@ export function readHttp2Request(
   if (typeof pseudo === "string") return malformed(pseudo);
   const { path, scheme, protocol } = pseudo;
   const isWebSocket = pseudo.method === "CONNECT" && protocol === "websocket";
-  if (!isWebSocket && (pseudo.method === "CONNECT" || protocol !== undefined)) {
-    return { problem: "tunnel", message: "Of all tunnels only WebSockets are there" };
-  }
+  if (!isWebSocket && (pseudo.method === "CONNECT" || protocol !== undefined)) return tunnelProblem(pseudo);
   if (isWebSocket && isWhole) return malformed("A WebSocket cannot end with its head");
   // What HTTP/1.1 says with a GET (RFC 8441, 5).
   const method = isWebSocket ? "GET" : pseudo.method;
@@ -111,6 +114,18 @@ const PSEUDO_NAMES = {
   ":protocol": "protocol",
 } as const;
 
+/** Why a request for a tunnel that is no WebSocket is refused: CONNECT of a place (RFC 9113, 8.5), or of a protocol (RFC 8441, 4). */
+function tunnelProblem({ method, scheme, path, authority, protocol }: Pseudo): Http2RequestProblem {
+  if (method !== "CONNECT") return malformed("Only CONNECT may have :protocol");
+  if (protocol === undefined) {
+    if (scheme !== undefined || path !== undefined) return malformed("CONNECT has neither :scheme nor :path");
+    if (!isAuthorityWithPort(authority ?? "")) return malformed("The :authority of CONNECT is not host:port");
+  } else if (scheme === undefined || path === undefined || !isAuthority(authority ?? "")) {
+    return malformed("CONNECT with :protocol has :scheme, :path and :authority");
+  }
+  return { problem: "tunnel", message: "Of all tunnels only WebSockets are there" };
+}
+
 /** What stands before the fields, each once; or what is wrong with it. */
 function pseudoFields(section: readonly string[]): Pseudo | string {
   const found: Pseudo = {};
@@ -136,7 +151,7 @@ function fieldProblem(fields: readonly string[]): string | undefined {
     if (!NAME.test(name)) return "The request has a field name that is not valid";
     if (!VALUE.test(fields[at + 1] ?? "")) return `The value of the field ${name} is not valid`;
     if (CONNECTION_FIELDS.has(name)) return `The field ${name} has no place in HTTP/2`;
-    if (name === "te" && fields[at + 1] !== "trailers") return "TE may only be trailers in HTTP/2";
+    if (name === "te" && !isHttp2Te(fields[at + 1] ?? "")) return "TE may only be trailers in HTTP/2";
   }
   return undefined;
 }

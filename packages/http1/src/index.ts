@@ -44,7 +44,13 @@ export {
 export { ownText } from "./own-text.ts";
 export { asciiTarget, wireText } from "./wire-text.ts";
 export { announcedFraming } from "./http2-framing.ts";
-export { CONNECTION_FIELDS, readHttp2Request, type Http2Request, type Http2RequestProblem } from "./http2-request.ts";
+export {
+  CONNECTION_FIELDS,
+  isHttp2Te,
+  readHttp2Request,
+  type Http2Request,
+  type Http2RequestProblem,
+} from "./http2-request.ts";
 export { countedDown, countDownForwards, isLastRecipient, tracedRequest, type TracedRequest } from "./max-forwards.ts";
 export { isAuthority, isAuthorityWithPort } from "./authority.ts";
 export { allowedTrailers } from "./trailer-fields.ts";

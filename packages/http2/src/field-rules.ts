@@ -1,5 +1,5 @@
 // Tested by http2-session.test.ts
-import { CONNECTION_FIELDS } from "@headworks/http1";
+import { CONNECTION_FIELDS, isHttp2Te } from "@headworks/http1";
 
 /** Characters of a name in lower case (RFC 9113, 8.2.1). */
 const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
@@ -22,6 +22,8 @@ export function sectionField(section: readonly string[], name: string): string |
   return undefined;
 }
 
+/** Three digits (RFC 9110, 15). */
+const STATUS = /^[1-9][0-9]{2}$/;
 const BLANKS_AROUND = /^[\t ]|[\t ]$/;
 
 /**
@@ -34,6 +36,9 @@ export function sectionProblem(section: string[], isTrailer: boolean, isOfServer
     const name = section[at] ?? "";
     if (at === 0 && !isTrailer) {
       if (name !== ":status") return "no :status";
+      const status = section[at + 1] ?? "";
+      if (!STATUS.test(status)) return "a :status that is not valid";
+      if (status === "101") return "the status 101, which HTTP/2 does not have";
       continue;
     }
     if (name.startsWith(":")) return "a pseudo-field out of its place";
@@ -44,6 +49,7 @@ export function sectionProblem(section: string[], isTrailer: boolean, isOfServer
       if (!isOfServer) return `blanks around a value of ${name}`;
       section[at + 1] = value.trim();
     }
+    if (name === "te" && !isHttp2Te(section[at + 1] ?? "")) return "TE with more than trailers";
     if (CONNECTION_FIELDS.has(name)) return `the field ${name}, which has no place in HTTP/2`;
   }
   return undefined;

@@ -9,7 +9,7 @@ import { Http2Error } from "./http2-error.ts";
 
 const BODY = pattern(300_000);
 /** Judged by whoever takes requests, not by the connection. */
-const OF_REQUESTS = /^8\.[123]|^RFC 8441|^10/;
+const OF_REQUESTS = /^8\.[1235]|^RFC 8441|^10/;
 
 /** Answers with 200 and what came, once all did. */
 function echoes(told: Told): void {

@@ -7,6 +7,8 @@ import type { RawConnection } from "./raw-connection.ts";
 /** Answered behind everything that was said before it. */
 const FENCE = "the end.";
 const PROTOCOL_ERROR = 1;
+/** What every peer takes (4.2); the clients of these cases allow no more before they say so. */
+const LARGEST_FRAME = 16_384;
 /** The status by its index in HPACK's static table (RFC 7541, A), which a server's first answers use. */
 const STATUS_INDEX = { 200: 0x88, 400: 0x8c } as const;
 
@@ -16,24 +18,29 @@ export function http2CaseTitle({ section, what, outcome }: Pick<Http2Case, "sect
 }
 
 /** Sends a case's frames to a server over a new connection, and judges the frames that come back. */
-export async function runHttp2Case(client: RawConnection, { bytes, later, outcome }: Http2Case): Promise<void> {
+export async function runHttp2Case(client: RawConnection, one: Http2Case): Promise<void> {
+  const { bytes, later, outcome } = one;
   const reader = new FrameReader();
   const frames: ReadFrame[] = [];
   client.socket.on("error", () => undefined);
   await client.write(Buffer.concat([PREFACE, settings(), frame(FRAME.settings, FLAG.ack, 0), ...bytes]));
-  if (later !== undefined) await readUntil(client, reader, frames, () => frames.some((one) => endsStream(one, 1)));
+  if (later !== undefined) await readUntil(client, reader, frames, () => frames.some((each) => endsStream(each, 1)));
   await client.write(Buffer.concat([...(later ?? []), frame(FRAME.ping, 0, 0, FENCE)])).catch(() => undefined);
   const streams = streamsToEnd(outcome);
   await readUntil(client, reader, frames, () => {
     const isFenced = frames.some(({ type, payload }) => type === FRAME.ping && payload.toString() === FENCE);
-    return isFenced && streams.every((number) => frames.some((one) => endsStream(one, number)));
+    return isFenced && streams.every((number) => frames.some((each) => endsStream(each, number)));
   });
   check(frames, client.ended, outcome, later !== undefined);
+  checkServer(frames);
+  if (outcome.kind !== "connection error") checkConfirmations(frames, [settings(), ...bytes, ...(later ?? [])]);
+  one.check?.(frames);
 }
 
 function streamsToEnd(outcome: Outcome): readonly number[] {
   if (outcome.kind === "answered") return outcome.streams;
-  return outcome.kind === "malformed" || outcome.kind === "stream error" ? [outcome.stream] : [];
+  if (outcome.kind === "malformed") return [outcome.stream];
+  return outcome.kind === "stream error" ? [outcome.stream, ...(outcome.answered ?? [])] : [];
 }
 
 async function readUntil(
@@ -73,22 +80,62 @@ function check(frames: readonly ReadFrame[], isEnded: boolean, outcome: Outcome,
     assert.deepEqual([reset?.stream, more], [outcome.stream, []], "RST_STREAM of that stream, once");
     const code = reset?.payload.readUInt32BE(0) ?? -1;
     assert.ok(codes.includes(code), `RST_STREAM with ${code} instead of ${codes.join(" or ")}`);
-    if (outcome.kind === "stream error") return;
+    if (outcome.kind === "stream error") return checkAnswers(frames, outcome.answered ?? [], 200);
     const end = frames.findIndex((one) => one.type !== FRAME.reset && endsStream(one, outcome.stream));
     assert.ok(end !== -1 && end < frames.indexOf(reset as ReadFrame), "the answer ends before its stream is reset");
   } else {
     assert.deepEqual(resets, []);
   }
   if (outcome.kind === "ignored") return;
-  const answers = frames.filter(({ type }) => type === FRAME.headers);
   const expected = outcome.kind === "malformed" ? [outcome.stream] : outcome.streams;
+  checkAnswers(frames, isAnsweredBefore ? [1, ...expected] : expected, outcome.kind === "malformed" ? 400 : 200);
+}
+
+function checkAnswers(
+  frames: readonly ReadFrame[],
+  streams: readonly number[],
+  status: keyof typeof STATUS_INDEX,
+): void {
+  const answers = frames.filter(({ type }) => type === FRAME.headers);
   assert.deepEqual(
     answers.map(({ stream }) => stream).toSorted((a, b) => a - b),
-    isAnsweredBefore ? [1, ...expected] : expected,
+    streams,
   );
-  const index = STATUS_INDEX[outcome.kind === "malformed" ? 400 : 200];
   for (const { payload } of answers) {
     const first = payload.find((byte) => byte >= 0x80);
-    assert.equal(first, index);
+    assert.equal(first, STATUS_INDEX[status]);
   }
+}
+
+/** What holds for the frames of every server. */
+function checkServer(frames: readonly ReadFrame[]): void {
+  const [first] = frames;
+  assert.deepEqual([first?.type, first?.flags, first?.stream], [FRAME.settings, 0, 0], "SETTINGS come first (3.4)");
+  const ended = new Set<number>();
+  const reset = new Set<number>();
+  for (const one of frames) {
+    const { type, stream, payload } = one;
+    assert.ok(payload.length <= LARGEST_FRAME, `a frame of ${payload.length} bytes (4.2)`);
+    assert.ok(!reset.has(stream), `a frame of type ${type} behind the reset of its stream (5.1)`);
+    const isMessage = type === FRAME.headers || type === FRAME.data;
+    assert.ok(!isMessage || !ended.has(stream), `a frame of type ${type} behind the end of its stream (5.1)`);
+    assert.notEqual(type, FRAME.pushPromise, "PUSH_PROMISE");
+    if (type === FRAME.windowUpdate) assert.ok(payload.readUInt32BE(0) > 0, "WINDOW_UPDATE of nothing (6.9)");
+    if (endsStream(one, stream)) ended.add(stream);
+    if (type === FRAME.reset) reset.add(stream);
+  }
+}
+
+/** Every SETTINGS is confirmed (6.5.3), and every PING answered with what it carries (6.7), once. */
+export function checkConfirmations(frames: readonly ReadFrame[], sent: readonly Buffer[]): void {
+  const asked = new FrameReader().read(Buffer.concat(sent)).filter(({ flags }) => (flags & FLAG.ack) === 0);
+  const confirmed = frames.filter(({ flags }) => (flags & FLAG.ack) !== 0);
+  assert.equal(
+    confirmed.filter(({ type }) => type === FRAME.settings).length,
+    asked.filter(({ type }) => type === FRAME.settings).length,
+    "confirmations of SETTINGS",
+  );
+  const pings = (some: readonly ReadFrame[]): string[] =>
+    some.filter(({ type }) => type === FRAME.ping).map(({ payload }) => payload.toString());
+  assert.deepEqual(pings(confirmed), [...pings(asked), FENCE], "answers of PING");
 }

@@ -196,7 +196,6 @@ export class OriginStream implements Origin, StreamHandler {
   #readSection(section: RawFields, isWhole: boolean): void {
     if (this.#isOver) return;
     const status = Number(sectionField(section, ":status"));
-    if (!(status >= 100 && status <= 999)) return this.#refuse("it has no valid status");
     if (status < 200) return this.#readInformational(status, section);
     this.firstByteMs = performance.now();
     if (this.#request?.upgrade !== undefined && status < 300 && !isWhole) {

@@ -88,7 +88,8 @@ const REFUSED: readonly (readonly [string, readonly string[], string?])[] = [
   ["CONNECT", [":method", "CONNECT", ":authority", "a.test:443"], "upgrade_not_supported"],
   ["a WebSocket that ends with its head", [...but(":method", "CONNECT"), ":protocol", "websocket"]],
   ["another tunnel", [...but(":method", "CONNECT"), ":protocol", "connect-udp"], "upgrade_not_supported"],
-  ["a protocol without CONNECT", [...GET, ":protocol", "websocket"], "upgrade_not_supported"],
+  ["CONNECT of a host without a port", [":method", "CONNECT", ":authority", "a.test"]],
+  ["a protocol without CONNECT", [...GET, ":protocol", "websocket"]],
   ["too many fields", [...GET, ...Array.from({ length: 202 }, (_, at) => `x-${at}`)], "request_headers_too_large"],
 ];
 for (const [what, section, code = "bad_request"] of REFUSED) {

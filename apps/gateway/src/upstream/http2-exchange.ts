@@ -122,7 +122,6 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
   onSection(section: RawFields, isWhole: boolean): void {
     if (this.#isOver) return;
     const status = Number(sectionField(section, ":status"));
-    if (!(status >= 100 && status <= 999)) return this.#lose("protocol", "the answer has no valid status");
     if (status < 200) return this.#readInformational(status, section);
     const head = headOf(status, section, NO_BODY);
     const announced = announcedFraming(head.fields);
