@@ -237,3 +237,32 @@ test("compression: an upstream that breaks off leaves an answer that does not lo
   await client.write("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
   await assert.rejects(readResponse(client));
 });
+
+for (const cache of [undefined, { ttl_secs: 60 }]) {
+  test(`compression: 304 ${cache === undefined ? "of the upstream" : "from the cache"} has the weak tag that the client knows, the strong one for a copy that was not compressed`, async () => {
+    await using origin = await startOrigin({
+      handler: (request, response) => {
+        const isKnown = request.headers["if-none-match"]?.includes('"v1"') === true;
+        response
+          .writeHead(isKnown ? 304 : 200, { "Content-Type": "text/plain", ETag: '"v1"' })
+          .end(isKnown ? "" : text);
+      },
+    });
+    await using gateway = await startGateway({
+      ...serving("api", [origin.port]),
+      routes: [proxied("api", "/", { compression: all, ...(cache === undefined ? {} : { cache }) })],
+    });
+    for (const [accept, expected] of [
+      ["gzip", 'W/"v1"'],
+      ["identity", '"v1"'],
+    ] as const) {
+      const fields = [`Accept-Encoding: ${accept}`];
+      const whole = await gateway.send({ path: "/", fields });
+      const tag = whole.header("etag") ?? "";
+      const confirmed = await gateway.send({ path: "/", fields: [...fields, `If-None-Match: ${tag}`] });
+      assert.deepEqual([whole.status, tag, confirmed.status, confirmed.header("etag")], [200, expected, 304, expected]);
+    }
+    const modified = await gateway.send({ path: "/", fields: ['If-None-Match: "v0", "v1"', "Accept-Encoding: gzip"] });
+    assert.deepEqual([modified.status, modified.header("etag")], [304, '"v1"']);
+  });
+}

@@ -107,6 +107,13 @@ export class AnswerMemory {
 }
 
 /** What an entry counts against the bound, in bytes. */
-export function sizeOf(key: string, { fields, body, codings = [] }: Entry): number {
-  return [...fields, ...codings].reduce((sum, text) => sum + text.length, OVERHEAD_BYTES + key.length + body.length);
+export function sizeOf(key: string, { fields, body, codings }: Entry): number {
+  const bytes = textLength(fields) + OVERHEAD_BYTES + key.length + body.length;
+  return codings === undefined ? bytes : bytes + textLength(codings);
+}
+
+function textLength(texts: readonly string[]): number {
+  let length = 0;
+  for (const text of texts) length += text.length;
+  return length;
 }

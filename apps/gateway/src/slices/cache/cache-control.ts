@@ -1,5 +1,5 @@
 // Tested by ../../../test/cache-rfc9111.test.ts
-import { fieldValue, fieldValues, ownText, type RawFields } from "@headworks/http1";
+import { fieldValue, fieldValues, hasField, ownText, type RawFields } from "@headworks/http1";
 import {
   parseDictionary,
   parseHttpDate,
@@ -20,11 +20,12 @@ export function remembering<T>(read: (text: string) => T): (text: string) => T {
   return (text) => {
     const remembered = known.get(text);
     if (remembered !== undefined) return remembered;
-    const meaning = read(text);
-    if (text.length <= MAX_REMEMBERED_LENGTH) {
-      if (known.size >= MAX_REMEMBERED_TEXTS) known.clear();
-      known.set(ownText(text), meaning);
-    }
+    if (text.length > MAX_REMEMBERED_LENGTH) return read(text);
+    // Neither the text nor parts of it in its meaning may hold on to the head that it lies in.
+    const own = ownText(text);
+    const meaning = read(own);
+    if (known.size >= MAX_REMEMBERED_TEXTS) known.clear();
+    known.set(own, meaning);
     return meaning;
   };
 }
@@ -65,31 +66,33 @@ export interface ResponsePolicy {
  * `receivedMs` is the wall clock.
  */
 export function responsePolicy(fields: Readonly<RawFields>, receivedMs: number): ResponsePolicy {
-  const targeted = targetedDirectives(fieldValues(fields, "cdn-cache-control"));
-  const directives = targeted ?? parseCacheControl(fieldValues(fields, "cache-control").join());
+  const targetedLines = fieldValues(fields, "cdn-cache-control");
+  const targeted = targetedLines.length === 0 ? undefined : targetedDirectives(targetedLines);
+  if (targeted !== undefined) return policyOf(targeted);
+  const policy = readPolicy(fieldValues(fields, "cache-control").join());
+  if (policy.lifetimeS !== undefined || !hasField(fields, "expires")) return policy;
+  return { ...policy, lifetimeS: lifetimeByExpires(fields, receivedMs) };
+}
+
+const readPolicy = remembering((text: string) => policyOf(parseCacheControl(text)));
+
+function policyOf(directives: Directives): ResponsePolicy {
   const noCache = directives.get("no-cache");
   const isPrivate = directives.get("private");
   const withheld = [noCache, isPrivate].filter((names) => typeof names === "string");
-  const staleWhileRevalidate = directives.get("stale-while-revalidate");
+  const names = withheld.flatMap((list) => list.toLowerCase().split(",")).map((name) => name.trim());
   return {
-    lifetimeS:
-      deltaSeconds(directives.get("s-maxage")) ??
-      deltaSeconds(directives.get("max-age")) ??
-      (targeted === undefined ? lifetimeByExpires(fields, receivedMs) : undefined),
+    lifetimeS: deltaSeconds(directives.get("s-maxage")) ?? deltaSeconds(directives.get("max-age")),
     // The status is 200, which this cache understands (RFC 9111, 5.2.2.3).
     forbidsStoring: isPrivate === true || (directives.has("no-store") && !directives.has("must-understand")),
     needsValidation: noCache === true,
     forbidsStale: ["must-revalidate", "proxy-revalidate", "s-maxage"].some((name) => directives.has(name)),
-    staleWhileRevalidateS: deltaSeconds(staleWhileRevalidate),
-    withheldFields:
-      withheld.length === 0
-        ? undefined
-        : new Set(withheld.flatMap((names) => names.toLowerCase().split(",")).map((name) => name.trim())),
+    staleWhileRevalidateS: deltaSeconds(directives.get("stale-while-revalidate")),
+    withheldFields: names.length === 0 ? undefined : new Set(names),
   };
 }
 
 function targetedDirectives(lines: readonly string[]): Directives | undefined {
-  if (lines.length === 0) return undefined;
   const members = parseDictionary(lines);
   if (members === undefined || members.size === 0) return undefined;
   const directives = new Map<string, string | true>();
@@ -104,20 +107,18 @@ function targetedDirectives(lines: readonly string[]): Directives | undefined {
 }
 
 /** Reads Cache-Control. Of a directive with a number the first counts; of field lists all, and the bare form over them. */
-const parseCacheControl = remembering((text: string): Directives => {
+function parseCacheControl(text: string): Directives {
   const directives = new Map<string, string | true>();
   for (const member of splitOutsideQuotes(text, ",")) {
     const [name, argument] = parseParameter(member) ?? [member.toLowerCase(), true as const];
     const before = directives.get(name);
     const isList = name === "no-cache" || name === "private";
     const value = isList && argument === "" ? true : argument;
-    // A remembered text must not hold on to the head that it lies in.
-    if (before === undefined || (isList && value === true)) {
-      directives.set(ownText(name), value === true ? true : ownText(value));
-    } else if (isList && before !== true) directives.set(name, `${before},${value}`);
+    if (before === undefined || (isList && value === true)) directives.set(name, value);
+    else if (isList && before !== true) directives.set(name, `${before},${value}`);
   }
   return directives;
-});
+}
 
 /** An argument that is no number makes a response stale at once (RFC 9111, 4.2.1). */
 function deltaSeconds(argument: string | true | undefined): number | undefined {
@@ -125,14 +126,17 @@ function deltaSeconds(argument: string | true | undefined): number | undefined {
   return argument !== true && /^[0-9]+$/.test(argument) ? Math.min(Number(argument), MAX_DELTA_S) : 0;
 }
 
-function lifetimeByExpires(fields: Readonly<RawFields>, receivedMs: number): number | undefined {
+/** Most responses of a second have the same Date. */
+const dateMsOf = remembering((text: string): number => parseHttpDate(text) ?? Number.NaN);
+
+function lifetimeByExpires(fields: Readonly<RawFields>, receivedMs: number): number {
   const lines = fieldValues(fields, "expires");
-  if (lines.length === 0) return undefined;
   const [expires = ""] = lines;
   // Several, or one that is no date, are in the past (RFC 9111, 5.3).
   const expiresMs = lines.length > 1 ? undefined : parseHttpDate(expires, receivedMs);
-  const dateMs = parseHttpDate(fieldValue(fields, "date") ?? "", receivedMs) ?? receivedMs;
-  return expiresMs === undefined ? 0 : Math.max(0, (expiresMs - dateMs) / 1000);
+  const dateMs = dateMsOf(fieldValue(fields, "date") ?? "");
+  const sinceMs = Number.isNaN(dateMs) ? receivedMs : dateMs;
+  return expiresMs === undefined ? 0 : Math.max(0, (expiresMs - sinceMs) / 1000);
 }
 
 /**
@@ -145,8 +149,8 @@ export function initialAgeMs(
 ): number {
   const age = fieldValue(fields, "age")?.split(",")[0]?.trim() ?? "";
   const correctedMs = (/^[0-9]+$/.test(age) ? Math.min(Number(age), MAX_DELTA_S) * 1000 : 0) + delayMs;
-  const dateMs = isDateCounted ? parseHttpDate(fieldValue(fields, "date") ?? "", receivedMs) : undefined;
-  if (dateMs === undefined) return correctedMs;
+  const dateMs = isDateCounted ? dateMsOf(fieldValue(fields, "date") ?? "") : Number.NaN;
+  if (Number.isNaN(dateMs)) return correctedMs;
   // Dates have whole seconds.
   const apparentMs = Math.floor((receivedMs - dateMs) / 1000) * 1000;
   return Math.max(correctedMs, apparentMs);
@@ -176,7 +180,11 @@ export const ANY_FRESH: RequestPolicy = {
 /** Reads the policy of a request; Pragma counts where there is no Cache-Control (RFC 9111, 5.4). */
 export function requestPolicy(fields: Readonly<RawFields>): RequestPolicy {
   const lines = fieldValues(fields, "cache-control");
-  const directives = parseCacheControl((lines.length > 0 ? lines : fieldValues(fields, "pragma")).join());
+  return readRequestPolicy((lines.length > 0 ? lines : fieldValues(fields, "pragma")).join());
+}
+
+const readRequestPolicy = remembering((text: string): RequestPolicy => {
+  const directives = parseCacheControl(text);
   const maxStale = directives.get("max-stale");
   return {
     maxAgeMs: (deltaSeconds(directives.get("max-age")) ?? Number.POSITIVE_INFINITY) * 1000,
@@ -186,4 +194,4 @@ export function requestPolicy(fields: Readonly<RawFields>): RequestPolicy {
     noStore: directives.has("no-store"),
     onlyIfCached: directives.has("only-if-cached"),
   };
-}
+});

@@ -76,6 +76,7 @@ const CODINGS = ["gzip", "br", "zstd", "deflate", "compress"] as const;
 
 /** The one coding of a response; `identity` for none, undefined for several or an unknown one. */
 export function contentCoding(fields: Readonly<RawFields>): string | undefined {
+  if (!hasField(fields, "content-encoding")) return "identity";
   const codings = membersOf(fields, "content-encoding").filter((coding) => coding !== "identity");
   const [coding = "identity", ...more] = codings;
   const name = coding.replace(/^x-/, "");
@@ -109,6 +110,7 @@ export const acceptedCodings = (fields: Readonly<RawFields>): AcceptedCodings =>
   readAcceptedCodings(fieldValues(fields, "accept-encoding").join());
 
 function membersOf(fields: Readonly<RawFields>, lowerName: string): string[] {
+  if (!hasField(fields, lowerName)) return [];
   return fieldValues(fields, lowerName)
     .join(",")
     .split(",")

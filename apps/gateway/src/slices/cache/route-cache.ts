@@ -40,12 +40,14 @@ export interface CacheTools {
 
 /** A request that the upstream is asked for. */
 interface Asked extends AskedWhen {
+  readonly key: string;
+  readonly flight: string;
   readonly askedMs: number;
   /** The stored response that the upstream is asked about. */
   readonly unvalidated?: Entry;
 }
 
-const NEVER: Asked = { epoch: 0, changes: 0, askedMs: Number.POSITIVE_INFINITY };
+const NEVER: Asked = { key: "", flight: "", epoch: 0, changes: 0, askedMs: Number.POSITIVE_INFINITY };
 const DEFAULT_WAIT_MS = 5000;
 /** After a refresh that brought nothing, the next one waits so long: the upstream has trouble already. */
 const REFRESH_PAUSE_MS = 1000;
@@ -125,33 +127,39 @@ export class RouteCache implements AnswerStore {
     const { coalescing } = this.#cache;
     const flight = flightKey(request, key);
     if (coalescing !== undefined && flights.has(flight)) {
-      return this.#afterOther(request, key, policy, coalescing.wait_ms ?? DEFAULT_WAIT_MS);
+      return this.#afterOther(request, key, flight, policy, coalescing.wait_ms ?? DEFAULT_WAIT_MS);
     }
     flights.begin(flight, request);
-    return this.#miss(request, entry);
+    return this.#miss(request, key, flight, entry);
   }
 
   /** With a stored response that has a validator, the upstream is asked about that one. */
-  #miss(request: RequestContext, entry: Entry | undefined): KeptAnswer {
+  #miss(request: RequestContext, key: string, flight: string, entry: Entry | undefined): KeptAnswer {
     const validation = entry === undefined ? [] : conditionsFor(entry.fields);
     if (entry === undefined || validation.length === 0) {
-      this.#asks(request);
+      this.#asks(request, key, flight);
       this.#tell(request, "miss");
       return "miss";
     }
-    this.#asks(request, entry);
+    this.#asks(request, key, flight, entry);
     return { validation };
   }
 
   /** Another request asks the upstream for the same: its response may do for both. */
-  async #afterOther(request: RequestContext, key: string, policy: RequestPolicy, waitMs: number): Promise<KeptAnswer> {
-    await this.#state.flights.wait(flightKey(request, key), waitMs);
+  async #afterOther(
+    request: RequestContext,
+    key: string,
+    flight: string,
+    policy: RequestPolicy,
+    waitMs: number,
+  ): Promise<KeptAnswer> {
+    await this.#state.flights.wait(flight, waitMs);
     const entry = this.#entryFor(request, key);
     // The response is as fresh as one to this request would be.
     const policyNow = { ...policy, noCache: false };
     // Without a refresh, which a client that is gone by now would not begin.
     const kept = entry === undefined ? undefined : this.#use(request, key, entry, policyNow, false);
-    return kept ?? this.#miss(request, entry);
+    return kept ?? this.#miss(request, key, flight, entry);
   }
 
   /** The stored response for what the request accepts, fresh or not; what may not be used any more is deleted. */
@@ -199,22 +207,22 @@ export class RouteCache implements AnswerStore {
     if (!mayRefresh || !isWithinStale || request.method !== "GET" || policy.noStore) return answer;
     if (this.#state.flights.has(flight) || now < (this.#pausedUntilMs.get(flight) ?? 0)) return answer;
     this.#state.flights.begin(flight, request);
-    this.#asks(request, entry);
+    this.#asks(request, key, flight, entry);
     return { stale: answer, conditions: conditionsFor(entry.fields) };
   }
 
   capture(request: RequestContext, head: AnswerHead, framing: Framing): AnswerCapture | Answer | undefined {
-    const key = cacheKey(request, this.#vary);
     const { memory } = this.#tools;
     const asked = this.#askedFor(request);
+    const { key, flight } = asked;
     if (head.status === 304 && request.refreshes !== undefined) {
       if (asked.unvalidated !== undefined) this.#confirm(request, asked.unvalidated, head.fields, true);
-      this.#landed(request, key);
+      this.#landed(request);
       return undefined;
     }
     if (request.validation !== undefined) {
       if (head.status === 304 && asked.unvalidated !== undefined) {
-        return this.#validated(request, asked.unvalidated, head, key);
+        return this.#validated(request, asked.unvalidated, head);
       }
       this.#tell(request, "miss");
     }
@@ -222,7 +230,7 @@ export class RouteCache implements AnswerStore {
     if (entry === undefined) {
       // What was stored is not so any more, unless the upstream only has trouble, or speaks of the client's copy.
       if (head.status < 500 && head.status !== 304) memory.delete(key);
-      this.#landed(request, key);
+      this.#landed(request);
       return undefined;
     }
     let pieces: Buffer[] = [];
@@ -232,7 +240,7 @@ export class RouteCache implements AnswerStore {
       isOver = true;
       pieces = [];
       memory.free(bytes);
-      this.#landed(request, key);
+      this.#landed(request);
     };
     return {
       data: (piece) => {
@@ -246,7 +254,7 @@ export class RouteCache implements AnswerStore {
         if (isOver) return;
         if (this.#isValid(request, entry)) {
           this.#put(request, key, { ...entry, body: Buffer.concat(pieces) });
-          this.#pausedUntilMs.delete(flightKey(request, key));
+          this.#pausedUntilMs.delete(flight);
         }
         end();
       },
@@ -311,10 +319,10 @@ export class RouteCache implements AnswerStore {
     memory.put(codingKey(key, name), entry, now);
   }
 
-  #validated(request: RequestContext, unvalidated: Entry, head: AnswerHead, key: string): Answer {
+  #validated(request: RequestContext, unvalidated: Entry, head: AnswerHead): Answer {
     this.#tell(request, "revalidated");
     const entry = this.#confirm(request, unvalidated, head.fields, false);
-    this.#landed(request, key);
+    this.#landed(request);
     const answer = answerOf(request, entry, 0);
     // Cookies are for this client alone.
     answer.fields.push(...filterFields(head.fields, (name) => name === "set-cookie"));
@@ -324,13 +332,12 @@ export class RouteCache implements AnswerStore {
   /** The upstream says that a stored response is still valid, with these fields in place of the old ones (RFC 9111, 3.2). */
   #confirm(request: RequestContext, entry: Entry, fields: RawFields, isConfirmed: boolean): Entry {
     const { memory, clock } = this.#tools;
-    const { epoch, changes } = this.#askedFor(request);
+    const { key, epoch, changes } = this.#askedFor(request);
     const updated = updatedFields(entry.fields, fields);
     const policy = responsePolicy(updated, clock.now());
     // The age of the 304 is that of what it confirms.
     const times = this.#timesOf(request, [...updated, ...filterFields(fields, (name) => name === "age")], policy);
     const renewed = { ...entry, epoch, changes, ...times, fields: fieldsToStore(updated, policy), isConfirmed };
-    const key = cacheKey(request, this.#vary);
     if (policy.forbidsStoring || (this.#overrides && policy.needsValidation)) memory.delete(key);
     else if (this.#isValid(request, entry) && this.#isValid(request, renewed)) {
       // It may be another response by now than the one that was asked about.
@@ -339,9 +346,9 @@ export class RouteCache implements AnswerStore {
     return renewed;
   }
 
-  #asks(request: RequestContext, unvalidated?: Entry): void {
+  #asks(request: RequestContext, key: string, flight: string, unvalidated?: Entry): void {
     const { changed, clock } = this.#tools;
-    const asked = { epoch: this.#state.epoch, changes: changed.count, askedMs: clock.monotonic() };
+    const asked = { key, flight, epoch: this.#state.epoch, changes: changed.count, askedMs: clock.monotonic() };
     this.#asked.set(request, unvalidated === undefined ? asked : { ...asked, unvalidated });
   }
 
@@ -356,11 +363,11 @@ export class RouteCache implements AnswerStore {
 
   abandon(request: RequestContext): void {
     if (request.validation !== undefined) this.#tools.count(this.#route, "miss");
-    this.#landed(request, cacheKey(request, this.#vary));
+    this.#landed(request);
   }
 
-  #landed(request: RequestContext, key: string): void {
-    const flight = flightKey(request, key);
+  #landed(request: RequestContext): void {
+    const { key, flight } = this.#askedFor(request);
     if (request.refreshes !== undefined) this.#pause(request, key, flight);
     this.#state.flights.end(flight, request);
   }
@@ -429,5 +436,10 @@ function updatedFields(stored: Readonly<RawFields>, fields: Readonly<RawFields>)
 }
 
 function filterFields(fields: Readonly<RawFields>, isKept: (lowerName: string) => boolean): RawFields {
-  return fields.filter((_text, at) => isKept((fields[at - (at % 2)] ?? "").toLowerCase()));
+  const kept: RawFields = [];
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] ?? "";
+    if (isKept(name.toLowerCase())) kept.push(name, fields[at + 1] ?? "");
+  }
+  return kept;
 }

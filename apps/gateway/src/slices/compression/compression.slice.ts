@@ -56,6 +56,7 @@ class RouteCompression implements BodyFilter, Decorator {
   decorate(...[request, head, origin]: Parameters<Decorator["decorate"]>): void {
     if (isEncoded(head.fields)) return;
     foldVary(head.fields, "Accept-Encoding");
+    if (head.status === 304) return this.#weakenConfirmedTag(request, head.fields);
     // The head of an answer to HEAD says what GET would have got; its body has no length until it is made.
     if (request.method !== "HEAD" || origin === "short-circuit") return;
     const length = fieldValue(head.fields, "content-length");
@@ -63,6 +64,21 @@ class RouteCompression implements BodyFilter, Decorator {
     if (coding === undefined) return;
     removeField(head.fields, "content-length");
     describe(head.fields, coding);
+  }
+
+  /**
+   * A client whose copy was compressed here knows its tag as a weak one. With the strong tag it could put the copy together with
+   * a range of the bytes as they were (RFC 9110, 13.1.5).
+   */
+  #weakenConfirmedTag(request: RequestContext, fields: RawFields): void {
+    const tag = fieldValue(fields, "etag");
+    if (tag?.startsWith('"') !== true) return;
+    const known = fieldValues(request.fields, "if-none-match").join();
+    const isWeak =
+      known === ""
+        ? this.#choice.of(fieldValues(request.fields, "accept-encoding").join(",")) !== undefined
+        : known.includes(`W/${tag}`);
+    if (isWeak) setField(fields, "ETag", `W/${tag}`);
   }
 
   #codingFor(request: RequestContext, head: AnswerHead, lengthBytes: number | undefined): Coding | undefined {
