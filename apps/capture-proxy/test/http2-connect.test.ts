@@ -9,6 +9,7 @@ import {
   FLAG,
   FRAME,
   frame,
+  FrameReader,
   PREFACE,
   rawClient,
   section,
@@ -17,11 +18,15 @@ import {
   u32,
   waitUntil,
 } from "@headworks/testkit";
+import type { RawConnection, ReadFrame } from "@headworks/testkit";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";
 import { http2Engine, startVersioned, valuesOf } from "./http2-rig.ts";
 
+const PROTOCOL_ERROR = 1;
 const INTERNAL_ERROR = 2;
+/** The index of `:status: 400` in HPACK's static table. */
+const STATUS_400 = 0x8c;
 const CANCEL = 8;
 const CONNECT_ERROR = 10;
 const ENHANCE_YOUR_CALM = 11;
@@ -223,6 +228,64 @@ test("a rule that blocks a target is heard by CONNECT on a stream too", async ()
   assert.equal(session.destroyed, false);
   await proxy.waitFor(2);
 });
+
+/** The frames of a connection until one is as wanted. */
+async function framesUntil(client: RawConnection, isWanted: (one: ReadFrame) => boolean): Promise<ReadFrame[]> {
+  const reader = new FrameReader();
+  const frames: ReadFrame[] = [];
+  while (!frames.some(isWanted)) frames.push(...reader.read(await client.readSome()));
+  return frames;
+}
+
+const connectSection = (authority: string): Buffer =>
+  section([
+    [":method", "CONNECT"],
+    [":authority", authority],
+  ]);
+
+test("RFC 9113, 8.5: HEADERS in a tunnel are an error of its stream, and harm no other tunnel", async () => {
+  const began = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<void>();
+  await using origin = await startRawServer(async (connection) => {
+    if ((await connection.readSome()).toString() !== "x") return;
+    began.resolve();
+    await connection.closed;
+    ended.resolve();
+  });
+  await using proxy = await http2Engine({ policy: { interceptsTls: false } });
+  await using client = await rawClient(proxy.port);
+  const asked = connectSection(`localhost:${origin.port}`);
+  const connects = [1, 3].map((stream) => frame(FRAME.headers, FLAG.endHeaders, stream, asked));
+  await client.write(Buffer.concat([PREFACE, settings(), ...connects, frame(FRAME.data, 0, 1, "x")]));
+  await began.promise;
+  await client.write(frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, 1, section([["x", "y"]])));
+  const frames = await framesUntil(client, ({ type }) => type === FRAME.reset);
+  const resets = frames.filter(({ type }) => type === FRAME.reset);
+  assert.deepEqual(
+    resets.map(({ stream, payload }) => [stream, payload.readUInt32BE(0)]),
+    [[1, PROTOCOL_ERROR]],
+  );
+  await ended.promise;
+  await client.write(frame(FRAME.data, FLAG.endStream, 3, "the other"));
+  const [, other] = await proxy.waitFor(2);
+  assert.deepEqual([other?.state.step, other?.requestBody.sizeBytes], ["completed", "the other".length]);
+});
+
+for (const authority of ["localhost", "localhost:"]) {
+  test(`RFC 9113, 8.5: CONNECT of ${authority}, without a port, is answered 400 and its stream reset`, async () => {
+    await using proxy = await http2Engine();
+    await using client = await rawClient(proxy.port);
+    const asked = frame(FRAME.headers, FLAG.endHeaders, 1, connectSection(authority));
+    await client.write(Buffer.concat([PREFACE, settings(), asked]));
+    const frames = await framesUntil(client, ({ type }) => type === FRAME.reset);
+    const ofStream = frames.filter(({ stream }) => stream === 1);
+    const [head, reset, last] = [ofStream[0], ofStream.at(-1), ofStream.at(-2)];
+    assert.deepEqual([head?.type, head?.payload[0]], [FRAME.headers, STATUS_400]);
+    assert.deepEqual([last?.type, last?.flags], [FRAME.data, FLAG.endStream]);
+    assert.deepEqual([reset?.type, reset?.payload.readUInt32BE(0)], [FRAME.reset, PROTOCOL_ERROR]);
+    if (authority === "localhost") assert.equal((await proxy.waitFor(1))[0]?.response?.status, 400);
+  });
+}
 
 for (const code of [0, INTERNAL_ERROR, CANCEL]) {
   test(`a client's reset with ${code} of a tunnel is a reset at the origin, and harms no other tunnel`, async () => {

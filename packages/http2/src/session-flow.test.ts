@@ -7,6 +7,8 @@ import { askedRaw, both, OK, servedRaw } from "../test/session-rig.ts";
 import type { Told } from "../test/told.ts";
 import { within } from "../test/within.ts";
 import { CANCEL, FLOW_CONTROL_ERROR, NO_ERROR } from "./codes.ts";
+import { FRAME_BYTES } from "./frame-parser.ts";
+import { CONNECTION_WINDOW_BYTES } from "./receive-window.ts";
 
 const FIRST_WINDOW = 4;
 const FIRST_WINDOW_BYTES = 65_535;
@@ -116,6 +118,23 @@ test("6.9.1: padding counts against the windows, and is given back as if it had 
   }
   await peer.goesOn();
   assert.equal((await tested.stream()).dataBytes, 1000);
+});
+
+test("6.9: DATA of a stream that is over counts against the window of the connection, and is given back", async () => {
+  const { tested, peer } = await servedRaw();
+  await using _tested = tested;
+  tested.onStream = (told) => told.stream.reset(CANCEL);
+  peer.say(heads(1, POST));
+  await peer.goesOn();
+  const before = widenedBy(peer, 0);
+  const frames = CONNECTION_WINDOW_BYTES / 2 / FRAME_BYTES;
+  for (let at = 0; at < frames; at += 1) {
+    peer.say(data(1, Buffer.alloc(FRAME_BYTES)));
+    if (at % 100 === 0) await peer.goesOn();
+  }
+  await peer.goesOn();
+  assert.equal(widenedBy(peer, 0) - before, CONNECTION_WINDOW_BYTES / 2);
+  assert.equal(widenedBy(peer, 1), 0);
 });
 
 test("6.9: windows are widened seldom, and before they are used up", async () => {

@@ -9,7 +9,7 @@ import { CertificateAuthority } from "@headworks/tls-authority";
 import { pattern } from "../test/raw-peer.ts";
 import { ASK, both, OK, type Tested } from "../test/session-rig.ts";
 import { within } from "../test/within.ts";
-import { CANCEL, CONNECT_ERROR, INTERNAL_ERROR, NO_ERROR } from "./codes.ts";
+import { CANCEL, CONNECT_ERROR, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR } from "./codes.ts";
 import type { Http2Stream } from "./stream.ts";
 import { StreamSocket } from "./stream-socket.ts";
 
@@ -169,6 +169,25 @@ for (const [what, options, code] of [
     assert.equal(serverStream.closeCode, code);
     const isError = "resetsAreErrors" in options;
     assert.deepEqual(other, isError ? ["error", "close"] : ["close"]);
+  });
+}
+
+for (const [side, other] of [
+  ["client", "server"],
+  ["server", "client"],
+] as const) {
+  test(`8.5: HEADERS of a ${side} in a tunnel are an error of its stream`, async (t) => {
+    const sockets = await ends(t);
+    const events = noted(sockets[other]);
+    sockets[other].resume();
+    sockets[side].resume();
+    sockets[side].write("x");
+    sockets[`${side}Stream`].sendSection(["x", "y"], true);
+    if (!sockets[side].closed) await happens(sockets[side], "close");
+    assert.equal(sockets[`${side}Stream`].closeCode, PROTOCOL_ERROR);
+    assert.equal(sockets[`${other}Stream`].problem, "HEADERS in a tunnel");
+    assert.deepEqual(events, ["close"]);
+    assert.ok(sockets.sessions.every(({ session }) => !session.isOver));
   });
 }
 

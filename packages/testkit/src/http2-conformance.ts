@@ -32,7 +32,7 @@ export async function runHttp2Case(client: RawConnection, one: Http2Case): Promi
     return isFenced && streams.every((number) => frames.some((each) => endsStream(each, number)));
   });
   check(frames, client.ended, outcome, later !== undefined);
-  checkServer(frames);
+  checkSender(frames);
   if (outcome.kind !== "connection error") checkConfirmations(frames, [settings(), ...bytes, ...(later ?? [])]);
   one.check?.(frames);
 }
@@ -107,8 +107,8 @@ function checkAnswers(
   }
 }
 
-/** What holds for the frames of every server. */
-function checkServer(frames: readonly ReadFrame[]): void {
+/** What holds for the frames of a server and of a client, from the first one of a connection on. */
+export function checkSender(frames: readonly ReadFrame[]): void {
   const [first] = frames;
   assert.deepEqual([first?.type, first?.flags, first?.stream], [FRAME.settings, 0, 0], "SETTINGS come first (3.4)");
   const ended = new Set<number>();

@@ -1,7 +1,7 @@
 // Tested by ../../../apps/gateway/test/conformance/http2-upstream.test.ts
 import assert from "node:assert/strict";
 import type { Outcome } from "./http2-cases.ts";
-import { checkConfirmations } from "./http2-conformance.ts";
+import { checkConfirmations, checkSender } from "./http2-conformance.ts";
 import { FLAG, FRAME, frame, FrameReader, PREFACE, section, settings, u32, type ReadFrame } from "./http2-frames.ts";
 import { startRawServer, type RawServer } from "./raw-server.ts";
 
@@ -28,6 +28,7 @@ const { data, headers, priority, reset, pushPromise, ping, goaway, windowUpdate,
 const { endStream, endHeaders, ack } = FLAG;
 const BOTH = endStream | endHeaders;
 const PADDED = 8;
+const ENABLE_PUSH = 2;
 const largest = 0x7fffffff;
 
 type Pairs = readonly (readonly [string, string])[];
@@ -596,6 +597,7 @@ function check(frames: readonly ReadFrame[], each: Http2ResponseCase, status: nu
   }
   assert.equal(goaway, 0, "GOAWAY with an error");
   checkConfirmations(frames, [settings(), ...each.bytes]);
+  checkClient(frames);
   if (outcome.kind === "stream error") {
     assert.equal(resets.length, 1, `${resets.length} RST_STREAM`);
     assert.ok(
@@ -609,4 +611,24 @@ function check(frames: readonly ReadFrame[], each: Http2ResponseCase, status: nu
     if (outcome.kind === "answered") assert.equal(status, expected);
     else assert.notEqual(status, expected);
   }
+}
+
+/** What holds for the frames of every client, from the first one of a connection on. */
+function checkClient(frames: readonly ReadFrame[]): void {
+  checkSender(frames);
+  const [first] = frames;
+  const pairs = Array.from({ length: (first?.payload.length ?? 0) / 6 }, (_, at) => first?.payload.subarray(6 * at));
+  const pushes = pairs.filter((pair) => pair?.readUInt16BE(0) === ENABLE_PUSH).map((pair) => pair?.readUInt32BE(2));
+  assert.deepEqual(pushes, [0], "ENABLE_PUSH is 0, as PUSH_PROMISE is not taken (6.5.2)");
+  const opened = frames.filter(({ type }) => type === FRAME.headers).map(({ stream: number }) => number);
+  assert.ok(opened.length > 0, "a request");
+  assert.deepEqual(
+    opened,
+    [...new Set(opened)].toSorted((a, b) => a - b),
+    "stream numbers grow (5.1.1)",
+  );
+  assert.ok(
+    opened.every((number) => number % 2 === 1),
+    "streams of clients have odd numbers (5.1.1)",
+  );
 }

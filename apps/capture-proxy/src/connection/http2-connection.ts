@@ -1,5 +1,6 @@
 // Tested by ../../test/http2-exchanges.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
+import { isAuthorityWithPort } from "@headworks/http1";
 import type { Http2RequestProblem, RawFields } from "@headworks/http1";
 import {
   PROTOCOL_ERROR,
@@ -188,8 +189,12 @@ export class Http2Connection implements StreamOwner, Timed {
 
   #connect(http2: Http2Stream, stream: Http2ClientStream, section: RawFields, open: OpenTunnel): void {
     const head = readHttp2Connect(section, this.#limits.fieldCount);
-    if ("problem" in head) resetIfMalformed(http2, head);
-    if ("problem" in head) return stream.refuse(STATUS[head.problem], refusal(head), "CONNECT", []);
+    if ("problem" in head) {
+      resetIfMalformed(http2, head);
+      return stream.refuse(STATUS[head.problem], refusal(head), "CONNECT", []);
+    }
+    // Malformed as well (RFC 9113, 8.5), but it names a host, so that its entry can.
+    if (!isAuthorityWithPort(head.target)) http2.resetBehindEnd(PROTOCOL_ERROR);
     stream.becomeTunnel((client) => open(client, head, undefined));
   }
 
