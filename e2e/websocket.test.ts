@@ -267,7 +267,7 @@ test("curl, which knows no WebSocket, gets the frames as they are", { skip: curl
   const { id } = await connectionOf("/raw");
   assert.deepEqual(
     (await messagesOf(id, 2)).map(({ payload }) => payload.text ?? "close"),
-    ["raw", "close"],
+    ["raw", "1000 Normal Closure"],
   );
 });
 

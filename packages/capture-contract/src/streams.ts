@@ -77,8 +77,13 @@ export const StreamFrame = strictObject(
     opcode: Type.Integer({ description: "Of WebSocket; 0 for the others" }),
     is_final: Type.Boolean(),
     timestamp: Timestamp,
-    text: nullable(Type.String({ description: "Start of the payload, where it is text" })),
-    base64: nullable(Type.String({ description: "Start of the payload, where it is not" })),
+    text: nullable(
+      Type.String({
+        description:
+          "Start of the payload, where it is text; of a close frame code and reason: `1000 Normal Closure: bye`",
+      }),
+    ),
+    base64: nullable(Type.String({ description: "Start of the payload, where it is not text, and of close frames" })),
     size: Type.Integer({ description: "Bytes of the payload, uncompressed" }),
     stored_size: Type.Integer({ description: "Bytes of it that are stored" }),
     preview_size: Type.Integer({ description: "Bytes of it that are shown here" }),

@@ -57,7 +57,9 @@ const payloadProperties = {
     Type.Array(Type.Integer({ minimum: 0, maximum: 255 }), { description: "Where it is not text: its bytes" }),
   ),
   raw_base64: Type.Optional(Type.String({ description: "The same in base64" })),
-  text: Type.Optional(Type.String()),
+  text: Type.Optional(
+    Type.String({ description: "Where it is text; of a close frame code and reason: `1000 Normal Closure: bye`" }),
+  ),
   json: Type.Optional(Type.Unknown({ description: "Where the text is JSON" })),
   size: Type.Integer({ description: "Bytes of the whole payload, uncompressed" }),
 };

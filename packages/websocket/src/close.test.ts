@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { closePayload, isSendableCloseCode, readClose } from "./index.ts";
+import { closePayload, closeText, isSendableCloseCode, readClose } from "./index.ts";
 
 test("close frames are read with what is wrong with them", () => {
   const table: readonly [Buffer, number | undefined, string, RegExp | undefined][] = [
@@ -38,4 +38,22 @@ test("a reason of any length fits into a control frame and stays UTF-8", () => {
       assert.ok(reason.isWellFormed() ? reason.startsWith(facts.reason) : true);
     }),
   );
+});
+
+test("a close frame is one line of code, name and reason", () => {
+  const close = (code: number, reason: string | Buffer = ""): Buffer => {
+    const head = Buffer.alloc(2);
+    head.writeUInt16BE(code);
+    return Buffer.concat([head, Buffer.from(reason)]);
+  };
+  const table: readonly (readonly [Buffer, string])[] = [
+    [close(1000, "bye"), "1000 Normal Closure: bye"],
+    [close(1001), "1001 Going Away"],
+    [close(4321, "grüße"), "4321: grüße"],
+    [close(1006), "1006 Abnormal Closure"],
+    [close(1000, Buffer.of(0x61, 0xff)), "1000 Normal Closure: a\u{FFFD}"],
+    [Buffer.alloc(0), "no code"],
+    [Buffer.of(3), "half a code"],
+  ];
+  for (const [payload, text] of table) assert.equal(closeText(payload), text);
 });

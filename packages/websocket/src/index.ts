@@ -1,4 +1,4 @@
-export { closePayload, isSendableCloseCode, readClose, type CloseFacts } from "./close.ts";
+export { closePayload, closeText, isSendableCloseCode, readClose, type CloseFacts } from "./close.ts";
 export { readDeflate, type DeflateParameters, type NegotiatedExtensions } from "./extensions.ts";
 export { FrameReader, type FrameReaderOptions, type Violation, type WireFrame } from "./frame-reader.ts";
 export { frameBytes, type OutgoingFrame } from "./frame-writer.ts";

@@ -1,4 +1,5 @@
 // Tested by frame-feed.test.ts
+import { closeText } from "@headworks/websocket";
 import type { FrameEvent, ServerMessage } from "@headworks/capture-contract";
 import type { Clock } from "#slice.ts";
 import type { FrameListener, FrameRecord } from "#storage/stream-store.ts";
@@ -101,6 +102,7 @@ function messageOf(
 
 /** null: the payload is not for reading. */
 function shownText(frame: FrameRecord): string | null {
+  if (frame.type === "close") return closeText(frame.payload);
   if (frame.type === "binary" || frame.type === "message") return null;
   return frame.payload.toString("utf8", 0, SHOWN_BYTES).slice(0, SHOWN_CHARACTERS);
 }

@@ -1,5 +1,6 @@
 // Tested by streams.slice.test.ts
 import { isUtf8 } from "node:buffer";
+import { closeText } from "@headworks/websocket";
 import type { StreamDetail, StreamFrame, StreamSummary } from "@headworks/capture-contract";
 import type { StoredFrame, StreamRow } from "#storage/stream-store.ts";
 
@@ -43,7 +44,7 @@ export function shownStreamDetail(row: StreamRow): StreamDetail {
 /** A frame as the API shows it. */
 export function shownFrame(frame: StoredFrame): StreamFrame {
   const isCut = frame.payload.length < frame.storedBytes || frame.storedBytes < frame.sizeBytes;
-  const payload = shownBytes(frame.payload, isCut);
+  const payload = frame.type === "close" ? shownClose(frame.payload) : shownBytes(frame.payload, isCut);
   const original = frame.original === null ? undefined : shownBytes(frame.original, true);
   return {
     stream_id: frame.streamId,
@@ -67,6 +68,12 @@ export function shownFrame(frame: StoredFrame): StreamFrame {
     original_base64: original?.base64 ?? null,
     attributes: { ...frame.attributes },
   };
+}
+
+/** A close frame in words, beside its bytes. */
+function shownClose(bytes: Uint8Array): { readonly text: string; readonly base64: string } {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return { text: closeText(buffer), base64: buffer.toString("base64") };
 }
 
 /** As text where it is some, else in base64; a cut may have parted a character. */

@@ -2,6 +2,7 @@
 import { readJson } from "@headworks/exact-json";
 import { isUtf8 } from "node:buffer";
 import type { WsConnection, WsMessage, WsPayload } from "@headworks/capture-contract";
+import { closeText } from "@headworks/websocket";
 import { fieldPairs, joinedFields } from "#exchange/shown-message.ts";
 import type { StoredFrame, StreamRow } from "#storage/stream-store.ts";
 
@@ -20,6 +21,7 @@ export function shownPayload(bytes: Uint8Array, sizeBytes: number, type: string)
     return { text, ...(json !== undefined && { json }), size: sizeBytes };
   }
   return {
+    ...(type === "close" && { text: closeText(buffer) }),
     ...(bytes.length <= LISTED_BYTES && { raw: Array.from(bytes) }),
     raw_base64: buffer.toString("base64"),
     size: sizeBytes,

@@ -77,6 +77,14 @@ function Facts({ frame }: { readonly frame: StreamFrame }) {
 
 function Payload({ frame }: { readonly frame: StreamFrame }) {
   // Trailers may have no bytes and still say something.
+  if (frame.type === "close") {
+    return (
+      <>
+        <p className={styles["none"]}>{frame.text}</p>
+        {frame.size > 0 && <Bytes frame={frame} />}
+      </>
+    );
+  }
   if (frame.size === 0 && frame.kind !== "grpc") return <p className={styles["none"]}>It has no payload.</p>;
   const original = frame.original_text ?? frame.original_base64;
   return (

@@ -18,6 +18,11 @@ test("a frame is one line, whatever it holds", () => {
   assert.equal(frameLine(frame({ text: "", size: 0, attributes: { comment: "keep\nalive" } })), ": keep alive");
   assert.equal(frameLine(frame({ text: "", size: 0, attributes: { retry: "300" } })), "reconnect after 300 ms");
   assert.equal(frameLine(frame({ text: "", size: 0 })), "");
+  assert.equal(frameLine(frame({ type: "close", text: "no code", size: 0 })), "no code");
+  assert.equal(
+    frameLine(frame({ type: "close", text: "1000 Normal Closure: bye", size: 5 })),
+    "1000 Normal Closure: bye",
+  );
 });
 
 test("an event is called by its type, anything else by what it is", () => {

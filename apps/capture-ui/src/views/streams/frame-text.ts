@@ -11,6 +11,7 @@ export const KIND_LABELS: Readonly<Record<StreamSummary["kind"], string>> = {
 /** One line that says what a frame holds. */
 export function frameLine(frame: Pick<StreamFrame, "text" | "base64" | "size" | "attributes" | "type">): string {
   const { comment, retry } = frame.attributes;
+  if (frame.type === "close") return oneLine(frame.text ?? "");
   if (frame.size === 0 || (frame.text === null && frame.base64 === null)) {
     if (comment !== undefined) return `: ${oneLine(comment)}`;
     if (retry !== undefined) return `reconnect after ${retry} ms`;
