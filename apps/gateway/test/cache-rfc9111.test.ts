@@ -143,6 +143,31 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
       ],
     ],
     [
+      "a client gets the coding that its origin chose for it, and is validated with that",
+      [
+        miss(
+          { "Content-Encoding": "gzip", ETag: '"g"', Vary: "Accept-Encoding" },
+          { sends: ["Accept-Encoding: gzip, br"] },
+        ),
+        miss({ "Content-Encoding": "br", ETag: '"b"', Vary: "Accept-Encoding" }, { sends: ["Accept-Encoding: br"] }),
+        later(TTL_S + 1, "200 revalidated", {
+          sends: ["Accept-Encoding: br, gzip"],
+          status: 304,
+          origin: { ETag: '"g"', Vary: "Accept-Encoding" },
+          asks: { "if-none-match": '"g"' },
+          has: { "content-encoding": "gzip" },
+        }),
+        later(0, "200 hit", { sends: ["Accept-Encoding: br, gzip"], has: { etag: '"g"' } }),
+        later(0, "200 hit", { sends: ["Accept-Encoding: gzip, zstd"], has: { etag: '"g"' } }),
+        later(0, "200 revalidated", {
+          sends: ["Accept-Encoding: br"],
+          status: 304,
+          origin: { ETag: '"b"' },
+          asks: { "if-none-match": '"b"' },
+        }),
+      ],
+    ],
+    [
       "a response without a coding that varies on it does not displace that of clients that accept others",
       [
         miss({ Vary: "Accept-Encoding" }, { sends: ["Accept-Encoding: gzip"] }),
@@ -295,6 +320,14 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
         miss({ "Cache-Control": "no-cache", ETag: '"1"' }),
         later(0, "200 revalidated", { status: 304, asks: { "if-none-match": '"1"' } }),
         later(0, "200 revalidated", { status: 304 }),
+      ],
+    ],
+    [
+      "a 304 with another tag confirms nothing (4.3.4)",
+      [
+        miss({ ...cached("5"), ETag: '"1"' }),
+        later(6, "200 revalidated", { status: 304, origin: { ...cached("5"), ETag: '"2"' }, has: { etag: '"1"' } }),
+        miss(cached("5"), { asks: { "if-none-match": undefined } }),
       ],
     ],
     ["no-cache without a validator is not stored", [miss({ "Cache-Control": "no-cache" }), miss()]],

@@ -454,3 +454,46 @@ test("cache: a purge means what is on its way as well", async () => {
   slice.purgeAll();
   assert.deepEqual([slice.counts().entries, slice.counts().bytes, store?.lookup(request)], [0, 0, "miss"]);
 });
+
+test("cache: a validation that brings no response is a miss, and leaves what is stored", async () => {
+  let isUp = true;
+  await using origin = await startOrigin({
+    handler: (request, response) => {
+      if (!isUp) return void request.socket.destroy();
+      response.writeHead(200, { "Cache-Control": "max-age=5", ETag: '"1"' }).end("x");
+    },
+  });
+  const clock = new FakeClock();
+  await using gateway = await startGateway(documentFor(origin, { ttl_secs: 10 }), { clock });
+  assert.equal(await ask(gateway), "200 miss x");
+  await clock.advance(6000);
+  isUp = false;
+  const failed = await gateway.send({ path: "/" });
+  assert.deepEqual([failed.status, failed.header("x-cache")], [502, "miss"]);
+  const stale = await gateway.send({ path: "/", fields: ["Cache-Control: max-stale"] });
+  assert.equal(said(stale), "200 stale x");
+  const metrics = (await gateway.send({ path: "/metrics" })).body.toString();
+  assert.match(metrics, /gateway_cache_lookups_total\{[^}]*outcome="miss"[^}]*\} 2/);
+});
+
+test("cache: requests that wait for the validation of another one use its outcome", async () => {
+  const held: ServerResponse[] = [];
+  await using origin = await startOrigin({
+    handler: (request, response) => {
+      if (request.headers["if-none-match"] !== undefined) return void held.push(response);
+      response.writeHead(200, { "Cache-Control": "max-age=5", ETag: '"1"' }).end("x");
+    },
+  });
+  const clock = new FakeClock();
+  await using gateway = await startGateway(documentFor(origin, { ttl_secs: 10, coalescing: {} }), { clock });
+  assert.equal(await ask(gateway), "200 miss x");
+  await clock.advance(6000);
+  const answers = Array.from({ length: 5 }, async () => await ask(gateway));
+  await waitUntil(async () => (await gateway.send({ path: "/metrics" })).body.toString().includes("active_requests 6"));
+  assert.equal(held.length, 1);
+  held[0]?.writeHead(304, { "Cache-Control": "max-age=5" }).end();
+  assert.deepEqual((await Promise.all(answers)).toSorted(), [
+    ...Array.from({ length: 4 }, () => "200 hit x"),
+    "200 revalidated x",
+  ]);
+});

@@ -29,7 +29,10 @@ export interface Entry extends AskedWhen {
   readonly staleForMs: number;
   /** It may not be sent stale, whatever the request allows. */
   readonly forbidsStale: boolean;
-  /** What tells the representations of this resource apart by their coding; they have keys of their own. Without a body then. */
+  /**
+   * In place of a response: which representations of the resource are stored, each under a key of its own. Pairs of what a
+   * request accepted and the coding of its response.
+   */
   readonly codings?: readonly string[];
   /** The upstream said so when it became stale, and nobody was told yet. */
   isConfirmed?: boolean;

@@ -126,7 +126,7 @@ for (const [request, kept, expected] of [
 }
 
 for (const [value, codings, same] of [
-  ["gzip, deflate, br, zstd", ["gzip", "br", "zstd", "deflate"], "zstd;q=1,br , GZIP,deflate"],
+  ["gzip, deflate, br, zstd", ["br", "zstd", "gzip", "deflate"], "zstd;q=1,br , GZIP,deflate"],
   ["", [], "identity"],
   ["gzip;q=0, br;q=0.5", ["br"], "br, sdch"],
   ["gzip;q=0.5, br", ["br", "gzip"], "gzip, br"],

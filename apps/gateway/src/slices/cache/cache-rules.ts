@@ -71,8 +71,8 @@ export function mayStore(head: AnswerHead, framing: Framing, vary: readonly stri
 /** What a body may have unless the document says more. */
 export const DEFAULT_BODY_BYTES = 1024 * 1024;
 
-/** Codings that are negotiated; a client that names any other may get it from its upstream alone. */
-const CODINGS = ["gzip", "br", "zstd", "deflate", "compress"] as const;
+/** Codings that are stored, the smallest first. */
+const CODINGS = ["br", "zstd", "gzip", "deflate", "compress"] as const;
 
 /** The one coding of a response; `identity` for none, undefined for several or an unknown one. */
 export function contentCoding(fields: Readonly<RawFields>): string | undefined {
@@ -93,7 +93,7 @@ export function variesOnCoding(fields: Readonly<RawFields>): boolean {
 export interface AcceptedCodings {
   /** In the client's order of preference; without those that it likes less than none. */
   readonly codings: readonly string[];
-  /** The name of a response without a coding that was chosen for clients that accept these. */
+  /** Names what is accepted, and a response without a coding that was chosen for it. */
   readonly identity: string;
 }
 
@@ -105,6 +105,15 @@ const readAcceptedCodings = remembering((text: string): AcceptedCodings => {
   codings.sort((one, other) => weightOf(other) - weightOf(one));
   return { codings, identity: `identity ${codings.toSorted().join(" ")}` };
 });
+
+/** The stored representation for a request: the one that its upstream chose for such requests, else one that it accepts. */
+export function representationFor(
+  stored: readonly string[],
+  { identity, codings }: AcceptedCodings,
+): string | undefined {
+  for (let at = 0; at < stored.length; at += 2) if (stored[at] === identity) return stored[at + 1];
+  return codings.find((coding) => stored.includes(coding));
+}
 
 export const acceptedCodings = (fields: Readonly<RawFields>): AcceptedCodings =>
   readAcceptedCodings(fieldValues(fields, "accept-encoding").join());
@@ -140,6 +149,12 @@ export function isUnchanged(request: Readonly<RawFields>, kept: Readonly<RawFiel
   // RFC 9111, 4.3.2
   const modified = parseHttpDate(fieldValue(kept, "last-modified") ?? fieldValue(kept, "date") ?? "");
   return since !== undefined && modified !== undefined && modified <= since;
+}
+
+/** Whether a 304 is about this stored response: one with another tag is about none that was asked for (RFC 9111, 4.3.4). */
+export function confirms(fields: Readonly<RawFields>, kept: Readonly<RawFields>): boolean {
+  const [tag, keptTag] = [fieldValue(fields, "etag"), fieldValue(kept, "etag")];
+  return tag === undefined || keptTag === undefined || opaque(tag) === opaque(keptTag);
 }
 
 /** Tags as they are compared weakly. */

@@ -12,8 +12,10 @@ import {
   conditionsFor,
   contentCoding,
   DEFAULT_BODY_BYTES,
+  confirms,
   isUnchanged,
   mayStore,
+  representationFor,
   requestPolicyOf,
   variesOnCoding,
 } from "./cache-rules.ts";
@@ -51,8 +53,8 @@ const NEVER: Asked = { key: "", flight: "", epoch: 0, changes: 0, askedMs: Numbe
 const DEFAULT_WAIT_MS = 5000;
 /** After a refresh that brought nothing, the next one waits so long: the upstream has trouble already. */
 const REFRESH_PAUSE_MS = 1000;
-/** More representations of one resource are not stored: there are as many as sets of codings that clients accept. */
-const MAX_CODINGS = 32;
+/** For so many sets of accepted codings, the choice of the upstream is remembered. */
+const MAX_CHOICES = 32;
 
 /** Fields that are made anew for each response, or concern one client. */
 const NOT_STORED: ReadonlySet<string> = new Set(["age", "set-cookie", "x-cache"]);
@@ -142,6 +144,8 @@ export class RouteCache implements AnswerStore {
       return "miss";
     }
     this.#asks(request, key, flight, entry);
+    // For errors; a response of the upstream may say otherwise.
+    mark(request, "miss");
     return { validation };
   }
 
@@ -169,10 +173,9 @@ export class RouteCache implements AnswerStore {
     let entry = memory.get(key, now);
     let entryKey = key;
     if (entry?.codings !== undefined) {
-      const { codings } = entry;
-      const accepted = acceptedCodings(request.fields);
-      const coding = accepted.codings.find((each) => codings.includes(each)) ?? accepted.identity;
-      entryKey = codingKey(key, coding);
+      const name = representationFor(entry.codings, acceptedCodings(request.fields));
+      if (name === undefined) return undefined;
+      entryKey = codingKey(key, name);
       entry = memory.get(entryKey, now);
     }
     if (entry === undefined) return undefined;
@@ -224,7 +227,7 @@ export class RouteCache implements AnswerStore {
       if (head.status === 304 && asked.unvalidated !== undefined) {
         return this.#validated(request, asked.unvalidated, head);
       }
-      this.#tell(request, "miss");
+      this.#tools.count(this.#route, "miss");
     }
     const entry = this.#storable(request, head, framing);
     if (entry === undefined) {
@@ -311,9 +314,11 @@ export class RouteCache implements AnswerStore {
     const now = clock.monotonic();
     if (!variesOnCoding(entry.fields)) return memory.put(key, entry, now);
     const coding = contentCoding(entry.fields) ?? "";
-    const name = coding === "identity" ? acceptedCodings(request.fields).identity : coding;
+    const { identity } = acceptedCodings(request.fields);
+    const name = coding === "identity" ? identity : coding;
     const known = memory.get(key, now)?.codings ?? [];
-    const codings = known.includes(name) ? known : [...known.slice(1 - MAX_CODINGS), name];
+    const others = known.filter((_text, at) => known[at - (at % 2)] !== identity);
+    const codings = [...others.slice(2 - 2 * MAX_CHOICES), identity, name];
     // It says nothing that ages: it goes with the route, or when it is not used.
     memory.put(key, { ...entry, fields: [], body: NO_BYTES, codings }, now);
     memory.put(codingKey(key, name), entry, now);
@@ -333,6 +338,10 @@ export class RouteCache implements AnswerStore {
   #confirm(request: RequestContext, entry: Entry, fields: RawFields, isConfirmed: boolean): Entry {
     const { memory, clock } = this.#tools;
     const { key, epoch, changes } = this.#askedFor(request);
+    if (!confirms(fields, entry.fields)) {
+      memory.delete(key);
+      return entry;
+    }
     const updated = updatedFields(entry.fields, fields);
     const policy = responsePolicy(updated, clock.now());
     // The age of the 304 is that of what it confirms.
@@ -382,9 +391,16 @@ export class RouteCache implements AnswerStore {
   }
 
   #tell(request: RequestContext, outcome: CacheOutcome): void {
-    request.addAnswerField("X-Cache", outcome);
+    mark(request, outcome);
     this.#tools.count(this.#route, outcome);
   }
+}
+
+/** Sets X-Cache of the response to a request. */
+function mark(request: RequestContext, outcome: CacheOutcome): void {
+  const at = request.answerFields?.indexOf("X-Cache") ?? -1;
+  if (at === -1) request.addAnswerField("X-Cache", outcome);
+  else request.answerFields?.splice(at + 1, 1, outcome);
 }
 
 const NO_BYTES = Buffer.alloc(0);
