@@ -323,6 +323,14 @@ const CASES: Readonly<Record<string, readonly Case[]>> = {
       ],
     ],
     [
+      "a 304 that makes the response vary on more than the key ends it",
+      [
+        miss({ ...cached("5"), ETag: '"1"' }),
+        later(6, "200 revalidated", { status: 304, origin: { ...cached("5"), Vary: "X-Other" } }),
+        miss(cached("5"), { asks: { "if-none-match": undefined } }),
+      ],
+    ],
+    [
       "a 304 with another tag confirms nothing (4.3.4)",
       [
         miss({ ...cached("5"), ETag: '"1"' }),

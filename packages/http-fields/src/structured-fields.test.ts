@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { parseDictionary, type StructuredValue } from "./structured-fields.ts";
 
 const plain = ({ type, value }: StructuredValue): unknown => (type === "inner-list" ? value.map(plain) : value);
@@ -56,3 +57,38 @@ for (const text of [
 ]) {
   test(`Structured Fields, malformed: ${text}`, () => assert.equal(parseDictionary([text]), undefined));
 }
+
+test("Structured Fields: any text is read or malformed", () => {
+  const piece = fc.constantFrom(
+    "a",
+    "=",
+    ";",
+    ",",
+    " ",
+    '"',
+    "\\",
+    "(",
+    ")",
+    "1",
+    ".",
+    "?",
+    ":",
+    "@",
+    "%",
+    "%c3",
+    "\t",
+    "é",
+  );
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string(),
+        fc.array(piece).map((pieces) => pieces.join("")),
+      ),
+      (text) => {
+        parseDictionary([text]);
+      },
+    ),
+    { numRuns: 2000 },
+  );
+});

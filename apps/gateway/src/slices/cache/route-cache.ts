@@ -1,6 +1,6 @@
 // Tested by ../../../test/cache.test.ts
 import type { Cache } from "@headworks/gateway-contract";
-import { hasField, ownText, removeField, type Framing, type RawFields } from "@headworks/http1";
+import { hasField, lengthFraming, ownText, removeField, type Framing, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
 import type { Answer, AnswerCapture, AnswerHead, AnswerStore, KeptAnswer } from "#request/phases.ts";
 import type { Clock } from "#slice.ts";
@@ -347,7 +347,9 @@ export class RouteCache implements AnswerStore {
     // The age of the 304 is that of what it confirms.
     const times = this.#timesOf(request, [...updated, ...filterFields(fields, (name) => name === "age")], policy);
     const renewed = { ...entry, epoch, changes, ...times, fields: fieldsToStore(updated, policy), isConfirmed };
-    if (policy.forbidsStoring || (this.#overrides && policy.needsValidation)) memory.delete(key);
+    const head = { status: 200, reason: "", fields: updated };
+    const isStorable = mayStore(head, lengthFraming(entry.body.length), this.#vary, this.#maxBodyBytes);
+    if (!isStorable || policy.forbidsStoring || (this.#overrides && policy.needsValidation)) memory.delete(key);
     else if (this.#isValid(request, entry) && this.#isValid(request, renewed)) {
       // It may be another response by now than the one that was asked about.
       if (this.#entryFor(request, key) === entry) this.#put(request, key, renewed);
