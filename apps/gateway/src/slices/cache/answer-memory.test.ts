@@ -78,6 +78,19 @@ test("an entry that is put anew counts once, one that is too large is not kept a
   assert.deepEqual([memory.size, memory.bytes], [0, 0]);
 });
 
+test("an entry that lists representations is no response", () => {
+  const memory = new AnswerMemory();
+  const list = { ...entryOf(0), codings: ["identity gzip", "gzip"] };
+  memory.put("k", list, 0);
+  memory.put("k", list, 0);
+  memory.put("k gzip", entryOf(10), 0);
+  assert.deepEqual([memory.size, memory.responses], [2, 1]);
+  assert.equal(memory.get("k", 3_600_001), undefined);
+  assert.deepEqual([memory.size, memory.responses, memory.bytes], [1, 1, sizeOf("k gzip", entryOf(10))]);
+  memory.put("k gzip", list, 0);
+  assert.deepEqual([memory.size, memory.responses], [1, 0]);
+});
+
 test("a route's entries go together", () => {
   const memory = new AnswerMemory();
   memory.put("a", entryOf(1, "one"), 0);

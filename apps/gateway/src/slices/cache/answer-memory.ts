@@ -44,6 +44,8 @@ export class AnswerMemory {
   /** In the order of their last use. */
   readonly #entries = new Map<string, { readonly entry: Entry; readonly bytes: number; usedMs: number }>();
   #bytes = 0;
+  /** Entries with `codings`. */
+  #choices = 0;
   #pendingBytes = 0;
 
   constructor(mostBytes = MOST_BYTES) {
@@ -54,6 +56,11 @@ export class AnswerMemory {
     return this.#entries.size;
   }
 
+  /** Entries that are responses. */
+  get responses(): number {
+    return this.#entries.size - this.#choices;
+  }
+
   get bytes(): number {
     return this.#bytes;
   }
@@ -61,11 +68,11 @@ export class AnswerMemory {
   get(key: string, nowMs: number): Entry | undefined {
     const found = this.#entries.get(key);
     if (found === undefined) return undefined;
-    this.#entries.delete(key);
     if (nowMs - found.usedMs > MOST_IDLE_MS) {
-      this.#bytes -= found.bytes;
+      this.delete(key);
       return undefined;
     }
+    this.#entries.delete(key);
     found.usedMs = nowMs;
     this.#entries.set(key, found);
     return found.entry;
@@ -79,6 +86,7 @@ export class AnswerMemory {
     const own = { ...entry, fields: entry.fields.map(ownText) };
     this.#entries.set(ownText(key), { entry: own, bytes, usedMs: nowMs });
     this.#bytes += bytes;
+    if (entry.codings !== undefined) this.#choices += 1;
     for (const [oldest, { usedMs }] of this.#entries) {
       if (this.#bytes <= this.#mostBytes && nowMs - usedMs <= MOST_IDLE_MS) break;
       this.delete(oldest);
@@ -90,6 +98,7 @@ export class AnswerMemory {
     if (found === undefined) return;
     this.#entries.delete(key);
     this.#bytes -= found.bytes;
+    if (found.entry.codings !== undefined) this.#choices -= 1;
   }
 
   deleteRoute(route: string): void {

@@ -100,7 +100,7 @@ export function createCache({ clock, timer = systemTimer }: CacheHost): AnswerCa
       return running.size;
     },
     counts: () => ({
-      entries: memory.size,
+      entries: memory.responses,
       bytes: memory.bytes,
       purges,
       lookups: [...lookups].flatMap(([route, counts]) =>
