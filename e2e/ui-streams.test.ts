@@ -5,7 +5,7 @@ import type { ServerResponse } from "node:http";
 import { connect } from "node:net";
 import type { AddressInfo } from "node:net";
 import { credentials, Metadata } from "@grpc/grpc-js";
-import type { WsRule } from "@headworks/capture-contract";
+import type { GrpcFrame, GrpcSchema, GrpcStream, WsRule } from "@headworks/capture-contract";
 import { proxyClient, waitUntil } from "@headworks/testkit";
 import type { Locator, Page } from "playwright-core";
 import { WebSocket, WebSocketServer } from "ws";
@@ -202,6 +202,79 @@ journey("Calls of gRPC are a table of methods and statuses, and their messages a
   await page.setViewportSize({ width: 420, height: 800 });
   await page.getByRole("button", { name: "Back to the list" }).click();
   await table.getByRole("row", { name: /Fail.*NOT_FOUND/u }).waitFor();
+});
+
+journey(
+  "The list of a gRPC call shows its messages decoded, compressed ones too, as soon as a schema is there",
+  async (bench) => {
+    for (const { id } of await bench.weir.get<GrpcSchema[]>("/grpc/schemas")) {
+      await callApi(bench.weir, "DELETE", `/grpc/schemas/${id}`);
+    }
+    await using shop = await startShop();
+    process.env["grpc_proxy"] = bench.weir.proxyUrl;
+    const gzip = { "grpc.default_compression_algorithm": 2 };
+    const client = shopClient(`localhost:${shop.port}`, credentials.createInsecure(), gzip);
+    delete process.env["grpc_proxy"];
+    try {
+      await once(client.watch({ id: "250", note: "every ".repeat(20) }).resume(), "end");
+    } finally {
+      client.close();
+    }
+    const page = await bench.open("/streams?kind=grpc");
+    const listings: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().includes("/grpc/frames")) listings.push(request.url());
+    });
+    await page
+      .getByRole("table", { name: "gRPC calls" })
+      .getByRole("button", { name: /^Watch/u })
+      .click();
+    await message(page, '[{"1":"250"},{"2":"every every').waitFor();
+    await message(page, '[{"1":"1"},{"2":"order 1"}]').waitFor();
+    await callApi(bench.weir, "POST", "/grpc/schemas", { files: [{ name: "grpc-shop.proto", text: SHOP_TEXT }] });
+    await message(page, '{"id":"250","note":"every every').waitFor();
+    await message(page, '{"id":"1","note":"order 1"}').waitFor();
+    await messages(page).focus();
+    await page.keyboard.press("End");
+    await message(page, '{"id":"249","note":"order 249"}').waitFor();
+    await page.getByRole("radio", { name: "Received" }).click();
+    await page.getByRole("searchbox", { name: "Search in the messages" }).fill("order 24");
+    // 24, and 240 to 249.
+    await eventually(
+      "only what matches is left",
+      async () => (await messages(page).getByRole("button").count()) === 11,
+    );
+    await message(page, '{"id":"240","note":"order 240"}').waitFor();
+    assert.ok(listings.length <= 10, `${listings.length} requests for decoded messages`);
+    const [call] = await bench.weir.get<GrpcStream[]>("/grpc/streams");
+    const [request] = await bench.weir.get<GrpcFrame[]>(`/grpc/frames?stream_id=${call?.id}&direction=request`);
+    assert.equal(request?.compressed, true);
+  },
+);
+
+journey("Each of a hundred large messages of a gRPC call is decoded in the list", async (bench) => {
+  await callApi(bench.weir, "POST", "/grpc/schemas", { files: [{ name: "grpc-shop.proto", text: SHOP_TEXT }] });
+  await using shop = await startShop();
+  process.env["grpc_proxy"] = bench.weir.proxyUrl;
+  const client = shopClient(`localhost:${shop.port}`, credentials.createInsecure());
+  delete process.env["grpc_proxy"];
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const call = client.load((error) => (error === null ? resolve() : reject(error)));
+      const note = "x".repeat(60_000);
+      for (let id = 1; id <= 100; id += 1) call.write({ id: String(id), note });
+      call.end();
+    });
+  } finally {
+    client.close();
+  }
+  const page = await bench.open("/streams?kind=grpc");
+  await page.getByRole("table", { name: "gRPC calls" }).getByRole("button", { name: /^Load/u }).click();
+  await message(page, '{"id":"1","note":"xxx').waitFor();
+  await messages(page).focus();
+  await page.keyboard.press("End");
+  await message(page, '{"id":"100","note":"xxx').waitFor();
+  await message(page, '{"numbers":[1,2,3').waitFor();
 });
 
 /** An origin that sends back what it gets, and a client of it by way of Weir. */

@@ -130,6 +130,23 @@ export const GrpcFrame = strictObject(
 );
 export type GrpcFrame = Static<typeof GrpcFrame>;
 
+/** A message in one line: JSON by its schema, or its fields by number without one; null for bytes that are not decoded. */
+export function grpcFrameLine({
+  trailers,
+  decoded,
+  issues,
+}: Pick<GrpcFrame, "trailers" | "decoded" | "issues">): string | null {
+  if (trailers !== null) return JSON.stringify(trailers);
+  if (issues[0] !== undefined) return issues[0];
+  return decoded === null ? null : JSON.stringify(decoded.json ?? fieldsByNumber(decoded.fields));
+}
+
+function fieldsByNumber(fields: GrpcDecoded["fields"]): unknown[] {
+  return fields.map(({ number, value: { type, value } }) => ({
+    [number]: type === "nested" || type === "group" ? fieldsByNumber(value as GrpcDecoded["fields"]) : value,
+  }));
+}
+
 export const GrpcStats = strictObject(
   {
     connections: Type.Integer(),

@@ -1,3 +1,4 @@
+import { grpcFrameLine } from "@headworks/capture-contract";
 import type { GrpcConnection, GrpcFrame, GrpcSchema, GrpcStream } from "@headworks/capture-contract";
 import { sizeText, timeText } from "./present-values.ts";
 import type { WideColumn } from "./table.ts";
@@ -57,32 +58,12 @@ const frames: readonly WideColumn<GrpcFrame>[] = [
   { title: "Method", text: (row) => row.method, shrinksTo: 8 },
   { title: "Size", text: (row) => sizeText(row.size), align: "right" },
   { title: "Type", text: frameType, shrinksTo: 8, fromColumns: 100 },
-  { title: "Message", text: frameText, shrinksTo: 20 },
+  { title: "Message", text: (row) => grpcFrameLine(row) ?? row.data, shrinksTo: 20 },
   { title: "Call", text: (row) => row.stream_id, fromColumns: 120 },
 ];
 
 function frameType({ is_trailer: isTrailer, decoded }: GrpcFrame): string {
   return isTrailer ? "trailers" : (decoded?.message_type ?? "");
-}
-
-/** A message in one line: by a schema where one knows it, else its fields by number. */
-function frameText({ trailers, decoded, data, issues }: GrpcFrame): string {
-  if (trailers !== null) return JSON.stringify(trailers);
-  if (issues[0] !== undefined) return issues[0];
-  if (decoded === null) return data;
-  return JSON.stringify(decoded.json ?? numbered(decoded.fields));
-}
-
-interface Field {
-  readonly number: number;
-  readonly value: { readonly type: string; readonly value: unknown };
-}
-
-function numbered(fields: readonly Field[]): unknown[] {
-  return fields.map(({ number, value }) => ({
-    [number]:
-      value.type === "nested" || value.type === "group" ? numbered(value.value as readonly Field[]) : value.value,
-  }));
 }
 
 const schemas: readonly WideColumn<GrpcSchema>[] = [

@@ -16,7 +16,7 @@ import { WindowList } from "../detail/body/window-list.tsx";
 import type { WindowListHandle } from "../detail/body/window-list.tsx";
 import { frameKind, frameLine, isIncomplete, sinceStart } from "./frame-text.ts";
 import { loadFrames } from "./load-rows.ts";
-import type { FrameFilter } from "./load-rows.ts";
+import type { FrameFilter, ListedFrame } from "./load-rows.ts";
 import type { PagedRows } from "./paged-rows.ts";
 import styles from "./streams.module.css";
 import { throttled, usePagedRows } from "./use-paged-rows.ts";
@@ -45,10 +45,11 @@ export function FrameList({
   const [filter, setFilter] = useState<FrameFilter>({ direction: "all", search: "" });
   const [follows, setFollows] = useState(stream.state !== "closed" && chosen === null);
   const search = useRef<HTMLInputElement>(null);
-  const rows = usePagedRows<StreamFrame>(`${stream.id} ${JSON.stringify(filter)}`, (offset, limit, signal) =>
-    loadFrames(stream.id, filter, offset, limit, signal),
+  const rows = usePagedRows<ListedFrame>(
+    `${stream.kind} ${stream.id} ${JSON.stringify(filter)}`,
+    (offset, limit, signal) => loadFrames(stream, filter, offset, limit, signal),
   );
-  useGrowth(stream.id, rows);
+  useGrowth(stream, rows);
   useAction("focusQuery", hasKeys ? () => search.current?.focus() : undefined);
   return (
     <div
@@ -136,8 +137,8 @@ function SearchField({
   );
 }
 
-/** Follows a stream that runs: frames that were added, or everything when some were missed. */
-function useGrowth(id: string, rows: PagedRows<StreamFrame>): void {
+/** Follows a stream that runs: frames that were added, or everything when some were missed or schemas changed. */
+function useGrowth({ id, kind }: Pick<StreamDetail, "id" | "kind">, rows: PagedRows<ListedFrame>): void {
   useEffect(() => {
     const grow = throttled(() => rows.grow(), GROW_MS);
     const refresh = throttled(() => rows.refresh(), GROW_MS);
@@ -146,6 +147,9 @@ function useGrowth(id: string, rows: PagedRows<StreamFrame>): void {
         if (frames.some((frame) => frame.stream_id === id)) grow.ask();
       },
       framesMissed: grow.ask,
+      changed: (topic) => {
+        if (topic === "grpc" && kind === "grpc") rows.refresh();
+      },
       resync: refresh.ask,
     });
     return () => {
@@ -153,7 +157,7 @@ function useGrowth(id: string, rows: PagedRows<StreamFrame>): void {
       grow.stop();
       refresh.stop();
     };
-  }, [id, rows]);
+  }, [id, kind, rows]);
 }
 
 function Rows({
@@ -167,7 +171,7 @@ function Rows({
   onChoose,
 }: {
   readonly stream: StreamDetail;
-  readonly rows: PagedRows<StreamFrame>;
+  readonly rows: PagedRows<ListedFrame>;
   readonly isFiltered: boolean;
   readonly chosen: number | null;
   readonly hasKeys: boolean;
@@ -292,7 +296,7 @@ function FrameRow({
   onChoose,
 }: {
   readonly id: string;
-  readonly frame: StreamFrame | undefined;
+  readonly frame: ListedFrame | undefined;
   readonly createdAt: string;
   readonly index: number;
   readonly isChosen: boolean;

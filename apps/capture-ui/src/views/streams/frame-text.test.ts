@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { grpcFrameLine } from "@headworks/capture-contract";
 import { frameKind, frameLine, isIncomplete, sinceStart } from "./frame-text.ts";
 
 const frame = (change: Partial<Parameters<typeof frameLine>[0]>) => ({
@@ -23,6 +24,30 @@ test("a frame is one line, whatever it holds", () => {
     frameLine(frame({ type: "close", text: "1000 Normal Closure: bye", size: 5 })),
     "1000 Normal Closure: bye",
   );
+});
+
+test("a message of gRPC is its JSON, its fields by number, its trailers or why it cannot be read", () => {
+  const field = (number: number, type: "string" | "nested", value: unknown) => ({
+    number,
+    wire_type: 2,
+    name: null,
+    value: { type, value },
+  });
+  const fields = [field(1, "string", "a b"), field(2, "nested", [field(3, "string", "c")])];
+  const decoded = { message_type: null, fields, json: null as unknown, unknown_fields: [], issues: [] };
+  const line = (change: Partial<Parameters<typeof grpcFrameLine>[0]>) =>
+    grpcFrameLine({ trailers: null, decoded, issues: [], ...change });
+  assert.equal(line({}), '[{"1":"a b"},{"2":[{"3":"c"}]}]');
+  assert.equal(line({ decoded: { ...decoded, json: { id: "a  b" } } }), '{"id":"a  b"}');
+  assert.equal(line({ decoded: { ...decoded, fields: [], json: {} } }), "{}");
+  assert.equal(line({ trailers: { "grpc-status": "0" }, decoded: null }), '{"grpc-status":"0"}');
+  assert.equal(line({ issues: ["cannot be decompressed"], decoded: null }), "cannot be decompressed");
+  assert.equal(line({ decoded: null }), null);
+
+  const base64 = Buffer.from([10, 1, 97]).toString("base64");
+  assert.equal(frameLine(frame({ type: "message", base64, decodedLine: '{"id":"a  b"}' })), '{"id":"a  b"}');
+  assert.equal(frameLine(frame({ type: "message", size: 0, decodedLine: "{}" })), "{}");
+  assert.equal(frameLine(frame({ type: "message", base64, decodedLine: undefined })), "0a 01 61");
 });
 
 test("an event is called by its type, anything else by what it is", () => {

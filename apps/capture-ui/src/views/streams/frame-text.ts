@@ -1,4 +1,5 @@
 import type { StreamFrame, StreamSummary } from "@headworks/capture-contract";
+import type { ListedFrame } from "./load-rows.ts";
 
 /** Words for kinds of streams, as they stand on marks. */
 export const KIND_LABELS: Readonly<Record<StreamSummary["kind"], string>> = {
@@ -9,7 +10,10 @@ export const KIND_LABELS: Readonly<Record<StreamSummary["kind"], string>> = {
 };
 
 /** One line that says what a frame holds. */
-export function frameLine(frame: Pick<StreamFrame, "text" | "base64" | "size" | "attributes" | "type">): string {
+export function frameLine(
+  frame: Pick<ListedFrame, "text" | "base64" | "size" | "attributes" | "type" | "decodedLine">,
+): string {
+  if (frame.decodedLine !== undefined) return frame.decodedLine;
   const { comment, retry } = frame.attributes;
   if (frame.type === "close") return oneLine(frame.text ?? "");
   if (frame.size === 0 || (frame.text === null && frame.base64 === null)) {

@@ -1,11 +1,16 @@
 // Tested by ../../../../../e2e/ui-streams.test.ts
 import { readJson } from "@headworks/exact-json";
-import type { StreamFrame, StreamSummary } from "@headworks/capture-contract";
+import { grpcFrameLine } from "@headworks/capture-contract";
+import type { GrpcFrame, StreamFrame, StreamSummary } from "@headworks/capture-contract";
 import { ApiFailure, operationUrl, operations } from "../../api.ts";
 import type { RowPage } from "./paged-rows.ts";
 
 /** Characters of a payload that a row can show; four bytes each at most. */
 const PREVIEW_BYTES = 400;
+
+/** The service decodes 4 MiB for one response, the first 64 KiB of each message: all of so many large ones. */
+const DECODED_AT_ONCE_BYTES = 4_194_304;
+const LARGE_MESSAGES_AT_ONCE = 64;
 
 /** What of the frames of a stream is shown. */
 export interface FrameFilter {
@@ -24,14 +29,20 @@ export async function loadStreams(
   return await load<StreamSummary>(operationUrl(operations.streams.listStreams, { query }), signal);
 }
 
+/** A frame and, for messages of gRPC that the service decodes, their line in a list. */
+export interface ListedFrame extends StreamFrame {
+  readonly decodedLine?: string | undefined;
+}
+
 /** A page of a stream's frames, in their order. */
 export async function loadFrames(
-  id: string,
-  { direction, search }: FrameFilter,
+  { id, kind }: Pick<StreamSummary, "id" | "kind">,
+  filter: FrameFilter,
   offset: number,
   limit: number,
   signal: AbortSignal,
-): Promise<RowPage<StreamFrame>> {
+): Promise<RowPage<ListedFrame>> {
+  const { direction, search } = filter;
   const query = {
     limit,
     offset,
@@ -39,7 +50,43 @@ export async function loadFrames(
     ...(direction === "all" ? {} : { direction }),
     ...(search === "" ? {} : { search }),
   };
-  return await load<StreamFrame>(operationUrl(operations.streams.listStreamFrames, { params: { id }, query }), signal);
+  const url = operationUrl(operations.streams.listStreamFrames, { params: { id }, query });
+  const page = await load<StreamFrame>(url, signal);
+  if (kind !== "grpc" || page.rows.length === 0) return page;
+  const bytes = page.rows.reduce((sum, { size }) => sum + size, 0);
+  const step = bytes > DECODED_AT_ONCE_BYTES ? LARGE_MESSAGES_AT_ONCE : limit;
+  const lines = new Map<number, string | undefined>();
+  // After the frames, so that no frame of a stream that grows is without its line.
+  for (let at = 0; at < page.rows.length; at += step) {
+    const rows = await loadGrpcFrames(id, filter, offset + at, Math.min(step, limit - at), signal);
+    for (const frame of rows) lines.set(frame.ordinal, grpcFrameLine(frame)?.slice(0, PREVIEW_BYTES));
+  }
+  return { ...page, rows: page.rows.map((frame) => ({ ...frame, decodedLine: lines.get(frame.ordinal) })) };
+}
+
+/** The same frames as the service decodes them. */
+async function loadGrpcFrames(
+  id: string,
+  { direction, search }: FrameFilter,
+  offset: number,
+  limit: number,
+  signal: AbortSignal,
+): Promise<readonly GrpcFrame[]> {
+  const query = {
+    stream_id: id,
+    order: "asc",
+    limit,
+    offset,
+    ...(direction === "all" ? {} : { direction: direction === "send" ? "request" : "response" }),
+    ...(search === "" ? {} : { search }),
+  } as const;
+  try {
+    return (await load<GrpcFrame>(operationUrl(operations.grpc.listGrpcFrames, { query }), signal)).rows;
+  } catch (error) {
+    // A service with gRPC turned off keeps messages and decodes none.
+    if (error instanceof ApiFailure && error.status === 404) return [];
+    throw error;
+  }
 }
 
 /** The number of all rows stands in a header field, which the typed client does not give. */

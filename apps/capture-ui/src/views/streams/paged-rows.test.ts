@@ -93,6 +93,20 @@ test("a refresh during a fetch is not forgotten", async () => {
   assert.equal(rows.row(1), 3);
 });
 
+test("a page that left the view while it was fetched is fetched anew after a refresh", async () => {
+  const { rows, state } = source(40);
+  rows.refresh();
+  await nextTurn();
+  rows.want(10, 20);
+  rows.want(0, 10);
+  state.factor = 3;
+  rows.refresh();
+  await nextTurn();
+  rows.want(10, 20);
+  await nextTurn();
+  assert.deepEqual([rows.row(1), rows.row(11)], [3, 33]);
+});
+
 test("a failure is told, the rows stay, redrawing asks for nothing, and the next success takes it back", async () => {
   const { rows, state } = source(10);
   let changes = 0;

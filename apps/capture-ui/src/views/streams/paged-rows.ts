@@ -75,6 +75,7 @@ export class PagedRows<T> {
   /** Everything may have changed. */
   refresh(): void {
     for (const page of this.#pages.values()) page.isStale = true;
+    for (const page of this.#loading.keys()) this.#staleAgain.add(page);
     for (const page of this.#wanted()) this.#renew(page);
   }
 
