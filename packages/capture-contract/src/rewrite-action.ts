@@ -27,6 +27,7 @@ export type RewriteAction =
   | { readonly type: "remove_query_param"; readonly name: string }
   | { readonly type: "map_to_file"; readonly path: string; readonly prefix?: string | null }
   | { readonly type: "map_to_url"; readonly url: string }
+  | { readonly type: "allow_cors"; readonly max_age_secs?: number }
   | { readonly type: "set_status"; readonly code: number }
   | { readonly type: "set_method"; readonly method: string }
   | {
@@ -103,6 +104,19 @@ const kinds = [
     "map_to_url",
     "Requests: sends it to another place. A path that is left out or ends in `/` is put before the request's path, any other replaces it; a query replaces the request's query",
     { url: Type.String({ minLength: 1, maxLength: 8192, description: "An absolute http or https URL" }) },
+  ),
+  action(
+    "allow_cors",
+    "Lets pages of any origin use it: answers preflights with what they ask for, without asking the origin, and makes answers readable, also to requests with credentials",
+    {
+      max_age_secs: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 86_400,
+          description: "Seconds for which browsers keep the answer to a preflight; 5 when left out",
+        }),
+      ),
+    },
   ),
   action("set_status", "Answers: another status", {
     code: Type.Integer({ minimum: 200, maximum: 599, description: "The status" }),

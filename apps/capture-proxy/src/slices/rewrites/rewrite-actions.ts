@@ -4,6 +4,7 @@ import { reasonPhrase, wireText } from "@headworks/http-fields";
 import { fieldValue } from "@headworks/http1";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { RequestMessage } from "#exchange/exchange.ts";
+import { allowCors } from "./allow-cors.ts";
 import { valueProblem, withField, withoutField, withRewrittenField } from "./header-edit.ts";
 import type { MappedFiles } from "./mapped-files.ts";
 import { mapToFile } from "./map-to-file.ts";
@@ -48,6 +49,8 @@ export function compileAction(action: RewriteAction, files: MappedFiles, thread:
       return onRequests((edit) => setMethod(edit, action.method));
     case "set_status":
       return { request: undefined, response: (edit) => setStatus(edit, action.code) };
+    case "allow_cors":
+      return allowCors(action);
     case "map_to_file":
       return { request: mapToFile(action, files), response: mapToFile(action, files) };
     case "set_header":

@@ -8,14 +8,8 @@ const remove = (name: string): RewriteAction => ({ type: "remove_header", name }
 export const REWRITE_TEMPLATES: readonly RewriteTemplate[] = [
   {
     name: "Add CORS Headers",
-    description: "Lets pages of any origin read the answers",
-    template: {
-      direction: "response",
-      rewrites: [
-        set("Access-Control-Allow-Origin", "*"),
-        set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS"),
-      ],
-    },
+    description: "Lets pages of any origin use it: preflights are answered, requests with cookies included",
+    template: { direction: "both", rewrites: [{ type: "allow_cors" }] },
   },
   {
     name: "HTTP to HTTPS",

@@ -15,6 +15,8 @@ const EACH: readonly RewriteAction[] = [
   { type: "remove_query_param", name: "q" },
   { type: "map_to_file", path: "x/y", prefix: "/z" },
   { type: "map_to_url", url: "http://a/" },
+  { type: "allow_cors" },
+  { type: "allow_cors", max_age_secs: 60 },
   { type: "set_status", code: 503 },
   { type: "set_method", method: "PUT" },
   { type: "set_body", content: "", base64: true, content_type: "text/plain" },

@@ -55,6 +55,19 @@ export const ACTIONS: Readonly<Record<ActionType, ActionSpec>> = {
     about: "request",
     fields: [{ name: "method", label: "Method", kind: "text", example: "PUT" }],
   },
+  allow_cors: {
+    label: "Let other origins use it (CORS)",
+    about: "both",
+    fields: [
+      {
+        name: "max_age_secs",
+        label: "Seconds a preflight's answer is kept",
+        kind: "number",
+        example: "5",
+        optional: true,
+      },
+    ],
+  },
   set_status: {
     label: "Set the status",
     about: "response",
@@ -200,6 +213,8 @@ export function actionWords(action: RewriteAction): string {
       return `from file ${action.path}`;
     case "map_to_url":
       return `to ${action.url}`;
+    case "allow_cors":
+      return "for pages of any origin";
     case "set_status":
       return `status ${action.code}`;
     case "set_method":

@@ -1,0 +1,75 @@
+// Tested by ../../../test/rewrites-cors.test.ts
+import type { RewriteAction } from "@headworks/capture-contract";
+import { fieldValue, fieldValues } from "@headworks/http1";
+import type { RawFields } from "@headworks/http1";
+import { withField, withoutField } from "./header-edit.ts";
+import type { MessageEdit } from "./message-edit.ts";
+import type { Apply } from "./rewrite-actions.ts";
+
+/** How long browsers keep what a preflight allows, unless the action says it: short, since rules change. */
+const DEFAULT_MAX_AGE_S = 5;
+
+/**
+ * Lets pages of any origin use what a rule is for (Fetch standard, CORS protocol): preflights are answered with all that they
+ * ask for, and responses are readable with their fields, also to requests with credentials.
+ */
+export function allowCors(action: RewriteAction & { readonly type: "allow_cors" }): {
+  readonly request: Apply;
+  readonly response: Apply;
+} {
+  const maxAge = String(action.max_age_secs ?? DEFAULT_MAX_AGE_S);
+  return { request: (edit) => answerPreflight(edit, maxAge), response: allowReading };
+}
+
+function answerPreflight(edit: MessageEdit, maxAge: string): void {
+  const { method, fields: asked } = edit.request;
+  const origin = fieldValue(asked, "origin");
+  const wanted = fieldValue(asked, "access-control-request-method");
+  if (method !== "OPTIONS" || origin === undefined || wanted === undefined) return edit.note("this is no preflight");
+  const names = fieldValues(asked, "access-control-request-headers").join(", ");
+  const isPrivate = fieldValue(asked, "access-control-request-private-network") === "true";
+  edit.answer = {
+    status: 204,
+    fields: [
+      ...allowing(origin),
+      "Access-Control-Allow-Methods",
+      wanted,
+      ...(names === "" ? [] : ["Access-Control-Allow-Headers", names]),
+      ...(isPrivate ? ["Access-Control-Allow-Private-Network", "true"] : []),
+      "Access-Control-Max-Age",
+      maxAge,
+      "Vary",
+      "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
+    ],
+    body: Buffer.alloc(0),
+  };
+  edit.changed(`answered the preflight of ${origin} for ${wanted}`);
+}
+
+function allowReading(edit: MessageEdit): void {
+  if (edit.isOwnAnswer) return;
+  const origin = fieldValue(edit.request.fields, "origin");
+  if (origin === undefined) return edit.note("the request is not from a page of another origin");
+  const { fields } = edit;
+  // With credentials a star means nothing.
+  const names = new Set(fields.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase()));
+  const exposed = [...names].filter((name) => !name.startsWith("access-control-") && !name.startsWith("set-cookie"));
+  let changed: RawFields = [...fields];
+  const allowed = [...allowing(origin), "Access-Control-Expose-Headers", exposed.join(", ")];
+  for (let at = 0; at < allowed.length; at += 2) {
+    changed = withField(
+      withoutField(changed, allowed[at] ?? "").fields,
+      allowed[at] ?? "",
+      allowed[at + 1] ?? "",
+      false,
+    );
+  }
+  const varies = fieldValues(fields, "vary").join(", ");
+  if (!/(?:^|,)\s*(?:origin|\*)\s*(?:,|$)/i.test(varies)) changed = withField(changed, "Vary", "Origin", true);
+  edit.setFields(changed);
+  edit.changed(`readable for pages of ${origin}`);
+}
+
+function allowing(origin: string): RawFields {
+  return ["Access-Control-Allow-Origin", origin, "Access-Control-Allow-Credentials", "true"];
+}
