@@ -47,7 +47,7 @@ export function FrameList({
   const search = useRef<HTMLInputElement>(null);
   const rows = usePagedRows<ListedFrame>(
     `${stream.kind} ${stream.id} ${JSON.stringify(filter)}`,
-    (offset, limit, signal) => loadFrames(stream, filter, offset, limit, signal),
+    (offset, limit, signal, showEarly) => loadFrames(stream, filter, offset, limit, signal, showEarly),
   );
   useGrowth(stream, rows);
   useAction("focusQuery", hasKeys ? () => search.current?.focus() : undefined);

@@ -41,6 +41,7 @@ export async function loadFrames(
   offset: number,
   limit: number,
   signal: AbortSignal,
+  showEarly: (page: RowPage<ListedFrame>) => void,
 ): Promise<RowPage<ListedFrame>> {
   const { direction, search } = filter;
   const query = {
@@ -53,6 +54,7 @@ export async function loadFrames(
   const url = operationUrl(operations.streams.listStreamFrames, { params: { id }, query });
   const page = await load<StreamFrame>(url, signal);
   if (kind !== "grpc" || page.rows.length === 0) return page;
+  showEarly({ ...page, rows: page.rows.map((frame) => ({ ...frame, decodedLine: "" })) });
   const bytes = page.rows.reduce((sum, { size }) => sum + size, 0);
   const step = bytes > DECODED_AT_ONCE_BYTES ? LARGE_MESSAGES_AT_ONCE : limit;
   const lines = new Map<number, string | undefined>();

@@ -107,6 +107,24 @@ test("a page that left the view while it was fetched is fetched anew after a ref
   assert.deepEqual([rows.row(1), rows.row(11)], [3, 33]);
 });
 
+test("rows that lack a part are shown until the whole ones are there, and never in the place of whole ones", async () => {
+  let finish = Promise.withResolvers<undefined>();
+  const rows = new PagedRows<string>(async (_offset, _limit, _signal, showEarly) => {
+    showEarly({ rows: ["part"], total: 1 });
+    await finish.promise;
+    return { rows: ["whole"], total: 1 };
+  });
+  rows.refresh();
+  assert.deepEqual([rows.isLoaded, rows.total, rows.row(0)], [true, 1, "part"]);
+  finish.resolve(undefined);
+  await nextTurn();
+  assert.equal(rows.row(0), "whole");
+  finish = Promise.withResolvers<undefined>();
+  rows.refresh();
+  assert.equal(rows.row(0), "whole");
+  rows.close();
+});
+
 test("a failure is told, the rows stay, redrawing asks for nothing, and the next success takes it back", async () => {
   const { rows, state } = source(10);
   let changes = 0;

@@ -4,8 +4,13 @@ export interface RowPage<T> {
   readonly total: number;
 }
 
-/** Gives the rows from `offset` on. */
-export type LoadRows<T> = (offset: number, limit: number, signal: AbortSignal) => Promise<RowPage<T>>;
+/** Gives the rows from `offset` on. `showEarly` takes rows that lack a part which takes longer. */
+export type LoadRows<T> = (
+  offset: number,
+  limit: number,
+  signal: AbortSignal,
+  showEarly: (page: RowPage<T>) => void,
+) => Promise<RowPage<T>>;
 
 interface Page<T> {
   readonly rows: readonly T[];
@@ -109,15 +114,20 @@ export class PagedRows<T> {
     if (this.#loading.has(page)) return;
     const controller = new AbortController();
     this.#loading.set(page, controller);
+    const { signal } = controller;
+    const showEarly = (part: RowPage<T>): void => {
+      // Whole rows that are out of date say more.
+      if (signal.aborted || this.#pages.has(page)) return;
+      this.#take(page, part, true);
+      this.#changed();
+    };
     try {
-      const { rows, total } = await this.#load(page * this.#pageRows, this.#pageRows, controller.signal);
-      if (controller.signal.aborted) return;
-      this.#take(page, rows);
-      this.total = total;
-      this.isLoaded = true;
+      const whole = await this.#load(page * this.#pageRows, this.#pageRows, signal, showEarly);
+      if (signal.aborted) return;
+      this.#take(page, whole, false);
       this.error = null;
     } catch (error) {
-      if (controller.signal.aborted) return;
+      if (signal.aborted) return;
       this.error = error;
     }
     this.#loading.delete(page);
@@ -125,9 +135,11 @@ export class PagedRows<T> {
     this.#changed();
   }
 
-  #take(page: number, rows: readonly T[]): void {
+  #take(page: number, { rows, total }: RowPage<T>, isStale: boolean): void {
+    this.total = total;
+    this.isLoaded = true;
     this.#pages.delete(page);
-    this.#pages.set(page, { rows, isStale: false });
+    this.#pages.set(page, { rows, isStale });
     const wanted = new Set(this.#wanted());
     for (const other of this.#pages.keys()) {
       if (this.#pages.size <= this.#mostPages) break;
