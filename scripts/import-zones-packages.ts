@@ -155,7 +155,7 @@ export const packageZones: readonly Zone[] = [
     typesOf: ["capture-contract"],
   },
   format("socks5", ["buffer"]),
-  format("websocket", ["buffer", "zlib"]),
+  { ...format("websocket", ["buffer", "zlib"]), ours: ["format:http-fields"] },
   { ...format("event-stream", ["buffer", "string_decoder"]), ours: ["format:exact-json"] },
   format("grpc-framing", ["buffer", "zlib"]),
   { ...format("protobuf", ["buffer"]), npm: ["protobufjs"] },

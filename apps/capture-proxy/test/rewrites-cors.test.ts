@@ -63,6 +63,29 @@ test("allow_cors makes responses readable with credentials, in place of what the
   assert.deepEqual(vary, ["vary: Accept", "vary: Origin"]);
 });
 
+test("allow_cors in front of a file answers the preflight and makes the file readable, and asks for both directions", async () => {
+  await rig.reset();
+  const rewrites = [{ type: "allow_cors" }, { type: "map_to_file", path: "missing.txt" }];
+  const rule = { name: "file", condition: { type: "all" }, rewrites };
+  assert.equal((await rig.api("POST", "/rewrites", { ...rule, direction: "both" })).status, 201);
+  const preflight = await rig.client.fetch({
+    method: "OPTIONS",
+    url: `${rig.origin.url}/`,
+    headers: [
+      ["Origin", PAGE],
+      ["Access-Control-Request-Method", "GET"],
+    ],
+  });
+  assert.equal(preflight.status, 204);
+  const file = await rig.client.fetch({ url: `${rig.origin.url}/`, headers: [["Origin", PAGE]] });
+  assert.deepEqual([file.status, corsFields(file)[1]], [404, `access-control-allow-origin: ${PAGE}`]);
+  for (const direction of ["request", "response"]) {
+    const refused = await rig.api("POST", "/rewrites", { ...rule, direction });
+    assert.equal(refused.status, 400);
+    assert.match(JSON.stringify(refused.json), /make it both/);
+  }
+});
+
 test("allow_cors leaves requests alone that are no preflight and come from no other origin", async () => {
   await rig.reset((request, response) => void response.end(request.method));
   await rig.rule({ type: "allow_cors", max_age_secs: 60 }, { direction: "both" });

@@ -107,13 +107,13 @@ const kinds = [
   ),
   action(
     "allow_cors",
-    "Lets pages of any origin use it: answers preflights with what they ask for, without asking the origin, and makes answers readable, also to requests with credentials",
+    "Lets pages of any origin use it: answers preflights with what they ask for, without asking the origin, and makes responses readable, with credentials too; for rules of both directions",
     {
       max_age_secs: Type.Optional(
         Type.Integer({
           minimum: 0,
           maximum: 86_400,
-          description: "Seconds for which browsers keep the answer to a preflight; 5 when left out",
+          description: "Seconds for which browsers keep the response to a preflight; 5 when left out",
         }),
       ),
     },

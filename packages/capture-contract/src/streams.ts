@@ -41,7 +41,11 @@ const streamProperties = {
   client_addr: nullable(Type.String()),
   server_addr: nullable(Type.String()),
   subprotocol: nullable(Type.String()),
-  close_code: nullable(Type.Integer()),
+  close_code: nullable(
+    Type.Integer({
+      description: "Of a WebSocket its close code, 1006 without a close frame; of a gRPC call its status",
+    }),
+  ),
   close_reason: nullable(Type.String({ description: "Why it ended, where something says so" })),
   attributes: Type.Record(Type.String(), Type.String(), { description: "Further facts, by the kind of stream" }),
   created_at: Timestamp,

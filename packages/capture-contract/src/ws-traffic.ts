@@ -36,7 +36,7 @@ export const WsConnection = strictObject(
     extensions: nullable(Type.String({ description: "As they were agreed on" })),
     created_at: Timestamp,
     closed_at: nullable(Timestamp),
-    close_code: nullable(Type.Integer()),
+    close_code: nullable(Type.Integer({ description: "That of the last close frame; 1006: it ended without one" })),
     close_reason: nullable(Type.String()),
     problem: nullable(Type.String({ description: "What broke the protocol: from there on bytes passed unread" })),
     messages_sent: Type.Integer({ description: "Frames from the client, stored or not" }),

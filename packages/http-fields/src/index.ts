@@ -1,6 +1,7 @@
 /** HTTP field values; safe for the browser. Content codings are in the entry `./content-coding`. */
 export { negotiate, parseAccept, parseAcceptEncoding, prefersHtml, type MediaRange } from "./accept.ts";
 export { decodeJwt, parseAuthorization, type Authorization, type Jwt } from "./authorization.ts";
+export { closeCodeText } from "./close-code.ts";
 export { formatCookies, parseCookies, parseSetCookie, type Cookie, type SetCookie } from "./cookies.ts";
 export { dependsOnReading, utf8Octets, utf8Reading, wireText } from "./field-text.ts";
 export { GRPC_STATUS_NAMES, parseGrpcStatus } from "./grpc-status.ts";

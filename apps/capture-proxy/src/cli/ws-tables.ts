@@ -1,4 +1,5 @@
 import type { WsConnection, WsMessage, WsPaused, WsPayload, WsRule } from "@headworks/capture-contract";
+import { closeCodeText } from "@headworks/http-fields";
 import { sizeText, timeText } from "./present-values.ts";
 import type { WideColumn } from "./table.ts";
 
@@ -16,7 +17,12 @@ const connections: readonly WideColumn<WsConnection>[] = [
   { title: "Sent", text: (row) => String(row.messages_sent), align: "right" },
   { title: "Received", text: (row) => String(row.messages_received), align: "right" },
   { title: "Bytes", text: (row) => sizeText(row.bytes_sent + row.bytes_received), align: "right", fromColumns: 90 },
-  { title: "Close", text: (row) => String(row.close_code ?? ""), fromColumns: 110 },
+  {
+    title: "Close",
+    text: (row) => (row.close_code === null ? "" : closeCodeText(row.close_code, row.close_reason ?? "")),
+    shrinksTo: 12,
+    fromColumns: 110,
+  },
   { title: "Since", text: (row) => timeText(row.created_at), fromColumns: 120 },
   { title: "Id", text: (row) => row.id },
 ];

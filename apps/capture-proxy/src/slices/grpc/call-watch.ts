@@ -140,6 +140,9 @@ export class CallWatch {
     const isForeign = status === undefined && failure === undefined && parseCallForm(type) === undefined;
     const foreign = isForeign ? response : undefined;
     if (foreign !== undefined) this.#issue(`response: HTTP ${foreign.status} with ${shownType(type)} is no gRPC`);
+    const hasNoStatus =
+      status === undefined && failure === undefined && response !== undefined && foreign === undefined;
+    if (hasNoStatus && this.#issues.length === 0) this.#issue("response: ended without trailers, so without a status");
     const code = foreign === undefined ? status?.code : statusOfHttp(foreign.status);
     const attributes: Record<string, string> = {};
     if (code !== undefined) attributes["status"] = String(code);

@@ -203,7 +203,11 @@ const ENDS: readonly (readonly [what: string, respond: Respond, expected: Partia
     (_, response) => void response.writeHead(200).end(),
     { status_code: 2, issues: ["response: HTTP 200 with no media type is no gRPC"] },
   ],
-  ["no status at all", answer(frameMessage(MESSAGE)), { status_code: null, failure: null }],
+  [
+    "no status at all",
+    answer(frameMessage(MESSAGE)),
+    { status_code: null, failure: null, issues: ["response: ended without trailers, so without a status"] },
+  ],
   [
     "a message that is cut",
     answer(frameMessage(MESSAGE).subarray(0, 9)),

@@ -9,6 +9,9 @@ import type { Apply } from "./rewrite-actions.ts";
 /** How long browsers keep what a preflight allows, unless the action says it: short, since rules change. */
 const DEFAULT_MAX_AGE_S = 5;
 
+/** Fields that pages never see, and those about the connection. */
+const NOT_EXPOSED = /^(?:access-control-.*|set-cookie2?|connection|keep-alive|transfer-encoding|upgrade|trailer)$/;
+
 /**
  * Lets pages of any origin use what a rule is for (Fetch standard, CORS protocol): preflights are answered with all that they
  * ask for, and responses are readable with their fields, also to requests with credentials.
@@ -22,10 +25,10 @@ export function allowCors(action: RewriteAction & { readonly type: "allow_cors" 
 }
 
 function answerPreflight(edit: MessageEdit, maxAge: string): void {
-  const { method, fields: asked } = edit.request;
-  const origin = fieldValue(asked, "origin");
-  const wanted = fieldValue(asked, "access-control-request-method");
-  if (method !== "OPTIONS" || origin === undefined || wanted === undefined) return edit.note("this is no preflight");
+  const { fields: asked } = edit.request;
+  if (!isPreflight(edit)) return edit.note("this is no preflight");
+  const origin = fieldValue(asked, "origin") ?? "";
+  const wanted = fieldValue(asked, "access-control-request-method") ?? "";
   const names = fieldValues(asked, "access-control-request-headers").join(", ");
   const isPrivate = fieldValue(asked, "access-control-request-private-network") === "true";
   edit.answer = {
@@ -46,16 +49,22 @@ function answerPreflight(edit: MessageEdit, maxAge: string): void {
   edit.changed(`answered the preflight of ${origin} for ${wanted}`);
 }
 
+function isPreflight({ request: { method, fields } }: MessageEdit): boolean {
+  const names = ["origin", "access-control-request-method"];
+  return method === "OPTIONS" && names.every((name) => fieldValue(fields, name) !== undefined);
+}
+
 function allowReading(edit: MessageEdit): void {
-  if (edit.isOwnAnswer) return;
+  if (edit.isOwnAnswer && isPreflight(edit)) return;
   const origin = fieldValue(edit.request.fields, "origin");
   if (origin === undefined) return edit.note("the request is not from a page of another origin");
   const { fields } = edit;
   // With credentials a star means nothing.
   const names = new Set(fields.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase()));
-  const exposed = [...names].filter((name) => !name.startsWith("access-control-") && !name.startsWith("set-cookie"));
+  const exposed = [...names].filter((name) => !NOT_EXPOSED.test(name));
   let changed: RawFields = [...fields];
-  const allowed = [...allowing(origin), "Access-Control-Expose-Headers", exposed.join(", ")];
+  const allowed = [...allowing(origin)];
+  if (exposed.length > 0) allowed.push("Access-Control-Expose-Headers", exposed.join(", "));
   for (let at = 0; at < allowed.length; at += 2) {
     changed = withField(
       withoutField(changed, allowed[at] ?? "").fields,

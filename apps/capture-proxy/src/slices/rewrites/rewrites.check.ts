@@ -36,6 +36,10 @@ function directionIssues({ type }: RewriteAction, direction: string): RuleIssue[
   if (direction === "request" && ON_ANSWERS.has(type)) {
     return [{ path: "/type", message: "changes answers, but the direction of the rule is request" }];
   }
+  if (direction !== "both" && type === "allow_cors") {
+    const message = `answers preflights and changes responses, but the direction of the rule is ${direction}: make it both`;
+    return [{ path: "/type", message }];
+  }
   return [];
 }
 

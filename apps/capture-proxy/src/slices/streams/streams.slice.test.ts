@@ -4,7 +4,13 @@ import type { ServerResponse } from "node:http";
 import { request } from "node:http";
 import { gzipSync } from "node:zlib";
 import { waitUntil } from "@headworks/testkit";
-import type { AssembledStream, StreamDetail, StreamFrame, StreamSummary } from "@headworks/capture-contract";
+import type {
+  AssembledStream,
+  StreamDetail,
+  StreamFrame,
+  StreamSummary,
+  TrafficEntry,
+} from "@headworks/capture-contract";
 import { startProxyRig } from "../../../test/proxy-rig.ts";
 import type { ProxyRig } from "../../../test/proxy-rig.ts";
 
@@ -167,6 +173,23 @@ test("a client that goes away ends the stream with a reason", async () => {
   const closed = await theStream(({ state }) => state === "closed");
   assert.match(closed.close_reason ?? "", /client/i);
   assert.notEqual(closed.closed_at, null);
+});
+
+test("an event stream that its origin cuts or resets ends with a reason, and its entry with an error", async () => {
+  for (const cut of ["destroy", "resetAndDestroy"] as const) {
+    await rig.api("POST", "/traffic/clear", undefined, 204);
+    const { origin, got } = await openStream("text/event-stream");
+    origin.write("data: a\n\ndata: half");
+    await waitUntil(() => got.length > 0);
+    origin.socket?.[cut]();
+    const closed = await theStream(({ state }) => state === "closed");
+    assert.match(closed.close_reason ?? "", /(?:closed|reset) the connection/, cut);
+    const entry = await waitUntil(async () => {
+      const found = await rig.api<TrafficEntry>("GET", `/traffic/${closed.id}`);
+      return found.state === "failed" ? found : undefined;
+    });
+    assert.equal(entry.failure?.message, closed.close_reason);
+  }
 });
 
 test("lists know kinds and sessions, and pages", async () => {

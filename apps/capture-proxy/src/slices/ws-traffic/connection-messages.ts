@@ -25,6 +25,9 @@ export interface MessagesParts {
   readonly nowMs: () => number;
 }
 
+/** The code of a connection without a close frame (RFC 6455, 7.1.5); it is on no wire. */
+const ABNORMAL_CLOSURE = 1006;
+
 const PASS: MessageVerdict = { kind: "pass" };
 
 /** The messages of one connection: recorded, and decided on by the rules that concern it. */
@@ -36,6 +39,7 @@ export class ConnectionMessages implements MessageHandler {
   #known: readonly CompiledWsRule[] | undefined;
   #applying: Readonly<Record<MessageDirection, readonly CompiledWsRule[]>> = { send: [], receive: [] };
   readonly #stopDelays = new Set<() => void>();
+  #hasCloseFrame = false;
 
   constructor(exchange: ExchangeView, recorder: StreamRecorder, parts: MessagesParts, onClosed: () => void) {
     this.#recorder = recorder;
@@ -97,11 +101,16 @@ export class ConnectionMessages implements MessageHandler {
     for (const stop of this.#stopDelays) stop();
     this.#parts.paused.forget(this.#connection.id);
     if (failure !== undefined) this.#recorder.change({ attributes: { failure: failure.code } });
+    if (!this.#hasCloseFrame) {
+      const closeReason = failure?.message ?? "The connection ended without a close frame";
+      this.#recorder.change({ closeCode: ABNORMAL_CLOSURE, closeReason });
+    }
     this.#recorder.end();
     this.#onClosed();
   }
 
   #closing({ payload }: TappedFrame): void {
+    this.#hasCloseFrame = true;
     const { code, reason } = readClose(payload);
     this.#recorder.change({
       state: "closing",

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Socket } from "node:net";
 import { test } from "node:test";
 import type { WsConnection, WsMessage, WsPaused, WsRule, WsStats } from "@headworks/capture-contract";
 import { waitUntil } from "@headworks/testkit";
@@ -75,6 +76,26 @@ test("a connection and its messages are there while it is open, and after its en
   const entry = await rig.api<{ response: { status_code: number } }>("GET", `/traffic/${id}`);
   assert.equal(entry.response.status_code, 101);
   await rig.api("GET", "/ws-traffic/connections/unknown", undefined, 404);
+});
+
+test("RFC 6455 7.1.5: a connection that ends without a close frame has code 1006 and says why", async () => {
+  await using rig = await startWebSocketRig();
+  const ends: readonly (readonly [how: "end" | "resetAndDestroy", side: "client" | "server", reason: RegExp])[] = [
+    ["end", "client", /^The connection ended without a close frame$/],
+    ["end", "server", /^The connection ended without a close frame$/],
+    ["resetAndDestroy", "client", /^The client reset the tunnel$/],
+    ["resetAndDestroy", "server", /^The origin reset the tunnel/],
+  ];
+  for (const [how, side, reason] of ends) {
+    const { [side]: end, id } = await rig.open();
+    (end.socket as unknown as { readonly _socket: Socket })._socket[how]();
+    const closed = await waitUntil(async () => {
+      const found = await rig.api<WsConnection>("GET", `/ws-traffic/connections/${id}`);
+      return found.state === "closed" ? found : undefined;
+    });
+    assert.equal(closed.close_code, 1006, `${side} ${how}`);
+    assert.match(closed.close_reason ?? "", reason, `${side} ${how}`);
+  }
 });
 
 test("messages are found by direction, type and text, and counted; statistics and clearing", async () => {

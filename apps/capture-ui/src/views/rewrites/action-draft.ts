@@ -61,7 +61,7 @@ export const ACTIONS: Readonly<Record<ActionType, ActionSpec>> = {
     fields: [
       {
         name: "max_age_secs",
-        label: "Seconds a preflight's answer is kept",
+        label: "Seconds a preflight's response is kept",
         kind: "number",
         example: "5",
         optional: true,

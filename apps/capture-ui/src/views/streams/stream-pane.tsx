@@ -1,4 +1,5 @@
 import type { StreamDetail } from "@headworks/capture-contract";
+import { closeCodeText } from "@headworks/http-fields";
 import { ArrowLeft, Copy, Rows3 } from "lucide-react";
 import { useState } from "react";
 import { ApiFailure } from "../../api.ts";
@@ -21,6 +22,9 @@ import styles from "./streams.module.css";
 import { WsComposer } from "./ws-composer.tsx";
 import { WsPausedMessages } from "./ws-paused.tsx";
 import { useStream } from "./use-stream.ts";
+
+/** The code of a WebSocket without a close frame (RFC 6455, 7.1.5). */
+const ABNORMAL_CLOSURE = 1006;
 
 type PaneTab = "messages" | "assembled" | "fields";
 
@@ -160,10 +164,7 @@ function Headline({ stream, onBack }: { readonly stream: StreamDetail; readonly 
           {formatCount(stream.frames_received)} ↓ {formatBytes(stream.bytes_received)}
         </span>
         {stream.subprotocol !== null && <Tag tone="neutral">{stream.subprotocol}</Tag>}
-        {call === undefined && stream.close_code !== null && <span>closed with {stream.close_code}</span>}
-        {call === undefined && stream.close_reason !== null && stream.close_reason !== "" && (
-          <span>{stream.close_reason}</span>
-        )}
+        {call === undefined && <CloseFact stream={stream} />}
         {stream.frames_not_stored > 0 && (
           <Tag tone="warning">{formatCount(stream.frames_not_stored)} messages not stored</Tag>
         )}
@@ -175,6 +176,14 @@ function Headline({ stream, onBack }: { readonly stream: StreamDetail; readonly 
       </p>
     </header>
   );
+}
+
+/** How a stream that is no call ended: a close code of WebSockets, or why it broke off. */
+function CloseFact({ stream: { close_code: code, close_reason: reason } }: { readonly stream: StreamDetail }) {
+  const text = code === null ? (reason ?? "") : `closed with ${closeCodeText(code, reason ?? "")}`;
+  if (text === "") return null;
+  const isAbnormal = code === null || code === ABNORMAL_CLOSURE;
+  return isAbnormal ? <Tag tone="warning">{text}</Tag> : <span>{text}</span>;
 }
 
 function Fields({ stream }: { readonly stream: StreamDetail }) {
