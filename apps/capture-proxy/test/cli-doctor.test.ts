@@ -140,7 +140,9 @@ test("a broken data directory: each fault is found, named and advised on, and th
   writeFileSync(directory.file("traffic.db"), "this is no database, however long it may be. ".repeat(100));
   await mkdir(directory.file("certs"));
   writeFileSync(directory.file("certs", "weir-ca.pem"), "junk");
-  writeFileSync(directory.file("certs", "weir-ca-key.pem"), "junk", { mode: 0o644 });
+  writeFileSync(directory.file("certs", "weir-ca-key.pem"), "junk");
+  // Not by its mode when it is made: a umask of the process would change it.
+  chmodSync(directory.file("certs", "weir-ca-key.pem"), 0o644);
   const { code, report, of } = await examine(directory.path);
   assert.deepEqual([code, report.ok], [1, false]);
   assert.deepEqual(of("Settings"), ["fail"]);

@@ -230,7 +230,8 @@ test("at level full bodies follow, decoded, cut at the limit, and what is no tex
         const found = bodyOf(logged.traffic().slice(from), "response");
         return found.text === text && found.note !== "" ? found : undefined;
       },
-      { what: `the body ${name} in the log` },
+      // Each look reads a megabyte of log.
+      { what: `the body ${name} in the log`, timeoutMs: 60_000 },
     );
     assert.match(shown.note, note, name);
   }
