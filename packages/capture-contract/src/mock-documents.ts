@@ -51,7 +51,9 @@ const importResult = {
   imported: Type.Integer({ description: "Rules that were made, or would be" }),
   format: Type.String(),
   skipped: Type.Integer({ description: "Parts of the document that no rule could be made of" }),
-  warnings: Type.Array(Type.String(), { description: "What was left out or guessed; at most 100" }),
+  warnings: Type.Array(Type.String(), {
+    description: "What was left out or guessed; at most 100, of which the last then says how many more there were",
+  }),
 };
 /** What an import made. */
 export const MockImportResult = strictObject({ ...importResult, ids: Type.Array(Id) }, { $id: "MockImportResult" });

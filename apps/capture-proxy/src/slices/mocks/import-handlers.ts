@@ -9,7 +9,7 @@ import { ApiError, validationError } from "#api/api-error.ts";
 import type { EventSink } from "#slice.ts";
 import type { ReadDocument } from "./import-documents.ts";
 import { readDocumentApart } from "./import-thread.ts";
-import { ImportProblem } from "./imported-mocks.ts";
+import { ImportProblem, shownWarnings } from "./imported-mocks.ts";
 import type { ImportedMocks } from "./imported-mocks.ts";
 import type { MockDraft } from "./mock-rule.ts";
 import { newMock, showMock } from "./mock-rule.ts";
@@ -73,7 +73,12 @@ async function answer(book: RuleBook, given: ImportedMocks, wishes: ImportWishes
     collectionId: collectionId ?? draft.collectionId,
     enabled: enabled ? draft.enabled : false,
   }));
-  const facts = { imported: drafts.length, format, skipped: read.skipped, warnings: [...read.warnings] };
+  const facts = {
+    imported: drafts.length,
+    format,
+    skipped: read.skipped,
+    warnings: shownWarnings(read.warnings, read.moreWarnings),
+  };
   if (isDryRun) {
     const nowMs = book.clock.now();
     const rules = drafts
@@ -143,7 +148,7 @@ async function checked(read: ImportedMocks): Promise<ImportedMocks> {
     else warnings.push(`${draft.name.slice(0, 200)}: ${issue.path.slice(1)} ${issue.message}`);
   }
   const skipped = read.skipped + read.drafts.length - drafts.length;
-  return { drafts, skipped, warnings: warnings.slice(0, 100) };
+  return { drafts, skipped, warnings, moreWarnings: read.moreWarnings };
 }
 
 /** What this service exported: a list of rules, or an object with them. They become new rules, whatever ids they had. */
@@ -185,7 +190,7 @@ function ownExport(book: RuleBook, data: unknown): ImportedMocks {
   if ("issues" in outcome) {
     throw validationError(outcome.issues.map(({ path, message }) => ({ path: `body/data${path}`, message })));
   }
-  return { drafts, skipped: 0, warnings: warnings.slice(0, 100) };
+  return { drafts, skipped: 0, warnings, moreWarnings: 0 };
 }
 
 function parsed(text: string): unknown {

@@ -1,4 +1,4 @@
-// Tested by import-documents.test.ts
+// Tested by import-documents.test.ts, import-warnings.test.ts
 import type { Condition, MockResponse } from "@headworks/capture-contract";
 import { isNumeric } from "@headworks/exact-json";
 import { plainDraft } from "./mock-rule.ts";
@@ -14,15 +14,19 @@ export interface ImportedMocks {
   readonly drafts: readonly MockDraft[];
   readonly skipped: number;
   readonly warnings: readonly string[];
+  /** How many warnings there were besides. */
+  readonly moreWarnings: number;
 }
 
 const MOST_DRAFTS = 5000;
 const MOST_WARNINGS = 100;
+const LONGEST_WARNING = 500;
 
 /** Takes in what an importer makes of its document, up to a bound. */
 export class ImportCollector {
   readonly #drafts: MockDraft[] = [];
-  readonly #warnings: string[] = [];
+  readonly #warnings = new Set<string>();
+  #moreWarnings = 0;
   #skipped = 0;
 
   add(name: string, condition: Condition, response: MockResponse, more: Partial<MockDraft> = {}): void {
@@ -42,8 +46,12 @@ export class ImportCollector {
     return this.#drafts.at(-1);
   }
 
+  /** The same warning is given once. */
   warn(warning: string): void {
-    if (this.#warnings.length < MOST_WARNINGS) this.#warnings.push(warning.slice(0, 500));
+    const text = warning.length > LONGEST_WARNING ? `${warning.slice(0, LONGEST_WARNING - 1)}…` : warning;
+    if (this.#warnings.has(text)) return;
+    if (this.#warnings.size < MOST_WARNINGS) this.#warnings.add(text);
+    else this.#moreWarnings += 1;
   }
 
   skip(warning: string): void {
@@ -52,8 +60,21 @@ export class ImportCollector {
   }
 
   done(): ImportedMocks {
-    return { drafts: this.#drafts, skipped: this.#skipped, warnings: this.#warnings };
+    return {
+      drafts: this.#drafts,
+      skipped: this.#skipped,
+      warnings: [...this.#warnings],
+      moreWarnings: this.#moreWarnings,
+    };
   }
+}
+
+/** As many warnings as a result may have; the last says how many there were besides. */
+export function shownWarnings(warnings: readonly string[], moreWarnings: number): string[] {
+  const all = warnings.length + moreWarnings;
+  if (all <= MOST_WARNINGS) return [...warnings];
+  const shown = warnings.slice(0, MOST_WARNINGS - 1);
+  return [...shown, `${all - shown.length} more warnings are not shown`];
 }
 
 /** A value of a document, of which nothing is known. */

@@ -1,4 +1,4 @@
-// Tested by import-documents.test.ts
+// Tested by import-documents.test.ts, import-warnings.test.ts
 import { isNumeric } from "@headworks/exact-json";
 import { isJson } from "@headworks/http-fields";
 import type { Condition } from "@headworks/capture-contract";
@@ -68,7 +68,10 @@ class OpenApiReader {
     if (condition === undefined) return this.#collector.skip(`${method} ${path.slice(0, 200)}: the path is too long`);
     const readable = answers.flatMap(([code, value]) => {
       const status = statusOf(code);
-      return status === undefined ? [] : [{ code, status, answer: this.#dereferenced(value) ?? {} }];
+      if (status !== undefined) return [{ code, status, answer: this.#dereferenced(value) ?? {} }];
+      const place = `${method} ${path.slice(0, 200)} -> ${code.slice(0, 50)}`;
+      if (!code.startsWith("x-")) this.#collector.skip(`${place}: no rule can give this status`);
+      return [];
     });
     const chosen = readable.toSorted((a, b) => rank(a.status) - rank(b.status))[0];
     const parameters = path.match(/\{[^}]*\}/g)?.length ?? 0;
@@ -116,20 +119,28 @@ class OpenApiReader {
     for (const [name, value] of Object.entries(membersOf(member(answer, "headers")) ?? {})) {
       const header = this.#dereferenced(value);
       const example =
-        header === undefined ? undefined : (this.#said(header) ?? exampleOf(member(header, "schema"), this.#resolve));
+        header === undefined
+          ? undefined
+          : (this.#said(header, place) ?? exampleOf(member(header, "schema"), this.#resolve));
       const isScalar = ["string", "boolean"].includes(typeof example) || isNumeric(example);
-      if (isScalar && /^[\w-]+$/.test(name)) headers[name] = String(example).replace(/[\u0000-\u001f\u007f]/g, " ");
+      if (isScalar && /^[\w-]+$/.test(name)) {
+        headers[name] = String(example).replace(/[\u0000-\u001f\u007f]/g, " ");
+      } else {
+        const reason = isScalar ? "since this is no name of one" : "since there is no plain value for it";
+        this.#collector.warn(`${place}: the header field ${name.slice(0, 100)} is left out, ${reason}`);
+      }
     }
     const contents = Object.entries(membersOf(member(answer, "content")) ?? {});
     const [type, media] = contents.find(([name]) => isJson(name)) ?? contents[0] ?? [];
     if (type === undefined) return filledResponse({ status_code: status, headers });
+    this.#nameOthers(`${place}: of its media types`, type, contents);
     const body = this.#body(type, membersOf(media) ?? {}, place);
     if (body !== null) headers["Content-Type"] = type.includes("*") ? "application/json" : type;
     return filledResponse({ status_code: status, headers, body });
   }
 
   #body(type: string, media: Members, place: string): string | null {
-    const said = this.#said(media);
+    const said = this.#said(media, place);
     if (isJson(type) || type.includes("*")) {
       const value = said ?? exampleOf(member(media, "schema"), this.#resolve);
       return JSON.stringify(value, null, 2) ?? null;
@@ -142,16 +153,26 @@ class OpenApiReader {
   }
 
   /** An example that stands beside a schema. */
-  #said(media: Members): unknown {
+  #said(media: Members, place: string): unknown {
     if (Object.hasOwn(media, "example")) return media["example"];
-    for (const value of Object.values(membersOf(member(media, "examples")) ?? {})) {
+    const examples = Object.entries(membersOf(member(media, "examples")) ?? {});
+    for (const [name, value] of examples) {
       const example = this.#dereferenced(value);
-      if (example !== undefined && Object.hasOwn(example, "value")) return example["value"];
+      if (example !== undefined && Object.hasOwn(example, "value")) {
+        this.#nameOthers(`${place}: of its examples`, name, examples);
+        return example["value"];
+      }
       if (textOf(member(example, "externalValue")) !== undefined) {
         this.#collector.warn("An example that lies elsewhere was not fetched");
       }
     }
     return undefined;
+  }
+
+  #nameOthers(begin: string, given: string, entries: readonly (readonly [string, unknown])[]): void {
+    const others = entries.flatMap(([name]) => (name === given ? [] : [name.slice(0, 100)]));
+    if (others.length === 0) return;
+    this.#collector.warn(`${begin} ${given.slice(0, 100)} is given; left out: ${others.join(", ")}`);
   }
 
   #dereferenced(value: unknown): Members | undefined {
@@ -176,6 +197,7 @@ class OpenApiReader {
       const name = percentDecoded(step).replaceAll("~1", "/").replaceAll("~0", "~");
       value = Array.isArray(value) ? (value as readonly unknown[])[Number(name)] : member(membersOf(value), name);
     }
+    if (value === undefined) this.#collector.warn(`${reference.slice(0, 200)} leads to nothing in this document`);
     return value;
   }
 }

@@ -1,4 +1,4 @@
-// Tested by import-documents.test.ts
+// Tested by import-documents.test.ts, import-warnings.test.ts
 import type { Condition } from "@headworks/capture-contract";
 import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { parseCondition } from "@headworks/match-condition";
@@ -10,7 +10,7 @@ const DEEPEST_FOLDER = 32;
 
 /**
  * A rule for each saved response of a Postman collection 2.0 or 2.1; of several for one request the first is switched on.
- * Variables of the collection are filled in; others, and path variables, match anything up to the next slash.
+ * Variables of the collection and of its folders are filled in; others, and path variables, match anything up to the next slash.
  */
 export function postmanMocks(document: unknown): ImportedMocks {
   const root = membersOf(document);
@@ -21,16 +21,22 @@ export function postmanMocks(document: unknown): ImportedMocks {
   if (/\/v1\./.test(schema)) {
     throw new ImportProblem("Postman collections of version 1 are not read; export it as v2.1");
   }
-  const variables = new Map<string, string>();
-  for (const variable of listOf(member(collection, "variable"))) {
+  const collector = new ImportCollector();
+  takeItems(collector, items as readonly unknown[], variablesOf(collection, new Map()), 0);
+  return collector.done();
+}
+
+/** The variables that hold inside of a collection or a folder; its own go before those around it. */
+function variablesOf(place: Members | undefined, around: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const variables = new Map(around);
+  for (const variable of listOf(member(place, "variable"))) {
     const members = membersOf(variable);
     const name = textOf(member(members, "key")) ?? textOf(member(members, "id"));
     const value = member(members, "value");
+    if (member(members, "disabled") === true) continue;
     if (name !== undefined && ["string", "number"].includes(typeof value)) variables.set(name, String(value));
   }
-  const collector = new ImportCollector();
-  takeItems(collector, items as readonly unknown[], variables, 0);
-  return collector.done();
+  return variables;
 }
 
 function takeItems(
@@ -43,7 +49,7 @@ function takeItems(
   for (const value of items) {
     const item = membersOf(value);
     const inside = member(item, "item");
-    if (Array.isArray(inside)) takeItems(collector, inside, variables, depth + 1);
+    if (Array.isArray(inside)) takeItems(collector, inside, variablesOf(item, variables), depth + 1);
     else if (item !== undefined) takeRequest(collector, item, variables);
   }
 }
@@ -57,18 +63,22 @@ function takeRequest(collector: ImportCollector, item: Members, variables: Reado
   for (const [index, response] of responses.entries()) {
     // A saved response has the request it was for, which may differ from the item's.
     const request = member(response, "originalRequest") ?? member(item, "request");
-    const condition = requestCondition(request ?? member(item, "request"), variables);
-    if (condition === undefined) {
+    const asked = requestCondition(request ?? member(item, "request"), variables);
+    if (asked === undefined) {
       collector.skip(`${name.slice(0, 200)}: its request has no URL that can be matched`);
       continue;
     }
-    const fields = listOf(member(response, "header")).flatMap((header): [string, string][] => {
-      const key = textOf(member(membersOf(header), "key"));
-      const value = textOf(member(membersOf(header), "value"));
-      return key === undefined || value === undefined || key.toLowerCase() === "content-encoding" ? [] : [[key, value]];
-    });
-    const code = member(response, "code");
-    const status = typeof code === "number" && code >= 200 && code <= 599 && Number.isInteger(code) ? code : 200;
+    const warn = (sentence: string): void => collector.warn(`${name.slice(0, 200)}: ${sentence}`);
+    const fields = fieldsOf(member(response, "header"), warn);
+    const code = member(response, "code") ?? undefined;
+    const status = statusOf(code);
+    if (status === undefined) {
+      const shown = typeof code === "number" ? `a status ${code}` : "the status of its response";
+      collector.skip(`${name.slice(0, 200)}: ${shown} cannot be given`);
+      continue;
+    }
+    if (code === undefined) warn(`its response has no status, so the rule gives ${status}`);
+    if (asked.unasked.length > 0) warn(`its rule does not ask for the query parameters ${asked.unasked.join(", ")}`);
     const body = textOf(member(response, "body")) ?? "";
     const type = fields.find(([key]) => key.toLowerCase() === "content-type")?.[1];
     const method = textOf(member(membersOf(request ?? member(item, "request")), "method")) ?? "GET";
@@ -78,11 +88,42 @@ function takeRequest(collector: ImportCollector, item: Members, variables: Reado
       continue;
     }
     const suffix = index === 0 ? "" : ` (${textOf(member(response, "name")) ?? index + 1})`;
-    collector.add(`Postman: ${name}${suffix}`, condition, made, { enabled: index === 0 });
+    collector.add(`Postman: ${name}${suffix}`, asked.condition, made, { enabled: index === 0 });
   }
 }
 
-function requestCondition(request: unknown, variables: ReadonlyMap<string, string>): Condition | undefined {
+/** Postman allows a response without a status; undefined for one that no rule can give. */
+function statusOf(code: unknown): number | undefined {
+  if (code === undefined) return 200;
+  return typeof code === "number" && code >= 200 && code <= 599 && Number.isInteger(code) ? code : undefined;
+}
+
+/** Fields of a response: a list of objects or of lines, or all lines in one text. Bodies are not encoded any more. */
+function fieldsOf(header: unknown, warn: (sentence: string) => void): [string, string][] {
+  const lines = textOf(header)
+    ?.split(/\r?\n/)
+    .filter((line) => line.trim() !== "");
+  return (lines ?? listOf(header)).flatMap((field): [string, string][] => {
+    const [, lineKey, lineValue] = /^([^:]+):(.*)$/s.exec(textOf(field) ?? "") ?? [];
+    const key = lineKey?.trim() ?? textOf(member(membersOf(field), "key"));
+    const value = lineValue?.trim() ?? textOf(member(membersOf(field), "value"));
+    if (key === undefined || value === undefined) {
+      warn("a header field of its response is left out, since it has no name or no value");
+      return [];
+    }
+    return key.toLowerCase() === "content-encoding" ? [] : [[key, value]];
+  });
+}
+
+interface AskedRequest {
+  readonly condition: Condition;
+  /** Query parameters that the condition does not ask for. */
+  readonly unasked: readonly string[];
+}
+
+const MOST_PARAMETERS = 50;
+
+function requestCondition(request: unknown, variables: ReadonlyMap<string, string>): AskedRequest | undefined {
   const members = membersOf(request);
   const url = textOf(request) ?? rawUrl(member(members, "url"));
   if (url === undefined || url === "") return undefined;
@@ -101,18 +142,28 @@ function requestCondition(request: unknown, variables: ReadonlyMap<string, strin
   const whole = `${begin}${pattern}/?(?:\\?.*)?$`;
   if (whole.length > 1000 || pattern === "") return undefined;
   const conditions: Condition[] = [{ type: "url_pattern", pattern: whole }];
-  for (const parameter of query.split("&").slice(0, 50)) {
+  const unasked: string[] = [];
+  for (const [index, parameter] of query.split("&").entries()) {
+    if (parameter === "") continue;
     const [name = "", value] = parameter.split("=", 2).map((text) => decoded(text));
-    if (name.includes("{{")) continue;
+    const shown = name.slice(0, 100);
+    if (name.includes("{{") || index >= MOST_PARAMETERS) {
+      unasked.push(shown);
+      continue;
+    }
     const asked: Condition =
       value === undefined || value.includes("{{")
         ? { type: "query_param", name }
         : { type: "query_param", name, value };
     // The pattern of the URL takes every query, so a parameter that no condition can name is left to it.
     if (parseCondition(asked).ok) conditions.push(asked);
+    else unasked.push(shown);
   }
   const method = textOf(member(members, "method"))?.trim().slice(0, 64);
-  return { type: "and", conditions: [...conditions, { type: "method", method: method || "GET" }] };
+  return {
+    condition: { type: "and", conditions: [...conditions, { type: "method", method: method || "GET" }] },
+    unasked,
+  };
 }
 
 function decoded(text: string): string {

@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Condition } from "@headworks/capture-contract";
+import { openDocument } from "./import-documents.ts";
+import { ImportCollector, shownWarnings } from "./imported-mocks.ts";
+import type { ImportedMocks } from "./imported-mocks.ts";
+import { answersOf } from "./mock-rule.ts";
+import type { MockDraft } from "./mock-rule.ts";
+
+function read(format: "openapi" | "postman", document: object): ImportedMocks {
+  const reader = openDocument({ format, baseUrl: null });
+  reader.write(Buffer.from(JSON.stringify(document)));
+  const given = reader.end();
+  return "exported" in given ? assert.fail("an export is no rule yet") : given;
+}
+
+const answer = (draft: MockDraft | undefined) => answersOf(draft?.responseConfig ?? assert.fail("no rule"))[0];
+
+const openApi = (responses: object, components: object = {}) =>
+  read("openapi", { openapi: "3.1.0", paths: { "/a": { get: { responses } } }, components });
+
+test("an answer of an OpenAPI document that no rule can give is named", () => {
+  const imported = openApi({ 101: { description: "" }, 200: { description: "" }, "x-note": "none" });
+  assert.equal(imported.drafts.length, 1);
+  assert.equal(imported.skipped, 1);
+  assert.deepEqual(imported.warnings, ["GET /a -> 101: no rule can give this status"]);
+});
+
+test("the examples, media types and header fields of an OpenAPI answer that its rule lacks are named", () => {
+  const imported = openApi({
+    200: {
+      headers: { "X-Known": { example: "1" }, "X-List": { schema: { type: "array", items: { type: "string" } } } },
+      content: {
+        "application/xml": { example: "<a/>" },
+        "application/json": { examples: { few: { value: [1] }, many: { value: [1, 2] }, none: { value: [] } } },
+      },
+    },
+  });
+  assert.equal(answer(imported.drafts[0])?.body, "[\n  1\n]");
+  assert.deepEqual(imported.warnings, [
+    "GET /a -> 200: the header field X-List is left out, since there is no plain value for it",
+    "GET /a -> 200: of its media types application/json is given; left out: application/xml",
+    "GET /a -> 200: of its examples few is given; left out: many, none",
+  ]);
+});
+
+test("a reference of an OpenAPI document that leads nowhere is named, once", () => {
+  const lost = { $ref: "#/components/responses/Lost" };
+  const { warnings } = openApi(
+    { 200: lost, 404: lost, 410: { $ref: "#/components/responses/Here" } },
+    { responses: { Here: {} } },
+  );
+  assert.deepEqual(warnings, ["#/components/responses/Lost leads to nothing in this document"]);
+});
+
+const postman = (response: object, more: object = {}, url = "https://a.test/") =>
+  read("postman", { item: [{ name: "n", request: { method: "GET", url }, response: [response], ...more }] });
+
+test("header fields that Postman wrote as text are given", () => {
+  for (const header of ["X-One: 1\r\nX-Two: a:b\n", ["X-One: 1", { key: "X-Two", value: "a:b" }]]) {
+    const { drafts, warnings } = postman({ code: 200, header, body: "" });
+    const { headers } = answer(drafts[0]) ?? {};
+    assert.equal(headers?.["X-One"], "1");
+    assert.equal(headers?.["X-Two"], "a:b");
+    assert.deepEqual(warnings, []);
+  }
+  const { warnings } = postman({ code: 200, header: ["nothing"], body: "" });
+  assert.deepEqual(warnings, ["n: a header field of its response is left out, since it has no name or no value"]);
+});
+
+test("a saved response of Postman with a status that no rule can give is no 200", () => {
+  const { drafts, skipped, warnings } = postman({ code: 101, header: [], body: "" });
+  assert.deepEqual([drafts, skipped, warnings], [[], 1, ["n: a status 101 cannot be given"]]);
+  const guessed = postman({ name: "no code", body: "" });
+  assert.equal(answer(guessed.drafts[0])?.status_code, 200);
+  assert.deepEqual(guessed.warnings, ["n: its response has no status, so the rule gives 200"]);
+});
+
+test("query parameters of Postman that no condition can ask for are named", () => {
+  const many = Array.from({ length: 52 }, (_, index) => `p${index}=1`).join("&");
+  const { warnings } = postman({ code: 200, body: "" }, {}, `https://a.test/?${many}`);
+  assert.deepEqual(warnings, ["n: its rule does not ask for the query parameters p50, p51"]);
+  const [long] = postman({ code: 200, body: "" }, {}, `https://a.test/?a=1&b=${"w".repeat(65_537)}`).warnings;
+  assert.equal(long, "n: its rule does not ask for the query parameters b");
+});
+
+const asked = (condition: Condition | undefined): string => JSON.stringify(condition);
+
+test("variables of Postman's folders are filled in there alone, and switched-off ones nowhere", () => {
+  const request = { name: "n", request: "{{base}}/x", response: [{ code: 200, body: "" }] };
+  const { drafts } = read("postman", {
+    variable: [
+      { key: "base", value: "https://root.test" },
+      { key: "base", value: "https://off.test", disabled: true },
+    ],
+    item: [{ name: "f", variable: [{ key: "base", value: "https://folder.test" }], item: [request] }, request],
+  });
+  assert.match(asked(drafts[0]?.condition), /folder/);
+  assert.match(asked(drafts[1]?.condition), /root/);
+});
+
+test("warnings beyond those that are shown are counted", () => {
+  const collector = new ImportCollector();
+  for (let index = 0; index < 250; index += 1) collector.warn(`warning ${index}`);
+  const { warnings, moreWarnings } = collector.done();
+  const shown = shownWarnings([...warnings, "one of the check"], moreWarnings);
+  assert.equal(shown.length, 100);
+  assert.equal(shown[98], "warning 98");
+  assert.equal(shown[99], "152 more warnings are not shown");
+  assert.deepEqual(shownWarnings(["a"], 0), ["a"]);
+});
