@@ -81,6 +81,8 @@ export interface HarExchange<Bytes = Uint8Array> {
   readonly connectionId: string | undefined;
   readonly note: string | undefined;
   readonly webSocketMessages: readonly HarWebSocketMessage[] | undefined;
+  /** So many messages of a WebSocket could not be read, and are left out. */
+  readonly unreadMessages?: number;
   /** What only our own programs understand. */
   readonly weir: HarOwnFacts;
 }

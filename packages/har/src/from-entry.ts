@@ -53,7 +53,7 @@ export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>
     clientAddress: own?.clientAddress,
     connectionId: entry.connection,
     note: entry.comment,
-    webSocketMessages: messages(entry["_webSocketMessages"], own?.controlFrames ?? []),
+    ...messages(entry["_webSocketMessages"], own?.controlFrames ?? []),
     weir: {
       id: own?.id,
       session: own?.session,
@@ -193,8 +193,8 @@ function serverAddress(address: string | undefined): string | undefined {
 function messages(
   value: unknown,
   controlFrames: NonNullable<OwnRecord["controlFrames"]>,
-): readonly HarWebSocketMessage[] | undefined {
-  if (!Array.isArray(value)) return undefined;
+): Pick<HarExchange, "webSocketMessages" | "unreadMessages"> {
+  if (!Array.isArray(value)) return { webSocketMessages: undefined };
   const list: readonly unknown[] = value;
   let next = 0;
   const inOrder = list.flatMap((item, index) => {
@@ -202,10 +202,11 @@ function messages(
     while (Number(controlFrames[next]?.["before"]) <= index) next += 1;
     return [...controlFrames.slice(first, next), item];
   });
-  return [...inOrder, ...controlFrames.slice(next)].flatMap((item): HarWebSocketMessage[] => {
+  const written = [...inOrder, ...controlFrames.slice(next)];
+  const found = written.flatMap((item): HarWebSocketMessage[] => {
     if (typeof item !== "object" || item === null) return [];
-    const found = new Map(Object.entries<unknown>({ ...item }));
-    const [type, time, opcode, data] = [found.get("type"), found.get("time"), found.get("opcode"), found.get("data")];
+    const members = new Map(Object.entries<unknown>({ ...item }));
+    const [type, time, opcode, data] = ["type", "time", "opcode", "data"].map((name) => members.get(name));
     if (
       (type !== "send" && type !== "receive") ||
       typeof time !== "number" ||
@@ -216,7 +217,7 @@ function messages(
     ) {
       return [];
     }
-    const isBase64 = opcode !== 1 || found.get("_encoding") === "base64";
+    const isBase64 = opcode !== 1 || members.get("_encoding") === "base64";
     if (isBase64 && !isBase64Text(data)) return [];
     return [
       {
@@ -227,4 +228,6 @@ function messages(
       },
     ];
   });
+  const unreadMessages = written.length - found.length;
+  return { webSocketMessages: found, ...(unreadMessages > 0 && { unreadMessages }) };
 }

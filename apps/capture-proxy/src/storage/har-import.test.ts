@@ -308,17 +308,21 @@ test("the options stand wherever they like around the document", async () => {
   assert.notEqual(rig.store.activeSessionId, bare.session_id);
 });
 
-inStore("unusable entries are counted, the first hundred of them named", async (rig) => {
-  const bad = [null, { request: {} }, entryOf({ url: "about:blank" }), entryOf({ url: "http://a b/" })];
-  const result = await importHar(rig, har(entryOf(), ...bad, ...Array.from({ length: 200 }, () => 7), entryOf()));
-  assert.deepEqual([result.imported_count, result.skipped_count, result.errors.length], [2, 204, 100]);
-  assert.deepEqual(
-    result.errors.slice(0, 5).map((sentence) => sentence.slice(0, 8)),
-    ["entry 1:", "entry 2:", "entry 3:", "entry 4:", "entry 5:"],
-  );
-  const { total } = await rig.rows({ session_id: result.session_id });
-  assert.equal(total, 2);
-});
+inStore(
+  "unusable entries are counted, the first of them named, and the last sentence counts the others",
+  async (rig) => {
+    const bad = [null, { request: {} }, entryOf({ url: "about:blank" }), entryOf({ url: "http://a b/" })];
+    const result = await importHar(rig, har(entryOf(), ...bad, ...Array.from({ length: 200 }, () => 7), entryOf()));
+    assert.deepEqual([result.imported_count, result.skipped_count, result.errors.length], [2, 204, 100]);
+    assert.deepEqual(
+      result.errors.slice(0, 5).map((sentence) => sentence.slice(0, 8)),
+      ["entry 1:", "entry 2:", "entry 3:", "entry 4:", "entry 5:"],
+    );
+    assert.deepEqual(result.errors[99], "105 more sentences are not shown");
+    const { total } = await rig.rows({ session_id: result.session_id });
+    assert.equal(total, 2);
+  },
+);
 
 inStore("an entry with a body that is not base64 is left out, whichever side and member it is of", async (rig) => {
   const text = "@@not base64@@";
@@ -435,6 +439,23 @@ inStore("a form without the content of its files is imported, and the import nam
   assert.deepEqual(result.errors, [
     `entry 1: ${sentence} "up" ("up.bin"), "n"`,
     `entry 2: ${sentence} "a" ("a.bin"), "b" ("b.bin"), "c" ("c.bin"), "d" ("d.bin"), "e" ("e.bin") and 1 more`,
+  ]);
+  assert.deepEqual([result.imported_count, result.skipped_count], [3, 0]);
+});
+
+inStore("messages of a WebSocket that cannot be read are counted in a sentence", async (rig) => {
+  const message = (more: Json): Json => ({ type: "send", time: 1_767_323_045, opcode: 1, data: "a", ...more });
+  const broken = [message({ type: "error", opcode: -1 }), message({ opcode: 2, data: "@@" })];
+  const withMessages = (...messages: readonly Json[]): Json => ({ ...entryOf(), _webSocketMessages: messages });
+  const document = har(
+    withMessages(message({})),
+    withMessages(message({}), ...broken),
+    withMessages(...broken.slice(0, 1)),
+  );
+  const result = await importHar(rig, document);
+  assert.deepEqual(result.errors, [
+    "entry 1: 2 messages of its WebSocket are left out, since they cannot be read",
+    "entry 2: 1 message of its WebSocket is left out, since it cannot be read",
   ]);
   assert.deepEqual([result.imported_count, result.skipped_count], [3, 0]);
 });

@@ -49,7 +49,10 @@ export type FromImport =
       readonly kind: "done";
       readonly imported: number;
       readonly skipped: number;
+      /** At most {@link MOST_ERRORS}. */
       readonly errors: readonly string[];
+      /** How many sentences there were besides. */
+      readonly moreErrors: number;
       readonly session: ImportedSession;
     }
   | { readonly kind: "refused"; readonly message: string };

@@ -31,6 +31,7 @@ export class ImportThread {
   #imported = 0;
   #skipped = 0;
   readonly #errors: string[] = [];
+  #moreErrors = 0;
   #isRefused = false;
 
   constructor(setup: ImportSetup, post: (message: FromImport, transfer: ArrayBuffer[]) => void) {
@@ -77,8 +78,8 @@ export class ImportThread {
       this.#reader.end();
       this.#flush();
       this.#frames.flush();
-      const { imported, skipped } = { imported: this.#imported, skipped: this.#skipped };
-      this.#post({ kind: "done", imported, skipped, errors: this.#errors, session: this.#session }, []);
+      const counts = { imported: this.#imported, skipped: this.#skipped, moreErrors: this.#moreErrors };
+      this.#post({ kind: "done", ...counts, errors: this.#errors, session: this.#session }, []);
     } catch (error) {
       if (!(error instanceof DocumentError) && !(error instanceof HarFormatError)) throw error;
       this.#isRefused = true;
@@ -99,6 +100,7 @@ export class ImportThread {
 
   #note(sentence: string): void {
     if (this.#errors.length < MOST_ERRORS) this.#errors.push(sentence);
+    else this.#moreErrors += 1;
   }
 
   #storeBody(bytes: Uint8Array): number {

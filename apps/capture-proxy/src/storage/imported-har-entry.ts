@@ -39,6 +39,7 @@ export async function importedHarEntry(
     ...missingNote(request.body?.missingParts ?? []),
     ...cutNote("request", sent),
     ...cutNote("response", received),
+    ...unreadNote(exchange.unreadMessages ?? 0),
   ];
   return { entry: { ...factsOf(exchange, own), target, ...messages }, notes };
 }
@@ -54,6 +55,12 @@ function listed(texts: readonly string[]): string {
 function missingNote(parts: readonly string[]): string[] {
   if (parts.length === 0) return [];
   return [`the form of its request is not whole: the document does not have the content of ${listed(parts)}`];
+}
+
+function unreadNote(messages: number): string[] {
+  if (messages === 0) return [];
+  if (messages === 1) return ["1 message of its WebSocket is left out, since it cannot be read"];
+  return [`${messages} messages of its WebSocket are left out, since they cannot be read`];
 }
 
 function unnamedNote(side: "request" | "response", fields: readonly string[]): string[] {

@@ -78,7 +78,7 @@ export class SessionImports {
       maxBodyBytes: writer.limits.maxBodyBytes,
       textsFolder: this.#store.textsFolder(number),
     };
-    const { session, ...counts } = await runImport(setup, source, options, {
+    const { session, moreErrors, ...counts } = await runImport(setup, source, options, {
       record: async (batch) => {
         await writer.recordImported(batch);
         refuseTooLarge(writer.sessions.get(number)?.storedBytes ?? 0, writer.limits);
@@ -103,7 +103,7 @@ export class SessionImports {
       ...counts,
       ...(dropped > 0 && { dropped_count: dropped }),
       ...(displaced > 0 && { displaced_count: displaced }),
-      errors: errors.slice(0, MOST_ERRORS),
+      errors: shownErrors(errors, moreErrors),
     };
   }
 
@@ -117,4 +117,12 @@ export class SessionImports {
     while (isDue) isDue = (await writer.call({ op: "tidy" })) === true;
     return this.#prunedForSize - before;
   }
+}
+
+/** As many sentences as a result may have; the last says how many there were besides. */
+function shownErrors(errors: readonly string[], moreErrors: number): string[] {
+  const all = errors.length + moreErrors;
+  if (all <= MOST_ERRORS) return [...errors];
+  const shown = errors.slice(0, MOST_ERRORS - 1);
+  return [...shown, `${all - shown.length} more sentences are not shown`];
 }

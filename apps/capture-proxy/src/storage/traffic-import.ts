@@ -33,6 +33,8 @@ export interface ImportTarget {
 
 export type ImportOutcome = Omit<ImportResult, "session_id" | "dropped_count" | "displaced_count"> & {
   readonly session: ImportedSession;
+  /** How many sentences there were besides `errors`. */
+  readonly moreErrors: number;
 };
 
 /**
@@ -60,6 +62,7 @@ export async function runImport(
       imported_count: done.imported,
       skipped_count: done.skipped,
       errors: [...done.errors],
+      moreErrors: done.moreErrors,
       session: done.session,
     };
   } catch (error) {
