@@ -22,7 +22,11 @@ function readableQuery(query: string): string {
   return readablePath(query.replaceAll("+", " "));
 }
 
+/** What a URL has that reads otherwise. */
+const ENCODED = /[%+\u0080-\uffff]|xn--/i;
+
 function readableUrl(url: string): string {
+  if (!ENCODED.test(url)) return url;
   const [start = "", scheme = "", user = "", host = ""] = /^([^:/?#]+:\/\/)([^/?#@]*@)?([^:/?#[]*)/.exec(url) ?? [];
   const mark = url.indexOf("?");
   const pathEnd = mark === -1 ? url.length : mark;

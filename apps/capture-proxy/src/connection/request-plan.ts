@@ -94,14 +94,13 @@ export function planRequest(
 }
 
 /** Rules, entries and exports know a path in the form that URLs have; the origin gets it as the client sent it. */
-function withAsciiPath({ kind, request, plan }: PlannedRequest & { kind: "planned" }): PlannedRequest {
+function withAsciiPath(planned: PlannedRequest & { kind: "planned" }): PlannedRequest {
+  const { request, plan } = planned;
   const { path } = request;
   const ascii = asciiTarget(path);
-  if (ascii !== path) {
-    request.path = ascii;
-    if (plan.kind === "forward") return { kind, request, plan: { ...plan, sentPath: path } };
-  }
-  return { kind, request, plan };
+  if (ascii === path) return planned;
+  request.path = ascii;
+  return plan.kind === "forward" ? { ...planned, plan: { ...plan, sentPath: path } } : planned;
 }
 
 function inTunnel(
