@@ -162,10 +162,10 @@ test("a stop while a snapshot is written leaves no half file", { skip: curl.skip
   await run(["-o", "/dev/null", "-x", weir.proxyUrl, `${origin.url}/[1-400]`]);
   await weir.waitForEntries(400);
   const backups = join(dataDir, "backups");
-  const answer = fetch(`${weir.apiUrl}/api/autosave/snapshot`, { method: "POST" }).catch(() => undefined);
+  const response = fetch(`${weir.apiUrl}/api/autosave/snapshot`, { method: "POST" }).catch(() => undefined);
   await waitUntil(() => existsSync(backups) && readdirSync(backups).length > 0, { what: "a snapshot being written" });
   const { code } = await weir.stop();
-  await answer;
+  await response;
   assert.equal(code, 0);
   assert.deepEqual(
     readdirSync(backups).filter((name) => !name.startsWith("session-")),

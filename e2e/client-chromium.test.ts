@@ -89,8 +89,8 @@ async function inBrowser(trusts: boolean, use: (page: Page) => Promise<void>): P
 test("Chromium loads a page over HTTPS and every request is an entry", { skip }, async () => {
   const { weir, secure } = bench;
   await inBrowser(true, async (page) => {
-    const answer = await page.goto(`https://localhost:${secure.port}/`);
-    assert.equal(answer?.status(), 200);
+    const response = await page.goto(`https://localhost:${secure.port}/`);
+    assert.equal(response?.status(), 200);
     await page.waitForFunction("document.querySelector('#out').textContent !== ''");
     assert.equal(await page.textContent("#out"), Array.from({ length: 20 }, (_, index) => `n${index}`).join());
     assert.equal(await page.evaluate("getComputedStyle(document.querySelector('p')).color"), "rgb(1, 2, 3)");

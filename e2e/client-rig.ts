@@ -33,10 +33,10 @@ export interface ClientCase {
 }
 
 /** Answer of the client origins: text and bytes that no text has. */
-const ANSWER = Buffer.concat([Buffer.from("answer of the origin: "), Buffer.from([0, 255, 13, 10, 128])]);
+const RESPONSE = Buffer.concat([Buffer.from("answer of the origin: "), Buffer.from([0, 255, 13, 10, 128])]);
 
 /** Starts Weir and two origins for the tests of one file. */
-export async function startBench(cleanups: Cleanups, handler = answerAll): Promise<Bench> {
+export async function startBench(cleanups: Cleanups, handler = responseAll): Promise<Bench> {
   const weir = cleanups.use(await startWeir());
   const tls = { authority: originAuthority, names: LOCAL_NAMES };
   const secure = cleanups.use(await startOrigin({ tls, handler }));
@@ -44,11 +44,11 @@ export async function startBench(cleanups: Cleanups, handler = answerAll): Promi
   return { weir, secure, plain, directory: await workDirectory(cleanups) };
 }
 
-function answerAll(request: IncomingMessage, response: ServerResponse): void {
+function responseAll(request: IncomingMessage, response: ServerResponse): void {
   const status = Number(/[?&]status=(\d+)/.exec(request.url ?? "")?.[1] ?? 200);
   request.resume().on("end", () => {
     response.writeHead(status, { "content-type": "application/octet-stream", "x-origin": "yes" });
-    response.end(request.method === "HEAD" ? undefined : ANSWER);
+    response.end(request.method === "HEAD" ? undefined : RESPONSE);
   });
 }
 
@@ -84,7 +84,7 @@ async function trusted(bench: Bench, each: ClientCase): Promise<void> {
   assert.equal(entry.request.method, each.method ?? "GET");
   assert.equal(entry.request.url, url);
   assert.equal(entry.response?.status_code, each.status ?? 200);
-  assert.deepEqual(await weir.body(entry, "response"), each.method === "HEAD" ? Buffer.alloc(0) : ANSWER);
+  assert.deepEqual(await weir.body(entry, "response"), each.method === "HEAD" ? Buffer.alloc(0) : RESPONSE);
   assert.deepEqual(await weir.body(entry, "request"), each.body ?? Buffer.alloc(0));
   assertTlsFacts(entry, each.plain === true);
 }

@@ -14,7 +14,7 @@ let site: Origin;
 /** An API that knows nothing of pages of other origins: it refuses OPTIONS. */
 let api: Origin;
 
-function answer(request: IncomingMessage, response: ServerResponse): void {
+function response(request: IncomingMessage, response: ServerResponse): void {
   request.resume();
   if (request.method === "OPTIONS") return void response.writeHead(405).end();
   response.setHeader("X-Total", "3");
@@ -27,7 +27,7 @@ before(async () => {
   site = cleanups.use(
     await startOrigin({ handler: (_request, response) => void response.end("<title>page</title>"), tls }),
   );
-  api = cleanups.use(await startOrigin({ handler: answer, tls }));
+  api = cleanups.use(await startOrigin({ handler: response, tls }));
 });
 after(() => cleanups.run());
 

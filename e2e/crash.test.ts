@@ -38,7 +38,7 @@ function load(
       const path = `/${prefix}-${number}-${index}`;
       sent.add(path);
       const status = await client.fetch(`${origin.url}${path}`).then(
-        (answer) => answer.status,
+        (response) => response.status,
         () => undefined,
       );
       if (status === 200) seen.set(path, performance.now());
@@ -112,8 +112,8 @@ test("after kill -9 under load everything acknowledged is there, whole, and the 
 function checkDatabases(dataDir: string): void {
   for (const file of ["traffic.db", "weir.db"]) {
     const database = new DatabaseSync(join(dataDir, file));
-    const [answer] = database.prepare("PRAGMA integrity_check").all();
+    const [response] = database.prepare("PRAGMA integrity_check").all();
     database.close();
-    assert.deepEqual({ ...answer }, { integrity_check: "ok" }, file);
+    assert.deepEqual({ ...response }, { integrity_check: "ok" }, file);
   }
 }

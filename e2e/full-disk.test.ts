@@ -37,9 +37,9 @@ test("a full disk stops recording, not proxying, is said aloud, and passes witho
     await using weir = await startWeir({ dataDir: `${disk.path}/data`, args: ["--log-json"] });
     const client = proxyClient(weir.proxyPort);
     const get = async (path: string): Promise<void> => {
-      const answer = await client.fetch(`${origin.url}${path}`);
-      assert.equal(answer.status, 200);
-      assert.deepEqual(answer.body, body);
+      const response = await client.fetch(`${origin.url}${path}`);
+      assert.equal(response.status, 200);
+      assert.deepEqual(response.body, body);
     };
     await get("/before");
     await weir.waitForEntries(1, "/before");

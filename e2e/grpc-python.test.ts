@@ -66,7 +66,7 @@ const CALLS: readonly (readonly [kind: string, what: string, expected: Expected]
     "a unary call has its metadata both ways, bytes included",
     {
       got: {
-        answer: "hello",
+        response: "hello",
         code: 0,
         initial: "one",
         initial_bin: "00ff",
@@ -105,7 +105,7 @@ const CALLS: readonly (readonly [kind: string, what: string, expected: Expected]
     "client_stream",
     "a thousand messages of the client are counted",
     {
-      got: { answer: "1000 1000000" },
+      got: { response: "1000 1000000" },
       shown: { message_type: "clientstream", frames_sent: 1000, bytes_sent: 1_000_000 },
     },
   ],

@@ -90,8 +90,8 @@ for (const way of WAYS) {
   test(`a unary call over ${way} has its messages by name, metadata both ways and its status`, async () => {
     const metadata = new Metadata();
     metadata.set("x-asked", "what");
-    const answer = await withClient(way, (client) => unary(client, ORDER, metadata));
-    assert.equal(answer.note, ORDER.note);
+    const response = await withClient(way, (client) => unary(client, ORDER, metadata));
+    assert.equal(response.note, ORDER.note);
     const { id } = await theCall();
     assert.equal((await framesOf(id))[0]?.decoded?.json, null);
     const schema = await withSchema();
@@ -135,7 +135,7 @@ for (const way of WAYS) {
   });
 
   test(`messages of a client over ${way} are counted and read`, async () => {
-    const answer = await withClient(
+    const response = await withClient(
       way,
       (client) =>
         new Promise<Order>((resolve, reject) => {
@@ -144,7 +144,7 @@ for (const way of WAYS) {
           call.end();
         }),
     );
-    assert.equal(answer.numbers?.length, 50);
+    assert.equal(response.numbers?.length, 50);
     const call = await theCall();
     assert.deepEqual([call.message_type, call.frames_sent, call.frames_received], ["clientstream", 50, 1]);
   });
@@ -154,8 +154,8 @@ for (const way of WAYS) {
       const call = client.talk();
       for (const [at, note] of ["one", "two", "three"].entries()) {
         call.write({ note });
-        const [answer] = (await once(call, "data")) as [Order];
-        assert.equal(answer.note, note.toUpperCase());
+        const [response] = (await once(call, "data")) as [Order];
+        assert.equal(response.note, note.toUpperCase());
         const shown = await theCall(({ frames_received: received }) => received === at + 1);
         assert.deepEqual([shown.frames_sent, shown.state, shown.status_code], [at + 1, "open", null]);
       }
@@ -230,9 +230,9 @@ for (const way of WAYS) {
   test(`calls over ${way} that run at once on one connection are told apart`, async () => {
     await withClient(way, async (client) => {
       const notes = Array.from({ length: 200 }, (_, at) => `call ${at}`);
-      const answers = await Promise.all(notes.map((note) => unary(client, { note })));
+      const responses = await Promise.all(notes.map((note) => unary(client, { note })));
       assert.deepEqual(
-        answers.map(({ note }) => note),
+        responses.map(({ note }) => note),
         notes,
       );
     });

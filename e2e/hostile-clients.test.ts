@@ -161,7 +161,7 @@ const STAGES: readonly [name: string, go: () => Promise<RawConnection>][] = [
         `POST http://localhost:${plain.port}/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nab`,
       ),
   ],
-  ["in the middle of an answer", midAnswer],
+  ["in the middle of an answer", midResponse],
   ["after CONNECT", async () => (await proxyClient(weir.proxyPort).tunnel(`localhost:${secure.port}`)).connection],
   ["in the middle of a ClientHello", midHello],
   ["right after TLS", async () => await securely("")],
@@ -178,7 +178,7 @@ async function written(text: string): Promise<RawConnection> {
   return connection;
 }
 
-async function midAnswer(): Promise<RawConnection> {
+async function midResponse(): Promise<RawConnection> {
   const connection = await written(`GET http://localhost:${plain.port}/large HTTP/1.1\r\nHost: x\r\n\r\n`);
   await connection.readSome();
   return connection;
@@ -211,7 +211,7 @@ for (const [how, leave] of LEAVINGS) {
     await attack(`clients that ${how}`, async () => {
       const left: RawConnection[] = [];
       await inParallel(numbers(10 * STAGES.length), 10, async (index) => {
-        const connection = await (STAGES[index % STAGES.length]?.[1] ?? midAnswer)();
+        const connection = await (STAGES[index % STAGES.length]?.[1] ?? midResponse)();
         leave(connection);
         left.push(connection);
       });

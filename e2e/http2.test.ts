@@ -17,7 +17,7 @@ const certutil = peer("certutil");
 
 const TOTAL_BYTES = 256 * 1024 * 1024;
 const PIECE = Buffer.alloc(1024 * 1024, "0123456789abcdef");
-const MOST_GROWTH_BYTES = 80e6;
+const MAX_GROWTH_BYTES = 80e6;
 
 const cleanups = new Cleanups();
 let weir: Weir;
@@ -122,12 +122,12 @@ test(
     await byCurl(`https://localhost:${secure.port}/again`, "--http2", "-d", "some text");
     const [entry] = await weir.waitForEntries(1, "/again");
     assert.ok(entry);
-    const answer = await fetch(`${weir.apiUrl}/api/replay/execute/${entry.id}`, {
+    const response = await fetch(`${weir.apiUrl}/api/replay/execute/${entry.id}`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: "{}",
     });
-    assert.equal(answer.status, 200, await answer.clone().text());
+    assert.equal(response.status, 200, await response.clone().text());
     const [, replayed] = await weir.waitForEntries(2, "/again");
     assert.ok(replayed);
     assert.equal(replayed.response?.http_version, "HTTP/2");
@@ -159,11 +159,11 @@ async function text(stream: ClientHttp2Stream): Promise<string> {
 
 test("a hundred requests at once over one connection each get their own answer", async () => {
   const session = await throughTunnel();
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 100 }, async (_, at) => await text(session.request({ ":path": `/many?${at}` }))),
   );
   assert.deepEqual(
-    answers,
+    responses,
     Array.from({ length: 100 }, (_, at) => `here is /many?${at}`),
   );
   session.destroy();
@@ -186,7 +186,7 @@ async function withFlatMemory(name: string, run: () => Promise<void>): Promise<v
   process.stdout.write(
     `# ${name}: ${TOTAL_BYTES / 2 ** 20} MiB in ${seconds.toFixed(1)} s, memory grew by ${grownMb.toFixed(0)} MB\n`,
   );
-  assert.ok(peakBytes - startBytes < MOST_GROWTH_BYTES, `memory grew by ${peakBytes - startBytes} bytes`);
+  assert.ok(peakBytes - startBytes < MAX_GROWTH_BYTES, `memory grew by ${peakBytes - startBytes} bytes`);
 }
 
 test("a large body to a client over HTTP/2 leaves the memory flat", async () => {

@@ -85,12 +85,12 @@ async function echo(weir: Weir, talker: RawConnection): Promise<void> {
 }
 
 async function postRule(weir: Weir): Promise<void> {
-  const answer = await fetch(`${weir.apiUrl}/api/mocks`, {
+  const response = await fetch(`${weir.apiUrl}/api/mocks`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ name: "kept", url_pattern: "*kept*", status_code: 200, body: "still here" }),
   });
-  assert.equal(answer.status, 201);
+  assert.equal(response.status, 201);
 }
 
 test("what was shown of a stream survives kill -9", async () => {

@@ -11,7 +11,7 @@ import { atRest } from "./watch.ts";
 
 const TOTAL_BYTES = 1024 * 1024 * 1024;
 const PIECE = Buffer.alloc(1024 * 1024, "0123456789abcdef");
-const MOST_GROWTH_BYTES = 80e6;
+const MAX_GROWTH_BYTES = 80e6;
 
 const cleanups = new Cleanups();
 let weir: Weir;
@@ -58,7 +58,7 @@ async function withFlatMemory(name: string, run: () => Promise<void>): Promise<v
   process.stdout.write(
     `# ${name}: 1 GB in ${seconds.toFixed(1)} s, memory grew by ${((peakBytes - startBytes) / 1e6).toFixed(0)} MB\n`,
   );
-  assert.ok(peakBytes - startBytes < MOST_GROWTH_BYTES, `memory grew by ${peakBytes - startBytes} bytes`);
+  assert.ok(peakBytes - startBytes < MAX_GROWTH_BYTES, `memory grew by ${peakBytes - startBytes} bytes`);
 }
 
 /** Small transfers first: what the first one costs once is no growth. */

@@ -49,7 +49,7 @@ async function settled(weir: Weir): Promise<LogStatus> {
 }
 
 test("what curl sends and gets is in the log as text, decoded, in order, without credentials", async () => {
-  const answer = JSON.stringify({ greeting: "grüße" });
+  const reply = JSON.stringify({ greeting: "grüße" });
   await using origin = await startOrigin({
     handler: (_request, response) => {
       response.writeHead(200, {
@@ -57,7 +57,7 @@ test("what curl sends and gets is in the log as text, decoded, in order, without
         "content-encoding": "br",
         "set-cookie": "sid=s3cret",
       });
-      response.end(brotliCompressSync(answer));
+      response.end(brotliCompressSync(reply));
     },
   });
   const weir = shared;
@@ -66,7 +66,7 @@ test("what curl sends and gets is in the log as text, decoded, in order, without
   const sent = ["--json", '{"ask":1}', `${origin.url}/path?token=s3cret`];
   const args = ["-sS", "-x", weir.proxyUrl, "--compressed", ...headers, ...sent];
   const { code, stdout } = await runProcess(curl.path, args);
-  assert.deepEqual([code, stdout], [0, answer]);
+  assert.deepEqual([code, stdout], [0, reply]);
   await settled(weir);
   const text = await waitUntil(() => (read(weir).includes("grüße") ? read(weir) : undefined));
   assert.match(

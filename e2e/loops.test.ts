@@ -77,9 +77,9 @@ for (const [way, ask] of WAYS) {
       const before = (await atRest(weir)).openFiles();
       for (const host of SPELLINGS) {
         const startedMs = performance.now();
-        const answer = await ask(host, side === "proxy" ? weir.proxyPort : weir.apiPort);
+        const response = await ask(host, side === "proxy" ? weir.proxyPort : weir.apiPort);
         assert.ok(performance.now() - startedMs < 1000, `${host} took too long`);
-        assert.match(answer, /^$|^HTTP\/1\.1 (?:400|502|508) /, `${host}: ${answer.slice(0, 200)}`);
+        assert.match(response, /^$|^HTTP\/1\.1 (?:400|502|508) /, `${host}: ${response.slice(0, 200)}`);
       }
       await descriptorsReturn(weir, before);
     });

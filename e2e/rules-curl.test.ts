@@ -52,12 +52,12 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
 }
 
 async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const answer = await fetch(`${weir.apiUrl}/api${path}`, {
+  const response = await fetch(`${weir.apiUrl}/api${path}`, {
     method,
     ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
   });
-  const text = await answer.text();
-  assert.ok(answer.ok, `${method} ${path} was answered ${answer.status}: ${text}`);
+  const text = await response.text();
+  assert.ok(response.ok, `${method} ${path} was answered ${response.status}: ${text}`);
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 

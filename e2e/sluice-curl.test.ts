@@ -13,7 +13,7 @@ let origin: Origin;
 let files: Certificates;
 
 /** Text and bytes that no text has. */
-const ANSWER = Buffer.concat([Buffer.from("answer of the origin: "), Buffer.from([0, 255, 13, 10, 128])]);
+const RESPONSE = Buffer.concat([Buffer.from("answer of the origin: "), Buffer.from([0, 255, 13, 10, 128])]);
 const UPLOAD = Buffer.from("field=value&other=%00\r\n".repeat(9000));
 
 interface Seen {
@@ -25,7 +25,7 @@ interface Seen {
 /** What reached the origin, by path. */
 const arrived = new Map<string, Seen>();
 
-function answer(request: IncomingMessage, response: ServerResponse): void {
+function response(request: IncomingMessage, response: ServerResponse): void {
   const status = Number(/[?&]status=(\d+)/.exec(request.url ?? "")?.[1] ?? 200);
   const pieces: Buffer[] = [];
   request.on("data", (piece: Buffer) => pieces.push(piece));
@@ -33,7 +33,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     const { method, headers, url = "" } = request;
     arrived.set(url, { method, headers, body: Buffer.concat(pieces) });
     const packed = request.headers["accept-encoding"]?.includes("gzip") === true;
-    const body = packed ? gzipSync(ANSWER) : ANSWER;
+    const body = packed ? gzipSync(RESPONSE) : RESPONSE;
     response.writeHead(status, {
       "content-type": "application/octet-stream",
       "x-origin": "yes",
@@ -45,7 +45,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
 
 before(async () => {
   files = cleanups.use(await certificates());
-  origin = cleanups.use(await startOrigin({ handler: answer }));
+  origin = cleanups.use(await startOrigin({ handler: response }));
   const tls = await files.issue("server", ["localhost"]);
   sluice = cleanups.use(
     await startSluice(

@@ -91,7 +91,7 @@ const CALLS: readonly (readonly [kind: string, what: string, expected: unknown])
     "unary",
     "a unary call has its metadata both ways, bytes included",
     {
-      answer: "hello",
+      response: "hello",
       code: 0,
       initial: "one",
       initial_bin: "00ff",
@@ -102,7 +102,7 @@ const CALLS: readonly (readonly [kind: string, what: string, expected: unknown])
   ["large", "a message of 3 MB passes both ways", { same: true, size: 3_145_728 }],
   ["packed", "a packed message passes", { same: true }],
   ["server_stream", "a thousand messages of the server arrive in order", { same: true }],
-  ["client_stream", "a thousand messages of the client arrive", { answer: "1000 1000000" }],
+  ["client_stream", "a thousand messages of the client arrive", { response: "1000 1000000" }],
   ["bidi", "both sides talk in turn on one call", { got: ["eno", "owt", "eerht"], rest: 0, code: 0 }],
   ["statuses", "every status passes with its text and its trailers", STATUSES],
   ["deadline", "a deadline passes, and its end ends the call at the server", { code: 4, events: ["late: deadline"] }],

@@ -68,11 +68,11 @@ test("the commands that npm start and the README print work as printed", { skip:
   assert.equal(printed.length, 4, printed.join("\n"));
   const [current = "", old = "", several = "", usage = ""] = printed;
   assert.match(await run(current), /"path": "\/hello"[^]*"x-consumer-name": "acme"/);
-  const answer = await run(old);
-  assert.match(answer, /^HTTP\/1\.1 200 /);
-  assert.match(answer, /^deprecation: @1767225600\r?$/im);
-  assert.match(answer, /^sunset: Fri, 31 Dec 2049 23:59:59 GMT\r?$/im);
-  assert.match(answer, /^link: <https:\/\/example\.com\/migrate-to-v2>; rel="deprecation"/im);
+  const response = await run(old);
+  assert.match(response, /^HTTP\/1\.1 200 /);
+  assert.match(response, /^deprecation: @1767225600\r?$/im);
+  assert.match(response, /^sunset: Fri, 31 Dec 2049 23:59:59 GMT\r?$/im);
+  assert.match(response, /^link: <https:\/\/example\.com\/migrate-to-v2>; rel="deprecation"/im);
   const four = await run(several);
   assert.deepEqual(
     [...four.matchAll(/^HTTP\/1\.1 (\d+)/gm)].map(([, status]) => status),
@@ -169,7 +169,7 @@ test("SIGTERM: a request under way is answered in full, nothing new is taken, an
   const client = cleanups.use(await rawClient(sluice.port("plain")));
   await client.write("GET /slow HTTP/1.1\r\nHost: a.test\r\n\r\n");
   await waitUntil(() => held.length === 1, { what: "the request at the origin" });
-  const answer = readResponse(client);
+  const response = readResponse(client);
   process.kill(sluice.pid, "SIGTERM");
   await waitUntil(
     async () => {
@@ -183,7 +183,7 @@ test("SIGTERM: a request under way is answered in full, nothing new is taken, an
     { what: "the end of the listener" },
   );
   held[0]?.();
-  const { status, body } = await answer;
+  const { status, body } = await response;
   assert.deepEqual([status, body.toString()], [200, "begun and ended"]);
   await client[Symbol.asyncDispose]();
   assert.deepEqual((await sluice.process.exited).code, 0);

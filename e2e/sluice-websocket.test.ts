@@ -57,7 +57,7 @@ async function open(listener: "plain" | "secure", options: ClientOptions = {}, p
   return socket;
 }
 
-async function answer(socket: WebSocket, message: string | Buffer): Promise<string | Buffer> {
+async function response(socket: WebSocket, message: string | Buffer): Promise<string | Buffer> {
   const got = once(socket, "message") as Promise<[Buffer, boolean]>;
   socket.send(message);
   const [data, isBinary] = await got;
@@ -68,11 +68,11 @@ for (const listener of ["plain", "secure"] as const) {
   test(`WebSocket over ${listener} TCP: text, bytes, packed messages and a megabyte come back`, async () => {
     const socket = await open(listener, { perMessageDeflate: true }, ["chat.v2", "chat.v1"]);
     assert.equal(socket.protocol, "chat.v2");
-    assert.equal(await answer(socket, "grüße"), "grüße");
+    assert.equal(await response(socket, "grüße"), "grüße");
     const bytes = Buffer.from([0, 255, 13, 10, 128]);
-    assert.deepEqual(await answer(socket, bytes), bytes);
+    assert.deepEqual(await response(socket, bytes), bytes);
     const large = Buffer.alloc(1_048_576, "0123456789abcdef");
-    assert.deepEqual(await answer(socket, large), large);
+    assert.deepEqual(await response(socket, large), large);
     socket.terminate();
   });
 
@@ -98,9 +98,9 @@ test("a client that vanishes without a close ends its connection at the origin",
 
 test("200 WebSockets at a time each get their own messages back", async () => {
   const sockets = await Promise.all(Array.from({ length: 200 }, async () => await open("plain")));
-  const answers = await Promise.all(sockets.map(async (socket, at) => await answer(socket, `message ${at}`)));
+  const responses = await Promise.all(sockets.map(async (socket, at) => await response(socket, `message ${at}`)));
   assert.deepEqual(
-    answers,
+    responses,
     sockets.map((_socket, at) => `message ${at}`),
   );
   for (const socket of sockets) socket.terminate();
@@ -110,7 +110,7 @@ test("200 WebSockets at a time each get their own messages back", async () => {
 test("a reload leaves an open WebSocket alone, and SIGTERM lets it say its last words", async () => {
   const before = sluice.countOf("config_published");
   const socket = await open("secure");
-  assert.equal(await answer(socket, "before"), "before");
+  assert.equal(await response(socket, "before"), "before");
   await sluice.write(await documentOf("renamed"));
   process.kill(sluice.pid, "SIGHUP");
   await waitUntil(
@@ -120,7 +120,7 @@ test("a reload leaves an open WebSocket alone, and SIGTERM lets it say its last 
     },
     { what: `another generation than the first ${before}` },
   );
-  assert.equal(await answer(socket, "after"), "after");
+  assert.equal(await response(socket, "after"), "after");
   process.kill(sluice.pid, "SIGTERM");
   await waitUntil(
     async () => {
@@ -133,7 +133,7 @@ test("a reload leaves an open WebSocket alone, and SIGTERM lets it say its last 
     },
     { what: "the end of the listener" },
   );
-  assert.equal(await answer(socket, "still"), "still");
+  assert.equal(await response(socket, "still"), "still");
   const closed = once(socket, "close") as Promise<[number, Buffer]>;
   socket.send("bye");
   assert.equal((await closed)[0], 4001);

@@ -310,12 +310,12 @@ test("with a user name set, only who knows it and the password comes in", { skip
 
 test("in Passthrough mode SOCKS5 goes on and nothing is recorded", { skip: curl.skip }, async () => {
   const toggle = async (enabled: boolean): Promise<void> => {
-    const answer = await fetch(`${weir.apiUrl}/api/capture/toggle`, {
+    const response = await fetch(`${weir.apiUrl}/api/capture/toggle`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ enabled }),
     });
-    assert.equal(answer.status, 200);
+    assert.equal(response.status, 200);
   };
   const earlier = (await weir.entries()).length;
   await toggle(false);

@@ -51,7 +51,7 @@ after(() => cleanups.run());
 
 const urlOf = (path: string): string => `https://localhost:${origin.port}${path}`;
 
-async function answerOf(path: string): Promise<ServerResponse> {
+async function responseOf(path: string): Promise<ServerResponse> {
   return await waitUntil(() => open.get(path), { timeoutMs: 20_000, what: `the request for ${path}` });
 }
 
@@ -110,13 +110,13 @@ test("curl -N gets each event when it is sent, and so does the API", { skip: cur
     weir.caFile,
     urlOf("/sse/curl"),
   ]);
-  const answer = await answerOf("/sse/curl");
+  const response = await responseOf("/sse/curl");
   await oneByOne(
     "/sse/curl",
-    (text) => void answer.write(text),
+    (text) => void response.write(text),
     (event) => client.stdout().includes(event),
   );
-  answer.end();
+  response.end();
   assert.equal((await client.exited).code, 0);
   await isClosed("/sse/curl");
 });
@@ -134,9 +134,9 @@ test(
       weir.caFile,
       urlOf("/sse/gzip"),
     ]);
-    const answer = await answerOf("/sse/gzip");
+    const response = await responseOf("/sse/gzip");
     const encoder = createGzip();
-    encoder.pipe(answer);
+    encoder.pipe(response);
     await oneByOne(
       "/sse/gzip",
       async (text) => {
@@ -190,13 +190,13 @@ test("Node's fetch reads each event when it is sent, and so does the API", async
     ["--input-type=module", "-e", program, urlOf("/sse/node")],
     { env: { NODE_USE_ENV_PROXY: "1", HTTPS_PROXY: weir.proxyUrl, NODE_EXTRA_CA_CERTS: weir.caFile } },
   );
-  const answer = await answerOf("/sse/node");
+  const response = await responseOf("/sse/node");
   await oneByOne(
     "/sse/node",
-    (text) => void answer.write(text),
+    (text) => void response.write(text),
     (event) => client.stdout().includes(event),
   );
-  answer.end();
+  response.end();
   assert.equal((await client.exited).code, 0);
 });
 
@@ -220,10 +220,10 @@ test(
     try {
       const page = await (await instance.newContext({ ignoreHTTPSErrors: true })).newPage();
       await page.goto(urlOf("/page"));
-      const answer = await answerOf("/sse/chromium");
+      const response = await responseOf("/sse/chromium");
       await oneByOne(
         "/sse/chromium",
-        (text) => void answer.write(text),
+        (text) => void response.write(text),
         async (event) =>
           (await page.getByRole("listitem").allTextContents()).some((text) => text.endsWith(` ${event}`)),
       );
@@ -239,24 +239,24 @@ test(
 test("lines of JSON that drip byte by byte are items when they are whole", async () => {
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem, timeoutMs: 60_000 });
   const fetched = client.fetch(urlOf("/sse/lines"));
-  const answer = await answerOf("/sse/lines");
-  answer.socket?.setNoDelay(true);
+  const response = await responseOf("/sse/lines");
+  response.socket?.setNoDelay(true);
   const text = '{"price":1,"größe":"🙂"}\n';
   for (const byte of Buffer.from(text)) {
-    await new Promise<void>((resolve) => void answer.write(Buffer.of(byte), () => resolve()));
+    await new Promise<void>((resolve) => void response.write(Buffer.of(byte), () => resolve()));
   }
   assert.deepEqual(await textsOf(await streamOf("/sse/lines"), 1), [text.trim()]);
-  answer.end();
+  response.end();
   assert.equal((await fetched).body.toString(), text);
 });
 
 test("an origin that breaks off leaves what came of the last event, and why the stream ended", async () => {
   const client = proxyClient(weir.proxyPort, { ca: weir.caPem, timeoutMs: 60_000 });
   const fetched = client.fetch(urlOf("/sse/broken")).catch(() => undefined);
-  const answer = await answerOf("/sse/broken");
-  answer.write("data: whole\n\ndata: ha");
+  const response = await responseOf("/sse/broken");
+  response.write("data: whole\n\ndata: ha");
   await textsOf(await streamOf("/sse/broken"), 1);
-  answer.destroy();
+  response.destroy();
   const closed = await isClosed("/sse/broken");
   assert.ok((closed.close_reason ?? "").length > 0);
   assert.deepEqual(await textsOf(closed, 2), ["whole", "ha"]);

@@ -218,12 +218,12 @@ for (const document of DOCUMENTS) {
     await waitForCount(dialog, 0);
     const [made] = await mocks(bench);
     assert.equal(made?.collection_id, collection);
-    const answer = await bench.client.fetch({
+    const response = await bench.client.fetch({
       url: bench.origin.url + document.path,
       ...(document.method === undefined ? {} : { method: document.method }),
     });
-    assert.equal(answer.status, document.status);
-    assert.deepEqual(JSON.parse(answer.body.toString()), document.body);
+    assert.equal(response.status, document.status);
+    assert.deepEqual(JSON.parse(response.body.toString()), document.body);
     await callApi(bench.weir, "DELETE", `/mocks/${made.id}`);
     await callApi(bench.weir, "DELETE", `/mocks/collections/${collection}`);
   });

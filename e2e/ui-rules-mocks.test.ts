@@ -53,8 +53,8 @@ journey("A mock is made of a row, answers, is changed, and brought back to what 
   await editor.getByRole("group", { name: "Version 1 compared with now" }).getByText('"type": "sequence"').waitFor();
   await editor.getByRole("button", { name: "Bring back" }).click();
   await eventually("one answer again", async () => {
-    const answers = [await bench.client.fetch(url), await bench.client.fetch(url)];
-    return answers.every((answer) => answer.body.toString() === '{"mocked":"/orders"}');
+    const responses = [await bench.client.fetch(url), await bench.client.fetch(url)];
+    return responses.every((response) => response.body.toString() === '{"mocked":"/orders"}');
   });
   await page
     .getByRole("list", { name: "Mocks" })
@@ -125,8 +125,8 @@ journey("An OpenAPI document shows what it makes before it makes it", async (ben
   assert.equal((await bench.weir.get<readonly unknown[]>("/mocks")).length, 0);
   await dialog.getByRole("button", { name: "Make 1 mock" }).click();
   await waitForCount(dialog, 0);
-  const answer = await bench.client.fetch(`${bench.origin.url}/imported`);
-  assert.deepEqual(JSON.parse(answer.body.toString()), { made: true });
+  const response = await bench.client.fetch(`${bench.origin.url}/imported`);
+  assert.deepEqual(JSON.parse(response.body.toString()), { made: true });
   await clearMocks(bench);
 });
 
@@ -140,8 +140,8 @@ journey("Answers of one mock are chosen by conditions that are built line by lin
   const page = await bench.open(`/mocks?id=${id}`);
   const editor = page.getByRole("form", { name: "Mock Checkout" });
   await editor.getByRole("radio", { name: "Conditional" }).click();
-  const answer = editor.getByRole("group", { name: "Answer 1" });
-  const when = answer.getByRole("group", { name: "When" });
+  const response = editor.getByRole("group", { name: "Answer 1" });
+  const when = response.getByRole("group", { name: "When" });
   const line = when.getByRole("group", { name: "Query parameter condition" });
   await line.getByRole("textbox", { name: "Name" }).fill("step");
   // Rules can ask for the opposite, answers cannot.
@@ -156,7 +156,7 @@ journey("Answers of one mock are chosen by conditions that are built line by lin
   await editor.getByText("The condition of an answer is not whole").waitFor();
   const body = when.getByRole("group", { name: "Body condition" });
   await body.getByRole("textbox", { name: "Value" }).fill("card=");
-  await answer.getByRole("textbox", { name: "Status" }).fill("402");
+  await response.getByRole("textbox", { name: "Status" }).fill("402");
   await editor.getByRole("group", { name: "Otherwise" }).getByRole("textbox", { name: "Status" }).fill("418");
   await editor.getByRole("button", { name: "Save" }).click();
   const status = async (path: string, sent?: string): Promise<number> =>
@@ -229,8 +229,8 @@ journey(
 
     await page.getByRole("list", { name: "Mocks" }).getByRole("button", { name: /^one/u }).click();
     await page.getByRole("tab", { name: /^Hits/u }).click();
-    const answers = page.getByRole("table", { name: "Answers" });
-    await answers.getByText(/\/one$/u).waitFor();
+    const responses = page.getByRole("table", { name: "Answers" });
+    await responses.getByText(/\/one$/u).waitFor();
     await page.getByRole("button", { name: "Forget the answers of all mocks" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
     assert.notDeepEqual(await bench.weir.get("/mocks/analytics"), []);

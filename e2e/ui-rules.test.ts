@@ -74,9 +74,9 @@ journey(
     await editor.getByRole("textbox", { name: "Status" }).fill("418");
     await editor.getByRole("textbox", { name: "Body" }).fill('{"tea":true}');
     await editor.getByRole("button", { name: "Send this answer" }).click();
-    const answer = await answered;
-    assert.equal(answer.status, 418);
-    assert.equal(answer.body.toString(), '{"tea":true}');
+    const response = await answered;
+    assert.equal(response.status, 418);
+    assert.equal(response.body.toString(), '{"tea":true}');
     await page.getByText("Nothing waits").waitFor();
     await page.getByText("Nothing waits").waitFor();
 
@@ -214,8 +214,8 @@ journey("A rewrite is tried on captured traffic, saved, put in order and switche
   await change.getByText('"price": 12.5,').waitFor();
   await editor.getByRole("button", { name: "Create" }).click();
   await page.getByRole("form", { name: "Rewrite Cheap gates" }).waitFor();
-  const answer = await bench.client.fetch(`${bench.origin.url}/orders`);
-  assert.match(gunzipSync(answer.body).toString(), /"price":1\.25/u);
+  const response = await bench.client.fetch(`${bench.origin.url}/orders`);
+  assert.match(gunzipSync(response.body).toString(), /"price":1\.25/u);
 
   await callApi(bench.weir, "POST", "/rewrites", {
     name: "Second",
@@ -264,9 +264,9 @@ journey("An entry that a rule changed shows the rule, what it changed, and how i
   await trace.getByText("set header X-Env: staging").first().waitFor();
   await pane.getByRole("tab", { name: "Messages" }).click();
   await pane.getByRole("radio", { name: "Changes" }).click();
-  const answer = pane.getByRole("group", { name: "Answer: what changed" });
-  await answer.getByText('"price": 12.5,').waitFor();
-  await answer.getByText('"price": 1.25,').waitFor();
+  const response = pane.getByRole("group", { name: "Answer: what changed" });
+  await response.getByText('"price": 12.5,').waitFor();
+  await response.getByText('"price": 1.25,').waitFor();
   await pane.getByRole("group", { name: "Request: what changed" }).getByText("X-Env: staging").waitFor();
   await pane.getByRole("radio", { name: "Original" }).click();
   await pane.getByText('"price": 12.5').waitFor();

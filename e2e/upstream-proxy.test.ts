@@ -245,12 +245,12 @@ async function speaksWebSocket(weir: Weir): Promise<void> {
 }
 
 async function configure(weir: Weir, upstream_proxy: object): Promise<void> {
-  const answer = await fetch(`${weir.apiUrl}/api/config`, {
+  const response = await fetch(`${weir.apiUrl}/api/config`, {
     method: "PATCH",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ upstream_proxy }),
   });
-  assert.equal(answer.status, 200);
+  assert.equal(response.status, 200);
 }
 
 /** Changes the login while Weir runs; what the proxy says then is told as its refusal, without the password. */
@@ -263,9 +263,9 @@ async function isRefusedWithoutLogin(by: Shared, at: number): Promise<void> {
     [{ auth_username: null }, `/${at}/none`],
   ] as const) {
     await configure(weir, change);
-    const answer = await client.fetch(`https://localhost:${secure.port}${path}`);
-    assert.equal(answer.status, 502);
-    assert.match(answer.body.toString(), /UPSTREAM_PROXY_AUTH/);
+    const response = await client.fetch(`https://localhost:${secure.port}${path}`);
+    assert.equal(response.status, 502);
+    assert.match(response.body.toString(), /UPSTREAM_PROXY_AUTH/);
     const [entry] = await weir.waitForEntries(1, path);
     assert.equal(entry?.failure?.code, "UPSTREAM_PROXY_AUTH");
     assert.ok(!JSON.stringify(entry).includes("not-this"));
@@ -292,8 +292,8 @@ test("a Weir that is its own upstream proxy refuses to go round", async () => {
     await using weir = await startWeir({
       args: [`--proxy-port=${port}`, `--upstream-proxy=localhost:${port}`, `--upstream-protocol=${protocol}`],
     });
-    const answer = await proxyClient(weir.proxyPort).fetch("http://origin.test/");
-    assert.equal(answer.status, 508);
+    const response = await proxyClient(weir.proxyPort).fetch("http://origin.test/");
+    assert.equal(response.status, 508);
     assert.equal((await weir.waitForEntries(1)).length, 1);
   }
 });

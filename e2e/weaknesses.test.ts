@@ -53,12 +53,12 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
 const plain = (path: string): string => `http://127.0.0.1:${origin.port}${path}`;
 
 async function api(method: string, path: string, body?: unknown): Promise<{ status: number; value: unknown }> {
-  const answer = await fetch(`${weir.apiUrl}/api${path}`, {
+  const response = await fetch(`${weir.apiUrl}/api${path}`, {
     method,
     ...(body === undefined ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
   });
-  const text = await answer.text();
-  return { status: answer.status, value: text === "" ? undefined : (JSON.parse(text) as unknown) };
+  const text = await response.text();
+  return { status: response.status, value: text === "" ? undefined : (JSON.parse(text) as unknown) };
 }
 
 async function made<T>(path: string, body: unknown, method = "POST"): Promise<T> {
@@ -250,26 +250,26 @@ test("weakness 13: conditions on URL, method and host hold for answers", async (
     },
     rewrites: [{ type: "set_header", name: "X-Marked", value: "yes" }],
   });
-  const answer = await ask("/answer-rule");
-  assert.equal(answer.header("X-Marked"), "yes");
+  const response = await ask("/answer-rule");
+  assert.equal(response.header("X-Marked"), "yes");
   await api("DELETE", `/rewrites/${rule.id}`);
 });
 
 test("weakness 14: when too much is paused, what was paused first goes on", async () => {
   const rule = await made<Breakpoint>("/breakpoints", { name: "all", direction: "request", url_pattern: "/pause-" });
   const paused = async (): Promise<PausedItem[]> => await weir.get("/breakpoints/paused");
-  const answers: string[] = [];
+  const responses: string[] = [];
   const send = async (path: string): Promise<void> => {
-    answers.push((await ask(path)).body.toString());
+    responses.push((await ask(path)).body.toString());
   };
   const running = [send("/pause-first")];
   await waitUntil(async () => (await paused()).length === 1, { what: "the first to be paused" });
   for (let at = 1; at <= 99; at++) running.push(send(`/pause-${at}`));
   await waitUntil(async () => (await paused()).length === 100, { what: "100 to be paused", timeoutMs: 30_000 });
-  assert.deepEqual(answers, []);
+  assert.deepEqual(responses, []);
   running.push(send("/pause-last"));
-  await waitUntil(() => answers.length > 0, { what: "one to go on" });
-  assert.deepEqual(answers, ["answer to /pause-first"]);
+  await waitUntil(() => responses.length > 0, { what: "one to go on" });
+  assert.deepEqual(responses, ["answer to /pause-first"]);
   await api("DELETE", `/breakpoints/${rule.id}`);
   await made("/breakpoints/resume-all", {});
   await Promise.all(running);
@@ -294,9 +294,9 @@ test("weakness 16: no rule reads a file outside of the directories that are mean
       condition: { type: "url_pattern", pattern: "/passwd" },
       response: { status_code: 200, body_file: file },
     });
-    const answer = await ask("/passwd");
-    assert.equal(answer.status, 500);
-    assert.doesNotMatch(answer.body.toString(), /root:/);
+    const response = await ask("/passwd");
+    assert.equal(response.status, 500);
+    assert.doesNotMatch(response.body.toString(), /root:/);
     await api("DELETE", `/mocks/${id}`);
   }
   const mapped = await api("POST", "/rewrites", {

@@ -314,8 +314,8 @@ test("servers that break the protocol, lie about lengths or send bombs harm nobo
   assert.ok(weir.residentBytes() - before < 400 * 1_048_576, "memory is bounded");
   const client = await open("/echo");
   client.send("still here");
-  const [answer] = (await once(client, "message")) as [Buffer];
-  assert.equal(answer.toString(), "still here");
+  const [response] = (await once(client, "message")) as [Buffer];
+  assert.equal(response.toString(), "still here");
   client.terminate();
 });
 

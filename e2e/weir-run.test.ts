@@ -201,8 +201,8 @@ describe("weir run in a Weir that others use", () => {
           },
         );
         assert.equal(exit.code, 0, exit.stderr);
-        const answers = ["curl", "socks", "node", "python"].map((client) => `answer to /${name}-${client}`);
-        assert.equal(exit.stdout, answers.join("\n"), exit.stderr);
+        const responses = ["curl", "socks", "node", "python"].map((client) => `answer to /${name}-${client}`);
+        assert.equal(exit.stdout, responses.join("\n"), exit.stderr);
         const { log } = JSON.parse(await readFile(har, "utf8")) as Har;
         const urls = log.entries.map(({ request }) => request.url);
         // Through SOCKS5 there is nothing but the tunnel.

@@ -6,8 +6,8 @@ import { ECHO_PORT, echo, sink, SINK_PORT } from "./quickstart-origins.ts";
 
 test("the echo answers with what reached it", async () => {
   await using origin = await startOrigin({ handler: echo });
-  const answer = await fetch(`${origin.url}/a?b`, { method: "POST", body: "hello" });
-  const seen = (await answer.json()) as Record<string, unknown>;
+  const response = await fetch(`${origin.url}/a?b`, { method: "POST", body: "hello" });
+  const seen = (await response.json()) as Record<string, unknown>;
   assert.deepEqual([seen["method"], seen["path"], seen["body"]], ["POST", "/a?b", "hello"]);
 });
 

@@ -8,7 +8,7 @@ import type { IncomingMessage, RequestListener, Server } from "node:http";
 export const ECHO_PORT = 9001;
 export const SINK_PORT = 9002;
 
-const MOST_BODY_BYTES = 65_536;
+const MAX_BODY_BYTES = 65_536;
 
 /** Answers with what reached it, as JSON. */
 export const echo: RequestListener = (request, response) => {
@@ -32,7 +32,7 @@ export function sink(print: (line: string) => void): RequestListener {
 /** At most the first 64 KiB. */
 async function bodyOf(request: IncomingMessage): Promise<string> {
   let text = "";
-  for await (const piece of request) if (text.length < MOST_BODY_BYTES) text += String(piece);
+  for await (const piece of request) if (text.length < MAX_BODY_BYTES) text += String(piece);
   return text;
 }
 

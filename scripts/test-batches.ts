@@ -10,7 +10,7 @@ export interface TestBatch {
 }
 
 /** So many files wait for one another at most; the lanes of the runner stay busy to the end. */
-const MOST_FILES = 12;
+const MAX_FILES = 12;
 
 /** What concerns every test of a process: hooks outside of tests, clocks, settings, counts of memory and of time. */
 const CONCERNS_THE_PROCESS = [
@@ -43,7 +43,7 @@ export function batchTests(files: readonly string[], textOf: (file: string) => s
       continue;
     }
     let batch = open.get(folder);
-    if (batch === undefined || batch.files.length === MOST_FILES) {
+    if (batch === undefined || batch.files.length === MAX_FILES) {
       const count = (counts.get(folder) ?? 0) + 1;
       counts.set(folder, count);
       batch = { name: `${folder}-${count}`, files: [] };

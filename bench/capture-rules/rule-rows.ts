@@ -80,12 +80,12 @@ function weirWith(name: string, rules: RulesByPath, edit?: Contender["edit"]): C
 }
 
 async function post(url: string, body: object): Promise<void> {
-  const answer = await fetch(url, {
+  const response = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });
-  if (answer.status !== 201) throw new Error(`POST ${url}: ${answer.status} ${await answer.text()}`);
+  if (response.status !== 201) throw new Error(`POST ${url}: ${response.status} ${await response.text()}`);
 }
 
 const kept = { scheme: "https", isNewConnectionEach: false, targets: {} } as const;

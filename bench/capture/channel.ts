@@ -169,13 +169,13 @@ async function openTls(
 ): Promise<TLSSocket> {
   const authority = `${originHost}:${originPort}`;
   raw.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\nProxy-Connection: keep-alive\r\n\r\n`);
-  let answer = "";
-  while (!answer.includes("\r\n\r\n")) {
+  let response = "";
+  while (!response.includes("\r\n\r\n")) {
     const [piece] = (await once(raw, "data")) as [Buffer];
-    answer += piece.toString("latin1");
+    response += piece.toString("latin1");
   }
-  if (!/^HTTP\/1\.[01] 200 /.test(answer) || !answer.endsWith("\r\n\r\n")) {
-    throw new LoadError(`CONNECT was answered with ${JSON.stringify(answer.slice(0, 200))}`);
+  if (!/^HTTP\/1\.[01] 200 /.test(response) || !response.endsWith("\r\n\r\n")) {
+    throw new LoadError(`CONNECT was answered with ${JSON.stringify(response.slice(0, 200))}`);
   }
   const offered = protocol === "h2" ? { ALPNProtocols: ["h2"] } : {};
   const secure = connectTls({ socket: raw, servername: originHost, secureContext: context, ...offered });

@@ -27,9 +27,9 @@ export class DrivenLoad {
   }
 
   async #obeyed(command: LoadCommand): Promise<LoadResult> {
-    const answer = this.#process.message<LoadReply>();
+    const response = this.#process.message<LoadReply>();
     this.#process.send(command);
-    const reply = await answer;
+    const reply = await response;
     if ("problem" in reply) throw new Error(reply.problem);
     return reply.result;
   }

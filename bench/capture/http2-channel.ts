@@ -3,7 +3,7 @@ import { Http2Session, NO_ERROR, type StreamHandler } from "@headworks/http2";
 import { FIELDS, LoadError, openSecure, type Channel } from "./channel.ts";
 import type { LoadJob } from "./load.ts";
 
-const SECTION_LIMITS = { mostFields: 100, listBytes: 65_536 };
+const SECTION_LIMITS = { maxFields: 100, listBytes: 65_536 };
 
 const HEADERS = FIELDS.split("\r\n")
   .filter((line) => line !== "")
@@ -36,11 +36,11 @@ export class Http2Channel implements Channel {
     const { originHost, originPort, bodyBytes } = this.#job;
     const section = [":method", "GET", ":scheme", "https", ":authority", `${originHost}:${originPort}`];
     section.push(":path", `/${bodyBytes}?n=${number}`, ...HEADERS);
-    const answer = new Answer(this.#isChecked ? undefined : this.#expected);
-    this.#session.request(section, true).handler = answer;
-    await answer.whenWhole;
-    if (answer.isWrong || answer.status !== "200" || answer.sizeBytes !== bodyBytes) {
-      throw new LoadError(`Answer ${answer.status} with ${answer.sizeBytes} bytes`);
+    const response = new Response(this.#isChecked ? undefined : this.#expected);
+    this.#session.request(section, true).handler = response;
+    await response.whenWhole;
+    if (response.isWrong || response.status !== "200" || response.sizeBytes !== bodyBytes) {
+      throw new LoadError(`Answer ${response.status} with ${response.sizeBytes} bytes`);
     }
     this.#isChecked = true;
   }
@@ -51,7 +51,7 @@ export class Http2Channel implements Channel {
 }
 
 /** One answer, whose body is looked at if it is known what it has to be. */
-class Answer implements StreamHandler {
+class Response implements StreamHandler {
   status = "";
   sizeBytes = 0;
   isWrong = false;

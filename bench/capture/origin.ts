@@ -33,12 +33,12 @@ const HTTP2_FIELDS = [
   ["vary", "Accept-Encoding"],
   ["x-request-id", "5e1c8c35-3f6c-4ef1-9f35-6a4f1cf0d1b7"],
 ].flat();
-const SECTION_LIMITS = { mostFields: 100, listBytes: 65_536 };
+const SECTION_LIMITS = { maxFields: 100, listBytes: 65_536 };
 const HEAD_END = "\r\n\r\n";
-const answers = new Map<number, Buffer>();
+const responses = new Map<number, Buffer>();
 
-function answerOf(sizeBytes: number): Buffer {
-  const known = answers.get(sizeBytes);
+function responseOf(sizeBytes: number): Buffer {
+  const known = responses.get(sizeBytes);
   if (known) return known;
   const head = [
     "HTTP/1.1 200 OK",
@@ -50,9 +50,9 @@ function answerOf(sizeBytes: number): Buffer {
     "X-Request-Id: 5e1c8c35-3f6c-4ef1-9f35-6a4f1cf0d1b7",
     `Content-Length: ${sizeBytes}`,
   ].join("\r\n");
-  const answer = Buffer.concat([Buffer.from(head + HEAD_END), answeredBody(sizeBytes)]);
-  answers.set(sizeBytes, answer);
-  return answer;
+  const response = Buffer.concat([Buffer.from(head + HEAD_END), answeredBody(sizeBytes)]);
+  responses.set(sizeBytes, response);
+  return response;
 }
 
 /** Answers whole request heads; nothing here sends bodies. */
@@ -72,7 +72,7 @@ function serve(socket: Socket): void {
         socket.end("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         return;
       }
-      socket.write(answerOf(Number(size)));
+      socket.write(responseOf(Number(size)));
       if (/\r\nconnection: *close\r\n/i.test(head)) socket.end();
     }
   });
@@ -99,11 +99,11 @@ function serveHttp2(socket: Socket): void {
   new Http2Session(
     socket,
     { role: "server", section: SECTION_LIMITS },
-    { onStream: answerStream, onClose: () => undefined },
+    { onStream: respondOnStream, onClose: () => undefined },
   );
 }
 
-function answerStream(stream: Http2Stream, section: readonly string[]): void {
+function respondOnStream(stream: Http2Stream, section: readonly string[]): void {
   const size = /^\/(\d{1,8})[?]/.exec(section[section.indexOf(":path") + 1] ?? "")?.[1];
   stream.sendSection([":status", size === undefined ? "400" : "200", ...HTTP2_FIELDS], false);
   stream.write(answeredBody(Number(size ?? 0)));

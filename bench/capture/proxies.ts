@@ -122,9 +122,9 @@ export async function startWeir(site: Site): Promise<RunningWeir> {
 }
 
 async function weirStored(api: string, exchanges: number): Promise<string> {
-  const answer = await fetch(`${api}/api/capture/stats`);
-  if (!answer.ok) throw new Error(`GET /api/capture/stats: ${answer.status} ${await answer.text()}`);
-  const stats = (await answer.json()) as Record<
+  const response = await fetch(`${api}/api/capture/stats`);
+  if (!response.ok) throw new Error(`GET /api/capture/stats: ${response.status} ${await response.text()}`);
+  const stats = (await response.json()) as Record<
     "entry_count" | "total_size_bytes" | "bodies_not_stored" | "entries_lost",
     number
   >;
@@ -137,9 +137,9 @@ async function weirStored(api: string, exchanges: number): Promise<string> {
 
 /** A message and its echo are one exchange. */
 async function weirStoredMessages(api: string, exchanges: number): Promise<string> {
-  const answer = await fetch(`${api}/api/ws-traffic/stats`);
-  if (!answer.ok) throw new Error(`GET /api/ws-traffic/stats: ${answer.status} ${await answer.text()}`);
-  const { messages_stored: messages, messages_not_stored: lost } = (await answer.json()) as Record<
+  const response = await fetch(`${api}/api/ws-traffic/stats`);
+  if (!response.ok) throw new Error(`GET /api/ws-traffic/stats: ${response.status} ${await response.text()}`);
+  const { messages_stored: messages, messages_not_stored: lost } = (await response.json()) as Record<
     "messages_stored" | "messages_not_stored",
     number
   >;

@@ -25,9 +25,9 @@ export class WebSocketChannel implements Channel {
       "Sec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==",
     ];
     socket.write(`${lines.join("\r\n")}\r\n\r\n`);
-    const [answer] = (await once(socket, "data")) as [Buffer];
-    if (!answer.toString("latin1").startsWith("HTTP/1.1 101 ")) {
-      throw new LoadError(`The upgrade was answered with ${JSON.stringify(answer.toString("latin1").slice(0, 200))}`);
+    const [response] = (await once(socket, "data")) as [Buffer];
+    if (!response.toString("latin1").startsWith("HTTP/1.1 101 ")) {
+      throw new LoadError(`The upgrade was answered with ${JSON.stringify(response.toString("latin1").slice(0, 200))}`);
     }
     return new WebSocketChannel(socket, expected);
   }

@@ -47,7 +47,7 @@ const IDLE_CONNECTIONS = 10_000;
 /** What a gateway needs for the load and its files, and this program for itself. */
 const OTHER_DESCRIPTORS = 1000;
 const AT_ONCE = 100;
-const ANSWER_MS = 5000;
+const RESPONSE_TIMEOUT_MS = 5000;
 
 /** Many connections of clients that have asked once and say nothing now. */
 export function idleConnections(): Beside {
@@ -87,7 +87,7 @@ async function visit(port: number): Promise<Socket | undefined> {
   socket.on("error", () => undefined);
   socket.write("GET /200 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
   try {
-    await once(socket, "data", { signal: AbortSignal.timeout(ANSWER_MS) });
+    await once(socket, "data", { signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) });
     return socket;
   } catch {
     socket.destroy();

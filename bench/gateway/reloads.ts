@@ -100,10 +100,10 @@ class Load {
       const path = `/r${at % 200}/x`;
       try {
         await connection.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nX-API-Key: ${KEY}\r\n\r\n`);
-        const answer = await readResponse(connection);
+        const response = await readResponse(connection);
         this.requests += 1;
-        if (answer.status !== 200) this.failures.push(`${path}: ${answer.status} ${answer.body.toString()}`);
-        if (answer.header("connection") !== "close") continue;
+        if (response.status !== 200) this.failures.push(`${path}: ${response.status} ${response.body.toString()}`);
+        if (response.header("connection") !== "close") continue;
       } catch (error) {
         this.failures.push(`${path}: ${String(error)}`);
       }

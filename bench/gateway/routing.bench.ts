@@ -95,8 +95,8 @@ function tableOf(shape: Shape, size: number): RouteTable {
     gates: [],
     decorators: [],
     bodyFilters: [],
-    answerStore: undefined,
-    action: { kind: "answer", answer: () => ({ status: 200, fields: [], body: "" }) },
+    responseStore: undefined,
+    action: { kind: "answer", response: () => ({ status: 200, fields: [], body: "" }) },
     priority: 5,
   }));
   return compileRouteTable(routes);

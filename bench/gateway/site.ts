@@ -11,13 +11,13 @@ export interface Site {
 }
 
 /** Sizes of answers by path. */
-export const ANSWERS = { "/200": 200, "/16k": 16_384, "/1m": 1_048_576 } as const;
+export const RESPONSES = { "/200": 200, "/16k": 16_384, "/1m": 1_048_576 } as const;
 
 /** Files that the origin serves and the certificate that proxies show. */
 export function prepareSite(directory: string, originPort: number): Site {
   const root = join(directory, "www");
   mkdirSync(root, { recursive: true });
-  for (const [path, bytes] of Object.entries(ANSWERS)) writeFileSync(join(root, path), Buffer.alloc(bytes, "a"));
+  for (const [path, bytes] of Object.entries(RESPONSES)) writeFileSync(join(root, path), Buffer.alloc(bytes, "a"));
   const leaf = CertificateAuthority.create().issueLeaf({ dns: ["localhost"], ip: ["127.0.0.1"] });
   const certificateFile = join(directory, "cert.pem");
   const keyFile = join(directory, "key.pem");

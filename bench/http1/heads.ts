@@ -66,7 +66,7 @@ function ownRequests(input: Buffer): () => void {
   };
 }
 
-function ownAnswers(input: Buffer, lenient: boolean): () => void {
+function ownResponses(input: Buffer, lenient: boolean): () => void {
   let heads = 0;
   const reader = new ResponseReader({ ...NOTHING, onHead: () => void heads++ }, { lenient });
   return () => {
@@ -121,10 +121,10 @@ for (const count of [5, 12, 30]) {
   const request = Buffer.from(requestHeadText("GET", "/shop/items?page=3", fieldsOf(count)), "latin1");
   compare(`request, ${count} fields, ${request.length} B`, ownRequests(request), nativeParser("REQUEST", request));
   const fields = [...fieldsOf(count - 1), "Content-Length", "0"];
-  const answer = Buffer.from(responseHeadText(200, "OK", fields), "latin1");
-  const nativeAnswers = nativeParser("RESPONSE", answer);
-  compare(`answer, ${count} fields, ${answer.length} B`, ownAnswers(answer, false), nativeAnswers);
-  compare(`answer, lenient, ${count} fields`, ownAnswers(answer, true), nativeAnswers);
+  const response = Buffer.from(responseHeadText(200, "OK", fields), "latin1");
+  const nativeResponses = nativeParser("RESPONSE", response);
+  compare(`answer, ${count} fields, ${response.length} B`, ownResponses(response, false), nativeResponses);
+  compare(`answer, lenient, ${count} fields`, ownResponses(response, true), nativeResponses);
 }
 for (const count of [5, 12, 30]) {
   const fields = fieldsOf(count);

@@ -71,11 +71,11 @@ try {
     `index: ${megabytes(join(dataDir, "traffic.db.index"))} MB; process: ${(process.memoryUsage().rss / 1e6).toFixed(0)} MB`,
   );
   for (const [name, filter] of Object.entries(QUESTIONS)) {
-    const answers = [];
-    for (let round = 0; round < 5; round += 1) answers.push(await ask(filter));
-    const times = answers.map(({ ms }) => ms.toFixed(0)).join(" ");
-    const cpu = answers.map((answer) => answer.cpu.toFixed(0)).join(" ");
-    print(`${name.padEnd(28)} ${String(answers[0]?.total).padStart(6)} found: ${times} ms, CPU ${cpu} ms`);
+    const responses = [];
+    for (let round = 0; round < 5; round += 1) responses.push(await ask(filter));
+    const times = responses.map(({ ms }) => ms.toFixed(0)).join(" ");
+    const cpu = responses.map((response) => response.cpu.toFixed(0)).join(" ");
+    print(`${name.padEnd(28)} ${String(responses[0]?.total).padStart(6)} found: ${times} ms, CPU ${cpu} ms`);
   }
 } finally {
   rmSync(dataDir, { recursive: true });

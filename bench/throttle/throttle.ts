@@ -37,7 +37,7 @@ const LINES: readonly LineUnderTest[] = [
 const AT_ONCE = 8;
 /** So long a latency is measured, with at least so many requests of each kind. */
 const LATENCY_SECONDS = 8;
-const FEWEST_LATENCY_REQUESTS = 15;
+const MIN_LATENCY_REQUESTS = 15;
 /** Both are this machine's loopback. */
 const LINE_HOST = "127.0.0.1";
 const HOST_BESIDE = "127.0.0.2";
@@ -61,7 +61,7 @@ async function measure(seconds: number): Promise<void> {
 }
 
 async function originAt(host: string, port: number): Promise<Server> {
-  const server = createServer(answer);
+  const server = createServer(response);
   server.listen(port, host);
   await once(server, "listening");
   return server;
@@ -106,7 +106,7 @@ function print(name: string, what: string, asked: number, got: number): void {
 }
 
 /** `/down/<bytes>` sends so many, everything else counts what comes. */
-function answer(incoming: IncomingMessage, response: ServerResponse): void {
+function response(incoming: IncomingMessage, response: ServerResponse): void {
   const [, bytesText] = /^\/down\/(\d+)$/.exec(incoming.url ?? "") ?? [];
   incoming.resume();
   if (bytesText === undefined) {
@@ -169,7 +169,7 @@ class Transfers {
   async latencyMs(restMs: number): Promise<number> {
     const onLine: number[] = [];
     const beside: number[] = [];
-    const pairs = Math.max(FEWEST_LATENCY_REQUESTS, Math.round((LATENCY_SECONDS * 1000) / 2 / restMs));
+    const pairs = Math.max(MIN_LATENCY_REQUESTS, Math.round((LATENCY_SECONDS * 1000) / 2 / restMs));
     for (let count = 0; count < pairs; count += 1) {
       await delay(restMs);
       beside.push(await this.#smallMs(HOST_BESIDE));
@@ -179,7 +179,7 @@ class Transfers {
   }
 
   async warmUp(): Promise<void> {
-    for (let count = 0; count < FEWEST_LATENCY_REQUESTS; count += 1) await this.#smallMs(LINE_HOST);
+    for (let count = 0; count < MIN_LATENCY_REQUESTS; count += 1) await this.#smallMs(LINE_HOST);
   }
 
   async #smallMs(host: string): Promise<number> {

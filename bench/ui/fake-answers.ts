@@ -3,20 +3,20 @@ import { fakeConfigFields, fakeHealth, fakeSetup } from "./fake-settings.ts";
 import type { FakeState } from "./fake-state.ts";
 
 /** What a call of the API is answered. */
-export interface Answer {
+export interface Response {
   readonly status: number;
   readonly body?: unknown;
 }
 /** 200 with a body. */
-export const ok = (body: unknown): Answer => ({ status: 200, body });
+export const ok = (body: unknown): Response => ({ status: 200, body });
 
 /** Calls about everything but traffic; undefined for those that do not exist. */
-export function otherAnswer(
+export function otherResponse(
   state: FakeState,
   path: string,
   method: string,
   json: () => Record<string, unknown>,
-): Answer | undefined {
+): Response | undefined {
   const at = new Date().toISOString();
   if (path === "/capture/toggle") {
     state.recording = typeof json()["enabled"] === "boolean" ? json()["enabled"] === true : !state.recording;
@@ -95,15 +95,15 @@ export function otherAnswer(
     return ok(state.sessions.at(-1));
   }
   if (path === "/sessions") return ok(state.sessions);
-  return sessionAnswer(state, path, method, json) ?? ruleAnswer(state, path, method, json, at);
+  return sessionResponse(state, path, method, json) ?? ruleResponse(state, path, method, json, at);
 }
 
-function sessionAnswer(
+function sessionResponse(
   state: FakeState,
   path: string,
   method: string,
   json: () => Record<string, unknown>,
-): Answer | undefined {
+): Response | undefined {
   const [, id, verb] = /^\/sessions\/([^/]+)(?:\/(switch))?$/u.exec(path) ?? [];
   if (id === undefined) return undefined;
   if (verb === "switch") {
@@ -119,13 +119,13 @@ function sessionAnswer(
       : ok(state.sessions.find((session) => session.id === id));
 }
 
-function ruleAnswer(
+function ruleResponse(
   state: FakeState,
   path: string,
   method: string,
   json: () => Record<string, unknown>,
   at: string,
-): Answer | undefined {
+): Response | undefined {
   if (path === "/focus" && method === "GET") return ok(state.focus);
   if (path === "/focus" && method === "POST") {
     const added = { id: crypto.randomUUID(), pattern: String(json()["pattern"]), created_at: at };

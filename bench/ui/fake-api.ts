@@ -3,10 +3,10 @@ import { createReadStream, existsSync, statSync } from "node:fs";
 import { extname, join, normalize } from "node:path";
 import { WebSocketServer } from "ws";
 import type { ServerMessage } from "@headworks/capture-contract";
-import { otherAnswer } from "./fake-answers.ts";
+import { otherResponse } from "./fake-answers.ts";
 import { FakeState } from "./fake-state.ts";
 import type { FakeStore } from "./fake-store.ts";
-import { trafficAnswer } from "./fake-traffic-answers.ts";
+import { trafficResponse } from "./fake-traffic-answers.ts";
 
 /** Stands in for Weir while the web UI is built and measured: generated traffic, no proxy. Never part of a product. */
 export interface FakeApi {
@@ -98,12 +98,12 @@ async function handle(
   const text = request.method === "GET" ? "" : await readBody(request);
   const json = (): Record<string, unknown> => (text === "" ? {} : (JSON.parse(text) as Record<string, unknown>));
   const path = url.pathname.slice("/api".length);
-  const answer =
-    trafficAnswer(state, path, url.searchParams, request.method ?? "GET", json, response) ??
-    otherAnswer(state, path, request.method ?? "GET", json);
-  if (answer === "sent") return;
-  if (answer === undefined) sendJson(response, 404, { error: "No such resource", code: "NOT_FOUND" });
-  else sendJson(response, answer.status, answer.body);
+  const reply =
+    trafficResponse(state, path, url.searchParams, request.method ?? "GET", json, response) ??
+    otherResponse(state, path, request.method ?? "GET", json);
+  if (reply === "sent") return;
+  if (reply === undefined) sendJson(response, 404, { error: "No such resource", code: "NOT_FOUND" });
+  else sendJson(response, reply.status, reply.body);
 }
 
 function serveFile(dist: string, path: string, response: ServerResponse): void {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { SORT_COLUMNS, TrafficSnapshot } from "@headworks/capture-contract";
-import { ok, type Answer } from "./fake-answers.ts";
+import { ok, type Response } from "./fake-answers.ts";
 import type { FakeState } from "./fake-state.ts";
 import { bodyText, SESSION_ID } from "./fake-store.ts";
 
@@ -20,14 +20,14 @@ const SORT_KEYS: Readonly<Record<SortName, (row: TrafficSnapshot) => number | st
 };
 
 /** Calls about traffic; "sent" when the response is already under way, undefined for those that do not exist. */
-export function trafficAnswer(
+export function trafficResponse(
   state: FakeState,
   path: string,
   query: URLSearchParams,
   method: string,
   json: () => Record<string, unknown>,
   response: ServerResponse,
-): Answer | "sent" | undefined {
+): Response | "sent" | undefined {
   const { store } = state;
   const filter = { q: query.get("q") ?? "" };
   if (path === "/traffic/rows") {

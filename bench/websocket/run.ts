@@ -116,8 +116,8 @@ try {
     const seconds = (performance.now() - startedMs) / 1000;
     await new Promise((resolve) => setTimeout(resolve, 1500));
     const after = processorTime(started.pid);
-    const answer = await fetch(`${started.api}/api/ws-traffic/stats`);
-    const stats = (await answer.json()) as { messages_stored: number; messages_not_stored: number };
+    const response = await fetch(`${started.api}/api/ws-traffic/stats`);
+    const stats = (await response.json()) as { messages_stored: number; messages_not_stored: number };
     const micros = (from: number, to: number): string => (((to - from) / MESSAGES) * 1e6).toFixed(1);
     process.stdout.write(
       `${each.name}: ${Math.round(MESSAGES / seconds)} messages/s, ${micros(before.all, after.all)} µs of processor time a message ` +

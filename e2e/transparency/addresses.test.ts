@@ -4,7 +4,7 @@ import { credentials, proxyClient, rawClient, startRawServer, waitUntil } from "
 import type { RawConnection, RawServer } from "@headworks/testkit";
 import { Cleanups, LOCAL_NAMES, originAuthority, startWeir } from "../rig.ts";
 import type { Weir } from "../rig.ts";
-import { readAnswer, readHead, valueOf } from "./wire.ts";
+import { readResponse, readHead, valueOf } from "./wire.ts";
 import type { Head } from "./wire.ts";
 
 // Where absolute targets lead, and what the origin is told of them.
@@ -49,7 +49,7 @@ for (const [target, path, host, url] of TARGETS) {
     heads.length = 0;
     const last = (await weir.entries()).at(-1)?.seq ?? 0;
     await client.write(`GET ${filled(target)} HTTP/1.1\r\nHost: other.example\r\nX: y\r\n\r\n`);
-    assert.equal((await readAnswer(client, "GET")).status, 200);
+    assert.equal((await readResponse(client, "GET")).status, 200);
     assert.deepEqual(heads, [
       {
         start: `GET ${path} HTTP/1.1`,
@@ -69,7 +69,7 @@ test("OPTIONS without a path asks about the whole server", async () => {
   await using client = await rawClient(weir.proxyPort);
   heads.length = 0;
   await client.write(`OPTIONS http://localhost:${four.port} HTTP/1.1\r\nHost: x\r\n\r\n`);
-  assert.equal((await readAnswer(client, "OPTIONS")).status, 200);
+  assert.equal((await readResponse(client, "OPTIONS")).status, 200);
   assert.equal(heads[0]?.start, "OPTIONS * HTTP/1.1");
 });
 
@@ -83,7 +83,7 @@ test("inside a tunnel, * and an absolute target work too, and the tunnel decides
     heads.length = 0;
     await using connection = await client.secureTunnel("localhost", secure.port);
     await connection.write(`${line} HTTP/1.1\r\nHost: localhost:${secure.port}\r\n\r\n`);
-    assert.equal((await readAnswer(connection, "GET")).status, 200);
+    assert.equal((await readResponse(connection, "GET")).status, 200);
     assert.equal(heads[0]?.start.split(" ")[1], path);
   }
   assert.equal(valueOf(heads[0]?.fields ?? [], "host"), "elsewhere.invalid");
@@ -93,8 +93,8 @@ test("a client of HTTP/1.0 without Host is given the one of its target", async (
   await using client = await rawClient(weir.proxyPort);
   heads.length = 0;
   await client.write(`GET http://localhost:${four.port}/old HTTP/1.0\r\n\r\n`);
-  const answer = await readAnswer(client, "GET");
-  assert.equal(answer.status, 200);
+  const response = await readResponse(client, "GET");
+  assert.equal(response.status, 200);
   assert.deepEqual(heads, [{ start: "GET /old HTTP/1.1", fields: [["Host", `localhost:${four.port}`]] }]);
   await client.collect();
 });

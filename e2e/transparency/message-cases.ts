@@ -43,7 +43,7 @@ const reasons = [
   ["digits", "200 200"],
 ].map(([name, reason]) => one(`reason of ${name}`, {}, `HTTP/1.1 200 ${reason}\r\nContent-Length: 2\r\n\r\nok`));
 
-const answerFieldCases: readonly (readonly [string, readonly string[]])[] = [
+const responseFieldCases: readonly (readonly [string, readonly string[]])[] = [
   ["order, case and duplicates", ["b: 1", "A: 2", "B: 3", "a: 4", "b: 5"]],
   [
     "several cookies",
@@ -101,7 +101,7 @@ const answerFieldCases: readonly (readonly [string, readonly string[]])[] = [
     ["X-Weir-Error: not ours", "X-Cache: HIT", "Forwarded: for=x", "X-Forwarded-For: 1.2.3.4"],
   ],
 ];
-const answerFields = answerFieldCases.map(([name, fields]) =>
+const responseFields = responseFieldCases.map(([name, fields]) =>
   one(name, {}, sized(["HTTP/1.1 200 OK", ...fields].join("\r\n"), "ok")),
 );
 
@@ -214,7 +214,7 @@ export const messageGroups: readonly Group[] = [
   { name: "methods", cases: methods },
   { name: "status codes", cases: statuses },
   { name: "reason phrases", cases: reasons },
-  { name: "fields of answers", cases: answerFields },
+  { name: "fields of answers", cases: responseFields },
   { name: "fields of requests", cases: requestFields },
   { name: "content codings", cases: encodings },
   { name: "ranges and redirects", cases: variety },

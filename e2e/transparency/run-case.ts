@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import type { RawConnection } from "@headworks/testkit";
 import { bytesOf } from "./script.ts";
 import type { Ask, Case, Octets, Step } from "./script.ts";
-import { endToEnd, readAnswer, readHead, readRequestBody, valueOf } from "./wire.ts";
-import type { Head, SeenAnswer, SeenRequest } from "./wire.ts";
+import { endToEnd, readResponse, readHead, readRequestBody, valueOf } from "./wire.ts";
+import type { Head, SeenResponse, SeenRequest } from "./wire.ts";
 
 /** Everything both ends saw of a case, in a form that can be compared and printed. */
 export interface Outcome {
   readonly requests: readonly object[];
-  readonly answers: readonly object[];
+  readonly responses: readonly object[];
 }
 
 /** A way to the origin. */
@@ -70,7 +70,7 @@ async function send(connection: RawConnection, octets: Octets, pieceBytes: numbe
 export async function runCase(each: Case, origin: ScriptedOrigin, way: Way): Promise<Outcome> {
   const requests = origin.expect(each.steps);
   await using connection = await way.open();
-  const answers: SeenAnswer[] = [];
+  const responses: SeenResponse[] = [];
   if (each.pipelined) {
     const all = each.steps.map(({ ask }, index) =>
       Buffer.concat([headBytes(ask, index, way), bytesOf(ask.body ?? "")]),
@@ -84,10 +84,10 @@ export async function runCase(each: Case, origin: ScriptedOrigin, way: Way): Pro
       await send(connection, ask.waits ? head : Buffer.concat([head, body]), ask.pieceBytes);
     }
     const onContinue = ask.waits ? async (): Promise<void> => await connection.write(body) : undefined;
-    answers.push(await readAnswer(connection, ask.method ?? "GET", onContinue));
+    responses.push(await readResponse(connection, ask.method ?? "GET", onContinue));
   }
   if (connection.unreadBytes > 0) throw new Error(`${connection.unreadBytes} bytes too many behind the last answer`);
-  return { requests: requests.map(comparableRequest), answers: answers.map(comparableAnswer) };
+  return { requests: requests.map(comparableRequest), responses: responses.map(comparableResponse) };
 }
 
 function headBytes(ask: Ask, index: number, way: Way): Buffer {
@@ -106,7 +106,7 @@ function comparableRequest({ line, fields, framing, body, trailers }: SeenReques
   return { line: line.replace(/ HTTP\/1\.[01]$/, ""), fields: endToEnd(fields), framing, body: digest(body), trailers };
 }
 
-function comparableAnswer({ interim, status, reason, fields, framing, body, trailers }: SeenAnswer): object {
+function comparableResponse({ interim, status, reason, fields, framing, body, trailers }: SeenResponse): object {
   const early = interim.map(({ start, fields: own }) => ({ start, fields: endToEnd(own) }));
   return { early, status, reason, fields: endToEnd(fields), framing, body: digest(body), trailers };
 }

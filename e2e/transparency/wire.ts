@@ -13,7 +13,7 @@ export interface Head {
 export type Framing = "none" | "length" | "chunked" | "until-close";
 
 /** One answer as a client sees it. */
-export interface SeenAnswer {
+export interface SeenResponse {
   readonly interim: readonly Head[];
   readonly status: number;
   readonly reason: string;
@@ -54,11 +54,11 @@ export function valueOf(fields: Pairs, lowerName: string): string | undefined {
 }
 
 /** Reads one answer; `onContinue` is called for each 100. */
-export async function readAnswer(
+export async function readResponse(
   connection: RawConnection,
   method: string,
   onContinue?: () => Promise<void>,
-): Promise<SeenAnswer> {
+): Promise<SeenResponse> {
   const interim: Head[] = [];
   for (;;) {
     const head = await readHead(connection);
@@ -70,13 +70,13 @@ export async function readAnswer(
       interim.push({ ...head, start: head.start.slice("HTTP/1.1 ".length) });
       continue;
     }
-    const framing = answerFraming(method, status, head.fields);
+    const framing = responseFraming(method, status, head.fields);
     const { body, trailers } = await readBody(connection, framing, head.fields);
     return { interim, status, reason: match[2] ?? "", fields: head.fields, framing, body, trailers };
   }
 }
 
-function answerFraming(method: string, status: number, fields: Pairs): Framing {
+function responseFraming(method: string, status: number, fields: Pairs): Framing {
   if (method === "HEAD" || status === 101 || status === 204 || status === 304) return "none";
   if (valueOf(fields, "transfer-encoding") !== undefined) return "chunked";
   return valueOf(fields, "content-length") === undefined ? "until-close" : "length";

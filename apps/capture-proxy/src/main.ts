@@ -46,11 +46,11 @@ export const parts: Parts = {
     const migrations = { state: STATE_MIGRATIONS, traffic: TRAFFIC_MIGRATIONS, other: undefined }[content];
     const database = openDatabase(path, { readOnly: true, ...(migrations === undefined ? {} : { migrations }) });
     try {
-      const answers = database
+      const responses = database
         .prepare("PRAGMA quick_check(10)")
         .all()
         .flatMap((row) => Object.values(row).map(String));
-      return answers.filter((answer) => answer !== "ok");
+      return responses.filter((response) => response !== "ok");
     } finally {
       database.close();
     }

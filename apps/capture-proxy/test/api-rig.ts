@@ -53,7 +53,7 @@ export interface ApiRigOptions {
   readonly uiDirectory?: string;
   readonly status?: () => StorageStatus;
   readonly latestRows?: CaptureStore["latestRows"];
-  readonly mostClients?: number;
+  readonly maxClients?: number;
   /** The proxy's address that slices are told. */
   readonly proxyAddress?: string;
   /** Answers requests that slices send. */
@@ -93,7 +93,7 @@ export async function startApi(options: ApiRigOptions = {}): Promise<ApiRig> {
     clock,
     latestRows,
     log,
-    ...(options.mostClients === undefined ? {} : { mostClients: options.mostClients }),
+    ...(options.maxClients === undefined ? {} : { maxClients: options.maxClients }),
   });
   const on = (): void => undefined;
   const store = { status: options.status ?? (() => HEALTHY), latestRows, on } as unknown as CaptureStore;

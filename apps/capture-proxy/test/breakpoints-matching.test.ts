@@ -54,8 +54,8 @@ for (const [what, condition, sent, isPaused] of TABLE) {
     await create(rig, { name: "r", condition, direction: "request" });
     const waiting = rig.send(sent);
     if (isPaused) await resume(rig, await one(rig), ALLOW);
-    const answer = await waiting;
-    assert.equal(answer.status, 200);
+    const response = await waiting;
+    assert.equal(response.status, 200);
     assert.deepEqual(rig.seen[0]?.body, Buffer.from(sent.body ?? ""));
     await paused(rig, 0);
   });

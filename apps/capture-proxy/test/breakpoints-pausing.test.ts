@@ -90,9 +90,9 @@ test("an answer is shown decoded beside its request, and passes byte for byte wh
   assert.equal(item.response?.charset, "windows-1252");
   assert.equal(item.response.body_size, coded.length);
   await resume(rig, item, ALLOW);
-  const answer = await waiting;
-  assert.deepEqual(answer.body, coded);
-  assert.equal(answer.headers["content-encoding"], "br");
+  const response = await waiting;
+  assert.deepEqual(response.body, coded);
+  assert.equal(response.headers["content-encoding"], "br");
 });
 
 test("a body above the limit pauses with its head, says so, cannot be changed, and passes whole", async () => {
@@ -186,8 +186,8 @@ test("a client that goes away takes its exchange off the list at once, and the e
 test("a rule's timeout lets an exchange continue by itself, and the trace says why", async () => {
   await cleared(rig);
   await create(rig, { condition: { type: "all" }, direction: "request", timeout_secs: 1 });
-  const answer = await rig.send({ path: "/timed" });
-  assert.equal(answer.status, 200);
+  const response = await rig.send({ path: "/timed" });
+  assert.equal(response.status, 200);
   assert.deepEqual((await traceOf(rig, "/timed"))[0]?.changes, ["continued after 1 s without a decision"]);
 });
 
@@ -207,7 +207,7 @@ test("editing a paused exchange holds its timer; when editing stops, it continue
   await cleared(rig);
   await create(rig, { condition: { type: "all" }, direction: "request", timeout_secs: 1 });
   const heard = await heardNotices();
-  const answer = rig.send({ method: "POST", path: "/held", body: "x" });
+  const response = rig.send({ method: "POST", path: "/held", body: "x" });
   const item = await one(rig);
   const hold = async (body?: object) =>
     await rig.api<{ id: string; deadline: string }>("POST", `/breakpoints/paused/${item.id}/hold`, body);
@@ -219,7 +219,7 @@ test("editing a paused exchange holds its timer; when editing stops, it continue
   assert.equal((await one(rig)).deadline, new Date(Date.parse(item.paused_at) + 3_600_000).toISOString());
   await rig.api("POST", `/breakpoints/paused/${item.id}/hold`, { seconds: 3601 }, 400);
   await resume(rig, item, ALLOW);
-  await answer;
+  await response;
   await rig.api("POST", `/breakpoints/paused/${item.id}/hold`, {}, 404);
   assert.deepEqual(heard.notices, [], "a decision is nothing to tell");
 

@@ -18,7 +18,7 @@ after(() => rig[Symbol.asyncDispose]());
 const proxyPort = Number(new URL(rig.proxy.addresses.proxy).port);
 
 const pauseRequests = { name: "bp", condition: { type: "all" }, direction: "request" } as const;
-const pauseAnswers = { name: "bp", condition: { type: "all" }, direction: "response" } as const;
+const pauseResponses = { name: "bp", condition: { type: "all" }, direction: "response" } as const;
 
 test("a request goes out as it was edited: method, URL, fields and body; entry and trace keep both", async () => {
   await cleared(rig);
@@ -72,16 +72,16 @@ for (const [coding, encode, decode] of CODINGS) {
         response.write(coded.subarray(0, 4));
         response.end(coded.subarray(4));
       });
-      await create(rig, pauseAnswers);
+      await create(rig, pauseResponses);
       const waiting = rig.send({ path: `/${coding}-${framing}` });
       const item = await one(rig);
       assert.equal(item.response?.body, "hello");
       await resume(rig, item, { decision: "modify", modifications: { body: "hello, world", status_code: 418 } });
-      const answer = await waiting;
-      assert.deepEqual([answer.status, answer.reason], [418, "I'm a Teapot"]);
-      assert.equal(answer.headers["content-encoding"], coding);
-      assert.equal(answer.headers["content-length"], String(answer.body.length));
-      assert.equal(decode(answer.body).toString(), "hello, world");
+      const response = await waiting;
+      assert.deepEqual([response.status, response.reason], [418, "I'm a Teapot"]);
+      assert.equal(response.headers["content-encoding"], coding);
+      assert.equal(response.headers["content-length"], String(response.body.length));
+      assert.equal(decode(response.body).toString(), "hello, world");
       const entry: TrafficEntry = await endedEntry(rig, `/${coding}-${framing}`);
       assert.equal(entry.original_response?.status_code, 200);
     });
@@ -106,7 +106,7 @@ test("a request is sent to another place, and Host follows", async () => {
 test("rejecting closes the connection without an answer, at either side", async () => {
   for (const [rule, expected] of [
     [pauseRequests, 0],
-    [pauseAnswers, 1],
+    [pauseResponses, 1],
   ] as const) {
     await cleared(rig);
     await create(rig, rule);
@@ -141,9 +141,9 @@ test("a made-up answer is delivered at either side and not paused again", async 
         body: "grün",
       },
     });
-    const answer = await waiting;
-    assert.deepEqual([answer.status, gunzipSync(answer.body)], [201, Buffer.from("grün", "latin1")]);
-    assert.deepEqual(answer.headers["set-cookie"], ["a=1", "b=2"]);
+    const response = await waiting;
+    assert.deepEqual([response.status, gunzipSync(response.body)], [201, Buffer.from("grün", "latin1")]);
+    assert.deepEqual(response.headers["set-cookie"], ["a=1", "b=2"]);
     assert.equal(rig.seen.length, expected);
     await paused(rig, 0);
     assert.deepEqual((await traceOf(rig, `/made-up-${direction}`))[0]?.changes, ["answered with 201"]);
@@ -155,8 +155,8 @@ test("an answer without content stays without, whatever body was written for it"
   await create(rig, pauseRequests);
   const waiting = rig.send();
   await resume(rig, await one(rig), { action: "respond", status_code: 204, body: "lost" });
-  const answer = await waiting;
-  assert.deepEqual([answer.status, answer.body.length, answer.headers["content-length"]], [204, 0, undefined]);
+  const response = await waiting;
+  assert.deepEqual([response.status, response.body.length, response.headers["content-length"]], [204, 0, undefined]);
 });
 
 test("a decision that cannot be carried out is refused, and the exchange goes on waiting", async () => {
@@ -253,7 +253,7 @@ test("an answer to HEAD and a 304 are edited without getting a body", async () =
     else response.statusCode = 304;
     response.end();
   });
-  await create(rig, pauseAnswers);
+  await create(rig, pauseResponses);
   for (const [method, status] of [
     ["HEAD", 200],
     ["GET", 304],
@@ -263,8 +263,8 @@ test("an answer to HEAD and a 304 are edited without getting a body", async () =
       action: "modify",
       modifications: [{ type: "set_header", name: "X-A", value: "1" }],
     });
-    const answer = await waiting;
-    assert.deepEqual([answer.status, answer.headers["x-a"], answer.body.length], [status, "1", 0]);
+    const response = await waiting;
+    assert.deepEqual([response.status, response.headers["x-a"], response.body.length], [status, "1", 0]);
   }
 });
 
@@ -277,6 +277,6 @@ test("requests inside intercepted TLS are paused and edited like others", async 
   const item = await one(rig);
   assert.equal(item.request.url, "https://nowhere.test/secret");
   await resume(rig, item, { action: "respond", status_code: 200, body: "made up" });
-  const answer = await waiting;
-  assert.equal(answer.body.toString(), "made up");
+  const response = await waiting;
+  assert.equal(response.body.toString(), "made up");
 });

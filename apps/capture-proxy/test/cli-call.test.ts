@@ -410,14 +410,14 @@ describe("a command as a request", () => {
 
   test("a snippet is printed alone, to be piped on, and cannot control a terminal", async () => {
     const text = "curl 'http://a/' \\\n  -H 'x: \u001b[2J'";
-    for (const [args, answer] of [
+    for (const [args, response] of [
       [["export", "curl", "ID"], { curl: text }],
       [["export", "snippet", "ID"], { format: "curl", text }],
     ] as const) {
-      json(answer);
+      json(response);
       assert.equal((await call(args)).stdout, `${text}\n`);
       assert.equal((await call(args, { columns: 80 })).stdout, `${text.replace("\u001b", "␛")}\n`);
-      assert.equal((await call([...args, "--json"])).stdout, `${JSON.stringify(answer)}\n`);
+      assert.equal((await call([...args, "--json"])).stdout, `${JSON.stringify(response)}\n`);
     }
   });
 

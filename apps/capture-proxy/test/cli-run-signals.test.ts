@@ -20,18 +20,18 @@ async function serviceSilentAt(path: string): Promise<
 > {
   const { promise, resolve } = Promise.withResolvers<void>();
   const requests: string[] = [];
-  const answer = (url: string, response: ServerResponse): void => {
-    const answers: Readonly<Record<string, unknown>> = {
+  const respond = (url: string, response: ServerResponse): void => {
+    const responses: Readonly<Record<string, unknown>> = {
       "/api/health/detailed": { proxy_address: api },
       "/api/runs": { id: "run", session_id: "session", session_name: "run", proxy_url: api },
     };
-    response.end(JSON.stringify(answers[url] ?? {}));
+    response.end(JSON.stringify(responses[url] ?? {}));
   };
   const server = createServer((request, response) => {
     const url = (request.url ?? "").replace(/\?.*/, "");
     requests.push(`${request.method ?? ""} ${url}`);
     if (url === path) resolve();
-    else answer(url, response);
+    else respond(url, response);
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const close = (): void => {

@@ -127,12 +127,12 @@ async function finishesWhatIsOpen(served: ServingWeir): Promise<void> {
       void release.promise.then(() => response.end("late answer"));
     },
   });
-  const answer = proxyClient(port(served.proxy)).fetch(`${origin.url}/slow`);
+  const reply = proxyClient(port(served.proxy)).fetch(`${origin.url}/slow`);
   await asked.promise;
   process.kill(served.process.pid, "SIGTERM");
   await waitUntil(() => isRefused(port(served.proxy)), { what: "the listener's end" });
   release.resolve();
-  const response = await answer;
+  const response = await reply;
   assert.deepEqual([response.status, response.body.toString()], [200, "late answer"]);
   const exit = await served.process.exited;
   assert.equal(exit.code, 0);
@@ -257,8 +257,8 @@ test("--db-path and --cert-path keep traffic and the CA elsewhere, and a start w
   await using second = await serveWeir([], { WEIR_DB_PATH: database, WEIR_CERT_PATH: certificates });
   assert.equal(readFileSync(join(certificates, "weir-ca.pem"), "utf8"), certificate);
   const [entry] = await entries(second.api);
-  const answer = await fetch(`${second.api}/api/traffic/${entry?.id ?? ""}/body/response`);
-  assert.equal(Buffer.from(await answer.arrayBuffer()).equals(body), true);
+  const reply = await fetch(`${second.api}/api/traffic/${entry?.id ?? ""}/body/response`);
+  assert.equal(Buffer.from(await reply.arrayBuffer()).equals(body), true);
   const shown = await weir(["ca", "path", "--cert-path", certificates]);
   assert.equal(shown.stdout.trim(), join(certificates, "weir-ca.pem"));
   const looked = await weir(["doctor", ...places, "--data-dir", second.dataDir, "--api-url", second.api]);

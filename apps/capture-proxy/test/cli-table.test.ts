@@ -278,7 +278,7 @@ test("steps of a test are lines with a mark, long lists of objects only counted"
 });
 
 test("fields of a message are names with values, also where an answer holds them as pairs", () => {
-  const answer = {
+  const response = {
     request: {
       headers_list: [
         ["Host", "localhost"],
@@ -287,7 +287,7 @@ test("fields of a message are names with values, also where an answer holds them
       method: "GET",
     },
   };
-  const shown = present(answer, undefined, window(80));
+  const shown = present(response, undefined, window(80));
   assert.match(shown, /Host: localhost\n +Accept: \n/u);
 });
 
@@ -301,9 +301,9 @@ test("a list without a table shows its properties, an object its pairs", () => {
 });
 
 test("the size of a body is shown in bytes, that of a buffer is a number of lines", () => {
-  const answer = { max_body_size: 16_384, log_config: { async_buffer_size: 16_384 }, async: { buffer_size: 16_384 } };
+  const response = { max_body_size: 16_384, log_config: { async_buffer_size: 16_384 }, async: { buffer_size: 16_384 } };
   assert.equal(
-    present(answer, undefined, window(80)),
+    present(response, undefined, window(80)),
     [
       "max_body_size                 16384 (16.0 KiB)",
       "log_config.async_buffer_size  16384",

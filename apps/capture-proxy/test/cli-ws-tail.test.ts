@@ -166,11 +166,11 @@ test("tail follows the connections of a real service and ends well with Ctrl+C",
 });
 
 test("a connection that is not there, or over, is told at once", async () => {
-  const answers: readonly (readonly [status: number, body: object, said: RegExp])[] = [
+  const responses: readonly (readonly [status: number, body: object, said: RegExp])[] = [
     [404, { error: "There is no connection x", code: "NOT_FOUND" }, /There is no connection x/],
     [200, { id: "x", state: "closed" }, /The connection is closed; `weir ws messages --connection-id x` lists/],
   ];
-  for (const [status, body, said] of answers) {
+  for (const [status, body, said] of responses) {
     const server = createServer((_request, response) => {
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     }).listen(0, "127.0.0.1");

@@ -34,7 +34,7 @@ interface Rig {
 type Rule = (exchange: Exchange) => Verdict | Promise<Verdict>;
 
 /** An engine with rules in front of an origin that echoes; `answer` overrides what it sends, byte for byte. */
-async function setUp(rules: { request?: Rule; response?: Rule; answer?: string; ends?: boolean }): Promise<Rig> {
+async function setUp(rules: { request?: Rule; response?: Rule; rawResponse?: string; ends?: boolean }): Promise<Rig> {
   const interceptor: Interceptor = {
     name: "blocklist",
     ...(rules.request ? { onRequestHead: rules.request } : {}),
@@ -50,9 +50,9 @@ async function setUp(rules: { request?: Rule; response?: Rule; answer?: string; 
       const body = Buffer.concat(pieces).toString();
       const { method = "", url = "", rawHeaders } = request;
       seen.push({ method, url, host: request.headers.host, headers: rawHeaders, body });
-      if (rules.answer === undefined) response.end(`echo ${body}`);
-      else if (rules.ends === true) request.socket.end(rules.answer, "latin1");
-      else request.socket.write(rules.answer, "latin1");
+      if (rules.rawResponse === undefined) response.end(`echo ${body}`);
+      else if (rules.ends === true) request.socket.end(rules.rawResponse, "latin1");
+      else request.socket.write(rules.rawResponse, "latin1");
     });
   }).on("connection", (socket) => sockets.add(socket));
   origin.listen(0, "127.0.0.1");
@@ -192,7 +192,7 @@ test("a Host that a rule sets is sent as it is", async () => {
   connection.destroy();
 });
 
-const ANSWERS: readonly (readonly [string, string, string])[] = [
+const RESPONSES: readonly (readonly [string, string, string])[] = [
   ["a length", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "hello"],
   [
     "chunks",
@@ -201,12 +201,12 @@ const ANSWERS: readonly (readonly [string, string, string])[] = [
   ],
   ["no body", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", ""],
 ];
-for (const [how, answer, body] of ANSWERS) {
+for (const [how, rawResponse, body] of RESPONSES) {
   for (const changes of [false, true]) {
     test(`an answer with ${how} that a rule waits for arrives ${changes ? "as the rule left it" : "unchanged"}`, async () => {
       const contents: string[] = [];
       const { engine, client, port } = await setUp({
-        answer,
+        rawResponse,
         response: async (exchange) => {
           contents.push(text(await exchange.responseContent(100)));
           if (changes) {
@@ -224,7 +224,7 @@ for (const [how, answer, body] of ANSWERS) {
             (await connection.readUntil("new body")).toString(),
             /^HTTP\/1\.1 201 [^]*Content-Length: 8\r\n/i,
           );
-        } else await connection.readUntil(answer.slice(-4));
+        } else await connection.readUntil(rawResponse.slice(-4));
         const exchange = (await engine.waitFor(round))[round - 1];
         assert.equal(exchange?.state.step, "completed");
         assert.equal(exchange.originalResponse?.body?.toString(), changes ? body : undefined);
@@ -239,7 +239,7 @@ for (const [how, answer, body] of ANSWERS) {
 test("an answer beyond the limit streams on whole", async () => {
   const body = "y".repeat(500_000);
   const { client, port } = await setUp({
-    answer: `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7a120\r\n${body}\r\n0\r\n\r\n`,
+    rawResponse: `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7a120\r\n${body}\r\n0\r\n\r\n`,
     response: async (exchange) => {
       assert.equal(text(await exchange.responseContent(1000)), "too-large");
       exchange.changeResponse().fields.push("X-Seen", "1");
@@ -284,12 +284,12 @@ test("answers made by a rule pass the answer rules, with their body at hand, and
 });
 
 test("a status that a rule turns into 204 has no body, one that it turns from 204 has an empty one", async () => {
-  for (const [answer, status, end] of [
+  for (const [rawResponse, status, end] of [
     ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 204, /204 No Content\r\n(?!.*hello)/],
     ["HTTP/1.1 204 No Content\r\n\r\n", 200, /Content-Length: 0\r\n/i],
   ] as const) {
     const { client, port } = await setUp({
-      answer,
+      rawResponse,
       response: (exchange) => {
         const changed = exchange.changeResponse();
         changed.status = status;
@@ -363,7 +363,7 @@ test("whoever waits for a body that never comes whole is told that it is gone", 
 test("an origin that breaks off while a rule waits for its answer is a 502", async () => {
   const contents: string[] = [];
   const { client, port } = await setUp({
-    answer: "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort",
+    rawResponse: "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort",
     ends: true,
     response: async (exchange) => {
       contents.push(text(await exchange.responseContent(100)));

@@ -354,16 +354,16 @@ test("a client abort ends the origin's connection", async () => {
 });
 
 test("a graceful stop lets the exchange in flight end", async () => {
-  const answer = Promise.withResolvers<void>();
+  const reply = Promise.withResolvers<void>();
   const port = await plainOrigin((_request, response) => {
-    void answer.promise.then(() => response.end("late but whole"));
+    void reply.promise.then(() => response.end("late but whole"));
   });
   const proxy = await startEngine();
   const socket = connect(proxy.port, "127.0.0.1");
   const response = exchangeOver(socket, `GET http://127.0.0.1:${port}/ 127.0.0.1`);
   while (proxy.services.gauges.activeExchanges === 0) await new Promise((resolve) => setImmediate(resolve));
   const stopped = proxy.stop(5000);
-  answer.resolve();
+  reply.resolve();
   assert.equal((await response).text, "late but whole");
   await stopped;
 });
@@ -388,11 +388,11 @@ test("a stop does not wait for idle clients that never look", { timeout: 10_000 
 
 test("an answer that is still leaving when the proxy stops arrives whole, whatever its client sends meanwhile", async () => {
   const body = Buffer.alloc(16_777_216, "x");
-  const answer = (): Verdict => ({
+  const reply = (): Verdict => ({
     kind: "respond",
     response: { status: 200, fields: ["Content-Length", String(body.length)], body },
   });
-  const proxy = await startEngine({ interceptors: [{ name: "mocks", onRequestHead: answer }] });
+  const proxy = await startEngine({ interceptors: [{ name: "mocks", onRequestHead: reply }] });
   const idle = connect({ port: proxy.port, host: "127.0.0.1", allowHalfOpen: true });
   const client = await rawClient(proxy.port);
   client.socket.pause();

@@ -138,8 +138,8 @@ test("a handshake outlives the eviction of its certificate", async () => {
     assert.equal(proxy.services.leafContexts.size, 1000);
     await once(secure, "secureConnect");
     secure.write("GET / HTTP/1.1\r\nHost: weir\r\n\r\n");
-    const [answer] = (await once(secure, "data")) as [Buffer];
-    assert.match(answer.toString(), /own page/);
+    const [response] = (await once(secure, "data")) as [Buffer];
+    assert.match(response.toString(), /own page/);
     secure.destroy();
     socket.destroy();
   }
@@ -251,10 +251,10 @@ test("a defect at the end of an answer is told to the exchange, which nobody wou
   const rules: Interceptor = {
     name: "capture",
     onRequestHead: (exchange) => {
-      const onAnswerEnd = (): never => {
+      const onResponseEnd = (): never => {
         throw new Error("a defect");
       };
-      Object.assign(exchange, { onAnswerEnd });
+      Object.assign(exchange, { onResponseEnd });
       return { kind: "continue" };
     },
   };

@@ -14,21 +14,21 @@ const late = async (): Promise<typeof CONTINUE> => {
 };
 
 test("an origin that closes behind its answer while a rule decides has its answer delivered whole", async () => {
-  for (const [answer, expected] of [
+  for (const [response, expected] of [
     ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "\r\n\r\nhello"],
     ["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "hello\r\n0\r\n\r\n"],
     ["HTTP/1.1 200 OK\r\n\r\nhello", "hello"],
   ] as const) {
     await using origin = await startRawServer(async (connection) => {
       await connection.readUntil("\r\n\r\n");
-      connection.socket.end(answer);
+      connection.socket.end(response);
     });
     const engine = await startEngine({ interceptors: [{ name: "blocklist", onResponseHead: late }] });
     const client = await rawClient(engine.port);
     await client.write(`GET http://127.0.0.1:${origin.port}/ HTTP/1.1\r\nHost: x\r\n\r\n`);
     await client.readUntil(expected);
     const [exchange] = await engine.waitFor(1);
-    assert.equal(exchange?.state.step, "completed", answer);
+    assert.equal(exchange?.state.step, "completed", response);
     client.destroy();
     await engine.stop();
   }

@@ -39,7 +39,7 @@ async function engine(options: Parameters<typeof startEngine>[0] = {}): Promise<
 }
 
 /** Answers every request head with the next of the given byte strings. */
-function scripted(...answers: string[]): (socket: Socket) => void {
+function scripted(...responses: string[]): (socket: Socket) => void {
   return (socket) => {
     let at = 0;
     let seen = "";
@@ -47,9 +47,9 @@ function scripted(...answers: string[]): (socket: Socket) => void {
       seen += chunk.toString("latin1");
       while (seen.includes("\r\n\r\n")) {
         seen = seen.slice(seen.indexOf("\r\n\r\n") + 4);
-        const answer = answers[Math.min(at, answers.length - 1)] ?? "";
+        const response = responses[Math.min(at, responses.length - 1)] ?? "";
         at += 1;
-        socket.write(answer, "latin1");
+        socket.write(response, "latin1");
       }
     });
     socket.on("end", () => socket.end());

@@ -15,18 +15,18 @@ async function secureClient({ port, ca }: Engine, protocols?: string[]): Promise
   return await secure(client.detach(), protocols === undefined ? options : { ...options, ALPNProtocols: protocols });
 }
 
-const FOREIGN: readonly [what: string, bytes: string, answer: RegExp][] = [
+const FOREIGN: readonly [what: string, bytes: string, response: RegExp][] = [
   ["says something that is not HTTP", "a001 CAPABILITY\r\n", /^$/],
   ["says what could become a request, and waits", "EHLO here.test\r\n", /^HTTP\/1\.1 408 /],
   ["waits for the server to speak", "", /^$/],
   ["speaks HTTP that cannot be read", "GET /\r\n\r\n", /^HTTP\/1\.1 400 /],
 ];
-for (const [what, bytes, answer] of FOREIGN) {
+for (const [what, bytes, response] of FOREIGN) {
   test(`a client inside TLS that ${what} leaves an entry that names passthrough_domains`, async () => {
     const engine = await startEngine({ policy: { headTimeoutMs: 100 } });
     const client = await secureClient(engine);
     if (bytes !== "") await client.write(bytes);
-    assert.match((await client.collect()).toString(), answer);
+    assert.match((await client.collect()).toString(), response);
     const [exchange] = await engine.waitFor(1);
     assert.ok(exchange?.state.step === "failed");
     const { stage, side, message } = exchange.state.failure;

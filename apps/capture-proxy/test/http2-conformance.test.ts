@@ -12,7 +12,7 @@ import {
   section,
 } from "@headworks/testkit";
 import type { Http2Case } from "@headworks/testkit";
-import { MOST_STREAMS } from "#connection/http2-limits.ts";
+import { MAX_CONCURRENT_STREAMS } from "#connection/http2-limits.ts";
 import type { Engine } from "./engine-harness.ts";
 import { http2Engine, secureTunnelTo, startVersioned, tunnelTo } from "./http2-rig.ts";
 import type { VersionedOrigin } from "./http2-rig.ts";
@@ -51,8 +51,8 @@ const CASES: readonly Http2Case[] = [
   {
     section: "5.1.2",
     what: "a stream more than announced",
-    bytes: Array.from({ length: MOST_STREAMS + 1 }, (_, at) => open(at)),
-    outcome: { kind: "stream error", stream: 2 * MOST_STREAMS + 1, codes: [REFUSED_STREAM] },
+    bytes: Array.from({ length: MAX_CONCURRENT_STREAMS + 1 }, (_, at) => open(at)),
+    outcome: { kind: "stream error", stream: 2 * MAX_CONCURRENT_STREAMS + 1, codes: [REFUSED_STREAM] },
   },
 ];
 

@@ -7,12 +7,12 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FLAG, FRAME, frame, section, startRawHttp2Origin, startRawServer } from "@headworks/testkit";
 import { clientOf, http2Engine, startVersioned, valuesOf } from "./http2-rig.ts";
-import type { OriginAnswer, Received, SeenRequest, Sent } from "./http2-rig.ts";
+import type { OriginResponse, Received, SeenRequest, Sent } from "./http2-rig.ts";
 
 interface Case {
   readonly what: string;
   readonly sent: Sent;
-  readonly answer: OriginAnswer;
+  readonly response: OriginResponse;
   readonly check: (seen: SeenRequest, received: Received) => void;
 }
 
@@ -23,7 +23,7 @@ const CASES: readonly Case[] = [
   {
     what: "a GET",
     sent: { path: "/a?b=c%20d&e" },
-    answer: { body: "hello", fields: [["content-type", "text/plain"]] },
+    response: { body: "hello", fields: [["content-type", "text/plain"]] },
     check: (seen, { status, body, fields }) => {
       assert.deepEqual([seen.method, seen.path, seen.body], ["GET", "/a?b=c%20d&e", ""]);
       assert.match(seen.authority, /^localhost:\d+$/);
@@ -33,7 +33,7 @@ const CASES: readonly Case[] = [
   {
     what: "a POST with a body of known length",
     sent: { method: "POST", body: "some text" },
-    answer: { status: 201, body: "made", fields: [["content-length", "4"]] },
+    response: { status: 201, body: "made", fields: [["content-length", "4"]] },
     check: (seen, { status, body, fields }) => {
       assert.deepEqual([seen.method, seen.body], ["POST", "some text"]);
       assert.deepEqual([status, body, valuesOf(fields, "content-length")], [201, "made", ["4"]]);
@@ -42,7 +42,7 @@ const CASES: readonly Case[] = [
   {
     what: "2 MB each way",
     sent: { method: "PUT", body: LARGE },
-    answer: { body: LARGE },
+    response: { body: LARGE },
     check: (seen, { body }) => {
       assert.equal(seen.body, LARGE);
       assert.equal(body, LARGE);
@@ -51,7 +51,7 @@ const CASES: readonly Case[] = [
   {
     what: "trailers both ways",
     sent: { method: "POST", body: "with", fields: [["te", "trailers"]], trailers: [["x-sum", "1"]] },
-    answer: {
+    response: {
       body: "also",
       trailers: [
         ["x-answer-sum", "2"],
@@ -68,7 +68,7 @@ const CASES: readonly Case[] = [
   {
     what: "an answer to HEAD with the length it would have",
     sent: { method: "HEAD" },
-    answer: { fields: [["content-length", "12345"]] },
+    response: { fields: [["content-length", "12345"]] },
     check: (seen, { status, body, fields }) => {
       assert.equal(seen.method, "HEAD");
       assert.deepEqual([status, body, valuesOf(fields, "content-length")], [200, "", ["12345"]]);
@@ -77,7 +77,7 @@ const CASES: readonly Case[] = [
   {
     what: "a 204",
     sent: { method: "DELETE", path: "/thing" },
-    answer: { status: 204, fields: [["x-a", "1"]] },
+    response: { status: 204, fields: [["x-a", "1"]] },
     check: (seen, { status, body, fields }) => {
       assert.equal(seen.method, "DELETE");
       assert.deepEqual([status, body, valuesOf(fields, "x-a")], [204, "", ["1"]]);
@@ -86,7 +86,7 @@ const CASES: readonly Case[] = [
   {
     what: "a 304 with the length of what is not sent",
     sent: { fields: [["if-none-match", '"a"']] },
-    answer: { status: 304, fields: [["etag", '"a"']] },
+    response: { status: 304, fields: [["etag", '"a"']] },
     check: (seen, { status, body, fields }) => {
       assert.deepEqual(valuesOf(seen.fields, "if-none-match"), ['"a"']);
       assert.deepEqual([status, body, valuesOf(fields, "etag")], [304, "", ['"a"']]);
@@ -101,7 +101,7 @@ const CASES: readonly Case[] = [
         ["x-twice", "2"],
       ],
     },
-    answer: {
+    response: {
       fields: [
         ["set-cookie", "a=1"],
         ["x-b", "y"],
@@ -117,13 +117,13 @@ const CASES: readonly Case[] = [
   {
     what: "a cookie as one field",
     sent: { fields: [["cookie", "a=1; b=2; c=3"]] },
-    answer: {},
+    response: {},
     check: (seen) => assert.deepEqual(valuesOf(seen.fields, "cookie"), ["a=1; b=2; c=3"]),
   },
   {
     what: "bytes beyond ASCII in values",
     sent: { fields: [["x-name", "M\xfcller \x80\xff"]] },
-    answer: { fields: [["x-name", "\xe4\xf6\xfc"]], body: "\xff\xfe" },
+    response: { fields: [["x-name", "\xe4\xf6\xfc"]], body: "\xff\xfe" },
     check: (seen, { fields }) => {
       assert.deepEqual(valuesOf(seen.fields, "x-name"), ["M\xfcller \x80\xff"]);
       assert.deepEqual(valuesOf(fields, "x-name"), ["\xe4\xf6\xfc"]);
@@ -132,7 +132,7 @@ const CASES: readonly Case[] = [
   {
     what: "early hints before the answer",
     sent: {},
-    answer: {
+    response: {
       interim: [
         [103, [["link", "</a.css>; rel=preload"]]],
         [103, [["link", "</b.css>"]]],
@@ -144,7 +144,7 @@ const CASES: readonly Case[] = [
   {
     what: "a method of its own, and OPTIONS about the whole server",
     sent: { method: "OPTIONS", path: "*" },
-    answer: { status: 200, fields: [["allow", "GET, BREW"]] },
+    response: { status: 200, fields: [["allow", "GET, BREW"]] },
     check: (seen, { fields }) => {
       assert.deepEqual([seen.method, seen.path], ["OPTIONS", "*"]);
       assert.deepEqual(valuesOf(fields, "allow"), ["GET, BREW"]);
@@ -153,19 +153,19 @@ const CASES: readonly Case[] = [
   {
     what: "OPTIONS that may pass on twice more, and once when it arrives,",
     sent: { method: "OPTIONS", fields: [["max-forwards", "2"]] },
-    answer: {},
+    response: {},
     check: (seen) => assert.deepEqual(valuesOf(seen.fields, "max-forwards"), ["1"]),
   },
   {
     what: "a GET with a body",
     sent: { method: "GET", body: "odd but legal" },
-    answer: { body: "fine" },
+    response: { body: "fine" },
     check: (seen, { body }) => assert.deepEqual([seen.body, body], ["odd but legal", "fine"]),
   },
   {
     what: "an empty body of known length",
     sent: { method: "POST", fields: [], body: "" },
-    answer: { fields: [["content-length", "0"]] },
+    response: { fields: [["content-length", "0"]] },
     check: (seen, { fields }) => {
       assert.equal(seen.body, "");
       assert.deepEqual(valuesOf(fields, "content-length"), ["0"]);
@@ -174,16 +174,16 @@ const CASES: readonly Case[] = [
   {
     what: "a status nobody has heard of",
     sent: {},
-    answer: { status: 599, body: "strange" },
+    response: { status: 599, body: "strange" },
     check: (_seen, { status, body }) => assert.deepEqual([status, body], [599, "strange"]),
   },
 ];
 
 for (const client of ["1.1", "2"] as const) {
   for (const origin of ["1.1", "2"] as const) {
-    for (const { what, sent, answer, check } of CASES) {
+    for (const { what, sent, response, check } of CASES) {
       test(`${what} passes from a client over HTTP/${client} to an origin over HTTP/${origin}`, async () => {
-        await using server = await startVersioned(origin, () => answer);
+        await using server = await startVersioned(origin, () => response);
         await using proxy = await http2Engine();
         await using peer = await clientOf(client, proxy, server.port);
         const received = await peer.fetch(sent);
@@ -198,7 +198,7 @@ for (const client of ["1.1", "2"] as const) {
         assert.equal(exchange.response?.version, `HTTP/${origin}`);
         assert.equal(exchange.responseBody.sizeBytes, received.body.length);
         assert.deepEqual(exchange.request.trailers ?? [], sent.trailers?.flat() ?? []);
-        assert.deepEqual(exchange.response.trailers ?? [], answer.trailers?.flat() ?? []);
+        assert.deepEqual(exchange.response.trailers ?? [], response.trailers?.flat() ?? []);
       });
     }
   }
@@ -278,8 +278,8 @@ test("the preface of HTTP/2 is known byte by byte, and a method that begins like
     other.write(piece);
     await new Promise((resolve) => setImmediate(resolve));
   }
-  const [answer] = (await once(other, "data")) as [Buffer];
-  assert.match(answer.toString(), /^HTTP\/1\.1 200 /);
+  const [response] = (await once(other, "data")) as [Buffer];
+  assert.match(response.toString(), /^HTTP\/1\.1 200 /);
   other.destroy();
 });
 
@@ -327,10 +327,10 @@ test("an answer that cannot be said in HTTP/2 is a page that says so; trailers t
     head: "HTTP/1.1 200 OK\r\nX-Odd: a\x01b\r\nContent-Length: 4\r\n\r\nbody",
     trailers: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\nX-Odd: a\x01b\r\n\r\n",
   };
-  for (const [place, answer] of Object.entries(heads)) {
+  for (const [place, response] of Object.entries(heads)) {
     await using server = await startRawServer(async (connection) => {
       await connection.readUntil("\r\n\r\n");
-      await connection.write(answer);
+      await connection.write(response);
     });
     await using proxy = await http2Engine();
     await using client = await clientOf("2", proxy, server.port, { isPlain: true });
@@ -344,10 +344,10 @@ test("an answer that cannot be said in HTTP/2 is a page that says so; trailers t
 });
 
 test("HTTP/2: an answer that comes before the end of its request is the client's however late it takes it", async () => {
-  const answer = "x".repeat(180_000);
+  const response = "x".repeat(180_000);
   await using server = await startRawServer(async (connection) => {
     await connection.readUntil("\r\n\r\n");
-    await connection.write(`HTTP/1.1 413 Too Large\r\nContent-Length: ${answer.length}\r\n\r\n${answer}`);
+    await connection.write(`HTTP/1.1 413 Too Large\r\nContent-Length: ${response.length}\r\n\r\n${response}`);
   });
   await using proxy = await http2Engine();
   const session = connectHttp2(`http://127.0.0.1:${proxy.port}`);
@@ -359,7 +359,7 @@ test("HTTP/2: an answer that comes before the end of its request is the client's
   await sleep(1500);
   let sizeBytes = 0;
   for await (const piece of stream) sizeBytes += (piece as Buffer).length;
-  assert.equal(sizeBytes, answer.length);
+  assert.equal(sizeBytes, response.length);
   session.destroy();
 });
 

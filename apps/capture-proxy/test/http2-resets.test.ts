@@ -76,8 +76,8 @@ for (const [what, code, step] of [
     await using server = await startResettingHttp2Origin({ body: "full", lengthBytes: 4, code });
     await using proxy = await http2Engine();
     await using client = await clientOf("2", proxy, server.port, { isPlain: true });
-    const answer = await client.fetch();
-    assert.deepEqual([answer.status, answer.body, answer.code], [200, "full", code]);
+    const response = await client.fetch();
+    assert.deepEqual([response.status, response.body, response.code], [200, "full", code]);
     const [exchange] = await proxy.waitFor(1);
     assert.equal(exchange?.state.step, step);
   });
@@ -96,9 +96,9 @@ test("what came of an answer before its origin reset it reaches a client that re
   const stream = session.request({ ":path": "/" });
   stream.pause();
   await proxy.waitFor(1);
-  const answer = collect(stream);
+  const response = collect(stream);
   stream.resume();
-  const { status, body, code } = await answer;
+  const { status, body, code } = await response;
   assert.deepEqual([status, body.length, code], [200, sent.length, ENHANCE_YOUR_CALM]);
   assert.ok(body.equals(Buffer.from(sent)), "what came is what was sent");
 });
@@ -141,7 +141,7 @@ async function refusing(refusals: number): Promise<Http2Origin & { readonly aske
   return Object.assign(server, { asked: () => asked });
 }
 
-for (const [what, sent, answer] of [
+for (const [what, sent, response] of [
   ["without a body", { method: "LOCK" }, "LOCK  "],
   ["with a small body", { method: "POST", body: "once" }, "POST once "],
   ["with trailers", { method: "PATCH", body: "once", trailers: [["x-sum", "1"]] }, "PATCH once 1"],
@@ -153,7 +153,7 @@ for (const [what, sent, answer] of [
       await using proxy = await http2Engine();
       await using client = await clientOf(version, proxy, server.port);
       const { body, code } = await client.fetch(sent);
-      assert.deepEqual([body, code, server.asked()], [answer, 0, 2]);
+      assert.deepEqual([body, code, server.asked()], [response, 0, 2]);
       const [exchange] = await proxy.waitFor(1);
       assert.equal(exchange?.state.step, "completed");
       assert.equal(exchange.requestBody.sizeBytes, "body" in sent ? sent.body.length : 0, "it is recorded once");
@@ -295,9 +295,9 @@ test("by prior knowledge, an origin that speaks only HTTP/1.1 is asked so, once 
   await using server = await startVersioned("1.1", ({ path }) => ({ body: `old ${path}` }), { isPlain: true });
   await using proxy = await http2Engine();
   await using client = await clientOf("2", proxy, server.port, { isPlain: true });
-  const answers = await Promise.all(["/a", "/b", "/c"].map((path) => client.fetch({ path })));
+  const responses = await Promise.all(["/a", "/b", "/c"].map((path) => client.fetch({ path })));
   assert.deepEqual(
-    answers.map(({ body }) => body),
+    responses.map(({ body }) => body),
     ["old /a", "old /b", "old /c"],
   );
   assert.deepEqual(
@@ -311,9 +311,9 @@ test("by prior knowledge, HTTP/2 is spoken to the origin, and one connection car
   await using proxy = await http2Engine();
   await using client = await clientOf("2", proxy, server.port, { isPlain: true });
   const paths = Array.from({ length: 20 }, (_, at) => `/${at}`);
-  const answers = await Promise.all(paths.map((path) => client.fetch({ path })));
+  const responses = await Promise.all(paths.map((path) => client.fetch({ path })));
   assert.deepEqual(
-    answers.map(({ body }) => body),
+    responses.map(({ body }) => body),
     paths,
   );
   assert.equal(server.sessions.length, 1);
@@ -325,9 +325,9 @@ test("over TLS, requests at once share one connection to an origin over HTTP/2, 
     await using proxy = await http2Engine();
     await using client = await clientOf("2", proxy, server.port);
     const paths = Array.from({ length: 20 }, (_, at) => `/${at}`);
-    const answers = await Promise.all(paths.map((path) => client.fetch({ path })));
+    const responses = await Promise.all(paths.map((path) => client.fetch({ path })));
     assert.deepEqual(
-      answers.map(({ body }) => body),
+      responses.map(({ body }) => body),
       paths,
     );
     if (version === "2") assert.equal(server.sessions.length, 1);

@@ -34,7 +34,7 @@ export interface SeenRequest {
 }
 
 /** What an origin is to answer with. */
-export interface OriginAnswer {
+export interface OriginResponse {
   readonly status?: number;
   readonly fields?: readonly (readonly [string, string])[];
   readonly body?: string | Buffer;
@@ -49,7 +49,7 @@ export interface VersionedOrigin extends AsyncDisposable {
   readonly sessions: ServerHttp2Session[];
 }
 
-export type Answering = (request: SeenRequest) => OriginAnswer;
+export type Answering = (request: SeenRequest) => OriginResponse;
 
 function record(fields: readonly (readonly [string, string])[]): Record<string, string | string[]> {
   const gathered = Object.create(null) as Record<string, string | string[]>;
@@ -60,7 +60,7 @@ function record(fields: readonly (readonly [string, string])[]): Record<string, 
   return gathered;
 }
 
-function answerHttp1(incoming: IncomingMessage, response: ServerResponse, seen: SeenRequest[], how: Answering): void {
+function respondHttp1(incoming: IncomingMessage, response: ServerResponse, seen: SeenRequest[], how: Answering): void {
   const pieces: Buffer[] = [];
   incoming.on("data", (piece: Buffer) => void pieces.push(piece));
   incoming.on("end", () => {
@@ -88,7 +88,12 @@ function answerHttp1(incoming: IncomingMessage, response: ServerResponse, seen: 
   });
 }
 
-function answerHttp2(stream: ServerHttp2Stream, section: readonly string[], seen: SeenRequest[], how: Answering): void {
+function respondHttp2(
+  stream: ServerHttp2Stream,
+  section: readonly string[],
+  seen: SeenRequest[],
+  how: Answering,
+): void {
   const pieces: Buffer[] = [];
   let trailers: readonly string[] = [];
   const pseudo = (name: string): string => section[section.indexOf(name) + 1] ?? "";
@@ -133,12 +138,12 @@ export async function startVersioned(
   const sockets = new Set<Socket>();
   const isPlain = options.isPlain === true;
   const listener = (incoming: IncomingMessage, response: ServerResponse): void =>
-    answerHttp1(incoming, response, seen, how);
+    respondHttp1(incoming, response, seen, how);
   const http2 = (): Http2Server => {
     const created = isPlain ? createHttp2Server(MANY_FIELDS) : createSecureServer({ ...originTls, ...MANY_FIELDS });
     created.on("session", (session: ServerHttp2Session) => void sessions.push(session));
     created.on("stream", (stream: ServerHttp2Stream, _headers: unknown, _flags: unknown, section: string[]) =>
-      answerHttp2(stream, section, seen, how),
+      respondHttp2(stream, section, seen, how),
     );
     return created;
   };

@@ -13,7 +13,7 @@ const STREAMS = 100;
 const UNREAD_BYTES = 1.25 * 4096 * KIB + 128 * 8 * KIB + 32 * KIB;
 /** Of each body may be beside that: what the reader's window takes, and what waits for that window. */
 const ON_ITS_WAY_BYTES = (64 + 128 + 32) * KIB;
-const MOST_BYTES = UNREAD_BYTES + STREAMS * ON_ITS_WAY_BYTES;
+const MAX_BYTES = UNREAD_BYTES + STREAMS * ON_ITS_WAY_BYTES;
 /** Of bodies that are larger than what of them may be on its way. */
 const BODY = Buffer.alloc(768 * KIB, 1);
 
@@ -68,14 +68,14 @@ test("HTTP/2: bodies that an origin does not read take the window of their conne
     Readable.from(pieces()).pipe(stream);
     return stream;
   };
-  const answers = Promise.all(Array.from({ length: STREAMS }, async () => await collect(post("/later"))));
+  const responses = Promise.all(Array.from({ length: STREAMS }, async () => await collect(post("/later"))));
   const sentBytes = await sentUntilStandstill(session);
-  assert.ok(sentBytes <= MOST_BYTES, `${sentBytes} bytes, at most ${MOST_BYTES}`);
+  assert.ok(sentBytes <= MAX_BYTES, `${sentBytes} bytes, at most ${MAX_BYTES}`);
   assert.equal((await client.fetch({ path: "/good" })).status, 200, "a request without a body");
   const beside = await collect(post("/good"));
   assert.equal(beside.body.toString(), String(BODY.length), "a body beside them");
   origin.begin();
-  const sizes = (await answers).map(({ status, body }) => `${status} ${body.toString()}`);
+  const sizes = (await responses).map(({ status, body }) => `${status} ${body.toString()}`);
   assert.deepEqual(new Set(sizes), new Set([`200 ${BODY.length}`]));
 });
 
@@ -89,7 +89,7 @@ test("HTTP/2: answers that a client does not read take the window of their conne
   for (const stream of streams) stream.pause();
   await waitUntil(() => origin.requests.length === STREAMS);
   const sentBytes = await sentUntilStandstill(origin.sessions[0]);
-  assert.ok(sentBytes <= MOST_BYTES, `${sentBytes} bytes, at most ${MOST_BYTES}`);
+  assert.ok(sentBytes <= MAX_BYTES, `${sentBytes} bytes, at most ${MAX_BYTES}`);
   assert.equal((await client.fetch({ path: "/good" })).body, "0", "a short answer");
   const beside = await client.fetch({ path: "/large" });
   assert.equal(beside.body.length, BODY.length, "a long answer beside them");

@@ -5,7 +5,7 @@ import type { RawConnection, RawServer } from "@headworks/testkit";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import { startEngine } from "./engine-harness.ts";
 
-const ANSWERS: Readonly<Record<string, string>> = {
+const RESPONSES: Readonly<Record<string, string>> = {
   "/padded":
     "HTTP/1.1 200 OK\r\nContent-Length : 2\r\nX-XSS-Protection \t: 1\r\nSet-Cookie: a\r\nSet-Cookie : b\r\n\r\nok",
   "/padded-chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding\t: chunked\r\n\r\n2\r\nok\r\n0\r\nX-T : 1\r\n\r\n",
@@ -22,17 +22,17 @@ const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /** Keeps the heads that it gets, and answers by the path. */
 const heads: string[] = [];
-async function answer(connection: RawConnection): Promise<void> {
+async function response(connection: RawConnection): Promise<void> {
   for (;;) {
     const head = await connection.readUntil("\r\n\r\n").catch(() => undefined);
     if (head === undefined) return;
     const text = head.toString("latin1");
     heads.push(text);
-    await connection.write(ANSWERS[/^\S+ ([^\s?]+)/.exec(text)?.[1] ?? ""] ?? OK);
+    await connection.write(RESPONSES[/^\S+ ([^\s?]+)/.exec(text)?.[1] ?? ""] ?? OK);
   }
 }
 
-const origin: RawServer = await startRawServer(answer);
+const origin: RawServer = await startRawServer(response);
 const proxy = await startEngine({ keepAliveMs: 5000 });
 after(async () => {
   await proxy.stop();

@@ -166,7 +166,7 @@ test("rules answer, refuse and cut requests of our own as they do a client's", a
 
 test("answers without an end, with an early end, of HTTP/1.0 and to HEAD are told apart", async () => {
   const { client } = await rig();
-  const answers: Record<string, string> = {
+  const responses: Record<string, string> = {
     "/short": "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
     "/old": "HTTP/1.0 200 OK\r\n\r\nuntil the end",
     "/head": "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n",
@@ -176,7 +176,7 @@ test("answers without an end, with an early end, of HTTP/1.0 and to HEAD are tol
   };
   const port = await rawOrigin((socket) => {
     socket.on("error", () => undefined);
-    socket.once("data", (data) => socket.end(answers[data.toString().split(" ")[1] ?? ""] ?? ""));
+    socket.once("data", (data) => socket.end(responses[data.toString().split(" ")[1] ?? ""] ?? ""));
   });
   const text = async (path: string, method = "GET"): Promise<{ outcome: SendOutcome; body: string }> => {
     let body = "";
@@ -255,18 +255,18 @@ test("a large answer streams by without being gathered", async () => {
     more();
   });
   let received = 0;
-  let mostBytes = 0;
+  let maxBytes = 0;
   const before = process.memoryUsage();
   const exchange = answered(
     await client.send(get(port), {
       onBody: (piece) => {
         received += piece.length;
-        mostBytes = Math.max(mostBytes, process.memoryUsage().arrayBuffers - before.arrayBuffers);
+        maxBytes = Math.max(maxBytes, process.memoryUsage().arrayBuffers - before.arrayBuffers);
       },
     }),
   );
   assert.deepEqual([received, exchange.responseBytes], [total, total]);
-  assert.ok(mostBytes < total / 2, `${mostBytes} bytes were held`);
+  assert.ok(maxBytes < total / 2, `${maxBytes} bytes were held`);
 });
 
 test("what cannot be written is refused before anything is sent", async () => {

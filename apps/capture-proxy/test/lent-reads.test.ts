@@ -60,7 +60,7 @@ const engine = await startEngine({
 after(async () => await engine.stop());
 
 /** Sends back the body, or the path where there is none; some paths wait at the gate. */
-async function answerEach(connection: RawConnection): Promise<void> {
+async function respondToEach(connection: RawConnection): Promise<void> {
   for (;;) {
     const bytes = await connection.readUntil("\r\n\r\n", 60_000).catch(() => undefined);
     if (bytes === undefined) return;
@@ -210,7 +210,7 @@ for (const isSecure of [false, true]) {
     test(`${name}: as it was sent, whatever others send meanwhile, ${isSecure ? "with TLS" : "without TLS"}`, async () => {
       gate = new Gate();
       const tls = isSecure ? { tls: { key: leaf.keyPem, cert: leaf.chainPem } } : {};
-      await using origin = await startRawServer(answerEach, tls);
+      await using origin = await startRawServer(respondToEach, tls);
       const connected = await secondTime(origin, isSecure);
       const other = await secondTime(origin, isSecure);
       let round = 0;
@@ -228,7 +228,7 @@ for (const isSecure of [false, true]) {
 }
 
 test("bytes behind a CONNECT that comes second: as they were sent, whatever others send meanwhile", async () => {
-  await using origin = await startRawServer(answerEach);
+  await using origin = await startRawServer(respondToEach);
   await using echo = await startRawServer(async (connection) => {
     await connection.write(await connection.read(BODY.length, 60_000));
   });

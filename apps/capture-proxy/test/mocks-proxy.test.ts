@@ -177,9 +177,9 @@ test("a sequence gives its answers in order to however many ask at once, and cou
     response_config: { type: "sequence", responses },
   };
   await withMock(rule, async (id) => {
-    const answers = await Promise.all(Array.from({ length: 20 }, () => rig.get("http://nowhere.invalid/seq")));
+    const responses = await Promise.all(Array.from({ length: 20 }, () => rig.get("http://nowhere.invalid/seq")));
     assert.deepEqual(
-      answers.map(({ text }) => Number(text)).toSorted((a, b) => a - b),
+      responses.map(({ text }) => Number(text)).toSorted((a, b) => a - b),
       Array.from({ length: 20 }, (_, index) => index),
     );
     assert.equal((await rig.rule(id)).hit_count, 20);
@@ -210,8 +210,8 @@ test("a rule with a number of hits answers exactly that often, and again after i
   await withMock(rule, async (id) => {
     const url = `${rig.origin.url}/limited`;
     const ask = async () => {
-      const answers = await Promise.all(Array.from({ length: 6 }, () => rig.get(url)));
-      return answers.filter(({ text }) => text === "mock").length;
+      const responses = await Promise.all(Array.from({ length: 6 }, () => rig.get(url)));
+      return responses.filter(({ text }) => text === "mock").length;
     };
     assert.equal(await ask(), 3);
     assert.equal((await rig.rule(id)).expired, true);

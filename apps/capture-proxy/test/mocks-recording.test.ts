@@ -48,9 +48,9 @@ test("while recording, answers of origins become rules that answer once they are
     rules.map(({ name }) => name),
     [`Recorded: DELETE ${url}`, `Recorded: GET ${url}`],
   );
-  const answer = single(rules[1]);
-  assert.deepEqual([answer.status_code, answer.body, answer.headers["X-Count"]], [201, '{"n":2}', "2"]);
-  assert.equal("Content-Encoding" in answer.headers, false);
+  const response = single(rules[1]);
+  assert.deepEqual([response.status_code, response.body, response.headers["X-Count"]], [201, '{"n":2}', "2"]);
+  assert.equal("Content-Encoding" in response.headers, false);
   assert.deepEqual(((await rig.api("GET", "/mocks")).json as MockRule[]).length, 0);
   assert.notEqual((await rig.get(url)).text, '{"n":2}');
   assert.deepEqual((await rig.api("POST", "/mocks/recording/promote")).json, { promoted: 2 });

@@ -147,13 +147,13 @@ test("by prior knowledge of HTTP/2, a request that comes back is noticed too", a
   looped.on("error", () => undefined);
   const { pseudonym } = circle.first.services.dialer;
   const again = looped.request({ ":authority": "origin.test", ":path": "/y", via: `1.1 a, 1.1 ${pseudonym}` });
-  const [answer] = (await once(again, "response")) as [{ ":status": number }];
-  assert.equal(answer[":status"], 508);
+  const [response] = (await once(again, "response")) as [{ ":status": number }];
+  assert.equal(response[":status"], 508);
   looped.destroy();
 });
 
 test("a proxy that says of a tunnel that it leads round in a circle is believed", async () => {
-  const proxy = await startHttpProxy({ answer: () => "HTTP/1.1 508 Loop Detected\r\nContent-Length: 0\r\n\r\n" });
+  const proxy = await startHttpProxy({ response: () => "HTTP/1.1 508 Loop Detected\r\nContent-Length: 0\r\n\r\n" });
   const upstreamProxy = { protocol: "http", host: "127.0.0.1", port: proxy.port } as const;
   const engine = await startEngine({ upstreamProxy, policy: { interceptsTls: false } });
   const { response, connection } = await proxyClient(engine.port).tunnel("origin.test:443");
@@ -169,7 +169,7 @@ test("a proxy that says of a tunnel that it leads round in a circle is believed"
 const OURS = "1.1 h0123456789abcdef";
 
 test("an upstream proxy gets the client's Via as it is and one name behind it; entries show what the client sent", async () => {
-  const proxy = await startHttpProxy({ answer: () => "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n" });
+  const proxy = await startHttpProxy({ response: () => "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n" });
   const upstreamProxy = { protocol: "http", host: "127.0.0.1", port: proxy.port } as const;
   const engine = await startEngine({ upstreamProxy });
   const own = `1.1 ${engine.services.dialer.pseudonym}`;

@@ -22,7 +22,7 @@ interface TlsFiles {
  */
 export async function startHttpProxy(
   options: {
-    readonly answer?: (head: string) => string | undefined;
+    readonly response?: (head: string) => string | undefined;
     readonly resolve?: (host: string, port: number) => { host: string; port: number };
     readonly tls?: TlsFiles;
   } = {},
@@ -33,7 +33,7 @@ export async function startHttpProxy(
       const head = (await client.readUntil("\r\n\r\n").catch(() => undefined))?.toString("latin1");
       if (head === undefined) return;
       asked.push(head);
-      const own = options.answer?.(head);
+      const own = options.response?.(head);
       if (own !== undefined) return await client.write(own);
       const [method = "", target = ""] = head.split(" ");
       const isTunnel = method === "CONNECT";

@@ -18,7 +18,7 @@ export interface SeenRequest {
 }
 
 /** What a client got. */
-export interface Answer {
+export interface Response {
   readonly status: number;
   readonly reason: string;
   readonly headers: IncomingHttpHeaders;
@@ -43,7 +43,7 @@ export interface ProxyRig {
   /** What the origin does with a whole request. */
   respond: Respond;
   /** Sends a request through the proxy, on a connection of its own. */
-  send(sent?: Sent): Promise<Answer>;
+  send(sent?: Sent): Promise<Response>;
   /** Calls the API and asserts the status. */
   api<T = unknown>(method: string, path: string, body?: unknown, status?: number): Promise<T>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -98,7 +98,7 @@ export async function startProxyRig(
   return rig;
 }
 
-async function send(proxy: RunningProxy, originPort: number, sent: Sent): Promise<Answer> {
+async function send(proxy: RunningProxy, originPort: number, sent: Sent): Promise<Response> {
   const { hostname, port } = new URL(proxy.addresses.proxy);
   const outgoing = request({
     host: hostname,
@@ -110,10 +110,10 @@ async function send(proxy: RunningProxy, originPort: number, sent: Sent): Promis
     ...(sent.signal === undefined ? {} : { signal: sent.signal }),
   });
   outgoing.end(sent.body);
-  const [answer] = (await once(outgoing, "response")) as [IncomingMessage];
+  const [response] = (await once(outgoing, "response")) as [IncomingMessage];
   const pieces: Buffer[] = [];
-  for await (const piece of answer) pieces.push(piece as Buffer);
-  const { statusCode = 0, statusMessage = "", headers, rawHeaders } = answer;
+  for await (const piece of response) pieces.push(piece as Buffer);
+  const { statusCode = 0, statusMessage = "", headers, rawHeaders } = response;
   return { status: statusCode, reason: statusMessage, headers, rawHeaders, body: Buffer.concat(pieces) };
 }
 

@@ -12,20 +12,18 @@ after(async () => {
 
 const rig = await startReplayRig(cleanup);
 /** What the origin answers by path; a path that is asked again may answer something else. */
-const answers = new Map<string, { status?: number; headers?: Record<string, string>; body: string | Buffer }[]>();
+const responses = new Map<string, { status?: number; headers?: Record<string, string>; body: string | Buffer }[]>();
 const origin = await startOrigin(cleanup, async (incoming, response) => {
   await bytesOf(incoming);
-  const queue = answers.get(incoming.url ?? "") ?? [{ body: "" }];
-  const answer = queue.length > 1 ? queue.shift() : queue[0];
-  response
-    .writeHead(answer?.status ?? 200, answer?.headers ?? { "content-type": "application/json" })
-    .end(answer?.body);
+  const queue = responses.get(incoming.url ?? "") ?? [{ body: "" }];
+  const next = queue.length > 1 ? queue.shift() : queue[0];
+  response.writeHead(next?.status ?? 200, next?.headers ?? { "content-type": "application/json" }).end(next?.body);
 });
 
 const diff = (order: object) => rig.call<EntryDiff & { error: string }>("POST", "/replay/diff", order);
 
 test("a replay is compared with its original: what may differ is told, and does not count", async () => {
-  answers.set("/same", [
+  responses.set("/same", [
     { body: '{"id":1,"at":"x"}', headers: { "content-type": "application/json", "x-request-id": "1" } },
     { body: '{"at":"y", "id":1.0}', headers: { "content-type": "application/json", "x-request-id": "2" } },
   ]);
@@ -44,7 +42,7 @@ test("a replay is compared with its original: what may differ is told, and does 
 });
 
 test("another status, field and body are differences, and a request that was changed is told apart from its answer", async () => {
-  answers.set("/other", [
+  responses.set("/other", [
     { body: "a\nb\nc", headers: { "x-v": "1" } },
     { status: 500, body: "a\nB\nc", headers: { "x-v": "2" } },
   ]);
@@ -68,11 +66,11 @@ test("another status, field and body are differences, and a request that was cha
 
 test("bodies are compared without their content coding, bytes by their hash", async () => {
   const json = { "content-type": "application/json" };
-  answers.set("/coded", [
+  responses.set("/coded", [
     { body: gzipSync('{"n":12345678901234567890}'), headers: { ...json, "content-encoding": "gzip" } },
     { body: '{"n":12345678901234567891}', headers: json },
   ]);
-  answers.set("/bytes", [
+  responses.set("/bytes", [
     { body: Buffer.from([0, 255, 1]), headers: {} },
     { body: Buffer.from([0, 255, 2]), headers: {} },
   ]);
@@ -95,8 +93,8 @@ test("large bodies are compared aside, without numbers losing digits; huge ones 
   const rows = (salt: number): string =>
     JSON.stringify(Array.from({ length: 20_000 }, (_, index) => ({ id: index, v: index === 7000 ? salt : 0 })));
   const long = rows(1).replace('"v":1}', '"v":12345678901234567890}');
-  answers.set("/rows", [{ body: rows(2) }, { body: long }]);
-  answers.set("/huge", [{ body: "a".repeat(5_000_000) }, { body: "b".repeat(5_000_000) }]);
+  responses.set("/rows", [{ body: rows(2) }, { body: long }]);
+  responses.set("/huge", [{ body: "a".repeat(5_000_000) }, { body: "b".repeat(5_000_000) }]);
   const id = await rig.capture(`${origin}/rows`);
   const { diff: found } = await replay(rig, id, { diff: true });
   assert.deepEqual(
@@ -109,7 +107,7 @@ test("large bodies are compared aside, without numbers losing digits; huge ones 
 
 test("texts that have nothing in common are compared in bounded time", async () => {
   const lines = (salt: string): string => Array.from({ length: 60_000 }, (_, index) => `${salt}${index}`).join("\n");
-  answers.set("/lines", [
+  responses.set("/lines", [
     { body: lines("a"), headers: { "content-type": "text/plain" } },
     { body: lines("b"), headers: { "content-type": "text/plain" } },
   ]);
@@ -118,7 +116,7 @@ test("texts that have nothing in common are compared in bounded time", async () 
 });
 
 test("a failure is a difference, and entries that were not captured are compared as far as they are known", async () => {
-  answers.set("/fail", [{ body: "fine" }]);
+  responses.set("/fail", [{ body: "fine" }]);
   const id = await rig.capture(`${origin}/fail`);
   const { diff: failed } = await replay(rig, id, { modifications: { url: "http://127.0.0.1:1/fail" }, diff: true });
   assert.deepEqual(

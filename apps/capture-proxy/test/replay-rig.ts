@@ -10,7 +10,7 @@ import { createProxy } from "#proxy.ts";
 import type { RunningProxy } from "#proxy.ts";
 
 /** An answer of the API. */
-export interface Answer<T = unknown> {
+export interface Response<T = unknown> {
   readonly status: number;
   readonly headers: Headers;
   readonly json: T;
@@ -20,7 +20,7 @@ export interface Answer<T = unknown> {
 export interface ReplayRig {
   readonly proxy: RunningProxy;
   readonly dataDir: string;
-  call<T = unknown>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Answer<T>>;
+  call<T = unknown>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response<T>>;
   /** Sends a request through the proxy and gives the id of its entry. */
   capture(url: string, options?: CaptureOptions): Promise<string>;
   restart(): Promise<void>;

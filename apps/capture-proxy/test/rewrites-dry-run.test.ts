@@ -83,8 +83,8 @@ test("a stored rule is tried by its id though it is off, and without any rule al
 test("an entry that rules changed is tried as it first came", async () => {
   await rig.reset((_request, response) => response.end("old"));
   const id = await rig.rule([{ type: "body_rewrite", pattern: "old", replacement: "new" }], { direction: "response" });
-  const answer = await rig.client.fetch(`${rig.origin.url}/`);
-  assert.equal(answer.body.toString(), "new");
+  const reply = await rig.client.fetch(`${rig.origin.url}/`);
+  assert.equal(reply.body.toString(), "new");
   const { id: entryId } = await rig.entry();
   const { response } = await dryRun({ entry_id: entryId, rule_id: id });
   assert.deepEqual([response?.before?.body, response?.after.body], ["old", "new"]);

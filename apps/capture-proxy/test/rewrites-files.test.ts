@@ -29,11 +29,11 @@ test("a request is answered from a file without asking the origin, and a rule fo
     },
   );
   const { length } = rig.origin.requests;
-  const answer = await rig.client.fetch({ url: `${rig.origin.url}/any`, method: "POST", body: "ignored" });
-  assert.deepEqual([answer.status, answer.body.toString()], [200, '{"mapped":true}']);
-  assert.equal(answer.header("content-type"), "application/json");
-  assert.equal(answer.header("cache-control"), "no-store");
-  assert.equal(answer.header("x-m"), "1");
+  const response = await rig.client.fetch({ url: `${rig.origin.url}/any`, method: "POST", body: "ignored" });
+  assert.deepEqual([response.status, response.body.toString()], [200, '{"mapped":true}']);
+  assert.equal(response.header("content-type"), "application/json");
+  assert.equal(response.header("cache-control"), "no-store");
+  assert.equal(response.header("x-m"), "1");
   assert.equal(rig.origin.requests.length, length);
   const path = rig.data.file("map-files/a.json");
   assert.deepEqual(await rig.trace(), [
@@ -51,8 +51,8 @@ test("a host that does not exist is answered from a folder, paths below the pref
     { direction: "request", condition: { type: "host", pattern: "nowhere.invalid" } },
   );
   const get = async (path: string): Promise<[number, string, string | undefined]> => {
-    const answer = await rig.client.fetch(`http://nowhere.invalid${path}`);
-    return [answer.status, answer.body.toString(), answer.header("content-type")];
+    const response = await rig.client.fetch(`http://nowhere.invalid${path}`);
+    return [response.status, response.body.toString(), response.header("content-type")];
   };
   assert.deepEqual(await get("/app/?v=1"), [200, "<h1>mapped</h1>", "text/html; charset=utf-8"]);
   assert.deepEqual(await get("/app/css/a.css"), [200, "h1{}", "text/css; charset=utf-8"]);
@@ -81,9 +81,9 @@ test("an answer gets a file as its body, whatever its coding and part were, and 
 test("a file that is gone is a clear answer on the way back too", async () => {
   await rig.reset();
   await rig.rule({ type: "map_to_file", path: "none.html" }, { direction: "response" });
-  const answer = await rig.client.fetch(`${rig.origin.url}/`);
+  const response = await rig.client.fetch(`${rig.origin.url}/`);
   assert.deepEqual(
-    [answer.status, answer.body.toString()],
+    [response.status, response.body.toString()],
     [404, "Weir: a rewrite rule answers this from a file, but none.html does not exist.\n"],
   );
   assert.deepEqual(await rig.trace(), ["rule response: answered with 404: none.html does not exist"]);
@@ -107,8 +107,8 @@ test("files outside the configured directories are refused at creation, and afte
   assert.equal(created.status, 201, JSON.stringify(created.json));
   assert.equal((await rig.client.fetch(`${rig.origin.url}/`)).body.toString(), "other");
   await rig.api("PATCH", "/config", { map_file_dirs: [] });
-  const answer = await rig.client.fetch(`${rig.origin.url}/`);
-  assert.equal(answer.status, 404);
-  assert.doesNotMatch(answer.body.toString(), /^other/);
+  const response = await rig.client.fetch(`${rig.origin.url}/`);
+  assert.equal(response.status, 404);
+  assert.doesNotMatch(response.body.toString(), /^other/);
   assert.equal((await rig.api("PATCH", "/config", { map_file_dirs: [join("relative", "dir")] })).status, 400);
 });

@@ -33,7 +33,7 @@ test("a header is set on the way out and another on the way back, and the trace 
     { name: "out", direction: "request" },
   );
   await rig.rule({ type: "set_header", name: "X-Back", value: "1" }, { name: "back", direction: "response" });
-  const answer = await rig.client.fetch({
+  const response = await rig.client.fetch({
     url: `${rig.origin.url}/a`,
     headers: [
       ["X-Test", "one"],
@@ -43,8 +43,8 @@ test("a header is set on the way out and another on the way back, and the trace 
     ],
   });
   // The origin reads octets as Latin-1.
-  assert.equal(answer.body.toString(), "grün");
-  assert.equal(answer.header("x-back"), "1");
+  assert.equal(response.body.toString(), "grün");
+  assert.equal(response.header("x-back"), "1");
   const { rawHeaders = [] } = rig.origin.requests.at(-1) ?? {};
   assert.equal(rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === "x-test").length, 1);
   assert.equal(
@@ -77,12 +77,12 @@ for (const [coding, [compress, decompress]] of Object.entries(CODINGS)) {
         response.end(coded);
       });
       await rig.rule({ type: "body_rewrite", pattern: "(c)at(s)", replacement: "dog$2" }, { name: "dogs" });
-      const answer = await rig.client.fetch(`${rig.origin.url}/`);
-      assert.equal(answer.header("content-encoding"), coding);
-      assert.equal(answer.header("content-md5"), undefined);
-      assert.equal(answer.header("content-length"), String(answer.body.length));
-      assert.equal(answer.header("transfer-encoding"), undefined);
-      assert.equal(decompress(answer.body).toString(), plain.replaceAll("cats", "dogs"));
+      const response = await rig.client.fetch(`${rig.origin.url}/`);
+      assert.equal(response.header("content-encoding"), coding);
+      assert.equal(response.header("content-md5"), undefined);
+      assert.equal(response.header("content-length"), String(response.body.length));
+      assert.equal(response.header("transfer-encoding"), undefined);
+      assert.equal(decompress(response.body).toString(), plain.replaceAll("cats", "dogs"));
       assert.deepEqual(await rig.trace(), [
         "dogs request: this GET has no body; matched, changed nothing",
         "dogs response: 3000 matches replaced: body 57000 to 57000 bytes; removed Content-MD5: no longer true",
@@ -118,14 +118,14 @@ test("a request body is rewritten in its own charset, and the origin gets the ri
     });
   });
   await rig.rule({ type: "body_rewrite", pattern: "für", replacement: "gegen äöü" }, { direction: "request" });
-  const answer = await rig.client.fetch({
+  const response = await rig.client.fetch({
     url: `${rig.origin.url}/`,
     method: "POST",
     headers: [["Content-Type", "text/plain; charset=iso-8859-1"]],
     body: Buffer.from("alle für einen", "latin1"),
   });
   assert.equal(received[0]?.toString("latin1"), "alle gegen äöü einen");
-  assert.equal(answer.body.toString(), String(received[0]?.length));
+  assert.equal(response.body.toString(), String(received[0]?.length));
 });
 
 test("multipart bodies keep every byte that no rule touches", async () => {
@@ -174,8 +174,8 @@ test("rules run by priority and each sees what the one before made", async () =>
       direction: "request",
     },
   );
-  const answer = await rig.client.fetch(`${rig.origin.url}/p?a=%41+b&&x`);
-  assert.equal(answer.body.toString(), "GET /p?a=%41+b&&x&step=2");
+  const response = await rig.client.fetch(`${rig.origin.url}/p?a=%41+b&&x`);
+  assert.equal(response.body.toString(), "GET /p?a=%41+b&&x&step=2");
   assert.deepEqual(await rig.trace(), [
     "early request: query parameter step=1",
     "late request: query parameter step=2",
@@ -201,9 +201,9 @@ test("a request is mapped to another origin, and rules about the place it was se
     { name: "to", condition: { type: "port", port: other.port }, direction: "response" },
   );
   const { length: countBefore } = rig.origin.requests;
-  const answer = await rig.client.fetch(`${rig.origin.url}/p?q=1`);
-  assert.equal(answer.body.toString(), `other /base/p?q=1 127.0.0.1:${other.port}`);
-  assert.deepEqual([answer.header("x-from"), answer.header("x-to")], ["1", "1"]);
+  const response = await rig.client.fetch(`${rig.origin.url}/p?q=1`);
+  assert.equal(response.body.toString(), `other /base/p?q=1 127.0.0.1:${other.port}`);
+  assert.deepEqual([response.header("x-from"), response.header("x-to")], ["1", "1"]);
   assert.equal(rig.origin.requests.length, countBefore);
   const entry = await rig.entry();
   assert.equal(entry.modified, true);
@@ -247,9 +247,9 @@ test("an answer to HEAD has its fields changed and no length that would not hold
       direction: "response",
     },
   );
-  const answer = await rig.client.fetch({ url: `${rig.origin.url}/`, method: "HEAD" });
-  assert.equal(answer.header("x-a"), "1");
-  assert.equal(answer.header("content-length"), undefined);
+  const response = await rig.client.fetch({ url: `${rig.origin.url}/`, method: "HEAD" });
+  assert.equal(response.header("x-a"), "1");
+  assert.equal(response.header("content-length"), undefined);
   assert.deepEqual(await rig.trace(), [
     "rule response: set header X-A: 1; an answer to HEAD has no body to edit; removed Content-Length: the body that GET gives is changed",
   ]);
@@ -266,9 +266,9 @@ test("JSON is patched and merged, its numbers and its indent stay", async () => 
     ],
     { direction: "response", condition: { type: "json_path", path: "$.tags[*]", value: "a" } },
   );
-  const answer = await rig.client.fetch(`${rig.origin.url}/`);
+  const response = await rig.client.fetch(`${rig.origin.url}/`);
   assert.equal(
-    answer.body.toString(),
+    response.body.toString(),
     '{\n  "id": 12345678901234567890,\n  "tags": [\n    "a",\n    "b"\n  ],\n  "more": {\n    "x": 1\n  }\n}',
   );
   const [line = ""] = await rig.trace();
@@ -295,8 +295,8 @@ test("bodies over the limit, bombs and streams pass as they are, with a mark", a
     ["/stream", /a stream of text\/event-stream is not held back/, (sent) => sent.toString() === "data: old\n\n"],
   ];
   for (const [path, words, isWhole] of expected) {
-    const answer = await rig.client.fetch(rig.origin.url + path);
-    assert.ok(isWhole(answer.body), path);
+    const response = await rig.client.fetch(rig.origin.url + path);
+    assert.ok(isWhole(response.body), path);
     const [line = ""] = await rig.trace();
     assert.match(line, words);
     assert.match(line, /matched, changed nothing$/);
@@ -314,9 +314,12 @@ test("a whole new body takes the place of a stream or of what is too large, at o
   await rig.api("PATCH", "/config", { rewrite_body_limit: 10_000 });
   await rig.rule([{ type: "set_body", content: "short", content_type: "text/plain" }], { direction: "response" });
   for (const path of ["/stream", "/large"]) {
-    const answer = await rig.client.fetch(rig.origin.url + path);
-    assert.deepEqual([answer.status, answer.body.toString(), answer.header("content-length")], [200, "short", "5"]);
-    assert.equal(answer.header("content-type"), "text/plain");
+    const response = await rig.client.fetch(rig.origin.url + path);
+    assert.deepEqual(
+      [response.status, response.body.toString(), response.header("content-length")],
+      [200, "short", "5"],
+    );
+    assert.equal(response.header("content-type"), "text/plain");
     assert.deepEqual(await rig.trace(), ["rule response: body replaced by 5 bytes"]);
   }
   for (const response of pending) response.end();
@@ -337,12 +340,12 @@ test("a request gets a body where it may have one, and a method with one says it
     condition: { type: "path_pattern", pattern: "^/method" },
   });
   const send = async (method: string, path: string, content?: string): Promise<string> => {
-    const answer = await rig.client.fetch({
+    const response = await rig.client.fetch({
       url: rig.origin.url + path,
       method,
       ...(content === undefined ? {} : { body: content }),
     });
-    return answer.body.toString();
+    return response.body.toString();
   };
   assert.equal(await send("POST", "/body", "a long old body"), "POST 3 new");
   assert.equal(await send("PATCH", "/body"), "PATCH 3 new");
@@ -373,13 +376,13 @@ test("hits are counted once for an exchange, and a rule for answers may ask for 
     { condition: { type: "graphql_operation", operation_name: "Cart" }, direction: "response" },
   );
   const both = await rig.rule({ type: "set_header", name: "X-Both", value: "1" });
-  const answer = await rig.client.fetch({
+  const response = await rig.client.fetch({
     url: `${rig.origin.url}/graphql`,
     method: "POST",
     headers: [["Content-Type", "application/json"]],
     body: '{"operationName":"Cart","query":"query Cart { x }"}',
   });
-  assert.equal(answer.header("x-op"), "found");
+  assert.equal(response.header("x-op"), "found");
   for (const rule of [id, both]) {
     const { json } = await rig.api("GET", `/rewrites/${rule}`);
     assert.equal((json as { hit_count: number }).hit_count, 1);

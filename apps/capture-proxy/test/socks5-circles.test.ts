@@ -16,7 +16,7 @@ after(async () => {
 });
 
 /** Connections of a circle before it is asked about, and those that come while it is. */
-const MOST_ENTRIES = 64 + 32;
+const MAX_ENTRIES = 64 + 32;
 
 type Step = "http" | "socks5";
 
@@ -76,7 +76,7 @@ for (const steps of [
     const { status } = await proxyClient(first.port).fetch("http://origin.test/x");
     assert.equal(status, 508);
     await allQuiet(members);
-    for (const { finished } of members) assert.ok(finished.length <= MOST_ENTRIES, String(finished.length));
+    for (const { finished } of members) assert.ok(finished.length <= MAX_ENTRIES, String(finished.length));
     assert.ok(
       members.some(({ finished }) => finished.some(isLoop)),
       "an entry says why",
@@ -84,7 +84,7 @@ for (const steps of [
     const before = first.finished.length;
     assert.equal((await proxyClient(first.port).fetch("http://origin.test/y")).status, 508);
     await allQuiet(members);
-    assert.ok(first.finished.length - before <= MOST_ENTRIES);
+    assert.ok(first.finished.length - before <= MAX_ENTRIES);
   });
 }
 
@@ -94,7 +94,7 @@ test("a circle by socks5: its clients are told that it is not allowed, reply 2",
   assert.ok(first);
   assert.equal(await replyOf(first, "origin.test", 25), 2);
   await allQuiet(members);
-  for (const { finished } of members) assert.ok(finished.length <= MOST_ENTRIES, String(finished.length));
+  for (const { finished } of members) assert.ok(finished.length <= MAX_ENTRIES, String(finished.length));
 });
 
 test("a crowd that goes to one place by way of a proxy is no circle: all of it arrives, and the proxy is asked once", async () => {
@@ -112,8 +112,10 @@ test("a crowd that goes to one place by way of a proxy is no circle: all of it a
   const member = await startMember({ upstreamProxy: { protocol: "socks5", host: "127.0.0.1", port: proxy.port } });
   for (const round of [1, 2]) {
     const clients = Array.from({ length: crowd }, () => proxyClient(member.port));
-    const answers = await Promise.all(clients.map(async (client) => await client.fetch(`http://origin.test/${round}`)));
-    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+    const responses = await Promise.all(
+      clients.map(async (client) => await client.fetch(`http://origin.test/${round}`)),
+    );
+    assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]));
   }
   const others = proxy.asked.filter((place) => place !== "origin.test:80");
   assert.deepEqual(others, [`${member.services.dialer.pseudonym}.invalid:80`]);

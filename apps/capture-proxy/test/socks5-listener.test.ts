@@ -85,8 +85,8 @@ test("bytes go both ways untouched, and the entry says SOCKS5, the place and the
       version: exchange.request.version,
       fields: exchange.request.fields,
       status: exchange.response?.status,
-      answerVersion: exchange.response?.version,
-      answerFields: exchange.response?.fields,
+      responseVersion: exchange.response?.version,
+      responseFields: exchange.response?.fields,
       passthrough: exchange.passthrough,
       sent: exchange.requestBody.sizeBytes,
       received: exchange.responseBody.sizeBytes,
@@ -102,8 +102,8 @@ test("bytes go both ways untouched, and the entry says SOCKS5, the place and the
       version: "SOCKS5",
       fields: [],
       status: 200,
-      answerVersion: "SOCKS5",
-      answerFields: [],
+      responseVersion: "SOCKS5",
+      responseFields: [],
       passthrough: true,
       sent: 4,
       received: 4,
@@ -193,10 +193,10 @@ test("what goes wrong has its reply code, its status, and an entry that says bot
     [named("localhost", 0), REPLY.generalFailure, 502, "UPSTREAM_UNREACHABLE"],
   ];
   for (const [index, [request, code, status, failureCode]] of cases.entries()) {
-    const answer = await ask(engine.socksPort, request);
-    assert.equal(answer.code, code, `${index} ${failureCode}`);
-    assert.equal((await answer.client.collect()).length, 0, "the connection ends with the reply");
-    answer.client.destroy();
+    const response = await ask(engine.socksPort, request);
+    assert.equal(response.code, code, `${index} ${failureCode}`);
+    assert.equal((await response.client.collect()).length, 0, "the connection ends with the reply");
+    response.client.destroy();
     const exchange = (await engine.waitFor(index + 1)).at(-1);
     assert.equal(exchange?.response?.status, status);
     assert.ok(exchange?.state.step === "failed");
@@ -258,10 +258,10 @@ test("with credentials set, only who gives both right is let in", async () => {
     [Buffer.concat([Buffer.from([5, 1, 2]), login("User", "pass:wörd")]), [5, 2, 1, 1]],
     [Buffer.concat([Buffer.from([5, 1, 2]), login("user", "pass:wörd\0")]), [5, 2, 1, 1]],
   ];
-  for (const [bytes, answer] of refusals) {
+  for (const [bytes, response] of refusals) {
     const client = await rawClient(engine.socksPort);
     await client.write(Buffer.concat([bytes, ipv4([127, 0, 0, 1], origin.port)]));
-    assert.deepEqual([...(await client.collect())], answer, "nothing but the refusal comes, then the end");
+    assert.deepEqual([...(await client.collect())], response, "nothing but the refusal comes, then the end");
     client.destroy();
   }
   assert.equal(origin.connections.length, 0);
@@ -292,8 +292,8 @@ test("what is not SOCKS5 is hung up on, without an entry", async () => {
   for (const bytes of hostile) {
     const client = await rawClient(engine.socksPort);
     await client.write(bytes).catch(() => undefined);
-    const answer = await client.collect();
-    assert.ok(answer.length <= 12, answer.toString("hex"));
+    const response = await client.collect();
+    assert.ok(response.length <= 12, response.toString("hex"));
     client.destroy();
   }
   assert.deepEqual(engine.finished, []);
@@ -392,8 +392,8 @@ test("a tunnel goes over the line that a slice gives it", async () => {
   const { client, code } = await ask(engine.socksPort, ipv4([127, 0, 0, 1], origin.port));
   assert.equal(code, 0);
   await client.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-  const answer = await client.collect();
-  assert.equal(pace.down.carriedBytes, answer.length);
+  const response = await client.collect();
+  assert.equal(pace.down.carriedBytes, response.length);
   assert.ok(pace.up.carriedBytes > 30);
 });
 

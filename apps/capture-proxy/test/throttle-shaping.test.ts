@@ -154,8 +154,8 @@ test("a stalled request waits, and goes on when the profile changes", async () =
 test("hosts that are not listed are not slowed down", async () => {
   rig.respond = (_seen, response) => response.end(Buffer.alloc(500_000));
   await throttle({ download_bps: 1000, latency_ms: 60_000, hosts: ["elsewhere.test"], enabled: true });
-  const answer = await rig.send();
-  assert.equal(answer.body.length, 500_000);
+  const response = await rig.send();
+  assert.equal(response.body.length, 500_000);
 });
 
 test("transfers at the same time share the line", async () => {

@@ -85,9 +85,9 @@ for (const [name, request, via, steps] of ways) {
 }
 
 test("the step that fails is the last one, and says why", async () => {
-  const refusing = await kept(startHttpProxy({ answer: () => "HTTP/1.1 403 No\r\n\r\n" }));
+  const refusing = await kept(startHttpProxy({ response: () => "HTTP/1.1 403 No\r\n\r\n" }));
   const asking = await kept(
-    startHttpProxy({ answer: () => "HTTP/1.1 407 Who\r\nContent-Length: 0\r\nProxy-Authenticate: Basic\r\n\r\n" }),
+    startHttpProxy({ response: () => "HTTP/1.1 407 Who\r\nContent-Length: 0\r\nProxy-Authenticate: Basic\r\n\r\n" }),
   );
   for (const [request, name, code] of [
     [{ proxy: at("http", refusing.port), target: toSecure() }, "Open a tunnel", "UPSTREAM_PROXY_DENIED"],

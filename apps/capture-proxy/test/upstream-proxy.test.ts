@@ -61,11 +61,11 @@ test("an http proxy gets plain requests in absolute form with its credentials, a
     port: proxy.port,
     credentials: { username: "Aladdin", password: "open sésame" },
   });
-  const answer = await client(engine).fetch({
+  const response = await client(engine).fetch({
     url: "http://origin.test/path?q=1",
     headers: [["Proxy-Authorization", "Basic c2VjcmV0OmZvciB3ZWly"]],
   });
-  assert.equal(answer.body.toString(), "plain");
+  assert.equal(response.body.toString(), "plain");
   const [head = ""] = proxy.asked;
   assert.ok(head.startsWith("GET http://origin.test/path?q=1 HTTP/1.1\r\n"), head);
   const expected = Buffer.from("Aladdin:open sésame").toString("base64");
@@ -78,7 +78,7 @@ test("an http proxy gets plain requests in absolute form with its credentials, a
 });
 
 test("the absolute form names ports that are not the usual ones, IPv6 in brackets, and OPTIONS about the server", async () => {
-  const proxy = await kept(startHttpProxy({ answer: () => "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n" }));
+  const proxy = await kept(startHttpProxy({ response: () => "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n" }));
   const engine = await engineBy({ protocol: "http", port: proxy.port });
   for (const [sent, told] of [
     ["GET http://origin.test:8080/", "GET http://origin.test:8080/ HTTP/1.1"],
@@ -101,8 +101,8 @@ for (const protocol of ["http", "socks5"] as const) {
     const proxy = await kept(startProxy({ resolve: toThisMachine(origin.port) }));
     const engine = await engineBy({ protocol, port: proxy.port });
     // The certificate is for localhost, so that is the name; the port is one nobody listens on here.
-    const answer = await client(engine).fetch("https://localhost:1/");
-    assert.equal(answer.body.toString(), "secure");
+    const response = await client(engine).fetch("https://localhost:1/");
+    assert.equal(response.body.toString(), "secure");
     assert.match(proxy.asked[0] ?? "", protocol === "http" ? /^CONNECT localhost:1 HTTP\/1.1\r\n/ : /^localhost:1$/);
     const [exchange] = await engine.waitFor(1);
     assert.equal(exchange?.upstreamTls?.verified, true);
@@ -155,8 +155,8 @@ for (const protocol of ["http", "socks5"] as const) {
     const origin = await kept(startOrigin({ tls: true }));
     const proxy = await kept(startProxy({ resolve: toThisMachine(origin.port) }));
     const engine = await engineBy({ protocol, port: proxy.port });
-    const answer = await client(engine).fetch("https://localhost:1/");
-    assert.equal(answer.status, 502);
+    const response = await client(engine).fetch("https://localhost:1/");
+    assert.equal(response.status, 502);
     const exchange = (await engine.waitFor(1)).at(-1);
     assert.ok(exchange?.state.step === "failed");
     assert.equal(exchange.state.failure.code, "UPSTREAM_CERTIFICATE");
@@ -237,7 +237,7 @@ test("an https proxy must prove its name", async () => {
 
 test("hosts on the bypass list are reached directly, in every spelling, and what the list says applies at once", async () => {
   const origin = await plainOrigin();
-  const proxy = await kept(startHttpProxy({ answer: () => "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n" }));
+  const proxy = await kept(startHttpProxy({ response: () => "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n" }));
   const engine = await engineBy({ protocol: "http", port: proxy.port });
   const isDirect = async (host: string): Promise<boolean> =>
     (await client(engine).fetch(`http://${host}:${origin.port}/`)).status === 200;
@@ -259,7 +259,7 @@ test("hosts on the bypass list are reached directly, in every spelling, and what
 });
 
 test("new credentials apply to the next connection", async () => {
-  const proxy = await kept(startHttpProxy({ answer: () => "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n" }));
+  const proxy = await kept(startHttpProxy({ response: () => "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n" }));
   const engine = await engineBy({ protocol: "http", port: proxy.port });
   const sent = async (): Promise<string | undefined> => {
     await client(engine).fetch("http://origin.test/");
@@ -274,8 +274,8 @@ test("a proxy that is this proxy itself is refused, and so is this proxy by way 
   const socks = await kept(startSocksProxy());
   const first = await engineBy({ protocol: "socks5", port: socks.port });
   for (const host of ["127.0.0.1", "localhost", "LOCALHOST.", "127.1", "[::ffff:127.0.0.1]", "0.0.0.0"]) {
-    const answer = await client(first).fetch({ url: `http://${host}:${first.port}/`, headers: [["Host", "x"]] });
-    assert.equal(answer.status, 508, host);
+    const response = await client(first).fetch({ url: `http://${host}:${first.port}/`, headers: [["Host", "x"]] });
+    assert.equal(response.status, 508, host);
   }
   assert.deepEqual(socks.asked, []);
   for (const protocol of ["http", "https", "socks5"] as const) {
@@ -292,7 +292,7 @@ test("a proxy that is this proxy itself is refused, and so is this proxy by way 
 const CLOSED = Symbol("closes at once");
 const SILENT = Symbol("says nothing");
 
-const connectAnswers: readonly [string, string | typeof CLOSED | typeof SILENT, string, number][] = [
+const connectResponses: readonly [string, string | typeof CLOSED | typeof SILENT, string, number][] = [
   ["407", "HTTP/1.1 407 Who?\r\nProxy-Authenticate: Basic realm=x\r\nContent-Length: 0\r\n\r\n", "AUTH", 502],
   ["401", "HTTP/1.1 401 Who?\r\nContent-Length: 0\r\n\r\n", "AUTH", 502],
   ["403", "HTTP/1.1 403 No\r\nContent-Length: 4\r\n\r\nno\r\n", "DENIED", 502],
@@ -310,7 +310,7 @@ const connectAnswers: readonly [string, string | typeof CLOSED | typeof SILENT, 
   ["silence", SILENT, "TIMEOUT", 504],
 ];
 
-const socksAnswers: readonly [string, string | typeof CLOSED | typeof SILENT, string, number][] = [
+const socksResponses: readonly [string, string | typeof CLOSED | typeof SILENT, string, number][] = [
   ["no acceptable method", "\x05\xff", "AUTH", 502],
   ["a wish for a password", "\x05\x02", "AUTH", 502],
   ["a method nobody offered", "\x05\x01", "PROTOCOL", 502],
@@ -327,11 +327,11 @@ const socksAnswers: readonly [string, string | typeof CLOSED | typeof SILENT, st
   ["silence", SILENT, "TIMEOUT", 504],
 ];
 
-for (const [protocol, answers] of [
-  ["http", connectAnswers],
-  ["socks5", socksAnswers],
+for (const [protocol, responses] of [
+  ["http", connectResponses],
+  ["socks5", socksResponses],
 ] as const) {
-  for (const [name, bytes, code, status] of answers) {
+  for (const [name, bytes, code, status] of responses) {
     test(`${name} of a ${protocol} proxy is UPSTREAM_PROXY_${code} and ${status}, and nothing of the credentials is told`, async () => {
       const proxy: RawServer = await startRawServer(async (connection) => {
         if (bytes === CLOSED) return;
@@ -366,13 +366,13 @@ const SECRET = { username: "hush", password: "hush!" };
 test("a forwarding proxy that wants credentials is told from the origin, and the client is not asked for its own", async () => {
   const proxy = await kept(
     startHttpProxy({
-      answer: () => "HTTP/1.1 407 Who?\r\nProxy-Authenticate: Basic realm=x\r\nContent-Length: 5\r\n\r\nlogin",
+      response: () => "HTTP/1.1 407 Who?\r\nProxy-Authenticate: Basic realm=x\r\nContent-Length: 5\r\n\r\nlogin",
     }),
   );
   const engine = await engineBy({ protocol: "http", port: proxy.port });
-  const answer = await client(engine).fetch("http://origin.test/");
-  assert.equal(answer.status, 502);
-  assert.match(answer.body.toString(), /UPSTREAM_PROXY_AUTH/);
+  const response = await client(engine).fetch("http://origin.test/");
+  assert.equal(response.status, 502);
+  assert.match(response.body.toString(), /UPSTREAM_PROXY_AUTH/);
   assert.equal(failureOf((await engine.waitFor(1))[0]), "UPSTREAM_PROXY_AUTH");
 });
 
@@ -387,12 +387,12 @@ test("what a forwarding proxy answers otherwise passes as it is: nobody can tell
   for (const status of [403, 502, 504]) {
     const proxy = await kept(
       startHttpProxy({
-        answer: () => `HTTP/1.1 ${status} Said so\r\nContent-Length: 2\r\nConnection: close\r\n\r\nxy`,
+        response: () => `HTTP/1.1 ${status} Said so\r\nContent-Length: 2\r\nConnection: close\r\n\r\nxy`,
       }),
     );
     const engine = await engineBy({ protocol: "http", port: proxy.port });
-    const answer = await client(engine).fetch("http://origin.test/");
-    assert.deepEqual([answer.status, answer.body.toString()], [status, "xy"]);
+    const response = await client(engine).fetch("http://origin.test/");
+    assert.deepEqual([response.status, response.body.toString()], [status, "xy"]);
     assert.equal(failureOf((await engine.waitFor(1))[0]), "none");
   }
 });

@@ -5,7 +5,7 @@ import { InvalidatingClient } from "./invalidating-client.ts";
 
 /** A query whose answers are given by hand, in the order in which they were asked for. */
 function watched(client: InvalidatingClient) {
-  const asked: ((answer: string) => void)[] = [];
+  const asked: ((response: string) => void)[] = [];
   const queryFn = async (): Promise<string> => await new Promise((resolve) => asked.push(resolve));
   const observer = new QueryObserver(client, { queryKey: ["topic", "list"], queryFn, staleTime: Infinity });
   const stop = observer.subscribe(() => undefined);

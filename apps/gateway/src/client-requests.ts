@@ -8,10 +8,10 @@ import { environmentNumber } from "#listener/environment-numbers.ts";
 import type { ListenerSet } from "#listener/listener-set.ts";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import { RequestContext } from "#request/context.ts";
-import { errorAnswer } from "#request/error-answer.ts";
+import { errorResponse } from "#request/error-answer.ts";
 import { X_REQUEST_ID } from "#request/forwarded-fields.ts";
 import type { Generation } from "#request/generation.ts";
-import type { Answer } from "#request/phases.ts";
+import type { Response } from "#request/phases.ts";
 import type { Pipeline } from "#request/pipeline.ts";
 import { newRequestId } from "#request/request-id.ts";
 import { canonicalTarget, checkPath } from "#routing/request-path.ts";
@@ -23,11 +23,11 @@ export function targetProblem(target: string): string | undefined {
 }
 
 /** Paths of the gateway itself, before any route; `/metrics` only on listeners that have it. */
-export function reservedAnswer(
+export function reservedResponse(
   request: RequestContext,
   isReady: () => boolean,
   metricsText: () => Promise<string>,
-): Answer | undefined | Promise<Answer> {
+): Response | undefined | Promise<Response> {
   switch (request.path) {
     case "/healthz":
       return envelope(200, "ok", "ok", request.requestId);
@@ -36,7 +36,7 @@ export function reservedAnswer(
         ? envelope(200, "ready", "ready", request.requestId)
         : envelope(503, "not_ready", "not ready", request.requestId);
     case "/metrics":
-      return hasMetrics(request) ? metricsAnswer(metricsText()) : undefined;
+      return hasMetrics(request) ? metricsResponse(metricsText()) : undefined;
     default:
       return undefined;
   }
@@ -47,11 +47,11 @@ function hasMetrics({ generation, listener }: RequestContext): boolean {
   return generation.document.listeners.some(({ name, metrics }) => name === listener.name && metrics === true);
 }
 
-async function metricsAnswer(text: Promise<string>): Promise<Answer> {
+async function metricsResponse(text: Promise<string>): Promise<Response> {
   return { status: 200, fields: ["Content-Type", "text/plain; version=0.0.4; charset=utf-8"], body: await text };
 }
 
-function envelope(status: number, code: string, message: string, requestId: string): Answer {
+function envelope(status: number, code: string, message: string, requestId: string): Response {
   const error = { code, message, request_id: requestId };
   return { status, fields: ["Content-Type", "application/json"], body: JSON.stringify({ error }) };
 }
@@ -95,16 +95,16 @@ export function connectionServices(
     },
     refusal: (code, message, listener, peer) => {
       const requestId = newRequestId();
-      const answer = errorAnswer(message === undefined ? { code } : { code, message }, requestId);
-      const body = String(answer.body);
-      const fields = [...answer.fields];
+      const response = errorResponse(message === undefined ? { code } : { code, message }, requestId);
+      const body = String(response.body);
+      const fields = [...response.fields];
       const generation = generations.current;
       (generation?.requestIdField ?? X_REQUEST_ID).pushIds(fields, { requestId, correlationId: requestId });
       if (generation !== undefined) {
         const request = unreadRequest(generation, listener, peer, requestId);
-        pipeline.refused(request, answer.status, code, Buffer.byteLength(body));
+        pipeline.refused(request, response.status, code, Buffer.byteLength(body));
       }
-      return { status: answer.status, reason: reasonPhrase(answer.status), fields, body };
+      return { status: response.status, reason: reasonPhrase(response.status), fields, body };
     },
   };
 }

@@ -40,13 +40,13 @@ import { UpstreamUpkeep } from "#upstream/upstream-upkeep.ts";
 import { WorkerPool } from "#workers/worker-pool.ts";
 import { systemClock } from "./clock.ts";
 import type { AdminPlaneParts } from "./admin-plane.ts";
-import { connectionServices, reservedAnswer, targetProblem } from "./client-requests.ts";
+import { connectionServices, reservedResponse, targetProblem } from "./client-requests.ts";
 import { documentChecks } from "./document-checks.ts";
 import { gatewayFacts } from "./gateway-facts.ts";
 import { listenerFollowers, listenerIssues } from "./listener-followers.ts";
 import { compileActions } from "./route-actions.ts";
 import type { Clock, EventSink } from "./slice.ts";
-import { createSlices, inAnswerOrder, inGateOrder, type CountedElsewhere } from "./slices.ts";
+import { createSlices, inResponseOrder, inGateOrder, type CountedElsewhere } from "./slices.ts";
 
 /** How a gateway is started. */
 export interface GatewayOptions {
@@ -343,7 +343,7 @@ export function createControl(parts: ProcessParts) {
   const history = new GenerationHistory(store, log);
   const generations = new Generations({
     slices: inGateOrder(slices.all),
-    answerOrder: inAnswerOrder(slices.all),
+    responseOrder: inResponseOrder(slices.all),
     compileTable: compileRouteTable,
     instance: parts.instance,
     compileActions: (document) => {
@@ -399,7 +399,7 @@ export function createDataPlane({ environment, log, ...parts }: ProcessParts, co
   const pipeline = new Pipeline({
     pools,
     observers: slices.all.flatMap(({ observer }) => (observer === undefined ? [] : [observer])),
-    reserved: (request) => reservedAnswer(request, isReady, parts.scrape ?? metricsText),
+    reserved: (request) => reservedResponse(request, isReady, parts.scrape ?? metricsText),
     targetProblem,
     admission,
     log,

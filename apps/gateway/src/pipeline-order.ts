@@ -13,7 +13,7 @@ export const GATE_ORDER = [
 ] as const;
 
 /** Slices that change answers, in this order. */
-export const ANSWER_ORDER = [
+export const RESPONSE_ORDER = [
   "transforms", // what the operator says of fields comes before what standards say of them
   "compression", // of the body as it will be seen
   "deprecation", // after the upstream's own Link

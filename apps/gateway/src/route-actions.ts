@@ -4,7 +4,7 @@ import { parseCookies } from "@headworks/http-fields";
 import { fieldValues } from "@headworks/http1";
 import type { CompiledActions } from "#config/compile.ts";
 import type { RequestContext } from "#request/context.ts";
-import { compileAnswerAction } from "#routing/actions.ts";
+import { compileResponseAction } from "#routing/actions.ts";
 import { compileRewrite } from "#routing/rewrite.ts";
 import type { EndpointPools } from "#upstream/endpoint-pools.ts";
 import { compileService } from "#upstream/service-choice.ts";
@@ -31,7 +31,7 @@ export function compileActions(
   );
   return {
     actionFor: (route: Route) => {
-      if (route.action.type !== "proxy") return { kind: "answer", answer: compileAnswerAction(route) };
+      if (route.action.type !== "proxy") return { kind: "answer", response: compileResponseAction(route) };
       const choose = services.get(route.service ?? "");
       if (choose === undefined) throw new Error(`There is no service ${route.service}`);
       return {

@@ -2,7 +2,7 @@ import type { ConfigDocument, EventKind, EventPayloads, IssueCode, Listener, Rou
 import type { Secret } from "@headworks/contract-kit";
 import type { Logger } from "pino";
 import type { Tracer } from "#request/request-trace.ts";
-import type { AnswerStore, BodyFilter, Decorator, Gate, Observer, RequestChange } from "#request/phases.ts";
+import type { ResponseStore, BodyFilter, Decorator, Gate, Observer, RequestChange } from "#request/phases.ts";
 
 /** Time, by the door, so that tests can move it. */
 export interface Clock {
@@ -50,7 +50,7 @@ export interface CompiledSlice {
   requestChangeFor?(route: Route): RequestChange | undefined;
   decoratorFor?(route: Route): Decorator | undefined;
   bodyFilterFor?(route: Route): BodyFilter | undefined;
-  answerStoreFor?(route: Route): AnswerStore | undefined;
+  responseStoreFor?(route: Route): ResponseStore | undefined;
   /** Notes how requests of this generation are handled. */
   readonly tracer?: Tracer;
   /** The generation was published: what runs outside of requests (timers, targets) switches to it now. */

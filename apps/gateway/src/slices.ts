@@ -14,7 +14,7 @@ import {
   type Nonces,
 } from "#slices/consumers/consumers.slice.ts";
 import { deprecation } from "#slices/deprecation/deprecation.slice.ts";
-import { createCache, type AnswerCache } from "#slices/cache/cache.slice.ts";
+import { createCache, type ResponseCache } from "#slices/cache/cache.slice.ts";
 import { compression } from "#slices/compression/compression.slice.ts";
 import { cors } from "#slices/cors/cors.slice.ts";
 import { createEgressFilter } from "#slices/egress-filter/egress-filter.slice.ts";
@@ -30,7 +30,7 @@ import { transforms } from "#slices/transforms/transforms.slice.ts";
 import { usageExport, type UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
 import { createWebhooks, type Webhooks } from "#slices/webhooks/webhooks.slice.ts";
 import type { StateStore } from "#storage/state-store.ts";
-import { ANSWER_ORDER, GATE_ORDER } from "./pipeline-order.ts";
+import { RESPONSE_ORDER, GATE_ORDER } from "./pipeline-order.ts";
 import type { Clock, GatewaySlice } from "./slice.ts";
 import manifest from "../package.json" with { type: "json" };
 
@@ -65,7 +65,7 @@ export interface Slices {
   readonly rateLimits: RateLimits;
   readonly nonces: Nonces;
   readonly consumers: ConsumersSlice;
-  readonly cache: AnswerCache;
+  readonly cache: ResponseCache;
   readonly callouts: Callouts;
   readonly tracing: Tracing;
   readonly dialer: EgressDialer;
@@ -154,8 +154,8 @@ export function inGateOrder(slices: readonly GatewaySlice[]): GatewaySlice[] {
 }
 
 /** Slices in the order in which they change answers. */
-export function inAnswerOrder(slices: readonly GatewaySlice[]): GatewaySlice[] {
-  return ordered(slices, ANSWER_ORDER);
+export function inResponseOrder(slices: readonly GatewaySlice[]): GatewaySlice[] {
+  return ordered(slices, RESPONSE_ORDER);
 }
 
 function ordered(slices: readonly GatewaySlice[], order: readonly string[]): GatewaySlice[] {

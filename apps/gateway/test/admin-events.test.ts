@@ -5,7 +5,7 @@ import { EventJournal } from "#events/event-journal.ts";
 import { EventStreams } from "#admin/event-streams.ts";
 import { ADMIN, call, DEV, listeners } from "./admin-rig.ts";
 import { startGateway, type TestGateway } from "./gateway-rig.ts";
-import { answer, ok, startReceiver } from "./webhooks/receiver.ts";
+import { response, ok, startReceiver } from "./webhooks/receiver.ts";
 
 const document = (webhookPort: number, body = "one") => ({
   listeners,
@@ -38,15 +38,15 @@ interface Stream {
 }
 
 async function openStream(gateway: TestGateway, path: string, init: RequestInit = {}): Promise<Stream> {
-  const answer = await fetch(`${gateway.gateway.adminUrl}${path}`, init);
+  const response = await fetch(`${gateway.gateway.adminUrl}${path}`, init);
   let text = "";
   const ended = (async () => {
-    for await (const piece of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) text += piece;
+    for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) text += piece;
   })();
   ended.catch(() => undefined);
   return {
-    status: answer.status,
-    type: answer.headers.get("content-type"),
+    status: response.status,
+    type: response.headers.get("content-type"),
     ended,
     until: async (pattern) => {
       await waitUntil(() => pattern.test(text), { what: String(pattern) });
@@ -101,7 +101,7 @@ test("streams: 32 at a time, HEAD opens none, and a client that goes makes room"
 
 test("a stream that nobody reads is let go when too much waits for it, and a quiet one has heartbeats", async () => {
   const journal = new EventJournal();
-  const streams = new EventStreams(journal, { heartbeatMs: 5, most: 2, mostWaiting: 2000 });
+  const streams = new EventStreams(journal, { heartbeatMs: 5, most: 2, maxWaiting: 2000 });
   const quiet = streams.open(undefined, always);
   await waitUntil(() => String(quiet?.read() ?? "").includes(": here\n\n"), { what: "a heartbeat" });
   quiet?.destroy();
@@ -118,7 +118,7 @@ test("a stream that nobody reads is let go when too much waits for it, and a qui
 
 test("nothing comes behind the end of a stream whose client reads slowly, however long it takes", async () => {
   const journal = new EventJournal();
-  const streams = new EventStreams(journal, { heartbeatMs: 1, most: 2, mostWaiting: 2000 });
+  const streams = new EventStreams(journal, { heartbeatMs: 1, most: 2, maxWaiting: 2000 });
   const stream = streams.open(undefined, always);
   const errors: Error[] = [];
   stream?.on("error", (error) => errors.push(error));
@@ -133,7 +133,7 @@ test("nothing comes behind the end of a stream whose client reads slowly, howeve
 });
 
 test("POST /webhooks/test sends an example to a target, whatever kinds it asks for, and says how that ended", async () => {
-  await using hook = await startReceiver(ok, answer(400));
+  await using hook = await startReceiver(ok, response(400));
   await using gateway = await startGateway(document(hook.port), DEV);
   const url = `http://127.0.0.1:${hook.port}/hook`;
   const send = async (body: object) =>
@@ -152,7 +152,7 @@ test("POST /webhooks/test sends an example to a target, whatever kinds it asks f
 });
 
 test("POST /events/replay sends kept events once more in order, and stops at the first that is not taken", async () => {
-  await using hook = await startReceiver(ok, ok, ok, ok, answer(400));
+  await using hook = await startReceiver(ok, ok, ok, ok, response(400));
   await using gateway = await startGateway(document(hook.port), DEV);
   for (const text of ["two", "three"]) {
     await call(gateway, "/config", { method: "PUT", body: JSON.stringify(document(hook.port, text)) });

@@ -29,8 +29,8 @@ async function gatewayFiles() {
     const [line] = await child.waitForOutput(/^\{.*"listeners".*\}$/m, 60_000);
     const facts = JSON.parse(line) as { generation: number; admin: string; listeners: { port: number }[] };
     const call = async (path: string, init: RequestInit = {}) => {
-      const answer = await fetch(`${facts.admin}${path}`, init);
-      return { status: answer.status, text: await answer.text() };
+      const response = await fetch(`${facts.admin}${path}`, init);
+      return { status: response.status, text: await response.text() };
     };
     const yaml = { "content-type": "application/yaml" };
     const json = { "content-type": "application/json" };
@@ -46,7 +46,7 @@ async function gatewayFiles() {
         };
         return generations.map((one) => [one.generation, one.source, one.route_count, one.is_running]);
       },
-      answer: async () => await (await fetch(`http://127.0.0.1:${facts.listeners[0]?.port}/`)).text(),
+      response: async () => await (await fetch(`http://127.0.0.1:${facts.listeners[0]?.port}/`)).text(),
       [Symbol.asyncDispose]: async () => void (await child.stop()),
     };
   };
@@ -80,7 +80,7 @@ for (const workers of [1, 2]) {
     const back = await gateway.rollback(1);
     assert.equal(back.status, 200, back.text);
     assert.equal((JSON.parse(back.text) as { generation: number }).generation, 4);
-    assert.equal(await gateway.answer(), "one");
+    assert.equal(await gateway.response(), "one");
     assert.equal(await files.written(), document("one"));
     assert.deepEqual(
       (await gateway.history()).map(([generation, source]) => [generation, source]),
@@ -133,5 +133,5 @@ test("a kept generation that does not compile any more is refused with what is w
   assert.equal(error.code, "config_invalid");
   assert.match(error.message, /^Generation 1 cannot run any more\. The configuration has \d+ errors?: /);
   assert.ok(error.issues.length > 0);
-  assert.deepEqual([await gateway.answer(), await files.written()], ["two", document("two")]);
+  assert.deepEqual([await gateway.response(), await files.written()], ["two", document("two")]);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { waitUntil } from "@headworks/testkit";
-import { ADMIN, call, DEV, listeners, type AdminAnswer } from "./admin-rig.ts";
+import { ADMIN, call, DEV, listeners, type AdminResponse } from "./admin-rig.ts";
 import { startGateway, type TestGateway } from "./gateway-rig.ts";
 
 const route = (body: string) => ({
@@ -16,7 +16,8 @@ async function patch(gateway: TestGateway, type: "merge-patch" | "json-patch", c
   return await call(gateway, "/config", { method: "PATCH", body: JSON.stringify(change), headers });
 }
 
-const code = (answer: AdminAnswer): string => (answer.json() as unknown as { error: { code: string } }).error.code;
+const code = (response: AdminResponse): string =>
+  (response.json() as unknown as { error: { code: string } }).error.code;
 
 test("settings of the gateway at the root of a patch are those below gateway, as often as one likes", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
@@ -27,8 +28,8 @@ test("settings of the gateway at the root of a patch are those below gateway, as
     ["json-patch", [{ op: "replace", path: "/request_id_header", value: "x-five" }], "request_id_header: x-five"],
     ["merge-patch", { name: "shop", gateway: { request_id_header: "x-four" } }, "request_id_header: x-four"],
   ] as const) {
-    const answer = await patch(gateway, type, change);
-    assert.equal(answer.status, 200, answer.text);
+    const response = await patch(gateway, type, change);
+    assert.equal(response.status, 200, response.text);
     assert.match((await call(gateway, "/config")).text, new RegExp(`^gateway:\\n(?: {2}.*\\n)* {2}${expected}$`, "m"));
   }
   assert.equal((await patch(gateway, "merge-patch", { request_id_header: null })).status, 200);
@@ -52,8 +53,8 @@ for (const [type, change] of [
 ] as const) {
   test(`no patch leaves an empty section for settings of the gateway: ${type} ${JSON.stringify(change)}`, async () => {
     await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
-    const answer = await patch(gateway, type, change);
-    assert.equal(answer.status, 200, answer.text);
+    const response = await patch(gateway, type, change);
+    assert.equal(response.status, 200, response.text);
     assert.doesNotMatch((await call(gateway, "/config")).text, /^gateway:/m);
     assert.doesNotMatch(await readFile(gateway.configFile, "utf8"), /gateway"?:/);
   });
@@ -74,21 +75,23 @@ routes:
     action: { type: respond, status: 200, body: two }
 `;
   await using gateway = await startGateway(text, DEV);
-  const answer = await patch(gateway, "json-patch", [{ op: "replace", path: "/routes/0/action/body", value: "three" }]);
-  assert.equal(answer.status, 200, answer.text);
+  const response = await patch(gateway, "json-patch", [
+    { op: "replace", path: "/routes/0/action/body", value: "three" },
+  ]);
+  assert.equal(response.status, 200, response.text);
   assert.equal(await readFile(gateway.configFile, "utf8"), text.replace("body: two", "body: three"));
   assert.equal((await gateway.send({ path: "/" })).body.toString(), "three");
   assert.equal((await gateway.gateway.reload(false)).outcome, "unchanged");
   const hash = (await call(gateway, "/config")).headers.get("x-gateway-config-hash");
-  assert.equal(hash, answer.headers.get("x-gateway-config-hash"));
+  assert.equal(hash, response.headers.get("x-gateway-config-hash"));
 });
 
 test("what is wrong with a patched document is told with its line in the new text", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
   const before = await readFile(gateway.configFile, "utf8");
-  const answer = await patch(gateway, "json-patch", [{ op: "add", path: "/routes/0/timeout", value: 3 }]);
-  assert.deepEqual([answer.status, code(answer)], [400, "config_invalid"]);
-  assert.match(answer.text, /"path":"\/routes\/0\/timeout".*"line":[0-9]+/);
+  const response = await patch(gateway, "json-patch", [{ op: "add", path: "/routes/0/timeout", value: 3 }]);
+  assert.deepEqual([response.status, code(response)], [400, "config_invalid"]);
+  assert.match(response.text, /"path":"\/routes\/0\/timeout".*"line":[0-9]+/);
   assert.equal(await readFile(gateway.configFile, "utf8"), before);
 });
 
@@ -128,7 +131,7 @@ test("no patch and no plan brings a secret to where it can be read", async () =>
     routes: [route("one")],
   };
   await using gateway = await startGateway(document, DEV);
-  const answers: string[] = [];
+  const responses: string[] = [];
   for (const from of ["/consumers/0/credentials/0/key", "/webhooks/0/headers/authorization"]) {
     for (const [path, op] of [
       ["/routes/0/service", "copy"],
@@ -138,13 +141,13 @@ test("no patch and no plan brings a secret to where it can be read", async () =>
     ]) {
       const body = JSON.stringify([{ op, from, path }]);
       const headers = { "content-type": "application/json-patch+json" };
-      answers.push((await call(gateway, "/config/plan", { method: "POST", body, headers })).text);
+      responses.push((await call(gateway, "/config/plan", { method: "POST", body, headers })).text);
     }
     const patched = await patch(gateway, "json-patch", [{ op: "copy", from, path: "/routes/0/action/body" }]);
     assert.equal(patched.status, 200, patched.text);
-    answers.push((await call(gateway, "/config")).text, (await gateway.send({ path: "/" })).body.toString());
+    responses.push((await call(gateway, "/config")).text, (await gateway.send({ path: "/" })).body.toString());
   }
-  for (const [at, text] of answers.entries()) {
+  for (const [at, text] of responses.entries()) {
     for (const secret of secrets) assert.ok(!text.includes(secret), `answer ${at} tells ${secret}`);
   }
   const file = await readFile(gateway.configFile, "utf8");
@@ -171,8 +174,8 @@ routes:
     "  - { name: mine, match: { path: { type: exact, value: /mine } }, action: { type: respond, status: 204 } }\n";
   for (const saved of [`${text}${more}`, `${text}typo: 1\n`, `${text}  - {`]) {
     await writeFile(gateway.configFile, saved);
-    const answer = await patch(gateway, "json-patch", change);
-    assert.deepEqual([answer.status, code(answer)], [409, "config_file_differs"]);
+    const response = await patch(gateway, "json-patch", change);
+    assert.deepEqual([response.status, code(response)], [409, "config_file_differs"]);
     assert.equal(await readFile(gateway.configFile, "utf8"), saved);
   }
   // A comment changes nothing of what runs, so it is kept instead.
@@ -186,13 +189,13 @@ for (const method of ["PUT", "PATCH"]) {
     await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
     const ran = await readFile(gateway.configFile, "utf8");
     const next = JSON.stringify({ listeners, admin: ADMIN, routes: [route("two")] });
-    const send = async (query = "", body = next): Promise<AdminAnswer> =>
+    const send = async (query = "", body = next): Promise<AdminResponse> =>
       await call(gateway, `/config${query}`, { method, body });
     for (const saved of [`${ran}\ntypo: 1\n`, ran.replace("one", "three")]) {
       await writeFile(gateway.configFile, saved);
       for (const query of ["", "?dry_run=true", "?overwrite=false"]) {
-        const answer = await send(query);
-        assert.deepEqual([answer.status, code(answer)], [409, "config_file_differs"], query);
+        const response = await send(query);
+        assert.deepEqual([response.status, code(response)], [409, "config_file_differs"], query);
       }
       assert.equal(await readFile(gateway.configFile, "utf8"), saved);
     }
@@ -214,8 +217,8 @@ test("a patch that says overwrite is a change to what runs, whatever somebody sa
   await writeFile(gateway.configFile, "typo: 1\n");
   const headers = { "content-type": "application/json-patch+json" };
   const body = JSON.stringify([{ op: "replace", path: "/routes/0/action/body", value: "two" }]);
-  const answer = await call(gateway, "/config?overwrite=true", { method: "PATCH", body, headers });
-  assert.equal(answer.status, 200, answer.text);
+  const response = await call(gateway, "/config?overwrite=true", { method: "PATCH", body, headers });
+  assert.equal(response.status, 200, response.text);
   const written = JSON.parse(await readFile(gateway.configFile, "utf8")) as Record<string, unknown>;
   assert.deepEqual(written["routes"], [route("two")]);
 });
@@ -224,7 +227,7 @@ test("a rollback writes over nothing that somebody saved and that does not run, 
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
   const first = await readFile(gateway.configFile, "utf8");
   await gateway.reload({ listeners, admin: ADMIN, routes: [route("two")] });
-  const back = async (query = ""): Promise<AdminAnswer> =>
+  const back = async (query = ""): Promise<AdminResponse> =>
     await call(gateway, `/config/rollback${query}`, {
       method: "POST",
       body: '{"generation":1}',
@@ -257,9 +260,9 @@ test("a patch whose members are there twice is read as JSON is, and what is no p
   assert.equal((await send('{"name":"a","name":"b"}')).status, 200);
   assert.match((await call(gateway, "/config")).text, /name: b/);
   for (const body of ["{secret", `${"[".repeat(100_000)}${"]".repeat(100_000)}`, ""]) {
-    const answer = await send(body);
-    assert.deepEqual([answer.status, code(answer)], [400, "patch_invalid"], answer.text.slice(0, 200));
-    assert.doesNotMatch(answer.text, /secret/);
+    const response = await send(body);
+    assert.deepEqual([response.status, code(response)], [400, "patch_invalid"], response.text.slice(0, 200));
+    assert.doesNotMatch(response.text, /secret/);
   }
 });
 
@@ -272,9 +275,9 @@ test("members of a patch with names of prototypes are unknown fields like others
       [`{"${name}": {"routes": []}}`, `/${name}`],
       [`{"name": "x", "gateway": {"${name}": 1}}`, `/gateway/${name}`],
     ] as const) {
-      const answer = await call(gateway, "/config", { method: "PATCH", body, headers });
-      const { error } = answer.json() as unknown as { error: { issues: { code: string; path: string }[] } };
-      assert.equal(answer.status, 400, body);
+      const response = await call(gateway, "/config", { method: "PATCH", body, headers });
+      const { error } = response.json() as unknown as { error: { issues: { code: string; path: string }[] } };
+      assert.equal(response.status, 400, body);
       assert.deepEqual(
         error.issues.map((issue) => `${issue.code} ${issue.path}`),
         [`unknown_field ${path}`],

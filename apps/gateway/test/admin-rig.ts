@@ -7,7 +7,7 @@ export const DEV = { environment: { GATEWAY_ADMIN_DEV: "1" } };
 export const listeners = [{ name: "public", address: "127.0.0.1", port: 0 }];
 
 /** An answer of the admin API that was read to its end. */
-export interface AdminAnswer {
+export interface AdminResponse {
   readonly status: number;
   readonly text: string;
   readonly headers: Headers;
@@ -16,15 +16,15 @@ export interface AdminAnswer {
 }
 
 /** Calls the admin API over plain HTTP; a body is YAML or JSON unless its type is given. */
-export async function call(gateway: TestGateway, path: string, init: RequestInit = {}): Promise<AdminAnswer> {
+export async function call(gateway: TestGateway, path: string, init: RequestInit = {}): Promise<AdminResponse> {
   const type = init.body === undefined ? {} : { "content-type": "application/yaml" };
   const headers = { ...type, ...(init.headers as Record<string, string> | undefined) };
-  const answer = await fetch(`${gateway.gateway.adminUrl}${path}`, { ...init, headers });
-  const text = await answer.text();
+  const response = await fetch(`${gateway.gateway.adminUrl}${path}`, { ...init, headers });
+  const text = await response.text();
   return {
-    status: answer.status,
+    status: response.status,
     text,
-    headers: answer.headers,
+    headers: response.headers,
     json: () => JSON.parse(text) as Record<string, never>,
   };
 }

@@ -49,11 +49,11 @@ async function ask(
 ): Promise<{ status: number; text: string }> {
   return await new Promise((resolve, reject) => {
     const options = { method, ca: servers.certificatePem, agent, ...identity };
-    const call = request(`${gateway.gateway.adminUrl}${path}`, options, (answer) => {
+    const call = request(`${gateway.gateway.adminUrl}${path}`, options, (response) => {
       let text = "";
-      answer.setEncoding("utf8").on("data", (piece: string) => (text += piece));
-      answer.on("end", () => resolve({ status: answer.statusCode ?? 0, text }));
-      answer.on("error", reject);
+      response.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
+      response.on("error", reject);
     });
     call.on("error", reject);
     call.end();
@@ -158,14 +158,14 @@ async function readEvents(
 ): Promise<EventReader> {
   const call = request(`${gateway.gateway.adminUrl}/events/stream`, { ca: servers.certificatePem, agent, ...identity });
   call.end();
-  const [answer] = (await once(call, "response")) as [IncomingMessage];
+  const [response] = (await once(call, "response")) as [IncomingMessage];
   let text = "";
-  answer.setEncoding("utf8").on("data", (piece: string) => (text += piece));
-  answer.on("error", () => undefined);
+  response.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+  response.on("error", () => undefined);
   return {
-    status: answer.statusCode ?? 0,
+    status: response.statusCode ?? 0,
     text: () => text,
-    gone: async () => await waitUntil(() => answer.closed, { what: "the end of the stream" }),
+    gone: async () => await waitUntil(() => response.closed, { what: "the end of the stream" }),
   };
 }
 
@@ -268,9 +268,9 @@ test("a connection that is busy while the files are renewed has its answer, and 
   await renewal.renew();
   await waitUntil(() => gateway.log.some(({ code }) => code === "admin_tls_renewed"), { what: "the new authority" });
   busy.end("routes: []\n");
-  const [answer] = (await once(busy, "response")) as [IncomingMessage];
-  assert.equal(answer.statusCode, 200);
-  answer.resume();
-  await once(answer, "end");
+  const [response] = (await once(busy, "response")) as [IncomingMessage];
+  assert.equal(response.statusCode, 200);
+  response.resume();
+  await once(response, "end");
   await assert.rejects(ask(gateway, servers, "GET", "/health", identity, agent));
 });

@@ -34,14 +34,14 @@ test("GET /config echoes the document with inline secrets redacted, generation a
     { environment: { GATEWAY_ADMIN_DEV: "1", KEY: "another-secret" } },
   );
   for (const accept of ["application/yaml", "application/json"]) {
-    const answer = await call(gateway, "/config", { headers: { accept } });
-    assert.equal(answer.status, 200);
-    assert.ok(answer.headers.get("content-type")?.startsWith(accept));
-    assert.equal(answer.headers.get("x-gateway-config-generation"), "1");
-    assert.match(answer.headers.get("etag") ?? "", /^"0x[0-9a-f]+"$/);
-    assert.doesNotMatch(answer.text, /a-plain-secret|another-secret/);
-    assert.match(answer.text, /\$\{redacted:sha256:[0-9a-f]{8}\}/);
-    assert.match(answer.text, /\$\{KEY\}/);
+    const response = await call(gateway, "/config", { headers: { accept } });
+    assert.equal(response.status, 200);
+    assert.ok(response.headers.get("content-type")?.startsWith(accept));
+    assert.equal(response.headers.get("x-gateway-config-generation"), "1");
+    assert.match(response.headers.get("etag") ?? "", /^"0x[0-9a-f]+"$/);
+    assert.doesNotMatch(response.text, /a-plain-secret|another-secret/);
+    assert.match(response.text, /\$\{redacted:sha256:[0-9a-f]{8}\}/);
+    assert.match(response.text, /\$\{KEY\}/);
   }
 });
 
@@ -79,19 +79,19 @@ routes:
     ["consumers", /"daily_requests":18446744073709551615/],
     ["policies", /^\{"policies":\[\{"name":"p"/],
   ] as const) {
-    const answer = await call(gateway, `/${path}`);
-    assert.deepEqual([answer.status, answer.headers.get("content-type")], [200, "application/json; charset=utf-8"]);
-    assert.match(answer.text, shown);
-    assert.doesNotMatch(answer.text, /a-plain-secret/);
-    assert.equal(answer.headers.get("x-gateway-config-generation"), "1");
+    const response = await call(gateway, `/${path}`);
+    assert.deepEqual([response.status, response.headers.get("content-type")], [200, "application/json; charset=utf-8"]);
+    assert.match(response.text, shown);
+    assert.doesNotMatch(response.text, /a-plain-secret/);
+    assert.equal(response.headers.get("x-gateway-config-generation"), "1");
   }
 });
 
 test("PATCH /config publishes a whole document and writes the file; a bad one changes nothing", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
   const next = { listeners, admin: ADMIN, routes: [route("two")] };
-  const answer = await call(gateway, "/config", { method: "PATCH", body: JSON.stringify(next) });
-  assert.deepEqual([answer.status, answer.json()["generation"], answer.json()["route_count"]], [200, 2, 1]);
+  const response = await call(gateway, "/config", { method: "PATCH", body: JSON.stringify(next) });
+  assert.deepEqual([response.status, response.json()["generation"], response.json()["route_count"]], [200, 2, 1]);
   assert.equal(await body(gateway), "two");
   assert.match(await readFile(gateway.configFile, "utf8"), /two/);
   const bad = await call(gateway, "/config", { method: "PATCH", body: "routes: [{name: x}]\nnope: 1" });
@@ -147,8 +147,8 @@ test("dry run and plan publish nothing and tell what would change", async () => 
     ["PATCH", "/config?dry_run=true"],
     ["POST", "/config/plan"],
   ] as const) {
-    const answer = await call(gateway, path, { method, body: next });
-    const { changes } = answer.json() as unknown as { changes: { name: string; change: string }[] };
+    const response = await call(gateway, path, { method, body: next });
+    const { changes } = response.json() as unknown as { changes: { name: string; change: string }[] };
     assert.deepEqual(
       changes.map(({ name, change }) => [name, change]),
       [
@@ -256,17 +256,17 @@ test("the running document and earlier ones are YAML, and JSON where Accept asks
 
 test("GET /config/schema is the schema for editors, limits of 64 bits exact", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [] }, DEV);
-  const answer = await call(gateway, "/config/schema");
-  assert.deepEqual([answer.status, answer.headers.get("content-type")], [200, "application/json; charset=utf-8"]);
-  assert.match(answer.text, /"maximum":18446744073709551615[,}]/);
-  assert.ok("routes" in (answer.json()["properties"] ?? {}));
+  const response = await call(gateway, "/config/schema");
+  assert.deepEqual([response.status, response.headers.get("content-type")], [200, "application/json; charset=utf-8"]);
+  assert.match(response.text, /"maximum":18446744073709551615[,}]/);
+  assert.ok("routes" in (response.json()["properties"] ?? {}));
 });
 
 test("explain tells which route a request takes and why", async () => {
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
-  const answer = await call(gateway, "/explain", { method: "POST", body: '{"path":"/"}' });
-  assert.deepEqual([answer.json()["decision"], answer.json()["route"]], ["routed", "fixed"]);
-  assert.equal("consumer" in answer.json(), false);
+  const response = await call(gateway, "/explain", { method: "POST", body: '{"path":"/"}' });
+  assert.deepEqual([response.json()["decision"], response.json()["route"]], ["routed", "fixed"]);
+  assert.equal("consumer" in response.json(), false);
 });
 
 test("explain says what a consumer has left of its budgets, in all digits", async () => {
@@ -364,12 +364,12 @@ for (const [method, path, status, code] of [
 ] as const) {
   test(`${method} ${path} is ${status} ${code}`, async () => {
     await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [] }, DEV);
-    const answer = await call(gateway, path, { method });
-    assert.equal(answer.status, status, answer.text);
-    const { error } = answer.json() as unknown as { error: Record<string, string> };
+    const response = await call(gateway, path, { method });
+    assert.equal(response.status, status, response.text);
+    const { error } = response.json() as unknown as { error: Record<string, string> };
     assert.equal(error["code"], code);
-    assert.equal(error["request_id"], answer.headers.get("x-request-id"));
-    assert.equal(answer.headers.get("allow"), status === 405 ? "GET, PATCH, PUT" : null);
+    assert.equal(error["request_id"], response.headers.get("x-request-id"));
+    assert.equal(response.headers.get("allow"), status === 405 ? "GET, PATCH, PUT" : null);
   });
 }
 
@@ -457,11 +457,11 @@ test("a configuration whose file cannot be written is not published", async () =
   await using gateway = await startGateway({ listeners, admin: ADMIN, routes: [route("one")] }, DEV);
   await rm(gateway.configFile);
   await mkdir(gateway.configFile);
-  const answer = await call(gateway, "/config", {
+  const response = await call(gateway, "/config", {
     method: "PATCH",
     body: JSON.stringify({ listeners, admin: ADMIN, routes: [route("two")] }),
   });
-  assert.deepEqual([answer.status, /"config_write_failed"/.test(answer.text)], [500, true]);
+  assert.deepEqual([response.status, /"config_write_failed"/.test(response.text)], [500, true]);
   assert.equal(await body(gateway), "one");
   assert.equal((await call(gateway, "/config")).headers.get("x-gateway-config-generation"), "1");
 });

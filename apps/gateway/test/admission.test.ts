@@ -80,9 +80,9 @@ test("admission_queue: a wait that is too long is 503 with Retry-After", async (
   });
   await using client = await asking(gateway);
   await waitUntil(() => origin.requests.length === 1);
-  const answer = await gateway.send({ path: "/slow" });
+  const response = await gateway.send({ path: "/slow" });
   assert.deepEqual(
-    [answer.status, answer.header("retry-after"), errorOf(answer).code],
+    [response.status, response.header("retry-after"), errorOf(response).code],
     [503, "1", "gateway_saturated"],
   );
   client.destroy();

@@ -27,11 +27,11 @@ const routed = (name: string, authorization?: Block, more: Partial<RouteInput> =
 const CONSUMERS: ConsumerInput[] = [keyed("acme", { groups: ["gold"] }), keyed("zoo", { groups: ["free"] })];
 
 const answered = async (gateway: TestGateway, path: string, ...fields: string[]): Promise<[number, string?]> => {
-  const answer = await gateway.send({ path, fields });
-  if (answer.status < 400) return [answer.status];
-  const { error } = JSON.parse(answer.body.toString()) as { error: { code: string; message: string } };
+  const response = await gateway.send({ path, fields });
+  if (response.status < 400) return [response.status];
+  const { error } = JSON.parse(response.body.toString()) as { error: { code: string; message: string } };
   assert.equal(error.message, error.code, "no detail");
-  return [answer.status, error.code];
+  return [response.status, error.code];
 };
 
 const ACME = "X-API-Key: acme-key";

@@ -35,8 +35,12 @@ test("GATEWAY_BIND replaces all listeners by one in plain text, without their po
   );
   const { port } = gateway.gateway.addresses[0] ?? { port: 0 };
   for (let at = 0; at < 3; at += 1) {
-    const answer = await gateway.send({ path: "/r", listener: "bind" });
-    assert.deepEqual([answer.status, answer.body.toString()], [200, "one"], "the listener's limit of 1 does not hold");
+    const response = await gateway.send({ path: "/r", listener: "bind" });
+    assert.deepEqual(
+      [response.status, response.body.toString()],
+      [200, "one"],
+      "the listener's limit of 1 does not hold",
+    );
     assert.equal((await gateway.send({ path: "/none", listener: "bind" })).status, 404);
   }
   assert.equal((await gateway.reload(document("two"))).outcome, "published");
@@ -67,10 +71,10 @@ test("sluice serve takes GATEWAY_BIND, for its workers too, and says what is wro
     listeners.map(({ name }) => name),
     ["bind"],
   );
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 4 }, async () => await (await fetch(`http://127.0.0.1:${listeners[0]?.port}/r`)).text()),
   );
-  assert.deepEqual(new Set(answers), new Set(["worked"]));
+  assert.deepEqual(new Set(responses), new Set(["worked"]));
   process.kill(child.pid, "SIGTERM");
   assert.equal((await child.exited).code, 0);
 });

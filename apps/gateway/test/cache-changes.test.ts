@@ -24,8 +24,8 @@ const documentFor = (origin: Origin) => ({
 });
 
 const read = async (gateway: TestGateway, path = "/", ...fields: string[]): Promise<string> => {
-  const answer = await gateway.send({ path, fields });
-  return `${answer.header("x-cache")} ${answer.body.toString()}`;
+  const response = await gateway.send({ path, fields });
+  return `${response.header("x-cache")} ${response.body.toString()}`;
 };
 
 test("cache: a request that changes a resource ends what is kept of it and of nothing else (RFC 9111, 4.4)", async () => {

@@ -578,10 +578,10 @@ async function runSteps(steps: readonly Step[], cache: Partial<NonNullable<Route
     };
     await clock.advance(waitS * 1000);
     const askedBefore = origin.requests.length;
-    const answer = await gateway.send({ path: "/x", fields: sends, ...(method === undefined ? {} : { method }) });
-    assert.equal(`${answer.status} ${answer.header("x-cache")}`, gets, `step ${at + 1}`);
+    const reply = await gateway.send({ path: "/x", fields: sends, ...(method === undefined ? {} : { method }) });
+    assert.equal(`${reply.status} ${reply.header("x-cache")}`, gets, `step ${at + 1}`);
     for (const [name, value] of Object.entries(has)) {
-      const values = answer.headers.filter(([each]) => each.toLowerCase() === name).map(([, each]) => each);
+      const values = reply.headers.filter(([each]) => each.toLowerCase() === name).map(([, each]) => each);
       assert.equal(values.length === 0 ? undefined : values.join(", "), value, `${name} of step ${at + 1}`);
     }
     const isServedHere = gets.endsWith("hit") || gets === "504 miss";
@@ -589,7 +589,7 @@ async function runSteps(steps: readonly Step[], cache: Partial<NonNullable<Route
     if (!gets.endsWith("stale")) {
       assert.equal(origin.requests.length - askedBefore, isServedHere ? 0 : 1, `step ${at + 1}`);
     }
-    if (answer.status === 200 && method !== "HEAD") assert.equal(answer.body.toString(), "body", `step ${at + 1}`);
+    if (reply.status === 200 && method !== "HEAD") assert.equal(reply.body.toString(), "body", `step ${at + 1}`);
     const { rawHeaders = [] } = origin.requests.at(-1) ?? {};
     for (const [name, value] of Object.entries(asks ?? {})) {
       assert.equal(fieldValue(rawHeaders, name), value, `${name} that the origin got in step ${at + 1}`);

@@ -33,7 +33,8 @@ const documentFor = (origin: { readonly port: number }, cache: CacheInput, more:
   routes: [proxied("api", "/", { cache, ...more })],
 });
 
-const said = (answer: RawResponse): string => `${answer.status} ${answer.header("x-cache")} ${answer.body.toString()}`;
+const said = (response: RawResponse): string =>
+  `${response.status} ${response.header("x-cache")} ${response.body.toString()}`;
 const ask = async (gateway: TestGateway, path = "/", ...fields: string[]): Promise<string> =>
   said(await gateway.send({ path, fields }));
 
@@ -61,8 +62,8 @@ test("cache: conditional requests get 304 from what is kept", async () => {
   await using origin = await startOrigin({ handler: counting({ ETag: '"v"', "X-Own": "kept" }) });
   await using gateway = await startGateway(documentFor(origin, { ttl_secs: 10 }));
   await ask(gateway);
-  const answer = await gateway.send({ path: "/", fields: ['If-None-Match: W/"v"'] });
-  assert.deepEqual([said(answer), answer.header("etag"), answer.header("x-own")], ["304 hit ", '"v"', undefined]);
+  const response = await gateway.send({ path: "/", fields: ['If-None-Match: W/"v"'] });
+  assert.deepEqual([said(response), response.header("etag"), response.header("x-own")], ["304 hit ", '"v"', undefined]);
   assert.equal(origin.requests.length, 1);
 });
 
@@ -77,8 +78,8 @@ for (const [what, request] of [
     await using origin = await startOrigin({ handler: counting({ "X-Cache": "HIT of a CDN" }) });
     await using gateway = await startGateway(documentFor(origin, { ttl_secs: 10 }));
     await ask(gateway);
-    const answer = await gateway.send({ path: "/", ...request });
-    const markers = answer.headers.filter(([name]) => /^x-cache$/i.test(name)).map(([, value]) => value);
+    const response = await gateway.send({ path: "/", ...request });
+    const markers = response.headers.filter(([name]) => /^x-cache$/i.test(name)).map(([, value]) => value);
     assert.deepEqual([markers, origin.requests.length], [["bypass"], 2]);
     assert.equal(await ask(gateway), "200 hit answer 1", "and nothing of it is kept");
   });
@@ -110,8 +111,8 @@ test("cache: bodies over max_body_bytes pass and are not kept, whether or not th
   await using gateway = await startGateway(documentFor(origin, { ttl_secs: 10, max_body_bytes: 1000 }));
   for (const path of ["/known", "/unknown"]) {
     for (const turn of [1, 2]) {
-      const answer = await gateway.send({ path });
-      assert.deepEqual([answer.header("x-cache"), answer.body.length], ["miss", 2000], `${path} ${turn}`);
+      const response = await gateway.send({ path });
+      assert.deepEqual([response.header("x-cache"), response.body.length], ["miss", 2000], `${path} ${turn}`);
     }
   }
 });
@@ -233,13 +234,13 @@ async function held(): Promise<Origin & { readonly open: ((body: string, status?
 test("cache: coalescing: one request asks, the others wait for its answer", async () => {
   await using origin = await held();
   await using gateway = await startGateway(documentFor(origin, { ttl_secs: 10, coalescing: {} }));
-  const answers = Array.from({ length: 20 }, async () => await ask(gateway));
+  const responses = Array.from({ length: 20 }, async () => await ask(gateway));
   await waitUntil(async () =>
     (await gateway.send({ path: "/metrics" })).body.toString().includes("active_requests 21"),
   );
   assert.equal(origin.open.length, 1);
   origin.open[0]?.("one");
-  const outcomes = await Promise.all(answers);
+  const outcomes = await Promise.all(responses);
   assert.deepEqual(outcomes.toSorted(), [...Array.from({ length: 19 }, () => "200 hit one"), "200 miss one"]);
   assert.equal(origin.requests.length, 1);
 });
@@ -247,13 +248,13 @@ test("cache: coalescing: one request asks, the others wait for its answer", asyn
 test("cache: coalescing: when the answer cannot be kept, those who waited ask themselves, all at once", async () => {
   await using origin = await held();
   await using gateway = await startGateway(documentFor(origin, { ttl_secs: 10, coalescing: {} }));
-  const answers = Array.from({ length: 3 }, async () => await ask(gateway));
+  const responses = Array.from({ length: 3 }, async () => await ask(gateway));
   await waitUntil(async () => (await gateway.send({ path: "/metrics" })).body.toString().includes("active_requests 4"));
   origin.open[0]?.("no", 500);
   await waitUntil(() => origin.open.length === 3);
   origin.open[1]?.("b");
   origin.open[2]?.("c");
-  assert.deepEqual((await Promise.all(answers)).toSorted(), ["200 miss b", "200 miss c", "500 miss no"]);
+  assert.deepEqual((await Promise.all(responses)).toSorted(), ["200 miss b", "200 miss c", "500 miss no"]);
 });
 
 test("cache: coalescing: wait_ms bounds the wait; without the block nobody waits", async () => {
@@ -262,10 +263,10 @@ test("cache: coalescing: wait_ms bounds the wait; without the block nobody waits
     await using gateway = await startGateway(
       documentFor(origin, { ttl_secs: 10, ...(coalescing === undefined ? {} : { coalescing }) }),
     );
-    const answers = [ask(gateway), ask(gateway)];
+    const responses = [ask(gateway), ask(gateway)];
     await waitUntil(() => origin.open.length === 2);
     for (const open of origin.open) open("x");
-    assert.deepEqual(await Promise.all(answers), ["200 miss x", "200 miss x"]);
+    assert.deepEqual(await Promise.all(responses), ["200 miss x", "200 miss x"]);
   }
 });
 
@@ -416,14 +417,14 @@ test("cache: kept answers are decorated and compressed for each client anew", as
     ["https://a.test", "miss"],
     ["https://b.test", "hit"],
   ] as const) {
-    const answer = await gateway.send({ path: "/", fields: [`Origin: ${origins}`, "Accept-Encoding: gzip"] });
-    const allowed = answer.headers.filter(([name]) => /^access-control-allow-origin$/i.test(name));
+    const response = await gateway.send({ path: "/", fields: [`Origin: ${origins}`, "Accept-Encoding: gzip"] });
+    const allowed = response.headers.filter(([name]) => /^access-control-allow-origin$/i.test(name));
     assert.deepEqual(
       [
-        answer.header("x-cache"),
+        response.header("x-cache"),
         allowed.map(([, value]) => value),
-        answer.header("content-encoding"),
-        answer.header("vary"),
+        response.header("content-encoding"),
+        response.header("vary"),
       ],
       [outcome, [origins], "gzip", "Accept-Encoding, Origin"],
     );
@@ -435,7 +436,7 @@ test("cache: a purge means what is on its way as well", async () => {
   const slice = createCache({ clock: new FakeClock() });
   const route = routeWith("r", { path: { type: "prefix", value: "/" } }, { cache: { ttl_secs: 10 } });
   const compiled = slice.compile?.(documentOf([route]), compileScope());
-  const store = compiled?.answerStoreFor?.(route);
+  const store = compiled?.responseStoreFor?.(route);
   compiled?.published?.();
   const request = requestFor();
   request.route = compiledRoute(route, 0);
@@ -488,11 +489,11 @@ test("cache: requests that wait for the validation of another one use its outcom
   await using gateway = await startGateway(documentFor(origin, { ttl_secs: 10, coalescing: {} }), { clock });
   assert.equal(await ask(gateway), "200 miss x");
   await clock.advance(6000);
-  const answers = Array.from({ length: 5 }, async () => await ask(gateway));
+  const responses = Array.from({ length: 5 }, async () => await ask(gateway));
   await waitUntil(async () => (await gateway.send({ path: "/metrics" })).body.toString().includes("active_requests 6"));
   assert.equal(held.length, 1);
   held[0]?.writeHead(304, { "Cache-Control": "max-age=5" }).end();
-  assert.deepEqual((await Promise.all(answers)).toSorted(), [
+  assert.deepEqual((await Promise.all(responses)).toSorted(), [
     ...Array.from({ length: 4 }, () => "200 hit x"),
     "200 revalidated x",
   ]);

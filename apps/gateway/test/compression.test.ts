@@ -42,17 +42,17 @@ for (const [coding, decode] of Object.entries(decoders)) {
   for (const level of [undefined, 0, 22]) {
     test(`compression: ${coding} at level ${level ?? "default"}, clamped per algorithm: what comes out is what went in`, async () => {
       const body = Buffer.from(text);
-      const answer = await through(
+      const response = await through(
         answering(text, { ETag: '"v1"' }),
         { ...all, ...(level === undefined ? {} : { level }) },
         { accept: coding },
       );
       assert.deepEqual(
-        ["content-encoding", "vary", "etag", "content-length"].map((name) => answer.header(name)),
+        ["content-encoding", "vary", "etag", "content-length"].map((name) => response.header(name)),
         [coding, "Accept-Encoding", 'W/"v1"', undefined],
       );
-      assert.ok(decode(answer.body).equals(body));
-      if (level !== 0) assert.ok(answer.body.length < body.length / 10, String(answer.body.length));
+      assert.ok(decode(response.body).equals(body));
+      if (level !== 0) assert.ok(response.body.length < body.length / 10, String(response.body.length));
     });
   }
 }
@@ -74,25 +74,32 @@ for (const { name, handler, block, accept } of [
   identity("an empty body", answering(""), { ...all, min_size: 0 }),
 ]) {
   test(`compression: never for ${name}; Vary: Accept-Encoding all the same`, async () => {
-    const answer = await through(handler, block, accept === null ? {} : { accept });
-    assert.deepEqual([answer.header("content-encoding"), answer.header("vary")], [undefined, "Accept-Encoding"]);
-    assert.ok(answer.body.equals(Buffer.from(text)) || answer.body.length < 1024);
+    const response = await through(handler, block, accept === null ? {} : { accept });
+    assert.deepEqual([response.header("content-encoding"), response.header("vary")], [undefined, "Accept-Encoding"]);
+    assert.ok(response.body.equals(Buffer.from(text)) || response.body.length < 1024);
   });
 }
 
 test("compression: bodies that are encoded already pass as they are, without a Vary of ours", async () => {
   const body = gzipSync(text);
-  const answer = await through(answering(body, { "Content-Encoding": "gzip" }), all, { accept: "br" });
-  assert.deepEqual([answer.header("content-encoding"), answer.header("vary")], ["gzip", undefined]);
-  assert.ok(answer.body.equals(body));
+  const response = await through(answering(body, { "Content-Encoding": "gzip" }), all, { accept: "br" });
+  assert.deepEqual([response.header("content-encoding"), response.header("vary")], ["gzip", undefined]);
+  assert.ok(response.body.equals(body));
 });
 
 test("compression: 204 and 304 have no body and get no coding", async () => {
   for (const status of [204, 304]) {
-    const answer = await through((_request, response) => void response.writeHead(status, { ETag: '"v1"' }).end(), all, {
-      accept: "gzip",
-    });
-    assert.deepEqual([answer.status, answer.header("content-encoding"), answer.body.length], [status, undefined, 0]);
+    const response = await through(
+      (_request, response) => void response.writeHead(status, { ETag: '"v1"' }).end(),
+      all,
+      {
+        accept: "gzip",
+      },
+    );
+    assert.deepEqual(
+      [response.status, response.header("content-encoding"), response.body.length],
+      [status, undefined, 0],
+    );
   }
 });
 
@@ -104,18 +111,18 @@ test("compression: Vary is folded, digests of the bytes go, a weak ETag stays", 
     "Accept-Ranges": "bytes",
     "Repr-Digest": "sha-256=:x:",
   };
-  const answer = await through(answering(text, headers), all, { accept: "gzip" });
+  const response = await through(answering(text, headers), all, { accept: "gzip" });
   assert.deepEqual(
-    ["vary", "etag", "content-md5", "accept-ranges", "repr-digest"].map((name) => answer.header(name)),
+    ["vary", "etag", "content-md5", "accept-ranges", "repr-digest"].map((name) => response.header(name)),
     ["Accept, accept-encoding", 'W/"v"', undefined, undefined, undefined],
   );
 });
 
 test("compression: the head of an answer to HEAD says what GET would have got", async () => {
   const handler = answering(text, { "Content-Length": String(text.length), ETag: '"v1"' });
-  const answer = await through(handler, all, { method: "HEAD", accept: "gzip" });
+  const response = await through(handler, all, { method: "HEAD", accept: "gzip" });
   assert.deepEqual(
-    ["content-encoding", "content-length", "etag", "vary"].map((name) => answer.header(name)),
+    ["content-encoding", "content-length", "etag", "vary"].map((name) => response.header(name)),
     ["gzip", undefined, 'W/"v1"', "Accept-Encoding"],
   );
   const small = await through(answering("small", { "Content-Length": "5" }), all, { method: "HEAD", accept: "gzip" });
@@ -137,9 +144,9 @@ test("compression: HEAD has the head of GET where the gateway makes the answer i
   ] as const) {
     const fields = [`Accept-Encoding: ${accept}`];
     for (const method of ["GET", "HEAD"]) {
-      const answer = await gateway.send({ method, path, fields });
+      const response = await gateway.send({ method, path, fields });
       assert.deepEqual(
-        ["content-encoding", "content-length", "vary"].map((name) => answer.header(name)),
+        ["content-encoding", "content-length", "vary"].map((name) => response.header(name)),
         [coding, length, "Accept-Encoding"],
         `${method} ${path} ${accept}`,
       );
@@ -223,8 +230,8 @@ test("compression: a client that reads slowly holds the upstream back, and gets 
   });
   await using client = await rawClient(gateway.port());
   await client.write("GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
-  const answer = await readResponse(client);
-  assert.ok(gunzipSync(answer.body).equals(big));
+  const response = await readResponse(client);
+  assert.ok(gunzipSync(response.body).equals(big));
 });
 
 test("compression: an upstream that breaks off leaves an answer that does not look whole", async () => {

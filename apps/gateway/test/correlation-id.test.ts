@@ -39,9 +39,9 @@ for (const [what, fields, expected] of SENT) {
       handler: (_request, response) => response.writeHead(200, { "X-Correlation-Id": "of the upstream" }).end(),
     });
     await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: ROUTES });
-    const answer = await gateway.send({ path: "/api", fields });
-    const echoed = valuesOf(answer.headers.flat(), "x-correlation-id");
-    const requestId = answer.header("x-request-id");
+    const response = await gateway.send({ path: "/api", fields });
+    const echoed = valuesOf(response.headers.flat(), "x-correlation-id");
+    const requestId = response.header("x-request-id");
     assert.deepEqual(echoed, [expected ?? requestId]);
     const seen = origin.requests[0]?.rawHeaders ?? [];
     assert.deepEqual(
@@ -67,8 +67,8 @@ test("X-Correlation-Id: answers that the gateway makes itself have it, and those
     ["/api", 502],
     ["/api/../x", 400],
   ] as const) {
-    const answer = await gateway.send({ path, fields });
-    assert.deepEqual([answer.status, answer.header("x-correlation-id")], [status, "c-1"], path);
+    const response = await gateway.send({ path, fields });
+    assert.deepEqual([response.status, response.header("x-correlation-id")], [status, "c-1"], path);
   }
   const malformed = await gateway.send({ path: "/api", fields: [...fields, "Content-Length: x"] });
   assert.equal(malformed.status, 400);
@@ -88,9 +88,9 @@ test("X-Correlation-Id: it passes over HTTP/2, with a switch of protocols, and n
   });
   await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: ROUTES });
   await using client = await http2Client(gateway.port());
-  const answer = await client.fetch({ ":path": "/api", "x-correlation-id": "c-2" });
+  const response = await client.fetch({ ":path": "/api", "x-correlation-id": "c-2" });
   assert.deepEqual(
-    [answer.headers["x-correlation-id"], answer.trailers?.["x-correlation-id"], answer.trailers?.["x-sum"]],
+    [response.headers["x-correlation-id"], response.trailers?.["x-correlation-id"], response.trailers?.["x-sum"]],
     ["c-2", undefined, "1"],
   );
   await using socket = await rawClient(gateway.port());
@@ -108,6 +108,6 @@ test("X-Correlation-Id: where request_id_header names another field it goes besi
     request_id_header: "X-Trace",
     routes: ROUTES,
   });
-  const answer = await gateway.send({ path: "/api", fields: ["X-Trace: t-1"] });
-  assert.deepEqual([answer.header("x-trace"), answer.header("x-correlation-id")], ["t-1", "t-1"]);
+  const response = await gateway.send({ path: "/api", fields: ["X-Trace: t-1"] });
+  assert.deepEqual([response.header("x-trace"), response.header("x-correlation-id")], ["t-1", "t-1"]);
 });

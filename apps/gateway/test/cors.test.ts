@@ -7,9 +7,9 @@ import { proxied, responding, type RouteInput } from "./route-documents.ts";
 
 type CorsInput = NonNullable<RouteInput["cors"]>;
 
-const crossOrigin = (answer: RawResponse): Record<string, string> =>
+const crossOrigin = (response: RawResponse): Record<string, string> =>
   Object.fromEntries(
-    answer.headers
+    response.headers
       .map(([name, value]) => [name.toLowerCase(), value] as const)
       .filter(([name]) => name.startsWith("access-control-") || name === "vary"),
   );
@@ -58,7 +58,7 @@ test("cors preflight: 204 by the gateway before authentication, never proxied; r
     ["another header", ["https://a.test", "PUT", "X-One, X-Two"], refused],
   ] as const) {
     const [from, method, headers] = fields;
-    const answer = await gateway.send({
+    const response = await gateway.send({
       method: "OPTIONS",
       path: "/x",
       fields: [
@@ -67,7 +67,7 @@ test("cors preflight: 204 by the gateway before authentication, never proxied; r
         ...(headers === undefined ? [] : [`Access-Control-Request-Headers: ${headers}`]),
       ],
     });
-    assert.deepEqual([answer.status, answer.body.length, crossOrigin(answer)], [204, 0, expected], what);
+    assert.deepEqual([response.status, response.body.length, crossOrigin(response)], [204, 0, expected], what);
   }
   assert.equal(origin.requests.length, 0);
 });
@@ -80,8 +80,8 @@ test("cors preflight: without allowed_methods, those of the route are allowed, a
     ["PUT", undefined],
   ] as const) {
     const fields = ["Origin: http://a.test", `Access-Control-Request-Method: ${method}`];
-    const answer = await gateway.send({ method: "OPTIONS", path: "/", fields });
-    assert.equal(answer.header("access-control-allow-methods"), expected);
+    const response = await gateway.send({ method: "OPTIONS", path: "/", fields });
+    assert.equal(response.header("access-control-allow-methods"), expected);
   }
 });
 
@@ -286,6 +286,6 @@ test("cors: a failure of the action itself carries CORS headers, so that a page 
     ...serving("api", [1]),
     routes: [proxied("api", "/", { cors: { allowed_origins: ["https://a.test"] } })],
   });
-  const answer = await gateway.send({ path: "/", fields: ["Origin: https://a.test"] });
-  assert.deepEqual([answer.status, answer.header("access-control-allow-origin")], [502, "https://a.test"]);
+  const response = await gateway.send({ path: "/", fields: ["Origin: https://a.test"] });
+  assert.deepEqual([response.status, response.header("access-control-allow-origin")], [502, "https://a.test"]);
 });

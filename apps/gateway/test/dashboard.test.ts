@@ -193,11 +193,11 @@ test("GET / names its style and script by hash, allows nothing else, and is for 
     { listeners, admin: ADMIN, routes: [] },
     { environment: { GATEWAY_ADMIN_DEV: "1" } },
   );
-  const answer = await call(gateway, "/");
-  assert.equal(answer.status, 200);
-  const policy = answer.headers.get("content-security-policy") ?? "";
+  const response = await call(gateway, "/");
+  assert.equal(response.status, 200);
+  const policy = response.headers.get("content-security-policy") ?? "";
   assert.match(policy, /^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+'; connect-src 'self';/);
   assert.doesNotMatch(policy, /unsafe|http|\*/);
-  assert.doesNotMatch(answer.text, /\b(?:src|href)="(?!data:|#)/);
+  assert.doesNotMatch(response.text, /\b(?:src|href)="(?!data:|#)/);
   assert.equal((await call(gateway, "/", { headers: { origin: "http://evil.example" } })).status, 403);
 });

@@ -25,7 +25,7 @@ import {
 import type { DocumentInput } from "@headworks/gateway-contract";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { Http1Exchange } from "#upstream/http1-exchange.ts";
-import type { AnswerHandler } from "#upstream/upstream-exchange.ts";
+import type { ResponseHandler } from "#upstream/upstream-exchange.ts";
 import { startGateway, type TestGateway } from "./gateway-rig.ts";
 
 type UpstreamInput = NonNullable<DocumentInput["upstreams"]>[number];
@@ -227,17 +227,17 @@ test("what arrived of a response that is held is passed on before the reset behi
   const exchange = new Http1Exchange(socket, "a", { ...owner, gone: () => void told.push("gone") });
   socket.on("data", (bytes: Buffer) => exchange.receive(bytes));
   const head = Promise.withResolvers<void>();
-  const handler: AnswerHandler = {
+  const handler: ResponseHandler = {
     onInformational: () => undefined,
-    onAnswerHead: ({ status }) => {
+    onResponseHead: ({ status }) => {
       told.push(String(status));
       exchange.hold();
       head.resolve();
     },
-    onAnswerData: (piece) => void told.push(piece.toString()),
-    onAnswerTrailers: () => undefined,
-    onAnswerBatch: () => undefined,
-    onAnswerEnd: () => void told.push("end"),
+    onResponseData: (piece) => void told.push(piece.toString()),
+    onResponseTrailers: () => undefined,
+    onResponseBatch: () => undefined,
+    onResponseEnd: () => void told.push("end"),
     onUpstreamLost: (_failure, _stale, detail) => void told.push(detail),
     onEvicted: () => undefined,
     onUpstreamDrain: () => undefined,

@@ -17,7 +17,7 @@ async function over(gateway: TestGateway, use: (session: ClientHttp2Session) => 
   }
 }
 
-interface Answer {
+interface Response {
   readonly headers: IncomingHttpHeaders & { readonly ":status"?: number };
   readonly body: Buffer;
 }
@@ -26,7 +26,7 @@ async function ask(
   session: ClientHttp2Session,
   headers: Record<string, string>,
   pieces?: AsyncIterable<string>,
-): Promise<Answer> {
+): Promise<Response> {
   const stream = session.request({ ":path": "/", ...headers }, { endStream: pieces === undefined });
   const answered = once(stream, "response");
   const body: Buffer[] = [];
@@ -36,7 +36,7 @@ async function ask(
     for await (const piece of pieces) if (!stream.destroyed && stream.writable) stream.write(piece);
     if (stream.writable) stream.end();
   }
-  const [received] = (await answered) as [Answer["headers"]];
+  const [received] = (await answered) as [Response["headers"]];
   await ended;
   return { headers: received, body: Buffer.concat(body) };
 }
@@ -55,8 +55,8 @@ test("limits over HTTP/2: a streamed body over the limit is 413, and the connect
     yield "890";
   }
   await over(gateway, async (session) => {
-    const answer = await ask(session, { ":method": "POST" }, pieces());
-    assert.deepEqual([answer.headers[":status"], errorOf(answer).code], [413, "request_body_too_large"]);
+    const response = await ask(session, { ":method": "POST" }, pieces());
+    assert.deepEqual([response.headers[":status"], errorOf(response).code], [413, "request_body_too_large"]);
     assert.equal((await ask(session, { ":path": "/r" })).headers[":status"], 200);
   });
 });
@@ -84,14 +84,14 @@ test("compression, cors and rate limits over HTTP/2 are what they are over HTTP/
       [preflight.headers[":status"], preflight.headers["access-control-allow-origin"]],
       [204, "https://a.test"],
     );
-    const answer = await ask(session, headers);
+    const response = await ask(session, headers);
     assert.deepEqual(
       ["content-encoding", "vary", "access-control-allow-origin", "x-ratelimit-remaining"].map(
-        (name) => answer.headers[name],
+        (name) => response.headers[name],
       ),
       ["gzip", "Accept-Encoding, Origin", "https://a.test", "0"],
     );
-    assert.equal(gunzipSync(answer.body).length, 50_000);
+    assert.equal(gunzipSync(response.body).length, 50_000);
     assert.equal((await ask(session, headers)).headers[":status"], 429);
   });
 });

@@ -19,10 +19,10 @@ test("limits: header lines and their bytes over the limit are 431, naming what w
     ["/bytes", [`A: ${"x".repeat(24)}`], 431, "The header is larger than allowed: 41 bytes, at most 40"],
     ["/bytes", [`A: ${"é".repeat(24)}`], 431, "The header is larger than allowed: 41 bytes, at most 40"],
   ] as const) {
-    const answer = await gateway.send({ path, fields });
-    assert.equal(answer.status, status, `${path} ${fields.join(" ")}`);
+    const response = await gateway.send({ path, fields });
+    assert.equal(response.status, status, `${path} ${fields.join(" ")}`);
     if (status === 431) {
-      assert.deepEqual([errorOf(answer).code, errorOf(answer).message], ["request_headers_too_large", message]);
+      assert.deepEqual([errorOf(response).code, errorOf(response).message], ["request_headers_too_large", message]);
     }
   }
 });
@@ -42,9 +42,9 @@ test("limits: hundreds of fields of a response pass, as with curl and browsers; 
     [20, 12_000, 200],
     [20, 14_000, 502],
   ] as const) {
-    const answer = await gateway.send({ path: `/${count}/${size}` });
-    assert.equal(answer.status, status, `${count} fields of ${size} bytes`);
-    if (status === 200) assert.equal(answer.headers.filter(([name]) => name.startsWith("X-")).length > count, true);
+    const response = await gateway.send({ path: `/${count}/${size}` });
+    assert.equal(response.status, status, `${count} fields of ${size} bytes`);
+    if (status === 200) assert.equal(response.headers.filter(([name]) => name.startsWith("X-")).length > count, true);
   }
 });
 
@@ -57,11 +57,16 @@ test("limits: a declared length over the limit is 413 before anything reaches th
     ],
   });
   assert.equal((await gateway.send({ method: "POST", path: "/", body: "0123456789" })).status, 200);
-  const answer = await gateway.send({ method: "POST", path: "/", fields: ["Content-Length: 11"], body: "01234567890" });
-  assert.equal(answer.status, 413);
-  assert.equal(answer.header("deprecation"), undefined, "a 413 is no answer of the action");
+  const response = await gateway.send({
+    method: "POST",
+    path: "/",
+    fields: ["Content-Length: 11"],
+    body: "01234567890",
+  });
+  assert.equal(response.status, 413);
+  assert.equal(response.header("deprecation"), undefined, "a 413 is no answer of the action");
   assert.deepEqual(
-    [errorOf(answer).code, errorOf(answer).message],
+    [errorOf(response).code, errorOf(response).message],
     ["request_body_too_large", "The body is larger than allowed: 11 bytes, at most 10"],
   );
   assert.equal(origin.requests.length, 1);
@@ -74,8 +79,8 @@ test("limits: a client that waits for 100 Continue gets its 413 without sending 
   });
   await using client = await rawClient(gateway.port());
   await client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\nExpect: 100-continue\r\n\r\n");
-  const answer = await readResponse(client, "POST");
-  assert.deepEqual([answer.status, answer.interim], [413, []]);
+  const response = await readResponse(client, "POST");
+  assert.deepEqual([response.status, response.interim], [413, []]);
 });
 
 test("limits: a streamed body over the limit is 413 while no answer was begun, and the upstream sees it cut", async () => {
@@ -90,10 +95,10 @@ test("limits: a streamed body over the limit is 413 while no answer was begun, a
   await client.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n01234567\r\n");
   await waitUntil(() => upstream.connections.length === 1);
   await client.write("3\r\n890\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n");
-  const answer = await readResponse(client, "POST");
-  assert.equal(answer.status, 413);
-  assert.equal(answer.header("deprecation"), undefined);
-  assert.match(errorOf(answer).message, /11 bytes so far, at most 10/);
+  const response = await readResponse(client, "POST");
+  assert.equal(response.status, 413);
+  assert.equal(response.header("deprecation"), undefined);
+  assert.match(errorOf(response).message, /11 bytes so far, at most 10/);
   const seen = (await upstream.connections[0]?.collect().catch(() => Buffer.alloc(0)))?.toString() ?? "";
   assert.ok(!seen.includes("0\r\n\r\n"), "the upstream must not take it for whole");
   assert.equal((await client.collect()).length, 0, "the connection ends behind the refusal");

@@ -14,9 +14,9 @@ test("methods: a method that is not on the allowlist is 405 with Allow and never
     routes: [proxied("api", "/", { methods: ["GET", "post"] })],
   });
   for (const method of ["DELETE", "PUT", "get", "HEAD", "OPTIONS", "TRACE"]) {
-    const answer = await gateway.send({ method, path: "/x", fields: asking });
-    assert.deepEqual([answer.status, answer.header("allow")], [405, "GET, POST"], method);
-    if (method !== "HEAD") assert.equal(errorOf(answer).code, "method_not_allowed");
+    const response = await gateway.send({ method, path: "/x", fields: asking });
+    assert.deepEqual([response.status, response.header("allow")], [405, "GET, POST"], method);
+    if (method !== "HEAD") assert.equal(errorOf(response).code, "method_not_allowed");
   }
   assert.equal(origin.requests.length, 0);
   assert.equal((await gateway.send({ path: "/x" })).status, 200);
@@ -71,10 +71,10 @@ test("maintenance: 503 with Retry-After, before the allowlist, and without askin
     ["/told", "GET", "5", "Back at nine"],
     ["/told", "DELETE", "5", "Back at nine"],
   ] as const) {
-    const answer = await gateway.send({ method, path });
-    const error = errorOf(answer);
+    const response = await gateway.send({ method, path });
+    const error = errorOf(response);
     assert.deepEqual(
-      [answer.status, answer.header("retry-after"), error.code, error.message],
+      [response.status, response.header("retry-after"), error.code, error.message],
       [503, retryAfter, "maintenance", message],
     );
   }
@@ -86,9 +86,9 @@ test("maintenance: preflights are answered, and the 503 carries CORS headers", a
   const preflight = await gateway.send({ method: "OPTIONS", path: "/", fields: asking });
   assert.deepEqual([preflight.status, preflight.header("access-control-allow-origin")], [204, "https://a.test"]);
   assert.equal(preflight.headers.filter(([name]) => /^access-control-allow-origin$/i.test(name)).length, 1);
-  const answer = await gateway.send({ path: "/", fields: asking });
+  const response = await gateway.send({ path: "/", fields: asking });
   assert.deepEqual(
-    [answer.status, answer.header("access-control-allow-origin"), answer.header("vary")],
+    [response.status, response.header("access-control-allow-origin"), response.header("vary")],
     [503, "https://a.test", "Origin"],
   );
 });

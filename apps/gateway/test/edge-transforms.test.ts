@@ -25,9 +25,9 @@ test("transforms: headers and query of the request are changed after the rewrite
     ],
   });
   const fields = ["X-Gone: 1", "X-Set: mine", "x-from: value", "X-Forwarded-For: 6.6.6.6"];
-  const answer = await gateway.send({ path: "/v1/x?%64ebug=1&q=%2F&tenant=evil", fields });
+  const response = await gateway.send({ path: "/v1/x?%64ebug=1&q=%2F&tenant=evil", fields });
   assert.deepEqual(
-    ["server", "x-old", "x-new", "x-added"].map((name) => answer.header(name)),
+    ["server", "x-old", "x-new", "x-added"].map((name) => response.header(name)),
     [undefined, undefined, "kept", "1"],
   );
   const [seen] = origin.requests;
@@ -55,13 +55,13 @@ test("transforms: values of headers may be references to secrets, on the way to 
     },
     { environment: { UPSTREAM_AUTH: "Basic dTpw", UPSTREAM_KEY: "k-1" } },
   );
-  const answer = await gateway.send({ path: "/" });
+  const response = await gateway.send({ path: "/" });
   const seen = origin.requests[0]?.rawHeaders ?? [];
   assert.deepEqual(
     ["Authorization", "X-Key"].map((name) => seen[seen.indexOf(name) + 1]),
     ["Basic dTpw", "k-1"],
   );
-  assert.deepEqual([answer.header("x-set"), answer.header("x-empty")], ["k-1", ""]);
+  assert.deepEqual([response.header("x-set"), response.header("x-empty")], ["k-1", ""]);
 });
 
 test("transforms: text beyond ASCII is UTF-8 on the wire, as a route's own answers and criteria have it", async () => {
@@ -71,9 +71,9 @@ test("transforms: text beyond ASCII is UTF-8 on the wire, as a route's own answe
     ...serving("api", [origin.port]),
     routes: [proxied("api", "/", { transforms: { request: changes, response: changes } })],
   });
-  const answer = await gateway.send({ path: "/" });
+  const response = await gateway.send({ path: "/" });
   const text = (latin1: string | undefined): string => Buffer.from(latin1 ?? "", "latin1").toString();
-  assert.deepEqual([text(answer.header("x-cup")), text(answer.header("x-more"))], ["é☕", "ü"]);
+  assert.deepEqual([text(response.header("x-cup")), text(response.header("x-more"))], ["é☕", "ü"]);
   const seen = origin.requests[0]?.rawHeaders ?? [];
   assert.deepEqual(
     ["X-Cup", "X-More"].map((name) => text(seen[seen.indexOf(name) + 1])),

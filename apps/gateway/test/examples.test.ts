@@ -25,9 +25,9 @@ async function started(name: string, origin: Origin): Promise<TestGateway> {
 const DEPRECATION_FIELDS = ["deprecation", "sunset", "link", "vary"] as const;
 type SaidFields = Partial<Record<(typeof DEPRECATION_FIELDS)[number], string>>;
 
-function saidBy(answer: RawResponse): SaidFields {
+function saidBy(response: RawResponse): SaidFields {
   return Object.fromEntries(
-    DEPRECATION_FIELDS.map((name) => [name, answer.header(name)]).filter(([, value]) => value !== undefined),
+    DEPRECATION_FIELDS.map((name) => [name, response.header(name)]).filter(([, value]) => value !== undefined),
   ) as SaidFields;
 }
 
@@ -119,16 +119,16 @@ for (const [name, requests] of PATTERNS) {
     await using gateway = await started(name, origin);
     for (const { path, fields = [], to, says = {} } of requests) {
       const before = origin.requests.length;
-      const answer = await gateway.send({ path, fields });
+      const response = await gateway.send({ path, fields });
       const what = `${path} ${fields.join()}`;
-      assert.equal(answer.status, to === undefined ? 404 : 200, what);
-      if (to === undefined) assert.equal(errorOf(answer).code, "no_route", what);
+      assert.equal(response.status, to === undefined ? 404 : 200, what);
+      if (to === undefined) assert.equal(errorOf(response).code, "no_route", what);
       assert.deepEqual(
         origin.requests.slice(before).map(({ url }) => url),
         to === undefined ? [] : [to],
         what,
       );
-      assert.deepEqual(saidBy(answer), says, what);
+      assert.deepEqual(saidBy(response), says, what);
     }
   });
 }
@@ -229,8 +229,8 @@ test("quickstart.yaml: three failures of the upstream open its breaker, and the 
   await using gateway = await startGateway(text, { environment: { GATEWAY_ADMIN_DEV: "1" } });
   const ask = { path: "/v1/x", fields: ["X-API-Key: acme-quickstart-key"] };
   for (const _ of [1, 2, 3]) {
-    const answer = await gateway.send(ask);
-    assert.deepEqual([answer.status, saidBy(answer).deprecation !== undefined], [500, true]);
+    const response = await gateway.send(ask);
+    assert.deepEqual([response.status, saidBy(response).deprecation !== undefined], [500, true]);
   }
   const shed = await gateway.send(ask);
   assert.deepEqual([shed.status, errorOf(shed).code, saidBy(shed)], [503, "upstream_circuit_open", {}]);

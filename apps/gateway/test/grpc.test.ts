@@ -50,11 +50,11 @@ test("gRPC: a unary call passes with its metadata, and its status comes in the t
     routes: [...routes],
   });
   await using client = await http2Client(gateway.port());
-  const answer = await client.fetch({ ...CALL, "x-trace-bin": "AAECAw==" }, message("hello"));
-  assert.deepEqual([answer.status, answer.code], [200, 0]);
-  assert.deepEqual(answer.body, message("hello"));
-  assert.equal(answer.trailers?.["grpc-status"], "0");
-  assert.equal(answer.trailers?.["grpc-message"], "fine");
+  const response = await client.fetch({ ...CALL, "x-trace-bin": "AAECAw==" }, message("hello"));
+  assert.deepEqual([response.status, response.code], [200, 0]);
+  assert.deepEqual(response.body, message("hello"));
+  assert.equal(response.trailers?.["grpc-status"], "0");
+  assert.equal(response.trailers?.["grpc-message"], "fine");
   const section = origin.requests[0] ?? [];
   const valueOf = (name: string): string | undefined => section[section.indexOf(name) + 1];
   assert.equal(valueOf("te"), "trailers");
@@ -80,9 +80,9 @@ test("gRPC: both sides stream at the same time, message by message", async () =>
     stream.write(message(text));
     await waitUntil(() => arrived.equals(sent));
   }
-  const answer = collect(stream);
+  const response = collect(stream);
   stream.end();
-  assert.equal((await answer).trailers?.["grpc-status"], "0");
+  assert.equal((await response).trailers?.["grpc-status"], "0");
 });
 
 test("gRPC: an answer of trailers only keeps its status, also before the request ended", async () => {
@@ -96,8 +96,8 @@ test("gRPC: an answer of trailers only keeps its status, also before the request
   await using client = await http2Client(gateway.port());
   const stream = client.session.request(CALL, { endStream: false });
   stream.write(message("begun"));
-  const answer = await collect(stream);
-  assert.deepEqual([answer.status, answer.headers["grpc-status"], answer.body.length], [200, "5", 0]);
+  const response = await collect(stream);
+  assert.deepEqual([response.status, response.headers["grpc-status"], response.body.length], [200, "5", 0]);
 });
 
 test("gRPC: a status with data and trailers before the request ended reaches the client whole", async () => {
@@ -113,9 +113,9 @@ test("gRPC: a status with data and trailers before the request ended reaches the
   await using client = await http2Client(gateway.port());
   const stream = client.session.request(CALL, { endStream: false });
   stream.write(message("begun"));
-  const answer = await collect(stream);
-  assert.deepEqual([answer.status, answer.trailers?.["grpc-status"]], [200, "8"]);
-  assert.deepEqual(answer.body, message("enough"));
+  const response = await collect(stream);
+  assert.deepEqual([response.status, response.trailers?.["grpc-status"]], [200, "8"]);
+  assert.deepEqual(response.body, message("enough"));
 });
 
 test("gRPC: a client that cancels a call cancels it at the upstream", async () => {
@@ -157,8 +157,8 @@ for (const [what, ...frames] of [
       routes: [...routes],
     });
     await using client = await http2Client(gateway.port());
-    const answer = await client.fetch(CALL, message("hello"));
-    assert.deepEqual([answer.status, answer.code], [200, 2]);
+    const response = await client.fetch(CALL, message("hello"));
+    assert.deepEqual([response.status, response.code], [200, 2]);
     await waitUntil(() => gateway.log.some(({ msg }) => msg === "access"));
     assert.equal(gateway.log.find(({ msg }) => msg === "access")?.["complete"], false);
   });

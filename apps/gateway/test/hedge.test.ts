@@ -31,8 +31,8 @@ test("hedge: after hedge_after_ms another endpoint is asked, its answer wins, an
   await using fast = await answering(200);
   await using gateway = await over([slow.port, fast.port], { hedge: { hedge_after_ms: 40 } });
   const startedMs = performance.now();
-  const answer = await gateway.send({ path: "/", method: "PUT", body: "text" });
-  assert.deepEqual([answer.status, answer.body.toString()], [200, "200 text"]);
+  const response = await gateway.send({ path: "/", method: "PUT", body: "text" });
+  assert.deepEqual([response.status, response.body.toString()], [200, "200 text"]);
   assert.ok(performance.now() - startedMs >= 39);
   await waitUntil(() => isOver(slow.connections[0]), { what: "the end of the slow attempt" });
 });

@@ -20,7 +20,7 @@ interface Held extends AsyncDisposable {
   /** A client that asked once already: memory of its own is only had by the first read of a connection. */
   client(): Promise<RawConnection>;
   /** Lets `/held` be answered. */
-  answer(): void;
+  reply(): void;
   /** `/held` has arrived. */
   readonly arrived: Promise<void>;
   /** The connection on which it arrived is gone. */
@@ -44,7 +44,7 @@ async function startHeld(more: Partial<DocumentInput> = {}): Promise<Held> {
     gateway,
     arrived: arrived.promise,
     gone: gone.promise,
-    answer: () => allowed.resolve(),
+    reply: () => allowed.resolve(),
     client: async () => {
       const client = await rawClient(gateway.port());
       await client.write(get("/first"));
@@ -76,7 +76,7 @@ test("a client that ends its side behind requests that wait gets all answers, th
   await held.arrived;
   // The end has arrived too by now, unless it was lost.
   assert.equal((await held.gateway.send({ path: "/other" })).status, 200);
-  held.answer();
+  held.reply();
   for (const path of ["/held", "/second", "/third"]) {
     assert.equal((await readResponse(client)).body.toString(), path);
   }
@@ -96,8 +96,8 @@ test("a client that sends on while its request is answered is read up to a bound
 });
 
 test("bytes that come while an answer is not taken give its client no more time", async () => {
-  const answer = Buffer.alloc(64 * 1_048_576);
-  await using origin = await startOrigin({ handler: (_request, response) => response.end(answer) });
+  const reply = Buffer.alloc(64 * 1_048_576);
+  await using origin = await startOrigin({ handler: (_request, response) => response.end(reply) });
   await using gateway = await startGateway({
     listeners: [{ name: "public", address: "127.0.0.1", port: 0, idle_timeout_ms: 400 }],
     ...serving("api", [origin.port]),

@@ -38,10 +38,10 @@ for (const { why, asked, answered } of [
     await using origin = await startTrailing(answered);
     await using gateway = await gatewayFor(origin.port);
     await using client = await http2Client(gateway.port());
-    const answer = await client.fetch({ ":path": "/", ...asked });
-    assert.deepEqual([answer.status, answer.body.toString(), answer.code], [200, BODY, 0]);
-    assert.equal(answer.headers["content-length"], "5");
-    assert.deepEqual([answer.trailers?.["grpc-status"], answer.trailers?.["x-sum"]], ["0", "42"]);
+    const response = await client.fetch({ ":path": "/", ...asked });
+    assert.deepEqual([response.status, response.body.toString(), response.code], [200, BODY, 0]);
+    assert.equal(response.headers["content-length"], "5");
+    assert.deepEqual([response.trailers?.["grpc-status"], response.trailers?.["x-sum"]], ["0", "42"]);
   });
 }
 
@@ -49,8 +49,8 @@ test("gRPC: a status behind an answer whose length is 0 reaches the client", asy
   await using origin = await startTrailing({ "content-type": GRPC }, "");
   await using gateway = await gatewayFor(origin.port);
   await using client = await http2Client(gateway.port());
-  const answer = await client.fetch({ ":path": "/", te: "trailers" });
-  assert.deepEqual([answer.status, answer.body.length, answer.trailers?.["grpc-status"]], [200, 0, "0"]);
+  const response = await client.fetch({ ":path": "/", te: "trailers" });
+  assert.deepEqual([response.status, response.body.length, response.trailers?.["grpc-status"]], [200, 0, "0"]);
 });
 
 test("an answer of known length that could have trailers and has none is whole", async () => {
@@ -60,8 +60,8 @@ test("an answer of known length that could have trailers and has none is whole",
   });
   await using gateway = await gatewayFor(origin.port);
   await using client = await http2Client(gateway.port());
-  const answer = await client.fetch({ ":path": "/", te: "trailers" });
-  assert.deepEqual([answer.status, answer.body.toString(), answer.code], [200, BODY, 0]);
+  const response = await client.fetch({ ":path": "/", te: "trailers" });
+  assert.deepEqual([response.status, response.body.toString(), response.code], [200, BODY, 0]);
 });
 
 test("RFC 9112, 6.3: to a client of HTTP/1.1 nothing follows an answer of known length but the next one", async () => {
@@ -70,8 +70,8 @@ test("RFC 9112, 6.3: to a client of HTTP/1.1 nothing follows an answer of known 
   await using client = await rawClient(gateway.port());
   for (let round = 0; round < 2; round++) {
     await client.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: TE\r\nTE: trailers\r\n\r\n");
-    const answer = await readResponse(client);
-    assert.deepEqual([answer.body.toString(), answer.header("content-length")], [BODY, "5"]);
+    const response = await readResponse(client);
+    assert.deepEqual([response.body.toString(), response.header("content-length")], [BODY, "5"]);
     assert.equal(client.unreadBytes, 0);
   }
 });
@@ -83,9 +83,9 @@ async function sendWithTrailers(port: number): Promise<number> {
   await using client = await http2Client(port);
   const stream = client.session.request(ANNOUNCING, { waitForTrailers: true });
   stream.on("wantTrailers", () => stream.sendTrailers({ "x-check": "7" }));
-  const answer = collect(stream);
+  const response = collect(stream);
   stream.end(BODY);
-  return (await answer).status;
+  return (await response).status;
 }
 
 test("RFC 9113, 8.1: announced trailers behind a request of known length reach an upstream of HTTP/2", async () => {

@@ -24,7 +24,7 @@ const ON_ITS_WAY_BYTES = 144 * KIB;
 const HEADS_BYTES = 64 * KIB;
 
 /** What may wait unread of so many bodies of a connection: the first window of each, and what all of them share. */
-function mostUnreadBytes(bodies: number, windowKib: number): number {
+function maxUnreadBytes(bodies: number, windowKib: number): number {
   return (bodies * 64 + windowKib) * KIB;
 }
 
@@ -86,8 +86,8 @@ describe("bodies that are not read", { concurrency: 12 }, () => {
     const body = Buffer.alloc(1024 * KIB);
     for (let at = 0; at < 100; at += 1) post(client, "/stuck", body);
     const sentBytes = await sentUntilStandstill(client);
-    const mostBytes = mostUnreadBytes(100, 4096) + 100 * ON_ITS_WAY_BYTES + HEADS_BYTES;
-    assert.ok(sentBytes <= mostBytes, `${sentBytes} bytes, at most ${mostBytes}`);
+    const maxBytes = maxUnreadBytes(100, 4096) + 100 * ON_ITS_WAY_BYTES + HEADS_BYTES;
+    assert.ok(sentBytes <= maxBytes, `${sentBytes} bytes, at most ${maxBytes}`);
     assert.equal(
       (await client.fetch({ ":path": "/good" })).status,
       200,
@@ -122,12 +122,14 @@ describe("bodies that are not read", { concurrency: 12 }, () => {
       });
       await using client = await http2Client(gateway.port());
       const body = Buffer.alloc(bodyKib * KIB, 1);
-      const answers = Promise.all(Array.from({ length: 100 }, async () => await collect(post(client, "/stuck", body))));
+      const responses = Promise.all(
+        Array.from({ length: 100 }, async () => await collect(post(client, "/stuck", body))),
+      );
       const sentBytes = await sentUntilStandstill(client);
-      const mostBytes = mostUnreadBytes(100, windowKib) + bodyKib * KIB + ON_ITS_WAY_BYTES + HEADS_BYTES;
-      assert.ok(sentBytes <= mostBytes, `${sentBytes} bytes, at most ${mostBytes}`);
+      const maxBytes = maxUnreadBytes(100, windowKib) + bodyKib * KIB + ON_ITS_WAY_BYTES + HEADS_BYTES;
+      assert.ok(sentBytes <= maxBytes, `${sentBytes} bytes, at most ${maxBytes}`);
       open.resolve();
-      assert.deepEqual(new Set((await answers).map(({ status }) => status)), new Set([200]));
+      assert.deepEqual(new Set((await responses).map(({ status }) => status)), new Set([200]));
       assert.deepEqual(new Set(sizes), new Set([body.length]));
       assert.equal(sizes.length, 100);
     });
@@ -140,9 +142,9 @@ describe("bodies that are not read", { concurrency: 12 }, () => {
     await using client = await http2Client(gateway.port());
     for (let at = 0; at < 20; at += 1) post(client, "/stuck", Buffer.alloc(1024 * KIB));
     await sentUntilStandstill(client);
-    const answer = await collect(post(client, "/good", Buffer.alloc(3000 * KIB)));
-    assert.deepEqual([answer.status, answer.code], [200, 0]);
-    const { body } = JSON.parse(answer.body.toString()) as { body: string };
+    const response = await collect(post(client, "/good", Buffer.alloc(3000 * KIB)));
+    assert.deepEqual([response.status, response.code], [200, 0]);
+    const { body } = JSON.parse(response.body.toString()) as { body: string };
     assert.equal(Buffer.from(body, "base64").length, 3000 * KIB);
   });
 
@@ -153,7 +155,7 @@ describe("bodies that are not read", { concurrency: 12 }, () => {
     await using client = await http2Client(gateway.port());
     for (let at = 0; at < 120; at += 1) post(client, "/stuck", Buffer.alloc(768 * KIB));
     await sentUntilStandstill(client);
-    const answer = await collect(post(client, "/good", Buffer.alloc(768 * KIB)));
-    assert.deepEqual([answer.status, answer.code], [200, 0]);
+    const response = await collect(post(client, "/good", Buffer.alloc(768 * KIB)));
+    assert.deepEqual([response.status, response.code], [200, 0]);
   });
 });

@@ -132,10 +132,10 @@ for (const [what, frames, status] of HOSTILE) {
       isHostile = false;
     });
     await using gateway = await gatewayFor(origin.port);
-    const answer = await gateway.send({ path: "/" }).catch(() => undefined);
-    if (status === 0) assert.equal(answer, undefined, "the client sees that its answer is not whole");
-    else assert.equal(answer?.status, status);
-    assert.equal(answer?.header("x-b"), undefined);
+    const response = await gateway.send({ path: "/" }).catch(() => undefined);
+    if (status === 0) assert.equal(response, undefined, "the client sees that its answer is not whole");
+    else assert.equal(response?.status, status);
+    assert.equal(response?.header("x-b"), undefined);
     assert.equal((await gateway.send({ path: "/" })).status, 204);
   });
 }
@@ -149,9 +149,9 @@ for (const [body, code, isWhole] of [
     await using origin = await startResettingHttp2Origin({ body, lengthBytes: 9, code });
     await using gateway = await gatewayFor(origin.port);
     await using client = await http2Client(gateway.port());
-    const answer = await client.fetch({ ":path": "/" });
-    assert.deepEqual([answer.status, answer.code === 0], [200, isWhole]);
-    if (isWhole) assert.equal(answer.body.toString(), body);
+    const response = await client.fetch({ ":path": "/" });
+    assert.deepEqual([response.status, response.code === 0], [200, isWhole]);
+    if (isWhole) assert.equal(response.body.toString(), body);
   });
 }
 
@@ -168,8 +168,8 @@ describe("an upstream that stops, or whose client does", { concurrency: 12 }, ()
         while (!connection.ended) await connection.readSome(60_000).catch(() => undefined);
       });
       await using gateway = await gatewayFor(origin.port, { timeouts: { read_ms: 200 } });
-      const answer = await gateway.send({ path: "/" });
-      assert.deepEqual([answer.status, errorCode(answer)], [504, "upstream_response_timeout"]);
+      const response = await gateway.send({ path: "/" });
+      assert.deepEqual([response.status, errorCode(response)], [504, "upstream_response_timeout"]);
       await waitUntil(() => origin.connections[0]?.ended === true, { timeoutMs: 10_000 });
       await gateway.send({ path: "/" });
       assert.equal(sessions, 2);

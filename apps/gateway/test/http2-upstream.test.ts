@@ -67,8 +67,8 @@ test("HTTP/1.1 to HTTP/2: method, path, fields and body arrive, and the answer c
     "TE: trailers",
     "Cookie: a=1; b=2",
   ];
-  const answer = await gateway.send({ method: "POST", path: "/a//b%2fc?x=%41", fields, body: "the body" });
-  assert.deepEqual([answer.status, answer.body.toString(), answer.header("x-method")], [201, "the body", "POST"]);
+  const response = await gateway.send({ method: "POST", path: "/a//b%2fc?x=%41", fields, body: "the body" });
+  assert.deepEqual([response.status, response.body.toString(), response.header("x-method")], [201, "the body", "POST"]);
   const sent = origin.requests[0] ?? [];
   const valuesOf = (name: string): string[] => sent.filter((_, at) => at % 2 === 1 && sent[at - 1] === name);
   assert.deepEqual(valuesOf(":path"), ["/a//b%2fc?x=%41"]);
@@ -97,9 +97,9 @@ test("HTTP/1.1 to HTTP/2: a chunked body with trailers, and trailers of the answ
   await client.write(
     "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\ndata\r\n0\r\nX-Check: 7\r\n\r\n",
   );
-  const answer = await readResponse(client, "POST");
-  assert.equal(answer.body.toString(), "answer");
-  assert.deepEqual(answer.trailers, [["x-sum", "42"]]);
+  const response = await readResponse(client, "POST");
+  assert.equal(response.body.toString(), "answer");
+  assert.deepEqual(response.trailers, [["x-sum", "42"]]);
   assert.equal(await seen.promise, "7");
 });
 
@@ -112,8 +112,8 @@ test("HTTP/1.1 to HTTP/2: fields that should be there once and are not do no har
   await client.write(
     `POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n${fields}\r\n2\r\nok\r\n0\r\nETag: 1\r\nETag: 2\r\n\r\n`,
   );
-  const answer = await readResponse(client, "POST");
-  assert.deepEqual([answer.status, answer.body.toString()], [201, "ok"]);
+  const response = await readResponse(client, "POST");
+  assert.deepEqual([response.status, response.body.toString()], [201, "ok"]);
 });
 
 for (const [method, status, headers] of [
@@ -129,9 +129,9 @@ for (const [method, status, headers] of [
     await using client = await rawClient(gateway.port());
     for (let round = 0; round < 2; round++) {
       await client.write(`${method} / HTTP/1.1\r\nHost: a\r\n\r\n`);
-      const answer = await readResponse(client, method);
-      assert.equal(answer.status, status);
-      for (const [name, value] of Object.entries(headers)) assert.equal(answer.header(name), value);
+      const response = await readResponse(client, method);
+      assert.equal(response.status, status);
+      for (const [name, value] of Object.entries(headers)) assert.equal(response.header(name), value);
     }
   });
 }
@@ -143,8 +143,8 @@ test("HTTP/2 upstream: informational answers pass to clients of HTTP/1.1", async
     stream.end("done");
   });
   await using gateway = await gatewayFor(origin.port);
-  const answer = await gateway.send({ path: "/" });
-  assert.deepEqual([answer.interim, answer.status], [[103], 200]);
+  const response = await gateway.send({ path: "/" });
+  assert.deepEqual([response.interim, response.status], [[103], 200]);
 });
 
 test("HTTP/2 upstream: a hundred requests at a time share one connection", async () => {
@@ -158,8 +158,8 @@ test("HTTP/2 upstream: a hundred requests at a time share one connection", async
   });
   await using gateway = await gatewayFor(origin.port);
   await using client = await http2Client(gateway.port());
-  const answers = await Promise.all(Array.from({ length: 100 }, async () => await client.fetch({ ":path": "/" })));
-  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+  const responses = await Promise.all(Array.from({ length: 100 }, async () => await client.fetch({ ":path": "/" })));
+  assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]));
   assert.equal(origin.sessions.length, 1);
   assert.ok(most > 50, String(most));
 });
@@ -180,8 +180,8 @@ test("HTTP/2 upstream: what the endpoint's limit of streams leaves over goes ove
   await using gateway = await gatewayFor(origin.port, { connection_cap: 2 });
   await gateway.send({ path: "/" });
   await using client = await http2Client(gateway.port());
-  const answers = await Promise.all(Array.from({ length: 20 }, async () => await client.fetch({ ":path": "/" })));
-  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+  const responses = await Promise.all(Array.from({ length: 20 }, async () => await client.fetch({ ":path": "/" })));
+  assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]));
   assert.ok(origin.sessions.length <= 2, String(origin.sessions.length));
   assert.ok(most <= 3, String(most));
 });
@@ -274,8 +274,8 @@ test("RFC 9113, 5.1.2: sixty requests at once respect a limit of streams that co
   await using origin = await startLimitedOrigin(5, settings([3, 5]), 50);
   await using gateway = await gatewayFor(origin.port, { connection_cap: 1 });
   await using client = await http2Client(gateway.port());
-  const answers = await Promise.all(Array.from({ length: 60 }, async () => await client.fetch({ ":path": "/" })));
-  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([204]));
+  const responses = await Promise.all(Array.from({ length: 60 }, async () => await client.fetch({ ":path": "/" })));
+  assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([204]));
   assert.deepEqual(origin.counts, { answered: 60, refused: 0 });
 });
 
@@ -283,8 +283,8 @@ test("RFC 9113, 8.7: an endpoint that refuses streams below the limit it says ge
   await using origin = await startLimitedOrigin(5, settings());
   await using gateway = await gatewayFor(origin.port, { connection_cap: 1 });
   await using client = await http2Client(gateway.port());
-  const answers = await Promise.all(Array.from({ length: 60 }, async () => await client.fetch({ ":path": "/" })));
-  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([204]));
+  const responses = await Promise.all(Array.from({ length: 60 }, async () => await client.fetch({ ":path": "/" })));
+  assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([204]));
   assert.equal(origin.counts.answered, 60);
 });
 
@@ -303,8 +303,8 @@ for (const framing of ["Content-Length", "Transfer-Encoding"]) {
     await using client = await rawClient(gateway.port());
     const field = isChunked ? "Transfer-Encoding: chunked" : `Content-Length: ${body.length}`;
     await client.write(`POST / HTTP/1.1\r\nHost: a\r\n${field}\r\n\r\n${isChunked ? chunks : body}`);
-    const answer = await readResponse(client, "POST");
-    assert.deepEqual([answer.status, answer.body.toString(), seen], [201, body, 3]);
+    const response = await readResponse(client, "POST");
+    assert.deepEqual([response.status, response.body.toString(), seen], [201, body, 3]);
   });
 }
 
@@ -315,16 +315,16 @@ test("an endpoint that refuses every stream is asked four times, then the client
     stream.close(7);
   });
   await using gateway = await gatewayFor(origin.port);
-  const answer = await gateway.send({ method: "POST", path: "/", body: "x" });
-  assert.deepEqual([answer.status, errorCode(answer), seen], [502, "upstream_unavailable", 4]);
+  const response = await gateway.send({ method: "POST", path: "/", body: "x" });
+  assert.deepEqual([response.status, errorCode(response), seen], [502, "upstream_unavailable", 4]);
 });
 
 test("an endpoint that never sends SETTINGS loses its connection after connect_ms, and each request has a response", async () => {
   await using silent = await startRawServer(async (connection) => void (await connection.closed));
   await using gateway = await gatewayFor(silent.port, { pending_timeout_ms: 400, timeouts: { connect_ms: 150 } });
   await using client = await http2Client(gateway.port());
-  const answers = await Promise.all(Array.from({ length: 3 }, async () => await client.fetch({ ":path": "/" })));
-  assert.ok(answers.every(({ status }) => status === 502 || status === 503));
+  const responses = await Promise.all(Array.from({ length: 3 }, async () => await client.fetch({ ":path": "/" })));
+  assert.ok(responses.every(({ status }) => status === 502 || status === 503));
   assert.ok(silent.connections.length > 1, `${silent.connections.length} connections`);
 });
 
@@ -428,9 +428,9 @@ test("HTTP/2 upstream over TLS: an endpoint that only speaks HTTP/1.1 is unavail
 
 test("HTTP/2 upstream: refused and unresponsive endpoints are 502 and 504, for all who wait", async () => {
   await using refusing = await gatewayFor(1);
-  const answers = await Promise.all([1, 2, 3].map(async () => await refusing.send({ path: "/" })));
+  const responses = await Promise.all([1, 2, 3].map(async () => await refusing.send({ path: "/" })));
   assert.deepEqual(
-    answers.map(({ status }) => status),
+    responses.map(({ status }) => status),
     [502, 502, 502],
   );
 });
@@ -460,12 +460,12 @@ test("HTTP/1.1 to HTTP/2: an answer that ends with its head has the length 0, an
   await using client = await rawClient(gateway.port());
   for (let round = 0; round < 2; round++) {
     await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    const answer = await readResponse(client);
-    assert.deepEqual([answer.status, answer.header("content-length")], [200, "0"]);
+    const response = await readResponse(client);
+    assert.deepEqual([response.status, response.header("content-length")], [200, "0"]);
   }
 });
 
-function poolFor(port: number, deadlines: DeadlineSweep, mostRequests?: number): Http2Pool {
+function poolFor(port: number, deadlines: DeadlineSweep, maxRequests?: number): Http2Pool {
   const settings = {
     address: "127.0.0.1",
     port,
@@ -483,7 +483,7 @@ function poolFor(port: number, deadlines: DeadlineSweep, mostRequests?: number):
     deadlines,
     onDefect: assert.ifError,
   };
-  return new Http2Pool(settings, mostRequests);
+  return new Http2Pool(settings, maxRequests);
 }
 
 /** One request over a pool; resolves with its answer's end. */
@@ -502,11 +502,11 @@ async function through(pool: Http2Pool): Promise<void> {
         upgrade: undefined,
         handler: {
           onInformational: ignore,
-          onAnswerHead: ignore,
-          onAnswerData: ignore,
-          onAnswerTrailers: ignore,
-          onAnswerBatch: ignore,
-          onAnswerEnd: () => answered.resolve(undefined),
+          onResponseHead: ignore,
+          onResponseData: ignore,
+          onResponseTrailers: ignore,
+          onResponseBatch: ignore,
+          onResponseEnd: () => answered.resolve(undefined),
           onUpstreamLost: (_failure, _stale, detail) => answered.reject(new Error(detail)),
           onEvicted: () => undefined,
           onUpstreamDrain: ignore,

@@ -128,16 +128,16 @@ describe("WebSockets over HTTP/2", { concurrency: 12 }, () => {
   for (const { what, fields, status, code } of REFUSED) {
     test(`RFC 8441: ${what} is answered ${status} and the stream ends`, async () => {
       await using client = await http2Client(gateway.port());
-      const answer = await collect(client.session.request({ ...CONNECT, ...fields }));
-      assert.deepEqual([answer.status, errorCode(answer)], [status, code]);
+      const response = await collect(client.session.request({ ...CONNECT, ...fields }));
+      assert.deepEqual([response.status, errorCode(response)], [status, code]);
       assert.equal((await client.fetch({ ":path": "/healthz" })).status, 200);
     });
   }
 
   test("RFC 8441: what an upstream refuses, the client hears", async () => {
     await using client = await http2Client(gateway.port());
-    const answer = await collect(client.session.request({ ...CONNECT, ":path": "/refused" }));
-    assert.equal(answer.status, 401);
+    const response = await collect(client.session.request({ ...CONNECT, ":path": "/refused" }));
+    assert.equal(response.status, 401);
   });
 
   /** Switches protocols with this proof of having understood. */

@@ -46,9 +46,9 @@ test("HTTP/2 by prior knowledge: curl's requests are proxied to HTTP/1.1 with bo
     "%{http_version}",
     url,
   ]);
-  const answer = /^(\{.*\})2$/s.exec(stdout);
-  assert.ok(answer, stdout);
-  const seen = JSON.parse(answer[1] ?? "") as { method: string; url: string; body: string };
+  const response = /^(\{.*\})2$/s.exec(stdout);
+  assert.ok(response, stdout);
+  const seen = JSON.parse(response[1] ?? "") as { method: string; url: string; body: string };
   assert.deepEqual(
     [seen.method, seen.url, seen.body],
     ["POST", "/a//b%2fc?x=%41", Buffer.from("body").toString("base64")],
@@ -79,10 +79,10 @@ test("HTTP/2: an answer's fields of connections are left out, repeats kept, and 
   await using origin = await startRawServer(head);
   await using gateway = await gatewayFor(origin.port);
   await using client = await http2Client(gateway.port());
-  const answer = await client.fetch({ ":path": "/" });
-  assert.deepEqual([answer.status, answer.body.toString(), answer.headers["content-length"]], [200, "ok", "2"]);
-  assert.deepEqual(answer.headers["set-cookie"], ["a=1", "b=2"]);
-  assert.equal(answer.headers["keep-alive"], undefined);
+  const response = await client.fetch({ ":path": "/" });
+  assert.deepEqual([response.status, response.body.toString(), response.headers["content-length"]], [200, "ok", "2"]);
+  assert.deepEqual(response.headers["set-cookie"], ["a=1", "b=2"]);
+  assert.equal(response.headers["keep-alive"], undefined);
 });
 
 test("HTTP/2: fields that should be there once and are not do no harm, in answers, trailers and hints", async () => {
@@ -95,8 +95,8 @@ test("HTTP/2: fields that should be there once and are not do no harm, in answer
   await using origin = await startRawServer(`${hints}${head}2\r\nok\r\n0\r\nETag: 1\r\nETag: 2\r\n\r\n`);
   await using gateway = await gatewayFor(origin.port);
   await using client = await http2Client(gateway.port());
-  const answer = await client.fetch({ ":path": "/" });
-  assert.deepEqual([answer.status, answer.body.toString(), answer.code], [299, "ok", 0]);
+  const response = await client.fetch({ ":path": "/" });
+  assert.deepEqual([response.status, response.body.toString(), response.code], [299, "ok", 0]);
 });
 
 for (const status of [205, 600, 999]) {
@@ -104,8 +104,8 @@ for (const status of [205, 600, 999]) {
     await using origin = await startRawServer(`HTTP/1.1 ${status} Odd\r\nContent-Length: 2\r\n\r\nok`);
     await using gateway = await gatewayFor(origin.port);
     await using client = await http2Client(gateway.port());
-    const answer = await client.fetch({ ":path": "/" });
-    assert.equal(answer.status, status);
+    const response = await client.fetch({ ":path": "/" });
+    assert.equal(response.status, status);
     assert.equal((await client.fetch({ ":path": "/healthz" })).status, 200);
   });
 }
@@ -128,9 +128,9 @@ test("HTTP/2: trailers pass both ways to and from HTTP/1.1", async () => {
   await using client = await http2Client(gateway.port());
   const stream = client.session.request({ ":path": "/", ":method": "POST" }, { waitForTrailers: true });
   stream.on("wantTrailers", () => stream.sendTrailers({ "x-check": "7", "content-type": "text/x" }));
-  const answer = collect(stream);
+  const response = collect(stream);
   stream.end("data");
-  assert.equal((await answer).trailers?.["x-sum"], "42");
+  assert.equal((await response).trailers?.["x-sum"], "42");
   const trailers = await seen.promise;
   assert.deepEqual([trailers["x-check"], trailers["content-type"]], ["7", undefined]);
 });
@@ -147,10 +147,10 @@ test("HTTP/2: informational answers pass, and 100 Continue comes when the body i
   await using client = await http2Client(gateway.port());
   const stream = client.session.request({ ":path": "/", ":method": "POST", expect: "100-continue" });
   const continued = once(stream, "continue");
-  const answer = collect(stream);
+  const response = collect(stream);
   await continued;
   stream.end("data");
-  const { status, interim } = await answer;
+  const { status, interim } = await response;
   assert.equal(status, 200);
   assert.equal(interim.includes(103), true);
 });
@@ -169,18 +169,18 @@ for (const [what, method, status, headers] of [
     });
     await using gateway = await gatewayFor(origin.port);
     await using client = await http2Client(gateway.port());
-    const answer = await client.fetch({ ":path": "/", ":method": method });
-    assert.deepEqual([answer.status, answer.body.length, answer.code], [status, 0, 0]);
-    for (const [name, value] of Object.entries(headers)) assert.equal(answer.headers[name], value);
+    const response = await client.fetch({ ":path": "/", ":method": method });
+    assert.deepEqual([response.status, response.body.length, response.code], [status, 0, 0]);
+    for (const [name, value] of Object.entries(headers)) assert.equal(response.headers[name], value);
   });
 }
 
 test("HTTP/2: the gateway's own answers are in the error envelope", async () => {
   await using gateway = await startGateway({ routes: [] });
   await using client = await http2Client(gateway.port());
-  const answer = await client.fetch({ ":path": "/nothing", ":method": "POST" }, "some body");
-  assert.equal(answer.status, 404);
-  assert.equal(errorCode(answer), "no_route");
+  const response = await client.fetch({ ":path": "/nothing", ":method": "POST" }, "some body");
+  assert.equal(response.status, 404);
+  assert.equal(errorCode(response), "no_route");
   assert.equal((await client.fetch({ ":path": "/healthz" })).status, 200);
 });
 
@@ -189,10 +189,10 @@ test("HTTP/2: 64 requests at a time on one connection are each answered with the
   await using gateway = await gatewayFor(origin.port);
   await using client = await http2Client(gateway.port());
   const bodies = Array.from({ length: 64 }, (_, at) => Buffer.alloc(at * 1000 + 1, at));
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     bodies.map(async (body) => await client.fetch({ ":path": "/", ":method": "PUT" }, body)),
   );
-  for (const [at, { body }] of answers.entries()) {
+  for (const [at, { body }] of responses.entries()) {
     assert.equal((JSON.parse(body.toString()) as { body: string }).body, bodies[at]?.toString("base64"));
   }
 });
@@ -212,9 +212,9 @@ test("HTTP/2: 20 MB each way pass unchanged", async () => {
     const stream = client.session.request({ ":path": "/", ":method": "POST" }, { endStream: false });
     const collected = collect(stream);
     Readable.from(pieces(body)).pipe(stream);
-    const answer = await collected;
+    const response = await collected;
 
-    assert.equal(answer.body.equals(body), true);
+    assert.equal(response.body.equals(body), true);
   } finally {
     server.closeAllConnections();
     server.close();
@@ -316,8 +316,8 @@ test("HTTP/2: an upstream that breaks off resets the stream, and the connection 
   await using origin = await startRawServer("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
   await using gateway = await gatewayFor(origin.port);
   await using client = await http2Client(gateway.port());
-  const answer = await client.fetch({ ":path": "/" });
-  assert.deepEqual([answer.status, answer.code], [200, 2]);
+  const response = await client.fetch({ ":path": "/" });
+  assert.deepEqual([response.status, response.code], [200, 2]);
   assert.equal((await client.fetch({ ":path": "/healthz" })).status, 200);
 });
 
@@ -332,8 +332,8 @@ test("HTTP/2: tunnels are refused with 501 upgrade_not_supported", async () => {
 test("a WebSocket for an upstream that speaks HTTP/2 is refused with 501 upgrade_not_supported", async () => {
   await using gateway = await startGateway({ ...serving("api", [1], { protocol: "h2c" }), routes: [proxied("api")] });
   const fields = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: eA=="];
-  const answer = await gateway.send({ path: "/", fields });
-  assert.deepEqual([answer.status, errorCode(answer)], [501, "upgrade_not_supported"]);
+  const response = await gateway.send({ path: "/", fields });
+  assert.deepEqual([response.status, errorCode(response)], [501, "upgrade_not_supported"]);
 });
 
 test("HTTP/2: a client that ends its side still gets its answers, then the connection ends", async () => {
@@ -371,10 +371,10 @@ test("HTTP/2: a request header beyond the limit is answered 431 with the limit, 
   await using client = await http2Client(gateway.port());
   const large = { ":path": "/large", "x-large": "y".repeat(9000) };
   for (const [headers, body] of [[large], [{ ...large, ":method": "POST" }, "unread"]] as const) {
-    const answer = await client.fetch(headers, body);
-    assert.deepEqual([answer.headers[":status"], answer.code], [431, 0]);
-    assert.equal(errorCode(answer), "request_headers_too_large");
-    assert.match(answer.body.toString(), /larger than 8192 bytes/u);
+    const response = await client.fetch(headers, body);
+    assert.deepEqual([response.headers[":status"], response.code], [431, 0]);
+    assert.equal(errorCode(response), "request_headers_too_large");
+    assert.match(response.body.toString(), /larger than 8192 bytes/u);
   }
   assert.equal((await client.fetch({ ":path": "/" })).headers[":status"], 200);
   assert.equal(origin.requests.length, 1);

@@ -153,8 +153,8 @@ test("clients of a new listener wait for the generation that it belongs to", asy
   const [client] = clients;
   assert.ok(client !== undefined);
   await using waited = client;
-  const answer = await readResponse(waited);
-  assert.match(answer.body.toString(), /^config_generation 2$/m);
+  const response = await readResponse(waited);
+  assert.match(response.body.toString(), /^config_generation 2$/m);
 });
 
 test("a listener that moves finishes what it has where it was", async () => {
@@ -173,12 +173,12 @@ test("a listener that moves finishes what it has where it was", async () => {
   const before = gateway.port();
   await using busy = await rawClient(before);
   await busy.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-  const answer = await began.promise;
+  const response = await began.promise;
   const port = await freePort();
   assert.equal((await gateway.reload(on(port))).outcome, "published");
   assert.equal(gateway.port(), port);
   await assert.rejects(rawClient(before));
-  answer();
+  response();
   assert.equal((await readResponse(busy)).body.toString(), "late");
 });
 
@@ -286,12 +286,12 @@ test("with workers a listener that cannot be opened changes nothing in any of th
   await using gateway = await startWorkers({ routes: [] });
   await using other = await startOther();
   const apply = async (listener: Partial<ListenerInput>): Promise<{ status: number; text: string }> => {
-    const answer = await fetch(new URL("/config", gateway.adminUrl), {
+    const response = await fetch(new URL("/config", gateway.adminUrl), {
       method: "PATCH",
       headers: { "content-type": "application/merge-patch+json" },
       body: JSON.stringify({ listeners: [publicListener(listener)] }),
     });
-    return { status: answer.status, text: await answer.text() };
+    return { status: response.status, text: await response.text() };
   };
   for (const [wanted, code] of [
     [{ address: "192.0.2.1", port: other.port }, "EADDRNOTAVAIL"],

@@ -106,9 +106,9 @@ test("PROXY protocol: what is malformed, or missing, is answered 400 and closed"
   for (const bytes of [HEALTH, "PROXY TCP4 x y 1 2\r\n", `PROXY UNKNOWN ${"x".repeat(200)}`]) {
     await using client = await rawClient(gateway.port());
     await client.write(bytes);
-    const answer = await readResponse(client);
-    assert.deepEqual([answer.status, answer.header("connection")], [400, "close"]);
-    assert.equal(errorCode(answer), "bad_request");
+    const response = await readResponse(client);
+    assert.deepEqual([response.status, response.header("connection")], [400, "close"]);
+    assert.equal(errorCode(response), "bad_request");
     assert.equal((await client.collect()).length, 0);
   }
 });
@@ -269,14 +269,14 @@ test("reload: a listener that is gone finishes what it has and takes nothing new
   const port = gateway.port("second");
   await using busy = await rawClient(port);
   await busy.write(GET);
-  const answer = await began.promise;
+  const response = await began.promise;
   await gateway.reload({
     ...documentFor(origin.port),
     listeners: [publicListener(), publicListener({ name: "third" })],
   });
   await waitUntil(() => gateway.gateway.addresses.some(({ name }) => name === "third"));
   await assert.rejects(rawClient(port), "nobody listens there any more");
-  answer();
+  response();
   assert.equal((await readResponse(busy)).body.toString(), "late");
   assert.equal((await gateway.send({ path: "/healthz", listener: "third" })).status, 200);
 });
@@ -346,13 +346,13 @@ describe("stopping", { concurrency: 12 }, () => {
     await using client = await rawClient(gateway.port());
     await client.write(GET);
     await using multiplexed = await http2Client(gateway.port());
-    const answers = [multiplexed.fetch({ ":path": "/a" }), multiplexed.fetch({ ":path": "/b" })];
+    const responses = [multiplexed.fetch({ ":path": "/a" }), multiplexed.fetch({ ":path": "/b" })];
     await waitUntil(() => held.length === 3);
     const { done } = await stopping(gateway, 10_000);
-    for (const answer of held) answer();
-    const answer = await readResponse(client);
-    assert.deepEqual([answer.body.toString(), answer.header("connection")], ["done", "close"]);
-    for (const { status, body } of await Promise.all(answers)) {
+    for (const response of held) response();
+    const response = await readResponse(client);
+    assert.deepEqual([response.body.toString(), response.header("connection")], ["done", "close"]);
+    for (const { status, body } of await Promise.all(responses)) {
       assert.deepEqual([status, body.toString()], [200, "done"]);
     }
     await done;
@@ -389,8 +389,8 @@ describe("stopping", { concurrency: 12 }, () => {
     await readResponse(open);
     const stopped = gateway[Symbol.asyncDispose]();
     await open.write(HEALTH);
-    const answer = await readResponse(open);
-    assert.deepEqual([answer.status, answer.header("connection")], [200, "close"]);
+    const response = await readResponse(open);
+    assert.deepEqual([response.status, response.header("connection")], [200, "close"]);
     assert.equal((await open.collect(5000)).length, 0);
     await stopped;
   });
@@ -408,8 +408,8 @@ describe("stopping", { concurrency: 12 }, () => {
     const stopped = gateway[Symbol.asyncDispose]();
     assert.equal((await idle.collect(5000)).length, 0);
     await open.write(HEALTH.slice(-2));
-    const answer = await readResponse(open);
-    assert.deepEqual([answer.status, answer.header("connection")], [200, "close"]);
+    const response = await readResponse(open);
+    assert.deepEqual([response.status, response.header("connection")], [200, "close"]);
     await stopped;
   });
 });
@@ -424,15 +424,15 @@ test("a request whose body breaks is answered, told of and counted once, as the 
   });
   await using client = await rawClient(gateway.port());
   await client.write("POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nZZ\r\n");
-  const answer = await readResponse(client);
-  assert.deepEqual([answer.status, answer.header("connection")], [400, "close"]);
+  const response = await readResponse(client);
+  assert.deepEqual([response.status, response.header("connection")], [400, "close"]);
   const lines = (): unknown[] =>
     gateway.log
       .filter((one) => one["target"] === "gateway::access")
       .map((one) => [one["request_id"], one["method"], one["path"], one["route"], one["status"], one["code"]]);
   await waitUntil(() => lines().length > 0);
   assert.equal((await client.collect(5000)).length, 0);
-  assert.deepEqual(lines(), [[answer.header("x-request-id"), "POST", "/x", "r", 400, "bad_request"]]);
+  assert.deepEqual(lines(), [[response.header("x-request-id"), "POST", "/x", "r", 400, "bad_request"]]);
   const metrics = (await gateway.send({ path: "/metrics" })).body.toString();
   assert.deepEqual(metrics.match(/^requests_total.* [1-9][0-9]*$/gm), [
     'requests_total{route="r",listener="public",status_class="4xx"} 1',
@@ -450,9 +450,11 @@ test("bytes that are no request have an access line and are counted, like reques
   for (const [bytes, status] of cases) {
     await using client = await rawClient(gateway.port());
     await client.write(bytes);
-    const answer = await readResponse(client);
-    assert.equal(answer.status, status);
-    const line = await waitUntil(() => gateway.log.find((one) => one["request_id"] === answer.header("x-request-id")));
+    const response = await readResponse(client);
+    assert.equal(response.status, status);
+    const line = await waitUntil(() =>
+      gateway.log.find((one) => one["request_id"] === response.header("x-request-id")),
+    );
     assert.deepEqual(
       [line["target"], line["status"], line["route"], line["method"], line["path"], line["client"]],
       ["gateway::access", status, "unrouted", "", "", "127.0.0.1"],

@@ -38,9 +38,9 @@ test("/metrics on a listener tells of requests, upstreams, events and the genera
     ],
   });
   await gateway.send({ path: "/x" });
-  const answer = await gateway.send({ path: "/metrics" });
-  assert.match(answer.header("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
-  const text = answer.body.toString();
+  const response = await gateway.send({ path: "/metrics" });
+  assert.match(response.header("content-type") ?? "", /^text\/plain; version=0\.0\.4/);
+  const text = response.body.toString();
   for (const line of [
     'requests_total{route="r",listener="public",status_class="2xx"} 1',
     'gateway_deprecated_requests_total{route="r",consumer="anonymous"} 1',

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import type { Framing, RawFields, ResponseHead } from "@headworks/http1";
 import { hasBody, lengthFraming } from "@headworks/http1";
 import { BufferBudget } from "@headworks/sockets";
-import { AnswerDelivery } from "#request/answer-delivery.ts";
+import { ResponseSender } from "#request/answer-delivery.ts";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import { RequestContext } from "#request/context.ts";
 import type { Generation } from "#request/generation.ts";
 import { ProxiedRequest } from "#request/proxied-request.ts";
 import { TrustedProxies } from "#request/trusted-proxies.ts";
 import type {
-  AnswerHandler,
+  ResponseHandler,
   EndpointPool,
   ExchangeWaiter,
   UpstreamExchange,
@@ -39,11 +39,11 @@ export class NewRequest {
   doneCount = 0;
   #openAttempts = 0;
   readonly #client: FakeClient;
-  readonly #delivery: AnswerDelivery;
+  readonly #delivery: ResponseSender;
   readonly #around: Surroundings;
   readonly #framing: Framing;
-  readonly #mostAttempts: number;
-  readonly #mostOpen: number;
+  readonly #maxAttempts: number;
+  readonly #maxOpen: number;
   #attempts = 0;
   #sentBytes = 0;
   #isComplete = false;
@@ -55,8 +55,8 @@ export class NewRequest {
     const { retries } = around.group.document;
     const hedges = retries?.hedge === undefined ? 0 : (retries.hedge.hedge_max ?? 1);
     // One more for an idle connection that was closed just then.
-    this.#mostAttempts = 2 + (retries?.attempts ?? 0) + hedges;
-    this.#mostOpen = 1 + hedges;
+    this.#maxAttempts = 2 + (retries?.attempts ?? 0) + hedges;
+    this.#maxOpen = 1 + hedges;
     const request = new RequestContext({
       generation: GENERATION,
       listener: { name: "public", isSecure: false, port: 80 },
@@ -69,7 +69,7 @@ export class NewRequest {
       fields: [],
       framing,
     });
-    this.#delivery = new AnswerDelivery(request, this.#client, () => {
+    this.#delivery = new ResponseSender(request, this.#client, () => {
       this.doneCount += 1;
     });
   }
@@ -114,8 +114,8 @@ export class NewRequest {
     assert.ok(this.doneCount <= 1, "a request ends once");
     assert.ok(this.#client.heads <= 1, "a client gets one answer");
     assert.ok(this.#client.ends <= this.#client.heads);
-    assert.ok(this.#attempts <= this.#mostAttempts, `${this.#attempts} attempts`);
-    assert.ok(this.#openAttempts <= this.#mostOpen, `${this.#openAttempts} attempts at a time`);
+    assert.ok(this.#attempts <= this.#maxAttempts, `${this.#attempts} attempts`);
+    assert.ok(this.#openAttempts <= this.#maxOpen, `${this.#openAttempts} attempts at a time`);
     if (this.isDone) assert.equal(this.#openAttempts, 0, "no attempt goes on after its request");
   }
 
@@ -160,7 +160,7 @@ export class NewRequest {
 export class FakeExchange implements UpstreamExchange {
   readonly #closed: () => void;
   readonly #bodyBytes: number;
-  #handler: AnswerHandler | undefined;
+  #handler: ResponseHandler | undefined;
   #framing: Framing | undefined;
   #sentBytes = 0;
   #isSent = false;
@@ -171,7 +171,7 @@ export class FakeExchange implements UpstreamExchange {
     this.#bodyBytes = bodyBytes;
   }
 
-  send(request: { readonly framing: Framing; readonly handler: AnswerHandler }): void {
+  send(request: { readonly framing: Framing; readonly handler: ResponseHandler }): void {
     assert.equal(this.#framing, undefined, "one request for each exchange");
     this.#framing = request.framing;
     this.#handler = request.handler;
@@ -222,16 +222,16 @@ export class FakeExchange implements UpstreamExchange {
       oddities: [],
       headSizeBytes: 0,
     };
-    this.#handler.onAnswerHead(head);
-    this.#handler?.onAnswerBatch();
+    this.#handler.onResponseHead(head);
+    this.#handler?.onResponseBatch();
   }
 
   end(): void {
     if (!this.#hasHead) return;
     const handler = this.#handler;
-    handler?.onAnswerData(Buffer.alloc(5));
+    handler?.onResponseData(Buffer.alloc(5));
     this.#handler = undefined;
-    handler?.onAnswerEnd();
+    handler?.onResponseEnd();
   }
 
   lose(stale: boolean): void {

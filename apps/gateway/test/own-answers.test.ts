@@ -24,9 +24,9 @@ test("OPTIONS that may not be forwarded any more is answered by the gateway itse
     ["/own", 200, undefined],
     ["/closed", 401, undefined],
   ] as const) {
-    const answer = await gateway.send({ method: "OPTIONS", path, fields: ["Max-Forwards: 0", VIA] });
-    assert.deepEqual([answer.status, answer.header("allow")], [status, allow], path);
-    if (status === 401) assert.equal(errorOf(answer).code, "unauthorized");
+    const response = await gateway.send({ method: "OPTIONS", path, fields: ["Max-Forwards: 0", VIA] });
+    assert.deepEqual([response.status, response.header("allow")], [status, allow], path);
+    if (status === 401) assert.equal(errorOf(response).code, "unauthorized");
   }
   assert.equal(origin.requests.length, 0);
 });
@@ -46,8 +46,8 @@ test("an answer of the gateway's own keeps the connection when the body that it 
     ].join(""),
   );
   for (const status of [200, 401, 404, 200]) {
-    const answer = await readResponse(client);
-    assert.deepEqual([answer.status, answer.header("connection")], [status, undefined]);
+    const response = await readResponse(client);
+    assert.deepEqual([response.status, response.header("connection")], [status, undefined]);
   }
 });
 
@@ -60,8 +60,8 @@ for (const [what, body] of [
     await using gateway = await startGateway({ routes: [responding("own", "/own")] });
     await using client = await rawClient(gateway.port());
     await client.write(`POST /own HTTP/1.1\r\nHost: a\r\n${body}`);
-    const answer = await readResponse(client);
-    assert.deepEqual([answer.status, answer.header("connection")], [200, "close"]);
+    const response = await readResponse(client);
+    assert.deepEqual([response.status, response.header("connection")], [200, "close"]);
     assert.equal((await client.collect()).length, 0);
   });
 }
@@ -69,8 +69,8 @@ for (const [what, body] of [
 test("OPTIONS * asks the gateway itself and no upstream (RFC 9110, 9.3.7)", async () => {
   await using origin = await startOrigin();
   await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api", "/", {})] });
-  const answer = await gateway.send({ method: "OPTIONS", path: "*" });
-  assert.deepEqual([answer.status, answer.header("content-length"), origin.requests.length], [200, "0", 0]);
+  const response = await gateway.send({ method: "OPTIONS", path: "*" });
+  assert.deepEqual([response.status, response.header("content-length"), origin.requests.length], [200, "0", 0]);
   assert.equal((await gateway.send({ method: "GET", path: "*" })).status, 400);
 });
 
@@ -78,14 +78,14 @@ test("TRACE that may not be forwarded any more shows the request as it came, and
   await using origin = await startOrigin();
   await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api", "/", {})] });
   const secrets = ["Authorization: Bearer s3cret", "Cookie: s=s3cret", "X-Edge-Token: s3cret"];
-  const answer = await gateway.send({
+  const response = await gateway.send({
     method: "TRACE",
     path: "/a?b",
     fields: ["Max-Forwards: 00", VIA, "X-Mine: 1", ...secrets],
   });
-  assert.deepEqual([answer.status, answer.header("content-type")], [200, "message/http"]);
+  assert.deepEqual([response.status, response.header("content-type")], [200, "message/http"]);
   assert.equal(
-    answer.body.toString(),
+    response.body.toString(),
     "TRACE /a?b HTTP/1.1\r\nHost: gateway.test\r\nMax-Forwards: 00\r\nVia: 1.1 edge\r\nX-Mine: 1\r\n\r\n",
   );
   assert.equal(origin.requests.length, 0);

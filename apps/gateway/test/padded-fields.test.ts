@@ -20,18 +20,18 @@ const REFUSED: Readonly<Record<string, string>> = {
   "/nameless": "HTTP/1.1 200 OK\r\n : 1\r\nContent-Length: 2\r\n\r\nok",
   "/two-words": "HTTP/1.1 200 OK\r\nX A : 1\r\nContent-Length: 2\r\n\r\nok",
 };
-const ANSWERS = { ...PADDED, ...REFUSED };
+const RESPONSES = { ...PADDED, ...REFUSED };
 
-async function answerPadded(connection: RawConnection): Promise<void> {
+async function respondPadded(connection: RawConnection): Promise<void> {
   for (;;) {
     const head = await connection.readUntil("\r\n\r\n").catch(() => undefined);
     if (head === undefined) return;
     const [, path = "", cut] = /^GET (\/[a-z-]+)(?:\?(\d+))? /.exec(head.toString("latin1")) ?? [];
-    const answer = ANSWERS[path] ?? "";
-    await connection.write(answer.slice(0, Number(cut ?? answer.length)));
+    const response = RESPONSES[path] ?? "";
+    await connection.write(response.slice(0, Number(cut ?? response.length)));
     if (cut !== undefined) {
       await new Promise(setImmediate);
-      await connection.write(answer.slice(Number(cut)));
+      await connection.write(response.slice(Number(cut)));
     }
     if (path === "/close") return;
   }
@@ -40,24 +40,24 @@ async function answerPadded(connection: RawConnection): Promise<void> {
 const document = (port: number) => ({ ...serving("api", [port]), routes: [proxied("api")] });
 
 test("white space before a colon in a response is removed and the field forwarded, wherever the response is cut", async () => {
-  await using upstream = await startRawServer(answerPadded);
+  await using upstream = await startRawServer(respondPadded);
   await using gateway = await startGateway(document(upstream.port));
   await using client = await rawClient(gateway.port());
-  for (const [path, answer] of Object.entries(PADDED)) {
-    const cuts = Array.from({ length: answer.length - 1 }, (_, at) => `${path}?${at + 1}`);
+  for (const [path, response] of Object.entries(PADDED)) {
+    const cuts = Array.from({ length: response.length - 1 }, (_, at) => `${path}?${at + 1}`);
     for (const target of [path, ...(path === "/close" ? [] : cuts)]) {
       await client.write(`GET ${target} HTTP/1.1\r\nHost: a.test\r\n\r\n`);
-      const answer = await readResponse(client);
-      const seen = [answer.status, answer.body.toString(), answer.header("x-xss-protection")];
+      const response = await readResponse(client);
+      const seen = [response.status, response.body.toString(), response.header("x-xss-protection")];
       assert.deepEqual(seen, [200, "ok", "1"], target);
-      const framing = answer.headers.filter(([name]) => /^(?:content-length|transfer-encoding)$/i.test(name));
+      const framing = response.headers.filter(([name]) => /^(?:content-length|transfer-encoding)$/i.test(name));
       assert.equal(framing.length, path === "/close" ? 0 : 1, target);
     }
   }
 });
 
 test("only white space before the colon of a framing field ends the upstream connection", async () => {
-  await using upstream = await startRawServer(answerPadded);
+  await using upstream = await startRawServer(respondPadded);
   await using gateway = await startGateway(document(upstream.port));
   for (const [path, connections] of [
     ["/plain", 1],
@@ -74,7 +74,7 @@ test("only white space before the colon of a framing field ends the upstream con
 
 for (const path of Object.keys(REFUSED)) {
   test(`a response that two readers could end at different bytes is refused whatever stands before its colons: ${path}`, async () => {
-    await using upstream = await startRawServer(answerPadded);
+    await using upstream = await startRawServer(respondPadded);
     await using gateway = await startGateway(document(upstream.port));
     const { status, body } = await gateway.send({ path });
     assert.deepEqual([status, body.includes("upstream_unavailable")], [502, true]);

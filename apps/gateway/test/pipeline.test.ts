@@ -28,7 +28,7 @@ test("a request is proxied with its path, query, fields and body, and the answer
     },
   });
   await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api")] });
-  const answer = await gateway.send({
+  const response = await gateway.send({
     method: "POST",
     path: "/a//b%2fc?x=%41&y",
     fields: [
@@ -40,10 +40,10 @@ test("a request is proxied with its path, query, fields and body, and the answer
     ],
     body: "the body",
   });
-  assert.deepEqual([answer.status, answer.body.toString()], [201, "the body"]);
-  assert.equal(answer.header("x-answer"), "yes");
-  assert.equal(answer.header("x-ratelimit-limit"), undefined, "an upstream's limits are not the client's");
-  assert.equal(answer.header("x-request-id"), "mine-1");
+  assert.deepEqual([response.status, response.body.toString()], [201, "the body"]);
+  assert.equal(response.header("x-answer"), "yes");
+  assert.equal(response.header("x-ratelimit-limit"), undefined, "an upstream's limits are not the client's");
+  assert.equal(response.header("x-request-id"), "mine-1");
   const [seen] = origin.requests;
   assert.deepEqual([seen?.method, seen?.url], ["POST", "/a//b%2fc?x=%41&y"]);
   const fields = pairs(seen?.rawHeaders ?? []);
@@ -114,7 +114,7 @@ test("what a client says about itself is removed first and set last, underscore 
   assert.equal(names.find(([name]) => name === "X-Forwarded-For")?.[1], "127.0.0.1");
 });
 
-const ANSWERS: readonly (readonly [string, TestRequest, number, string])[] = [
+const RESPONSES: readonly (readonly [string, TestRequest, number, string])[] = [
   ["no route", { path: "/nothing" }, 404, "no_route"],
   ["a dot segment", { path: "/api/../x" }, 400, "bad_request"],
   ["an encoded dot segment", { path: "/api/%2e%2e/x" }, 400, "bad_request"],
@@ -136,7 +136,7 @@ const ANSWERS: readonly (readonly [string, TestRequest, number, string])[] = [
   ],
   ["an upstream that refuses", { path: "/dead" }, 502, "upstream_unavailable"],
 ];
-for (const [what, request, status, code] of ANSWERS) {
+for (const [what, request, status, code] of RESPONSES) {
   test(`${what} is answered with ${status} ${code} in the error envelope`, async () => {
     await using origin = await startOrigin();
     const { upstreams, services } = serving("api", [origin.port]);
@@ -146,11 +146,11 @@ for (const [what, request, status, code] of ANSWERS) {
       services: [...services, ...dead.services],
       routes: [proxied("api", "/api"), proxied("dead", "/dead")],
     });
-    const answer = await gateway.send(request);
-    const { error } = JSON.parse(answer.body.toString()) as { error: Record<string, string> };
-    assert.deepEqual([answer.status, error["code"]], [status, code]);
-    assert.equal(answer.header("content-type"), "application/json");
-    assert.equal(answer.header("x-request-id"), error["request_id"]);
+    const response = await gateway.send(request);
+    const { error } = JSON.parse(response.body.toString()) as { error: Record<string, string> };
+    assert.deepEqual([response.status, error["code"]], [status, code]);
+    assert.equal(response.header("content-type"), "application/json");
+    assert.equal(response.header("x-request-id"), error["request_id"]);
     assert.ok((error["message"] ?? "").length > 0);
     assert.equal(origin.requests.length, 0);
   });
@@ -162,9 +162,9 @@ test("one connection carries many requests, pipelined ones too, and the upstream
   await using client = await rawClient(gateway.port());
   const one = "GET /1 HTTP/1.1\r\nHost: a\r\n\r\n";
   await client.write(one + one.replace("/1", "/2") + one.replace("/1", "/missing/../x"));
-  const answers = [await readResponse(client), await readResponse(client), await readResponse(client)];
+  const responses = [await readResponse(client), await readResponse(client), await readResponse(client)];
   assert.deepEqual(
-    answers.map(({ status }) => status),
+    responses.map(({ status }) => status),
     [200, 200, 400],
   );
   await client.write(one);
@@ -190,9 +190,9 @@ test("HEAD, 204 and 304 have no body and keep the connection", async () => {
     ["HEAD", "/", 200],
   ] as const) {
     await client.write(`${method} ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
-    const answer = await readResponse(client, method);
-    assert.equal(answer.status, status);
-    if (method === "HEAD" && status === 200) assert.equal(answer.header("content-length"), "1234");
+    const response = await readResponse(client, method);
+    assert.equal(response.status, status);
+    if (method === "HEAD" && status === 200) assert.equal(response.header("content-length"), "1234");
   }
 });
 
@@ -202,8 +202,8 @@ test("30 MB each way pass unchanged", async () => {
   await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api")] });
   const sent = Buffer.alloc(size);
   for (let at = 0; at < size; at += 4) sent.writeUInt32LE(at, at);
-  const answer = await fetch(`http://127.0.0.1:${gateway.port()}/`, { method: "POST", body: sent });
-  assert.ok(Buffer.from(await answer.arrayBuffer()).equals(sent));
+  const response = await fetch(`http://127.0.0.1:${gateway.port()}/`, { method: "POST", body: sent });
+  assert.ok(Buffer.from(await response.arrayBuffer()).equals(sent));
 });
 
 test("an upstream that takes nothing holds the client back", async () => {
@@ -263,9 +263,9 @@ test("no answer within read_ms is 504 upstream_response_timeout", async () => {
     ...serving("api", [server.port], { timeouts: { read_ms: 50 } }),
     routes: [proxied("api")],
   });
-  const answer = await gateway.send({ path: "/" });
-  assert.equal(answer.status, 504);
-  assert.match(answer.body.toString(), /upstream_response_timeout/);
+  const response = await gateway.send({ path: "/" });
+  assert.equal(response.status, 504);
+  assert.match(response.body.toString(), /upstream_response_timeout/);
 });
 
 test("WebSocket upgrades are spliced, other upgrades are not followed", async () => {
@@ -282,8 +282,8 @@ test("WebSocket upgrades are spliced, other upgrades are not followed", async ()
   await client.write(
     "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: x\r\n\r\nping",
   );
-  const answer = await readResponse(client);
-  assert.equal(answer.status, 101);
+  const response = await readResponse(client);
+  assert.equal(response.status, 101);
   assert.equal((await client.read(10)).toString(), "higot ping");
   const h2c = await gateway.send({
     path: "/",
@@ -320,10 +320,10 @@ test("stop lets requests in flight end and takes no new ones", async () => {
   });
   const gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api")] });
   const port = gateway.port();
-  const answer = gateway.send({ path: "/" });
+  const response = gateway.send({ path: "/" });
   await waitUntil(() => origin.requests.length === 1, { what: "the request" });
   await gateway[Symbol.asyncDispose]();
-  assert.equal((await answer).body.toString(), "done");
+  assert.equal((await response).body.toString(), "done");
   const late = rawClient(port);
   await assert.rejects(late.then(async (client) => void (await once(client.socket, "connect"))));
 });
@@ -359,9 +359,9 @@ test("liveness and readiness are answered before any route", async () => {
     ["/healthz", "ok"],
     ["/readyz", "ready"],
   ] as const) {
-    const answer = await gateway.send({ path });
+    const response = await gateway.send({ path });
     assert.deepEqual(
-      [answer.status, (JSON.parse(answer.body.toString()) as { error: { code: string } }).error.code],
+      [response.status, (JSON.parse(response.body.toString()) as { error: { code: string } }).error.code],
       [200, code],
     );
   }
@@ -385,9 +385,11 @@ test("request_id_header names the field of the id, from clients, to upstreams, a
       { name: "r", service: "api", match: { path: { type: "prefix", value: "/r" } }, action: { type: "proxy" } },
     ],
   });
-  const answer = await gateway.send({ path: "/r", fields: ["X-Correlation-Id: mine-1", "X-Request-Id: other"] });
-  const values = answer.headers.filter(([name]) => name.toLowerCase() === "x-correlation-id").map(([, value]) => value);
-  assert.deepEqual([values, answer.header("x-request-id")], [["mine-1"], undefined]);
+  const response = await gateway.send({ path: "/r", fields: ["X-Correlation-Id: mine-1", "X-Request-Id: other"] });
+  const values = response.headers
+    .filter(([name]) => name.toLowerCase() === "x-correlation-id")
+    .map(([, value]) => value);
+  assert.deepEqual([values, response.header("x-request-id")], [["mine-1"], undefined]);
   const seen = origin.requests[0]?.rawHeaders ?? [];
   assert.deepEqual(
     ["X-Correlation-Id", "X-Request-Id"].map((name) => seen[seen.indexOf(name) + 1]),

@@ -19,15 +19,15 @@ test("rate limit: 429 rate_limit_exceeded with Retry-After and X-RateLimit-*; th
     routes: [proxied("api", "/", { policies: ["p"] })],
   });
   for (const remaining of ["1", "0"]) {
-    const answer = await gateway.send({ path: "/" });
-    const limits = answer.headers.filter(([name]) => /^x-ratelimit-limit$/i.test(name)).map(([, value]) => value);
-    assert.deepEqual([answer.status, limits, answer.header("x-ratelimit-remaining")], [200, ["2"], remaining]);
+    const response = await gateway.send({ path: "/" });
+    const limits = response.headers.filter(([name]) => /^x-ratelimit-limit$/i.test(name)).map(([, value]) => value);
+    assert.deepEqual([response.status, limits, response.header("x-ratelimit-remaining")], [200, ["2"], remaining]);
   }
-  const answer = await gateway.send({ path: "/" });
-  assert.deepEqual([answer.status, errorOf(answer).code], [429, "rate_limit_exceeded"]);
-  assert.deepEqual([answer.header("x-ratelimit-limit"), answer.header("x-ratelimit-remaining")], ["2", "0"]);
-  assert.ok(Math.abs(Number(answer.header("retry-after")) - 1800) <= 2, answer.header("retry-after"));
-  assert.ok(Math.abs(Number(answer.header("x-ratelimit-reset")) - Date.now() / 1000 - 3600) < 5);
+  const response = await gateway.send({ path: "/" });
+  assert.deepEqual([response.status, errorOf(response).code], [429, "rate_limit_exceeded"]);
+  assert.deepEqual([response.header("x-ratelimit-limit"), response.header("x-ratelimit-remaining")], ["2", "0"]);
+  assert.ok(Math.abs(Number(response.header("retry-after")) - 1800) <= 2, response.header("retry-after"));
+  assert.ok(Math.abs(Number(response.header("x-ratelimit-reset")) - Date.now() / 1000 - 3600) < 5);
   assert.equal(origin.requests.length, 2);
   const access = gateway.log.filter(({ msg }) => msg === "access").map((line) => line["rate_limited"]);
   assert.deepEqual(access, [false, false, true]);
@@ -68,8 +68,8 @@ test("rate limit: what a later refusal says of limits is said once", async () =>
   );
   const fields = ["X-API-Key: key-of-x"];
   await gateway.send({ path: "/", fields });
-  const answer = await gateway.send({ path: "/", fields });
-  assert.deepEqual([answer.status, errorOf(answer).code], [429, "quota_exceeded"]);
-  const limits = answer.headers.filter(([name]) => /^x-ratelimit-limit$/i.test(name)).map(([, value]) => value);
+  const response = await gateway.send({ path: "/", fields });
+  assert.deepEqual([response.status, errorOf(response).code], [429, "quota_exceeded"]);
+  const limits = response.headers.filter(([name]) => /^x-ratelimit-limit$/i.test(name)).map(([, value]) => value);
   assert.deepEqual(limits, ["1"]);
 });

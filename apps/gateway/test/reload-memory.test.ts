@@ -7,7 +7,7 @@ import { proxied } from "./route-documents.ts";
 
 const ROUTES = 2000;
 /** A route, compiled and as it was written, takes 2.5 KB; what it was read from would take 6 more. */
-const MOST_BYTES_PER_ROUTE = 4000;
+const MAX_BYTES_PER_ROUTE = 4000;
 
 /** Something of each kind of part that is compiled, and `count` routes. */
 const documentWith = (count: number): DocumentInput => ({
@@ -34,5 +34,5 @@ test("a running configuration holds on to what it was compiled to, and not to wh
   await reload(2);
   const grownBytes = await heapGrowthBytes(async () => await reload(ROUTES));
   const perRoute = Math.round(grownBytes / ROUTES);
-  assert.ok(perRoute > 0 && perRoute < MOST_BYTES_PER_ROUTE, `${perRoute} bytes for each route`);
+  assert.ok(perRoute > 0 && perRoute < MAX_BYTES_PER_ROUTE, `${perRoute} bytes for each route`);
 });

@@ -56,9 +56,9 @@ describe("the time that a request may take", { concurrency: 12 }, () => {
     await client.write(
       "GET /first HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\n\r\nGET /second HTTP/1.1\r\nHost: a\r\n\r\n",
     );
-    const answer = await readResponse(client);
-    assert.deepEqual([answer.status, errorOf(answer).code], [504, "upstream_response_timeout"]);
-    assert.deepEqual([answer.header("connection"), answer.header("x-request-id")], ["close", "mine"]);
+    const response = await readResponse(client);
+    assert.deepEqual([response.status, errorOf(response).code], [504, "upstream_response_timeout"]);
+    assert.deepEqual([response.header("connection"), response.header("x-request-id")], ["close", "mine"]);
     assert.equal((await client.collect()).length, 0);
     await gone;
     assert.deepEqual(
@@ -77,9 +77,9 @@ describe("the time that a request may take", { concurrency: 12 }, () => {
     await using gateway = await startGateway(documentFor(upstream.port));
     await using client = await rawClient(gateway.port());
     await client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf");
-    const answer = await readResponse(client);
-    assert.deepEqual([answer.status, errorOf(answer).code], [408, "request_timeout"]);
-    assert.equal(answer.header("connection"), "close");
+    const response = await readResponse(client);
+    assert.deepEqual([response.status, errorOf(response).code], [408, "request_timeout"]);
+    assert.equal(response.header("connection"), "close");
     assert.equal((await client.collect()).length, 0);
     assert.equal(upstream.connections.length, 0, "no connection was taken for it");
     const { lines, counted } = await accounts(gateway);
@@ -91,8 +91,8 @@ describe("the time that a request may take", { concurrency: 12 }, () => {
     const { server } = await startSilent();
     await using upstream = server;
     await using gateway = await startGateway(documentFor(upstream.port));
-    const answer = await gateway.send({ method: "POST", path: "/", body: "whole" });
-    assert.deepEqual([answer.status, errorOf(answer).code], [504, "upstream_response_timeout"]);
+    const response = await gateway.send({ method: "POST", path: "/", body: "whole" });
+    assert.deepEqual([response.status, errorOf(response).code], [504, "upstream_response_timeout"]);
   });
 
   test("request_timeout_ms: a client that ended its side hears of it as well", async () => {
@@ -145,9 +145,9 @@ describe("the time that a request may take", { concurrency: 12 }, () => {
       ...documentFor(upstream.port),
     });
     for (let round = 0; round < 2; round++) {
-      const answers = await Promise.all([gateway.send({ path: "/" }), gateway.send({ path: "/" })]);
-      for (const answer of answers) {
-        assert.deepEqual([answer.status, errorOf(answer).code], [504, "upstream_response_timeout"]);
+      const responses = await Promise.all([gateway.send({ path: "/" }), gateway.send({ path: "/" })]);
+      for (const response of responses) {
+        assert.deepEqual([response.status, errorOf(response).code], [504, "upstream_response_timeout"]);
       }
     }
     assert.equal((await gateway.send({ path: "/quick" })).status, 200);
@@ -159,8 +159,8 @@ describe("the time that a request may take", { concurrency: 12 }, () => {
     await using upstream = server;
     await using gateway = await startGateway(documentFor(upstream.port));
     await using client = await http2Client(gateway.port());
-    const answer = await client.fetch({ ":path": "/" });
-    assert.deepEqual([answer.status, errorCode(answer), answer.code], [504, "upstream_response_timeout", 0]);
+    const response = await client.fetch({ ":path": "/" });
+    assert.deepEqual([response.status, errorCode(response), response.code], [504, "upstream_response_timeout", 0]);
     await gone;
     assert.deepEqual((await accounts(gateway)).lines, [[504, "upstream_response_timeout", true]]);
     assert.equal((await client.fetch({ ":path": "/quick" })).status, 200);
@@ -175,8 +175,8 @@ describe("the time that a request may take", { concurrency: 12 }, () => {
     stream.write("half");
     await once(stream, "end");
     stream.end();
-    const answer = await answered;
-    assert.deepEqual([answer.status, errorCode(answer)], [408, "request_timeout"]);
+    const response = await answered;
+    assert.deepEqual([response.status, errorCode(response)], [408, "request_timeout"]);
     assert.deepEqual((await accounts(gateway)).lines, [[408, "request_timeout", true]]);
   });
 

@@ -46,8 +46,8 @@ test("retries: an answer of the list is tried again, the client sees only the la
   const { origin, bodies } = await answering(503, 502, 200);
   await using _origin = origin;
   await using gateway = await over([origin.port], { attempts: 2 });
-  const answer = await gateway.send({ path: "/" });
-  assert.deepEqual([answer.status, answer.body.toString(), bodies.length], [200, "answer 3", 3]);
+  const response = await gateway.send({ path: "/" });
+  assert.deepEqual([response.status, response.body.toString(), bodies.length], [200, "answer 3", 3]);
   assert.equal(origin.connectionCount, 1, "short answers that nobody wants are read, so that the connection stays");
 });
 
@@ -55,8 +55,8 @@ test("retries: when all attempts are used, the last answer goes to the client", 
   const { origin, bodies } = await answering(503);
   await using _origin = origin;
   await using gateway = await over([origin.port], { attempts: 2 });
-  const answer = await gateway.send({ path: "/" });
-  assert.deepEqual([answer.status, answer.body.toString(), bodies.length], [503, "answer 3", 3]);
+  const response = await gateway.send({ path: "/" });
+  assert.deepEqual([response.status, response.body.toString(), bodies.length], [503, "answer 3", 3]);
 });
 
 test("retries: another endpoint is asked first", async () => {
@@ -159,9 +159,9 @@ test("retries: the breaker is asked before each one", async () => {
   const { origin, bodies } = await answering(503);
   await using _origin = origin;
   await using gateway = await over([origin.port], { attempts: 3 }, { breaker: { consecutive_failures: 2 } });
-  const answer = await gateway.send({ path: "/" });
-  assert.equal(answer.status, 503);
-  assert.match(answer.body.toString(), /upstream_circuit_open/);
+  const response = await gateway.send({ path: "/" });
+  assert.equal(response.status, 503);
+  assert.match(response.body.toString(), /upstream_circuit_open/);
   assert.equal(bodies.length, 2);
 });
 
@@ -219,9 +219,9 @@ for (const [method, status] of [
 ] as const) {
   test(`a ${method} on a connection that was closed just then gets ${status}, without any retries, and blames nobody`, async () => {
     await using server = await startRawServer(async (connection, index) => {
-      for (let answers = 0; !isOver(connection); answers++) {
+      for (let responses = 0; !isOver(connection); responses++) {
         await connection.readUntil("\r\n\r\n").catch(() => connection.end());
-        if (index === 0 && answers === 1) return connection.destroy();
+        if (index === 0 && responses === 1) return connection.destroy();
         connection.socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
       }
     });
@@ -248,9 +248,9 @@ test("breaker: a trial for which there is no endpoint leaves its place as well",
   await gateway.reload(document(true));
   await new Promise((resolve) => setTimeout(resolve, 30));
   for (let at = 0; at < 3; at++) {
-    const answer = await gateway.send({ path: "/" });
-    assert.equal(answer.status, 502);
-    assert.match(answer.body.toString(), /upstream_unavailable/);
+    const response = await gateway.send({ path: "/" });
+    assert.equal(response.status, 502);
+    assert.match(response.body.toString(), /upstream_unavailable/);
   }
   await gateway.reload(document(false));
   assert.equal((await gateway.send({ path: "/" })).status, 200);

@@ -53,7 +53,7 @@ export function compileScope(clock: CompileScope["clock"] = { now: () => 0, mono
 }
 
 /** The inside of an error body. */
-export function errorOf(answer: { readonly body: Buffer }): { readonly code: string; readonly message: string } {
-  const { error } = JSON.parse(answer.body.toString()) as { error: { code: string; message: string } };
+export function errorOf(response: { readonly body: Buffer }): { readonly code: string; readonly message: string } {
+  const { error } = JSON.parse(response.body.toString()) as { error: { code: string; message: string } };
   return error;
 }

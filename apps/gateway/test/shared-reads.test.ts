@@ -58,12 +58,12 @@ const WAYS: readonly Way[] = [
 /** Other clients overwrite the memory that all reads share. */
 async function overwrite(gateway: TestGateway): Promise<void> {
   const path = `/${"overwritten".repeat(600)}`;
-  const answers = Array.from({ length: 8 }, async () => {
+  const responses = Array.from({ length: 8 }, async () => {
     await using client = await rawClient(gateway.port());
     await client.write(`GET ${path} HTTP/1.1\r\nHost: other.test\r\n\r\n`);
     assert.equal((await readResponse(client)).status, 200);
   });
-  await Promise.all(answers);
+  await Promise.all(responses);
 }
 
 for (const { how, connectTo } of WAYS) {
@@ -82,9 +82,9 @@ for (const { how, connectTo } of WAYS) {
     await client.write(get("/first"));
     assert.equal((await readResponse(client)).body.toString(), "/first");
     await client.write(get("/slow") + get("/second") + get("/third"));
-    const answerSlow = await held.promise;
+    const respondSlowly = await held.promise;
     await overwrite(gateway);
-    answerSlow();
+    respondSlowly();
     for (const path of ["/slow", "/second", "/third"]) {
       assert.equal((await readResponse(client)).body.toString(), path);
     }
@@ -185,9 +185,9 @@ for (const isSecure of [false, true]) {
         for (;;) {
           const head = await connection.readUntil("\r\n\r\n", 60_000).catch(() => undefined);
           if (head === undefined) return;
-          const answer = head.includes("GET /large ") ? body : Buffer.from("small");
-          await connection.write(`HTTP/1.1 200 OK\r\nContent-Length: ${answer.length}\r\n\r\n`);
-          await connection.write(answer);
+          const response = head.includes("GET /large ") ? body : Buffer.from("small");
+          await connection.write(`HTTP/1.1 200 OK\r\nContent-Length: ${response.length}\r\n\r\n`);
+          await connection.write(response);
         }
       },
       isSecure ? { tls: { key: leaf.keyPem, cert: leaf.chainPem } } : {},
@@ -202,8 +202,8 @@ for (const isSecure of [false, true]) {
     client.socket.pause();
     await overwrite(gateway);
     client.socket.resume();
-    const [answer] = await Promise.all([readResponse(client), overwrite(gateway)]);
-    assert.ok(answer.body.equals(body));
+    const [response] = await Promise.all([readResponse(client), overwrite(gateway)]);
+    assert.ok(response.body.equals(body));
   });
 }
 

@@ -133,17 +133,17 @@ const KINDS: readonly Kind[] = [
 ];
 
 /** Asks again and again, one request after the other; the statuses and the longest time. */
-async function probe(gateway: TestGateway): Promise<readonly [statuses: readonly number[], longestMs: number]> {
+async function probe(gateway: TestGateway): Promise<readonly [statuses: readonly number[], maxMs: number]> {
   const statuses: number[] = [];
-  let longestMs = 0;
+  let maxMs = 0;
   for (let at = 0; at < PROBES; at += 1) {
     const sinceMs = performance.now();
     const isPost = at % 2 === 1;
     const { status } = await gateway.send({ method: isPost ? "POST" : "GET", path: "/", body: isPost ? "abc" : "" });
     statuses.push(status);
-    longestMs = Math.max(longestMs, performance.now() - sinceMs);
+    maxMs = Math.max(maxMs, performance.now() - sinceMs);
   }
-  return [statuses, longestMs];
+  return [statuses, maxMs];
 }
 
 describe("slow clients beside others, with default settings", { concurrency: 1 }, () => {
@@ -153,12 +153,12 @@ describe("slow clients beside others, with default settings", { concurrency: 1 }
       await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api")] });
       await using crowd = new Crowd();
       await come(crowd, gateway.port(), count);
-      const [statuses, longestMs] = await probe(gateway);
+      const [statuses, maxMs] = await probe(gateway);
       assert.deepEqual(
         statuses,
         Array.from({ length: PROBES }, () => 200),
       );
-      context.diagnostic(`the longest of ${PROBES} requests took ${longestMs.toFixed(0)} ms`);
+      context.diagnostic(`the longest of ${PROBES} requests took ${maxMs.toFixed(0)} ms`);
     });
   }
 
@@ -167,12 +167,12 @@ describe("slow clients beside others, with default settings", { concurrency: 1 }
     await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: [proxied("api")] });
     await using crowd = new Crowd();
     for (const { count, come } of KINDS) await come(crowd, gateway.port(), count / 2);
-    const [statuses, longestMs] = await probe(gateway);
+    const [statuses, maxMs] = await probe(gateway);
     assert.deepEqual(
       statuses,
       Array.from({ length: PROBES }, () => 200),
     );
-    context.diagnostic(`the longest of ${PROBES} requests took ${longestMs.toFixed(0)} ms`);
+    context.diagnostic(`the longest of ${PROBES} requests took ${maxMs.toFixed(0)} ms`);
   });
 });
 
@@ -253,12 +253,12 @@ describe("bounds for slow clients", { concurrency: 16 }, () => {
     });
     await using client = await http2Client(gateway.port());
     const body = "x".repeat(50_000);
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 10 }, async () => await client.fetch({ ":method": "POST", ":path": "/" }, body)),
     );
-    for (const answer of answers) {
+    for (const response of responses) {
       assert.equal(
-        Buffer.from((JSON.parse(answer.body.toString()) as { body: string }).body, "base64").toString(),
+        Buffer.from((JSON.parse(response.body.toString()) as { body: string }).body, "base64").toString(),
         body,
       );
     }
@@ -277,9 +277,9 @@ describe("bounds for slow clients", { concurrency: 16 }, () => {
     await waitUntil(
       async () => (await gateway.send({ path: "/healthz" })).status === 200 && upstream.connections.length > 0,
     );
-    const answer = await gateway.send({ path: "/" });
+    const response = await gateway.send({ path: "/" });
     assert.deepEqual(
-      [answer.status, errorOf(answer).code, answer.header("retry-after")],
+      [response.status, errorOf(response).code, response.header("retry-after")],
       [503, "upstream_saturated", "1"],
     );
     const { body } = await gateway.send({ path: "/metrics" });
@@ -299,9 +299,9 @@ describe("bounds for slow clients", { concurrency: 16 }, () => {
       await using crowd = new Crowd();
       await eachHttp1(head("GET", "/"))(crowd, gateway.port(), 1);
       await waitUntil(() => upstream.connections.length > 0);
-      const answer = await gateway.send({ path: "/" });
+      const response = await gateway.send({ path: "/" });
       assert.deepEqual(
-        [answer.status, errorOf(answer).code, answer.header("retry-after")],
+        [response.status, errorOf(response).code, response.header("retry-after")],
         [503, "upstream_saturated", "1"],
       );
     });
@@ -320,8 +320,8 @@ describe("bounds for slow clients", { concurrency: 16 }, () => {
     await slow.write(begin);
     await waitUntil(() => origin.requests.length === 2);
     assert.equal((await gateway.send({ path: "/" })).status, 200);
-    const answer = await readResponse(slow, "POST");
-    assert.deepEqual([answer.status, errorOf(answer).code], [408, "request_timeout"]);
+    const response = await readResponse(slow, "POST");
+    assert.deepEqual([response.status, errorOf(response).code], [408, "request_timeout"]);
     assert.equal(gateway.log.filter(({ msg, status }) => msg === "access" && status === 408).length, 1);
   });
 

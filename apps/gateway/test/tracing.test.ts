@@ -63,9 +63,9 @@ async function startReceiver(reply: (batch: number) => Reply | undefined = () =>
             batches.push(spans.map((span) => ({ ...span, attributes: attributesOf(span.attributes) })));
           }
         }
-        const answer = reply(batches.length);
-        if (answer === undefined) return;
-        response.writeHead(answer[0], { "Content-Type": "application/json", ...answer[2] }).end(answer[1]);
+        const given = reply(batches.length);
+        if (given === undefined) return;
+        response.writeHead(given[0], { "Content-Type": "application/json", ...given[2] }).end(given[1]);
       });
     },
   });

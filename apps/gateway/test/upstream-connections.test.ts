@@ -182,9 +182,9 @@ test("max_pending: a saturated upstream is 503 upstream_saturated, which is not 
   for (let at = 0; at < 5; at++) {
     await using client = await rawClient(gateway.port());
     await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    const answer = await readResponse(client);
-    assert.equal(answer.status, 503);
-    assert.match(answer.body.toString(), /upstream_saturated/);
+    const response = await readResponse(client);
+    assert.equal(response.status, 503);
+    assert.match(response.body.toString(), /upstream_saturated/);
   }
   for (const client of clients) client.destroy();
 });

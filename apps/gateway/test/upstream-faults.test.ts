@@ -12,7 +12,7 @@ import {
 } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
 import { CertificateAuthority } from "@headworks/tls-authority";
-import { AnswerDelivery } from "#request/answer-delivery.ts";
+import { ResponseSender } from "#request/answer-delivery.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 
 type Extra = Partial<NonNullable<DocumentInput["upstreams"]>[number]>;
@@ -126,12 +126,12 @@ for (const [what, fault, status, more = {}] of BEFORE_THE_HEAD) {
     const { gateway, server } = rig;
     await using client = await rawClient(gateway.port());
     await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    let answer = await readResponse(client);
-    for (let informational = 0; answer.status < 200; informational++) {
+    let response = await readResponse(client);
+    for (let informational = 0; response.status < 200; informational++) {
       assert.ok(informational <= 32, "a bounded number of them goes on");
-      answer = await readResponse(client);
+      response = await readResponse(client);
     }
-    assert.equal(answer.status, status);
+    assert.equal(response.status, status);
     assert.equal(await metric(gateway, "breaker_state"), 1, "the breaker opened");
     await waitUntil(() => isOver(server.connections[0]), { what: "the end of the connection" });
     await waitUntil(async () => (await gateway.send({ path: "/" })).status === 200, { what: "the next answer" });
@@ -303,7 +303,7 @@ test("a defect of ours while an answer comes in ends the request, and neither th
     const [port, more] = version === "2" ? [http2.port, { protocol: "h2c" as const }] : [http1.port, {}];
     await using gateway = await startGateway({ ...serving("api", [port], more), routes: ROUTES });
     assert.equal((await gateway.send({ path: "/" })).status, 200);
-    const defect = context.mock.method(AnswerDelivery.prototype, "head", () => {
+    const defect = context.mock.method(ResponseSender.prototype, "head", () => {
       defect.mock.restore();
       throw new TypeError("a defect");
     });

@@ -10,7 +10,7 @@ import { serving, startGateway } from "./gateway-rig.ts";
 type Extra = Partial<NonNullable<DocumentInput["upstreams"]>[number]>;
 
 /** More than waits for a client in the gateway, so that the rest is held back on its way from the upstream. */
-const ANSWER = Buffer.alloc(1_048_576 + 393_216, "last bytes");
+const RESPONSE = Buffer.alloc(1_048_576 + 393_216, "last bytes");
 
 /** An upstream that answers and closes right behind its answer. */
 interface Closing extends AsyncDisposable {
@@ -26,7 +26,7 @@ async function overHttp1(head: string): Promise<Closing> {
     await connection.readUntil("\r\n\r\n");
     connection.socket.once("close", () => gone.resolve());
     connection.socket.write(head);
-    connection.socket.write(ANSWER);
+    connection.socket.write(RESPONSE);
     connection.socket.destroySoon();
     await connection.closed;
   });
@@ -41,8 +41,8 @@ async function overTls(): Promise<Closing> {
     tls: true,
     handler: (_request, response) => {
       response.socket?.once("close", () => gone.resolve());
-      response.writeHead(200, { Connection: "close", "Content-Length": ANSWER.length });
-      response.end(ANSWER, () => response.socket?.destroySoon());
+      response.writeHead(200, { Connection: "close", "Content-Length": RESPONSE.length });
+      response.end(RESPONSE, () => response.socket?.destroySoon());
     },
   });
   await writeFile(caFile, origin.caPem ?? "");
@@ -61,7 +61,7 @@ async function overHttp2(): Promise<Closing> {
   const gone = Promise.withResolvers<void>();
   const origin = await startHttp2Origin((stream) => {
     stream.respond({ ":status": 200 });
-    stream.end(ANSWER);
+    stream.end(RESPONSE);
     // A session that is destroyed takes along what its socket has not written yet: it is to have sent everything.
     const { session } = stream;
     session?.socket.once("finish", () => gone.resolve());
@@ -73,7 +73,7 @@ async function overHttp2(): Promise<Closing> {
 for (const [how, start] of [
   [
     "HTTP/1.1, with a length",
-    async () => await overHttp1(`HTTP/1.1 200 OK\r\nContent-Length: ${ANSWER.length}\r\n\r\n`),
+    async () => await overHttp1(`HTTP/1.1 200 OK\r\nContent-Length: ${RESPONSE.length}\r\n\r\n`),
   ],
   ["HTTP/1.1, until the end", async () => await overHttp1("HTTP/1.1 200 OK\r\n\r\n")],
   ["TLS", overTls],
@@ -90,7 +90,7 @@ for (const [how, start] of [
     const session = connect(`http://127.0.0.1:${gateway.port()}`, { settings: { initialWindowSize: 0 } });
     session.on("error", () => undefined);
     await once(session, "connect");
-    const answer = collect(session.request({ ":path": "/" }));
+    const response = collect(session.request({ ":path": "/" }));
     await upstream.isGone;
     // The upstream's system may have all of it before the gateway has read what it wants: some turns later it has.
     for (let turn = 0; turn < 50; turn += 1) {
@@ -98,9 +98,9 @@ for (const [how, start] of [
     }
     session.setLocalWindowSize(2 ** 31 - 1);
     session.settings({ initialWindowSize: 2 ** 31 - 1 });
-    const { status, code, body } = await answer;
+    const { status, code, body } = await response;
     session.destroy();
-    assert.deepEqual([status, code, body.length], [200, 0, ANSWER.length]);
-    assert.ok(body.equals(ANSWER));
+    assert.deepEqual([status, code, body.length], [200, 0, RESPONSE.length]);
+    assert.ok(body.equals(RESPONSE));
   });
 }

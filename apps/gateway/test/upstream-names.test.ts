@@ -126,8 +126,8 @@ test("Keep-Alive: a connection is not used again when the endpoint announced to 
   await using servers = await twoAddresses(false, 1000);
   await using gateway = await gatewayFor(servers.port);
   for (let at = 0; at < 3; at += 1) {
-    const answer = await gateway.send({ method: "POST", path: "/", body: "x" });
-    assert.equal(answer.status, 200);
+    const response = await gateway.send({ method: "POST", path: "/", body: "x" });
+    assert.equal(response.status, 200);
   }
   assert.equal(servers.connections["127.0.0.1"], 3);
 });

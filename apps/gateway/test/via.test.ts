@@ -44,16 +44,16 @@ test("Via: clients learn nothing of it unless the document says so, and the upst
   });
   await using gateway = await startGateway(to(origin.port));
   assert.deepEqual((await gateway.send({ path: "/" })).header("via"), "1.1 app");
-  await gateway.reload(to(origin.port, { via: { requests: false, answers: true } }));
-  const answer = await gateway.send({ path: "/" });
-  const [own, ours] = fieldValues(answer.headers.flat(), "via");
+  await gateway.reload(to(origin.port, { via: { requests: false, responses: true } }));
+  const response = await gateway.send({ path: "/" });
+  const [own, ours] = fieldValues(response.headers.flat(), "via");
   assert.equal(own, "1.1 app");
   assert.match(ours ?? "", /^1\.1 gateway-[0-9a-f]{16}$/);
   assert.equal(viaAt(origin)[1], "", "requests: false");
 });
 
 test("Via: an answer that the gateway makes itself has none", async () => {
-  await using gateway = await startGateway({ via: { answers: true }, routes: [responding("r")] });
+  await using gateway = await startGateway({ via: { responses: true }, routes: [responding("r")] });
   assert.equal((await gateway.send({ path: "/" })).header("via"), undefined);
 });
 
@@ -77,8 +77,8 @@ const countOf = async (gateway: TestGateway, status: string): Promise<number> =>
 test("loop detection: a route whose upstream is the gateway itself ends with 508 loop_detected at the second pass", async () => {
   await using gateway = await startGateway(to(1));
   await inLoop(gateway);
-  const answer = await gateway.send({ path: "/" });
-  assert.deepEqual([answer.status, errorOf(answer).code], [508, "loop_detected"]);
+  const response = await gateway.send({ path: "/" });
+  assert.deepEqual([response.status, errorOf(response).code], [508, "loop_detected"]);
   assert.equal(await countOf(gateway, "5xx"), 2);
 });
 
@@ -101,8 +101,8 @@ test("loop detection: two gateways of the same name behind each other are no loo
   await using outer = await startGateway(to(inner.port()));
   assert.equal((await outer.send({ path: "/" })).status, 200);
   await inner.reload(to(outer.port()));
-  const answer = await outer.send({ path: "/" });
-  assert.deepEqual([answer.status, errorOf(answer).code], [508, "loop_detected"]);
+  const response = await outer.send({ path: "/" });
+  assert.deepEqual([response.status, errorOf(response).code], [508, "loop_detected"]);
 });
 
 test("Via: the workers of one gateway are one instance", async () => {

@@ -42,7 +42,7 @@ const startSwitching = async (): Promise<RawServer> =>
   });
 
 const documentFor = (port: number): DocumentInput => ({
-  via: { answers: true },
+  via: { responses: true },
   upstreams: ["one", "two"].map((name) => ({ name, endpoints: [{ address: "127.0.0.1", port }] })),
   services: [
     { name: "api", split: { targets: [{ upstream: "one" }, { upstream: "two" }] }, sticky: { cookie: "place" } },
@@ -111,10 +111,10 @@ test("every response of a route says what the route's rules add: a 101 as well, 
     "Origin: https://app.test",
   ];
   await client.write(`GET /chat HTTP/1.1\r\n${fields.join("\r\n")}\r\n\r\n`);
-  const answer = await readResponse(client);
-  assert.equal(answer.status, 101);
+  const response = await readResponse(client);
+  assert.equal(response.status, 101);
   const valuesOf = (name: string): string[] =>
-    answer.headers.filter(([known]) => known.toLowerCase() === name).map(([, value]) => value);
+    response.headers.filter(([known]) => known.toLowerCase() === name).map(([, value]) => value);
   assertRules((name) => (valuesOf(name).length === 0 ? undefined : valuesOf(name).join(", ")));
   assert.deepEqual([valuesOf("connection"), valuesOf("upgrade")], [["Upgrade"], ["websocket"]]);
   assert.deepEqual(valuesOf("sec-websocket-accept"), [proofOf(KEY)]);

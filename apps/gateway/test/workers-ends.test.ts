@@ -22,8 +22,8 @@ test("SIGTERM under load answers every request that any worker took, and ends al
   const inFlight = Array.from({ length: 40 }, async (_, at) => await get(gateway.port, `/${at}`));
   await waitUntil(() => origin.requests.length === 40, { what: "all requests in flight" });
   process.kill(gateway.child.pid, "SIGTERM");
-  const answers = await Promise.all(inFlight);
-  assert.deepEqual(new Set(answers.map(({ status, text }) => `${status} ${text}`)), new Set(["200 slow"]));
+  const responses = await Promise.all(inFlight);
+  assert.deepEqual(new Set(responses.map(({ status, text }) => `${status} ${text}`)), new Set(["200 slow"]));
   assert.equal((await gateway.child.exited).code, 0);
   for (const pid of gateway.workerPids()) assert.throws(() => process.kill(pid, 0), { code: "ESRCH" });
 });

@@ -141,12 +141,12 @@ const RULES: Readonly<Record<string, (shared: Shared) => Promise<void>>> = {
 
   "an operator's draining and breaker reach every worker": async ({ gateway }) => {
     const set = async (state: string): Promise<void> => {
-      const answer = await fetch(`${gateway.adminUrl}/upstreams/u/breaker`, {
+      const response = await fetch(`${gateway.adminUrl}/upstreams/u/breaker`, {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: JSON.stringify({ state }),
       });
-      assert.equal(((await answer.json()) as { breaker: { state: string } }).breaker.state, state);
+      assert.equal(((await response.json()) as { breaker: { state: string } }).breaker.state, state);
     };
     const statuses = async (): Promise<number[]> => [
       ...new Set((await atOnce(gateway.port, "/", 40)).map(({ status }) => status)),
@@ -218,8 +218,8 @@ const RULES: Readonly<Record<string, (shared: Shared) => Promise<void>>> = {
 
   "a rate limit goes on where it stood after a reload and after the end of a worker": async ({ gateway, document }) => {
     const statuses = async (count: number): Promise<number[]> => {
-      const answers = await atOnce(gateway.port, "/ten", count);
-      return answers.map(({ status }) => status).toSorted((a, b) => a - b);
+      const responses = await atOnce(gateway.port, "/ten", count);
+      return responses.map(({ status }) => status).toSorted((a, b) => a - b);
     };
     assert.deepEqual(await statuses(5), [200, 200, 200, 200, 200]);
     await published(gateway, async () => await gateway.write(document("another")));
@@ -273,12 +273,12 @@ const RULES: Readonly<Record<string, (shared: Shared) => Promise<void>>> = {
     await gateway.write(document("two"));
     // The admin API answers when every worker runs what it was given.
     const { routes } = document("three");
-    const answer = await fetch(`${gateway.adminUrl}/config`, {
+    const response = await fetch(`${gateway.adminUrl}/config`, {
       method: "PATCH",
       headers: { "content-type": "application/merge-patch+json" },
       body: JSON.stringify({ routes }),
     });
-    assert.equal(answer.status, 200, await answer.text());
+    assert.equal(response.status, 200, await response.text());
     assert.deepEqual(await bodies(gateway.port, 40), ["three"]);
   },
 

@@ -59,7 +59,7 @@ export const blocklistOperations = defineOperations({
     path: "/blocklist",
     summary: "List block entries, newest first",
     access: "blocklist:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     responses: { 200: Type.Array(BlockEntry) },
   },
   createBlockEntry: {

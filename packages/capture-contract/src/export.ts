@@ -11,7 +11,7 @@ export const exportOperations = defineOperations({
     path: "/export/har",
     summary: "Traffic of the active session as HAR 1.2, oldest first, streamed",
     access: "traffic:export",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     query: strictObject({
       ...TrafficFilter.properties,
       ids: Type.Optional(

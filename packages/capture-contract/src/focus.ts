@@ -11,7 +11,7 @@ export const focusOperations = defineOperations({
     path: "/focus",
     summary: "List focus patterns, oldest first",
     access: "config:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     responses: { 200: Type.Array(FocusHost) },
   },
   addFocusHost: {

@@ -56,7 +56,7 @@ test("every list says how many there are in all", () => {
   const isList = ({ responses }: Operation): boolean =>
     (responses[200] as { type?: string } | null | undefined)?.type === "array";
   const uncounted = all.filter(
-    ([, , operation]) => isList(operation) && operation.answerFields?.["X-Total-Count"] === undefined,
+    ([, , operation]) => isList(operation) && operation.responseFields?.["X-Total-Count"] === undefined,
   );
   assert.deepEqual(
     uncounted.map(([, name]) => name),

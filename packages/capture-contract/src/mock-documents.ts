@@ -23,7 +23,7 @@ export const ImportMocks = strictObject({
 export type ImportMocks = Static<typeof ImportMocks>;
 
 /** Bytes of a document that rules are made of, by format. A HAR is read entry by entry, the others as a whole. */
-export const MOST_MOCK_DOCUMENT_BYTES = {
+export const MAX_MOCK_DOCUMENT_BYTES = {
   har: 104_857_600,
   openapi: 26_214_400,
   postman: 26_214_400,

@@ -12,7 +12,7 @@ export const MOCK_LIMITS = {
   fileBytes: 16_777_216,
   delayMs: 600_000,
   /** Answers of one sequence, conditional or probabilistic rule. */
-  answers: 1000,
+  responses: 1000,
   rules: 10_000,
   versions: 50,
   history: 1000,
@@ -137,9 +137,13 @@ export type MockResponseConfigOf<R> =
 const responseConfigKinds = <R extends TSchema>(response: R) => [
   kind("single", { response }),
   kind("sequence", {
-    responses: Type.Array(response, { minItems: 1, maxItems: MOCK_LIMITS.answers, description: "One after the other" }),
+    responses: Type.Array(response, {
+      minItems: 1,
+      maxItems: MOCK_LIMITS.responses,
+      description: "One after the other",
+    }),
     current_index: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: MOCK_LIMITS.answers, description: "The answer that comes next" }),
+      Type.Integer({ minimum: 0, maximum: MOCK_LIMITS.responses, description: "The answer that comes next" }),
     ),
     cycle: Type.Optional(
       Type.Boolean({ description: "After the last one the first again (default); otherwise it stays with the last" }),
@@ -147,7 +151,7 @@ const responseConfigKinds = <R extends TSchema>(response: R) => [
   }),
   kind("conditional", {
     conditions: Type.Array(strictObject({ condition: MockRequestCondition, response }), {
-      maxItems: MOCK_LIMITS.answers,
+      maxItems: MOCK_LIMITS.responses,
       description: "The first that holds decides",
     }),
     default_response: response,
@@ -158,7 +162,7 @@ const responseConfigKinds = <R extends TSchema>(response: R) => [
         weight: Type.Integer({ minimum: 0, maximum: 1_000_000, description: "Share of the sum of all weights" }),
         response,
       }),
-      { minItems: 1, maxItems: MOCK_LIMITS.answers },
+      { minItems: 1, maxItems: MOCK_LIMITS.responses },
     ),
   }),
 ];

@@ -6,7 +6,7 @@ import { booleanText, Timestamp } from "./primitives.ts";
 export const BUNDLE_VERSION = 1;
 
 /** Largest body of an import. */
-export const MOST_IMPORT_BYTES = 67_108_864;
+export const MAX_IMPORT_BYTES = 67_108_864;
 
 /**
  * All rules as one document: `version`, `exported_at`, `versions` (of each section's form), and a section for each kind of

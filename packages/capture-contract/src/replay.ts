@@ -226,7 +226,7 @@ export const replayOperations = defineOperations({
     path: "/replay/saved",
     summary: "List saved requests, newest first",
     access: "replay:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     query: strictObject({
       collection: Type.Optional(Type.String({ maxLength: 255, description: "Of this collection" })),
       tag: Type.Optional(Type.String({ maxLength: 64, description: "With this tag" })),
@@ -270,7 +270,7 @@ export const replayOperations = defineOperations({
     path: "/replay/collections",
     summary: "Collections of saved requests and how many each has",
     access: "replay:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     responses: { 200: Type.Array(strictObject({ name: Type.String(), count: Type.Integer() })) },
   },
   getSavedRequest: {
@@ -340,7 +340,7 @@ export const replayOperations = defineOperations({
     path: "/replay/batches",
     summary: "List batches, newest first",
     access: "replay:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     query: strictObject(listing),
     responses: { 200: Type.Array(ReplayBatch) },
   },
@@ -366,7 +366,7 @@ export const replayOperations = defineOperations({
     path: "/replay/history",
     summary: "List replays, newest first, without bodies",
     access: "replay:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     query: strictObject({
       saved_request_id: Type.Optional(Type.String({ maxLength: 64, description: "Of this saved request" })),
       batch_id: Type.Optional(

@@ -150,7 +150,7 @@ export const rewritesOperations = defineOperations({
     path: "/rewrites",
     summary: "List rewrite rules, newest first",
     access: "rewrites:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     query: strictObject({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: "Most to give; 100 when left out" })),
       offset: Type.Optional(Type.Integer({ minimum: 0, description: "So many of the newest are skipped" })),

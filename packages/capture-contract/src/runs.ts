@@ -30,7 +30,7 @@ export const runsOperations = defineOperations({
     path: "/runs",
     summary: "Runs whose proxy is open, latest first",
     access: "sessions:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     responses: { 200: Type.Array(Run) },
   },
   beginRun: {

@@ -39,7 +39,7 @@ export const sessionsOperations = defineOperations({
     path: "/sessions",
     summary: "List capture sessions, latest updated first",
     access: "sessions:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     responses: { 200: Type.Array(CaptureSession) },
     expose: { mcp: { name: "list_sessions", readOnly: true } },
   },
@@ -104,7 +104,7 @@ export const sessionsOperations = defineOperations({
     path: "/sessions/{id}/export",
     summary: "Export a session as HAR or in the native, lossless format",
     access: "sessions:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     params: IdParams,
     query: strictObject({
       format: Type.Optional(

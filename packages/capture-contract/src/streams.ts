@@ -173,7 +173,7 @@ export const streamsOperations = defineOperations({
     description:
       "WebSocket connections, server-sent events, streams of JSON and gRPC calls. A bare array with `X-Total-Count`.",
     access: "traffic:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     query: strictObject({
       kind: Type.Optional(StreamKind),
       session_id: Type.Optional(
@@ -199,7 +199,7 @@ export const streamsOperations = defineOperations({
     summary: "Frames of a stream, in their order",
     description: "A bare array with `X-Total-Count`, which counts what the filters let through.",
     access: "traffic:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     params: EntryIdParams,
     query: strictObject({
       direction: Type.Optional(FrameDirection),

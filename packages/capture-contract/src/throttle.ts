@@ -4,11 +4,11 @@ import type { Static } from "typebox";
 import { named, NoDevice, ToggleBody } from "./primitives.ts";
 
 /** Bounds of a profile. */
-const MOST_BPS = 1_000_000_000_000;
-const MOST_LATENCY_MS = 60_000;
+const MAX_BPS = 1_000_000_000_000;
+const MAX_LATENCY_MS = 60_000;
 
-const bandwidth = (description: string) => Type.Integer({ minimum: 0, maximum: MOST_BPS, description });
-const latency = (description: string) => Type.Integer({ minimum: 0, maximum: MOST_LATENCY_MS, description });
+const bandwidth = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_BPS, description });
+const latency = (description: string) => Type.Integer({ minimum: 0, maximum: MAX_LATENCY_MS, description });
 
 const profileFields = {
   name: named("What the profile is called"),

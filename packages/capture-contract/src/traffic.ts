@@ -143,7 +143,7 @@ export const trafficOperations = defineOperations({
     description:
       "A bare array with `X-Total-Count`. With `cursor` (empty for the first page) the answer is `{entries, next_cursor}`, and `X-Total-Complete: false` says that more may match than were counted so far.",
     access: "traffic:read",
-    answerFields: {
+    responseFields: {
       ...COUNTED,
       "X-Total-Complete": "`false`: more may match than were counted so far",
       "X-Bodies-Omitted": "How many entries came without the bodies that were asked for; absent for none",
@@ -264,7 +264,7 @@ export const trafficOperations = defineOperations({
     description:
       "Honours Range. With `decoded=true` the content coding is removed. `charset=utf-8` also converts text to UTF-8. The answer is always `application/octet-stream` or `text/plain`, never the captured type. `X-Body-Partial: true` says that bytes are missing; with `X-Body-Undecodable: true` because the content coding is unknown or damaged, else because the body was cut when it was stored.",
     access: "traffic:read",
-    answerFields: {
+    responseFields: {
       "X-Body-Partial": "`true`: bytes of the body are missing",
       "X-Body-Undecodable":
         "`true`: the content coding is damaged; or, where no bytes are missing, the body is not in it or it is unknown, and the bytes are those that came",

@@ -221,7 +221,7 @@ export const wsTrafficOperations = defineOperations({
     summary: "List WebSocket connections, newest first",
     description: "A bare array with `X-Total-Count`.",
     access: "traffic:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     query: strictObject({
       session_id: Type.Optional(
         Type.String({ maxLength: 64, description: "Id of a session, or `all`; without it the active one" }),
@@ -279,7 +279,7 @@ export const wsTrafficOperations = defineOperations({
     summary: "List messages, oldest first",
     description: "A bare array with `X-Total-Count`, which counts what the filters let through.",
     access: "traffic:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     query: strictObject({
       connection_id: Type.Optional(Type.String({ maxLength: 64 })),
       direction: Type.Optional(Direction),
@@ -318,7 +318,7 @@ export const wsTrafficOperations = defineOperations({
     summary: "List message rules, newest first",
     description: "They hold in the order in which they were made. A bare array with `X-Total-Count`.",
     access: "breakpoints:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     query: strictObject({ limit, offset }),
     responses: { 200: Type.Array(WsRule) },
   },
@@ -371,7 +371,7 @@ export const wsTrafficOperations = defineOperations({
     summary: "Messages that wait for a decision, oldest first",
     description: "At most 100; when one more comes, the oldest goes on.",
     access: "breakpoints:read",
-    answerFields: COUNTED,
+    responseFields: COUNTED,
     responses: { 200: Type.Array(WsPaused) },
   },
   resumeWsMessage: {

@@ -66,13 +66,13 @@ const operations = {
 };
 
 async function withService<T>(
-  answer: (request: IncomingMessage, body: string, response: ServerResponse) => void,
+  reply: (request: IncomingMessage, body: string, response: ServerResponse) => void,
   use: (baseUrl: string) => Promise<T>,
 ): Promise<T> {
   const server = createServer((request, response) => {
     const pieces: Buffer[] = [];
     request.on("data", (piece: Buffer) => pieces.push(piece));
-    request.on("end", () => answer(request, Buffer.concat(pieces).toString(), response));
+    request.on("end", () => reply(request, Buffer.concat(pieces).toString(), response));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -133,7 +133,7 @@ test("calls give parsed JSON, nothing, or the answer itself, as the contract say
 });
 
 test("a refusal carries status, code, message and details; a page of an intermediary its text", async () => {
-  const answers: ((response: ServerResponse) => void)[] = [
+  const responses: ((response: ServerResponse) => void)[] = [
     (response) =>
       json(response, 400, { error: "No", code: "VALIDATION_ERROR", details: [{ path: "a", message: "b" }] }),
     (response) => response.writeHead(502, { "content-type": "text/html" }).end("<h1>Bad gateway</h1>"),
@@ -141,7 +141,7 @@ test("a refusal carries status, code, message and details; a page of an intermed
   ];
   const failures: ApiFailure[] = [];
   await withService(
-    (_request, _body, response) => answers.shift()?.(response),
+    (_request, _body, response) => responses.shift()?.(response),
     async (baseUrl) => {
       const client = createClient(operations, { baseUrl });
       for (let count = 0; count < 3; count += 1) {

@@ -84,10 +84,10 @@ export async function callOperation(
     if (input.signal?.aborted) throw error;
     throw new ApiFailure(0, "UNREACHABLE", `Cannot reach ${options.baseUrl || "the service"}`, undefined, error);
   }
-  return readAnswer(operation, response);
+  return readResponse(operation, response);
 }
 
-async function readAnswer(operation: Operation, response: Response): Promise<unknown> {
+async function readResponse(operation: Operation, response: Response): Promise<unknown> {
   if (!response.ok) {
     const text = await response.text();
     let body: { error?: unknown; code?: unknown; details?: unknown } = {};

@@ -20,7 +20,7 @@ const operations = {
       params: strictObject({ id: Type.String({ description: "Which" }) }),
       query: strictObject({ full: Type.Optional(Type.Boolean()) }),
       responses: { 200: Thing, 204: null },
-      answerFields: { "X-Parts": "How many" },
+      responseFields: { "X-Parts": "How many" },
     },
     putThing: {
       method: "PUT",

@@ -129,9 +129,9 @@ function responseObject(response: TSchema | MediaResponse | null, components: Re
   return { description, content: { "application/json": { schema: reference(response, components) } } };
 }
 
-function fieldObjects(response: unknown, { answerFields }: Operation): Json {
-  if (response === null || answerFields === undefined) return {};
-  const fields = Object.entries(answerFields).map(([name, description]) => [
+function fieldObjects(response: unknown, { responseFields }: Operation): Json {
+  if (response === null || responseFields === undefined) return {};
+  const fields = Object.entries(responseFields).map(([name, description]) => [
     name,
     { description, schema: { type: "string" } },
   ]);

@@ -54,7 +54,7 @@ export interface Operation {
   /** Header fields that change what it does, by name: what they say. */
   readonly requestFields?: Readonly<Record<string, string>>;
   /** Fields of its own (`X-…`) that an answer with a body may have, by name: what they say. */
-  readonly answerFields?: Readonly<Record<`X-${string}`, string>>;
+  readonly responseFields?: Readonly<Record<`X-${string}`, string>>;
   readonly expose?: Expose;
   /** Also served outside the API prefix, as the specification asks for `/health`. */
   readonly aliases?: readonly string[];

@@ -31,7 +31,7 @@ const STATUSES: Readonly<Record<string, ParserRefusal["status"]>> = {
  * Answers what Node's parser refuses with the bytes that `responseTo` gives, behind the response to the request before
  * it; a response that has begun is cut.
  */
-export function answerParserErrors(server: Server, responseTo: (refusal: ParserRefusal) => string): void {
+export function respondToParserErrors(server: Server, responseTo: (refusal: ParserRefusal) => string): void {
   const underWay = new WeakMap<Duplex, { readonly request: IncomingMessage; readonly response: ServerResponse }>();
   server.on("request", (request, response) => {
     const { socket } = request;

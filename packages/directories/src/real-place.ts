@@ -2,14 +2,14 @@ import { lstatSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 
 /** As many links one after the other as Linux follows. */
-const MOST_LINKS = 40;
+const MAX_LINKS = 40;
 
 /**
  * The one name of a place, whichever way was taken to it: all links resolved, also those to what is not there yet. Of what
  * is not there, the nearest directory above it that is decides. Throws what the file system says, other than that.
  */
 export function realPlace(path: string): string {
-  return followed(resolve(path), MOST_LINKS);
+  return followed(resolve(path), MAX_LINKS);
 }
 
 function followed(path: string, links: number): string {

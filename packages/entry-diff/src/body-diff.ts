@@ -28,11 +28,11 @@ export interface BodyOptions {
 }
 
 /** Texts above this are compared by their bytes only. */
-const MOST_CHARACTERS = 4_194_304;
-const MOST_JSON_CHANGES = 5000;
-const MOST_PART_CHARACTERS = 1_048_576;
+const MAX_CHARACTERS = 4_194_304;
+const MAX_JSON_CHANGES = 5000;
+const MAX_PART_CHARACTERS = 1_048_576;
 /** Deeper documents are compared as text: nobody reads them as a tree. */
-const DEEPEST_JSON = 500;
+const MAX_JSON_DEPTH = 500;
 
 /**
  * A body as the API shows it (`base64:` marks bytes), ready to be compared.
@@ -74,12 +74,12 @@ export function compareBodies(left: SideBody, right: SideBody, options: BodyOpti
   const texts = [left, right].map((body) => (body.kind === "text" ? body.text : body.kind === "none" ? "" : undefined));
   const [leftText, rightText] = texts;
   if (leftText === undefined || rightText === undefined) return { kind: "binary", ...sizes };
-  if (leftText.length > MOST_CHARACTERS || rightText.length > MOST_CHARACTERS) {
+  if (leftText.length > MAX_CHARACTERS || rightText.length > MAX_CHARACTERS) {
     return { kind: "binary", ...sizes, reason: "Too long to be compared as text" };
   }
   const json = jsonDiff(left, right, options);
   if (json !== undefined) return { ...json, ...sizes };
-  const { parts, isTruncated } = diffText(leftText, rightText, MOST_PART_CHARACTERS);
+  const { parts, isTruncated } = diffText(leftText, rightText, MAX_PART_CHARACTERS);
   return { kind: "text", ...sizes, parts, ...(isTruncated ? { truncated: true } : {}) };
 }
 
@@ -111,7 +111,7 @@ function jsonDiff(
   const seen = (json: Json): Json => (shape ? shapeOf(json) : json);
   const { changes, ignoredChanges, isTruncated } = diffJson(seen(leftJson.json), seen(rightJson.json), {
     ignored,
-    mostChanges: MOST_JSON_CHANGES,
+    maxChanges: MAX_JSON_CHANGES,
   });
   if (changes.length === 0 && ignoredChanges === 0) return { kind: "same" };
   return { kind: "json", changes, ignored_changes: ignoredChanges, ...(isTruncated ? { truncated: true } : {}) };
@@ -138,7 +138,7 @@ function isTooDeep(text: string): boolean {
     } else if (character === '"') isInString = true;
     else if (character === "[" || character === "{") {
       depth += 1;
-      if (depth > DEEPEST_JSON) return true;
+      if (depth > MAX_JSON_DEPTH) return true;
     } else if (character === "]" || character === "}") depth -= 1;
   }
   return false;

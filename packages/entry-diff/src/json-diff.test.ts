@@ -106,7 +106,7 @@ test("ignored differences are counted, on whichever side they stand", () => {
 });
 
 test("more changes than asked for are cut, and said to be", () => {
-  const { changes, isTruncated } = diffJson([1, 2, 3], [4, 5, 6], { mostChanges: 2 });
+  const { changes, isTruncated } = diffJson([1, 2, 3], [4, 5, 6], { maxChanges: 2 });
   assert.deepEqual([changes.length, isTruncated], [2, true]);
 });
 

@@ -34,9 +34,9 @@ const NOTHING_IGNORED: IgnoredPaths = { isEmpty: true, matches: () => false };
 export function diffJson(
   left: Json,
   right: Json,
-  options: { readonly ignored?: IgnoredPaths; readonly mostChanges?: number } = {},
+  options: { readonly ignored?: IgnoredPaths; readonly maxChanges?: number } = {},
 ): JsonDiff {
-  return new Comparison(options.ignored ?? NOTHING_IGNORED, options.mostChanges ?? Number.POSITIVE_INFINITY).run(
+  return new Comparison(options.ignored ?? NOTHING_IGNORED, options.maxChanges ?? Number.POSITIVE_INFINITY).run(
     left,
     right,
   );
@@ -44,15 +44,15 @@ export function diffJson(
 
 class Comparison {
   readonly #ignored: IgnoredPaths;
-  readonly #mostChanges: number;
+  readonly #maxChanges: number;
   readonly #tree: JsonTree;
   readonly #changes: JsonChange[] = [];
   #ignoredChanges = 0;
   #isTruncated = false;
 
-  constructor(ignored: IgnoredPaths, mostChanges: number) {
+  constructor(ignored: IgnoredPaths, maxChanges: number) {
     this.#ignored = ignored;
-    this.#mostChanges = mostChanges;
+    this.#maxChanges = maxChanges;
     this.#tree = new JsonTree(ignored);
   }
 
@@ -160,7 +160,7 @@ class Comparison {
   }
 
   #add(change: JsonChange): void {
-    if (this.#changes.length < this.#mostChanges) this.#changes.push(change);
+    if (this.#changes.length < this.#maxChanges) this.#changes.push(change);
     else this.#isTruncated = true;
   }
 }

@@ -8,8 +8,8 @@ export interface Run {
 }
 
 /** Comparing is quadratic in what differs; after this many steps the rest is taken as replaced. */
-const MOST_STEPS = 20_000_000;
-const MOST_EDITS = 2000;
+const MAX_STEPS = 20_000_000;
+const MAX_EDITS = 2000;
 
 /**
  * The runs that turn one sequence into another, shortest first (Myers, "An O(ND) difference algorithm", 1986).
@@ -71,7 +71,7 @@ function search(
   const history: Int32Array[] = [];
   let steps = 0;
   let before = new Int32Array([0, 0, 0]);
-  for (let edits = 0; edits <= Math.min(MOST_EDITS, leftCount + rightCount); edits += 1) {
+  for (let edits = 0; edits <= Math.min(MAX_EDITS, leftCount + rightCount); edits += 1) {
     const reached = new Int32Array(2 * edits + 3);
     for (let diagonal = -edits; diagonal <= edits; diagonal += 2) {
       let x = edits === 0 ? 0 : firstPlace(before, edits - 1, diagonal);
@@ -88,7 +88,7 @@ function search(
       }
     }
     steps += edits;
-    if (steps > MOST_STEPS) return undefined;
+    if (steps > MAX_STEPS) return undefined;
     history.push(reached);
     before = reached;
   }

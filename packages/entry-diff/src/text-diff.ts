@@ -21,9 +21,9 @@ const CONTEXT_LINES = 3;
 
 /**
  * Compares texts line by line; a line is what stands before a line feed, so the kind of line ends is part of it.
- * @param mostCharacters  of lines in the parts
+ * @param maxCharacters  of lines in the parts
  */
-export function diffText(left: string, right: string, mostCharacters = Number.POSITIVE_INFINITY): TextDiff {
+export function diffText(left: string, right: string, maxCharacters = Number.POSITIVE_INFINITY): TextDiff {
   const leftLines = left.split("\n");
   const rightLines = right.split("\n");
   const numbers = new Map<string, number>();
@@ -36,7 +36,7 @@ export function diffText(left: string, right: string, mostCharacters = Number.PO
     });
   const runs = diffSequences(numbered(leftLines), numbered(rightLines));
   const parts: TextPart[] = [];
-  let room = mostCharacters;
+  let room = maxCharacters;
   for (const [index, { kind, left: from, right: to, count }] of runs.entries()) {
     const lines = kind === "added" ? rightLines.slice(to, to + count) : leftLines.slice(from, from + count);
     const made =

@@ -68,7 +68,7 @@ const Delivery = strictObject(
   { $id: "Delivery" },
 );
 /** As far as JSON numbers are exact. */
-const MOST_DELTA = Number.MAX_SAFE_INTEGER;
+const MAX_DELTA = Number.MAX_SAFE_INTEGER;
 
 const Anything = Type.Unsafe<Readonly<Record<string, unknown>>>({ type: "object" });
 const replaceQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()), overwrite: Type.Optional(Type.Boolean()) });
@@ -218,7 +218,7 @@ export const adminOperations = defineOperations({
     body: strictObject({
       consumer: Name,
       budget: oneOf(["daily", "monthly"]),
-      delta: Type.Integer({ minimum: -MOST_DELTA, maximum: MOST_DELTA, description: "Requests to add to the count" }),
+      delta: Type.Integer({ minimum: -MAX_DELTA, maximum: MAX_DELTA, description: "Requests to add to the count" }),
       reason: Type.String({ minLength: 1, maxLength: 500, description: "Goes to the audit log" }),
     }),
     responses: {

@@ -23,7 +23,7 @@ export {
 export { ISSUE_CODES, type Issue, type IssueCode } from "./issues.ts";
 export { Listener, ListenerTls } from "./listeners.ts";
 export { Callout, Policy, RateLimit } from "./policies.ts";
-export { EVENT_KINDS, LONGEST_MS, type EventKind } from "./primitives.ts";
+export { EVENT_KINDS, MAX_MS, type EventKind } from "./primitives.ts";
 export {
   Action,
   Cache,

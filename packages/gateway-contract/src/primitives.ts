@@ -31,13 +31,13 @@ export const Moment = Type.String({
 export const FilePath = Type.String({ minLength: 1, "x-file": true });
 
 /** Some 23 days: timers of the runtime end at once beyond 2^31 - 1 ms, and some add to what the document says. */
-export const LONGEST_MS = 2_000_000_000;
+export const MAX_MS = 2_000_000_000;
 /** A number of milliseconds that must be above zero. */
-export const PositiveMs = Type.Integer({ minimum: 1, maximum: LONGEST_MS });
-export const Ms = Type.Integer({ minimum: 0, maximum: LONGEST_MS });
+export const PositiveMs = Type.Integer({ minimum: 1, maximum: MAX_MS });
+export const Ms = Type.Integer({ minimum: 0, maximum: MAX_MS });
 
-const MOST_U32 = 4_294_967_295;
-export const PositiveCount = Type.Integer({ minimum: 1, maximum: MOST_U32 });
+const MAX_U32 = 4_294_967_295;
+export const PositiveCount = Type.Integer({ minimum: 1, maximum: MAX_U32 });
 
 /** Weight of an entity when many want in: 0 to 10, 8 and above may use the reserve. */
 export const Priority = Type.Integer({ minimum: 0, maximum: 10 });

@@ -1,6 +1,6 @@
 import { strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
-import { EVENT_KINDS, LONGEST_MS, SecretHeaderMap, SecretText } from "./primitives.ts";
+import { EVENT_KINDS, MAX_MS, SecretHeaderMap, SecretText } from "./primitives.ts";
 
 /** Where events are sent. The meaning of each field is checked with the document, so that issues name what is wrong. */
 export const WebhookTarget = strictObject({
@@ -9,8 +9,8 @@ export const WebhookTarget = strictObject({
   headers: Type.Optional(SecretHeaderMap),
   timeout_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 60_000, default: 2000 })),
   max_attempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 10, default: 3 })),
-  backoff_base_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: LONGEST_MS, default: 100 })),
-  backoff_cap_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: LONGEST_MS, default: 1000 })),
+  backoff_base_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_MS, default: 100 })),
+  backoff_cap_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_MS, default: 1000 })),
   /** Adds the three headers of Standard Webhooks. */
   signing: Type.Optional(strictObject({ secret: SecretText })),
 });

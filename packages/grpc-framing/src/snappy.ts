@@ -15,7 +15,7 @@ const CHECKSUM_BYTES = 4;
 /** What one chunk gives at most. */
 const CHUNK_BYTES = 65_536;
 /** A copy takes at least three bytes for 64, so no block grows more than this. */
-const MOST_GROWTH = 22;
+const MAX_GROWTH = 22;
 
 /**
  * Undoes snappy of one whole message, as a block (`format_description.txt` of google/snappy) or as a stream of chunks
@@ -137,7 +137,7 @@ function blockOf(input: Buffer, limitBytes: number): BlockDecoder | undefined {
     const octet = input.readUInt8(at);
     claimedBytes += (octet & 0x7f) * 2 ** (7 * at);
     if (octet >= 0x80) continue;
-    if (claimedBytes > 0xffff_ffff || claimedBytes > input.length * MOST_GROWTH) return undefined;
+    if (claimedBytes > 0xffff_ffff || claimedBytes > input.length * MAX_GROWTH) return undefined;
     return new BlockDecoder(input, at + 1, claimedBytes, limitBytes);
   }
   return undefined;

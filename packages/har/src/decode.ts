@@ -50,9 +50,9 @@ type State =
 const DEFAULT_ENTRY_BYTES = 512 * 1024 * 1024;
 const DEFAULT_DEPTH = 64;
 /** Longer keys are none that matters. */
-const LONGEST_KEY = 256;
+const MAX_KEY_LENGTH = 256;
 /** Longer values of the log's own members are left out of `header`. */
-const LONGEST_MEMBER = 65_536;
+const MAX_MEMBER_LENGTH = 65_536;
 const HEADER_MEMBERS: ReadonlySet<string> = new Set(["version", "creator", "browser", "comment"]);
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
@@ -210,7 +210,7 @@ export class HarDecoder {
   #throughKey(chunk: Uint8Array, from: number): number {
     const isComplete = this.#scanner.scan(chunk, from);
     const to = isComplete ? this.#scanner.end : chunk.length;
-    this.#keep(chunk.subarray(from, to), LONGEST_KEY);
+    this.#keep(chunk.subarray(from, to), MAX_KEY_LENGTH);
     if (isComplete) {
       const name = this.#keeps ? parseJson([QUOTATION_MARK, ...this.#parts]) : undefined;
       this.#key = name?.ok === true && typeof name.value === "string" ? name.value : "";
@@ -242,7 +242,7 @@ export class HarDecoder {
   #throughSkipped(chunk: Uint8Array, from: number): number {
     const isComplete = this.#scanner.scan(chunk, from);
     const to = isComplete ? this.#scanner.end : chunk.length;
-    if (this.#keeps) this.#keep(chunk.subarray(from, to), LONGEST_MEMBER);
+    if (this.#keeps) this.#keep(chunk.subarray(from, to), MAX_MEMBER_LENGTH);
     if (isComplete) {
       const value = this.#keeps ? parseJson(this.#parts) : undefined;
       if (value?.ok === true) this.#header.set(this.#key, value.value);

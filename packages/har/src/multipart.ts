@@ -1,11 +1,11 @@
 import type { HarParam } from "./har.ts";
 
 /** More parts than this are not listed; the body's text has them all. */
-const MOST_PARTS = 1000;
+const MAX_PARTS = 1000;
 /** A part's own head is read this far; patterns then cannot be made slow by it. */
-const LONGEST_HEAD = 4096;
+const MAX_HEAD_LENGTH = 4096;
 /** Values beyond this are left out of the list of parts. */
-const LONGEST_VALUE = 65_536;
+const MAX_VALUE_LENGTH = 65_536;
 
 /** A form that was made of its parameters again. */
 export interface RebuiltForm {
@@ -73,7 +73,7 @@ export function multipartParams(text: string, contentType: string): readonly Har
   if (mark === undefined) return [];
   const params: HarParam[] = [];
   let at = text.indexOf(`--${mark}`);
-  while (at !== -1 && params.length < MOST_PARTS) {
+  while (at !== -1 && params.length < MAX_PARTS) {
     const start = at + mark.length + 2;
     if (text.startsWith("--", start)) break;
     const next = text.indexOf(`\r\n--${mark}`, start);
@@ -86,7 +86,7 @@ export function multipartParams(text: string, contentType: string): readonly Har
 
 function part(text: string): HarParam | undefined {
   const blank = text.indexOf("\r\n\r\n");
-  const head = text.slice(0, Math.min(blank === -1 ? text.length : blank, LONGEST_HEAD));
+  const head = text.slice(0, Math.min(blank === -1 ? text.length : blank, MAX_HEAD_LENGTH));
   const disposition = /^content-disposition:[ \t]*form-data(.*)$/im.exec(head)?.[1];
   const name = parameter(disposition, "name");
   if (name === undefined) return undefined;
@@ -95,7 +95,7 @@ function part(text: string): HarParam | undefined {
   const value = blank === -1 ? "" : text.slice(blank + 4);
   return {
     name,
-    ...(fileName === undefined && value.length <= LONGEST_VALUE && { value: utf8(value) }),
+    ...(fileName === undefined && value.length <= MAX_VALUE_LENGTH && { value: utf8(value) }),
     ...(fileName !== undefined && { fileName }),
     ...(contentType !== undefined && contentType !== "" && { contentType }),
   };

@@ -223,7 +223,7 @@ function pairs(value: unknown): readonly HarPair[] {
   });
 }
 
-const MOST_NAMED_PLACES = 5;
+const MAX_NAMED_PLACES = 5;
 
 /** Header fields are what a message consists of: those that cannot be read are named. */
 function fields(value: unknown, place: string, leftOut: string[]): readonly HarPair[] {
@@ -232,8 +232,8 @@ function fields(value: unknown, place: string, leftOut: string[]): readonly HarP
   const found = pairs(value);
   if (!Array.isArray(value) || found.length === value.length) return found;
   const places = value.flatMap((item, index) => (pairs([item]).length === 0 ? [`\`${place}[${index}]\``] : []));
-  const more = places.length > MOST_NAMED_PLACES ? ` and ${places.length - MOST_NAMED_PLACES} more` : "";
-  leftOut.push(`left out for want of a name: ${places.slice(0, MOST_NAMED_PLACES).join(", ")}${more}`);
+  const more = places.length > MAX_NAMED_PLACES ? ` and ${places.length - MAX_NAMED_PLACES} more` : "";
+  leftOut.push(`left out for want of a name: ${places.slice(0, MAX_NAMED_PLACES).join(", ")}${more}`);
   return found;
 }
 

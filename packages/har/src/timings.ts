@@ -23,11 +23,11 @@ export function totalMs(timings: HarTimings): number {
 }
 
 /** Longer durations (30 years) are none: somebody computed with an unknown start or end. */
-const LONGEST_MS = 1e12;
+const MAX_MS = 1e12;
 
 /** A duration from a file; what is none counts as unknown. */
 export function knownMs(ms: unknown): number | undefined {
-  return typeof ms === "number" && ms >= 0 && ms <= LONGEST_MS ? ms : undefined;
+  return typeof ms === "number" && ms >= 0 && ms <= MAX_MS ? ms : undefined;
 }
 
 /** Reads HAR's timings back as far as they can tell. */

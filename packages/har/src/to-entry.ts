@@ -139,10 +139,10 @@ function harPostData(body: ShownBody, mimeType: string): HarPostData {
 }
 
 /** Larger forms are written as text only: their list of parameters would be larger still. */
-const LARGEST_FORM = 16 * 1024 * 1024;
+const MAX_FORM_SIZE = 16 * 1024 * 1024;
 
 function formParams(bytes: Uint8Array, mimeType: string): readonly HarParam[] {
-  if (bytes.length > LARGEST_FORM) return [];
+  if (bytes.length > MAX_FORM_SIZE) return [];
   const text = (): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
   if (/^\s*application\/x-www-form-urlencoded\b/i.test(mimeType)) return formPairs(text());
   return /^\s*multipart\/form-data\b/i.test(mimeType) ? multipartParams(text(), mimeType) : [];

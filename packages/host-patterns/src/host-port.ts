@@ -2,7 +2,7 @@ import { parseAddress } from "./address.ts";
 import { canonicalHost } from "./canonical-host.ts";
 
 /** The longest host name DNS can carry in text form (RFC 1035). */
-export const longestHostName = 253;
+export const maxHostNameLength = 253;
 
 /** A host without brackets and the port, when one was written. */
 export interface HostPort {
@@ -71,6 +71,6 @@ function hostName(text: string): string | { issue: string } {
   if (!/^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/.test(name)) {
     return { issue: "The host has an empty part or a character that cannot be in a host name." };
   }
-  if (name.length > longestHostName) return { issue: `The host is longer than ${longestHostName} characters.` };
+  if (name.length > maxHostNameLength) return { issue: `The host is longer than ${maxHostNameLength} characters.` };
   return host;
 }

@@ -1,7 +1,7 @@
 // Tested by matcher.test.ts
 import { parseNetwork, type IpNetwork } from "./address.ts";
 import { canonicalHost } from "./canonical-host.ts";
-import { longestHostName } from "./host-port.ts";
+import { maxHostNameLength } from "./host-port.ts";
 
 /** A host pattern, read. `name`s are canonical hosts. */
 export type HostPattern =
@@ -74,7 +74,7 @@ function nameIssue(name: string, forbidden: RegExp): string | undefined {
   const character = forbidden.exec(name)?.[0];
   if (character !== undefined) return `A host pattern cannot have the character ${JSON.stringify(character)}.`;
   if (name.startsWith(".") || name.includes("..")) return "A part of the name between two dots is empty.";
-  if (name.length > longestHostName) return `A host name has at most ${longestHostName} characters.`;
+  if (name.length > maxHostNameLength) return `A host name has at most ${maxHostNameLength} characters.`;
   const isTooLong = (label: string): boolean => label.length > 63 && !label.includes("*");
   if (name.split(".").some(isTooLong)) return "A part of the name is longer than 63 characters.";
   return undefined;

@@ -14,7 +14,7 @@ import {
   hasZlibHeader,
   isPlainText,
   isSurelyPlainText,
-  LEAST_PLAIN_BYTES,
+  MIN_PLAIN_BYTES,
   stillOn,
   stopOf,
   type ContentCoding,
@@ -47,7 +47,7 @@ export function decodeContentSync(
 }
 
 /** A meta-block of Brotli (RFC 7932 section 9.2), the most that one more byte of input can add to what is decoded. */
-const mostOfOneByte = 16 * 1024 * 1024;
+const maxOfOneByte = 16 * 1024 * 1024;
 
 /**
  * The first `maxBytes` of what a body decodes to, or all when that is less; `maxBytes` bounds the output of every step.
@@ -59,7 +59,7 @@ export function decodeBeginningSync(
   contentEncoding: string | readonly string[] | undefined,
   maxBytes: number,
 ): Uint8Array {
-  if (body.length < LEAST_PLAIN_BYTES) {
+  if (body.length < MIN_PLAIN_BYTES) {
     const { bytes: whole, stop } = decodeContentSync(body, contentEncoding, { maxBytes });
     if (stop !== "limit") return whole.subarray(0, maxBytes);
   }
@@ -83,7 +83,7 @@ function decodeBeginning(bytes: Uint8Array, coding: ContentCoding, maxBytes: num
   let tooLong = bytes.length + 1;
   for (let length = bytes.length; ; length = lengthBetween(tooShort, tooLong)) {
     try {
-      const decoded = decompress(bytes.subarray(0, length), coding, maxBytes + mostOfOneByte, true);
+      const decoded = decompress(bytes.subarray(0, length), coding, maxBytes + maxOfOneByte, true);
       if (decoded.length >= maxBytes || tooLong - length === 1) return decoded.subarray(0, maxBytes);
       tooShort = length;
     } catch (error) {

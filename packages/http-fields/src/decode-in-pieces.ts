@@ -8,7 +8,7 @@ import {
   defaultMaxBytes,
   hasZlibHeader,
   isSurelyPlainText,
-  LEAST_PLAIN_BYTES,
+  MIN_PLAIN_BYTES,
   stillOn,
   stopOf,
   type ContentCoding,
@@ -53,10 +53,10 @@ export function createContentDecoder(
   return {
     async write(piece) {
       if (piece.length === 0) return;
-      const wasProbed = inputBytes >= LEAST_PLAIN_BYTES;
+      const wasProbed = inputBytes >= MIN_PLAIN_BYTES;
       inputBytes += piece.length;
       if (inputBytes <= keptBytes || !wasProbed) kept?.push(piece);
-      if (inputBytes < LEAST_PLAIN_BYTES) return;
+      if (inputBytes < MIN_PLAIN_BYTES) return;
       const input = wasProbed ? piece : Buffer.concat(kept ?? []);
       if (!wasProbed) isPlain = steps.length > 0 && isSurelyPlainText(input);
       if (inputBytes > keptBytes) kept = undefined;
@@ -64,7 +64,7 @@ export function createContentDecoder(
       else if (stop === undefined) await first.write(input);
     },
     async end() {
-      if (inputBytes < LEAST_PLAIN_BYTES) {
+      if (inputBytes < MIN_PLAIN_BYTES) {
         const input = Buffer.concat(kept ?? []);
         const whole = decodeContentSync(input, contentEncoding, { maxBytes });
         if (whole.stop !== "limit") {

@@ -30,7 +30,7 @@ export interface DecodingLimits {
 /** The limit when none is given. */
 export const defaultMaxBytes = 64 * 1024 * 1024;
 /** More codings than this are not undone, as in curl: a chain multiplies what a small input can grow to. */
-export const mostCodings = 5;
+export const maxCodings = 5;
 
 const codingNames = new Map<string, ContentCoding>([
   ["gzip", "gzip"],
@@ -49,7 +49,7 @@ export function parseContentEncoding(values: string | readonly string[] | undefi
 
 /**
  * The codings to undo, last applied first, and those that stay because of an unknown one: all of them when there are more
- * than `mostCodings`.
+ * than `maxCodings`.
  */
 export function decodingPlan(contentEncoding: string | readonly string[] | undefined): {
   steps: ContentCoding[];
@@ -57,7 +57,7 @@ export function decodingPlan(contentEncoding: string | readonly string[] | undef
 } {
   const remaining = parseContentEncoding(contentEncoding);
   const steps: ContentCoding[] = [];
-  if (remaining.length > mostCodings) return { steps, remaining };
+  if (remaining.length > maxCodings) return { steps, remaining };
   for (let name = remaining.at(-1); name !== undefined; name = remaining.at(-1)) {
     const coding = codingNames.get(name);
     if (coding === undefined) break;
@@ -69,8 +69,8 @@ export function decodingPlan(contentEncoding: string | readonly string[] | undef
 
 /** What stays on a body, as the beginning of a sentence: `the content coding foo`, `6 content codings, more than 5,`. */
 export function remainingCodings(remaining: readonly string[]): string {
-  return remaining.length > mostCodings
-    ? `${remaining.length} content codings, more than ${mostCodings},`
+  return remaining.length > maxCodings
+    ? `${remaining.length} content codings, more than ${maxCodings},`
     : `the content coding ${remaining.join(", ")}`;
 }
 
@@ -85,11 +85,10 @@ export const hasZlibHeader = (firstOctet: number): boolean => (firstOctet & 0x0f
 const PROBED_BYTES = 256;
 
 /** Shorter coded content may be plain text by chance: Brotli writes an empty body as `;`. */
-export const LEAST_PLAIN_BYTES = 16;
+export const MIN_PLAIN_BYTES = 16;
 
 /** Whether a body that is said to be coded is certainly plain text, before an attempt to decode it. */
-export const isSurelyPlainText = (bytes: Uint8Array): boolean =>
-  bytes.length >= LEAST_PLAIN_BYTES && isPlainText(bytes);
+export const isSurelyPlainText = (bytes: Uint8Array): boolean => bytes.length >= MIN_PLAIN_BYTES && isPlainText(bytes);
 
 /**
  * Whether a body that is said to be coded, and could not be decoded, is plain text: UTF-8 without control characters, which

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, everyCut, readAnswer, readRequests, singleBytes } from "../test/recording.ts";
+import { bytes, everyCut, readResponse, readRequests, singleBytes } from "../test/recording.ts";
 import type { Http1ErrorCode, Oddity } from "./index.ts";
 
 const REQUEST = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-const ANSWER = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+const RESPONSE = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 interface Verdicts {
   /** Body, or the error's code. */
@@ -239,8 +239,8 @@ const FRAMINGS: readonly (readonly [string, string, Verdicts])[] = [
 
 const READERS = [
   ["request", (pieces: Buffer[]) => readRequests(pieces), REQUEST, 400],
-  ["strict", (pieces: Buffer[]) => readAnswer(pieces), ANSWER, 502],
-  ["lenient", (pieces: Buffer[]) => readAnswer(pieces, { lenient: true }), ANSWER, 502],
+  ["strict", (pieces: Buffer[]) => readResponse(pieces), RESPONSE, 502],
+  ["lenient", (pieces: Buffer[]) => readResponse(pieces, { lenient: true }), RESPONSE, 502],
 ] as const;
 
 for (const [name, body, verdicts] of FRAMINGS) {
@@ -275,17 +275,17 @@ test("chunk lines, all extensions together, and trailers are bounded, however th
   ];
   for (const [body, expected] of cases) {
     for (const cut of [(input: Buffer) => [input], singleBytes]) {
-      assert.equal(readAnswer(cut(bytes(ANSWER + body)), { limits }).error, expected, body);
+      assert.equal(readResponse(cut(bytes(RESPONSE + body)), { limits }).error, expected, body);
     }
   }
 });
 
 test("a cut chunked body is truncated, except that a lenient reader does without the last line", () => {
-  const input = bytes(`${ANSWER}1\r\na\r\n0\r\n\r\n`);
-  for (let size = ANSWER.length; size < input.length; size++) {
+  const input = bytes(`${RESPONSE}1\r\na\r\n0\r\n\r\n`);
+  for (let size = RESPONSE.length; size < input.length; size++) {
     const pieces = [input.subarray(0, size)];
-    assert.equal(readAnswer(pieces, { end: true }).error, "truncated");
-    const lenient = readAnswer(pieces, { end: true, lenient: true });
+    assert.equal(readResponse(pieces, { end: true }).error, "truncated");
+    const lenient = readResponse(pieces, { end: true, lenient: true });
     const lacksLastLineOnly = size === input.length - 2;
     assert.equal(lenient.error, lacksLastLineOnly ? undefined : "truncated", `${size}`);
     if (lacksLastLineOnly) assert.deepEqual(lenient.oddities, ["missing-last-line"]);
@@ -293,7 +293,7 @@ test("a cut chunked body is truncated, except that a lenient reader does without
 });
 
 test("a chunk of the largest size is counted, not collected", () => {
-  const { messages, error } = readAnswer([bytes(`${ANSWER}ffffffff\r\n`), Buffer.alloc(100_000, "x")]);
+  const { messages, error } = readResponse([bytes(`${RESPONSE}ffffffff\r\n`), Buffer.alloc(100_000, "x")]);
   assert.equal(error, undefined);
   assert.equal(messages[0]?.body.length, 100_000);
 });

@@ -28,7 +28,7 @@ const DATA_CR = 5;
 const DATA_LF = 6;
 const TRAILERS = 7;
 const DONE = 8;
-const MOST_SIZE_DIGITS = 8;
+const MAX_SIZE_DIGITS = 8;
 
 /** Scans the chunked coding (RFC 9112 section 7.1) in input cut anywhere; data is passed on as views, never copied. */
 export class ChunkScanner {
@@ -145,7 +145,7 @@ export class ChunkScanner {
     const value = HEX_VALUE[byte] ?? 255;
     if (value < 16) {
       this.#digits++;
-      if (this.#digits > MOST_SIZE_DIGITS) throw new Http1Error("bad-chunk-size");
+      if (this.#digits > MAX_SIZE_DIGITS) throw new Http1Error("bad-chunk-size");
       this.#sizeBytes = this.#sizeBytes * 16 + value;
       return;
     }
@@ -194,7 +194,7 @@ export class ChunkScanner {
     this.#lineBytes++;
     this.#extensionBytes++;
     const { chunkLineBytes, chunkExtensionBytes } = this.#limits;
-    if (this.#lineBytes + MOST_SIZE_DIGITS > chunkLineBytes || this.#extensionBytes > chunkExtensionBytes) {
+    if (this.#lineBytes + MAX_SIZE_DIGITS > chunkLineBytes || this.#extensionBytes > chunkExtensionBytes) {
       throw new Http1Error("chunk-line-too-long");
     }
   }

@@ -5,9 +5,9 @@ import { bytes } from "../test/recording.ts";
 import { cleanHeadEnd } from "./clean-head.ts";
 
 /** The same answer by the letter of the description. */
-function naiveEnd(text: string, start: number, mostBytes: number): number {
+function naiveEnd(text: string, start: number, maxBytes: number): number {
   const match = /^(?:[\t\x20-\x7e\x80-\xff]+\r\n)*\r\n/.exec(text.slice(start));
-  return match === null || match[0].length > mostBytes ? -1 : start + match[0].length;
+  return match === null || match[0].length > maxBytes ? -1 : start + match[0].length;
 }
 
 const near = fc
@@ -38,10 +38,10 @@ const near = fc
 test("the end of a clean head is found exactly where a plain search finds it", () => {
   let found = 0;
   fc.assert(
-    fc.property(near, fc.nat({ max: 9 }), fc.integer({ min: 1, max: 80 }), (text, skip, mostBytes) => {
+    fc.property(near, fc.nat({ max: 9 }), fc.integer({ min: 1, max: 80 }), (text, skip, maxBytes) => {
       const start = Math.min(skip, text.length);
-      const expected = naiveEnd(text, start, mostBytes);
-      assert.equal(cleanHeadEnd(bytes(text), start, mostBytes), expected);
+      const expected = naiveEnd(text, start, maxBytes);
+      assert.equal(cleanHeadEnd(bytes(text), start, maxBytes), expected);
       if (expected > start + 2) found++;
     }),
     { numRuns: 20_000 },

@@ -1,22 +1,22 @@
 import { CR, FIELD_VALUE, LF, SP } from "./characters.ts";
 
-const MOST_BYTES = 65_536;
+const MAX_BYTES = 65_536;
 const BLOCK_BYTES = 2_048;
-const memory = new ArrayBuffer(MOST_BYTES + 4);
+const memory = new ArrayBuffer(MAX_BYTES + 4);
 const bytes = Buffer.from(memory);
 const words = new Int32Array(memory);
 
 /**
  * Looks for a head that lies whole in `chunk` from `start` and is clean: nothing but field-value characters and
  * pairs of CR LF up to the first empty line. Returns the offset behind that line, or -1 if the head is not whole, not
- * clean, or longer than `mostBytes` (or 64 KiB). In a clean head a parser may search for line ends natively instead
+ * clean, or longer than `maxBytes` (or 64 KiB). In a clean head a parser may search for line ends natively instead
  * of judging every character, which halves the cost of a head.
  *
  * Four bytes are judged at a time: the expression is zero exactly if none of them is below 0x20 or equal to 0x7f.
  * Only words with a line end (or a tab, or worse) are looked at byte by byte.
  */
-export function cleanHeadEnd(chunk: Buffer, start: number, mostBytes: number): number {
-  const available = Math.min(chunk.length - start, mostBytes, MOST_BYTES);
+export function cleanHeadEnd(chunk: Buffer, start: number, maxBytes: number): number {
+  const available = Math.min(chunk.length - start, maxBytes, MAX_BYTES);
   let copied = 0;
   let wordIndex = 0;
   let lineStart = 0;

@@ -20,13 +20,13 @@ function asked(
 test("a plain exchange reads on", () => {
   const state = asked();
   assert.equal(state.mayRead, false, "a pipelined request waits");
-  assert.deepEqual(state.answerStarted(lengthFraming(3)), {
+  assert.deepEqual(state.responseStarted(lengthFraming(3)), {
     framing: lengthFraming(3),
     connection: undefined,
-    closeAfterAnswer: false,
+    closeAfterResponse: false,
   });
   assert.equal(state.mayRead, false);
-  assert.equal(state.answerEnded(), "read");
+  assert.equal(state.responseEnded(), "read");
   assert.equal(state.mayRead, true);
 });
 
@@ -34,26 +34,26 @@ test("an answer before the end of the request closes, even if the request ends m
   const state = new DownstreamState();
   state.requestStarted(MODERN);
   assert.equal(state.mayRead, true, "the body is still read");
-  assert.equal(state.answerStarted(NO_BODY).connection, "close");
+  assert.equal(state.responseStarted(NO_BODY).connection, "close");
   state.requestEnded();
-  assert.equal(state.answerEnded(), "linger");
+  assert.equal(state.responseEnded(), "linger");
   assert.equal(state.mayRead, false);
 });
 
 test("an answer read until the end of the origin's connection closes the client's", () => {
   const state = asked();
-  assert.deepEqual(state.answerStarted(UNTIL_CLOSE), {
+  assert.deepEqual(state.responseStarted(UNTIL_CLOSE), {
     framing: UNTIL_CLOSE,
     connection: "close",
-    closeAfterAnswer: true,
+    closeAfterResponse: true,
   });
-  assert.equal(state.answerEnded(), "linger");
+  assert.equal(state.responseEnded(), "linger");
 });
 
 test("HTTP/1.0 gets keep-alive spelled out, and chunks only as an answer until the end", () => {
-  assert.equal(asked(OLD).answerStarted(lengthFraming(1)).connection, "keep-alive");
-  assert.equal(asked({ ...OLD, keepAlive: false }).answerStarted(lengthFraming(1)).connection, "close");
-  assert.equal(asked(OLD).answerStarted(CHUNKED).framing, UNTIL_CLOSE);
+  assert.equal(asked(OLD).responseStarted(lengthFraming(1)).connection, "keep-alive");
+  assert.equal(asked({ ...OLD, keepAlive: false }).responseStarted(lengthFraming(1)).connection, "close");
+  assert.equal(asked(OLD).responseStarted(CHUNKED).framing, UNTIL_CLOSE);
 });
 
 test("100 (Continue) is sent once, to a client that waits, by whoever is first", () => {
@@ -76,10 +76,10 @@ test("100 (Continue) is not sent to a client that did not wait, did not ask, or 
   assert.equal(silent.informational(100), false);
   const answered = new DownstreamState();
   answered.requestStarted(EXPECTING);
-  answered.answerStarted(lengthFraming(0));
+  answered.responseStarted(lengthFraming(0));
   assert.equal(answered.bodyWanted(), false);
   assert.equal(answered.informational(103), false, "nothing informational behind the final head");
-  assert.equal(answered.answerEnded(), "linger");
+  assert.equal(answered.responseEnded(), "linger");
   assert.equal(asked(OLD).informational(103), false, "HTTP/1.0 knows none");
   assert.equal(asked().informational(101), false, "101 is never merely passed on");
 });
@@ -87,24 +87,24 @@ test("100 (Continue) is not sent to a client that did not wait, did not ask, or 
 test("a client that ends its side gets its answer, if it asked completely", () => {
   const whole = asked();
   assert.equal(whole.clientEnded(), "finish");
-  assert.equal(whole.answerStarted(lengthFraming(0)).connection, "close");
-  assert.equal(whole.answerEnded(), "close");
+  assert.equal(whole.responseStarted(lengthFraming(0)).connection, "close");
+  assert.equal(whole.responseEnded(), "close");
   assert.equal(new DownstreamState().clientEnded(), "close");
   const cut = new DownstreamState();
   cut.requestStarted(MODERN);
   assert.equal(cut.clientEnded(), "destroy");
-  assert.equal(cut.mayAnswer, false);
+  assert.equal(cut.mayRespond, false);
 });
 
 test("refused input is answered unless an answer is already on its way", () => {
   const idle = new DownstreamState();
   assert.equal(idle.requestRefused(), "answer");
   assert.equal(idle.mayRead, false);
-  assert.equal(idle.answerStarted(lengthFraming(0)).connection, "close");
-  assert.equal(idle.answerEnded(), "linger");
+  assert.equal(idle.responseStarted(lengthFraming(0)).connection, "close");
+  assert.equal(idle.responseEnded(), "linger");
   const answering = new DownstreamState();
   answering.requestStarted(MODERN);
-  answering.answerStarted(lengthFraming(5));
+  answering.responseStarted(lengthFraming(5));
   assert.equal(answering.requestRefused(), "destroy");
   assert.equal(answering.closed(), false);
 });
@@ -113,16 +113,16 @@ test("a draining service ends idle connections and finishes busy ones", () => {
   assert.equal(new DownstreamState().drain(), "close");
   const busy = asked();
   assert.equal(busy.drain(), "finish");
-  assert.equal(busy.answerStarted(lengthFraming(0)).connection, "close");
-  assert.equal(busy.answerEnded(), "linger");
+  assert.equal(busy.responseStarted(lengthFraming(0)).connection, "close");
+  assert.equal(busy.responseEnded(), "linger");
 });
 
 test("behind a switch of protocols every byte is the tunnel's, and nothing is answered any more", () => {
   const state = asked();
   state.tunnelStarted();
-  assert.deepEqual([state.isTunnel, state.mayRead, state.mayAnswer, state.isIdle], [true, false, false, false]);
+  assert.deepEqual([state.isTunnel, state.mayRead, state.mayRespond, state.isIdle], [true, false, false, false]);
   assert.equal(state.requestRefused(), "destroy");
-  assert.throws(() => asked(MODERN).answerEnded(), /Broken rule/);
+  assert.throws(() => asked(MODERN).responseEnded(), /Broken rule/);
   const arriving = new DownstreamState();
   arriving.requestStarted(MODERN);
   assert.throws(() => arriving.tunnelStarted(), /Broken rule/);
@@ -130,10 +130,10 @@ test("behind a switch of protocols every byte is the tunnel's, and nothing is an
 
 test("an owner that breaks the order is stopped", () => {
   assert.throws(() => asked().requestStarted(MODERN), /Broken rule/);
-  assert.throws(() => new DownstreamState().answerStarted(NO_BODY), /Broken rule/);
+  assert.throws(() => new DownstreamState().responseStarted(NO_BODY), /Broken rule/);
   const state = asked();
-  state.answerStarted(NO_BODY);
-  assert.throws(() => state.answerStarted(NO_BODY), /Broken rule/);
+  state.responseStarted(NO_BODY);
+  assert.throws(() => state.responseStarted(NO_BODY), /Broken rule/);
 });
 
 /** What happened, and nothing else: the reference judges the whole history anew at every step. */
@@ -164,11 +164,11 @@ class History {
   }
   /** Everything that forbids another request on this connection. */
   get mustClose(): boolean {
-    const answerAt = this.present.findIndex(({ kind }) => kind === "answer");
+    const responseAt = this.present.findIndex(({ kind }) => kind === "answer");
     const requestEndAt = this.present.findIndex(({ kind }) => kind === "request-end");
-    const answer = this.present[answerAt];
-    const isEarly = answerAt >= 0 && (requestEndAt < 0 || requestEndAt > answerAt);
-    const framing = answer?.kind === "answer" ? answer.framing.kind : "none";
+    const response = this.present[responseAt];
+    const isEarly = responseAt >= 0 && (requestEndAt < 0 || requestEndAt > responseAt);
+    const framing = response?.kind === "answer" ? response.framing.kind : "none";
     const isUnbounded = framing === "until-close" || (framing === "chunked" && this.head?.version === "1.0");
     const isAskedTo = this.head?.keepAlive === false || this.ever("drain") || this.ever("client-end");
     return isEarly || isUnbounded || isAskedTo || this.ever("refused");
@@ -188,7 +188,7 @@ function step(
       run(model, real);
       const isAnswering = model.has("answer");
       const isAsked = model.has("head") || model.has("refused");
-      assert.equal(real.mayAnswer, !model.isOver && isAsked && !isAnswering, "mayAnswer");
+      assert.equal(real.mayRespond, !model.isOver && isAsked && !isAnswering, "mayAnswer");
       const isArriving = !model.has("request-end") && !model.has("refused");
       assert.equal(real.mayRead, !model.isOver && (isArriving || !isAsked), "mayRead");
     },
@@ -210,14 +210,14 @@ const mayContinue = (model: History): boolean =>
   hasOpenRequest(model) &&
   !["data", "continue", "answer"].some((kind) => model.has(kind as Event["kind"]));
 
-function answerStep(framing: Framing, mayStart: (model: History) => boolean): Step {
+function responseStep(framing: Framing, mayStart: (model: History) => boolean): Step {
   return step(
     `answer ${framing.kind}`,
     (model) => mayStart(model) && !model.has("answer"),
     (model, real) => {
-      const start = real.answerStarted(framing);
+      const start = real.responseStarted(framing);
       model.events.push({ kind: "answer", framing });
-      assert.equal(start.closeAfterAnswer, model.mustClose);
+      assert.equal(start.closeAfterResponse, model.mustClose);
       assert.equal(start.connection === "close", model.mustClose);
       assert.equal(start.connection === "keep-alive", !model.mustClose && model.head?.version === "1.0");
     },
@@ -244,14 +244,14 @@ const progress = [
   ),
   framings
     .filter(({ kind }) => kind !== "until-close")
-    .map((framing) => answerStep(framing, (model) => model.has("request-end"))),
+    .map((framing) => responseStep(framing, (model) => model.has("request-end"))),
   fc.constant(
     step(
       "answer-end",
       (model) => model.has("answer"),
       (model, real) => {
         const isLast = model.mustClose;
-        const next = real.answerEnded();
+        const next = real.responseEnded();
         assert.equal(next, !isLast ? "read" : model.ever("client-end") ? "close" : "linger");
         model.events.push({ kind: isLast ? "over" : "answer-end" });
       },
@@ -278,7 +278,7 @@ const others = [
       },
     ),
   ),
-  framings.map((framing) => answerStep(framing, (model) => model.has("head") || model.has("refused"))),
+  framings.map((framing) => responseStep(framing, (model) => model.has("head") || model.has("refused"))),
   fc.constant(
     step(
       "client-end",

@@ -2,11 +2,11 @@ import { UNTIL_CLOSE, type Framing, type RequestHead } from "./message.ts";
 import { demand } from "./owner-rule.ts";
 
 /** What the answer's head must say, and how its body is framed for this client. */
-export interface AnswerStart {
+export interface ResponseStart {
   readonly framing: Framing;
   /** The value of the Connection field to write, or undefined to leave it out. */
   readonly connection: "close" | "keep-alive" | undefined;
-  readonly closeAfterAnswer: boolean;
+  readonly closeAfterResponse: boolean;
 }
 
 /**
@@ -14,7 +14,7 @@ export interface AnswerStart {
  * read and discard for a bounded time before destroying it, since the client may still be sending and a reset would
  * take the answer away from it.
  */
-export type AfterAnswer = "read" | "close" | "linger";
+export type AfterResponse = "read" | "close" | "linger";
 
 /** `answer`: an error may be answered, then the connection ends. `destroy`: nothing sensible can be said any more. */
 export type AfterRefusal = "answer" | "destroy";
@@ -22,7 +22,11 @@ export type AfterRefusal = "answer" | "destroy";
 /** `close`: nothing is going on, end it. `finish`: let the present exchange end first. `destroy`: it cannot end. */
 export type AfterClientEnd = "close" | "finish" | "destroy";
 
-const READ_BEHIND: AnswerStart = Object.freeze({ framing: UNTIL_CLOSE, connection: "close", closeAfterAnswer: true });
+const READ_BEHIND: ResponseStart = Object.freeze({
+  framing: UNTIL_CLOSE,
+  connection: "close",
+  closeAfterResponse: true,
+});
 
 /**
  * The rules of one client connection on the server side, without the connection: which bytes are read when, which
@@ -31,7 +35,7 @@ const READ_BEHIND: AnswerStart = Object.freeze({ framing: UNTIL_CLOSE, connectio
  */
 export class DownstreamState {
   #request: "none" | "arriving" | "complete" | "refused" = "none";
-  #answer: "none" | "started" = "none";
+  #response: "none" | "started" = "none";
   #expectation: "none" | "waiting" | "settled" = "none";
   #ownership: "open" | "tunnel" | "closed" = "open";
   #mustClose = false;
@@ -53,8 +57,8 @@ export class DownstreamState {
   }
 
   /** Whether an answer may still be started for the present request. */
-  get mayAnswer(): boolean {
-    return this.#ownership === "open" && this.#request !== "none" && this.#answer === "none";
+  get mayRespond(): boolean {
+    return this.#ownership === "open" && this.#request !== "none" && this.#response === "none";
   }
 
   /** The client holds its body back until it gets a 100 (Continue) or an answer. */
@@ -66,7 +70,7 @@ export class DownstreamState {
   requestStarted(head: Pick<RequestHead, "version" | "keepAlive" | "expectContinue">): void {
     demand(this.isIdle, "a request starts only when the one before is answered");
     this.#request = "arriving";
-    this.#answer = "none";
+    this.#response = "none";
     this.#isModern = head.version === "1.1";
     this.#mustClose ||= !head.keepAlive;
     this.#expectation = head.expectContinue ? "waiting" : "none";
@@ -86,7 +90,7 @@ export class DownstreamState {
    * The body is wanted now. True: write `100 Continue`, once; false: nobody waits for it.
    */
   bodyWanted(): boolean {
-    if (this.#expectation !== "waiting" || !this.mayAnswer || this.#request !== "arriving") return false;
+    if (this.#expectation !== "waiting" || !this.mayRespond || this.#request !== "arriving") return false;
     this.#expectation = "settled";
     return true;
   }
@@ -96,7 +100,7 @@ export class DownstreamState {
    * and got none yet; nothing at all to HTTP/1.0, and nothing behind the final head.
    */
   informational(status: number): boolean {
-    if (!this.#isModern || !this.mayAnswer || status === 101) return false;
+    if (!this.#isModern || !this.mayRespond || status === 101) return false;
     return status === 100 ? this.bodyWanted() : true;
   }
 
@@ -104,9 +108,9 @@ export class DownstreamState {
    * The final head is about to be written.
    * @param framing  how the answer's body arrives
    */
-  answerStarted(framing: Framing): AnswerStart {
-    demand(this.mayAnswer, "one answer for each request");
-    this.#answer = "started";
+  responseStarted(framing: Framing): ResponseStart {
+    demand(this.mayRespond, "one answer for each request");
+    this.#response = "started";
     // An answer before the end of the request: the rest of the body and a next request could not be told apart.
     if (this.#request !== "complete") this.#mustClose = true;
     if (framing.kind === "until-close" || (framing.kind === "chunked" && !this.#isModern)) {
@@ -114,19 +118,19 @@ export class DownstreamState {
       return READ_BEHIND;
     }
     const keeps = this.#isModern ? undefined : "keep-alive";
-    return { framing, connection: this.#mustClose ? "close" : keeps, closeAfterAnswer: this.#mustClose };
+    return { framing, connection: this.#mustClose ? "close" : keeps, closeAfterResponse: this.#mustClose };
   }
 
   /** The head that was about to be written cannot be; nothing of the answer left, and another may be started. */
-  answerWithdrawn(): void {
-    demand(this.#ownership === "open" && this.#answer === "started", "an answer is withdrawn only after it started");
-    this.#answer = "none";
+  responseWithdrawn(): void {
+    demand(this.#ownership === "open" && this.#response === "started", "an answer is withdrawn only after it started");
+    this.#response = "none";
   }
 
   /** The answer was written to its end. */
-  answerEnded(): AfterAnswer {
-    demand(this.#ownership === "open" && this.#answer === "started", "an answer ends only after it started");
-    this.#answer = "none";
+  responseEnded(): AfterResponse {
+    demand(this.#ownership === "open" && this.#response === "started", "an answer ends only after it started");
+    this.#response = "none";
     this.#request = "none";
     this.#expectation = "none";
     if (!this.#mustClose) return "read";
@@ -137,7 +141,7 @@ export class DownstreamState {
   /** The request reader refused the input. */
   requestRefused(): AfterRefusal {
     this.#mustClose = true;
-    if (this.#ownership === "open" && this.#answer === "none") {
+    if (this.#ownership === "open" && this.#response === "none") {
       this.#request = "refused";
       return "answer";
     }
@@ -174,7 +178,7 @@ export class DownstreamState {
 
   /** The head that switches protocols (101, or 2xx to CONNECT) is about to be written: all further bytes are the tunnel's. */
   tunnelStarted(): void {
-    demand(this.mayAnswer && this.#request === "complete", "a tunnel answers a complete request");
+    demand(this.mayRespond && this.#request === "complete", "a tunnel answers a complete request");
     this.#ownership = "tunnel";
   }
 

@@ -127,7 +127,7 @@ export function readFieldLines(
   facts: HeadFacts,
 ): RawFields {
   const fields: RawFields = [];
-  const mostEntries = 2 * fieldCount;
+  const maxEntries = 2 * fieldCount;
   while (text.charCodeAt(at) !== CR) {
     const nameStart = at;
     let code = text.charCodeAt(at);
@@ -150,7 +150,7 @@ export function readFieldLines(
     let valueEnd = at;
     while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd--;
 
-    if (fields.length >= mostEntries) throw new Http1Error("too-many-fields");
+    if (fields.length >= maxEntries) throw new Http1Error("too-many-fields");
     const value = text.slice(valueStart, valueEnd);
     if (valueEnd < at) {
       facts.isPlain = false;

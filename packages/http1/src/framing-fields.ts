@@ -4,14 +4,14 @@ import type { HeadFacts } from "./field-lines.ts";
 import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";
 import { CHUNKED, lengthFraming, type Framing, type Version } from "./message.ts";
 
-const MOST_LENGTH_DIGITS = 15;
+const MAX_LENGTH_DIGITS = 15;
 
 /**
  * Reads a Content-Length value: digits only, at most 15 of them, so that the number is exact.
  * @throws Http1Error `bad-content-length`
  */
 export function readContentLength(value: string): number {
-  if (value.length === 0 || value.length > MOST_LENGTH_DIGITS) throw new Http1Error("bad-content-length");
+  if (value.length === 0 || value.length > MAX_LENGTH_DIGITS) throw new Http1Error("bad-content-length");
   let lengthBytes = 0;
   for (let at = 0; at < value.length; at++) {
     const digit = value.charCodeAt(at) - 0x30;

@@ -2,7 +2,7 @@
 import { CR, FIELD_VALUE, LF } from "./characters.ts";
 import { cleanHeadEnd } from "./clean-head.ts";
 
-const SMALLEST_HOLD_BYTES = 512;
+const MIN_HOLD_BYTES = 512;
 
 /**
  * Finds the end of a head (or trailer section) in input that may be cut anywhere. The usual case, a whole head inside
@@ -128,7 +128,7 @@ export class HeadCollector {
     const neededBytes = this.#heldBytes + to - from;
     let held = this.#held;
     if (held === undefined || held.length < neededBytes) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(SMALLEST_HOLD_BYTES, neededBytes, 2 * this.#heldBytes));
+      const grown = Buffer.allocUnsafeSlow(Math.max(MIN_HOLD_BYTES, neededBytes, 2 * this.#heldBytes));
       held?.copy(grown, 0, 0, this.#heldBytes);
       held = grown;
       this.#held = grown;

@@ -61,7 +61,7 @@ export function readHttp2Request(
   section: readonly string[],
   fields: RawFields,
   isWhole: boolean,
-  mostFields: number,
+  maxFields: number,
 ): Http2Request | Http2RequestProblem {
   const pseudo = pseudoFields(section);
   if (typeof pseudo === "string") return malformed(pseudo);
@@ -75,8 +75,8 @@ export function readHttp2Request(
   if (scheme !== "http" && scheme !== "https") return malformed("The request has no valid :scheme");
   const isAsterisk = path === "*" && method === "OPTIONS";
   if (path === undefined || (!isAsterisk && !TARGET.test(path))) return malformed("The request has no valid :path");
-  if (fields.length > 2 * mostFields) {
-    const message = `The request has ${fields.length / 2} fields, at most ${mostFields} are allowed`;
+  if (fields.length > 2 * maxFields) {
+    const message = `The request has ${fields.length / 2} fields, at most ${maxFields} are allowed`;
     return { problem: "too-many-fields", message };
   }
   const problem = fieldProblem(fields);

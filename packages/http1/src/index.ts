@@ -56,9 +56,9 @@ export { isAuthority, isAuthorityWithPort } from "./authority.ts";
 export { allowedTrailers } from "./trailer-fields.ts";
 export {
   DownstreamState,
-  type AfterAnswer,
+  type AfterResponse,
   type AfterClientEnd,
   type AfterRefusal,
-  type AnswerStart,
+  type ResponseStart,
 } from "./downstream-state.ts";
 export { isIdempotent, UpstreamState, type UpstreamRequest } from "./upstream-state.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { processorMs } from "@headworks/testkit";
-import { bytes, everyCut, readAnswer, singleBytes } from "../test/recording.ts";
+import { bytes, everyCut, readResponse, singleBytes } from "../test/recording.ts";
 import { ResponseReader, type Http1ErrorCode, type Oddity, type ResponseHead } from "./index.ts";
 
 interface Expected {
@@ -489,7 +489,7 @@ function check(
 ): void {
   const { method = "GET", end = false } = expected;
   const options = { method, end, lenient, upgrade: "websocket" };
-  const whole = readAnswer([bytes(input)], options);
+  const whole = readResponse([bytes(input)], options);
   const [message] = whole.messages;
   assert.equal(whole.error, undefined, name);
   assert(message?.ended === true);
@@ -503,7 +503,7 @@ function check(
   assert.deepEqual(whole.informational, expected.informational ?? []);
   assert.deepEqual(whole.oddities, [...(expected.oddities ?? [])].toSorted());
   if (head.oddities.length > 0) assert.equal(head.keepAlive, false, "an oddity forbids another exchange");
-  for (const pieces of everyCut(bytes(input))) assert.deepEqual(readAnswer(pieces, options), whole);
+  for (const pieces of everyCut(bytes(input))) assert.deepEqual(readResponse(pieces, options), whole);
 }
 
 for (const [name, input, expected] of PLAIN) {
@@ -515,7 +515,7 @@ for (const [name, input, expected] of PLAIN) {
 
 function expectRefusal(input: string, lenient: boolean, code: Http1ErrorCode): void {
   for (const pieces of everyCut(bytes(input))) {
-    const { error, status, messages } = readAnswer(pieces, { lenient, end: true });
+    const { error, status, messages } = readResponse(pieces, { lenient, end: true });
     assert.deepEqual([error, status, messages.length], [code, 502, 0]);
   }
 }
@@ -542,9 +542,9 @@ test("the table of odd answers covers every oddity that a head can have", () => 
 
 test("informational answers are bounded", () => {
   const flood = (count: number): Buffer => bytes(`${"HTTP/1.1 102 P\r\n\r\n".repeat(count)}HTTP/1.1 204 -\r\n\r\n`);
-  assert.equal(readAnswer([flood(32)]).informational.length, 32);
+  assert.equal(readResponse([flood(32)]).informational.length, 32);
   for (const pieces of [[flood(33)], singleBytes(flood(33))]) {
-    assert.equal(readAnswer(pieces).error, "too-many-informational");
+    assert.equal(readResponse(pieces).error, "too-many-informational");
   }
 });
 
@@ -555,7 +555,7 @@ test("informational answers are counted for each answer anew", () => {
     { lenient: false },
   );
   const input = bytes(`${"HTTP/1.1 102 P\r\n\r\n".repeat(20)}HTTP/1.1 204 -\r\n\r\n`);
-  for (let answer = 0; answer < 3; answer++) {
+  for (let response = 0; response < 3; response++) {
     reader.expect("GET");
     assert.equal(reader.read(input), input.length);
   }
@@ -564,8 +564,8 @@ test("informational answers are counted for each answer anew", () => {
 
 test("101 is refused unless the request offered an upgrade", () => {
   const input = bytes("HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\n\r\n");
-  assert.equal(readAnswer([input]).error, "unexpected-upgrade");
-  assert.equal(readAnswer([input], { upgrade: "websocket" }).error, undefined);
+  assert.equal(readResponse([input]).error, "unexpected-upgrade");
+  assert.equal(readResponse([input], { upgrade: "websocket" }).error, undefined);
 });
 
 test("bytes that no request asked for are refused, also behind an answer", () => {
@@ -574,12 +574,12 @@ test("bytes that no request asked for are refused, also behind an answer", () =>
     { onHead() {}, onInformational() {}, onData() {}, onEnd() {}, onError: (error) => void errors.push(error.code) },
     { lenient: true },
   );
-  const answer = bytes("HTTP/1.1 204 -\r\n\r\n");
+  const response = bytes("HTTP/1.1 204 -\r\n\r\n");
   reader.expect("GET");
-  assert.equal(reader.read(answer), answer.length);
-  assert.equal(reader.read(answer), 0, "an ended reader takes nothing");
+  assert.equal(reader.read(response), response.length);
+  assert.equal(reader.read(response), 0, "an ended reader takes nothing");
   reader.next();
-  reader.read(answer);
+  reader.read(response);
   assert.deepEqual(errors, ["unexpected-answer"]);
 });
 
@@ -624,7 +624,7 @@ test("an answer cut by the end of the connection is an error unless it is read u
   const input = bytes("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc");
   for (let size = 1; size < input.length; size++) {
     for (const lenient of [false, true]) {
-      assert.equal(readAnswer([input.subarray(0, size)], { lenient, end: true }).error, "truncated", `${size}`);
+      assert.equal(readResponse([input.subarray(0, size)], { lenient, end: true }).error, "truncated", `${size}`);
     }
   }
 });
@@ -633,7 +633,7 @@ test("hostile heads cost the lenient mode time in proportion to their length", (
   const limits = { headBytes: 10_000_000, fieldCount: 10_000_000 };
   const costMs = (line: string, size: number): number => {
     const input = bytes(`HTTP/1.1 200 OK\nX: a\n${line.repeat(size / line.length)}\n\n`);
-    return processorMs(() => readAnswer([input], { lenient: true, limits }));
+    return processorMs(() => readResponse([input], { lenient: true, limits }));
   };
   for (const line of [" a\n", "garbage\n", "a:\n", "x \t", ",", "\t"]) {
     const small = costMs(line, 60_000);

@@ -23,7 +23,7 @@ export interface ResponseReaderOptions {
   readonly limits?: Partial<Limits>;
 }
 
-const MOST_EMPTY_LINES = 16;
+const MAX_EMPTY_LINES = 16;
 const START = "HTTP/";
 const RADIO_START = "ICY ";
 
@@ -140,7 +140,7 @@ export class ResponseReader extends MessageReader<ResponseHead> {
         this.#afterLeadingCr = false;
         this.#tolerate("leading-empty-line");
         this.#emptyLines++;
-        if (this.#emptyLines > MOST_EMPTY_LINES) throw new Http1Error("leading-empty-line");
+        if (this.#emptyLines > MAX_EMPTY_LINES) throw new Http1Error("leading-empty-line");
       } else if (this.#afterLeadingCr) {
         throw new Http1Error("bad-line-end");
       } else if (byte === CR) {

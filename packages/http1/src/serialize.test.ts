@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { heapGrowthBytes } from "@headworks/testkit";
 import fc from "fast-check";
-import { bytes, readAnswer, readRequests } from "../test/recording.ts";
+import { bytes, readResponse, readRequests } from "../test/recording.ts";
 import {
   CHUNK_END,
   chunkPrefix,
@@ -55,9 +55,9 @@ test("the lines of a head stand for its fields: with them the same is written as
         requestHeadText("PUT", "/x", written),
       );
       const text = responseHeadText(200, "OK", ["Content-Length", "0", ...others]);
-      const answer = readAnswer([bytes(text)]).messages[0]?.head;
-      assert.equal(answer?.fieldLines, text.slice(17, -2));
-      assert.equal(responseHeadText(200, "OK", answer?.fields ?? [], answer?.fieldLines), text);
+      const response = readResponse([bytes(text)]).messages[0]?.head;
+      assert.equal(response?.fieldLines, text.slice(17, -2));
+      assert.equal(responseHeadText(200, "OK", response?.fields ?? [], response?.fieldLines), text);
     }),
   );
 });
@@ -71,7 +71,7 @@ test("lines that are not what would be written stand for nothing", () => {
     const next = readRequests([bytes("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")]);
     assert.equal(next.messages[0]?.head.fieldLines, "Host: a.test\r\n", "the next head has its own");
   }
-  const { messages } = readAnswer([bytes("HTTP/1.1 200 OK\nContent-Length: 0\n\n")], { lenient: true });
+  const { messages } = readResponse([bytes("HTTP/1.1 200 OK\nContent-Length: 0\n\n")], { lenient: true });
   const odd = messages[0]?.head;
   assert.deepEqual([odd?.oddities, odd?.fieldLines], [["bare-lf"], undefined]);
 });
@@ -107,7 +107,7 @@ test("what is written is read back the same: answers with chunks and trailers", 
         const written = ["Transfer-Encoding", "chunked", ...others];
         const body = data.map((text) => chunkPrefix(text.length) + text + CHUNK_END).join("");
         const text = responseHeadText(status, reason, written) + body + lastChunkWithTrailers(last);
-        const { messages, error } = readAnswer([bytes(text)]);
+        const { messages, error } = readResponse([bytes(text)]);
         assert.equal(error, undefined);
         const [message] = messages;
         assert.deepEqual([message?.head.status, message?.head.reason, message?.head.fields], [status, reason, written]);

@@ -4,8 +4,8 @@ import type { FieldLines, RawFields } from "./message.ts";
 import { ownText } from "./own-text.ts";
 
 /** Names are few and come again and again; hostile ones must not fill memory. */
-const MOST_KNOWN_NAMES = 2000;
-const LONGEST_KNOWN_NAME = 64;
+const MAX_KNOWN_NAMES = 2000;
+const MAX_KNOWN_NAME_LENGTH = 64;
 
 /** Line ends with the names behind them that were found to be tokens. */
 const lineStarts = new Map<string, string>();
@@ -99,6 +99,6 @@ function lineStart(name: string): string {
   if (known !== undefined) return known;
   if (!isToken(name)) throw new Http1Error("unsafe-text");
   const start = ownText(`\r\n${name}: `);
-  if (name.length <= LONGEST_KNOWN_NAME && lineStarts.size < MOST_KNOWN_NAMES) lineStarts.set(ownText(name), start);
+  if (name.length <= MAX_KNOWN_NAME_LENGTH && lineStarts.size < MAX_KNOWN_NAMES) lineStarts.set(ownText(name), start);
   return start;
 }

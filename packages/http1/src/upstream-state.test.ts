@@ -20,8 +20,8 @@ function reused(): UpstreamState {
   state.requestStarted(GET);
   state.requestSent();
   state.bytesArrived();
-  state.answerStarted(CLEAN);
-  assert.equal(state.answerEnded(false, 0), "keep");
+  state.responseStarted(CLEAN);
+  assert.equal(state.responseEnded(false, 0), "keep");
   return state;
 }
 
@@ -32,30 +32,37 @@ test("a clean exchange leaves the connection for another", () => {
 });
 
 const SPOILED: readonly (readonly [string, (state: UpstreamState) => "keep" | "destroy"])[] = [
-  ["an answer before the request was sent", (state) => (state.answerStarted(CLEAN), state.answerEnded(false, 0))],
+  ["an answer before the request was sent", (state) => (state.responseStarted(CLEAN), state.responseEnded(false, 0))],
   [
     "an origin that closes",
-    (state) => (state.requestSent(), state.answerStarted({ ...CLEAN, keepAlive: false }), state.answerEnded(false, 0)),
+    (state) => (
+      state.requestSent(),
+      state.responseStarted({ ...CLEAN, keepAlive: false }),
+      state.responseEnded(false, 0)
+    ),
   ],
   [
     "an answer until the end",
     (state) => (
       state.requestSent(),
-      state.answerStarted({ ...CLEAN, framing: UNTIL_CLOSE }),
-      state.answerEnded(false, 0)
+      state.responseStarted({ ...CLEAN, framing: UNTIL_CLOSE }),
+      state.responseEnded(false, 0)
     ),
   ],
   [
     "an oddity in the head",
     (state) => (
       state.requestSent(),
-      state.answerStarted({ ...CLEAN, oddities: ["bare-lf"] }),
-      state.answerEnded(false, 1)
+      state.responseStarted({ ...CLEAN, oddities: ["bare-lf"] }),
+      state.responseEnded(false, 1)
     ),
   ],
-  ["an oddity in the body", (state) => (state.requestSent(), state.answerStarted(CLEAN), state.answerEnded(false, 1))],
-  ["surplus bytes", (state) => (state.requestSent(), state.answerStarted(CLEAN), state.answerEnded(true, 0))],
-  ["an end without a head", (state) => (state.requestSent(), state.answerEnded(false, 0))],
+  [
+    "an oddity in the body",
+    (state) => (state.requestSent(), state.responseStarted(CLEAN), state.responseEnded(false, 1)),
+  ],
+  ["surplus bytes", (state) => (state.requestSent(), state.responseStarted(CLEAN), state.responseEnded(true, 0))],
+  ["an end without a head", (state) => (state.requestSent(), state.responseEnded(false, 0))],
 ];
 
 for (const [name, run] of SPOILED) {
@@ -72,8 +79,8 @@ test("a connection is not used again after our own Connection: close", () => {
   const state = new UpstreamState();
   state.requestStarted({ ...GET, keepAlive: false });
   state.requestSent();
-  state.answerStarted(CLEAN);
-  assert.equal(state.answerEnded(false, 0), "destroy");
+  state.responseStarted(CLEAN);
+  assert.equal(state.responseEnded(false, 0), "destroy");
 });
 
 test("bytes on an idle connection destroy it", () => {
@@ -171,7 +178,7 @@ const requests = fc.record({
   keepAlive: fc.constantFrom(true, true, true, false),
   isRetry: fc.boolean(),
 });
-const answers = fc.record({
+const responses = fc.record({
   keepAlive: fc.constantFrom(true, true, true, false),
   framing: fc.constantFrom(CHUNKED, lengthFraming(4), CHUNKED, UNTIL_CLOSE),
   oddities: fc.constantFrom<readonly Oddity[]>([], [], [], ["line-folding"]),
@@ -206,12 +213,12 @@ const steps = [
       },
     ),
   ),
-  answers.map((head) =>
+  responses.map((head) =>
     step(
       `head ${JSON.stringify(head)}`,
       (model) => isBusy(model) && model.present?.head === undefined,
       (model, real) => {
-        real.answerStarted(head);
+        real.responseStarted(head);
         if (model.present === undefined) return;
         model.present.head = head;
         model.present.bytes = true;
@@ -237,7 +244,7 @@ const steps = [
             surplus,
           ];
           const isKept = !faults.includes(true);
-          assert.equal(real.answerEnded(surplus, head.oddities.length + more), isKept ? "keep" : "destroy");
+          assert.equal(real.responseEnded(surplus, head.oddities.length + more), isKept ? "keep" : "destroy");
           model.present = undefined;
           model.finished++;
           model.isOver = !isKept;

@@ -27,8 +27,8 @@ export class UpstreamState {
   #request: UpstreamRequest | undefined;
   #exchangeCount = 0;
   #isSent = false;
-  #hasAnswerBytes = false;
-  #answerAllowsReuse = false;
+  #hasResponseBytes = false;
+  #responseAllowsReuse = false;
 
   /** Whether a request may be sent on it now. */
   get isIdle(): boolean {
@@ -47,8 +47,8 @@ export class UpstreamState {
     this.#request = request;
     this.#exchangeCount++;
     this.#isSent = false;
-    this.#hasAnswerBytes = false;
-    this.#answerAllowsReuse = false;
+    this.#hasResponseBytes = false;
+    this.#responseAllowsReuse = false;
   }
 
   /** The last byte of the request was handed over. */
@@ -62,7 +62,7 @@ export class UpstreamState {
    */
   bytesArrived(): "read" | "destroy" {
     if (this.#phase === "busy") {
-      this.#hasAnswerBytes = true;
+      this.#hasResponseBytes = true;
       return "read";
     }
     if (this.#phase === "tunnel") return "read";
@@ -71,10 +71,10 @@ export class UpstreamState {
   }
 
   /** The final head was read. */
-  answerStarted(head: Pick<ResponseHead, "keepAlive" | "framing" | "oddities">): void {
+  responseStarted(head: Pick<ResponseHead, "keepAlive" | "framing" | "oddities">): void {
     demand(this.#phase === "busy", "an answer belongs to a request");
-    this.#hasAnswerBytes = true;
-    this.#answerAllowsReuse = head.keepAlive && head.framing.kind !== "until-close" && head.oddities.length === 0;
+    this.#hasResponseBytes = true;
+    this.#responseAllowsReuse = head.keepAlive && head.framing.kind !== "until-close" && head.oddities.length === 0;
   }
 
   /**
@@ -83,10 +83,10 @@ export class UpstreamState {
    * @param oddityCount  what the lenient reader tolerated in head and body together
    * @returns `keep` only if the request was sent completely and nobody and nothing speaks against another exchange
    */
-  answerEnded(surplus: boolean, oddityCount: number): "keep" | "destroy" {
+  responseEnded(surplus: boolean, oddityCount: number): "keep" | "destroy" {
     demand(this.#phase === "busy", "an answer ends after it started");
     const keeps =
-      this.#isSent && this.#request?.keepAlive === true && this.#answerAllowsReuse && !surplus && oddityCount === 0;
+      this.#isSent && this.#request?.keepAlive === true && this.#responseAllowsReuse && !surplus && oddityCount === 0;
     this.#phase = keeps ? "idle" : "closed";
     this.#request = undefined;
     return keeps ? "keep" : "destroy";
@@ -109,7 +109,7 @@ export class UpstreamState {
     this.#phase = "closed";
     this.#request = undefined;
     if (!wasBusy || request === undefined) return "none";
-    const isStale = this.#exchangeCount > 1 && !this.#hasAnswerBytes;
+    const isStale = this.#exchangeCount > 1 && !this.#hasResponseBytes;
     return isStale && isIdempotent(request.method) && !request.hasBody && !request.isRetry ? "retry" : "fail";
   }
 

@@ -98,7 +98,7 @@ export function nearRequests(methods: readonly string[]): fc.Arbitrary<Buffer> {
 }
 
 /** Bytes near an answer. */
-export const nearAnswers: fc.Arbitrary<Buffer> = withFaults(
+export const nearResponses: fc.Arbitrary<Buffer> = withFaults(
   fc
     .tuple(
       fc.constantFrom("HTTP/1.1", "HTTP/1.1", "HTTP/1.0"),

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { RequestHead, ResponseHead } from "../src/index.ts";
-import { cutAt, nearAnswers, nearRequests } from "./arbitrary-messages.ts";
+import { cutAt, nearResponses, nearRequests } from "./arbitrary-messages.ts";
 import { ORACLE_METHODS, readWithOracle, type OracleMessage } from "./llhttp-oracle.ts";
-import { bytes, readAnswer, readRequests, type Recorded } from "./recording.ts";
+import { bytes, readResponse, readRequests, type Recorded } from "./recording.ts";
 
 const METHODS = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "CONNECT", "PROPFIND", "M-SEARCH"];
 const PROBE = "GET /probe HTTP/1.1\r\nHost: probe.test\r\n\r\n";
@@ -82,9 +82,9 @@ function describeOracle({ method, target, version, fields, body, trailers }: Ora
 test("what the strict reader accepts as an answer, Node's parser accepts, with the same body", () => {
   let accepted = 0;
   fc.assert(
-    fc.property(nearAnswers, places, (input, cuts) => {
-      const whole = readAnswer([input], { end: true });
-      assert.deepEqual({ ...readAnswer(cutAt(input, cuts), { end: true }), rest: "" }, { ...whole, rest: "" });
+    fc.property(nearResponses, places, (input, cuts) => {
+      const whole = readResponse([input], { end: true });
+      assert.deepEqual({ ...readResponse(cutAt(input, cuts), { end: true }), rest: "" }, { ...whole, rest: "" });
       const [message] = whole.messages;
       if (message?.ended !== true || whole.error !== undefined) return;
       const taken = input.toString("latin1", 0, input.length - whole.rest.length);
@@ -110,14 +110,14 @@ test("what the strict reader accepts as an answer, Node's parser accepts, with t
 test("blanks before the colons of an answer change nothing but that its connection may end", () => {
   let read = 0;
   fc.assert(
-    fc.property(nearAnswers, fc.constantFrom(" ", "\t", " \t "), places, (input, blanks, cuts) => {
-      const plain = readAnswer([input], { end: true });
+    fc.property(nearResponses, fc.constantFrom(" ", "\t", " \t "), places, (input, blanks, cuts) => {
+      const plain = readResponse([input], { end: true });
       const text = input.toString("latin1");
       const headEnd = text.indexOf("\r\n\r\n");
       if (plain.error !== undefined || headEnd < 0) return;
       const padded = text.slice(0, headEnd).replaceAll(/^([^\s:]+):/gm, `$1${blanks}:`) + text.slice(headEnd);
       for (const lenient of [false, true]) {
-        const { messages, rest, error } = readAnswer(cutAt(bytes(padded), cuts), { end: true, lenient });
+        const { messages, rest, error } = readResponse(cutAt(bytes(padded), cuts), { end: true, lenient });
         assert.equal(error, undefined);
         assert.deepEqual(messages.map(essence), plain.messages.map(essence));
         assert.equal(plain.rest.startsWith(rest), true);
@@ -136,10 +136,10 @@ function essence({ head, body, trailers, ended }: Recorded<ResponseHead>): unkno
 
 test("the lenient mode reads everything the strict mode reads, and exactly like it", () => {
   fc.assert(
-    fc.property(nearAnswers, (input) => {
-      const strict = readAnswer([input], { end: true });
+    fc.property(nearResponses, (input) => {
+      const strict = readResponse([input], { end: true });
       if (strict.error !== undefined) return;
-      assert.deepEqual(readAnswer([input], { end: true, lenient: true }), strict);
+      assert.deepEqual(readResponse([input], { end: true, lenient: true }), strict);
     }),
     { numRuns: RUNS },
   );
@@ -148,9 +148,9 @@ test("the lenient mode reads everything the strict mode reads, and exactly like 
 test("the lenient mode gives one verdict however an answer is cut, and never stays open behind an oddity", () => {
   let odd = 0;
   fc.assert(
-    fc.property(nearAnswers, places, (input, cuts) => {
-      const whole = readAnswer([input], { end: true, lenient: true });
-      assert.deepEqual(readAnswer(cutAt(input, cuts), { end: true, lenient: true }), whole);
+    fc.property(nearResponses, places, (input, cuts) => {
+      const whole = readResponse([input], { end: true, lenient: true });
+      assert.deepEqual(readResponse(cutAt(input, cuts), { end: true, lenient: true }), whole);
       const [message] = whole.messages;
       if (message !== undefined && message.head.oddities.length > 0) {
         odd++;
@@ -167,7 +167,7 @@ test("random bytes never make a reader throw, hang or take less than all", () =>
     fc.property(fc.uint8Array({ maxLength: 200 }), fc.boolean(), places, (raw, lenient, cuts) => {
       const pieces = cutAt(Buffer.from(raw), cuts);
       readRequests(pieces, { end: true });
-      readAnswer(pieces, { end: true, lenient });
+      readResponse(pieces, { end: true, lenient });
     }),
     { numRuns: RUNS },
   );

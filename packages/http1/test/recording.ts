@@ -115,7 +115,7 @@ export function readRequests(
 }
 
 /** Reads one final answer to `method` out of the pieces; what follows it is `rest`. */
-export function readAnswer(
+export function readResponse(
   pieces: readonly Buffer[],
   options: { method?: string; lenient?: boolean; end?: boolean; limits?: Partial<Limits>; upgrade?: string } = {},
 ): Recording<ResponseHead> {

@@ -6,9 +6,9 @@ export type Ending = "ended" | "reset" | "left" | "unknown";
 
 const ENDINGS: readonly Ending[] = ["unknown", "ended", "reset", "left"];
 /** Streams that ended last; a peer does not come back to older ones by mistake. */
-const MOST_ENDINGS = 128;
+const MAX_ENDINGS = 128;
 /** Ranges of numbers that a client left out; it may leave out more, which then count as used. */
-const MOST_GAPS = 32;
+const MAX_GAPS = 32;
 
 /** The streams of a connection that are over, as far as frames that still come for them have to be judged (RFC 9113, 5.1). */
 export class ClosedStreams {
@@ -20,11 +20,11 @@ export class ClosedStreams {
 
   /** A stream is over. */
   note(id: number, ending: Exclude<Ending, "unknown">): void {
-    this.#ids ??= new Uint32Array(MOST_ENDINGS);
-    this.#endings ??= new Uint8Array(MOST_ENDINGS);
+    this.#ids ??= new Uint32Array(MAX_ENDINGS);
+    this.#endings ??= new Uint8Array(MAX_ENDINGS);
     this.#ids[this.#next] = id;
     this.#endings[this.#next] = ENDINGS.indexOf(ending);
-    this.#next = (this.#next + 1) % MOST_ENDINGS;
+    this.#next = (this.#next + 1) % MAX_ENDINGS;
   }
 
   /** How a stream ended that is over. */
@@ -35,7 +35,7 @@ export class ClosedStreams {
 
   /** A client began stream `id` behind stream `last`: those between were never used, and cannot be any more (5.1.1). */
   began(id: number, last: number): void {
-    if (id <= last + 2 || id === 1 || this.#gaps.length >= 2 * MOST_GAPS) return;
+    if (id <= last + 2 || id === 1 || this.#gaps.length >= 2 * MAX_GAPS) return;
     this.#gaps.push(last + 1, id - 1);
   }
 

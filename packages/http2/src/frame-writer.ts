@@ -57,8 +57,8 @@ export class FrameWriter {
     this.#begin(SETTINGS, ACK, 0, 0);
   }
 
-  ping(payload: Buffer, isAnswer: boolean): void {
-    const at = this.#begin(PING, isAnswer ? ACK : 0, 0, payload.length);
+  ping(payload: Buffer, isResponse: boolean): void {
+    const at = this.#begin(PING, isResponse ? ACK : 0, 0, payload.length);
     payload.copy(this.#out.desk, at);
   }
 

@@ -6,13 +6,13 @@ import type { SessionOptions } from "./session-events.ts";
 
 /** What either side says first (RFC 9113, 3.4). */
 export function greet(out: FrameWriter, options: SessionOptions): void {
-  const { role, mostStreams, section, takesWebSockets = false } = options;
+  const { role, maxConcurrentStreams, section, takesWebSockets = false } = options;
   const said: [number, number][] = [[SETTING.headerListBytes, section.listBytes]];
   if (role === "client") {
     out.preface();
     said.push([SETTING.enablePush, 0]);
   }
-  if (mostStreams !== undefined) said.push([SETTING.mostStreams, mostStreams]);
+  if (maxConcurrentStreams !== undefined) said.push([SETTING.maxConcurrentStreams, maxConcurrentStreams]);
   if (takesWebSockets) said.push([SETTING.enableConnectProtocol, 1]);
   out.settings(said);
   out.widen(0, CONNECTION_WINDOW_BYTES - FIRST_WINDOW_BYTES);

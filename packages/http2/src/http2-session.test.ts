@@ -103,7 +103,7 @@ test("5: fifty requests at once do not mix", async () => {
 });
 
 /** What a server says of stream 1, behind which a client tells these, in this order, and closes the stream with this. */
-const ANSWERS: readonly (readonly [what: string, said: readonly Buffer[], order: string, code: number])[] = [
+const RESPONSES: readonly (readonly [what: string, said: readonly Buffer[], order: string, code: number])[] = [
   ["a reset before the head (6.4)", [resetOf(1, CANCEL)], "close", CANCEL],
   ["a reset in the middle (6.4)", [heads(1, OK), data(1, "ab"), resetOf(1, CANCEL)], "section data close", CANCEL],
   ["a code nobody knows (7)", [heads(1, OK), resetOf(1, 0xfefe)], "section close", 0xfefe],
@@ -143,7 +143,7 @@ const ANSWERS: readonly (readonly [what: string, said: readonly Buffer[], order:
   ],
 ];
 
-for (const [what, said, order, code] of ANSWERS) {
+for (const [what, said, order, code] of RESPONSES) {
   test(`an answer with ${what} ends its stream with ${code}, and no other`, async () => {
     const { tested, peer } = await askedRaw();
     await using _tested = tested;
@@ -261,7 +261,7 @@ test("resetBehind() sends what was written first, and then the reset", async () 
 });
 
 test("5.1.2: a stream more than allowed is refused, and its place is free again once another one ended", async () => {
-  const { tested, peer } = await servedRaw({ mostStreams: 2 });
+  const { tested, peer } = await servedRaw({ maxConcurrentStreams: 2 });
   await using _tested = tested;
   peer.say(heads(1, [":method", "POST"]), heads(3, [":method", "POST"]), heads(5, [":method", "POST"]));
   assert.equal(await peer.reset(5), REFUSED_STREAM);
@@ -274,7 +274,7 @@ test("5.1.2: a stream more than allowed is refused, and its place is free again 
 });
 
 test("10.5.1: a section larger than allowed ends its stream only, and the table is right afterwards", async () => {
-  const { tested, peer } = await servedRaw({ section: { mostFields: 100, listBytes: 200 } });
+  const { tested, peer } = await servedRaw({ section: { maxFields: 100, listBytes: 200 } });
   await using _tested = tested;
   // The large field is kept in the table: the index 62 is the one before it.
   const kept = Buffer.from([0x40, 1, 0x61, 1, 0x62]);
@@ -289,7 +289,7 @@ test("10.5.1: a section larger than allowed ends its stream only, and the table 
 });
 
 test("10.5.1: a section larger than allowed can be answered, with what the limits let through", async () => {
-  const { tested, peer } = await servedRaw({ section: { mostFields: 2, listBytes: 1000 } });
+  const { tested, peer } = await servedRaw({ section: { maxFields: 2, listBytes: 1000 } });
   await using _tested = tested;
   const overlong: unknown[] = [];
   tested.listener.onOverlongStream = (stream, section, isWhole) => {
@@ -315,17 +315,17 @@ const CASES = [...HTTP2_CASES, ...HPACK_CASES].filter(
 
 for (const { section, what, bytes, later, outcome } of CASES) {
   test(`${section}: ${what}`, async () => {
-    const { tested, peer } = await servedRaw({ mostStreams: 4 });
+    const { tested, peer } = await servedRaw({ maxConcurrentStreams: 4 });
     await using _tested = tested;
     tested.onStream = (told, _fields, isWhole) => {
-      const answer = (): void => {
+      const response = (): void => {
         told.stream.sendSection(OK, false);
         told.stream.write(Buffer.from("answer"));
         told.stream.end();
       };
       // Behind what came together with the request, which may be wrong.
-      if (isWhole) setImmediate(answer);
-      else told.onEnded = answer;
+      if (isWhole) setImmediate(response);
+      else told.onEnded = response;
     };
     peer.say(...bytes);
     if (later !== undefined) {

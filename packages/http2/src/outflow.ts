@@ -2,7 +2,7 @@
 import type { FrameBudget } from "./frame-budget.ts";
 import { FRAME_BYTES } from "./frame-parser.ts";
 import type { FrameWriter } from "./frame-writer.ts";
-import { FIRST_WINDOW_BYTES, LARGEST_WINDOW_BYTES } from "./peer-settings.ts";
+import { FIRST_WINDOW_BYTES, MAX_WINDOW_BYTES } from "./peer-settings.ts";
 import type { Http2Stream } from "./stream.ts";
 
 /** What streams send, as windows and the socket let it go: in turn, a frame each, where not all of it can. */
@@ -50,7 +50,7 @@ export class Outflow {
   /** The peer lets the connection send more. False: more than a window can be. */
   widen(byBytes: number): boolean {
     this.#windowBytes += byBytes;
-    if (this.#windowBytes > LARGEST_WINDOW_BYTES) return false;
+    if (this.#windowBytes > MAX_WINDOW_BYTES) return false;
     this.pumpAll();
     return true;
   }
@@ -73,8 +73,8 @@ export class Outflow {
   }
 
   #sendFrame(stream: Http2Stream): void {
-    const mostBytes = Math.min(FRAME_BYTES, this.#windowBytes, stream.windowBytes);
-    const { piece, start, end } = stream.next(mostBytes);
+    const maxBytes = Math.min(FRAME_BYTES, this.#windowBytes, stream.windowBytes);
+    const { piece, start, end } = stream.next(maxBytes);
     this.#windowBytes -= end - start;
     // Each may be answered by a wider window of the stream and one of the connection, by some peers for each kilobyte.
     this.#budget.earn(2 + ((end - start) >>> 10));

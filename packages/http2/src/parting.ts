@@ -8,7 +8,7 @@ const LAST_WORDS_MS = 500;
  * Ends a socket of ours to a client. What that still sends, windows for one, would cause a reset, which takes the end of its
  * answers away from it.
  */
-export function endBehindAnswers(socket: ByteSocket): void {
+export function endBehindResponses(socket: ByteSocket): void {
   socket.end(() => {
     if (!socket.destroyed) cutIn(LINGER_MS, socket);
   });

@@ -7,7 +7,7 @@ import { Http2Error } from "./http2-error.ts";
 export const SETTING = {
   headerTableBytes: 1,
   enablePush: 2,
-  mostStreams: 3,
+  maxConcurrentStreams: 3,
   firstWindowBytes: 4,
   frameBytes: 5,
   headerListBytes: 6,
@@ -15,19 +15,19 @@ export const SETTING = {
 } as const;
 
 /** What a window, and the sum of what widened it, may come to (RFC 9113, 6.9.1). */
-export const LARGEST_WINDOW_BYTES = 2 ** 31 - 1;
+export const MAX_WINDOW_BYTES = 2 ** 31 - 1;
 /** The window of a stream and of a connection before anybody said otherwise. */
 export const FIRST_WINDOW_BYTES = 65_535;
 
-const LARGEST_FRAME_BYTES = 2 ** 24 - 1;
+const MAX_FRAME_BYTES = 2 ** 24 - 1;
 const SETTING_BYTES = 6;
 /** Nobody has more to say at once. */
-const MOST_AT_ONCE = 32;
+const MAX_SETTINGS_PER_FRAME = 32;
 
 /** What the other side allows. */
 export class PeerSettings {
   /** Streams that we may have open at a time. */
-  mostStreams = Number.POSITIVE_INFINITY;
+  maxConcurrentStreams = Number.POSITIVE_INFINITY;
   /** Bytes of one body that we may send unasked. */
   firstWindowBytes = FIRST_WINDOW_BYTES;
   /** What its decoder of field sections may remember. */
@@ -47,8 +47,8 @@ export class PeerSettings {
    */
   read(content: Buffer): void {
     if (content.length % SETTING_BYTES !== 0) throw new Http2Error(FRAME_SIZE_ERROR, "SETTINGS is cut off");
-    if (content.length > MOST_AT_ONCE * SETTING_BYTES) {
-      throw new Http2Error(ENHANCE_YOUR_CALM, `More than ${MOST_AT_ONCE} settings in one frame`);
+    if (content.length > MAX_SETTINGS_PER_FRAME * SETTING_BYTES) {
+      throw new Http2Error(ENHANCE_YOUR_CALM, `More than ${MAX_SETTINGS_PER_FRAME} settings in one frame`);
     }
     for (let at = 0; at < content.length; at += SETTING_BYTES) {
       this.#set(content.readUInt16BE(at), content.readUInt32BE(at + 2));
@@ -64,15 +64,15 @@ export class PeerSettings {
         // Of a server only 0 has a meaning (RFC 9113, 6.5.2).
         if (value > (this.#isServer ? 0 : 1)) throw new Http2Error(PROTOCOL_ERROR, "ENABLE_PUSH is not valid");
         break;
-      case SETTING.mostStreams:
-        this.mostStreams = value;
+      case SETTING.maxConcurrentStreams:
+        this.maxConcurrentStreams = value;
         break;
       case SETTING.firstWindowBytes:
-        if (value > LARGEST_WINDOW_BYTES) throw new Http2Error(FLOW_CONTROL_ERROR, "INITIAL_WINDOW_SIZE is too large");
+        if (value > MAX_WINDOW_BYTES) throw new Http2Error(FLOW_CONTROL_ERROR, "INITIAL_WINDOW_SIZE is too large");
         this.firstWindowBytes = value;
         break;
       case SETTING.frameBytes:
-        if (value < FRAME_BYTES || value > LARGEST_FRAME_BYTES) {
+        if (value < FRAME_BYTES || value > MAX_FRAME_BYTES) {
           throw new Http2Error(PROTOCOL_ERROR, "MAX_FRAME_SIZE is not valid");
         }
         break;

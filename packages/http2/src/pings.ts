@@ -16,7 +16,7 @@ export class Pings {
   }
 
   /** One is answered. False: it is none of ours, which means nothing (RFC 9113, 6.7). */
-  answer(content: Buffer): boolean {
+  response(content: Buffer): boolean {
     const answered = this.#waiting[0];
     if (answered === undefined || !content.equals(payloadOf(this.#answered))) return false;
     this.#waiting.shift();

@@ -14,14 +14,14 @@ export interface BodyLimits {
   readonly sharedBytes: number;
 }
 
-const USUAL_LIMITS: BodyLimits = { widestBytes: 1_048_576, sharedBytes: 4_194_304 };
+const DEFAULT_LIMITS: BodyLimits = { widestBytes: 1_048_576, sharedBytes: 4_194_304 };
 
 /** What the bodies of a connection may have on their way, or wait unread, beyond their first windows. */
 export class WindowShare {
   readonly widestBytes: number;
   #leftBytes: number;
 
-  constructor({ widestBytes, sharedBytes } = USUAL_LIMITS) {
+  constructor({ widestBytes, sharedBytes } = DEFAULT_LIMITS) {
     this.widestBytes = Math.max(widestBytes, FIRST_WINDOW_BYTES);
     this.#leftBytes = sharedBytes;
   }

@@ -14,7 +14,7 @@ import { HpackError } from "./hpack/hpack-error.ts";
 import { Http2Error } from "./http2-error.ts";
 
 /** A block that is cut into more frames than this is cut to be cut. */
-const MOST_FRAMES = 64;
+const MAX_FRAMES = 64;
 
 /** A field section as a peer sent it. */
 export interface ReceivedSection {
@@ -83,7 +83,7 @@ export class SectionReader {
     this.#parts.push(Buffer.from(block));
     this.#sizeBytes += block.length;
     // No section within the limits needs more: its literals would be smaller than their fields.
-    if (this.#parts.length > MOST_FRAMES || this.#sizeBytes > this.#limits.listBytes * 2) {
+    if (this.#parts.length > MAX_FRAMES || this.#sizeBytes > this.#limits.listBytes * 2) {
       throw new Http2Error(ENHANCE_YOUR_CALM, "A field block without an end");
     }
   }

@@ -6,7 +6,7 @@ import type { Http2Stream } from "./stream.ts";
 export interface SessionOptions {
   readonly role: "client" | "server";
   /** Streams that the peer may have open at a time; a server's. */
-  readonly mostStreams?: number;
+  readonly maxConcurrentStreams?: number;
   /** Of one field section. */
   readonly section: SectionLimits;
   /** Says that WebSockets on streams are taken (RFC 8441, 3); a server's. */

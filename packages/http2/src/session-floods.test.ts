@@ -10,7 +10,7 @@ import { Http2Error } from "./http2-error.ts";
 const POST = [":method", "POST"] as const;
 const FRAMES = 30_000;
 /** A peer that reads gets its answers at once, so that hardly anything waits. */
-const MOST_WAITING_BYTES = 1_500_000;
+const MAX_WAITING_BYTES = 1_500_000;
 
 const ping = frame(FRAME.ping, 0, 0, "12345678");
 const priority = frame(FRAME.priority, 0, 1, Buffer.from([0, 0, 0, 0, 1]));
@@ -115,7 +115,7 @@ for (const [what, again] of UNREAD) {
     peer.say(heads(1, POST));
     await peer.goesOn();
     peer.socket.pause();
-    let mostBytes = 0;
+    let maxBytes = 0;
     for (let at = 0; at < 200; at += 1) {
       const many = Buffer.concat(Array.from({ length: 1000 }, (_, one) => again(at * 1000 + one)));
       const { promise, resolve } = Promise.withResolvers<undefined>();
@@ -125,10 +125,10 @@ for (const [what, again] of UNREAD) {
       await within(promise, () => "nothing went on");
       tested.socket.off("pause", isOver);
       await new Promise((turn) => setImmediate(turn));
-      mostBytes = Math.max(mostBytes, tested.socket.writableLength);
+      maxBytes = Math.max(maxBytes, tested.socket.writableLength);
       if (tested.socket.isPaused()) break;
     }
-    assert.ok(mostBytes < MOST_WAITING_BYTES, `${mostBytes} bytes wait for the peer`);
+    assert.ok(maxBytes < MAX_WAITING_BYTES, `${maxBytes} bytes wait for the peer`);
     assert.ok(tested.socket.isPaused(), "nothing stopped the peer");
     // It is no fault to be slow: once the peer reads, everything goes on.
     peer.socket.resume();

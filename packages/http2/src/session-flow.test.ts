@@ -15,7 +15,7 @@ const FIRST_WINDOW_BYTES = 65_535;
 const POST = [":method", "POST"] as const;
 
 /** Answers each request with so many bytes. */
-function answers(bytes: (told: Told) => number): (told: Told) => void {
+function responses(bytes: (told: Told) => number): (told: Told) => void {
   return (told) => {
     told.stream.sendSection(OK, false);
     told.stream.write(pattern(bytes(told), told.stream.id));
@@ -153,7 +153,7 @@ test("6.9: windows are widened seldom, and before they are used up", async () =>
 test("6.9: a sender with windows of one byte sends a byte at a time", async () => {
   const { tested, peer } = await servedRaw({}, [[FIRST_WINDOW, 1]]);
   await using _tested = tested;
-  tested.onStream = answers(() => 20);
+  tested.onStream = responses(() => 20);
   peer.say(request(1));
   for (let bytes = 1; bytes <= 20; bytes += 1) {
     assert.equal((await peer.bodyOf(1, bytes)).length, bytes);
@@ -167,7 +167,7 @@ test("6.9: a sender with windows of one byte sends a byte at a time", async () =
 test("6.9.2: with a first window of 0 nothing but heads and empty ends go", async () => {
   const { tested, peer } = await servedRaw({}, [[FIRST_WINDOW, 0]]);
   await using _tested = tested;
-  tested.onStream = answers(({ stream }) => (stream.id === 1 ? 5 : 0));
+  tested.onStream = responses(({ stream }) => (stream.id === 1 ? 5 : 0));
   peer.say(request(1), request(3));
   await peer.frame("the end of 3", () => peer.hasEnd(3));
   await peer.goesOn();
@@ -180,7 +180,7 @@ test("6.9.2: with a first window of 0 nothing but heads and empty ends go", asyn
 test("6.9.2: a window that shrinks below 0 lets nothing go until it is above again", async () => {
   const { tested, peer } = await servedRaw({}, [[FIRST_WINDOW, 1000]]);
   await using _tested = tested;
-  tested.onStream = answers(() => 1500);
+  tested.onStream = responses(() => 1500);
   peer.say(request(1));
   await peer.bodyOf(1, 1000);
   peer.say(settings([FIRST_WINDOW, 400]), widen(1, 600));
@@ -213,7 +213,7 @@ test("6.9.2: a stream that begins because another ended under new settings has t
 test("6.5.3: settings are confirmed before what they allow is sent", async () => {
   const { tested, peer } = await servedRaw({}, [[FIRST_WINDOW, 10]]);
   await using _tested = tested;
-  tested.onStream = answers(() => 100);
+  tested.onStream = responses(() => 100);
   peer.say(request(1));
   await peer.bodyOf(1, 10);
   peer.say(settings([FIRST_WINDOW, 100]));
@@ -227,7 +227,7 @@ test("5.2: with the connection's window used up, streams take turns however smal
   const { tested, peer } = await servedRaw({}, [[FIRST_WINDOW, 10_000_000]]);
   await using _tested = tested;
   const [few, most] = [4, 200_000];
-  tested.onStream = answers(() => most);
+  tested.onStream = responses(() => most);
   const streams = Array.from({ length: few }, (_, at) => 1 + 2 * at);
   peer.say(...streams.map((stream) => request(stream)));
   await peer.bodyOf(1, FIRST_WINDOW_BYTES);

@@ -14,7 +14,7 @@ import { CANCEL, NO_ERROR } from "./codes.ts";
 /** One request of a program: what it sends, in which pieces, and what becomes of it. */
 interface Step {
   readonly askBytes: number;
-  readonly answerBytes: number;
+  readonly responseBytes: number;
   readonly pieceBytes: number;
   readonly hasTrailers: boolean;
   /** Turns of the event loop for which our end tells nothing, from its first data on. */
@@ -29,7 +29,7 @@ const sizes = fc.oneof(
 );
 const step: fc.Arbitrary<Step> = fc.record({
   askBytes: sizes,
-  answerBytes: sizes,
+  responseBytes: sizes,
   pieceBytes: fc.integer({ min: 500, max: 50_000 }),
   hasTrailers: fc.boolean(),
   holdTurns: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 5 })),
@@ -119,14 +119,14 @@ test("a client of ours and node's server understand each other, byte for byte", 
         const asked = steps[at];
         assert.ok(asked !== undefined);
         served[at] = seenBy(stream);
-        const answer = (): void => {
+        const response = (): void => {
           if (stream.destroyed) return;
           if (asked.fate === "reset by the server") return stream.close(CANCEL);
           stream.respond({ ":status": 200 }, { waitForTrailers: asked.hasTrailers });
-          writeAll(stream, asked.answerBytes, asked);
+          writeAll(stream, asked.responseBytes, asked);
         };
-        if (asked.fate === "finish") stream.on("end", answer);
-        else answer();
+        if (asked.fate === "finish") stream.on("end", response);
+        else response();
       });
       listener.emit("connection", server);
       await using tested = new Tested(client, server, { role: "client" });
@@ -142,7 +142,7 @@ test("a client of ours and node's server understand each other, byte for byte", 
         assert.ok(told !== undefined);
         const code = await told.code();
         if (!one.fate.startsWith("reset")) assert.equal(code, NO_ERROR, `stream ${at}, ${one.fate}`);
-        checkBody(`answer ${at}`, { body: told.body, trailers: told.trailers ?? [] }, one.answerBytes, one);
+        checkBody(`answer ${at}`, { body: told.body, trailers: told.trailers ?? [] }, one.responseBytes, one);
         const seen = await served[at];
         if (seen !== undefined) checkBody(`request ${at}`, seen, one.askBytes, one);
       }
@@ -157,7 +157,7 @@ test("node's client and a server of ours understand each other, byte for byte", 
   await fc.assert(
     fc.asyncProperty(program, async ({ steps, windowBytes }) => {
       const [client, server] = await socketPair();
-      await using tested = new Tested(server, client, { role: "server", mostStreams: 100 });
+      await using tested = new Tested(server, client, { role: "server", maxConcurrentStreams: 100 });
       const served: Told[] = [];
       tested.onStream = (told, fields) => {
         const at = Number(fields[fields.indexOf("x-step") + 1]);
@@ -165,13 +165,13 @@ test("node's client and a server of ours understand each other, byte for byte", 
         assert.ok(one !== undefined);
         served[at] = told;
         holds(told, one.holdTurns);
-        const answer = (): void => {
+        const response = (): void => {
           if (one.fate === "reset by the server") return told.stream.reset(CANCEL);
           told.stream.sendSection(OK, false);
-          sendAll(told, one.answerBytes, one);
+          sendAll(told, one.responseBytes, one);
         };
-        if (one.fate === "finish") told.onEnded = answer;
-        else answer();
+        if (one.fate === "finish") told.onEnded = response;
+        else response();
       };
       const session = connectHttp2("http://a.test", {
         createConnection: () => client,
@@ -192,7 +192,7 @@ test("node's client and a server of ours understand each other, byte for byte", 
         const seen = await asked[at];
         assert.ok(seen !== undefined);
         if (!one.fate.startsWith("reset")) assert.equal(seen.code, NO_ERROR, `stream ${at}, ${one.fate}`);
-        checkBody(`answer ${at}`, seen, one.answerBytes, one);
+        checkBody(`answer ${at}`, seen, one.responseBytes, one);
         const told = served[at];
         if (told === undefined) continue;
         await told.code();

@@ -30,8 +30,8 @@ import { greet } from "./greeting.ts";
 import { HpackEncoder } from "./hpack/hpack-encoder.ts";
 import { Http2Error } from "./http2-error.ts";
 import { Outflow } from "./outflow.ts";
-import { endBehindAnswers, endWithLastWords } from "./parting.ts";
-import { LARGEST_WINDOW_BYTES, PeerSettings } from "./peer-settings.ts";
+import { endBehindResponses, endWithLastWords } from "./parting.ts";
+import { MAX_WINDOW_BYTES, PeerSettings } from "./peer-settings.ts";
 import { PING_BYTES, Pings } from "./pings.ts";
 import { ReceiveWindow, WindowShare } from "./receive-window.ts";
 import { SectionReader, type ReceivedSection } from "./section-reader.ts";
@@ -41,9 +41,9 @@ import { StreamTable } from "./stream-table.ts";
 
 /** A stream that breaks the rules costs as much as so many frames for nothing. */
 const FAULT_FRAMES = 50;
-const HIGHEST_STREAM = 2 ** 31 - 1;
+const MAX_STREAM_ID = 2 ** 31 - 1;
 /** A peer that reads no answers is not read either: those of pings, and heads, are held back by no window. */
-const MOST_UNREAD_BYTES = 1_048_576;
+const MAX_UNREAD_BYTES = 1_048_576;
 
 /**
  * An HTTP/2 connection (RFC 9113), either end of it, on a socket that nobody else reads or writes. Frames of one turn of the
@@ -118,7 +118,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
 
   /** Whether the peer takes new streams at all, as far as we know. */
   get takesStreams(): boolean {
-    return !this.#isOver && !this.#isClosing && !this.#isPeerLeaving && this.#nextStream <= HIGHEST_STREAM;
+    return !this.#isOver && !this.#isClosing && !this.#isPeerLeaving && this.#nextStream <= MAX_STREAM_ID;
   }
 
   /** Opens a stream where one is taken. Nothing is told of it before the caller has set its handler. */
@@ -137,7 +137,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
 
   /** Says that the connection will end; streams that the peer begins before it knows are still taken (RFC 9113, 6.8). */
   warn(): void {
-    if (!this.#isOver && !this.#isClosing) this.#out.goaway(HIGHEST_STREAM, NO_ERROR);
+    if (!this.#isOver && !this.#isClosing) this.#out.goaway(MAX_STREAM_ID, NO_ERROR);
   }
 
   /** Takes no more streams, and ends when those that are there have. */
@@ -297,7 +297,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
   }
 
   #open({ stream: id, fields, isWhole, isCut, isSelfDependent }: ReceivedSection): void {
-    if (this.#streams.size >= (this.#options.mostStreams ?? Number.POSITIVE_INFINITY)) {
+    if (this.#streams.size >= (this.#options.maxConcurrentStreams ?? Number.POSITIVE_INFINITY)) {
       return this.#refuse(id, REFUSED_STREAM, "of a stream too many");
     }
     if (isSelfDependent) return this.#refuse(id, PROTOCOL_ERROR, "of a stream that depends on itself");
@@ -380,14 +380,14 @@ export class Http2Session implements FrameSink, StreamCarrier {
       this.#budget.spend(1, "PING");
       return this.#out.ping(content, true);
     }
-    if (!this.#pings.answer(content)) this.#budget.spend(1, "PING that answers none");
+    if (!this.#pings.response(content)) this.#budget.spend(1, "PING that answers none");
   }
 
   #onGoaway(id: number, content: Buffer): void {
     if (id !== 0) throw new Http2Error(PROTOCOL_ERROR, "GOAWAY of a stream");
     if (content.length < 8) throw new Http2Error(FRAME_SIZE_ERROR, "GOAWAY is cut off");
     this.#budget.spend(1, "GOAWAY");
-    const last = content.readUInt32BE(0) & HIGHEST_STREAM;
+    const last = content.readUInt32BE(0) & MAX_STREAM_ID;
     this.#isPeerLeaving = true;
     this.#events.onGoaway?.(content.readUInt32BE(4));
     if (this.#isServer) return;
@@ -398,7 +398,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
   #onWindowUpdate(id: number, content: Buffer): void {
     expectSize(content, 4, "WINDOW_UPDATE");
     this.#budget.spend(1, "WINDOW_UPDATE");
-    const byBytes = content.readUInt32BE(0) & LARGEST_WINDOW_BYTES;
+    const byBytes = content.readUInt32BE(0) & MAX_WINDOW_BYTES;
     const stream = id === 0 ? undefined : this.#known(id, "WINDOW_UPDATE");
     if (id !== 0) {
       if (byBytes === 0) stream?.fail(PROTOCOL_ERROR, "WINDOW_UPDATE by nothing");
@@ -419,7 +419,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
       this.destroy(error instanceof Http2Error ? error.http2Code : INTERNAL_ERROR, cause);
       if (!(error instanceof Http2Error)) this.#events.onDefect?.(cause);
     }
-    if (this.#socket.writableLength > MOST_UNREAD_BYTES && !this.#isOver) this.#socket.pause();
+    if (this.#socket.writableLength > MAX_UNREAD_BYTES && !this.#isOver) this.#socket.pause();
   };
 
   readonly #onEnd = (): void => {
@@ -456,7 +456,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
   #finish(): void {
     if (this.#isOver) return;
     this.#end();
-    if (this.#isServer) endBehindAnswers(this.#socket);
+    if (this.#isServer) endBehindResponses(this.#socket);
     else this.#socket.destroySoon();
   }
 }

@@ -72,10 +72,10 @@ for (const side of ["client", "server"] as const) {
     own.end("bye");
     assert.equal((await all(other)).toString(), "bye");
     assert.equal(other.writable, true);
-    const answer = all(own);
+    const response = all(own);
     other.write("still ");
     other.end("here");
-    assert.equal((await answer).toString(), "still here");
+    assert.equal((await response).toString(), "still here");
     if (!own.closed) await happens(own, "close");
     if (!other.closed) await happens(other, "close");
     assert.deepEqual(ownEvents, ["finish", "end", "close"]);
@@ -266,7 +266,7 @@ test("TLS goes through it, both ways, and ends as it should", async (t) => {
   const secureClient = connectTls({ socket: client, servername: "localhost", rejectUnauthorized: false });
   const body = pattern(1_000_000);
   secureServer.pipe(secureServer);
-  const answer = all(secureClient);
+  const response = all(secureClient);
   secureClient.end(body);
-  assert.ok((await within(answer, () => "the answer did not end")).equals(body));
+  assert.ok((await within(response, () => "the answer did not end")).equals(body));
 });

@@ -98,12 +98,14 @@ for (const role of ["client", "server"] as const) {
   test(`5.1: whatever a peer of a ${role} says, and whenever we hold, streams are told in order and closed once`, async () => {
     const program = fc.array(said, { minLength: 1, maxLength: 40 });
     await fc.assert(
-      fc.asyncProperty(program, fc.boolean(), fc.boolean(), async (steps, holdsAtOnce, answersInside) => {
+      fc.asyncProperty(program, fc.boolean(), fc.boolean(), async (steps, holdsAtOnce, respondsInside) => {
         const isServer = role === "server";
-        const { tested, peer } = isServer ? await servedRaw({ mostStreams: 10 }) : await askedRaw([[4, 20_000]]);
+        const { tested, peer } = isServer
+          ? await servedRaw({ maxConcurrentStreams: 10 })
+          : await askedRaw([[4, 20_000]]);
         const prepare = (told: Told): void => {
           if (holdsAtOnce) told.stream.hold();
-          if (!answersInside) return;
+          if (!respondsInside) return;
           told.onDataCame = ({ stream, dataBytes }) => {
             if (dataBytes % 3 === 0) stream.hold();
             if (dataBytes % 5 === 0) stream.write(Buffer.from("inside"));

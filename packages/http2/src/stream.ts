@@ -1,7 +1,7 @@
 import { noteGarbage } from "@headworks/sockets";
 import { FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from "./codes.ts";
 import { HeldPieces } from "./held-pieces.ts";
-import { LARGEST_WINDOW_BYTES } from "./peer-settings.ts";
+import { MAX_WINDOW_BYTES } from "./peer-settings.ts";
 import type { ReceiveWindow } from "./receive-window.ts";
 
 const NOTHING = Buffer.alloc(0);
@@ -146,9 +146,9 @@ export class Http2Stream {
     if (this.waitingBytes === 0) this.#sendEnd();
   }
 
-  /** Whether less than `mostBytes` wait; if not, `onDrain` tells when nothing does any more. */
-  hasRoom(mostBytes: number): boolean {
-    if (this.waitingBytes < mostBytes) return true;
+  /** Whether less than `maxBytes` wait; if not, `onDrain` tells when nothing does any more. */
+  hasRoom(maxBytes: number): boolean {
+    if (this.waitingBytes < maxBytes) return true;
     this.#wantsDrain = true;
     return false;
   }
@@ -198,10 +198,10 @@ export class Http2Stream {
   }
 
   /** For the connection: the bytes to send next, at most so many; some wait. */
-  next(mostBytes: number): { readonly piece: Buffer; readonly start: number; readonly end: number } {
+  next(maxBytes: number): { readonly piece: Buffer; readonly start: number; readonly end: number } {
     const piece = this.#queue[0] ?? NOTHING;
     const start = this.#sentBytes;
-    return { piece, start, end: Math.min(piece.length, start + mostBytes) };
+    return { piece, start, end: Math.min(piece.length, start + maxBytes) };
   }
 
   /** For the connection: so many of them were. */
@@ -231,7 +231,7 @@ export class Http2Stream {
   /** For the connection: the peer lets us send more. False: more than a window can be. */
   widened(byBytes: number): boolean {
     this.windowBytes += byBytes;
-    if (this.windowBytes > LARGEST_WINDOW_BYTES) return false;
+    if (this.windowBytes > MAX_WINDOW_BYTES) return false;
     if (this.waitingBytes > 0) this.#carrier.pump(this);
     return true;
   }

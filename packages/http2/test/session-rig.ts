@@ -8,7 +8,7 @@ import { RawPeer } from "./raw-peer.ts";
 import { Told } from "./told.ts";
 import { within } from "./within.ts";
 
-export const LIMITS = { mostFields: 100, listBytes: 65_536 } as const;
+export const LIMITS = { maxFields: 100, listBytes: 65_536 } as const;
 export const ASK = [":method", "POST", ":scheme", "http", ":authority", "a.test", ":path", "/"] as const;
 export const OK = [":status", "200"] as const;
 
@@ -149,6 +149,6 @@ export async function both(): Promise<{ readonly client: Tested; readonly server
   const [one, other] = await socketPair();
   return {
     client: new Tested(one, other, { role: "client" }),
-    server: new Tested(other, one, { role: "server", mostStreams: 100 }),
+    server: new Tested(other, one, { role: "server", maxConcurrentStreams: 100 }),
   };
 }

@@ -9,7 +9,7 @@ export type JsonStep =
   | { readonly kind: "descendants"; readonly name: string | null };
 
 /** Most values a path may visit in one document, so that `$..*` over a huge body stays bounded. */
-const MOST_VISITS = 200_000;
+const MAX_VISITS = 200_000;
 
 /**
  * Parses the subset of JSONPath (RFC 9535) that has no filters: `$`, `.name`, `['name']`, `[0]`, `[-1]`, `[*]`, `.*`,
@@ -49,8 +49,8 @@ export function selectJson(root: unknown, steps: readonly JsonStep[]): readonly 
   for (const step of steps) {
     const next: unknown[] = [];
     for (const value of current) {
-      if (visits > MOST_VISITS) break;
-      visits += applyStep(step, value, next, MOST_VISITS - visits);
+      if (visits > MAX_VISITS) break;
+      visits += applyStep(step, value, next, MAX_VISITS - visits);
     }
     current = next;
   }

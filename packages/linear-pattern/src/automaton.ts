@@ -14,9 +14,9 @@ const DEAD = -3;
 const GAVE_UP = -4;
 
 /** Kept states before the table is thrown away and begun anew. */
-const MOST_STATES = 1000;
+const MAX_STATES = 1000;
 /** The same bound in table cells, for patterns that tell many classes of units apart. */
-const MOST_CELLS = 1_000_000;
+const MAX_CELLS = 1_000_000;
 
 /**
  * Runs a program over texts in time linear in the text. States of the deterministic automaton are made when first
@@ -25,7 +25,7 @@ const MOST_CELLS = 1_000_000;
  */
 export class Automaton {
   readonly #program: Program;
-  readonly #mostWork: number;
+  readonly #maxWork: number;
   readonly #literal: string;
   /** The state behind `#literal`, once a text came to it. */
   #afterLiteral = UNKNOWN;
@@ -39,24 +39,24 @@ export class Automaton {
   #table: Int32Array;
   #kernelSize = 0;
   #work = 0;
-  readonly #mostStates: number;
+  readonly #maxStates: number;
   readonly #seen: Uint32Array;
   #mark = 0;
 
   /**
-   * `literal`: what every matching text begins with. `mostWork`: visited instructions that one text may cost beyond the
+   * `literal`: what every matching text begins with. `maxWork`: visited instructions that one text may cost beyond the
    * table look-ups.
    */
-  constructor(program: Program, literal: string, mostWork: number) {
+  constructor(program: Program, literal: string, maxWork: number) {
     this.#program = program;
     this.#literal = literal;
-    this.#mostWork = mostWork;
+    this.#maxWork = maxWork;
     this.#boundaries = Uint16Array.from(program.boundaries);
     this.#classCount = program.boundaries.length;
     for (let unit = 0; unit < 256; unit += 1) this.#classOfLow[unit] = this.#search(unit);
     this.#start = program.instructions.length - 1;
     this.#seen = new Uint32Array(program.instructions.length);
-    this.#mostStates = Math.max(16, Math.min(MOST_STATES, Math.floor(MOST_CELLS / (this.#classCount + 1))));
+    this.#maxStates = Math.max(16, Math.min(MAX_STATES, Math.floor(MAX_CELLS / (this.#classCount + 1))));
     this.#table = new Int32Array(0);
     this.#clear();
   }
@@ -163,12 +163,12 @@ export class Automaton {
     let result: number;
     if (waiting === undefined) result = ACCEPT;
     else if (atEnd) result = DEAD;
-    else if (this.#work > this.#mostWork) return GAVE_UP;
+    else if (this.#work > this.#maxWork) return GAVE_UP;
     else {
       const next = this.#advance(waiting, unit);
       if (next.length === 0) result = DEAD;
       else {
-        const full = this.#kernels.length >= this.#mostStates || this.#kernelSize > MOST_CELLS;
+        const full = this.#kernels.length >= this.#maxStates || this.#kernelSize > MAX_CELLS;
         if (full) this.#clear();
         result = this.#state(next, contextAfter(unit));
         if (full) return result;

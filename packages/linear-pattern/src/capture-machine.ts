@@ -22,7 +22,7 @@ interface Ways {
 export class CaptureMachine {
   readonly #program: CaptureProgram;
   readonly #anchored: boolean;
-  readonly #mostWork: number;
+  readonly #maxWork: number;
   readonly #seen: Uint32Array;
   readonly #slots: Int32Array;
   readonly #best: Int32Array;
@@ -33,10 +33,10 @@ export class CaptureMachine {
   #mark = 0;
   #work = 0;
 
-  /** `mostWork`: visited instructions that one text may cost. */
-  constructor(program: CaptureProgram, anchored: boolean, mostWork: number) {
+  /** `maxWork`: visited instructions that one text may cost. */
+  constructor(program: CaptureProgram, anchored: boolean, maxWork: number) {
     this.#program = program;
-    this.#mostWork = mostWork;
+    this.#maxWork = maxWork;
     this.#anchored = anchored;
     const states = 2 * program.instructions.length;
     this.#seen = new Uint32Array(states);
@@ -74,7 +74,7 @@ export class CaptureMachine {
         this.#follow(this.#current, this.#program.start, 0, text, at);
       }
       if (this.#current.count === 0 && (hasMatch || this.#anchored)) break;
-      if (this.#work > this.#mostWork) return "gave-up";
+      if (this.#work > this.#maxWork) return "gave-up";
       if (this.#step(text, at)) hasMatch = true;
     }
     return hasMatch ? this.#best : undefined;

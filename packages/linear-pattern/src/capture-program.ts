@@ -1,5 +1,5 @@
 // Tested by match.test.ts
-import { ProgramTooLarge, LARGEST_PROGRAM } from "./program.ts";
+import { ProgramTooLarge, MAX_PROGRAM_SIZE } from "./program.ts";
 import type { CharSet } from "./char-set.ts";
 import type { Assertion, ParsedPattern, PatternNode } from "./syntax.ts";
 
@@ -25,8 +25,8 @@ export interface CaptureProgram {
   readonly slotCount: number;
 }
 
-const LARGEST_CAPTURE_PROGRAM = 4 * LARGEST_PROGRAM;
-const MOST_VISITS = 20 * LARGEST_PROGRAM;
+const MAX_CAPTURE_PROGRAM_SIZE = 4 * MAX_PROGRAM_SIZE;
+const MAX_VISITS = 20 * MAX_PROGRAM_SIZE;
 
 /** Builds the program from back to front. Throws `ProgramTooLarge`. */
 export function buildCaptureProgram(pattern: ParsedPattern): CaptureProgram {
@@ -46,13 +46,13 @@ class Builder {
   }
 
   #add(instruction: CaptureInstruction): number {
-    if (this.instructions.length >= LARGEST_CAPTURE_PROGRAM) throw new ProgramTooLarge("the pattern is too large");
+    if (this.instructions.length >= MAX_CAPTURE_PROGRAM_SIZE) throw new ProgramTooLarge("the pattern is too large");
     return this.instructions.push(instruction) - 1;
   }
 
   #emit(node: PatternNode, next: number): number {
     this.#visits += 1;
-    if (this.#visits > MOST_VISITS) throw new ProgramTooLarge("the pattern is too large");
+    if (this.#visits > MAX_VISITS) throw new ProgramTooLarge("the pattern is too large");
     switch (node.kind) {
       case "empty":
         return next;

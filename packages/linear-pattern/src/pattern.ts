@@ -1,7 +1,7 @@
 import { Automaton } from "./automaton.ts";
 import { CaptureMachine } from "./capture-machine.ts";
 import { buildCaptureProgram, type CaptureProgram } from "./capture-program.ts";
-import { buildProgram, LARGEST_PROGRAM, ProgramTooLarge, requiredStart, type Program } from "./program.ts";
+import { buildProgram, MAX_PROGRAM_SIZE, ProgramTooLarge, requiredStart, type Program } from "./program.ts";
 import { requiredText } from "./required-text.ts";
 import { parsePattern, PatternRefusal } from "./syntax.ts";
 
@@ -53,9 +53,9 @@ export interface LinearPattern {
   match(text: string, from?: number): PatternMatch | undefined | "gave-up";
   /**
    * The text with every match replaced, left to right and never overlapping, and how many there were. `gave-up` when
-   * all matches together cost more than some steps for each unit of the text, or make it longer than `mostUnits`.
+   * all matches together cost more than some steps for each unit of the text, or make it longer than `maxUnits`.
    */
-  replaceAll(text: string, replacement: (match: PatternMatch) => string, mostUnits?: number): Replaced | "gave-up";
+  replaceAll(text: string, replacement: (match: PatternMatch) => string, maxUnits?: number): Replaced | "gave-up";
 }
 
 /** A text in which matches were replaced. */
@@ -64,7 +64,7 @@ export interface Replaced {
   readonly count: number;
 }
 
-const LONGEST_SOURCE = 1000;
+const MAX_SOURCE_LENGTH = 1000;
 
 interface Built {
   readonly program: Program;
@@ -75,10 +75,10 @@ interface Built {
 }
 
 function build(source: string, flags: string): Built | PatternError {
-  if (source.length > LONGEST_SOURCE) {
+  if (source.length > MAX_SOURCE_LENGTH) {
     return {
-      message: `a pattern may have at most ${LONGEST_SOURCE} characters`,
-      start: LONGEST_SOURCE,
+      message: `a pattern may have at most ${MAX_SOURCE_LENGTH} characters`,
+      start: MAX_SOURCE_LENGTH,
       end: source.length,
     };
   }
@@ -104,7 +104,7 @@ function build(source: string, flags: string): Built | PatternError {
     if (error instanceof PatternRefusal) return { message: error.message, start: error.start, end: error.end };
     if (error instanceof ProgramTooLarge) {
       return {
-        message: `the pattern unfolds into more than ${LARGEST_PROGRAM} steps; use smaller counts`,
+        message: `the pattern unfolds into more than ${MAX_PROGRAM_SIZE} steps; use smaller counts`,
         start: 0,
         end: source.length,
       };
@@ -125,16 +125,16 @@ export function checkPattern(source: string, flags = ""): PatternCheck {
 }
 
 /** Visited instructions of an automaton that one text may cost unless told otherwise. */
-const MOST_WORK = 2_000_000;
+const MAX_WORK = 2_000_000;
 
 /**
- * Compiles a pattern. `mostWork` bounds what one text may cost, in steps of some tens of nanoseconds, before the
+ * Compiles a pattern. `maxWork` bounds what one text may cost, in steps of some tens of nanoseconds, before the
  * pattern gives up. Throws a `RangeError` for a pattern that `checkPattern` refuses.
  */
-export function compilePattern(source: string, flags = "", mostWork = MOST_WORK): LinearPattern {
+export function compilePattern(source: string, flags = "", maxWork = MAX_WORK): LinearPattern {
   const built = build(source, flags);
   if (!("program" in built)) throw new RangeError(`pattern /${source}/: ${built.message}`);
-  return new CompiledPattern(built, mostWork);
+  return new CompiledPattern(built, maxWork);
 }
 
 class CompiledPattern implements LinearPattern {
@@ -143,15 +143,15 @@ class CompiledPattern implements LinearPattern {
   readonly groupCount: number;
   readonly groupNames: readonly string[];
   readonly #built: Built;
-  readonly #mostWork: number;
+  readonly #maxWork: number;
   readonly #automaton: Automaton;
   /** Made when the first match is asked for: most patterns are only tested. */
   #machine: CaptureMachine | undefined;
 
-  constructor(built: Built, mostWork: number) {
+  constructor(built: Built, maxWork: number) {
     this.#built = built;
-    this.#mostWork = mostWork;
-    this.#automaton = new Automaton(built.program, built.requiredStart, mostWork);
+    this.#maxWork = maxWork;
+    this.#automaton = new Automaton(built.program, built.requiredStart, maxWork);
     this.requiredStart = built.requiredStart;
     this.requiredText = built.requiredText;
     this.groupCount = built.groupNames.length;
@@ -170,13 +170,13 @@ class CompiledPattern implements LinearPattern {
     // The automaton is an order of magnitude faster, and most texts do not match most patterns.
     if (this.#automaton.search(text, from) === false) return undefined;
     const { captures, program, groupNames } = this.#built;
-    const machine = (this.#machine ??= new CaptureMachine(captures, program.anchored, this.#mostWork));
+    const machine = (this.#machine ??= new CaptureMachine(captures, program.anchored, this.#maxWork));
     const slots = machine.run(text, from);
     return slots === undefined || slots === "gave-up" ? slots : matchOf(text, slots, groupNames);
   }
 
-  replaceAll(text: string, replacement: (match: PatternMatch) => string, mostUnits = Infinity): Replaced | "gave-up" {
-    const mostWork = Math.max(this.#mostWork, text.length * WORK_PER_UNIT);
+  replaceAll(text: string, replacement: (match: PatternMatch) => string, maxUnits = Infinity): Replaced | "gave-up" {
+    const maxWork = Math.max(this.#maxWork, text.length * WORK_PER_UNIT);
     const pieces: string[] = [];
     let work = 0;
     let count = 0;
@@ -185,11 +185,11 @@ class CompiledPattern implements LinearPattern {
     for (let from = 0; from <= text.length;) {
       const match = this.match(text, from);
       work += this.#machine?.work ?? 0;
-      if (match === "gave-up" || work > mostWork) return "gave-up";
+      if (match === "gave-up" || work > maxWork) return "gave-up";
       if (match === undefined) break;
       const by = replacement(match);
       added += by.length;
-      if (text.length + added > mostUnits) return "gave-up";
+      if (text.length + added > maxUnits) return "gave-up";
       pieces.push(text.slice(kept, match.start), by);
       count += 1;
       kept = match.end;

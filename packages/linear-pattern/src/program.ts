@@ -19,17 +19,17 @@ export interface Program {
   readonly anchored: boolean;
 }
 
-/** Thrown when a pattern unfolds into more than `LARGEST_PROGRAM` instructions. */
+/** Thrown when a pattern unfolds into more than `MAX_PROGRAM_SIZE` instructions. */
 export class ProgramTooLarge extends Error {}
 
 /** Bounds the time per character and the memory of one pattern. */
-export const LARGEST_PROGRAM = 2000;
+export const MAX_PROGRAM_SIZE = 2000;
 
 /** Builds the automaton of a pattern. Throws `ProgramTooLarge`. */
 export function buildProgram(node: PatternNode): Program {
   const instructions: Instruction[] = [];
   const add = (instruction: Instruction): number => {
-    if (instructions.length >= LARGEST_PROGRAM) throw new ProgramTooLarge("the pattern is too large");
+    if (instructions.length >= MAX_PROGRAM_SIZE) throw new ProgramTooLarge("the pattern is too large");
     return instructions.push(instruction) - 1;
   };
   const match = add({ kind: "match" });
@@ -46,12 +46,12 @@ interface Output {
   visits: number;
 }
 
-const MOST_VISITS = 20 * LARGEST_PROGRAM;
+const MAX_VISITS = 20 * MAX_PROGRAM_SIZE;
 
 /** Emits the node so that it goes on at `next`, and returns its first instruction. Built from back to front. */
 function emit(node: PatternNode, next: number, add: Add, output: Output): number {
   output.visits += 1;
-  if (output.visits > MOST_VISITS) throw new ProgramTooLarge("the pattern is too large");
+  if (output.visits > MAX_VISITS) throw new ProgramTooLarge("the pattern is too large");
   switch (node.kind) {
     case "empty":
       return next;

@@ -59,10 +59,10 @@ export interface PatternFlags {
   readonly dotAll: boolean;
 }
 
-const LARGEST_COUNT = 1000;
-const DEEPEST_GROUP = 100;
+const MAX_COUNT = 1000;
+const MAX_GROUP_DEPTH = 100;
 /** Bounds the memory of a match, which keeps the groups of every way it follows. */
-const MOST_GROUPS = 100;
+const MAX_GROUPS = 100;
 const CONTROL: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 };
 const NAMED_SETS: Readonly<Record<string, CharSet>> = {
   d: DIGITS,
@@ -155,8 +155,8 @@ class PatternParser {
     const min = Number(match[1]);
     const max = match[2] === undefined ? min : match[3] === "" || match[3] === undefined ? Infinity : Number(match[3]);
     if (min > max) this.#refuse("the numbers of this quantifier are out of order", start);
-    if (min > LARGEST_COUNT || (max !== Infinity && max > LARGEST_COUNT)) {
-      this.#refuse(`a quantifier may count to at most ${LARGEST_COUNT}`, start);
+    if (min > MAX_COUNT || (max !== Infinity && max > MAX_COUNT)) {
+      this.#refuse(`a quantifier may count to at most ${MAX_COUNT}`, start);
     }
     return { min, max };
   }
@@ -203,9 +203,9 @@ class PatternParser {
     }
     // The number counts opening parentheses, so it is taken before what is inside.
     const number = captures ? this.#groupNames.push(name) : 0;
-    if (number > MOST_GROUPS) this.#refuse(`a pattern may have at most ${MOST_GROUPS} groups; use \`(?:…)\``, start);
+    if (number > MAX_GROUPS) this.#refuse(`a pattern may have at most ${MAX_GROUPS} groups; use \`(?:…)\``, start);
     this.#depth += 1;
-    if (this.#depth > DEEPEST_GROUP) this.#refuse(`groups may be nested at most ${DEEPEST_GROUP} deep`, start);
+    if (this.#depth > MAX_GROUP_DEPTH) this.#refuse(`groups may be nested at most ${MAX_GROUP_DEPTH} deep`, start);
     const item = this.#choice();
     if (!this.#take(")")) this.#refuse("the group is not closed: `)` is missing", start);
     this.#depth -= 1;

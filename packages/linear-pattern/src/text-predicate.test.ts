@@ -2,16 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { compileTextPredicate } from "./text-predicate.ts";
 
-const LONGEST_EXAMINED = 1_048_576;
+const MAX_EXAMINED_LENGTH = 1_048_576;
 
 test("a predicate looks at a text as its pattern does, up to the limit and no further", () => {
   const { test: holds, search, requiredText } = compileTextPredicate("end[0-9]", "i");
   assert.equal(requiredText, "end");
   for (const [before, expected] of [
     [0, true],
-    [LONGEST_EXAMINED - 4, true],
-    [LONGEST_EXAMINED - 3, false],
-    [LONGEST_EXAMINED, false],
+    [MAX_EXAMINED_LENGTH - 4, true],
+    [MAX_EXAMINED_LENGTH - 3, false],
+    [MAX_EXAMINED_LENGTH, false],
   ] as const) {
     const text = `${"x".repeat(before)}END1`;
     assert.deepEqual([holds(text), search(text)], [expected, expected], `${before} characters before it`);

@@ -3,7 +3,7 @@ import { write, writeSync } from "node:fs";
 /** Lines go to the system together, so many characters at a time. */
 const CHUNK_CHARACTERS = 16_384;
 /** So many may wait for a reader that is slow, or for room on a disk. */
-const MOST_CHARACTERS = 4_194_304;
+const MAX_CHARACTERS = 4_194_304;
 const BUSY_MS = 50;
 const RETRY_MS = 1000;
 /** For so long what is left is offered to a reader that takes nothing, once the process is to end. */
@@ -52,7 +52,7 @@ export class DescriptorLines {
   /** Takes a line, its line end included. */
   write(line: string): void {
     if (this.#isUnread) return;
-    if (this.#waitingCharacters + line.length > MOST_CHARACTERS) {
+    if (this.#waitingCharacters + line.length > MAX_CHARACTERS) {
       this.#lostLines += 1;
       return;
     }

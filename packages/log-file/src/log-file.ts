@@ -135,7 +135,7 @@ export class LogFile {
   /** Takes over other limits; archives that are too many go at once. */
   setLimits(limits: LogFileLimits): void {
     this.#limits = limits;
-    this.#waiting.mostLines = limits.bufferLines;
+    this.#waiting.maxLines = limits.bufferLines;
     this.#waiting.rule = limits.overflow;
     this.#prune();
   }

@@ -2,11 +2,11 @@
 export type OverflowRule = "drop_newest" | "drop_oldest";
 
 /** So many bytes may wait, however few the lines are. */
-const MOST_BYTES = 16_777_216;
+const MAX_BYTES = 16_777_216;
 
 /** Lines on their way to the disk, bounded in number and bytes. */
 export class WaitingLines {
-  mostLines: number;
+  maxLines: number;
   rule: OverflowRule;
   /** Most lines that ever waited. */
   highWater = 0;
@@ -16,8 +16,8 @@ export class WaitingLines {
   #head = 0;
   #bytes = 0;
 
-  constructor(mostLines: number, rule: OverflowRule) {
-    this.mostLines = mostLines;
+  constructor(maxLines: number, rule: OverflowRule) {
+    this.maxLines = maxLines;
     this.rule = rule;
   }
 
@@ -31,7 +31,7 @@ export class WaitingLines {
 
   /** Takes a line, at the cost of others where they are the ones to go. One line always has room. */
   add(line: Buffer): void {
-    while (this.length > 0 && (this.length >= this.mostLines || this.#bytes + line.length > MOST_BYTES)) {
+    while (this.length > 0 && (this.length >= this.maxLines || this.#bytes + line.length > MAX_BYTES)) {
       this.dropped += 1;
       if (this.rule === "drop_newest") return;
       this.#shift();
@@ -46,12 +46,12 @@ export class WaitingLines {
     return this.#lines[this.#head]?.length;
   }
 
-  /** Takes out at least one line, and more as long as all together have at most `mostBytes`. */
-  take(mostBytes: number): { readonly bytes: Buffer; readonly lines: number } {
+  /** Takes out at least one line, and more as long as all together have at most `maxBytes`. */
+  take(maxBytes: number): { readonly bytes: Buffer; readonly lines: number } {
     const taken: Buffer[] = [];
     let size = 0;
     for (let next = this.nextBytes; next !== undefined; next = this.nextBytes) {
-      if (taken.length > 0 && size + next > mostBytes) break;
+      if (taken.length > 0 && size + next > maxBytes) break;
       size += next;
       taken.push(this.#shift());
     }

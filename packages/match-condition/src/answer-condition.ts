@@ -2,7 +2,7 @@
 import type { Condition, MockRequestCondition } from "@headworks/capture-contract";
 
 /** What a conditional mock asks of a request for one of its answers, in the language of all rules. */
-export function conditionOfAnswer(condition: MockRequestCondition): Condition {
+export function conditionOfResponse(condition: MockRequestCondition): Condition {
   switch (condition.type) {
     case "header_equals":
       return { type: "header", name: condition.name, value: condition.value };
@@ -18,6 +18,6 @@ export function conditionOfAnswer(condition: MockRequestCondition): Condition {
       return { type: "body_pattern", pattern: condition.pattern };
     case "and":
     case "or":
-      return { type: condition.type, conditions: condition.conditions.map(conditionOfAnswer) };
+      return { type: condition.type, conditions: condition.conditions.map(conditionOfResponse) };
   }
 }

@@ -2,7 +2,7 @@ import type { MessageSide } from "@headworks/capture-contract";
 import { foldAscii } from "@headworks/query-language";
 import { hintOf } from "./compile.ts";
 import type { CompiledCondition } from "./compiled.ts";
-import { SHORTEST_TEXT, type FieldFact, type MatchHint, type UrlText } from "./match-hint.ts";
+import { MIN_TEXT_LENGTH, type FieldFact, type MatchHint, type UrlText } from "./match-hint.ts";
 import type { MatchSubject } from "./subject.ts";
 
 /** Rules of one kind in the order in which they apply. Immutable. */
@@ -115,7 +115,7 @@ class PhaseIndex<R> {
     let piece = 0;
     for (let index = 0; index < url.length; index += 1) {
       piece = ((piece << 8) | lowered(url.charCodeAt(index))) >>> 0;
-      if (this.#seenPieces[bitOf(piece)] === 1 && index >= SHORTEST_TEXT - 1) this.#take(piece, method, found);
+      if (this.#seenPieces[bitOf(piece)] === 1 && index >= MIN_TEXT_LENGTH - 1) this.#take(piece, method, found);
     }
     if (this.#whenEncoded.length > 0 && url.includes("%")) {
       for (const rule of this.#whenEncoded) this.#takeRule(rule, method, found);
@@ -202,11 +202,11 @@ function piecesOf(text: UrlText): Uint32Array {
 }
 
 function cutToPieces(text: string): Uint32Array {
-  const pieces = new Uint32Array(Math.max(0, text.length - SHORTEST_TEXT + 1));
+  const pieces = new Uint32Array(Math.max(0, text.length - MIN_TEXT_LENGTH + 1));
   let piece = 0;
   for (let index = 0; index < text.length; index += 1) {
     piece = ((piece << 8) | lowered(text.charCodeAt(index))) >>> 0;
-    if (index >= SHORTEST_TEXT - 1) pieces[index - SHORTEST_TEXT + 1] = piece;
+    if (index >= MIN_TEXT_LENGTH - 1) pieces[index - MIN_TEXT_LENGTH + 1] = piece;
   }
   return pieces;
 }

@@ -96,9 +96,9 @@ function sideOf({ side }: { readonly side?: "request" | "response" }): string {
   return side === undefined ? "" : side === "request" ? " of the request" : " of the answer";
 }
 
-const LONGEST_QUOTED = 200;
+const MAX_QUOTED_LENGTH = 200;
 
 /** A value in a sentence, cut where it is long. */
 export function quoted(text: string): string {
-  return text.length > LONGEST_QUOTED ? `\`${text.slice(0, LONGEST_QUOTED)}…\`` : `\`${text}\``;
+  return text.length > MAX_QUOTED_LENGTH ? `\`${text.slice(0, MAX_QUOTED_LENGTH)}…\`` : `\`${text}\``;
 }

@@ -109,7 +109,7 @@ function foundInJson(path: string, subject: MatchSubject, side: MessageSide): st
   return listed(
     parsed.ok
       ? selectJson(root, parsed.steps)
-          .slice(0, MOST_LISTED + 1)
+          .slice(0, MAX_LISTED + 1)
           .map(jsonText)
       : [],
   );
@@ -123,12 +123,12 @@ function jsonText(value: unknown): string {
     : JSON.stringify(value);
 }
 
-const MOST_LISTED = 5;
+const MAX_LISTED = 5;
 
 function listed(values: readonly string[]): string {
   if (values.length === 0) return "it is not there";
-  const shown = values.slice(0, MOST_LISTED).map(quoted).join(", ");
-  return `it is ${shown}${values.length > MOST_LISTED ? " and more" : ""}`;
+  const shown = values.slice(0, MAX_LISTED).map(quoted).join(", ");
+  return `it is ${shown}${values.length > MAX_LISTED ? " and more" : ""}`;
 }
 
 function capital(text: string): string {

@@ -1,6 +1,6 @@
 // Tested by parse.test.ts
 import { parseJsonPath } from "@headworks/json-path";
-import { isShallowJson, DEEPEST_VALUE } from "./json-equality.ts";
+import { isShallowJson, MAX_VALUE_DEPTH } from "./json-equality.ts";
 import { MANNERS } from "./leaves.ts";
 import { parseStatusRange } from "./status-range.ts";
 import { readPattern, type PatternManner } from "./text-pattern.ts";
@@ -20,9 +20,9 @@ export type FieldCheck =
   | "operationType"
   | "statusRange";
 
-const LONGEST_NAME = 255;
-const LONGEST_VALUE = 65_536;
-const LONGEST_PATTERN = 1000;
+const MAX_NAME_LENGTH = 255;
+const MAX_VALUE_LENGTH = 65_536;
+const MAX_PATTERN_LENGTH = 1000;
 /** RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
@@ -49,7 +49,7 @@ function integer(min: number, max: number): (value: unknown) => string | undefin
 }
 
 function patternProblem(value: unknown, type: string): string | undefined {
-  const problem = filledProblem(value, LONGEST_PATTERN);
+  const problem = filledProblem(value, MAX_PATTERN_LENGTH);
   if (problem !== undefined) return problem;
   const manners: Readonly<Record<string, PatternManner>> = MANNERS;
   const manner = manners[type];
@@ -59,31 +59,33 @@ function patternProblem(value: unknown, type: string): string | undefined {
 }
 
 function jsonPathProblem(value: unknown): string | undefined {
-  const problem = filledProblem(value, LONGEST_PATTERN);
+  const problem = filledProblem(value, MAX_PATTERN_LENGTH);
   if (problem !== undefined) return problem;
   const parsed = parseJsonPath(String(value));
   return parsed.ok ? undefined : `${parsed.message} (at character ${parsed.at + 1})`;
 }
 
 function jsonProblem(value: unknown): string | undefined {
-  if (!isShallowJson(value)) return `may nest at most ${DEEPEST_VALUE} deep`;
-  return JSON.stringify(value).length > LONGEST_VALUE ? `may have at most ${LONGEST_VALUE} characters` : undefined;
+  if (!isShallowJson(value)) return `may nest at most ${MAX_VALUE_DEPTH} deep`;
+  return JSON.stringify(value).length > MAX_VALUE_LENGTH
+    ? `may have at most ${MAX_VALUE_LENGTH} characters`
+    : undefined;
 }
 
 function statusProblem(value: unknown): string | undefined {
   const isKnown = typeof value === "string" || typeof value === "number";
-  if (isKnown && String(value).length <= LONGEST_NAME && parseStatusRange(value) !== undefined) return undefined;
+  if (isKnown && String(value).length <= MAX_NAME_LENGTH && parseStatusRange(value) !== undefined) return undefined;
   return "must be such as 404, 5xx, 400-499 or 404,5xx";
 }
 
 /** What is wrong with a value, undefined when nothing is; `type` is the kind it belongs to. */
 export const fieldProblems: Readonly<Record<FieldCheck, (value: unknown, type: string) => string | undefined>> = {
   pattern: patternProblem,
-  name: (value) => filledProblem(value, LONGEST_NAME),
+  name: (value) => filledProblem(value, MAX_NAME_LENGTH),
   headerName: (value) =>
-    filledProblem(value, LONGEST_NAME) ?? (TOKEN.test(String(value)) ? undefined : "is no name of a header field"),
-  word: (value) => filledProblem(value, LONGEST_NAME),
-  text: (value) => textProblem(value, LONGEST_VALUE),
+    filledProblem(value, MAX_NAME_LENGTH) ?? (TOKEN.test(String(value)) ? undefined : "is no name of a header field"),
+  word: (value) => filledProblem(value, MAX_NAME_LENGTH),
+  text: (value) => textProblem(value, MAX_VALUE_LENGTH),
   port: integer(1, 65_535),
   index: integer(0, 1000),
   side: oneOf(["request", "response"]),

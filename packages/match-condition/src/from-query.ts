@@ -181,10 +181,10 @@ function textCondition(
     : condition;
 }
 
-const LONGEST_PATTERN = 1000;
+const MAX_PATTERN_LENGTH = 1000;
 
 function fitting(pattern: string): string {
-  if (pattern.length > LONGEST_PATTERN) throw new NoEquivalent("the text is too long for a pattern");
+  if (pattern.length > MAX_PATTERN_LENGTH) throw new NoEquivalent("the text is too long for a pattern");
   return pattern;
 }
 
@@ -257,18 +257,18 @@ function jsonCondition(side: MessageSide, path: string, test: FieldTest): Condit
   return anyOf(conditions);
 }
 
-const MOST_PORTS = 64;
-const TOO_MANY_PORTS = `a rule names its ports; ask for at most ${MOST_PORTS} of them`;
+const MAX_PORTS = 64;
+const TOO_MANY_PORTS = `a rule names its ports; ask for at most ${MAX_PORTS} of them`;
 
 function portCondition(test: FieldTest): Condition {
   if (test.kind === "exists") return { type: "all" };
   if (test.kind !== "number") throw new NoEquivalent("port: is compared with numbers");
   const ports = test.ranges.flatMap((range) => {
     const [min, max] = wholeRange(range, 1, 65_535);
-    if (max - min >= MOST_PORTS) throw new NoEquivalent(TOO_MANY_PORTS);
+    if (max - min >= MAX_PORTS) throw new NoEquivalent(TOO_MANY_PORTS);
     return Array.from({ length: Math.max(0, max - min + 1) }, (_, index) => min + index);
   });
-  if (ports.length > MOST_PORTS) throw new NoEquivalent(TOO_MANY_PORTS);
+  if (ports.length > MAX_PORTS) throw new NoEquivalent(TOO_MANY_PORTS);
   if (ports.length === 0) throw new NoEquivalent("there is no such port");
   const condition = anyOf(ports.map((port) => ({ type: "port", port })));
   return test.mode === "differs" ? { type: "not", condition } : condition;

@@ -6,7 +6,7 @@ import { parseJsonPath, selectJson } from "@headworks/json-path";
 import { asksReadable, compileRanges, foldAscii, inBothReadings, READABLE } from "@headworks/query-language";
 import type { Decision } from "./compiled.ts";
 import { requestedOperations, type RequestedOperation } from "./graphql.ts";
-import { DEEPEST_VALUE } from "./json-equality.ts";
+import { MAX_VALUE_DEPTH } from "./json-equality.ts";
 import { bodyJson, bodyText, headerValues, pathSegment, queryValues } from "./material.ts";
 import { parseStatusRange } from "./status-range.ts";
 import { NOT_READ, type MatchSubject } from "./subject.ts";
@@ -230,7 +230,7 @@ function jsonLeaf(leaf: Of<"json_path" | "json_path_pattern">): CompiledLeaf {
 
 function valueTest(leaf: Of<"json_path">): (value: unknown) => boolean {
   const { value } = leaf;
-  return value === undefined ? () => true : (found) => isSameJson(found, value, DEEPEST_VALUE);
+  return value === undefined ? () => true : (found) => isSameJson(found, value, MAX_VALUE_DEPTH);
 }
 
 /** Objects and lists have no text of their own; that of a number is the one it was written with. */
@@ -265,6 +265,6 @@ function graphqlTest(leaf: Parameters<typeof graphqlLeaf>[0]): (operation: Reque
   if ("operation_type" in leaf) return ({ type }) => type === leaf.operation_type;
   return ({ variables }) => {
     if (typeof variables !== "object" || variables === null || !Object.hasOwn(variables, leaf.name)) return false;
-    return isSameJson(Reflect.get(variables, leaf.name), leaf.value, DEEPEST_VALUE);
+    return isSameJson(Reflect.get(variables, leaf.name), leaf.value, MAX_VALUE_DEPTH);
   };
 }

@@ -36,9 +36,9 @@ export interface MatchHint {
 export const NO_HINT: MatchHint = { texts: undefined, fields: undefined, methods: undefined };
 
 /** Texts from this length on are looked up in an index. */
-export const SHORTEST_TEXT = 4;
+export const MIN_TEXT_LENGTH = 4;
 /** Alternatives beyond these cost more than they save. */
-const MOST_TEXTS = 64;
+const MAX_TEXTS = 64;
 
 /** What one leaf makes sure. */
 export function hintOfLeaf(leaf: Leaf, { urlText, plainUrlText, fieldText = "" }: CompiledLeaf): MatchHint {
@@ -46,7 +46,7 @@ export function hintOfLeaf(leaf: Leaf, { urlText, plainUrlText, fieldText = "" }
   const fields = fieldsOf(leaf, fieldText);
   if (fields !== undefined) return { ...NO_HINT, fields };
   const text = urlText ?? plainUrlText ?? "";
-  if (text.length < SHORTEST_TEXT) return NO_HINT;
+  if (text.length < MIN_TEXT_LENGTH) return NO_HINT;
   return { ...NO_HINT, texts: [{ text, plainOnly: urlText === undefined }] };
 }
 
@@ -97,8 +97,8 @@ export function hintOfAny(hints: readonly MatchHint[]): MatchHint {
     methods = methods === undefined || hint.methods === undefined ? undefined : methods.union(hint.methods);
   }
   return {
-    texts: hasTexts && texts.length <= MOST_TEXTS ? texts : undefined,
-    fields: hasFields && fields.length <= MOST_TEXTS ? fields : undefined,
+    texts: hasTexts && texts.length <= MAX_TEXTS ? texts : undefined,
+    fields: hasFields && fields.length <= MAX_TEXTS ? fields : undefined,
     methods: hints.length > 0 ? methods : undefined,
   };
 }

@@ -6,7 +6,7 @@ import { compileValueValidator } from "@headworks/contract-kit/server";
 import { conditions } from "../test/random-conditions.ts";
 import { compileCondition, parseCondition, parseRuleCondition } from "./index.ts";
 import { FIELDS_OF_KIND } from "./kinds.ts";
-import { DEEPEST_CONDITION, MOST_PARTS } from "./parse.ts";
+import { MAX_CONDITION_DEPTH, MAX_PARTS } from "./parse.ts";
 
 /** The condition, or its issues as `path: message`. */
 function read(input: unknown, at = ""): unknown {
@@ -93,17 +93,17 @@ test("everything that is wrong is named with its place", () => {
         "/conditions/2: must be an object with a type",
       ],
     ],
-    [deep(DEEPEST_CONDITION + 1), [`${"/condition".repeat(32)}: conditions may nest at most 32 deep`]],
+    [deep(MAX_CONDITION_DEPTH + 1), [`${"/condition".repeat(32)}: conditions may nest at most 32 deep`]],
   ];
   for (const [input, expected] of cases) assert.deepEqual(read(input), expected, JSON.stringify(input));
-  assert.deepEqual(read(deep(DEEPEST_CONDITION)), deep(DEEPEST_CONDITION));
+  assert.deepEqual(read(deep(MAX_CONDITION_DEPTH)), deep(MAX_CONDITION_DEPTH));
   assert.deepEqual(read({ type: "constructor" }), [`/type: must be one of ${[...FIELDS_OF_KIND.keys()].join(", ")}`]);
 });
 
 test("the number of parts is bounded over the whole condition", () => {
   const parts = (count: number) => ({ type: "or", conditions: Array.from({ length: count }, () => ({ type: "all" })) });
-  assert.ok(parseCondition(parts(MOST_PARTS - 1)).ok);
-  assert.deepEqual(read(parts(MOST_PARTS)), ["/conditions/999: a condition may have at most 1000 parts"]);
+  assert.ok(parseCondition(parts(MAX_PARTS - 1)).ok);
+  assert.deepEqual(read(parts(MAX_PARTS)), ["/conditions/999: a condition may have at most 1000 parts"]);
   const nested = { type: "and", conditions: Array.from({ length: 100 }, () => parts(20)) };
   assert.deepEqual((read(nested) as string[]).length, 1);
 });
@@ -173,8 +173,8 @@ test("the contract's schema and the parser know the same kinds with the same mem
   ]);
   assert.deepEqual(Object.fromEntries(inParser), Object.fromEntries(inContract));
   assert.deepEqual(CONDITION_LIMITS, {
-    depth: DEEPEST_CONDITION,
-    parts: MOST_PARTS,
+    depth: MAX_CONDITION_DEPTH,
+    parts: MAX_PARTS,
     patternLength: 1000,
     valueLength: 65_536,
   });

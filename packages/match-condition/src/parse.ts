@@ -14,9 +14,9 @@ export type ConditionResult =
   | { readonly ok: false; readonly issues: readonly ConditionIssue[] };
 
 /** How deep conditions nest, and how many parts they have in all. */
-export const DEEPEST_CONDITION = 32;
-export const MOST_PARTS = 1000;
-const MOST_ISSUES = 50;
+export const MAX_CONDITION_DEPTH = 32;
+export const MAX_PARTS = 1000;
+const MAX_ISSUES = 50;
 
 /** Members of the shorthand and the kinds they stand for. */
 const SHORTHAND = {
@@ -91,12 +91,12 @@ class ConditionReader {
   read(input: unknown, at: string, depth: number): Condition | undefined {
     if (!isRecord(input)) return this.#issue(at, "must be an object with a type");
     this.#parts += 1;
-    if (this.#parts > MOST_PARTS) {
-      return this.#parts === MOST_PARTS + 1
-        ? this.#issue(at, `a condition may have at most ${MOST_PARTS} parts`)
+    if (this.#parts > MAX_PARTS) {
+      return this.#parts === MAX_PARTS + 1
+        ? this.#issue(at, `a condition may have at most ${MAX_PARTS} parts`)
         : undefined;
     }
-    if (depth > DEEPEST_CONDITION) return this.#issue(at, `conditions may nest at most ${DEEPEST_CONDITION} deep`);
+    if (depth > MAX_CONDITION_DEPTH) return this.#issue(at, `conditions may nest at most ${MAX_CONDITION_DEPTH} deep`);
     const type = Object.hasOwn(input, "type") ? input["type"] : undefined;
     if (typeof type !== "string") return this.#issue(`${at}/type`, "is required and must be a text");
     const kind = FIELDS_OF_KIND.get(type);
@@ -127,7 +127,7 @@ class ConditionReader {
     if (given.length === 0) return this.#issue(`${at}/conditions`, "must have at least one condition");
     const conditions: Condition[] = [];
     for (const [index, part] of (given as readonly unknown[]).entries()) {
-      if (this.#parts > MOST_PARTS || this.issues.length >= MOST_ISSUES) break;
+      if (this.#parts > MAX_PARTS || this.issues.length >= MAX_ISSUES) break;
       const condition = this.read(part, `${at}/conditions/${index}`, depth + 1);
       if (condition !== undefined) conditions.push(condition);
     }
@@ -173,7 +173,7 @@ class ConditionReader {
   }
 
   #issue(path: string, message: string): undefined {
-    if (this.issues.length < MOST_ISSUES) this.issues.push({ path, message });
+    if (this.issues.length < MAX_ISSUES) this.issues.push({ path, message });
   }
 }
 

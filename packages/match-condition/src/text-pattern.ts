@@ -26,7 +26,7 @@ export interface PatternReading {
 }
 
 /** Steps that one text may cost, some tens of nanoseconds each; only patterns made to be slow spend them. */
-const MOST_WORK = 500_000;
+const MAX_WORK = 500_000;
 
 /** Characters that only regular expressions have; what contains one of them is none of the wildcards people write. */
 const ONLY_IN_REGEX = /[\\^$()[\]{}|+]/;
@@ -102,7 +102,7 @@ export function compileTextPattern(pattern: string, manner: PatternManner): Text
   if (known !== undefined) return known;
   const reading = readPattern(pattern, manner);
   if ("message" in reading) throw new RangeError(`the pattern \`${pattern}\`: ${reading.message}`);
-  const made = compileTextPredicate(reading.source, reading.flags, MOST_WORK);
+  const made = compileTextPredicate(reading.source, reading.flags, MAX_WORK);
   held.set(key, new WeakRef(made));
   released.register(made, key);
   return made;

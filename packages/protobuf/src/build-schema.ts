@@ -26,11 +26,11 @@ export interface MissingImport {
 export function missingImports(files: readonly SchemaFile[]): MissingImport[] {
   return files.flatMap(({ name: file, imports }) =>
     imports
-      .filter((wanted) => !isKnownImport(wanted) && !files.some(({ name }) => answersTo(name, wanted)))
+      .filter((wanted) => !isKnownImport(wanted) && !files.some(({ name }) => hasName(name, wanted)))
       .map((missing) => ({ file, missing })),
   );
 }
 
-function answersTo(name: string, wanted: string): boolean {
+function hasName(name: string, wanted: string): boolean {
   return name === wanted || name.endsWith(`/${wanted}`) || wanted.endsWith(`/${name}`);
 }

@@ -32,7 +32,7 @@ export interface DecodedMessage {
   readonly issues: readonly string[];
 }
 
-const MOST_REPORTS = 100;
+const MAX_REPORTS = 100;
 
 /**
  * Shows a message as JSON by the rules of protocol buffers (proto3): 64-bit numbers as text, bytes in base64, enums by
@@ -75,7 +75,7 @@ class Decoder implements Decoding {
   }
 
   report(path: string, issue: string): void {
-    if (this.issues.length < MOST_REPORTS) this.issues.push(path === "" ? issue : `${path}: ${issue}`);
+    if (this.issues.length < MAX_REPORTS) this.issues.push(path === "" ? issue : `${path}: ${issue}`);
   }
 
   message(type: MessageType, bytes: Buffer, path: string, depth: number): JsonValue {
@@ -229,7 +229,7 @@ class Decoder implements Decoding {
   }
 
   #noteUnknown(path: string, { number, wireType }: WireCursor): void {
-    if (this.unknown.length < MOST_REPORTS) this.unknown.push({ path, number, wireType });
+    if (this.unknown.length < MAX_REPORTS) this.unknown.push({ path, number, wireType });
   }
 }
 

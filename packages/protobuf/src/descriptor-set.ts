@@ -18,7 +18,7 @@ export class DescriptorError extends Error {
   override readonly name = "DescriptorError";
 }
 
-const DEEPEST_MESSAGE = 32;
+const MAX_MESSAGE_DEPTH = 32;
 /** google.protobuf.MessageOptions.map_entry */
 const MAP_ENTRY_OPTION = 7;
 
@@ -100,7 +100,7 @@ function nameIn(scope: string, name: string): string {
 }
 
 function readMessage(bytes: Buffer, scope: string, isPacked: boolean, found: Found, depth: number): void {
-  if (depth > DEEPEST_MESSAGE) throw new DescriptorError(`Messages in ${scope} are nested too deep`);
+  if (depth > MAX_MESSAGE_DEPTH) throw new DescriptorError(`Messages in ${scope} are nested too deep`);
   let ownName = "";
   let isMapEntry = false;
   const fields: Buffer[] = [];

@@ -8,7 +8,7 @@ export interface Linked {
 }
 
 /** More issues than anybody reads. */
-const MOST_ISSUES = 50;
+const MAX_ISSUES = 50;
 
 interface OpenMessage {
   readonly name: string;
@@ -113,6 +113,6 @@ class Linker implements Schema {
   }
 
   #report(issue: string): void {
-    if (this.issues.length < MOST_ISSUES) this.issues.push(issue);
+    if (this.issues.length < MAX_ISSUES) this.issues.push(issue);
   }
 }

@@ -138,17 +138,17 @@ function isMessage(value: Buffer): boolean {
 }
 
 /** Larger numbers are rare in packed fields, and every second byte string would look like them. */
-const LARGEST_LIKELY = 0xff_ffffn;
-const LONGEST_LIKELY_BYTES = 65_536;
+const MAX_LIKELY = 0xff_ffffn;
+const MAX_LIKELY_BYTES = 65_536;
 
 function looksPacked(value: Buffer): boolean {
-  if (value.length > LONGEST_LIKELY_BYTES) return false;
+  if (value.length > MAX_LIKELY_BYTES) return false;
   const cursor = new WireCursor(value);
   let count = 0;
   for (let from = 0; cursor.nextVarint(); from = cursor.at) {
     // No writer makes a number longer than it need be.
     const isLonger = cursor.at - from > 1 && value[cursor.at - 1] === 0;
-    if (isLonger || cursor.varint > LARGEST_LIKELY) return false;
+    if (isLonger || cursor.varint > MAX_LIKELY) return false;
     count += 1;
   }
   return !cursor.isMalformed && count > 1;

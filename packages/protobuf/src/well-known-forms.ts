@@ -13,9 +13,9 @@ export interface WellKnownForm {
 /** `google.protobuf.Any` is not among those that `parse` can undo alone: its bytes depend on the schema. */
 export const ANY_NAME = "google.protobuf.Any";
 
-const EARLIEST_S = -62_135_596_800;
-const LATEST_S = 253_402_300_799;
-const LONGEST_S = 315_576_000_000;
+const MIN_S = -62_135_596_800;
+const MAX_S = 253_402_300_799;
+const MAX_DURATION_S = 315_576_000_000;
 const NANOS = 1_000_000_000;
 
 function textOf(json: JsonValue | undefined): string {
@@ -36,7 +36,7 @@ function secondsAndNanos(object: Record<string, JsonValue>): { readonly seconds:
 const timestamp: WellKnownForm = {
   show(object, decoding, path) {
     const { seconds, nanos } = secondsAndNanos(object);
-    if (seconds < EARLIEST_S || seconds > LATEST_S || nanos < 0 || nanos >= NANOS) {
+    if (seconds < MIN_S || seconds > MAX_S || nanos < 0 || nanos >= NANOS) {
       decoding.report(path, "is no time between the years 1 and 9999");
       return object;
     }
@@ -54,7 +54,7 @@ const timestamp: WellKnownForm = {
 const duration: WellKnownForm = {
   show(object, decoding, path) {
     const { seconds, nanos } = secondsAndNanos(object);
-    if (Math.abs(seconds) > LONGEST_S || Math.abs(nanos) >= NANOS || seconds * nanos < 0) {
+    if (Math.abs(seconds) > MAX_DURATION_S || Math.abs(nanos) >= NANOS || seconds * nanos < 0) {
       decoding.report(path, "is no duration of at most 10,000 years");
       return object;
     }

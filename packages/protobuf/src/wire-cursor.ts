@@ -4,10 +4,10 @@ import type { Buffer } from "node:buffer";
 /** How a field's value is on the wire; 4, the end of a group, belongs to the group. */
 export const WIRE = { varint: 0, fixed64: 1, bytes: 2, group: 3, groupEnd: 4, fixed32: 5 } as const;
 
-const LARGEST_NUMBER = 536_870_911;
-const LONGEST_VARINT_BYTES = 10;
+const MAX_NUMBER = 536_870_911;
+const MAX_VARINT_BYTES = 10;
 /** Groups within groups, as deep as protocol buffers' own readers go. */
-const DEEPEST_GROUP = 100;
+const MAX_GROUP_DEPTH = 100;
 
 /**
  * Goes over the fields of a message. `next()` answers false at the end and at the first thing that is no field
@@ -60,7 +60,7 @@ export class WireCursor {
     const tag = Number(this.varint);
     this.number = Math.floor(tag / 8);
     this.wireType = tag % 8;
-    return this.number >= 1 && this.number <= LARGEST_NUMBER;
+    return this.number >= 1 && this.number <= MAX_NUMBER;
   }
 
   #readValue(depth: number): boolean {
@@ -89,7 +89,7 @@ export class WireCursor {
   }
 
   #readGroup(depth: number): boolean {
-    if (depth >= DEEPEST_GROUP) return false;
+    if (depth >= MAX_GROUP_DEPTH) return false;
     const { number, at: from } = this;
     for (;;) {
       const to = this.at;
@@ -113,7 +113,7 @@ export class WireCursor {
       return true;
     }
     let value = 0n;
-    const last = Math.min(this.end, this.at + LONGEST_VARINT_BYTES);
+    const last = Math.min(this.end, this.at + MAX_VARINT_BYTES);
     for (let at = this.at, shift = 0n; at < last; at += 1, shift += 7n) {
       const octet = this.bytes[at] ?? 0;
       value |= BigInt(octet & 0x7f) << shift;

@@ -45,7 +45,7 @@ class ParameterRefusal extends Error {
   }
 }
 
-const LONGEST_VALUE = 4096;
+const MAX_VALUE_LENGTH = 4096;
 
 /** Builds the query of the API's filter parameters; all of them must hold. Absent ones do not restrict. */
 export function fromParameters(parameters: QueryParameters): ParameterResult {
@@ -62,7 +62,8 @@ function term(name: string, value: string | undefined): readonly Query[] {
   if (value === undefined) return [];
   const build = Object.hasOwn(BUILDERS, name) ? BUILDERS[name] : undefined;
   if (build === undefined) throw new ParameterRefusal(name, "is not a filter parameter");
-  if (value.length > LONGEST_VALUE) throw new ParameterRefusal(name, `may have at most ${LONGEST_VALUE} characters`);
+  if (value.length > MAX_VALUE_LENGTH)
+    throw new ParameterRefusal(name, `may have at most ${MAX_VALUE_LENGTH} characters`);
   if (value.trim() === "") throw new ParameterRefusal(name, "is empty");
   return [build(value, name)];
 }

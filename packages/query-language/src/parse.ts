@@ -28,10 +28,10 @@ export interface ParseOptions {
   readonly presets?: Presets;
 }
 
-const LONGEST_TEXT = 16_384;
-const DEEPEST_NESTING = 64;
-const MOST_VALUES = 500;
-const MOST_PRESETS = 100;
+const MAX_TEXT_LENGTH = 16_384;
+const MAX_NESTING = 64;
+const MAX_VALUES = 500;
+const MAX_PRESETS = 100;
 
 class Refusal extends Error {
   readonly span: Span;
@@ -65,8 +65,11 @@ interface PresetBook {
 }
 
 function parseText(text: string, presets: PresetBook, enclosing: readonly string[]): Query {
-  if (text.length > LONGEST_TEXT) {
-    throw new Refusal(`a query may have at most ${LONGEST_TEXT} characters`, { start: LONGEST_TEXT, end: text.length });
+  if (text.length > MAX_TEXT_LENGTH) {
+    throw new Refusal(`a query may have at most ${MAX_TEXT_LENGTH} characters`, {
+      start: MAX_TEXT_LENGTH,
+      end: text.length,
+    });
   }
   return new Parser(scan(text), text, presets, enclosing).run();
 }
@@ -143,7 +146,7 @@ class Parser {
 
   #group(open: Span): Query {
     this.#depth += 1;
-    if (this.#depth > DEEPEST_NESTING) throw new Refusal(`groups may be nested at most ${DEEPEST_NESTING} deep`, open);
+    if (this.#depth > MAX_NESTING) throw new Refusal(`groups may be nested at most ${MAX_NESTING} deep`, open);
     const query = this.#alternatives();
     const close = this.#items[this.#next];
     if (close?.type !== "close") throw new Refusal("the group is not closed: `)` is missing", open);
@@ -161,7 +164,7 @@ class Parser {
     }
     if (this.#enclosing.includes(name)) throw new Refusal(`the preset \`@${name}\` contains itself`, span);
     this.#presets.expansions += 1;
-    if (this.#presets.expansions > MOST_PRESETS) throw new Refusal(`more than ${MOST_PRESETS} presets are used`, span);
+    if (this.#presets.expansions > MAX_PRESETS) throw new Refusal(`more than ${MAX_PRESETS} presets are used`, span);
     try {
       return { kind: "preset", name, query: parseText(text, this.#presets, [...this.#enclosing, name]) };
     } catch (error) {
@@ -184,7 +187,7 @@ function parseTerm(term: ScannedTerm & { readonly problem?: QueryError }, text: 
   const row = findField(name);
   if (row === undefined && !["json", "since", "before"].includes(name)) throw unknownField(field.name, field);
   if (term.problem !== undefined) throw new Refusal(term.problem.message, term.problem);
-  if (term.values.length > MOST_VALUES) throw new Refusal(`a list may have at most ${MOST_VALUES} values`, term);
+  if (term.values.length > MAX_VALUES) throw new Refusal(`a list may have at most ${MAX_VALUES} values`, term);
   if (row !== undefined) return fieldTerm(row, term, text);
   return name === "json" ? jsonTerm(term) : momentTerm(name === "since" ? "since" : "before", term);
 }

@@ -47,7 +47,7 @@ const PRESET = /@[A-Za-z0-9_.-]*/y;
 const FLAGS = /[A-Za-z]*/y;
 const PATTERN_CHARACTERS = /[\\^$*+?()[\]{}|]/;
 /** How far the end of a pattern is looked for; patterns may have half of that. */
-const LONGEST_LOOK_AHEAD = 2000;
+const MAX_LOOK_AHEAD = 2000;
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
 
 function sticky(expression: RegExp, text: string, at: number): string | undefined {
@@ -246,7 +246,7 @@ class Scanner {
   #pattern(inList: boolean): (ScannedValue & { readonly kind: "pattern" }) | undefined {
     const start = this.#at;
     let inClass = false;
-    const furthest = Math.min(this.#text.length, start + LONGEST_LOOK_AHEAD);
+    const furthest = Math.min(this.#text.length, start + MAX_LOOK_AHEAD);
     for (let at = start + 1; at < furthest; at += 1) {
       const char = this.#text.charAt(at);
       if (char === "\\") at += 1;

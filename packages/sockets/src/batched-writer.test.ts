@@ -37,7 +37,7 @@ class Taker extends Writable {
 }
 
 /** Writes a head and a piece of `letter`s. */
-function answer(taker: Taker, letter: string): Buffer {
+function response(taker: Taker, letter: string): Buffer {
   const writer = new BatchedWriter(taker, true);
   writer.text(`head of ${letter};`);
   writer.bytes(Buffer.alloc(PIECE_BYTES, letter));
@@ -52,24 +52,24 @@ function isSameMemory(one: Buffer, other: Buffer): boolean {
 }
 
 test("a head and its piece are one write", () => {
-  const written = answer(new Taker(), "a");
+  const written = response(new Taker(), "a");
   assert.equal(written.toString("latin1"), `head of a;${"a".repeat(PIECE_BYTES)}`);
 });
 
 test("memory that the system took at once serves the next write, of whichever connection", () => {
-  const first = answer(new Taker(), "a");
-  assert.ok(isSameMemory(answer(new Taker(), "b"), first));
+  const first = response(new Taker(), "a");
+  assert.ok(isSameMemory(response(new Taker(), "b"), first));
 });
 
 test("memory of a write that is still under way is not used again, nor that of what waits behind it", () => {
   const slow = new Taker();
   slow.isLate = true;
-  const first = answer(slow, "a");
+  const first = response(slow, "a");
   const text = first.toString("latin1");
-  const second = answer(new Taker(), "b");
+  const second = response(new Taker(), "b");
   assert.ok(!isSameMemory(second, first));
-  answer(slow, "c");
-  answer(new Taker(), "d");
+  response(slow, "c");
+  response(new Taker(), "d");
   assert.equal(first.toString("latin1"), text);
   slow.take();
   assert.equal(slow.writes[1]?.toString("latin1"), `head of c;${"c".repeat(PIECE_BYTES)}`);
@@ -79,10 +79,10 @@ test("TLS looks at a write at once: its memory serves the next one, but not that
   const secure = new Taker();
   secure.encrypted = true;
   secure.isLate = true;
-  const first = answer(secure, "a");
-  assert.ok(isSameMemory(answer(new Taker(), "b"), first));
-  answer(secure, "c");
-  answer(new Taker(), "d");
+  const first = response(secure, "a");
+  assert.ok(isSameMemory(response(new Taker(), "b"), first));
+  response(secure, "c");
+  response(new Taker(), "d");
   secure.take();
   const [a, c] = [`head of a;${"a".repeat(PIECE_BYTES)}`, `head of c;${"c".repeat(PIECE_BYTES)}`];
   assert.equal(secure.received, a + c);
@@ -97,13 +97,13 @@ test("what was put together for TLS and came behind the write of somebody else k
   writer.bytes(Buffer.alloc(PIECE_BYTES, "a"));
   secure.write("between;");
   writer.flush();
-  answer(new Taker(), "b");
+  response(new Taker(), "b");
   secure.take();
   assert.equal(secure.received, `between;head;${"a".repeat(PIECE_BYTES)}`);
 });
 
 test("what waits behind another write over TLS shares memory without touching each other", () => {
-  const answers = Array.from({ length: 100 }, (_, at) => {
+  const responses = Array.from({ length: 100 }, (_, at) => {
     const secure = new Taker();
     secure.encrypted = true;
     secure.isLate = true;
@@ -115,13 +115,13 @@ test("what waits behind another write over TLS shares memory without touching ea
     writer.flush();
     return { secure, text };
   });
-  for (const { secure, text } of answers) {
+  for (const { secure, text } of responses) {
     secure.take();
     secure.take();
     assert.equal(secure.received, `first;head;${text}`);
   }
-  const memories = new Set(answers.map(({ secure }) => secure.writes[1]?.buffer));
-  assert.ok(memories.size < answers.length, "memory is shared");
+  const memories = new Set(responses.map(({ secure }) => secure.writes[1]?.buffer));
+  assert.ok(memories.size < responses.length, "memory is shared");
 });
 
 test("what is flushed soon leaves at the end of the turn, as one write", async () => {
@@ -193,8 +193,8 @@ test("a larger piece that waited for a connection that was destroyed is dropped,
   gone.destroy();
   await turn();
   assert.deepEqual(gone.writes, []);
-  const one = answer(new Taker(), "a");
-  assert.ok(isSameMemory(answer(new Taker(), "b"), one));
+  const one = response(new Taker(), "a");
+  assert.ok(isSameMemory(response(new Taker(), "b"), one));
 });
 
 test("answers to a crowd of pipelined requests do not gather without a bound", () => {

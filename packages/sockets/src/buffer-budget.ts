@@ -5,11 +5,11 @@
  * and holds its peer back when there is none left; nothing waits for the budget itself.
  */
 export class BufferBudget {
-  #mostBytes: number;
+  #maxBytes: number;
   #usedBytes = 0;
 
-  constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes;
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
   }
 
   /** Bytes that wait now. */
@@ -18,13 +18,13 @@ export class BufferBudget {
   }
 
   /** Another bound from now on; what waits already stays. */
-  adopt(mostBytes: number): void {
-    this.#mostBytes = mostBytes;
+  adopt(maxBytes: number): void {
+    this.#maxBytes = maxBytes;
   }
 
   /** Takes so many bytes, to be given back exactly once; false, and takes none, when there are not so many. */
   take(sizeBytes: number): boolean {
-    if (this.#usedBytes + sizeBytes > this.#mostBytes) return false;
+    if (this.#usedBytes + sizeBytes > this.#maxBytes) return false;
     this.#usedBytes += sizeBytes;
     return true;
   }

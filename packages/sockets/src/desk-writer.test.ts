@@ -9,7 +9,7 @@ import { CertificateAuthority } from "@headworks/tls-authority";
 import fc from "fast-check";
 import { DeskWriter } from "./desk-writer.ts";
 import { DESK_BYTES } from "./desks.ts";
-import { LARGEST_STRIP_BYTES } from "./strips.ts";
+import { MAX_STRIP_BYTES } from "./strips.ts";
 
 const authority = CertificateAuthority.create();
 
@@ -158,8 +158,8 @@ test("the one that is flushed with a crowd while it writes on has it all, once a
 
 for (const [what, bytes] of [
   ["small", 100],
-  ["as large as a strip", LARGEST_STRIP_BYTES],
-  ["larger than a strip", LARGEST_STRIP_BYTES + 1],
+  ["as large as a strip", MAX_STRIP_BYTES],
+  ["larger than a strip", MAX_STRIP_BYTES + 1],
   ["as large as a desk", DESK_BYTES],
 ] as const) {
   test(`memory of a write that is under way is not written again, ${what} as it is`, () => {

@@ -4,7 +4,7 @@ import type { Writable } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { noteGarbage } from "./buffer-garbage.ts";
 import { DESK_BYTES, returnDesk, takeDesk } from "./desks.ts";
-import { LARGEST_STRIP_BYTES, takeStrip } from "./strips.ts";
+import { MAX_STRIP_BYTES, takeStrip } from "./strips.ts";
 import { atTurnEnd, type Waiting } from "./turn-end.ts";
 
 /**
@@ -60,7 +60,7 @@ export class DeskWriter implements Waiting {
     this.handOvers += 1;
     if (this.#socket.destroyed || this.#socket.writableEnded) returnDesk(desk);
     else if (this.#isPrompt && this.#socket.writableLength === 0) this.#writePromptly(desk, sizeBytes);
-    else if (sizeBytes <= LARGEST_STRIP_BYTES) this.#writeCopy(desk, sizeBytes);
+    else if (sizeBytes <= MAX_STRIP_BYTES) this.#writeCopy(desk, sizeBytes);
     else this.#socket.write(desk.subarray(0, sizeBytes), () => returnDesk(desk));
   }
 

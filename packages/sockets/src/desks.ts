@@ -8,7 +8,7 @@ export const DESK_BYTES = 69_632;
  */
 const free: Buffer[] = [];
 /** More of them wait for nobody: slow sockets in plenty would leave one each. */
-const MOST_FREE = 64;
+const MAX_FREE = 64;
 
 /** A desk of the caller's own, until it is returned. */
 export function takeDesk(): Buffer {
@@ -17,5 +17,5 @@ export function takeDesk(): Buffer {
 
 /** Gives it back: nobody looks at it any more. */
 export function returnDesk(desk: Buffer): void {
-  if (free.length < MOST_FREE) free.push(desk);
+  if (free.length < MAX_FREE) free.push(desk);
 }

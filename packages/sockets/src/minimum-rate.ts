@@ -15,7 +15,7 @@ export interface RateRule {
  */
 export class MinimumRate {
   readonly #graceMs: number;
-  readonly #leastBytes: number;
+  readonly #minBytes: number;
   /** Of the present stretch: waited before the present wait, and the count of bytes at its beginning. */
   #waitedMs = 0;
   #fromBytes = 0;
@@ -24,7 +24,7 @@ export class MinimumRate {
 
   constructor({ bytesPerS, graceMs }: RateRule) {
     this.#graceMs = graceMs;
-    this.#leastBytes = (bytesPerS * graceMs) / 1000;
+    this.#minBytes = (bytesPerS * graceMs) / 1000;
   }
 
   /** The end of the present stretch, if the peer is waited for until then; Infinity while it is not. */
@@ -58,7 +58,7 @@ export class MinimumRate {
   /** Whether a stretch is over that brought too little. One that brought enough is followed by the next. */
   isTooSlow(nowMs: number, totalBytes: number): boolean {
     if (nowMs < this.deadlineMs) return false;
-    if (totalBytes - this.#fromBytes < this.#leastBytes) return true;
+    if (totalBytes - this.#fromBytes < this.#minBytes) return true;
     this.#waitedMs = 0;
     this.#sinceMs = nowMs;
     this.#fromBytes = totalBytes;

@@ -61,7 +61,7 @@ export function lendReads(socket: Duplex): () => void {
 }
 
 /** Smaller copies have memory of their own: next to them, what they would hold on to is much. */
-const LEAST_STRIP_BYTES = 1024;
+const MIN_STRIP_BYTES = 1024;
 
 /**
  * The same bytes in memory that nobody overwrites, a copy only where they were lent; for what is on its way. Larger ones share
@@ -69,10 +69,7 @@ const LEAST_STRIP_BYTES = 1024;
  */
 export function ownBytes(bytes: Buffer): Buffer {
   if (bytes.buffer !== readBuffer.buffer) return bytes;
-  return copyOf(
-    bytes,
-    bytes.length < LEAST_STRIP_BYTES ? Buffer.allocUnsafeSlow(bytes.length) : takeStrip(bytes.length),
-  );
+  return copyOf(bytes, bytes.length < MIN_STRIP_BYTES ? Buffer.allocUnsafeSlow(bytes.length) : takeStrip(bytes.length));
 }
 
 /** The same for what may have to wait for long: it holds on to nothing else. */

@@ -4,14 +4,14 @@ import { noteGarbage } from "./buffer-garbage.ts";
 /** So many small writes share a piece of memory: one piece each cost as much as what is written there. */
 const SHEET_BYTES = 65_536;
 /** Larger ones have one of their own. */
-export const LARGEST_STRIP_BYTES = 16_384;
+export const MAX_STRIP_BYTES = 16_384;
 
 let sheet = Buffer.alloc(0);
 let usedBytes = 0;
 
 /** Memory for one write that may be looked at for as long as it takes. */
 export function takeStrip(sizeBytes: number): Buffer {
-  if (sizeBytes > LARGEST_STRIP_BYTES) {
+  if (sizeBytes > MAX_STRIP_BYTES) {
     noteGarbage(sizeBytes);
     return Buffer.allocUnsafeSlow(sizeBytes);
   }

@@ -141,15 +141,15 @@ test("each reply code reaches the client, codes without a meaning too", () => {
 });
 
 test("servers that choose what was not offered, or speak something else, are told from those that refuse", () => {
-  const answers: readonly [string, unknown][] = [
+  const responses: readonly [string, unknown][] = [
     ["\x05\x02", { kind: "no-method", chosen: 2 }],
     ["\x05\x01", { kind: "no-method", chosen: 1 }],
     ["HTTP/1.1 400 Bad Request\r\n", { kind: "invalid", problem: "version" }],
     ["\x05\x00\x05\x00\x00\x09", { kind: "invalid", problem: "address-type" }],
     ["\x05\x00HTTP", { kind: "invalid", problem: "version" }],
   ];
-  for (const [answer, failure] of answers) {
-    const { outcome } = new Socks5ClientHandshake(TARGET, undefined).read(bytesOf(answer));
+  for (const [response, failure] of responses) {
+    const { outcome } = new Socks5ClientHandshake(TARGET, undefined).read(bytesOf(response));
     assert.deepEqual(outcome, { kind: "failed", failure });
   }
 });

@@ -56,11 +56,11 @@ export class Socks5ServerHandshake {
     const step = (outcome: ServerStep["outcome"]): ServerStep => ({ send: joined(sent), outcome });
     for (;;) {
       if (this.#phase === "request") return step(this.#request(bytes, sent));
-      const answer = this.#phase === "greeting" ? this.#greeting(bytes) : this.#credentials(bytes);
-      if (answer === undefined) return step(this.#keep(bytes));
-      if (answer.send !== undefined) sent.push(answer.send);
-      if (answer.refusal !== undefined) return step({ kind: "refused", refusal: answer.refusal });
-      bytes = bytes.subarray(answer.lengthBytes);
+      const response = this.#phase === "greeting" ? this.#greeting(bytes) : this.#credentials(bytes);
+      if (response === undefined) return step(this.#keep(bytes));
+      if (response.send !== undefined) sent.push(response.send);
+      if (response.refusal !== undefined) return step({ kind: "refused", refusal: response.refusal });
+      bytes = bytes.subarray(response.lengthBytes);
     }
   }
 
@@ -70,7 +70,7 @@ export class Socks5ServerHandshake {
     return GOING_ON;
   }
 
-  #greeting(bytes: Buffer): Answer | undefined {
+  #greeting(bytes: Buffer): Response | undefined {
     const reading = readGreeting(bytes);
     if (reading.kind !== "whole") return unread(reading);
     const method = this.#accepts === undefined ? METHOD.none : METHOD.password;
@@ -81,7 +81,7 @@ export class Socks5ServerHandshake {
     return { lengthBytes: reading.lengthBytes, send: methodChoiceBytes(method), refusal: undefined };
   }
 
-  #credentials(bytes: Buffer): Answer | undefined {
+  #credentials(bytes: Buffer): Response | undefined {
     const reading = readCredentials(bytes);
     if (reading.kind !== "whole") return unread(reading);
     const isAccepted = this.#accepts?.(reading.value) ?? true;
@@ -106,14 +106,14 @@ export class Socks5ServerHandshake {
   }
 }
 
-interface Answer {
+interface Response {
   readonly lengthBytes: number;
   readonly send: Uint8Array | undefined;
   readonly refusal: ServerRefusal | undefined;
 }
 
 /** What to do with bytes that are no message yet, or never will be one. */
-function unread(reading: Exclude<Reading<unknown>, { kind: "whole" }>): Answer | undefined {
+function unread(reading: Exclude<Reading<unknown>, { kind: "whole" }>): Response | undefined {
   if (reading.kind === "partial") return undefined;
   return { lengthBytes: 0, send: undefined, refusal: { kind: "invalid", problem: reading.problem } };
 }

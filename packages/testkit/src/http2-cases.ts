@@ -681,7 +681,7 @@ const WELL_FORMED: readonly (readonly [section: string, what: string, fields: Pa
 ];
 
 /** Frames of stream 1 behind its answer, when both sides have ended it (5.1, closed; RFC 7540 says what with). */
-const BEHIND_ANSWERS: readonly (readonly [what: string, later: readonly Buffer[], outcome: Outcome])[] = [
+const BEHIND_RESPONSES: readonly (readonly [what: string, later: readonly Buffer[], outcome: Outcome])[] = [
   ["DATA", [frame(data, 0, 1, "x")], connection(STREAM_CLOSED)],
   ["HEADERS", [request(1)], connection(STREAM_CLOSED)],
   ["HEADERS of trailers", [frame(headers, 5, 1, section([["x", "y"]]))], connection(STREAM_CLOSED)],
@@ -790,7 +790,7 @@ export const HTTP2_CASES: readonly Http2Case[] = [
     bytes: [frame(headers, 5, 1, section(fields))],
     outcome: answered(1),
   })),
-  ...BEHIND_ANSWERS.map(([what, later, outcome]) => ({
+  ...BEHIND_RESPONSES.map(([what, later, outcome]) => ({
     section: "5.1",
     what: `${what} behind the end of request and answer`,
     bytes: [request(1)],

@@ -8,7 +8,7 @@ import type { RawConnection } from "./raw-connection.ts";
 const FENCE = "the end.";
 const PROTOCOL_ERROR = 1;
 /** What every peer takes (4.2); the clients of these cases allow no more before they say so. */
-const LARGEST_FRAME = 16_384;
+const MAX_FRAME_SIZE = 16_384;
 /** The status by its index in HPACK's static table (RFC 7541, A), which a server's first answers use. */
 const STATUS_INDEX = { 200: 0x88, 400: 0x8c } as const;
 
@@ -80,7 +80,7 @@ function check(frames: readonly ReadFrame[], isEnded: boolean, outcome: Outcome,
     assert.deepEqual([reset?.stream, more], [outcome.stream, []], "RST_STREAM of that stream, once");
     const code = reset?.payload.readUInt32BE(0) ?? -1;
     assert.ok(codes.includes(code), `RST_STREAM with ${code} instead of ${codes.join(" or ")}`);
-    if (outcome.kind === "stream error") return checkAnswers(frames, outcome.answered ?? [], 200);
+    if (outcome.kind === "stream error") return checkResponses(frames, outcome.answered ?? [], 200);
     const end = frames.findIndex((one) => one.type !== FRAME.reset && endsStream(one, outcome.stream));
     assert.ok(end !== -1 && end < frames.indexOf(reset as ReadFrame), "the answer ends before its stream is reset");
   } else {
@@ -88,20 +88,20 @@ function check(frames: readonly ReadFrame[], isEnded: boolean, outcome: Outcome,
   }
   if (outcome.kind === "ignored") return;
   const expected = outcome.kind === "malformed" ? [outcome.stream] : outcome.streams;
-  checkAnswers(frames, isAnsweredBefore ? [1, ...expected] : expected, outcome.kind === "malformed" ? 400 : 200);
+  checkResponses(frames, isAnsweredBefore ? [1, ...expected] : expected, outcome.kind === "malformed" ? 400 : 200);
 }
 
-function checkAnswers(
+function checkResponses(
   frames: readonly ReadFrame[],
   streams: readonly number[],
   status: keyof typeof STATUS_INDEX,
 ): void {
-  const answers = frames.filter(({ type }) => type === FRAME.headers);
+  const responses = frames.filter(({ type }) => type === FRAME.headers);
   assert.deepEqual(
-    answers.map(({ stream }) => stream).toSorted((a, b) => a - b),
+    responses.map(({ stream }) => stream).toSorted((a, b) => a - b),
     streams,
   );
-  for (const { payload } of answers) {
+  for (const { payload } of responses) {
     const first = payload.find((byte) => byte >= 0x80);
     assert.equal(first, STATUS_INDEX[status]);
   }
@@ -115,7 +115,7 @@ export function checkSender(frames: readonly ReadFrame[]): void {
   const reset = new Set<number>();
   for (const one of frames) {
     const { type, stream, payload } = one;
-    assert.ok(payload.length <= LARGEST_FRAME, `a frame of ${payload.length} bytes (4.2)`);
+    assert.ok(payload.length <= MAX_FRAME_SIZE, `a frame of ${payload.length} bytes (4.2)`);
     assert.ok(!reset.has(stream), `a frame of type ${type} behind the reset of its stream (5.1)`);
     const isMessage = type === FRAME.headers || type === FRAME.data;
     assert.ok(!isMessage || !ended.has(stream), `a frame of type ${type} behind the end of its stream (5.1)`);

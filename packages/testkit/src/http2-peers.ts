@@ -64,7 +64,7 @@ export async function startHttp2Origin(
 }
 
 /** What one stream gave. */
-export interface Http2Answer {
+export interface Http2Response {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -77,7 +77,7 @@ export interface Http2Answer {
 /** An HTTP/2 client for tests. */
 export interface Http2Client extends AsyncDisposable {
   readonly session: ClientHttp2Session;
-  fetch(headers: OutgoingHttpHeaders, body?: string | Buffer): Promise<Http2Answer>;
+  fetch(headers: OutgoingHttpHeaders, body?: string | Buffer): Promise<Http2Response>;
 }
 
 /** The fields of a stream that asks for a WebSocket (RFC 8441, section 5). */
@@ -102,9 +102,9 @@ export async function http2Client(port: number, tls?: SecureClientSessionOptions
     session,
     fetch: async (headers, body) => {
       const stream = session.request(headers, { endStream: body === undefined });
-      const answer = collect(stream);
+      const response = collect(stream);
       if (body !== undefined) stream.end(body);
-      return await answer;
+      return await response;
     },
     [Symbol.asyncDispose]: async () => {
       if (session.destroyed) return;
@@ -116,7 +116,7 @@ export async function http2Client(port: number, tls?: SecureClientSessionOptions
 }
 
 /** Everything that comes on a stream until it is closed; resets are told by `code`. */
-export async function collect(stream: ReturnType<ClientHttp2Session["request"]>): Promise<Http2Answer> {
+export async function collect(stream: ReturnType<ClientHttp2Session["request"]>): Promise<Http2Response> {
   const pieces: Buffer[] = [];
   const interim: number[] = [];
   let headers: IncomingHttpHeaders = {};
@@ -132,7 +132,7 @@ export async function collect(stream: ReturnType<ClientHttp2Session["request"]>)
 }
 
 /** What a raw server says to one stream. */
-export type RawAnswer = (
+export type RawResponder = (
   stream: number,
   write: (...frames: readonly Buffer[]) => void,
   connection: RawConnection,
@@ -140,7 +140,7 @@ export type RawAnswer = (
 
 /** A server that answers each HEADERS with the frames of a test, and otherwise follows the RFC; `first` is sent `settingsMs` after the preface. */
 export async function startRawHttp2Origin(
-  answer: RawAnswer,
+  response: RawResponder,
   first: Buffer = settings(),
   settingsMs = 0,
 ): Promise<RawServer> {
@@ -157,14 +157,14 @@ export async function startRawHttp2Origin(
         const isAck = (flags & FLAG.ack) !== 0;
         if (type === FRAME.settings && !isAck) write(frame(FRAME.settings, FLAG.ack, 0));
         if (type === FRAME.ping && !isAck) write(frame(FRAME.ping, FLAG.ack, 0, payload));
-        if (type === FRAME.headers) answer(stream, write, connection);
+        if (type === FRAME.headers) response(stream, write, connection);
       }
     }
   });
 }
 
 /** What a server says before it resets the stream. */
-export interface ResetAnswer {
+export interface ResetResponse {
   readonly body: string;
   /** Announced as `content-length`, if given. */
   readonly lengthBytes?: number;
@@ -173,7 +173,7 @@ export interface ResetAnswer {
 }
 
 /** A server that begins each answer with 200, and ends it by a reset. */
-export async function startResettingHttp2Origin({ body, lengthBytes, code }: ResetAnswer): Promise<RawServer> {
+export async function startResettingHttp2Origin({ body, lengthBytes, code }: ResetResponse): Promise<RawServer> {
   const length = lengthBytes === undefined ? [] : [["content-length", String(lengthBytes)] as const];
   return await startRawHttp2Origin((stream, write) => {
     write(frame(FRAME.headers, FLAG.endHeaders, stream, section([[":status", "200"], ...length])));

@@ -20,11 +20,11 @@ export {
   startHttp2Origin,
   startRawHttp2Origin,
   startResettingHttp2Origin,
-  type Http2Answer,
+  type Http2Response,
   type Http2Client,
   type Http2Origin,
   type StreamHandler,
-  type RawAnswer,
+  type RawResponder,
 } from "./http2-peers.ts";
 export { HPACK_CASES } from "./hpack-cases.ts";
 export { HTTP2_RESPONSE_CASES, Http2ResponseJudge } from "./http2-response-cases.ts";

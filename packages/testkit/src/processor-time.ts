@@ -1,6 +1,6 @@
 // Tested by clock-and-waiting.test.ts
 /** Systems count processor time in steps of some milliseconds. */
-const LEAST_MEASURED_MS = 60;
+const MIN_MEASURED_MS = 60;
 
 /**
  * Milliseconds of processor time that this thread needs for `work`, averaged over as many runs as it takes to tell.
@@ -13,6 +13,6 @@ export function processorMs(work: () => void): number {
     work();
     const { user, system } = process.threadCpuUsage(before);
     const soFarMs = (user + system) / 1000;
-    if (soFarMs >= LEAST_MEASURED_MS) return soFarMs / runs;
+    if (soFarMs >= MIN_MEASURED_MS) return soFarMs / runs;
   }
 }

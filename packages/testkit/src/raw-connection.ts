@@ -81,8 +81,8 @@ export class RawConnection {
   async #when<T>(what: string, timeoutMs: number, ready: () => T | undefined): Promise<T> {
     const wait = async (): Promise<T> => {
       for (;;) {
-        const answer = ready();
-        if (answer !== undefined) return answer;
+        const response = ready();
+        if (response !== undefined) return response;
         if (this.#ended) {
           throw new Error(`the connection ended before ${what}; ${this.#state()}`, { cause: this.#error });
         }

@@ -21,8 +21,8 @@ export async function waitUntil<T>(
   const timeoutMs = options.timeoutMs ?? defaultTimeoutMs;
   const startedMs = performance.now();
   for (;;) {
-    const answer = await probe();
-    if (isTruthy(answer)) return answer;
+    const response = await probe();
+    if (isTruthy(response)) return response;
     const waitedMs = performance.now() - startedMs;
     if (waitedMs >= timeoutMs) {
       throw new Error(`${options.what ?? probe.toString()} did not happen within ${timeoutMs} ms`);

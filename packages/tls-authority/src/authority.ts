@@ -4,7 +4,7 @@ import {
   distinguishedName,
   issuerFacts,
   leafCertificate,
-  longestCommonName,
+  maxCommonNameLength,
   signerFor,
   subjectKey,
   type IssuerFacts,
@@ -19,9 +19,9 @@ const dayMs = 86_400_000;
 /** Clients with a slow clock must accept what was issued a moment ago. */
 const clockSkewMs = dayMs;
 const defaultCaDays = 1826;
-const longestCaDays = 3653;
+const maxCaDays = 3653;
 /** The CA/Browser Forum's limit for public leaves since March 2026 is 200 days; some clients apply it to all. */
-const longestLeafDays = 199;
+const maxLeafDays = 199;
 const serverAuth = "1.3.6.1.5.5.7.3.1";
 
 /** A CA as two PEM texts: certificate (the CA's own first, its issuers may follow) and unencrypted private key. */
@@ -106,7 +106,7 @@ export class CertificateAuthority {
     checkNamePart("common name", commonName);
     checkNamePart("organization", organization);
     const notBefore = wholeSeconds(options.notBefore ?? new Date(Date.now() - clockSkewMs));
-    const notAfter = endOf(notBefore, options.validDays ?? defaultCaDays, longestCaDays);
+    const notAfter = endOf(notBefore, options.validDays ?? defaultCaDays, maxCaDays);
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const signer = usableSigner(privateKey);
     const subject = distinguishedName({ organization, commonName });
@@ -155,7 +155,7 @@ export class CertificateAuthority {
   issueLeaf(names: LeafNames, options: LeafOptions = {}): Leaf {
     const wanted = options.notBefore ?? new Date(Date.now() - clockSkewMs);
     const notBefore = wholeSeconds(wanted.getTime() < this.notBefore.getTime() ? this.notBefore : wanted);
-    const wantedEnd = endOf(notBefore, options.validDays ?? longestLeafDays, longestLeafDays);
+    const wantedEnd = endOf(notBefore, options.validDays ?? maxLeafDays, maxLeafDays);
     const notAfter = wantedEnd.getTime() > this.notAfter.getTime() ? this.notAfter : wantedEnd;
     const usableFrom = options.notBefore === undefined ? Date.now() : notBefore.getTime();
     if (notAfter.getTime() <= usableFrom) {
@@ -240,18 +240,18 @@ function checkIsAuthority(certificate: X509Certificate): void {
 }
 
 function checkNamePart(what: string, value: string): void {
-  if (value.trim() === "" || value.length > longestCommonName || /[\x00-\x1f\x7f]/.test(value)) {
+  if (value.trim() === "" || value.length > maxCommonNameLength || /[\x00-\x1f\x7f]/.test(value)) {
     throw new AuthorityError(
       "invalid-option",
-      `The ${what} of a CA has 1 to ${longestCommonName} printable characters.`,
+      `The ${what} of a CA has 1 to ${maxCommonNameLength} printable characters.`,
     );
   }
 }
 
 /** The last second of a span of whole days; both ends count (RFC 5280 section 4.1.2.5). */
-function endOf(notBefore: Date, validDays: number, longestDays: number): Date {
-  if (!Number.isSafeInteger(validDays) || validDays < 1 || validDays > longestDays) {
-    throw new AuthorityError("invalid-option", `The validity must be a whole number of days from 1 to ${longestDays}.`);
+function endOf(notBefore: Date, validDays: number, maxDays: number): Date {
+  if (!Number.isSafeInteger(validDays) || validDays < 1 || validDays > maxDays) {
+    throw new AuthorityError("invalid-option", `The validity must be a whole number of days from 1 to ${maxDays}.`);
   }
   return new Date(notBefore.getTime() + validDays * dayMs - 1000);
 }

@@ -17,7 +17,7 @@ const oid = {
 };
 
 /** X.520's upper bound on a common name (RFC 5280 appendix A.1, ub-common-name). */
-export const longestCommonName = 64;
+export const maxCommonNameLength = 64;
 
 /** A signing key with the certificate algorithm that goes with it. */
 export interface Signer {
@@ -182,7 +182,7 @@ export function leafCertificate(options: {
   notBefore: Date;
   notAfter: Date;
 }): Buffer {
-  const commonName = options.names.find((name) => name.text.length <= longestCommonName)?.text;
+  const commonName = options.names.find((name) => name.text.length <= maxCommonNameLength)?.text;
   return certificate(
     {
       issuer: options.issuer,

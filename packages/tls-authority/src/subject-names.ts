@@ -7,7 +7,7 @@ import { AuthorityError } from "./errors.ts";
 export type SubjectName = { kind: "dns"; text: string } | { kind: "ip"; text: string; octets: Uint8Array };
 
 /** 253 characters is the longest name DNS can carry in text form (RFC 1035 section 3.1). */
-const longestDnsName = 253;
+const maxDnsNameLength = 253;
 const dnsName = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
 /**
@@ -38,10 +38,10 @@ function dnsSubjectName(text: string): SubjectName {
   if (name.endsWith(".")) name = name.slice(0, -1);
   if (/[^\x00-\x7f]/.test(name)) name = domainToASCII(name);
   if (!dnsName.test(name)) throw new AuthorityError("invalid-name", `${quoted(text)} is not a host name.`);
-  if (name.length > longestDnsName) {
+  if (name.length > maxDnsNameLength) {
     throw new AuthorityError(
       "invalid-name",
-      `${quoted(text)} is ${name.length} characters long; a host name has at most ${longestDnsName}.`,
+      `${quoted(text)} is ${name.length} characters long; a host name has at most ${maxDnsNameLength}.`,
     );
   }
   return { kind: "dns", text: name };

@@ -11,7 +11,7 @@ export interface CloseFacts {
 }
 
 /** Longest payload of a control frame, less the code. */
-const MOST_REASON_BYTES = 123;
+const MAX_REASON_BYTES = 123;
 
 /** Reads the payload of a close frame. */
 export function readClose(payload: Buffer): CloseFacts {
@@ -41,8 +41,8 @@ export function isSendableCloseCode(code: number): boolean {
 export function closePayload(code: number | undefined, reason: string): Buffer {
   if (code === undefined) return Buffer.alloc(0);
   let text = Buffer.from(reason);
-  if (text.length > MOST_REASON_BYTES) {
-    let end = MOST_REASON_BYTES;
+  if (text.length > MAX_REASON_BYTES) {
+    let end = MAX_REASON_BYTES;
     while (end > 0 && ((text[end] ?? 0) & 0xc0) === 0x80) end -= 1;
     text = text.subarray(0, end);
   }

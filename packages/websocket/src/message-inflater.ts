@@ -20,17 +20,17 @@ const LARGE_CHUNK_BYTES = 65_536;
  */
 export class MessageInflater {
   readonly #takesOver: boolean;
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   #window: Buffer = Buffer.alloc(0);
   #isLost = false;
 
   /**
    * @param takesOver  messages may refer to those before
-   * @param mostBytes  of one decompressed message
+   * @param maxBytes  of one decompressed message
    */
-  constructor(takesOver: boolean, mostBytes: number) {
+  constructor(takesOver: boolean, maxBytes: number) {
     this.#takesOver = takesOver;
-    this.#mostBytes = mostBytes;
+    this.#maxBytes = maxBytes;
   }
 
   /** A message was not kept whole: with context takeover, those after it cannot be read. */
@@ -57,7 +57,7 @@ export class MessageInflater {
     const parts: Buffer[] = [];
     let rest = input;
     let window = this.#window;
-    let room = this.#mostBytes;
+    let room = this.#maxBytes;
     for (;;) {
       const { buffer, engine } = inflateRawSync(rest, {
         finishFlush: constants.Z_SYNC_FLUSH,

@@ -29,7 +29,7 @@ export interface BoundRequest {
 }
 
 /** What goes out; `body` undefined is an empty answer. */
-export interface BoundAnswer {
+export interface BoundResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | AsyncIterable<string | Uint8Array> | undefined;
@@ -49,7 +49,7 @@ export function bindOperation(
   operation: Operation,
   handler: AnyHandler,
   identify: Identify,
-): (request: BoundRequest) => Promise<BoundAnswer> {
+): (request: BoundRequest) => Promise<BoundResponse> {
   const validate = compileRequestValidator(operation);
   return async (request) => {
     const { source, signal } = request;
@@ -122,7 +122,7 @@ function refuseBody(body: unknown): void {
   }
 }
 
-function serialize(operation: Operation, result: Result): BoundAnswer {
+function serialize(operation: Operation, result: Result): BoundResponse {
   const declared = operation.responses[result.status];
   if (declared === undefined) {
     throw new TypeError(
@@ -145,14 +145,14 @@ function serialize(operation: Operation, result: Result): BoundAnswer {
 }
 
 /** A list that its handler says no number of is all there is. */
-function countOf({ answerFields }: Operation, body: unknown): Record<string, string> {
-  if (!Array.isArray(body) || answerFields?.["X-Total-Count"] === undefined) return {};
+function countOf({ responseFields }: Operation, body: unknown): Record<string, string> {
+  if (!Array.isArray(body) || responseFields?.["X-Total-Count"] === undefined) return {};
   return { "x-total-count": String(body.length) };
 }
 
 /** A field of ours that nobody can read about is a mistake, as a status is. */
-function refuseUndeclared({ method, path, answerFields = {} }: Operation, headers: BoundAnswer["headers"]): void {
-  const known = new Set(["x-content-type-options", ...Object.keys(answerFields).map((name) => name.toLowerCase())]);
+function refuseUndeclared({ method, path, responseFields = {} }: Operation, headers: BoundResponse["headers"]): void {
+  const known = new Set(["x-content-type-options", ...Object.keys(responseFields).map((name) => name.toLowerCase())]);
   const unknown = Object.keys(headers).find((name) => name.startsWith("x-") && !known.has(name));
   if (unknown !== undefined) {
     throw new TypeError(`${method} ${path} answered with ${unknown}, which its contract does not list`);

@@ -15,7 +15,7 @@ import { textFrames } from "./text-frame.ts";
 /** A client whose unsent bytes exceed this is behind: it gets nothing more until it has caught up. */
 const BEHIND_BYTES = 4 * 1024 * 1024;
 /** With more events than this waiting for its first rows, a client gets none of them and starts again after the rows. */
-const MOST_HELD_EVENTS = 10_000;
+const MAX_HELD_EVENTS = 10_000;
 
 /** One flush: events, and what is shared by all clients that see all of them. */
 export interface Flush {
@@ -173,7 +173,7 @@ export class EventClient {
     const held = this.#held;
     this.#held = undefined;
     for (const flush of held?.flushes ?? []) this.deliver(flush);
-    if (held !== undefined && held.eventCount > MOST_HELD_EVENTS) {
+    if (held !== undefined && held.eventCount > MAX_HELD_EVENTS) {
       this.#missed += held.eventCount;
       this.#isBehind ||= this.#unsentBytes() > BEHIND_BYTES;
       if (!this.#isBehind) this.#startAgain();
@@ -242,7 +242,7 @@ interface HeldFlushes {
 
 function hold(held: HeldFlushes, flush: Flush): void {
   held.eventCount += flush.events.length;
-  if (held.eventCount > MOST_HELD_EVENTS) held.flushes = [];
+  if (held.eventCount > MAX_HELD_EVENTS) held.flushes = [];
   else held.flushes.push(flush);
 }
 

@@ -160,9 +160,9 @@ test("what is no message of the contract gets an Error that says what is wrong w
   for (const [message, sentence] of table) {
     if (message instanceof Buffer) client.webSocket.send(message);
     else client.send(message);
-    const answer = await client.next();
-    assert.ok(answer.type === "Error", JSON.stringify(message));
-    assert.ok(answer.data.message.includes(sentence), `${JSON.stringify(message)}: ${answer.data.message}`);
+    const response = await client.next();
+    assert.ok(response.type === "Error", JSON.stringify(message));
+    assert.ok(response.data.message.includes(sentence), `${JSON.stringify(message)}: ${response.data.message}`);
   }
   await client.settled();
 });
@@ -280,17 +280,17 @@ test("first rows are the newest that the filter finds, and those still pending a
 });
 
 test("rows of a filter that was given up while they were fetched are fetched again", async () => {
-  const answers = [Promise.withResolvers<TrafficSnapshot[]>(), Promise.withResolvers<TrafficSnapshot[]>()];
+  const responses = [Promise.withResolvers<TrafficSnapshot[]>(), Promise.withResolvers<TrafficSnapshot[]>()];
   const asked: TrafficFilter[] = [];
   await using api = await startApi({
-    latestRows: (_limit, filter) => answers[asked.push(filter) - 1]?.promise ?? Promise.resolve([]),
+    latestRows: (_limit, filter) => responses[asked.push(filter) - 1]?.promise ?? Promise.resolve([]),
   });
   await using client = new Listener(api);
   assert.equal((await client.next()).type, "Connected");
   client.send({ type: "Subscribe", data: { filter: { method: "POST" } } });
   await client.settled();
-  answers[0]?.resolve([row({ id: "get" })]);
-  answers[1]?.resolve([row({ id: "post", method: "POST" })]);
+  responses[0]?.resolve([row({ id: "get" })]);
+  responses[1]?.resolve([row({ id: "post", method: "POST" })]);
   assert.equal((await client.next()).type, "Pong");
   assert.deepEqual(await client.next(), { type: "InitialTraffic", data: [row({ id: "post", method: "POST" })] });
   assert.deepEqual(asked, [{}, { q: "method:POST" }]);
@@ -313,21 +313,21 @@ test("rows come however often their client subscribes to the same while they are
 });
 
 test("of the events that wait for rows so many are kept and no more; who misses some is told how many, and starts again", async () => {
-  const answers = [1, 2].map(() => Promise.withResolvers<TrafficSnapshot[]>());
+  const responses = [1, 2].map(() => Promise.withResolvers<TrafficSnapshot[]>());
   let asked = 0;
-  await using api = await startApi({ latestRows: () => answers[asked++]?.promise ?? Promise.resolve([]) });
+  await using api = await startApi({ latestRows: () => responses[asked++]?.promise ?? Promise.resolve([]) });
   await using client = new Listener(api);
   assert.equal((await client.next()).type, "Connected");
   for (const count of [9_999, 1, 1, 1]) {
     for (let index = 0; index < count; index += 1) api.events.traffic(added({ id: `${api.clock.now()} ${index}` }));
     await flush(api);
   }
-  answers[0]?.resolve([row({ id: "stored" })]);
+  responses[0]?.resolve([row({ id: "stored" })]);
   assert.deepEqual(await client.next(), { type: "InitialTraffic", data: [row({ id: "stored" })] });
   assert.deepEqual(await client.next(), { type: "Resync", data: { missed: 10_002 } });
   for (let index = 0; index < 10_000; index += 1) api.events.traffic(added({ id: `kept ${index}` }));
   await flush(api);
-  answers[1]?.resolve([row({ id: "newer" })]);
+  responses[1]?.resolve([row({ id: "newer" })]);
   assert.deepEqual(await client.next(), { type: "InitialTraffic", data: [row({ id: "newer" })] });
   await waitUntil(() => client.messages.length === 10_000);
   assert.deepEqual(client.messages.at(-1), traffic(added({ id: "kept 9999" })));
@@ -360,8 +360,8 @@ test("rows asked for are given up to the limit, none for zero", async () => {
   await using client = await new Listener(api).greeted();
   for (const limit of [1000, 0, null]) {
     client.send({ type: "GetInitialTraffic", data: { limit } });
-    const answer = await client.next();
-    assert.deepEqual(answer, { type: "InitialTraffic", data: limit === 0 ? [] : [row()] });
+    const response = await client.next();
+    assert.deepEqual(response, { type: "InitialTraffic", data: limit === 0 ? [] : [row()] });
   }
   assert.deepEqual(limits, [100, 1000, 100]);
 });
@@ -382,9 +382,9 @@ test("rows that cannot be read are an Error, and events go on", async () => {
   await using api = await startApi({ latestRows: () => Promise.reject(new Error("disk")) });
   await using client = new Listener(api);
   assert.equal((await client.next()).type, "Connected");
-  const answer = await client.next();
-  assert.equal(answer.type, "Error");
-  assert.doesNotMatch(JSON.stringify(answer), /disk/);
+  const response = await client.next();
+  assert.equal(response.type, "Error");
+  assert.doesNotMatch(JSON.stringify(response), /disk/);
   api.events.traffic(added());
   await flush(api);
   assert.deepEqual(await client.next(), traffic(added()));
@@ -499,7 +499,7 @@ test("a message over 64 KB ends the connection with the code for it", async () =
 });
 
 test("a handshake is refused before the upgrade when it comes from elsewhere, is for elsewhere, or is one too many", async () => {
-  await using api = await startApi({ mostClients: 1 });
+  await using api = await startApi({ maxClients: 1 });
   const table: readonly (readonly [string, ClientOptions, number, string])[] = [
     ["/ws", { origin: "https://evil.test" }, 403, "CROSS_SITE"],
     ["/ws", { origin: "null" }, 403, "CROSS_SITE"],
@@ -534,12 +534,12 @@ test("offers of other protocols are ignored, and the request is answered as with
     ["/ws", /^HTTP\/1\.1 426 [\s\S]*BAD_REQUEST/],
     ["/api/docs", /^HTTP\/1\.1 200 /],
   ];
-  for (const [path, answer] of expected) {
+  for (const [path, response] of expected) {
     await using connection = await rawClient(api.port);
     await connection.write(
       `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n`,
     );
-    assert.match(String(await connection.collect()), answer);
+    assert.match(String(await connection.collect()), response);
   }
 });
 

@@ -17,27 +17,27 @@ import { coalesce } from "./event-window.ts";
 import { FrameFeed } from "./frame-feed.ts";
 import { SECURITY_FIELDS } from "./gate.ts";
 import type { FrameListener } from "#storage/stream-store.ts";
-import { answer, errorAnswer, rawAnswer } from "./respond-error.ts";
-import type { ErrorAnswer } from "./respond-error.ts";
+import { refusalResponse, errorResponse, rawResponse } from "./respond-error.ts";
+import type { ErrorResponse } from "./respond-error.ts";
 import { textFrames } from "./text-frame.ts";
 
 /** Twenty flushes a second: below what an eye notices, and each costs one write for each client. */
 const FLUSH_MS = 50;
 const HEARTBEAT_MS = 30_000;
-const LARGEST_MESSAGE_BYTES = 65_536;
-const MOST_CLIENTS = 64;
+const MAX_MESSAGE_BYTES = 65_536;
+const MAX_CLIENTS = 64;
 
 export interface EventHubOptions {
   readonly clock: Clock;
   readonly latestRows: LatestRows;
   readonly log: { warn(facts: object, message: string): void };
-  readonly mostClients?: number;
+  readonly maxClients?: number;
 }
 
 /** Everybody who listens on `/ws`, as the place where slices report events. */
 export interface EventHub extends EventSink {
   /** Completes a WebSocket handshake that passed the gate; gives the refusal when it cannot. */
-  accept(request: IncomingMessage, socket: Duplex, head: Buffer): ErrorAnswer | undefined;
+  accept(request: IncomingMessage, socket: Duplex, head: Buffer): ErrorResponse | undefined;
   readonly clientCount: number;
   /** To be called with each frame of a stream. */
   readonly frame: FrameListener;
@@ -60,7 +60,7 @@ class Hub implements EventHub {
   readonly #options: EventHubOptions;
   readonly #server = new WebSocketServer({
     noServer: true,
-    maxPayload: LARGEST_MESSAGE_BYTES,
+    maxPayload: MAX_MESSAGE_BYTES,
     perMessageDeflate: false,
     clientTracking: false,
   });
@@ -76,7 +76,7 @@ class Hub implements EventHub {
     this.#options = options;
     this.#frames = new FrameFeed(options.clock, this.#clients);
     this.#server.on("wsClientError", (error, socket) => {
-      socket.end(rawAnswer(answer("BAD_REQUEST", error.message), SECURITY_FIELDS));
+      socket.end(rawResponse(refusalResponse("BAD_REQUEST", error.message), SECURITY_FIELDS));
     });
   }
 
@@ -116,21 +116,21 @@ class Hub implements EventHub {
       tell({ done: true, entries: "completed" in result ? result.completed : result.imported_count });
       return result;
     } catch (error) {
-      tell({ done: true, error: errorAnswer(error).body.error });
+      tell({ done: true, error: errorResponse(error).body.error });
       throw error;
     }
   }
 
-  accept(request: IncomingMessage, socket: Duplex, head: Buffer): ErrorAnswer | undefined {
-    if (this.#isClosed) return answer("SERVICE_UNAVAILABLE", "The service is stopping");
-    if (this.#clients.size >= (this.#options.mostClients ?? MOST_CLIENTS)) {
-      return answer("SERVICE_UNAVAILABLE", "Too many clients are listening");
+  accept(request: IncomingMessage, socket: Duplex, head: Buffer): ErrorResponse | undefined {
+    if (this.#isClosed) return refusalResponse("SERVICE_UNAVAILABLE", "The service is stopping");
+    if (this.#clients.size >= (this.#options.maxClients ?? MAX_CLIENTS)) {
+      return refusalResponse("SERVICE_UNAVAILABLE", "Too many clients are listening");
     }
     let wishes: Wishes;
     try {
       wishes = wishesOf(request.url ?? "", this.#options.clock.now());
     } catch (error) {
-      return errorAnswer(error);
+      return errorResponse(error);
     }
     this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#welcome(webSocket, socket, wishes));
     return undefined;

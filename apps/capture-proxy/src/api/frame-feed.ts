@@ -9,9 +9,9 @@ import { textFrames } from "./text-frame.ts";
 /** Twenty flushes a second, as for traffic. */
 const FLUSH_MS = 50;
 /** Frames of one flush; a screen shows a few dozen, and the rest can be read from the store. */
-const MOST_FRAMES = 4000;
+const MAX_FRAMES = 4000;
 /** Bytes of payload that wait for one flush: they are held in memory until then. */
-const MOST_BYTES = 16_777_216;
+const MAX_BYTES = 16_777_216;
 const SHOWN_CHARACTERS = 1000;
 /** A character takes at most four bytes. */
 const SHOWN_BYTES = SHOWN_CHARACTERS * 4;
@@ -44,7 +44,7 @@ export class FrameFeed {
       this.#isArmed = true;
       this.#clock.after(FLUSH_MS, () => this.#flush());
     }
-    if (this.#queue.length >= MOST_FRAMES || this.#queuedBytes >= MOST_BYTES) {
+    if (this.#queue.length >= MAX_FRAMES || this.#queuedBytes >= MAX_BYTES) {
       this.#missed += 1;
       return;
     }

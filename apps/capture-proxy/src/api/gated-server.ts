@@ -2,15 +2,15 @@
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { answerParserErrors, endConnection } from "@headworks/contract-kit/parser-errors";
+import { respondToParserErrors, endConnection } from "@headworks/contract-kit/parser-errors";
 import { ApiError } from "./api-error.ts";
 import { authorize } from "./authorize.ts";
 import type { Identify } from "./authorize.ts";
 import type { EventHub } from "./events.ts";
 import { SECURITY_FIELDS, pathOf } from "./gate.ts";
 import type { Gate } from "./gate.ts";
-import { answer, errorAnswer, rawAnswer } from "./respond-error.ts";
-import type { ErrorAnswer } from "./respond-error.ts";
+import { refusalResponse, errorResponse, rawResponse } from "./respond-error.ts";
+import type { ErrorResponse } from "./respond-error.ts";
 import { discardRest } from "./rest-of-body.ts";
 
 export interface GatedServerParts {
@@ -44,11 +44,13 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
     },
     (request, response) => {
       for (const [name, value] of Object.entries(SECURITY_FIELDS)) response.setHeader(name, value);
-      if (hasLargeFields(request)) return writeAnswer(request, response, FIELDS_TOO_LARGE);
+      if (hasLargeFields(request)) return writeResponse(request, response, FIELDS_TOO_LARGE);
       const decision = gate(gateRequest(request, false));
-      if (decision.kind === "refuse") return writeAnswer(request, response, answer(decision.code, decision.message));
+      if (decision.kind === "refuse")
+        return writeResponse(request, response, refusalResponse(decision.code, decision.message));
       const isRead = request.method === "GET" || request.method === "HEAD";
-      if (isRead && LIVE_PATHS.has(pathOf(request.url ?? ""))) return writeAnswer(request, response, UPGRADE_REQUIRED);
+      if (isRead && LIVE_PATHS.has(pathOf(request.url ?? "")))
+        return writeResponse(request, response, UPGRADE_REQUIRED);
       return handler(request, response);
     },
   );
@@ -59,42 +61,42 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
     socket.on("error", () => socket.destroy());
     if (hasLargeFields(request)) return refuse(socket, FIELDS_TOO_LARGE);
     const decision = gate(gateRequest(request, true));
-    if (decision.kind === "refuse") return refuse(socket, answer(decision.code, decision.message));
-    if (!LIVE_PATHS.has(pathOf(request.url ?? ""))) return refuse(socket, answer("NOT_FOUND"));
+    if (decision.kind === "refuse") return refuse(socket, refusalResponse(decision.code, decision.message));
+    if (!LIVE_PATHS.has(pathOf(request.url ?? ""))) return refuse(socket, refusalResponse("NOT_FOUND"));
     mayListen(identify, request).then(
       (refusal) => {
         const found = refusal ?? events.accept(request, socket, head);
         if (found) refuse(socket, found);
       },
-      (error: unknown) => refuse(socket, errorAnswer(error)),
+      (error: unknown) => refuse(socket, errorResponse(error)),
     );
     return undefined;
   });
   server.on("checkExpectation", (request, response) => {
     for (const [name, value] of Object.entries(SECURITY_FIELDS)) response.setHeader(name, value);
-    writeAnswer(request, response, {
-      ...answer("BAD_REQUEST", "The only expectation served is 100-continue"),
+    writeResponse(request, response, {
+      ...refusalResponse("BAD_REQUEST", "The only expectation served is 100-continue"),
       status: 417,
     });
   });
   server.on("connect", (_request, socket: Duplex) =>
-    refuse(socket, answer("BAD_REQUEST", "The request target must be a path")),
+    refuse(socket, refusalResponse("BAD_REQUEST", "The request target must be a path")),
   );
-  answerParserErrors(server, ({ status }) =>
-    rawAnswer({ ...answer("BAD_REQUEST", PARSER_MESSAGES[status]), status }, SECURITY_FIELDS),
+  respondToParserErrors(server, ({ status }) =>
+    rawResponse({ ...refusalResponse("BAD_REQUEST", PARSER_MESSAGES[status]), status }, SECURITY_FIELDS),
   );
   return server;
 }
 
 /** RFC 9110 section 15.5.22: it names the protocol to change to. */
-const UPGRADE_REQUIRED: ErrorAnswer = {
-  ...answer("BAD_REQUEST", "This address is for WebSocket clients"),
+const UPGRADE_REQUIRED: ErrorResponse = {
+  ...refusalResponse("BAD_REQUEST", "This address is for WebSocket clients"),
   status: 426,
   headers: { upgrade: "websocket", connection: "close, upgrade" },
 };
 
-const FIELDS_TOO_LARGE: ErrorAnswer = {
-  ...answer("BAD_REQUEST", `The header fields are larger than ${MAX_FIELDS_BYTES} bytes`),
+const FIELDS_TOO_LARGE: ErrorResponse = {
+  ...refusalResponse("BAD_REQUEST", `The header fields are larger than ${MAX_FIELDS_BYTES} bytes`),
   status: 431,
 };
 
@@ -102,14 +104,14 @@ function hasLargeFields({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.reduce((sum, text) => sum + text.length, 0) > MAX_FIELDS_BYTES;
 }
 
-async function mayListen(identify: Identify, request: IncomingMessage): Promise<ErrorAnswer | undefined> {
+async function mayListen(identify: Identify, request: IncomingMessage): Promise<ErrorResponse | undefined> {
   const decision = authorize(LIVE_ACCESS, await identify(request.headers));
   if (decision === "allowed") return undefined;
-  return errorAnswer(new ApiError(decision === "forbidden" ? "FORBIDDEN" : "UNAUTHORIZED"));
+  return errorResponse(new ApiError(decision === "forbidden" ? "FORBIDDEN" : "UNAUTHORIZED"));
 }
 
-function refuse(socket: Duplex, refusal: ErrorAnswer): void {
-  endConnection(socket, rawAnswer(refusal, SECURITY_FIELDS));
+function refuse(socket: Duplex, refusal: ErrorResponse): void {
+  endConnection(socket, rawResponse(refusal, SECURITY_FIELDS));
 }
 
 const PARSER_MESSAGES = {
@@ -137,7 +139,7 @@ function gateRequest(request: IncomingMessage, isUpgrade: boolean): Parameters<G
   };
 }
 
-function writeAnswer(request: IncomingMessage, response: ServerResponse, refusal: ErrorAnswer): void {
+function writeResponse(request: IncomingMessage, response: ServerResponse, refusal: ErrorResponse): void {
   const { status, body, headers } = refusal;
   const text = JSON.stringify(body);
   response.writeHead(status, {

@@ -16,7 +16,7 @@ async function startProxy(options: {
   connectStatus?: number;
   issuer?: CertificateAuthority;
   names?: string[];
-  answer?: string;
+  response?: string;
 }): Promise<{ address: string; server: Server; sockets: Set<Socket> }> {
   const leaf = (options.issuer ?? ca).issueLeaf({ dns: options.names ?? ["weir"] });
   const secureContext = createSecureContext({ cert: leaf.chainPem, key: leaf.keyPem });
@@ -32,7 +32,7 @@ async function startProxy(options: {
     const secure = new TLSSocket(socket, { isServer: true, secureContext });
     secure.on("error", () => undefined);
     secure.once("data", () => {
-      if (options.answer !== undefined) secure.end(options.answer);
+      if (options.response !== undefined) secure.end(options.response);
     });
     return undefined;
   });
@@ -63,7 +63,7 @@ const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const shape = (steps: readonly ProbeStep[]): string => steps.map(({ ok }) => (ok ? "+" : "-")).join("");
 
 test("a working interception passes every step", async () => {
-  const steps = await probe({ answer: OK });
+  const steps = await probe({ response: OK });
   assert.equal(shape(steps), "++++", JSON.stringify(steps));
   assert.match(steps[2]?.detail ?? "", /^TLSv1\.[23], issued by Weir CA/);
 });
@@ -71,10 +71,10 @@ test("a working interception passes every step", async () => {
 test("the first step that fails says why, and none follows it", async () => {
   const table: readonly (readonly [Parameters<typeof startProxy>[0], string, RegExp])[] = [
     [{ connectStatus: 403 }, "+-", /CONNECT with status 403/],
-    [{ issuer: CertificateAuthority.create(), answer: OK }, "++-", /certificate/i],
-    [{ names: ["other"], answer: OK }, "++-", /altnames/i],
-    [{ answer: "HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n" }, "+++-", /status 502/],
-    [{ answer: "nonsense" }, "+++-", /Parse Error/],
+    [{ issuer: CertificateAuthority.create(), response: OK }, "++-", /certificate/i],
+    [{ names: ["other"], response: OK }, "++-", /altnames/i],
+    [{ response: "HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n" }, "+++-", /status 502/],
+    [{ response: "nonsense" }, "+++-", /Parse Error/],
   ];
   for (const [options, expected, detail] of table) {
     const steps = await probe(options);

@@ -28,7 +28,7 @@ interface SecureSocket {
 }
 
 const TIMEOUT_MS = 5000;
-const LONGEST_BODY_BYTES = 65_536;
+const MAX_BODY_BYTES = 65_536;
 
 /**
  * Does what a browser does with an HTTPS address behind a proxy, and says how far it came: connect, open a tunnel, TLS
@@ -118,7 +118,7 @@ async function fetchThrough(
   let sizeBytes = 0;
   for await (const piece of response) {
     sizeBytes += (piece as Buffer).length;
-    if (sizeBytes > LONGEST_BODY_BYTES) break;
+    if (sizeBytes > MAX_BODY_BYTES) break;
   }
   return response.statusCode ?? 0;
 }

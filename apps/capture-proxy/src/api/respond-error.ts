@@ -5,7 +5,7 @@ import type { ApiErrorBody, ErrorCode } from "@headworks/capture-contract";
 import { ApiError } from "./api-error.ts";
 
 /** A refusal or failure as HTTP: status, body and fields. */
-export interface ErrorAnswer {
+export interface ErrorResponse {
   readonly status: number;
   readonly body: ApiErrorBody;
   readonly headers: Readonly<Record<string, string>>;
@@ -14,20 +14,20 @@ export interface ErrorAnswer {
 }
 
 /** The one place where an error becomes HTTP. What is not an expected refusal is hidden behind 500 `INTERNAL`. */
-export function errorAnswer(error: unknown): ErrorAnswer {
+export function errorResponse(error: unknown): ErrorResponse {
   if (error instanceof ApiError) {
-    return { ...answer(error.code, error.message, error.details), headers: error.headers };
+    return { ...refusalResponse(error.code, error.message, error.details), headers: error.headers };
   }
   const known = fromStore(error) ?? fromFramework(error);
-  return known ?? { ...answer("INTERNAL"), isInternal: true };
+  return known ?? { ...refusalResponse("INTERNAL"), isInternal: true };
 }
 
 /** The answer of a code, without an error object. */
-export function answer(
+export function refusalResponse(
   code: ErrorCode,
   message: string = ERRORS[code].message,
   details?: ApiError["details"],
-): ErrorAnswer {
+): ErrorResponse {
   const { status } = ERRORS[code];
   const repeated = status === 401 || status === 403 ? { message } : {};
   const listed =
@@ -55,22 +55,22 @@ const STORE: Readonly<Record<string, ErrorCode>> = {
   AbortError: "CANCELLED",
 };
 
-function fromStore(error: unknown): ErrorAnswer | undefined {
+function fromStore(error: unknown): ErrorResponse | undefined {
   if (!(error instanceof Error) || !Object.hasOwn(STORE, error.name)) return undefined;
   const code = STORE[error.name];
-  return code && answer(code, error.message);
+  return code && refusalResponse(code, error.message);
 }
 
-function fromFramework(error: unknown): ErrorAnswer | undefined {
+function fromFramework(error: unknown): ErrorResponse | undefined {
   const code = (error as { code?: unknown } | null)?.code;
   // A full disk, a lock, a damaged file: the caller may try again, and the log has the reason.
-  if (code === "ERR_SQLITE_ERROR") return { ...answer("CORE_DATABASE"), isInternal: true };
+  if (code === "ERR_SQLITE_ERROR") return { ...refusalResponse("CORE_DATABASE"), isInternal: true };
   const entry = typeof code === "string" ? FRAMEWORK[code] : undefined;
-  return entry && answer(...entry);
+  return entry && refusalResponse(...entry);
 }
 
 /** The bytes of an answer on a socket that has no HTTP response object: malformed requests and refused upgrades. */
-export function rawAnswer({ status, body }: ErrorAnswer, headers: Readonly<Record<string, string>>): string {
+export function rawResponse({ status, body }: ErrorResponse, headers: Readonly<Record<string, string>>): string {
   const text = JSON.stringify(body);
   const fields = {
     ...headers,

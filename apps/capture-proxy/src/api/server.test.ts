@@ -20,7 +20,7 @@ const things = {
       summary: "List",
       access: "things:read",
       query: strictObject({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 100 })) }),
-      answerFields: { "X-Total-Count": "All" },
+      responseFields: { "X-Total-Count": "All" },
       responses: { 200: Type.Array(Type.Object({})) },
     },
     createThing: {
@@ -36,7 +36,7 @@ const things = {
       path: "/things/all",
       summary: "List all",
       access: "public",
-      answerFields: { "X-Total-Count": "All" },
+      responseFields: { "X-Total-Count": "All" },
       responses: { 200: Type.Array(Type.Object({})) },
     },
     wordy: {
@@ -255,14 +255,14 @@ test("every answer that is no success has one shape, whatever went wrong", async
   ];
   for (const [method, path, headers, body, status, code, message] of table) {
     const what = `${method} ${path.slice(0, 60)} ${body?.slice(0, 40) ?? ""}`;
-    const answer = await send(api.port, method, path, headers, body);
-    assert.equal(answer.status, status, what);
-    const parsed = JSON.parse(answer.text) as { error: string; code: string };
+    const response = await send(api.port, method, path, headers, body);
+    assert.equal(response.status, status, what);
+    const parsed = JSON.parse(response.text) as { error: string; code: string };
     assert.equal(parsed.code, code, what);
     assert.match(parsed.error, message, what);
-    assert.equal(answer.headers["content-type"], "application/json; charset=utf-8", what);
-    assert.equal(answer.headers["access-control-allow-origin"], undefined);
-    assert.equal(answer.headers["x-content-type-options"], "nosniff", what);
+    assert.equal(response.headers["content-type"], "application/json; charset=utf-8", what);
+    assert.equal(response.headers["access-control-allow-origin"], undefined);
+    assert.equal(response.headers["x-content-type-options"], "nosniff", what);
   }
 });
 
@@ -473,9 +473,9 @@ test("who may call is decided by the operation's access and the caller's scopes"
     [undefined, "GET", "/api/things/slow/../../things", 401, "UNAUTHORIZED"],
   ];
   for (const [caller, method, path, status, code] of table) {
-    const answer = await api.call(method, path, undefined, caller === undefined ? {} : { "x-test-caller": caller });
-    assert.equal(answer.status, status, `${caller} ${method} ${path}`);
-    const body = answer.json as { code?: string; error?: string; message?: string };
+    const response = await api.call(method, path, undefined, caller === undefined ? {} : { "x-test-caller": caller });
+    assert.equal(response.status, status, `${caller} ${method} ${path}`);
+    const body = response.json as { code?: string; error?: string; message?: string };
     assert.equal(method === "HEAD" ? undefined : body.code, code);
     if (code !== undefined) assert.equal(body.message, body.error);
   }
@@ -581,14 +581,14 @@ test("what the store refuses by name has that refusal's code, and its sentence",
   ];
   for (const [name, status, code] of codes) {
     error = Object.assign(new Error("why"), { name });
-    const answer = await api.call("GET", "/api/things/broken");
-    assert.equal(answer.status, status, name);
-    assert.deepEqual(answer.json, { error: "why", code }, name);
+    const response = await api.call("GET", "/api/things/broken");
+    assert.equal(response.status, status, name);
+    assert.deepEqual(response.json, { error: "why", code }, name);
   }
   for (const name of ["Error", "constructor", "__proto__"]) {
     error = Object.assign(new Error("why"), { name });
-    const answer = await api.call("GET", "/api/things/broken");
-    assert.deepEqual([answer.status, (answer.json as { code: string }).code], [500, "INTERNAL"], name);
+    const response = await api.call("GET", "/api/things/broken");
+    assert.deepEqual([response.status, (response.json as { code: string }).code], [500, "INTERNAL"], name);
   }
 });
 

@@ -13,7 +13,7 @@ import { ApiError } from "./api-error.ts";
 import { LOCAL_ADMIN } from "./authorize.ts";
 import type { Identify } from "./authorize.ts";
 import { bindOperation } from "./bind.ts";
-import type { AnyHandler, BoundAnswer } from "./bind.ts";
+import type { AnyHandler, BoundResponse } from "./bind.ts";
 import { renderApiDocs } from "./docs-page.ts";
 import { compileGate, isApiPath, pathOf } from "./gate.ts";
 import type { Gate } from "./gate.ts";
@@ -22,8 +22,8 @@ import type { EventHub } from "./events.ts";
 import { announcesBody } from "./read-body.ts";
 import { compileRouteTable } from "./route-table.ts";
 import type { RouteTable } from "./route-table.ts";
-import { answer, errorAnswer } from "./respond-error.ts";
-import type { ErrorAnswer } from "./respond-error.ts";
+import { refusalResponse, errorResponse } from "./respond-error.ts";
+import type { ErrorResponse } from "./respond-error.ts";
 import { beforeRest, bodyOf } from "./rest-of-body.ts";
 import { MISSING_BUILD_PAGE, chooseUiFile } from "./ui-files.ts";
 
@@ -86,7 +86,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     // A longer id is an unknown one; the router would fail instead of saying that.
     routerOptions: { maxParamLength: MAX_TARGET_BYTES },
     forceCloseConnections: "idle",
-    frameworkErrors: (error, _request, reply) => void sendError(reply, errorAnswer(error)),
+    frameworkErrors: (error, _request, reply) => void sendError(reply, errorResponse(error)),
     // The gated server answers them; Fastify's own handler would destroy a connection under its response.
     clientErrorHandler: () => undefined,
     serverFactory: (handler) => (server = createGatedServer({ gate, handler, events: options.events, identify })),
@@ -95,7 +95,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
   // Bodies are read by the binding, which knows the operation's limit; Fastify must not touch them.
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.setErrorHandler((error, _request, reply) => {
-    const found = errorAnswer(error);
+    const found = errorResponse(error);
     if (found.isInternal) options.log.error({ err: error }, "a request failed");
     return sendError(reply, found);
   });
@@ -166,7 +166,7 @@ function handlerOf(slice: string, name: string, handlers: Readonly<Record<string
   return handler;
 }
 
-function refusing(feature: string): () => Promise<BoundAnswer> {
+function refusing(feature: string): () => Promise<BoundResponse> {
   return async () => {
     throw new ApiError("NOT_IMPLEMENTED", `The feature ${feature} is switched off (disabled_features)`);
   };
@@ -181,7 +181,7 @@ function goneSignal(reply: FastifyReply): AbortSignal {
   return controller.signal;
 }
 
-function send(reply: FastifyReply, { status, headers, body }: BoundAnswer): FastifyReply {
+function send(reply: FastifyReply, { status, headers, body }: BoundResponse): FastifyReply {
   void reply.code(status).headers(headers);
   if (body === undefined) return reply.send();
   if (reply.request.method === "HEAD") return sendHead(reply, body);
@@ -191,14 +191,14 @@ function send(reply: FastifyReply, { status, headers, body }: BoundAnswer): Fast
 }
 
 /** Fields of the answer that GET would give, without running a stream to its end. */
-function sendHead(reply: FastifyReply, body: NonNullable<BoundAnswer["body"]>): FastifyReply {
+function sendHead(reply: FastifyReply, body: NonNullable<BoundResponse["body"]>): FastifyReply {
   const isWhole = typeof body === "string" || body instanceof Uint8Array;
   if (isWhole) void reply.header("content-length", Buffer.byteLength(body));
   else void body[Symbol.asyncIterator]().return?.();
   return reply.send("");
 }
 
-function sendError(reply: FastifyReply, { status, body, headers }: ErrorAnswer): FastifyReply {
+function sendError(reply: FastifyReply, { status, body, headers }: ErrorResponse): FastifyReply {
   const text = JSON.stringify(body);
   const { raw, method } = reply.request;
   // A client that looks while it sends need not send the rest.
@@ -252,10 +252,11 @@ function registerUi(app: FastifyInstance, routes: RouteTable, uiDirectory: strin
   const notFound = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const path = pathOf(request.raw.url ?? "/");
     const allowed = routes.methodsOf(path);
-    if (allowed.length > 0) return sendError(reply.header("allow", allowed.join(", ")), answer("METHOD_NOT_ALLOWED"));
+    if (allowed.length > 0)
+      return sendError(reply.header("allow", allowed.join(", ")), refusalResponse("METHOD_NOT_ALLOWED"));
     const isRead = request.raw.method === "GET" || request.raw.method === "HEAD";
-    if (isRead || isApiPath(path)) return sendError(reply, answer("NOT_FOUND", NOTHING_HERE));
-    return sendError(reply.header("allow", "GET, HEAD"), answer("METHOD_NOT_ALLOWED"));
+    if (isRead || isApiPath(path)) return sendError(reply, refusalResponse("NOT_FOUND", NOTHING_HERE));
+    return sendError(reply.header("allow", "GET, HEAD"), refusalResponse("METHOD_NOT_ALLOWED"));
   };
   app.setNotFoundHandler(notFound);
   app.route({

@@ -4,18 +4,18 @@ import { join } from "node:path";
 import { pathOf } from "./gate.ts";
 
 /** How a path outside the API is answered. */
-export type UiAnswer =
+export type UiResponse =
   | { readonly kind: "file"; readonly path: string; readonly cacheControl: string }
   | { readonly kind: "missing-build" }
   | { readonly kind: "not-found" };
 
-const DOCUMENT: UiAnswer = { kind: "file", path: "index.html", cacheControl: "no-cache" };
+const DOCUMENT: UiResponse = { kind: "file", path: "index.html", cacheControl: "no-cache" };
 
 /**
  * Decides between a file of the build and the UI's one document, which answers every route of the client. Hashed files
  * never change under their name; everything else is asked for again.
  */
-export function chooseUiFile(target: string, uiDirectory: string): UiAnswer {
+export function chooseUiFile(target: string, uiDirectory: string): UiResponse {
   let path: string;
   try {
     path = decodeURIComponent(pathOf(target));

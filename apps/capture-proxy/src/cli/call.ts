@@ -17,7 +17,7 @@ import { present } from "./present.ts";
 import { addPropertyOptions, givenValue, inputProperties, pathParameters } from "./schema-options.ts";
 import type { InputProperty } from "./schema-options.ts";
 import { visibleText, writeJson } from "./terminal.ts";
-import { openUpload, saveAnswer } from "./transfer.ts";
+import { openUpload, saveResponse } from "./transfer.ts";
 
 // Tested by ../../test/cli-call.test.ts
 
@@ -88,7 +88,7 @@ async function runOperation(command: Command, facts: OperationCommand, invocatio
   const address = apiAddress(given, invocation.environment);
   const input = await requestOf(command, facts, address, invocation);
   if (hasMedia(facts.operation)) {
-    await saveAnswer(await callApi(address, facts.operation, input), given.output, invocation);
+    await saveResponse(await callApi(address, facts.operation, input), given.output, invocation);
   } else await showJson(address, facts, input, given.json === true, invocation);
   return EXIT.ok;
 }

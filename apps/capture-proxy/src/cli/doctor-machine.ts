@@ -11,19 +11,19 @@ import { sizeText } from "./present-values.ts";
 
 // Tested by ../../test/cli-doctor.test.ts
 
-const LEAST_NODE = [24, 15] as const;
+const MIN_NODE = [24, 15] as const;
 
 /** TypeScript runs as source and the store is Node's own SQLite; older versions lack one or the other. */
 export function checkNode(): Finding {
   const name = "Node.js";
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-  const isNew = major > LEAST_NODE[0] || (major === LEAST_NODE[0] && minor >= LEAST_NODE[1]);
+  const isNew = major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1]);
   if (isNew) return { name, status: "ok", detail: process.versions.node };
   return {
     name,
     status: "fail",
     detail: `${process.versions.node} is too old`,
-    advice: `use ${LEAST_NODE.join(".")} or newer`,
+    advice: `use ${MIN_NODE.join(".")} or newer`,
   };
 }
 
@@ -127,7 +127,7 @@ function newestFile(directory: string): { readonly path: string; readonly timeMs
 }
 
 /** Above this the check takes minutes. */
-const LARGEST_CHECKED_BYTES = 4_294_967_296;
+const MAX_CHECKED_BYTES = 4_294_967_296;
 
 /** SQLite's own check of every database in the data directory, and of the traffic's elsewhere; ours must not be too new. */
 export async function checkDatabases({ dataDir, places, invocation }: Patient): Promise<readonly Finding[]> {
@@ -142,7 +142,7 @@ export async function checkDatabases({ dataDir, places, invocation }: Patient): 
   for (const [path, content] of contents) {
     const file = dirname(path) === dataDir ? basename(path) : path;
     const { size } = statSync(path);
-    if (size > LARGEST_CHECKED_BYTES) {
+    if (size > MAX_CHECKED_BYTES) {
       findings.push({ name, status: "skip", detail: `${file} holds ${sizeText(size)}, which takes too long to check` });
     } else findings.push(await checkDatabase(path, file, size, content, invocation.parts.checkDatabase));
   }

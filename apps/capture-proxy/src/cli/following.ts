@@ -34,13 +34,13 @@ export async function followUntilInterrupted(
 }
 
 /** How many of the newest a command shows first. */
-export const MOST_LINES = 1000;
+export const MAX_LINES = 1000;
 
 /** Reads the value of `--lines`. Throws {@link CommandFailure} with the limits. */
 export function lineCount(text: string): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < 0 || value > MOST_LINES) {
-    throw new CommandFailure(EXIT.usage, `--lines takes a number from 0 to ${MOST_LINES}`);
+  if (!Number.isInteger(value) || value < 0 || value > MAX_LINES) {
+    throw new CommandFailure(EXIT.usage, `--lines takes a number from 0 to ${MAX_LINES}`);
   }
   return value;
 }

@@ -16,7 +16,7 @@ import { writeJson } from "./terminal.ts";
 // Tested by ../../test/cli-grpc.test.ts
 
 /** A folder with more files was hardly meant. */
-const MOST_FILES = 500;
+const MAX_FILES = 500;
 
 /** Adds `weir grpc schemas` with its subcommands. */
 export function addGrpcSchemaCommands(group: Command, invocation: Invocation): void {
@@ -78,7 +78,7 @@ async function readSchemaFiles(paths: readonly string[]): Promise<NewGrpcSchema>
       throw new CommandFailure(EXIT.failure, `Cannot read ${path}: ${(error as Error).message}`, { cause: error });
     }
   }
-  if (files.length > MOST_FILES) throw new CommandFailure(EXIT.usage, `These are more than ${MOST_FILES} files`);
+  if (files.length > MAX_FILES) throw new CommandFailure(EXIT.usage, `These are more than ${MAX_FILES} files`);
   const [first] = files;
   if (first === undefined) throw new CommandFailure(EXIT.usage, "There are no .proto files there");
   if (files.every(({ name }) => name.endsWith(".proto"))) return { files };

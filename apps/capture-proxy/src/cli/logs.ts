@@ -7,7 +7,7 @@ import { ApiFailure } from "@headworks/contract-kit/client";
 import { apiAddress, callJson } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
-import { followUntilInterrupted, lineCount, MOST_LINES } from "./following.ts";
+import { followUntilInterrupted, lineCount, MAX_LINES } from "./following.ts";
 import { globalOptions } from "./global-options.ts";
 import type { Invocation, Outcome } from "./invocation.ts";
 import { visibleText } from "./terminal.ts";
@@ -56,7 +56,7 @@ async function follow(invocation: Invocation, address: ApiAddress, from: string,
   while (!signal.aborted) {
     let next: LogLines | undefined;
     try {
-      next = await lines(address, { limit: MOST_LINES, cursor }, signal);
+      next = await lines(address, { limit: MAX_LINES, cursor }, signal);
       isAway = false;
     } catch (error) {
       if (signal.aborted) return;

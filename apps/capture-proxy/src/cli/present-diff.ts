@@ -6,9 +6,9 @@ import type { Terminal } from "./terminal.ts";
 
 // Tested by ../../test/cli-replay.test.ts
 
-const MOST_VALUE_CHARACTERS = 200;
+const MAX_VALUE_CHARACTERS = 200;
 /** More changes than these are for programs; `--json` has them. */
-const MOST_CHANGES = 100;
+const MAX_CHANGES = 100;
 
 /** A comparison for people: what differs, line by line, and nothing of what does not. */
 export function presentDiff(diff: EntryDiff, terminal: Terminal): string {
@@ -72,17 +72,17 @@ class Lines {
     const note = ignored > 0 ? `, ${ignored} ignored` : "";
     this.add(this.#terminal.style("bold", `${kind} differs (${diff.kind}, ${sizes}${note})`));
     if (diff.reason !== undefined) this.add(visibleText(diff.reason));
-    for (const change of diff.changes?.slice(0, MOST_CHANGES) ?? []) {
+    for (const change of diff.changes?.slice(0, MAX_CHANGES) ?? []) {
       if (change.op !== "add") this.#removed(`${change.path || "/"}: ${shortValue(change.left)}`);
       if (change.op !== "remove") this.#added(`${change.path || "/"}: ${shortValue(change.right)}`);
     }
-    for (const part of diff.parts?.slice(0, MOST_CHANGES) ?? []) this.#part(part);
+    for (const part of diff.parts?.slice(0, MAX_CHANGES) ?? []) this.#part(part);
     if (diff.kind === "binary") {
       this.#removed(`sha256 ${diff.left_sha256 ?? "unknown"}`);
       this.#added(`sha256 ${diff.right_sha256 ?? "unknown"}`);
     }
     const most = Math.max(diff.changes?.length ?? 0, diff.parts?.length ?? 0);
-    if (diff.truncated === true || most > MOST_CHANGES) this.add(this.#terminal.style("dim", "… more, see --json"));
+    if (diff.truncated === true || most > MAX_CHANGES) this.add(this.#terminal.style("dim", "… more, see --json"));
   }
 
   #part({ kind, line_count: count, lines }: NonNullable<BodyDiff["parts"]>[number]): void {
@@ -111,5 +111,5 @@ function shortValue(value: unknown): string {
 }
 
 function short(text: string): string {
-  return text.length <= MOST_VALUE_CHARACTERS ? text : `${text.slice(0, MOST_VALUE_CHARACTERS)}…`;
+  return text.length <= MAX_VALUE_CHARACTERS ? text : `${text.slice(0, MAX_VALUE_CHARACTERS)}…`;
 }

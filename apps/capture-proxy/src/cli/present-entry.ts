@@ -43,7 +43,7 @@ function facts(entry: TrafficEntry): [string, string][] {
     ["Note", entry.notes],
     ...entry.trace.map((step): [string, string] => ["Rule", stepText(step)]),
     ["Request was", requestWas(entry)],
-    ["Answer was", answerWas(entry)],
+    ["Answer was", originalResponseText(entry)],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== null && row[1] !== undefined && row[1] !== "");
 }
@@ -59,7 +59,7 @@ function requestWas({ request, original_request: was }: TrafficEntry): string | 
   return `${was.method} ${was.url}`;
 }
 
-function answerWas({ response, original_response: was }: TrafficEntry): string | null {
+function originalResponseText({ response, original_response: was }: TrafficEntry): string | null {
   if (was === null || was.status_code === response?.status_code) return null;
   return `${was.status_code} ${was.status_message ?? ""}`.trim();
 }
@@ -72,9 +72,9 @@ const CLIENT_CERTIFICATE_TEXTS = {
 function tlsText({ tls }: TrafficEntry): string | null {
   if (!tls) return null;
   const verified = tls.upstream_verified === false ? " (certificate not verified)" : "";
-  const answer =
+  const response =
     tls.upstream_client_certificate === null ? "" : CLIENT_CERTIFICATE_TEXTS[tls.upstream_client_certificate];
-  return `client ${tls.client_version ?? "-"}, origin ${tls.upstream_version ?? "-"}${verified}${answer}`;
+  return `client ${tls.client_version ?? "-"}, origin ${tls.upstream_version ?? "-"}${verified}${response}`;
 }
 
 function requestLine(request: RequestData): string {

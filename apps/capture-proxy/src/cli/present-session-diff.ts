@@ -4,22 +4,24 @@ import { visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** More than these are for programs; `--json` has them. */
-const MOST_ROWS = 200;
+const MAX_ROWS = 200;
 
 /** A comparison of two sessions for people: what only one has, and which answers became others. */
 export function presentSessionDiff(diff: SessionDiff, terminal: Terminal): string {
   const lines: string[] = [];
-  for (const row of diff.only_left.slice(0, MOST_ROWS)) lines.push(terminal.style("red", `- ${rowText(row)}`));
-  for (const row of diff.only_right.slice(0, MOST_ROWS)) lines.push(terminal.style("green", `+ ${rowText(row)}`));
-  for (const { left, right, differs } of diff.changed.slice(0, MOST_ROWS)) {
-    const answers =
-      answerText(left) === answerText(right) ? answerText(left) : `${answerText(left)} → ${answerText(right)}`;
+  for (const row of diff.only_left.slice(0, MAX_ROWS)) lines.push(terminal.style("red", `- ${rowText(row)}`));
+  for (const row of diff.only_right.slice(0, MAX_ROWS)) lines.push(terminal.style("green", `+ ${rowText(row)}`));
+  for (const { left, right, differs } of diff.changed.slice(0, MAX_ROWS)) {
+    const responses =
+      responseText(left) === responseText(right)
+        ? responseText(left)
+        : `${responseText(left)} → ${responseText(right)}`;
     lines.push(
-      terminal.style("yellow", visibleText(`~ ${left.method} ${left.url}  ${answers}  ${differs.join(", ")}`)),
+      terminal.style("yellow", visibleText(`~ ${left.method} ${left.url}  ${responses}  ${differs.join(", ")}`)),
     );
     lines.push(terminal.style("dim", `  weir diff ${left.id} ${right.id}`));
   }
-  if (Math.max(diff.only_left_count, diff.only_right_count, diff.changed_count) > MOST_ROWS) {
+  if (Math.max(diff.only_left_count, diff.only_right_count, diff.changed_count) > MAX_ROWS) {
     lines.push(terminal.style("dim", "… more, see --json"));
   }
   const counts = `${diff.same_count} alike, ${diff.changed_count} changed, ${diff.only_left_count} only left, ${diff.only_right_count} only right`;
@@ -29,9 +31,9 @@ export function presentSessionDiff(diff: SessionDiff, terminal: Terminal): strin
 }
 
 function rowText(row: SessionDiffRow): string {
-  return visibleText(`${row.method} ${row.url}  ${answerText(row)}`);
+  return visibleText(`${row.method} ${row.url}  ${responseText(row)}`);
 }
 
-function answerText({ status_code, failure_code }: SessionDiffRow): string {
+function responseText({ status_code, failure_code }: SessionDiffRow): string {
   return failure_code ?? String(status_code ?? "no answer");
 }

@@ -82,7 +82,7 @@ const mocks: readonly WideColumn<MockRule>[] = [
   { title: "On", text: (row) => (row.expired ? "over" : row.enabled ? "yes" : "no") },
   name,
   matches,
-  { title: "Answers", text: (row) => answerText(row), shrinksTo: 8 },
+  { title: "Answers", text: (row) => responseText(row), shrinksTo: 8 },
   { title: "Tags", text: (row) => row.tags.join(", "), shrinksTo: 6, fromColumns: 130 },
   priority,
   hits,
@@ -90,7 +90,7 @@ const mocks: readonly WideColumn<MockRule>[] = [
 ];
 
 /** What a mock answers with, in a word or two. */
-function answerText({ response_config: config }: MockRule): string {
+function responseText({ response_config: config }: MockRule): string {
   switch (config.type) {
     case "single":
       return String(config.response.status_code);

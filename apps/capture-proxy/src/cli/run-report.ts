@@ -7,7 +7,7 @@ import { present } from "./present.ts";
 import type { Capture } from "./run-capture.ts";
 import type { RunOptions } from "./run-command.ts";
 import { visibleText } from "./terminal.ts";
-import { saveAnswer } from "./transfer.ts";
+import { saveResponse } from "./transfer.ts";
 
 // Tested by ../../test/cli-run.test.ts
 
@@ -31,7 +31,7 @@ export async function reportRun(
   await capture.settle(signal);
   const query = { session_id: capture.sessionId };
   if (options.har !== undefined) {
-    await saveAnswer(
+    await saveResponse(
       await callApi(capture.address, exportOperations.exportHar, { query, signal }),
       options.har,
       invocation,

@@ -35,7 +35,7 @@ const CUT = "What came is not all: the body was cut when it was stored";
  * Writes an answer's bytes to a file, which appears only when it is complete, to what is there under this name and is no
  * file (a device, a named pipe), or to standard output.
  */
-export async function saveAnswer(
+export async function saveResponse(
   response: IncomingMessage,
   path: string | undefined,
   invocation: Invocation,

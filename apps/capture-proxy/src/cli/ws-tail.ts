@@ -154,7 +154,7 @@ const ID_COLUMNS = 36;
 const SHORT_ID_COLUMNS = 8;
 const WIDE_COLUMNS = 130;
 const TYPE_COLUMNS = 6;
-const LEAST_TEXT_COLUMNS = 4;
+const MIN_TEXT_COLUMNS = 4;
 
 /** `12:00:01.250 → text       1.2 KiB  …9f2a61c4  {"op":"ping"}`, cut to the window. */
 export function frameLine(frame: FrameEvent, terminal: Terminal, showsConnection: boolean): string {
@@ -175,7 +175,7 @@ export function frameLine(frame: FrameEvent, terminal: Terminal, showsConnection
   const connectionColumns = showsConnection ? 2 + (isWide ? ID_COLUMNS : SHORT_ID_COLUMNS + 1) : 0;
   const effectColumns = frame.effect === undefined ? 0 : frame.effect.length + 1;
   const used = 12 + 2 + 1 + textWidth(type) + 10 + connectionColumns + effectColumns + 2;
-  return `${parts.join(" ")}  ${fitted(contentOf(frame), Math.max(LEAST_TEXT_COLUMNS, terminal.columns - used))}`.trimEnd();
+  return `${parts.join(" ")}  ${fitted(contentOf(frame), Math.max(MIN_TEXT_COLUMNS, terminal.columns - used))}`.trimEnd();
 }
 
 /** On one line; what a closing frame holds begins with a number that is no text. */

@@ -7,17 +7,17 @@ import type { Flow, Line, Pace } from "#exchange/line.ts";
 import { HeldBody } from "./held-body.ts";
 
 /** The exchange whose answer it is. */
-interface AnswerOwner {
+interface ResponseOwner {
   readonly pace: Pace | undefined;
   /** Bytes of a limited answer left: more may be wanted, or its end may be due. */
-  onAnswerMoved(): void;
+  onResponseMoved(): void;
 }
 
 /**
  * One answer on its way to the client: its body is held while rules decide, then written as the client expects it, as
  * fast as its line allows.
  */
-export class AnswerDelivery {
+export class ResponseSender {
   /** How the body comes, or is framed since it was replaced. */
   framing: Framing = NO_BODY;
   readonly #client: ExchangeClient;
@@ -27,10 +27,10 @@ export class AnswerDelivery {
   #held: HeldBody | undefined;
   #isComplete = false;
   #hidesBody = false;
-  readonly #owner: AnswerOwner;
+  readonly #owner: ResponseOwner;
   #flow: Flow | undefined;
 
-  constructor(client: ExchangeClient, method: string, owner: AnswerOwner) {
+  constructor(client: ExchangeClient, method: string, owner: ResponseOwner) {
     this.#client = client;
     this.#method = method;
     this.#owner = owner;
@@ -141,7 +141,7 @@ export class AnswerDelivery {
         this.#client.sendData(part);
         return this.#client.flush();
       },
-      moved: () => this.#owner.onAnswerMoved(),
+      moved: () => this.#owner.onResponseMoved(),
     });
     this.#flow.add(piece);
   }

@@ -83,13 +83,13 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
       if (shown !== undefined) {
         new TunnelExchange(services, facts, { ...shown, fields, version: client.version }).ended(failure);
       }
-      answerFailure(client, failure, fields);
+      respondWithFailure(client, failure, fields);
       return undefined;
     }
     const asked = { ...target, fields, version: client.version, via: viaOf(fields) };
     if (hasPassed(asked.via, services.dialer.pseudonym)) {
       new TunnelExchange(services, facts, asked).ended(CAME_ROUND);
-      answerFailure(client, CAME_ROUND, fields);
+      respondWithFailure(client, CAME_ROUND, fields);
       return undefined;
     }
     return new ConnectTunnel(services, facts, client, asked, first);
@@ -137,18 +137,18 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     const entry = this.#entry();
     if (verdict.kind !== "continue") {
       entry.ended(blocked(this.#target.host, verdict));
-      return this.#answerRefusal(verdict);
+      return this.#respondWithError(verdict);
     }
     this.#dialFor(entry, {
       connected: (dialled) => {
         this.#client.accept();
         this.#startRelay(entry, dialled);
       },
-      failed: (failure) => answerFailure(this.#client, failure, this.#target.fields),
+      failed: (failure) => respondWithFailure(this.#client, failure, this.#target.fields),
     });
   }
 
-  #answerRefusal(verdict: Refusal): void {
+  #respondWithError(verdict: Refusal): void {
     if (verdict.kind === "abort") return void this.#socket.destroy();
     this.#client.refuse(verdict.response);
   }
@@ -444,7 +444,7 @@ function blocked(host: string, verdict: Refusal): Failure {
   return { stage: "policy", side: "internal", code: "BLOCKED", message };
 }
 
-function answerFailure(client: TunnelClient, failure: Failure, fields: readonly string[]): void {
+function respondWithFailure(client: TunnelClient, failure: Failure, fields: readonly string[]): void {
   if (client.socket.destroyed) return;
   client.refuse(failureResponse(failure, fieldValue(fields, "accept") === undefined ? [] : fields));
 }

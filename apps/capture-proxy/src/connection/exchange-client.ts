@@ -22,7 +22,7 @@ export interface ExchangeClient {
   readonly facts: ClientFacts;
   readonly origins: ClientOrigins;
   /** Whether an answer may still be started. */
-  readonly mayAnswer: boolean;
+  readonly mayRespond: boolean;
   /** A byte moved: the exchange is alive. */
   touch(): void;
   /** The request body cannot be taken further for now. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CHUNKED } from "@headworks/http1";
-import { answerFields, informationalFields, switchFields } from "./forwarded-fields.ts";
+import { responseFields, informationalFields, switchFields } from "./forwarded-fields.ts";
 
 test("an answer carries our own Connection and keeps Trailer", () => {
   const fields = [
@@ -16,8 +16,8 @@ test("an answer carries our own Connection and keeps Trailer", () => {
     "set-cookie",
     "b",
   ];
-  const start = { framing: CHUNKED, connection: "close" as const, closeAfterAnswer: true };
-  assert.deepEqual(answerFields(fields, start), [
+  const start = { framing: CHUNKED, connection: "close" as const, closeAfterResponse: true };
+  assert.deepEqual(responseFields(fields, start), [
     "Trailer",
     "X",
     "Set-Cookie",

@@ -1,13 +1,13 @@
 import { setFraming, withoutHopByHop } from "@headworks/http1";
-import type { AnswerStart, RawFields } from "@headworks/http1";
+import type { ResponseStart, RawFields } from "@headworks/http1";
 
 /** Trailers are passed on, so what announces them is too. */
-const KEPT_IN_ANSWERS: ReadonlySet<string> = new Set(["trailer"]);
+const KEPT_IN_RESPONSES: ReadonlySet<string> = new Set(["trailer"]);
 const KEPT_IN_SWITCHES: ReadonlySet<string> = new Set(["connection", "upgrade"]);
 
 /** The fields of an answer as they go to the client. */
-export function answerFields(fields: Readonly<RawFields>, start: AnswerStart): RawFields {
-  const forwarded = withoutHopByHop(fields, { keep: KEPT_IN_ANSWERS });
+export function responseFields(fields: Readonly<RawFields>, start: ResponseStart): RawFields {
+  const forwarded = withoutHopByHop(fields, { keep: KEPT_IN_RESPONSES });
   setFraming(forwarded, start.framing);
   if (start.connection !== undefined) forwarded.push("Connection", start.connection);
   return forwarded;

@@ -1,6 +1,6 @@
 // Tested by ../../test/breakpoints-pausing.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
-import type { Http1Answer } from "./http1-answer.ts";
+import type { Http1Response } from "./http1-answer.ts";
 
 /**
  * A client that ended its sending side may still read, or may be gone: TCP does not tell until something is written.
@@ -15,11 +15,11 @@ const ASK_AGAIN_MS: readonly number[] = [50, 500];
  * only ended its sending side passes over it (RFC 9110, 15.2). The refusal of one shows when the next is written.
  */
 export function askWhetherGone(
-  answer: Http1Answer,
+  response: Http1Response,
   isDeciding: () => boolean,
   [delayMs, ...later]: readonly number[] = ASK_AGAIN_MS,
 ): void {
-  if (!isDeciding() || !answer.informational(102, reasonPhrase(102), [])) return;
-  answer.flush();
-  if (delayMs !== undefined) setTimeout(() => askWhetherGone(answer, isDeciding, later), delayMs).unref();
+  if (!isDeciding() || !response.informational(102, reasonPhrase(102), [])) return;
+  response.flush();
+  if (delayMs !== undefined) setTimeout(() => askWhetherGone(response, isDeciding, later), delayMs).unref();
 }

@@ -2,26 +2,26 @@
 import { removeField, setFraming } from "@headworks/http1";
 import { newMoments } from "#exchange/exchange.ts";
 import type { Content, Original, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
-import { AnswerDelivery } from "./answer-delivery.ts";
+import { ResponseSender } from "./answer-delivery.ts";
 import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { LiveExchange } from "./live-exchange.ts";
-import { RequestDelivery } from "./request-delivery.ts";
+import { RequestSender } from "./request-delivery.ts";
 
 /** An exchange whose bodies rules may wait for and replace, since both its messages are held until they have decided. */
 export abstract class HeldExchange extends LiveExchange {
-  protected readonly sending: RequestDelivery;
-  protected readonly answer: AnswerDelivery;
+  protected readonly sending: RequestSender;
+  protected readonly responseSender: ResponseSender;
 
   constructor(client: ExchangeClient, head: ReceivedHead, request: RequestMessage, isRecorded: boolean) {
     super(client.services, { client: client.facts, request, isRecorded, moments: newMoments() });
-    this.sending = new RequestDelivery(head.framing, this);
-    this.answer = new AnswerDelivery(client, head.method, this);
+    this.sending = new RequestSender(head.framing, this);
+    this.responseSender = new ResponseSender(client, head.method, this);
   }
 
   /** Bytes of a limited request left: more may be wanted, or its end may be due. */
   abstract onRequestMoved(): void;
   /** Bytes of a limited answer left: more may be wanted, or its end may be due. */
-  abstract onAnswerMoved(): void;
+  abstract onResponseMoved(): void;
 
   requestContent(limitBytes: number): Promise<Content> {
     if (this.sending.isSent && !this.isOver) throw new TypeError("The request is on its way already");
@@ -29,8 +29,8 @@ export abstract class HeldExchange extends LiveExchange {
   }
 
   responseContent(limitBytes: number): Promise<Content> {
-    if (this.answer.hasStarted && !this.isOver) throw new TypeError("The answer is on its way already");
-    return this.answer.held.content(limitBytes, this.isOver, () => this.readAnswerOn());
+    if (this.responseSender.hasStarted && !this.isOver) throw new TypeError("The answer is on its way already");
+    return this.responseSender.held.content(limitBytes, this.isOver, () => this.readResponseOn());
   }
 
   setRequestContent(bytes: Buffer): void {
@@ -49,28 +49,28 @@ export abstract class HeldExchange extends LiveExchange {
   }
 
   setResponseContent(bytes: Buffer): void {
-    if (this.answer.hasStarted) throw new TypeError("The answer is on its way already");
+    if (this.responseSender.hasStarted) throw new TypeError("The answer is on its way already");
     const response = this.changeResponse();
-    (this.originalResponse as Original<ResponseMessage>).body ??= this.answer.held.joined();
-    this.answer.replace(bytes);
-    this.recaptureAnswer(bytes);
-    setFraming(response.fields, this.answer.framing);
+    (this.originalResponse as Original<ResponseMessage>).body ??= this.responseSender.held.joined();
+    this.responseSender.replace(bytes);
+    this.recaptureResponse(bytes);
+    setFraming(response.fields, this.responseSender.framing);
     removeField(response.fields, "trailer");
     response.trailers = undefined;
   }
 
   /** `body` is what the record shows of the answer from now on. */
-  protected recaptureAnswer(body: Buffer): void {
+  protected recaptureResponse(body: Buffer): void {
     if (this.responseBody.sizeBytes > 0) {
       const received = this.responseBody;
       this.responseBody = this.newCapture("response");
       received.replaceBy(this.responseBody);
     }
-    if (this.answer.showsBody(this.response?.status ?? 0)) this.responseBody.add(body);
+    if (this.responseSender.showsBody(this.response?.status ?? 0)) this.responseBody.add(body);
   }
 
   /** Somebody waits for the rest of the request body. */
   protected abstract readRequestOn(): void;
   /** Somebody waits for the rest of the answer's body. */
-  protected abstract readAnswerOn(): void;
+  protected abstract readResponseOn(): void;
 }

@@ -22,7 +22,7 @@ import type { ClientSocket, ExchangeClient } from "./exchange-client.ts";
 import { failTunnel, mayBeForeign } from "./foreign-client.ts";
 import { switchFields } from "./forwarded-fields.ts";
 import { askWhetherGone, HALF_CLOSED_MS } from "./half-closed-client.ts";
-import { Http1Answer } from "./http1-answer.ts";
+import { Http1Response } from "./http1-answer.ts";
 import { HttpExchange } from "./http-exchange.ts";
 import { KnownHost } from "./known-host.ts";
 import type { ProxyServices } from "./proxy-services.ts";
@@ -54,7 +54,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   readonly origins: ClientOrigins;
   readonly #writer: BatchedWriter;
   readonly #state = new DownstreamState();
-  readonly #answer: Http1Answer;
+  readonly #response: Http1Response;
   readonly #knownHost = new KnownHost();
   readonly #socket: ClientSocket;
   readonly #base: TunnelBase | undefined;
@@ -83,7 +83,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.services = services;
     this.facts = facts;
     this.#writer = new BatchedWriter(socket);
-    this.#answer = new Http1Answer(this.#writer, this.#state);
+    this.#response = new Http1Response(this.#writer, this.#state);
     this.origins = new ClientOrigins(services, facts.address, (origin) => services.pipeline.closing(facts, origin));
     this.#socket = socket;
     this.#base = base;
@@ -140,8 +140,8 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.#socket.destroy();
   }
 
-  get mayAnswer(): boolean {
-    return this.#state.mayAnswer;
+  get mayRespond(): boolean {
+    return this.#state.mayRespond;
   }
 
   touch(): void {
@@ -167,19 +167,19 @@ export class HttpConnection implements ExchangeClient, Timed {
   }
 
   sendInformational(status: number, reason: string, fields: RawFields): void {
-    this.#answer.informational(status, reason, fields);
+    this.#response.informational(status, reason, fields);
   }
 
   sendHead(response: Readonly<ResponseMessage>, framing: Framing): number {
-    return this.#answer.head(response, framing);
+    return this.#response.head(response, framing);
   }
 
   sendData(piece: Buffer): void {
-    this.#answer.data(piece);
+    this.#response.data(piece);
   }
 
   sendEnd(trailers: RawFields | undefined): void {
-    this.#answer.end(trailers);
+    this.#response.end(trailers);
   }
 
   flush(): boolean {
@@ -188,7 +188,7 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   exchangeEnded(): void {
     this.#exchange = undefined;
-    switch (this.#state.answerEnded()) {
+    switch (this.#state.responseEnded()) {
       case "read":
         this.#reader.next();
         this.#reader.resume();
@@ -207,7 +207,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.#exchange = undefined;
     this.#writer.flush();
     // A body that only the end of the connection delimits would look complete after a clean close.
-    if (this.#answer.showsItsEnd) this.#socket.destroySoon();
+    if (this.#response.showsItsEnd) this.#socket.destroySoon();
     else cutConnection(this.#socket);
   }
 
@@ -236,7 +236,7 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   onDeadline(): void {
     if (this.#linger.isOn || this.#state.isIdle) {
-      if (!this.#linger.isOn && this.#reader.hasPartialHead) return this.#answerTimeout();
+      if (!this.#linger.isOn && this.#reader.hasPartialHead) return this.#respondWithTimeout();
       if (this.#linger.goesOn(this, this.#socket)) return;
       const mayWaitForServer = !this.#hasReceived && mayBeForeign(this.#base);
       if (mayWaitForServer) failTunnel(this.#base, invalidRequest("The client said nothing"));
@@ -264,14 +264,14 @@ export class HttpConnection implements ExchangeClient, Timed {
   #onHead(head: RequestHead): void {
     this.#isHeadTimed = false;
     this.#state.requestStarted(head);
-    this.#answer.begin();
+    this.#response.begin();
     if (head.method === "CONNECT" && this.#handover) {
       this.#connectHead = head;
       return;
     }
     const planned = planRequest(head, this.#base, this.#knownHost.of(head.host), this.services, this.#socket);
     if (planned.kind === "refused") {
-      this.#answerRefusal(planned.status, planned.failure, head);
+      this.#respondWithError(planned.status, planned.failure, head);
       return;
     }
     // Who asks for what nobody can serve is not listened to any further.
@@ -392,24 +392,24 @@ export class HttpConnection implements ExchangeClient, Timed {
     const refused = refusedRequest(headText, error, this.#base);
     if (refused === undefined) {
       failTunnel(this.#base, { ...failure, status: error.status });
-      return this.#answerRefusal(error.status, failure, undefined);
+      return this.#respondWithError(error.status, failure, undefined);
     }
-    this.#answer.begin();
+    this.#response.begin();
     this.#exchange = new HttpExchange(this, refused.head, refused.request, refused.plan);
     this.#exchange.start();
   }
 
-  #answerTimeout(): void {
+  #respondWithTimeout(): void {
     const message = `No complete request head came within ${this.services.policy().headTimeoutMs} ms`;
     const failure: Failure = { stage: "client-read", side: "client", code: "CLIENT_TIMEOUT", message };
     this.#state.requestRefused();
     failTunnel(this.#base, failure);
-    this.#answerRefusal(408, failure, undefined);
+    this.#respondWithError(408, failure, undefined);
   }
 
   /** Answers a request that never became an exchange, then closes. */
-  #answerRefusal(status: number, failure: Failure, head: RequestHead | undefined): void {
-    this.#answer.refusal(status, failure, head);
+  #respondWithError(status: number, failure: Failure, head: RequestHead | undefined): void {
+    this.#response.refusal(status, failure, head);
     this.#endAndLinger();
   }
 
@@ -446,7 +446,7 @@ export class HttpConnection implements ExchangeClient, Timed {
       case "finish":
         this.#hasClientEnded = true;
         this.touch();
-        askWhetherGone(this.#answer, () => this.#exchange?.isDeciding === true);
+        askWhetherGone(this.#response, () => this.#exchange?.isDeciding === true);
     }
   }
 

@@ -5,7 +5,7 @@ import type { RawFields } from "@headworks/http1";
 import type { ExchangeState, HttpVersion, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
-import type { AnswerHandler, AnswerHead, LostOutcome, Origin, OriginRequest } from "#upstream/origin.ts";
+import type { ResponseHandler, ResponseHead, LostOutcome, Origin, OriginRequest } from "#upstream/origin.ts";
 import { internalFailure } from "./client-failures.ts";
 import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { failureResponse } from "./failure-page.ts";
@@ -24,7 +24,7 @@ const COMPLETED: ExchangeState = { step: "completed" };
 /** An answer made here waits for the request body up to this size, so that the connection can live on. */
 const DRAINED_BODY_BYTES = 1_048_576;
 
-const VERSIONS: Readonly<Record<AnswerHead["version"], HttpVersion>> = {
+const VERSIONS: Readonly<Record<ResponseHead["version"], HttpVersion>> = {
   "1.0": "HTTP/1.0",
   "1.1": "HTTP/1.1",
   "2": "HTTP/2",
@@ -35,7 +35,7 @@ const VERSIONS: Readonly<Record<AnswerHead["version"], HttpVersion>> = {
  * back, whatever version of HTTP each side speaks. It is the `Exchange` that slices see and the handler of the origin's
  * answer in one object.
  */
-export class HttpExchange extends HeldExchange implements AnswerHandler {
+export class HttpExchange extends HeldExchange implements ResponseHandler {
   readonly #client: ExchangeClient;
   readonly #head: ReceivedHead;
   #plan: ExchangePlan;
@@ -43,7 +43,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   #isRetry = false;
   /** Rules decide, and the bytes they wait for are here: nobody is late. */
   #isDeciding = false;
-  #answerAfterBody: (() => void) | undefined;
+  #respondAfterBody: (() => void) | undefined;
   /** Why the answer is one about a failure; it becomes the state when the answer has ended. */
   #failure: Failure | undefined;
 
@@ -92,19 +92,19 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   /** True while it is neither the client nor the origin that is waited for. */
   get isDeciding(): boolean {
-    return this.#isDeciding && !this.sending.isWaitedFor && !this.answer.isWaitedFor;
+    return this.#isDeciding && !this.sending.isWaitedFor && !this.responseSender.isWaitedFor;
   }
 
   /** Answers without an origin, and without asking anybody. */
   respond(response: SyntheticResponse): void {
-    if (this.isOver || !this.#client.mayAnswer) return;
-    this.#answerIs(response);
+    if (this.isOver || !this.#client.mayRespond) return;
+    this.#setResponse(response);
     this.#deliver();
     this.#client.flush();
   }
 
   /** The answer is one made here; its body is held complete. */
-  #answerIs(response: SyntheticResponse): void {
+  #setResponse(response: SyntheticResponse): void {
     this.source = "slice";
     this.moments.firstByte = performance.now();
     this.response = {
@@ -115,8 +115,8 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
       trailers: undefined,
     };
     this.services.pipeline.responding(this);
-    this.answer.replaceAll(response.body);
-    this.recaptureAnswer(response.body);
+    this.responseSender.replaceAll(response.body);
+    this.recaptureResponse(response.body);
   }
 
   /** Ends the exchange with a failure: an error page when nothing was answered yet, else a cut connection. */
@@ -128,7 +128,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     this.#isDeciding = false;
     // A stream that the origin reset without an answer is reset, where the client knows what that means.
     const isCarriedOver = failure.resetCode !== undefined && this.request.version === "HTTP/2";
-    if (this.#client.mayAnswer && failure.code !== "CLIENT_ABORTED" && !isCarriedOver) {
+    if (this.#client.mayRespond && failure.code !== "CLIENT_ABORTED" && !isCarriedOver) {
       this.respond(failureResponse(failure, this.#head.fields));
       return;
     }
@@ -148,7 +148,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     this.#client.releaseReading();
   }
 
-  protected readAnswerOn(): void {
+  protected readResponseOn(): void {
     this.#claim.origin?.release();
   }
 
@@ -157,8 +157,8 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   onRequestData(piece: Buffer): void {
     if (this.isOver) return;
     this.requestBody.add(piece);
-    if (this.#answerAfterBody !== undefined) {
-      if (this.requestBody.sizeBytes > DRAINED_BODY_BYTES) this.#answerAfterBody();
+    if (this.#respondAfterBody !== undefined) {
+      if (this.requestBody.sizeBytes > DRAINED_BODY_BYTES) this.#respondAfterBody();
       return;
     }
     if (!this.sending.add(piece)) this.#client.holdReading();
@@ -172,7 +172,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     const mayEnd = this.sending.complete();
     this.moments.requestEnded = performance.now();
     this.requestBody.end();
-    if (this.#answerAfterBody !== undefined) this.#answerAfterBody();
+    if (this.#respondAfterBody !== undefined) this.#respondAfterBody();
     else if (mayEnd) this.#endRequest();
   }
 
@@ -183,9 +183,9 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   /** The client takes more of the answer. */
   onClientDrain(): void {
-    this.answer.resume();
+    this.responseSender.resume();
     // While the answer's head is still being decided on, its body must stay where it is.
-    if (this.answer.hasStarted && this.answer.wantsMore) this.#claim.origin?.release();
+    if (this.responseSender.hasStarted && this.responseSender.wantsMore) this.#claim.origin?.release();
   }
 
   /** The line carried some of the request on. */
@@ -201,11 +201,11 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   }
 
   /** The line carried some of the answer on. */
-  onAnswerMoved(): void {
+  onResponseMoved(): void {
     if (this.isOver) return;
     this.#client.touch();
-    if (this.answer.isReadyToEnd) this.#endAnswer();
-    else if (this.answer.wantsMore) this.#claim.origin?.release();
+    if (this.responseSender.isReadyToEnd) this.#endResponse();
+    else if (this.responseSender.wantsMore) this.#claim.origin?.release();
   }
 
   // Towards the origin
@@ -213,7 +213,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   #decided(verdict: Verdict): void {
     switch (verdict.kind) {
       case "respond":
-        return this.#afterBody(() => this.#answerByRule(verdict.response));
+        return this.#afterBody(() => this.#respondByRule(verdict.response));
       case "abort":
         return this.#abort(verdict);
       default:
@@ -222,17 +222,17 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   }
 
   /** A rule made the answer; answer rules see it as they see an origin's. */
-  #answerByRule(response: SyntheticResponse): void {
-    if (this.isOver || !this.#client.mayAnswer) return;
-    this.#answerIs(response);
-    this.#runAnswerPhases();
+  #respondByRule(response: SyntheticResponse): void {
+    if (this.isOver || !this.#client.mayRespond) return;
+    this.#setResponse(response);
+    this.#runResponsePhases();
     this.#client.flush();
   }
 
   /** Lets the client finish a small body first: it is part of the record, and the connection can be kept. */
-  #afterBody(answer: () => void): void {
-    if (this.sending.isComplete || isKnownLonger(this.#head.framing, DRAINED_BODY_BYTES)) return answer();
-    this.#answerAfterBody = answer;
+  #afterBody(responseSender: () => void): void {
+    if (this.sending.isComplete || isKnownLonger(this.#head.framing, DRAINED_BODY_BYTES)) return responseSender();
+    this.#respondAfterBody = responseSender;
     this.#client.askForBody();
   }
 
@@ -259,7 +259,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
       method === "TRACE"
         ? { status: 200, fields: ["Content-Type", "message/http"], body: tracedRequest(received) }
         : { status: 200, fields: [], body: Buffer.alloc(0) };
-    this.#afterBody(() => this.#answerByRule(response));
+    this.#afterBody(() => this.#respondByRule(response));
   }
 
   get requestHasBody(): boolean {
@@ -334,11 +334,11 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
 
   // Answer side
 
-  onInformational(head: AnswerHead): void {
+  onInformational(head: ResponseHead): void {
     this.#client.sendInformational(head.status, head.reason, informationalFields(head.fields));
   }
 
-  onAnswerHead(head: AnswerHead): void {
+  onResponseHead(head: ResponseHead): void {
     const { pipeline } = this.services;
     this.moments.firstByte = this.#claim.origin?.firstByteMs ?? performance.now();
     this.sending.accepted();
@@ -353,26 +353,26 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     };
     pipeline.responding(this);
     if (head.status === 101) return;
-    this.answer.framing = head.framing;
-    this.#runAnswerPhases();
+    this.responseSender.framing = head.framing;
+    this.#runResponsePhases();
   }
 
-  #runAnswerPhases(): void {
+  #runResponsePhases(): void {
     const verdict = this.services.pipeline.responseHead(this);
-    if (!(verdict instanceof Promise)) return this.#answerDecided(verdict);
-    if (!this.answer.isWaitedFor) this.#claim.origin?.hold();
+    if (!(verdict instanceof Promise)) return this.#onResponseVerdict(verdict);
+    if (!this.responseSender.isWaitedFor) this.#claim.origin?.hold();
     this.#whenDecided(verdict, (later) => {
-      this.#answerDecided(later);
+      this.#onResponseVerdict(later);
       this.#client.flush();
       if (!this.isOver) this.#claim.origin?.release();
     });
   }
 
-  #answerDecided(verdict: Verdict): void {
+  #onResponseVerdict(verdict: Verdict): void {
     if (verdict.kind === "abort") return this.#abort(verdict);
     if (verdict.kind === "continue") return this.#deliver();
     this.changeResponse();
-    if (this.originalResponse !== undefined) this.originalResponse.body ??= this.answer.held.joined();
+    if (this.originalResponse !== undefined) this.originalResponse.body ??= this.responseSender.held.joined();
     this.#claim.release();
     this.respond(verdict.response);
   }
@@ -380,7 +380,7 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
   #deliver(): void {
     this.state = RESPONDING;
     try {
-      this.answer.start(this.response as ResponseMessage);
+      this.responseSender.start(this.response as ResponseMessage);
     } catch (error) {
       if (!(error instanceof Http1Error)) throw error;
       return this.fail({
@@ -391,33 +391,33 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
         cause: error,
       });
     }
-    if (this.answer.isReadyToEnd) this.#endAnswer();
+    if (this.responseSender.isReadyToEnd) this.#endResponse();
   }
 
-  onAnswerData(piece: Buffer): void {
+  onResponseData(piece: Buffer): void {
     if (this.isOver) return;
     this.responseBody.add(piece);
-    if (!this.answer.add(piece)) this.#claim.origin?.hold();
+    if (!this.responseSender.add(piece)) this.#claim.origin?.hold();
   }
 
-  onAnswerTrailers(fields: RawFields): void {
+  onResponseTrailers(fields: RawFields): void {
     if (this.response) this.response.trailers = fields;
   }
 
-  onAnswerBatch(): void {
+  onResponseBatch(): void {
     this.#client.touch();
     if (!this.#client.flush()) this.#claim.origin?.hold();
   }
 
-  onAnswerEnd(): void {
+  onResponseEnd(): void {
     this.#claim.origin = undefined;
     if (this.isOver) return;
-    this.answer.complete();
-    if (this.answer.isReadyToEnd) this.#endAnswer();
+    this.responseSender.complete();
+    if (this.responseSender.isReadyToEnd) this.#endResponse();
   }
 
-  #endAnswer(): void {
-    this.answer.end(this.response?.trailers);
+  #endResponse(): void {
+    this.responseSender.end(this.response?.trailers);
     this.#finish(this.#failure === undefined ? COMPLETED : { step: "failed", failure: this.#failure });
   }
 
@@ -447,6 +447,6 @@ export class HttpExchange extends HeldExchange implements AnswerHandler {
     this.#claim.release();
     this.settle(state);
     this.sending.abandon();
-    this.answer.abandon();
+    this.responseSender.abandon();
   }
 }

@@ -6,10 +6,10 @@ import type { BatchedWriter } from "@headworks/sockets";
 import type { ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { failureResponse } from "./failure-page.ts";
-import { answerFields } from "./forwarded-fields.ts";
+import { responseFields } from "./forwarded-fields.ts";
 
 /** Writes the answers of one client connection, one after the other, framed as the client can take them. */
-export class Http1Answer {
+export class Http1Response {
   readonly #writer: BatchedWriter;
   readonly #state: DownstreamState;
   /** Of the present answer's body; undefined before its head. */
@@ -35,8 +35,8 @@ export class Http1Answer {
    * @throws Http1Error for a field that cannot be written; another answer may be given then
    */
   head(response: Readonly<ResponseMessage>, framing: Framing): number {
-    const start = this.#state.answerStarted(framing);
-    const fields = answerFields(response.fields, start);
+    const start = this.#state.responseStarted(framing);
+    const fields = responseFields(response.fields, start);
     // RFC 9110, 8.6: a 204 has no Content-Length, whatever the origin says.
     if (response.status === 204) removeField(fields, "content-length");
     const lines = areSameFields(fields, response.fields) ? response.fieldLines : undefined;
@@ -50,7 +50,7 @@ export class Http1Answer {
     try {
       return responseHeadText(status, reason, fields, lines);
     } catch (error) {
-      this.#state.answerWithdrawn();
+      this.#state.responseWithdrawn();
       throw error;
     }
   }
@@ -66,12 +66,12 @@ export class Http1Answer {
   refusal(status: number, failure: Failure, head: RequestHead | undefined): void {
     const page = failureResponse(failure, head?.fields ?? []);
     this.#state.drain();
-    const start = this.#state.answerStarted({ kind: "length", lengthBytes: page.body.length });
+    const start = this.#state.responseStarted({ kind: "length", lengthBytes: page.body.length });
     const fields = [...page.fields, "Connection", start.connection ?? "close"];
     this.#writer.text(responseHeadText(status, reasonPhrase(status), fields));
     if (head?.method !== "HEAD") this.#writer.bytes(page.body);
     this.#writer.flush();
-    this.#state.answerEnded();
+    this.#state.responseEnded();
   }
 
   data(piece: Buffer): void {

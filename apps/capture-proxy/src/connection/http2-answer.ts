@@ -7,7 +7,7 @@ import type { ResponseMessage } from "#exchange/exchange.ts";
 const KEPT: ReadonlySet<string> = new Set(["trailer"]);
 
 /** The field section of an answer, `:status` first. */
-export function answerSection({ status, fields }: Readonly<ResponseMessage>, framing: Framing): string[] {
+export function responseSection({ status, fields }: Readonly<ResponseMessage>, framing: Framing): string[] {
   const forwarded = withoutHopByHop(fields, { keep: KEPT });
   setFraming(forwarded, framing);
   // RFC 9110, 8.6 and 15.3.6: neither has a body, whatever the origin says.

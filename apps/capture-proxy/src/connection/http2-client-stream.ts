@@ -12,7 +12,7 @@ import { CLIENT_GONE, internalFailure, stalled } from "./client-failures.ts";
 import type { ClientOrigins } from "./client-origins.ts";
 import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { failureResponse } from "./failure-page.ts";
-import { answerSection, switchSection } from "./http2-answer.ts";
+import { responseSection, switchSection } from "./http2-answer.ts";
 import { SEND_BUFFER_BYTES, SURPLUS_BODY_MS } from "./http2-limits.ts";
 import { HttpExchange } from "./http-exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";
@@ -127,7 +127,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     return this.#stream.waitingBytes > 0;
   }
 
-  get mayAnswer(): boolean {
+  get mayRespond(): boolean {
     return this.#exchange !== undefined && !this.#isStarted && !this.#stream.isClosed;
   }
 
@@ -150,14 +150,14 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   }
 
   askForBody(): void {
-    if (!this.#expectsContinue || !this.mayAnswer) return;
+    if (!this.#expectsContinue || !this.mayRespond) return;
     this.#expectsContinue = false;
     this.#stream.sendSection([":status", "100"], false);
   }
 
   sendInformational(status: number, _reason: string, fields: RawFields): void {
     // 101 does not exist here (RFC 9113, 8.6).
-    if (status === 101 || !this.mayAnswer) return;
+    if (status === 101 || !this.mayRespond) return;
     if (status === 100) return this.askForBody();
     const section = [":status", String(status)];
     appendHttp2Fields(fields, section);
@@ -166,7 +166,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
 
   sendHead(response: Readonly<ResponseMessage>, framing: Framing): number {
     const { status } = response;
-    const section = answerSection(response, framing);
+    const section = responseSection(response, framing);
     let sizeBytes = 0;
     for (const part of section) sizeBytes += part.length;
     if (!isSendable(section)) throw new Http1Error("unsafe-text");

@@ -21,7 +21,7 @@ import { Http2ClientStream } from "./http2-client-stream.ts";
 import type { StreamOwner, StreamSeat } from "./http2-client-stream.ts";
 import type { ClientSocket } from "./exchange-client.ts";
 import { isHttp2Connect, readHttp2Connect, readHttp2Head } from "./http2-head.ts";
-import { COUNTED_FIELDS, DRAIN_WARNING_MS, MOST_STREAMS } from "./http2-limits.ts";
+import { COUNTED_FIELDS, DRAIN_WARNING_MS, MAX_CONCURRENT_STREAMS } from "./http2-limits.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { refusedHttp2Request } from "./refused-request.ts";
 import { planRequest } from "./request-plan.ts";
@@ -78,7 +78,7 @@ export class Http2Connection implements StreamOwner, Timed {
       socket,
       {
         role: "server",
-        mostStreams: MOST_STREAMS,
+        maxConcurrentStreams: MAX_CONCURRENT_STREAMS,
         section: sectionLimits(this.#limits, COUNTED_FIELDS),
         takesWebSockets: true,
       },

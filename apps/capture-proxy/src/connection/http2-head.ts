@@ -25,9 +25,9 @@ export function readHttp2Head(
   section: readonly string[],
   isWhole: boolean,
   isProxied: boolean,
-  mostFields: number,
+  maxFields: number,
 ): Http2Head | Http2RequestProblem {
-  const read = readHttp2Request(section, withoutPseudoFields(section), isWhole, mostFields);
+  const read = readHttp2Request(section, withoutPseudoFields(section), isWhole, maxFields);
   if ("problem" in read) return read;
   const { method, scheme, authority, fields, framing, upgrade } = read;
   if (upgrade !== undefined) addUpgrade(fields, upgrade);
@@ -52,13 +52,13 @@ export function isHttp2Connect(section: readonly string[]): boolean {
 }
 
 /** Reads such a CONNECT, which names a place and nothing else (RFC 9113, 8.5). Its fields are judged as any request's. */
-export function readHttp2Connect(section: readonly string[], mostFields: number): ConnectHead | Http2RequestProblem {
+export function readHttp2Connect(section: readonly string[], maxFields: number): ConnectHead | Http2RequestProblem {
   if (pseudoField(section, ":scheme") !== undefined || pseudoField(section, ":path") !== undefined) {
     return { problem: "malformed", message: "CONNECT has neither :scheme nor :path" };
   }
   const authority = pseudoField(section, ":authority") ?? "";
   const asked = [":method", "GET", ":scheme", "http", ":path", "/", ":authority", authority];
-  const read = readHttp2Request(asked, withoutPseudoFields(section), true, mostFields);
+  const read = readHttp2Request(asked, withoutPseudoFields(section), true, maxFields);
   return "problem" in read ? read : { target: read.authority, fields: read.fields };
 }
 

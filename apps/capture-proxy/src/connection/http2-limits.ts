@@ -1,6 +1,6 @@
 // Tested by ../../test/http2-hostile.test.ts
 /** Requests of one connection at a time; more are refused unseen (RFC 9113, 5.1.2). */
-export const MOST_STREAMS = 128;
+export const MAX_CONCURRENT_STREAMS = 128;
 /** Fields beyond the limit that are read, to be counted in the response. */
 export const COUNTED_FIELDS = 100;
 /** Bytes of one answer that may wait for the client's window before its origin is held back. */

@@ -21,7 +21,7 @@ const STOPPED: Failure = {
  * fail a request that must not be sent twice.
  */
 const IDLE_MS = 1000;
-const MOST_IDLE = 128;
+const MAX_IDLE = 128;
 
 interface Connected {
   readonly near: ByteSocket;
@@ -101,7 +101,7 @@ export class InternalClient implements Observer {
     // Nothing is expected: whatever comes ends it.
     near.on("data", onGone).on("end", onGone).on("close", onGone);
     this.#idle.push(end);
-    if (this.#idle.length > MOST_IDLE) this.#idle[0]?.onGone();
+    if (this.#idle.length > MAX_IDLE) this.#idle[0]?.onGone();
   }
 
   onStarted(exchange: ExchangeView): void {

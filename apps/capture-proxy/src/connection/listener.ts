@@ -113,7 +113,7 @@ class SilentClient implements Timed, ConnectionHandle {
 }
 
 /** A client of SOCKS5 costs two connections for as long as its tunnel lasts; browsers open some hundreds. */
-export const MOST_SOCKS5_CLIENTS = 4096;
+export const MAX_SOCKS5_CLIENTS = 4096;
 
 /** A flood is told once in so many milliseconds. */
 const TOLD_EVERY_MS = 10_000;
@@ -137,13 +137,13 @@ export class ProxyListener {
   static #lastNumber = 0;
 
   /**
-   * @param mostClients  who comes when so many are there is turned away
+   * @param maxClients  who comes when so many are there is turned away
    * @param session  number of the session that exchanges of its clients belong to; without it: the active one
    */
   constructor(
     services: ProxyServices,
     serve: ServeClient = serveHttp,
-    mostClients = Number.POSITIVE_INFINITY,
+    maxClients = Number.POSITIVE_INFINITY,
     session?: number,
   ) {
     this.#services = services;
@@ -153,7 +153,7 @@ export class ProxyListener {
     this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
       this.#accept(socket),
     );
-    if (Number.isFinite(mostClients)) this.#limit(mostClients);
+    if (Number.isFinite(maxClients)) this.#limit(maxClients);
   }
 
   get clientCount(): number {
@@ -165,15 +165,15 @@ export class ProxyListener {
     return performance.now() - this.#lastUseMs;
   }
 
-  #limit(mostClients: number): void {
+  #limit(maxClients: number): void {
     let toldMs = Number.NEGATIVE_INFINITY;
-    this.#server.maxConnections = mostClients;
+    this.#server.maxConnections = maxClients;
     this.#server.on("drop", (dropped) => {
       const nowMs = performance.now();
       if (nowMs - toldMs < TOLD_EVERY_MS) return;
       toldMs = nowMs;
       this.#services.log.warn(
-        { client: dropped?.remoteAddress, mostClients },
+        { client: dropped?.remoteAddress, maxClients },
         "Turned clients away: too many are there",
       );
     });

@@ -1,7 +1,7 @@
 // Tested by ../../test/proxy.test.ts
 import { hostPortText } from "@headworks/host-patterns";
 import type { OwnListeners } from "#upstream/own-listeners.ts";
-import { MOST_SOCKS5_CLIENTS, ProxyListener, serveHttp, serveHttpOrSocks5, serveSocks5 } from "./listener.ts";
+import { MAX_SOCKS5_CLIENTS, ProxyListener, serveHttp, serveHttpOrSocks5, serveSocks5 } from "./listener.ts";
 import type { ServeClient } from "./listener.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import type { Socks5Check } from "./socks5-connection.ts";
@@ -42,7 +42,7 @@ export class ProxyListeners {
 
   /** Gives the address: `socks5://127.0.0.1:1080`. */
   async listenSocks5(port: number, host: string, check: Socks5Check): Promise<string> {
-    const { address, port: bound } = await this.#listen(port, host, serveSocks5(check), MOST_SOCKS5_CLIENTS);
+    const { address, port: bound } = await this.#listen(port, host, serveSocks5(check), MAX_SOCKS5_CLIENTS);
     return `socks5://${hostPortText(address, bound)}`;
   }
 
@@ -74,10 +74,10 @@ export class ProxyListeners {
     wanted: number,
     host: string,
     serve: ServeClient,
-    mostClients?: number,
+    maxClients?: number,
     session?: number,
   ): Promise<Bound> {
-    const listener = new ProxyListener(this.#services(), serve, mostClients, session);
+    const listener = new ProxyListener(this.#services(), serve, maxClients, session);
     const { address, port } = await listener.listen(wanted, host);
     this.#own.add(address, port);
     this.#open.add(listener);

@@ -1,6 +1,6 @@
 // Tested by ../../test/engine-content.test.ts
 import type { Framing, RawFields } from "@headworks/http1";
-import type { AnswerHandler, Origin, OriginRequest } from "#upstream/origin.ts";
+import type { ResponseHandler, Origin, OriginRequest } from "#upstream/origin.ts";
 import type { Flow, Line, Pace } from "#exchange/line.ts";
 import { HeldBody } from "./held-body.ts";
 
@@ -21,7 +21,7 @@ interface RequestOwner {
  * One request on its way to the origin: its body is held until there is a connection and rules have decided, then sent as
  * fast as its line allows.
  */
-export class RequestDelivery {
+export class RequestSender {
   /** How the body comes, or is framed since it was replaced. */
   framing: Framing;
   #origin: Origin | undefined;
@@ -65,7 +65,7 @@ export class RequestDelivery {
   }
 
   /** Sends the head, and what is there of the body. True: that was all. */
-  send(origin: Origin, handler: AnswerHandler, request: OriginRequest): boolean {
+  send(origin: Origin, handler: ResponseHandler, request: OriginRequest): boolean {
     this.#origin = origin;
     if (origin.maySayUnseen && request.hasBody && !request.isRetry) this.#sent = [];
     const headBytes = origin.send(handler, request);

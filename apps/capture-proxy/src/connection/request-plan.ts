@@ -224,12 +224,12 @@ function refused(message: string): PlannedRequest & { kind: "refused" } {
 
 /** Recorded under what its target names, where that can be told and is not ours. */
 function refusedTarget(issue: string, head: PlannedHead): PlannedRequest {
-  const answer = refused(issue);
+  const response = refused(issue);
   const shown = shownTarget(head.target);
-  if (shown === undefined || shown.host === MAGIC_HOST) return answer;
+  if (shown === undefined || shown.host === MAGIC_HOST) return response;
   const { scheme, host, port, path } = shown;
   const request = { ...message(withoutCredentials(head), "http", host, port, path), scheme };
-  return { kind: "planned", request, plan: { kind: "failure", failure: answer.failure } };
+  return { kind: "planned", request, plan: { kind: "failure", failure: response.failure } };
 }
 
 /** Whether a request offers WebSocket, whose entries carry the `ws` scheme. */

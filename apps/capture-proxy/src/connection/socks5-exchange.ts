@@ -11,7 +11,7 @@ export class Socks5Exchange extends TunnelExchange {
     super(services, client, { ...target, fields: [], version: "SOCKS5" });
   }
 
-  protected override answerTo(failure: Failure): { readonly status: number; readonly text: string } {
+  protected override replyTo(failure: Failure): { readonly status: number; readonly text: string } {
     return { status: entryStatusOf(failure), text: entryText(replyOf(failure), failure) };
   }
 }

@@ -8,7 +8,7 @@ import type { ByteSocket } from "@headworks/sockets";
 import type { HttpVersion } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
-import { answerSection } from "./http2-answer.ts";
+import { responseSection } from "./http2-answer.ts";
 
 /** What the listener keeps of a connection, or a connection of a tunnel on it, to end it at shutdown. */
 export interface ConnectionHandle {
@@ -33,7 +33,7 @@ export interface TunnelClient {
   /** The tunnel is open. */
   accept(): void;
   /** Answers with something else, and ends. */
-  refuse(answer: SyntheticResponse): void;
+  refuse(response: SyntheticResponse): void;
 }
 
 /** Begins what follows a CONNECT; `first` are bytes behind it. Undefined when nothing follows. */
@@ -65,7 +65,7 @@ export function streamClient(stream: Http2Stream): TunnelClient {
     accept: () => stream.sendSection([":status", "200"], false),
     refuse: ({ status, reason = "", fields, body }) => {
       const response = { status, reason, version: "HTTP/2", fields, trailers: undefined } as const;
-      stream.sendSection(answerSection(response, lengthFraming(body.length)), false);
+      stream.sendSection(responseSection(response, lengthFraming(body.length)), false);
       socket.end(body);
       socket.destroySoon();
       // What the client says meanwhile is for nobody.

@@ -97,12 +97,12 @@ export class TunnelExchange extends LiveExchange {
   }
 
   /** What the entry says instead of an answer. */
-  protected answerTo(failure: Failure): { readonly status: number; readonly text: string } {
+  protected replyTo(failure: Failure): { readonly status: number; readonly text: string } {
     return { status: failureStatus(failure), text: `${failure.code}: ${failure.message}\n` };
   }
 
   #recordFailure(failure: Failure): void {
-    const { status, text } = this.answerTo(failure);
+    const { status, text } = this.replyTo(failure);
     this.source = "slice";
     this.response = {
       status,

@@ -10,7 +10,7 @@ import { WebSocketDirection } from "./websocket-direction.ts";
 import type { DirectionTerms } from "./websocket-direction.ts";
 
 /** One message is decompressed up to this size; it happens at once, between other work. */
-const MOST_INFLATED_BYTES = 16_777_216;
+const MAX_INFLATED_BYTES = 16_777_216;
 /** After our goodbye the other sides have so long for theirs. */
 const GOODBYE_MS = 2000;
 
@@ -109,7 +109,7 @@ class WebSocketTap implements MessageTap, MessageControl {
     const { fields = [] } = this.#exchange.response ?? {};
     const { deflate, unknown } = readDeflate(fieldValues(fields, "sec-websocket-extensions"));
     const terms = (takesOver: boolean): DirectionTerms => ({
-      inflater: deflate && new MessageInflater(takesOver, Math.min(keptBytes, MOST_INFLATED_BYTES)),
+      inflater: deflate && new MessageInflater(takesOver, Math.min(keptBytes, MAX_INFLATED_BYTES)),
       takesOver: deflate !== undefined && takesOver,
       mayChange: unknown.length === 0,
       // With an extension that is not known, any bit may mean something: frames are read, compressed payloads are not.

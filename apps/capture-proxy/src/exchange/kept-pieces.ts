@@ -1,7 +1,7 @@
 /** Pieces from this size on are kept as they came: what else they hold on to is little next to them. */
 const LARGE_PIECE_BYTES = 8192;
 const FIRST_MEMORY_BYTES = 4096;
-const MOST_MEMORY_BYTES = 65_536;
+const MAX_MEMORY_BYTES = 65_536;
 
 /**
  * The pieces of a body while it streams. Small ones may lie in memory that they share with the bytes of others, 64 KB for a
@@ -61,5 +61,5 @@ export class KeptPieces {
 }
 
 function memoryFor(sizeBytes: number, wishedBytes: number): Buffer {
-  return Buffer.allocUnsafeSlow(Math.max(sizeBytes, Math.min(wishedBytes, MOST_MEMORY_BYTES)));
+  return Buffer.allocUnsafeSlow(Math.max(sizeBytes, Math.min(wishedBytes, MAX_MEMORY_BYTES)));
 }

@@ -213,7 +213,7 @@ test("whatever comes and however receivers behave, every byte arrives in order, 
         const sinks = [sink(line), sink(line), sink(line)] as const;
         const given: number[][] = [[], [], []];
         let next = 0;
-        const mostBytes = (): number => (rate / 1000) * (clock.monotonic() + 10) + 1;
+        const maxBytes = (): number => (rate / 1000) * (clock.monotonic() + 10) + 1;
         for (const what of steps) {
           if (what.kind === "wait") await clock.advance(what.ms);
           else if (what.kind === "full") {
@@ -225,7 +225,7 @@ test("whatever comes and however receivers behave, every byte arrives in order, 
             sinks[what.flow as 0 | 1 | 2].flow.add(piece);
           }
           const total = sinks.reduce((sum, { receivedBytes }) => sum + receivedBytes, 0);
-          assert.ok(total <= mostBytes(), `${total} of ${mostBytes()}`);
+          assert.ok(total <= maxBytes(), `${total} of ${maxBytes()}`);
         }
         line.setRate(0);
         for (const each of sinks) {

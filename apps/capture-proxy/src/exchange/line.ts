@@ -15,11 +15,11 @@ export interface Receiver {
 
 /** A flow with less waiting than this asks its source for more; fast lines with few flows have more in stock. */
 const LOW_BYTES = 32_768;
-const MOST_LOW_BYTES = 262_144;
+const MAX_LOW_BYTES = 262_144;
 const LOW_MS = 50;
 /** Smaller slices would cost more than they smooth. */
-const SMALLEST_SLICE_BYTES = 256;
-const LARGEST_SLICE_BYTES = 65_536;
+const MIN_SLICE_BYTES = 256;
+const MAX_SLICE_BYTES = 65_536;
 /** Slices are this far apart, where the rate is high enough for that. */
 const SLICE_MS = 8;
 /** Credit that an idle line keeps: as long as a source may take to come with its next piece. */
@@ -95,7 +95,7 @@ export class Line {
   /** Bytes of one flow below which it should get more. */
   get lowBytes(): number {
     const even = (this.#bytesPerMs * LOW_MS) / Math.max(1, this.#turns.length);
-    return Math.min(Math.max(even, LOW_BYTES), MOST_LOW_BYTES);
+    return Math.min(Math.max(even, LOW_BYTES), MAX_LOW_BYTES);
   }
 
   /** A flow has no more turns. */
@@ -104,11 +104,11 @@ export class Line {
     if (at !== -1) this.#turns.splice(at, 1);
   }
 
-  /** Adds what the passed time is worth, as far as `mostMs` of credit. */
-  #count(mostMs: number): void {
+  /** Adds what the passed time is worth, as far as `maxMs` of credit. */
+  #count(maxMs: number): void {
     const nowMs = this.#clock.monotonic();
     const grown = this.#credit + (nowMs - this.#countedMs) * this.#bytesPerMs;
-    this.#credit = Math.min(grown, Math.max(this.#credit, mostMs * this.#bytesPerMs));
+    this.#credit = Math.min(grown, Math.max(this.#credit, maxMs * this.#bytesPerMs));
     this.#countedMs = nowMs;
   }
 
@@ -134,7 +134,7 @@ export class Line {
 
   get #sliceBytes(): number {
     const even = this.#bytesPerMs * SLICE_MS;
-    return Math.min(Math.max(even / Math.max(1, this.#turns.length), SMALLEST_SLICE_BYTES), LARGEST_SLICE_BYTES);
+    return Math.min(Math.max(even / Math.max(1, this.#turns.length), MIN_SLICE_BYTES), MAX_SLICE_BYTES);
   }
 
   #rearm(): void {
@@ -208,10 +208,10 @@ class FlowOnLine implements Flow {
     this.#isQueued = false;
   }
 
-  /** Hands out at most `mostBytes`; gives how many it were. Takes itself out of the turns and in again. */
-  deliver(mostBytes: number): number {
+  /** Hands out at most `maxBytes`; gives how many it were. Takes itself out of the turns and in again. */
+  deliver(maxBytes: number): number {
     this.#isQueued = false;
-    let leftBytes = Math.floor(mostBytes);
+    let leftBytes = Math.floor(maxBytes);
     const startBytes = leftBytes;
     while (leftBytes > 0 && !this.#isBlocked) {
       const [piece] = this.#pieces;

@@ -18,7 +18,7 @@ type LogSettings = Settings["log_config"];
 
 const MIB = 1_048_576;
 /** Lines that wait for the settings, or for the file. More only come when something is wrong, and the first ones say what. */
-const MOST_EARLY = 1000;
+const MAX_EARLY = 1000;
 
 /** Where lines go besides the file. Nothing of it throws or waits. */
 export type LineStream = Pick<DescriptorLines, "write" | "flushSync">;
@@ -77,7 +77,7 @@ class RotatingLogOutput implements LogDestination {
   write(line: string): void {
     const record = readRecord(line) ?? { level: 50, time: this.#options.clock.now(), msg: line };
     if (this.#early !== undefined) {
-      if (this.#early.length < MOST_EARLY) this.#early.push(record);
+      if (this.#early.length < MAX_EARLY) this.#early.push(record);
     } else this.#put(record);
   }
 
@@ -156,7 +156,7 @@ class RotatingLogOutput implements LogDestination {
     const isColoured = this.#options.hasColours && !this.#isJson;
     this.#options.stream.write(isColoured ? textLines(record, true) : text);
     if (this.#file !== undefined) this.#file.write(text);
-    else if (this.#beforeFile !== undefined && this.#beforeFile.length < MOST_EARLY) this.#beforeFile.push(record);
+    else if (this.#beforeFile !== undefined && this.#beforeFile.length < MAX_EARLY) this.#beforeFile.push(record);
   }
 
   #fileText(record: LogRecord): string {

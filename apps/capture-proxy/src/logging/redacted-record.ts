@@ -16,13 +16,13 @@ const SECRET_TEXTS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Deeper than anything that is logged on purpose. */
-const MOST_LEVELS = 12;
+const MAX_LEVELS = 12;
 
 /** A copy without secrets, as names and the shapes of texts show them. Whatever lies too deep is left out. */
 export function withoutSecrets(value: unknown, level = 0): unknown {
   if (typeof value === "string") return textWithoutSecrets(value);
   if (typeof value !== "object" || value === null) return value;
-  if (level > MOST_LEVELS) return "…";
+  if (level > MAX_LEVELS) return "…";
   if (Array.isArray(value)) return value.map((entry) => withoutSecrets(entry, level + 1));
   return Object.fromEntries(
     Object.entries(value).map(([name, entry]) => [

@@ -1,4 +1,4 @@
-import { MOST_IMPORT_BYTES } from "@headworks/capture-contract";
+import { MAX_IMPORT_BYTES } from "@headworks/capture-contract";
 import { validationError } from "#api/api-error.ts";
 import type { ImportMode } from "#slice.ts";
 import { objectAt, parseJsonText, pointerName, readJsonUpload } from "./json-document.ts";
@@ -26,7 +26,7 @@ export async function readImport(
   pieces: AsyncIterable<Uint8Array>,
   query: ImportQuery,
   names: readonly string[],
-  limitBytes = MOST_IMPORT_BYTES,
+  limitBytes = MAX_IMPORT_BYTES,
 ): Promise<GivenImport> {
   const body = objectAt(await readJsonUpload(pieces, limitBytes), "body");
   const holders = names.filter((name) => Object.hasOwn(body, name));

@@ -55,7 +55,7 @@ export function portableList<T extends { readonly id: string }>(parts: PortableL
 }
 
 /** Enough to see what is wrong; a wrong document has the same issue in every rule. */
-const MOST_ISSUES = 50;
+const MAX_ISSUES = 50;
 
 function listIssues(
   data: unknown,
@@ -69,7 +69,7 @@ function listIssues(
     for (const { path, message } of shape.length > 0 ? shape : check(rule)) {
       issues.push({ path: `/${index}${path}`, message });
     }
-    if (issues.length >= MOST_ISSUES) return issues.slice(0, MOST_ISSUES);
+    if (issues.length >= MAX_ISSUES) return issues.slice(0, MAX_ISSUES);
   }
   return issues;
 }
@@ -83,7 +83,7 @@ function repeated<T>(rules: readonly T[], keysOf: (rule: T) => readonly string[]
     if (known !== undefined) issues.push({ path: `/${index}`, message: `an earlier rule has the same ${known}` });
     for (const key of keys) seen.add(key);
   }
-  return issues.slice(0, MOST_ISSUES);
+  return issues.slice(0, MAX_ISSUES);
 }
 
 /** The list after an import. A merge keeps the order of what is there and puts new rules behind. */

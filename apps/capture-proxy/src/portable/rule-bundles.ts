@@ -26,7 +26,7 @@ export interface RuleBundles {
 }
 
 const META: ReadonlySet<string> = new Set(["version", "exported_at", "versions"]);
-const MOST_ISSUES = 50;
+const MAX_ISSUES = 50;
 
 /** `parts` is asked at each call, because slices are made after it. */
 export function createRuleBundles(
@@ -83,7 +83,7 @@ function checkAll(sections: readonly Section[], mode: ImportMode, at: string): R
       details.push(...outcome.issues.map(({ path, message }) => ({ path: `${at}/${part.key}${path}`, message })));
     } else counts[part.key] = outcome.counts;
   }
-  if (details.length > 0) throw validationError(details.slice(0, MOST_ISSUES));
+  if (details.length > 0) throw validationError(details.slice(0, MAX_ISSUES));
   return counts;
 }
 
@@ -109,7 +109,7 @@ function sectionsOf(input: unknown, at: string, parts: readonly PortableRules[])
   if (exportedAt !== undefined && (typeof exportedAt !== "string" || Number.isNaN(Date.parse(exportedAt)))) {
     details.push({ path: `${at}/exported_at`, message: "must be a time" });
   }
-  if (details.length > 0) throw validationError(details.slice(0, MOST_ISSUES));
+  if (details.length > 0) throw validationError(details.slice(0, MAX_ISSUES));
   return parts.flatMap((part) => {
     if (!Object.hasOwn(bundle, part.key)) return [];
     const version = Object.hasOwn(versions, part.key) ? versions[part.key] : 1;

@@ -15,7 +15,7 @@ const message = (path: string): RequestMessage => ({
   fields: ["Host", "api.test:8443"],
   trailers: undefined,
 });
-const answer: ResponseMessage = {
+const response: ResponseMessage = {
   status: 404,
   reason: "Not Found",
   version: "HTTP/1.1",
@@ -26,7 +26,7 @@ const answer: ResponseMessage = {
 const place = ({ url, path, query, port }: MatchSubject): unknown[] => [url, path, query, port];
 
 test("a subject shows the messages as they are when it is asked", () => {
-  const exchange = { request: message("/a?x=1?y"), response: answer };
+  const exchange = { request: message("/a?x=1?y"), response: response };
   const subject = new ExchangeSubject(exchange, "response");
   assert.deepEqual(place(subject), ["https://api.test:8443/a?x=1?y", "/a", "x=1?y", 8443]);
   exchange.request = { ...message("/b"), port: 443 };
@@ -37,7 +37,7 @@ test("a subject shows the messages as they are when it is asked", () => {
 });
 
 test("there is nothing of an answer in the phase of its request", () => {
-  const exchange = { request: message("/"), response: answer };
+  const exchange = { request: message("/"), response: response };
   const texts = { request: "asked", response: "answered" };
   const early = new ExchangeSubject(exchange, "request", texts);
   assert.deepEqual([early.status, early.responseFields(), early.responseText()], [undefined, [], undefined]);

@@ -1,7 +1,7 @@
 // Tested by batch-memory.test.ts
 
 /** A batch is sent when it has so many entries, */
-const MOST_ENTRIES = 256;
+const MAX_ENTRIES = 256;
 /** or when the next one does not fit into this. */
 export const BATCH_BYTES = 1_048_576;
 /** Before each entry stands how many bytes its text has. */
@@ -26,7 +26,7 @@ export class BatchMemory {
 
   /** New memory that has room for the entry, and for more if that is small. */
   static for(text: string, bodyBytes: number): BatchMemory {
-    return new BatchMemory(new ArrayBuffer(Math.max(BATCH_BYTES, mostBytes(text, bodyBytes))));
+    return new BatchMemory(new ArrayBuffer(Math.max(BATCH_BYTES, maxBytes(text, bodyBytes))));
   }
 
   get entries(): number {
@@ -38,11 +38,11 @@ export class BatchMemory {
   }
 
   get isFull(): boolean {
-    return this.#entries >= MOST_ENTRIES;
+    return this.#entries >= MAX_ENTRIES;
   }
 
   hasRoomFor(text: string, bodyBytes: number): boolean {
-    return this.#usedBytes + mostBytes(text, bodyBytes) <= this.#bytes.length;
+    return this.#usedBytes + maxBytes(text, bodyBytes) <= this.#bytes.length;
   }
 
   /** Takes an entry there is room for. */
@@ -60,7 +60,7 @@ export class BatchMemory {
   }
 }
 
-function mostBytes(text: string, bodyBytes: number): number {
+function maxBytes(text: string, bodyBytes: number): number {
   return LENGTH_BYTES + CHARACTER_BYTES * text.length + bodyBytes;
 }
 

@@ -6,7 +6,7 @@ const WORTHWHILE_BYTES = 67_108_864;
 /** on a tight disk for less than this. */
 const WORTHWHILE_TIGHT_BYTES = 1_048_576;
 /** What is used has to be copied, in memory, while everything else waits. */
-const MOST_USED_BYTES = 16_777_216;
+const MAX_USED_BYTES = 16_777_216;
 
 /**
  * Moves the log of a database into its file, so that the log is written from its start again; `empty` makes the log's file
@@ -26,7 +26,7 @@ export function shrink(database: Database, isTight: boolean): void {
   const pageBytes = number("page_size");
   const unusedBytes = number("freelist_count") * pageBytes;
   const usedBytes = number("page_count") * pageBytes - unusedBytes;
-  if (unusedBytes < (isTight ? WORTHWHILE_TIGHT_BYTES : WORTHWHILE_BYTES) || usedBytes > MOST_USED_BYTES) return;
+  if (unusedBytes < (isTight ? WORTHWHILE_TIGHT_BYTES : WORTHWHILE_BYTES) || usedBytes > MAX_USED_BYTES) return;
   database.exec("PRAGMA temp_store = MEMORY");
   try {
     database.exec("VACUUM");

@@ -12,7 +12,7 @@ import { StoreTroubleError } from "./store-trouble.ts";
 /** Results up to this size stay in memory. */
 const MEMORY_BYTES = 1_048_576;
 /** Decoding ends here: what is larger is a bomb or nothing anybody reads. */
-const MOST_DECODED_BYTES = 2_147_483_648;
+const MAX_DECODED_BYTES = 2_147_483_648;
 const PIECE_BYTES = 1_048_576;
 /** Decoded bodies kept for further ranges. */
 const KEPT_BODIES = 8;
@@ -116,7 +116,7 @@ async function decodeInto(
   const encoder = new TextEncoder();
   const deliver =
     text === undefined ? write : (bytes: Uint8Array) => write(encoder.encode(text.decode(bytes, { stream: true })));
-  const decoder = createContentDecoder(request.contentEncoding, deliver, { maxBytes: MOST_DECODED_BYTES });
+  const decoder = createContentDecoder(request.contentEncoding, deliver, { maxBytes: MAX_DECODED_BYTES });
   for (let start = 0; ; start += PIECE_BYTES) {
     const piece = pieceOf(request.source, start, start + PIECE_BYTES);
     if (piece.length === 0) break;

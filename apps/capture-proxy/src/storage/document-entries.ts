@@ -222,20 +222,20 @@ function versionSentence(value: unknown): string {
 function sessionFacts(value: unknown): ImportedSession {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw new MemberError("is not an object");
   const { name, notes, tags } = value as Readonly<Record<string, unknown>>;
-  const shownName = typeof name === "string" ? cut(named(name), MOST_NAME_LENGTH) : "";
+  const shownName = typeof name === "string" ? cut(named(name), MAX_NAME_LENGTH) : "";
   return {
     ...(shownName.trim() !== "" && { name: shownName }),
-    ...(typeof notes === "string" && { notes: cut(notes.toWellFormed(), MOST_NOTES_LENGTH) }),
+    ...(typeof notes === "string" && { notes: cut(notes.toWellFormed(), MAX_NOTES_LENGTH) }),
     ...(Array.isArray(tags) && {
       tags: tags
         .flatMap((tag) => (typeof tag === "string" ? named(tag) : []))
-        .filter((tag) => tag.trim() !== "" && tag.length <= MOST_NAME_LENGTH)
-        .slice(0, MOST_TAGS),
+        .filter((tag) => tag.trim() !== "" && tag.length <= MAX_NAME_LENGTH)
+        .slice(0, MAX_TAGS),
     }),
   };
 }
 
-const [MOST_NAME_LENGTH, MOST_NOTES_LENGTH, MOST_TAGS] = [255, 65_536, 64];
+const [MAX_NAME_LENGTH, MAX_NOTES_LENGTH, MAX_TAGS] = [255, 65_536, 64];
 
 /** A text as names have it: no half of a surrogate pair and no NUL. */
 function named(text: string): string {
@@ -243,7 +243,7 @@ function named(text: string): string {
 }
 
 /** The beginning of a well-formed text, and no half of the pair at its end. */
-function cut(text: string, mostLength: number): string {
-  const beginning = text.slice(0, mostLength);
+function cut(text: string, maxLength: number): string {
+  const beginning = text.slice(0, maxLength);
   return beginning.isWellFormed() ? beginning : beginning.slice(0, -1);
 }

@@ -106,13 +106,13 @@ export function resourceTypeOf(hints: ResourceHints): ResourceType {
 }
 
 const MEDIA_TYPES = new Map<string, ResourceType>();
-const MOST_MEDIA_TYPES = 1024;
+const MAX_MEDIA_TYPES = 1024;
 
 /** Parsing a media type for every exchange would cost more than all the rest; origins may invent types without end. */
 function typeOfMedia(mediaType: string): ResourceType {
   const known = MEDIA_TYPES.get(mediaType);
   if (known !== undefined) return known;
   const found = resourceType(mediaType, "/");
-  if (MEDIA_TYPES.size < MOST_MEDIA_TYPES) MEDIA_TYPES.set(mediaType, found);
+  if (MEDIA_TYPES.size < MAX_MEDIA_TYPES) MEDIA_TYPES.set(mediaType, found);
   return found;
 }

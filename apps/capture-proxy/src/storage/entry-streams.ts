@@ -11,8 +11,8 @@ const BINARY = FRAME_TYPES.indexOf("binary");
 const CONTINUATION = FRAME_TYPES.indexOf("continuation");
 
 /** Of one connection a search looks at so many messages, the newest first, and at so many bytes of them in all. */
-const MOST_SEARCHED_MESSAGES = 50_000;
-const MOST_SEARCHED_BYTES = 16_777_216;
+const MAX_SEARCHED_MESSAGES = 50_000;
+const MAX_SEARCHED_BYTES = 16_777_216;
 
 const NOTHING = Buffer.alloc(0);
 
@@ -39,10 +39,10 @@ export class EntryStreams {
     );
     this.#texts = database.prepare(
       // Beginnings of binary messages for their type alone: what continues them is no text.
-      `SELECT direction, type, flags, iif(type = ${BINARY}, NULL, substr(payload, 1, ${MOST_SEARCHED_BYTES})) AS payload ` +
+      `SELECT direction, type, flags, iif(type = ${BINARY}, NULL, substr(payload, 1, ${MAX_SEARCHED_BYTES})) AS payload ` +
         "FROM stream_frame WHERE stream = ? AND ordinal > ? AND direction IN (?, ?) AND " +
         `(type IN (${TEXT}, ${CONTINUATION}) OR type = ${BINARY} AND flags & ${FLAG_FINAL} = 0) ` +
-        `ORDER BY ordinal DESC LIMIT ${MOST_SEARCHED_MESSAGES}`,
+        `ORDER BY ordinal DESC LIMIT ${MAX_SEARCHED_MESSAGES}`,
     );
   }
 
@@ -55,7 +55,7 @@ export class EntryStreams {
     const codes = directions.map((direction) => FRAME_DIRECTIONS.indexOf(direction === "in" ? "receive" : "send"));
     const [one = -1, other = one] = codes;
     // Frames are numbered without gaps, but for those that could not be stored.
-    const below = Math.max(Number(stream["floor_ordinal"]), Number(stream["last_ordinal"]) - MOST_SEARCHED_MESSAGES);
+    const below = Math.max(Number(stream["floor_ordinal"]), Number(stream["last_ordinal"]) - MAX_SEARCHED_MESSAGES);
     const rows = this.#texts.iterate(stream["number"] ?? null, below, one, other);
     for (const { isText, payload } of messagesBackwards(framesOf(rows))) if (isText) yield payload.toString("utf8");
   }
@@ -63,7 +63,7 @@ export class EntryStreams {
 
 /** Up to the bytes that a search looks at. */
 function* framesOf(rows: Iterable<SqlRow>): Generator<FrameOfMessage> {
-  let leftBytes = MOST_SEARCHED_BYTES;
+  let leftBytes = MAX_SEARCHED_BYTES;
   for (const { direction, type, flags, payload } of rows) {
     const bytes =
       payload instanceof Uint8Array

@@ -5,7 +5,7 @@ import { FLAG_FINAL, FRAME_TYPES } from "./stream-message.ts";
 /** Bytes that a search looks at, of a frame or of the frames of a message together. */
 const SEARCHED_BYTES = 8_388_608;
 /** Frames of one message that are put together for a search. */
-const MOST_FRAMES = 10_000;
+const MAX_FRAMES = 10_000;
 const CONTINUATION = FRAME_TYPES.indexOf("continuation");
 /** Types of frames that may come between those of a message (RFC 6455, 5.4). */
 const CONTROL = ["ping", "pong", "close"].map((type) => FRAME_TYPES.findIndex((known) => known === type));
@@ -23,7 +23,7 @@ export class FrameSearch {
   constructor(database: Database) {
     this.#before = database.prepare(
       `SELECT type, flags, substr(payload, 1, ${SEARCHED_BYTES}) AS looked FROM stream_frame WHERE stream = ? ` +
-        `AND direction = ? AND ordinal < ? AND type NOT IN (${CONTROL.join(", ")}) ORDER BY ordinal DESC LIMIT ${MOST_FRAMES}`,
+        `AND direction = ? AND ordinal < ? AND type NOT IN (${CONTROL.join(", ")}) ORDER BY ordinal DESC LIMIT ${MAX_FRAMES}`,
     );
   }
 

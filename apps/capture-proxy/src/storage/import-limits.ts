@@ -1,6 +1,6 @@
 // Tested by import-limits.test.ts
 import type { StoreLimits } from "./capture-store.ts";
-import { beyondLimit, mostBytes } from "./retention.ts";
+import { beyondLimit, maxBytes } from "./retention.ts";
 import type { ImportOutcome } from "./traffic-import.ts";
 import { ImportRefusedError } from "./traffic-import.ts";
 
@@ -14,7 +14,7 @@ export interface ImportLoss {
 
 /** Throws {@link ImportRefusedError} as soon as the bodies of a document alone are more than the store may hold. */
 export function refuseTooLarge(storedBytes: number, limits: StoreLimits): void {
-  if (storedBytes <= mostBytes(limits)) return;
+  if (storedBytes <= maxBytes(limits)) return;
   throw new ImportRefusedError(
     `The bodies of the document are larger than max_total_size_mb allows, which is ${limits.maxTotalSizeMb}: nothing of it was kept, and no entry had to go for it`,
   );

@@ -22,7 +22,7 @@ export const FILES_OF_AN_IMPORT = 1_000_000;
 export const STREAMS_OF_AN_IMPORT = 1_000_000;
 
 /** So many sentences are told of an import. */
-export const MOST_ERRORS = 100;
+export const MAX_ERRORS = 100;
 
 export type ToImport =
   | { readonly kind: "chunk"; readonly bytes: Uint8Array<ArrayBuffer> }
@@ -49,7 +49,7 @@ export type FromImport =
       readonly kind: "done";
       readonly imported: number;
       readonly skipped: number;
-      /** At most {@link MOST_ERRORS}. */
+      /** At most {@link MAX_ERRORS}. */
       readonly errors: readonly string[];
       /** How many sentences there were besides. */
       readonly moreErrors: number;

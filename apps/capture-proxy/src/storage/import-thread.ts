@@ -3,7 +3,7 @@ import { HarFormatError } from "@headworks/har";
 import { harReader, sessionReader } from "./document-entries.ts";
 import type { DocumentReader, DocumentTarget } from "./document-entries.ts";
 import { BatchMemory } from "./batch-memory.ts";
-import { FILES_OF_AN_IMPORT, MOST_ERRORS } from "./import-messages.ts";
+import { FILES_OF_AN_IMPORT, MAX_ERRORS } from "./import-messages.ts";
 import type { FromImport, ImportedSession, ImportSetup, ToImport } from "./import-messages.ts";
 import { encodeImported } from "./imported-entry.ts";
 import type { ImportedEntry } from "./imported-entry.ts";
@@ -13,7 +13,7 @@ import { TextFiles } from "./text-files.ts";
 
 const PIECE_BYTES = 1_048_576;
 /** So many bytes of bodies may be on their way to their files; then the reading waits. */
-const MOST_UNWRITTEN_BYTES = 8_388_608;
+const MAX_UNWRITTEN_BYTES = 8_388_608;
 
 /** Takes a document apart while it arrives and gives its entries in batches. */
 export class ImportThread {
@@ -99,7 +99,7 @@ export class ImportThread {
   }
 
   #note(sentence: string): void {
-    if (this.#errors.length < MOST_ERRORS) this.#errors.push(sentence);
+    if (this.#errors.length < MAX_ERRORS) this.#errors.push(sentence);
     else this.#moreErrors += 1;
   }
 
@@ -118,7 +118,7 @@ export class ImportThread {
   }
 
   async #hasRoom(): Promise<void> {
-    while (this.#unwrittenBytes > MOST_UNWRITTEN_BYTES) {
+    while (this.#unwrittenBytes > MAX_UNWRITTEN_BYTES) {
       const { promise, resolve } = Promise.withResolvers<undefined>();
       const written = (): void => resolve(undefined);
       this.#waiting = written;

@@ -7,7 +7,7 @@ import type { ImportedEffect, ImportedMessage } from "./imported-entry.ts";
 import { importedMessage, methodOf, statusOf, urlTarget } from "./imported-message.ts";
 import type { FoundBody } from "./imported-message.ts";
 
-const MOST_STEPS = 1000;
+const MAX_STEPS = 1000;
 const VERSIONS: readonly HttpVersion[] = ["HTTP/1.0", "HTTP/1.1", "HTTP/2", "SOCKS5"];
 
 /** What an entry's members `trace`, `original_request` and `original_response` say. Throws `MemberError`. */
@@ -15,7 +15,7 @@ export function importedEffect(
   entry: CheckedMembers,
   findBody: (member: "original_request" | "original_response") => FoundBody | undefined,
 ): ImportedEffect | undefined {
-  const trace = (entry.array("trace") ?? []).slice(0, MOST_STEPS).map(stepOf);
+  const trace = (entry.array("trace") ?? []).slice(0, MAX_STEPS).map(stepOf);
   const [request, response] = [entry.object("original_request"), entry.object("original_response")];
   if (trace.length === 0 && request === null && response === null) return undefined;
   const sent = request && importedMessage(request, findBody("original_request"));
@@ -40,7 +40,7 @@ function stepOf(value: unknown, index: number): RuleTrace {
     rule_id: step.optionalText("rule_id", 255) ?? "",
     rule_name: step.optionalText("rule_name", 1024) ?? "",
     phase: step.oneOf("phase", ["request", "response"]) ?? "request",
-    changes: (step.array("changes") ?? []).filter((change) => typeof change === "string").slice(0, MOST_STEPS),
+    changes: (step.array("changes") ?? []).filter((change) => typeof change === "string").slice(0, MAX_STEPS),
   };
 }
 

@@ -44,12 +44,12 @@ export async function importedHarEntry(
   return { entry: { ...factsOf(exchange, own), target, ...messages }, notes };
 }
 
-const MOST_LISTED = 5;
-const LONGEST_LISTED = 100;
+const MAX_LISTED = 5;
+const MAX_LISTED_LENGTH = 100;
 
 function listed(texts: readonly string[]): string {
-  const more = texts.length > MOST_LISTED ? ` and ${texts.length - MOST_LISTED} more` : "";
-  return texts.slice(0, MOST_LISTED).join(", ") + more;
+  const more = texts.length > MAX_LISTED ? ` and ${texts.length - MAX_LISTED} more` : "";
+  return texts.slice(0, MAX_LISTED).join(", ") + more;
 }
 
 function missingNote(parts: readonly string[]): string[] {
@@ -66,7 +66,7 @@ function unreadNote(messages: number): string[] {
 function unnamedNote(side: "request" | "response", fields: readonly string[]): string[] {
   const names = fields.filter((text, at) => at % 2 === 0 && !FIELD_NAME.test(text));
   if (names.length === 0) return [];
-  const shown = names.map((name) => JSON.stringify(name.slice(0, LONGEST_LISTED).toWellFormed()));
+  const shown = names.map((name) => JSON.stringify(name.slice(0, MAX_LISTED_LENGTH).toWellFormed()));
   return [`header fields of its ${side} are left out, since these are no names: ${listed(shown)}`];
 }
 

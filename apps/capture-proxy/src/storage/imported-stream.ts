@@ -16,7 +16,7 @@ import {
 } from "./stream-message.ts";
 import type { FrameTuple, StreamOpening, StreamProgress } from "./stream-message.ts";
 
-const LONGEST_TEXT = 65_536;
+const MAX_TEXT_LENGTH = 65_536;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/u;
 
 /** A stream of a document, without its number and its session. */
@@ -37,7 +37,7 @@ export interface ImportedFrame {
 /** A member of `streams`. Throws {@link MemberError}. */
 export function importedStream(value: unknown): ImportedStream {
   const stream = new CheckedMembers(value, "");
-  const text = (name: string): string => stream.optionalText(name, LONGEST_TEXT) ?? "";
+  const text = (name: string): string => stream.optionalText(name, MAX_TEXT_LENGTH) ?? "";
   const whole = (name: string): number => stream.whole(name) ?? 0;
   const kind = stream.oneOf("kind", STREAM_KINDS) ?? stream.refuse("kind", "is missing");
   const responseFields = stream.has("response_fields") ? JSON.stringify(texts(stream, "response_fields")) : null;
@@ -59,9 +59,9 @@ export function importedStream(value: unknown): ImportedStream {
       state: STREAM_STATES.length - 1,
       serverAddress: stream.optionalText("server_addr", 255),
       responseFields,
-      subprotocol: stream.optionalText("subprotocol", LONGEST_TEXT),
+      subprotocol: stream.optionalText("subprotocol", MAX_TEXT_LENGTH),
       closeCode: stream.whole("close_code"),
-      closeReason: stream.optionalText("close_reason", LONGEST_TEXT),
+      closeReason: stream.optionalText("close_reason", MAX_TEXT_LENGTH),
       attributes: JSON.stringify(attributesOf(stream) ?? {}),
       closedMs: stream.whole("closed_ms") ?? whole("last_ms"),
       lastMs: Math.max(createdMs, whole("last_ms")),

@@ -6,7 +6,7 @@ import { FilteredSet, type EntrySource } from "./filtered-set.ts";
 import type { SessionScope, ToReader } from "./reader-messages.ts";
 
 /** Sets kept for scrolling; the least lately used goes. */
-const MOST_SETS = 16;
+const MAX_SETS = 16;
 /** A set whose meaning depends on the present is good for so long. */
 const TIMED_SET_MS = 1000;
 /** The order of so many entries is kept a little although entries came in. */
@@ -95,7 +95,7 @@ export class KeptSets {
     const kept = known?.isGood === true ? known : new KeptSet(this.#source, scope, filter);
     this.#sets.set(key, kept);
     const [oldest] = this.#sets.keys();
-    if (this.#sets.size > MOST_SETS && oldest !== undefined) this.#sets.delete(oldest);
+    if (this.#sets.size > MAX_SETS && oldest !== undefined) this.#sets.delete(oldest);
     return kept;
   }
 

@@ -6,7 +6,7 @@ import { cutNote, writtenToFile } from "./imported-content.ts";
 import type { FileTarget } from "./imported-content.ts";
 import { base64Bytes, isBase64Body, withoutPrefix } from "./imported-message.ts";
 import type { FoundBody } from "./imported-message.ts";
-import { LARGEST_EMBEDDED_BODY_BYTES } from "./session-export.ts";
+import { MAX_EMBEDDED_BODY_BYTES } from "./session-export.ts";
 
 /** The members of an entry of a native document that have a body. */
 export const MESSAGE_MEMBERS = ["request", "response", "original_request", "original_response"] as const;
@@ -30,8 +30,8 @@ export async function largeMembersOf(entry: CheckedMembers, target: FileTarget):
     const text = members?.raw("body");
     if (members === null || !(text instanceof LargeText)) continue;
     const pieces = (): Iterable<Uint8Array> => bodyPieces(members, text);
-    const isOwn = !exceeds(pieces(), LARGEST_EMBEDDED_BODY_BYTES);
-    const limited = isOwn ? { ...target, maxBodyBytes: LARGEST_EMBEDDED_BODY_BYTES } : target;
+    const isOwn = !exceeds(pieces(), MAX_EMBEDDED_BODY_BYTES);
+    const limited = isOwn ? { ...target, maxBodyBytes: MAX_EMBEDDED_BODY_BYTES } : target;
     const isOriginal = name.startsWith("original");
     const body = isOriginal ? heldInMemory(pieces(), limited.maxBodyBytes) : await writtenToFile(pieces(), limited);
     found.set(name, body);

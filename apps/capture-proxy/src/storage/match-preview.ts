@@ -14,7 +14,7 @@ import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts"
 /** Other questions get a turn after this long. */
 const TURN_MS = 10;
 /** People wait for the answer while they type. */
-const MOST_MS = 2000;
+const MAX_MS = 2000;
 const ROWS_AT_A_TIME = 100;
 
 /** What was found: numbers of matching entries, newest first. */
@@ -27,13 +27,13 @@ export interface FoundMatches {
 
 /**
  * Tries a condition on the newest entries, in turns with other questions. Tunnels have no messages and are not counted.
- * `mostMs` ends the search early.
+ * `maxMs` ends the search early.
  */
 export async function matchPreview(
   source: EntrySource,
   request: PreviewRequest,
   interest: Interest,
-  mostMs = MOST_MS,
+  maxMs = MAX_MS,
 ): Promise<FoundMatches> {
   const { scope, phases, limit, sample } = request;
   const condition = compiledCondition(request);
@@ -41,7 +41,7 @@ export async function matchPreview(
     `SELECT ${RECORD_COLUMNS}, ${RECORD_HEAD_COLUMNS} FROM entry e JOIN head h ON h.seq = e.seq
      WHERE e.session = ? AND e.seq > ? AND e.seq < ? AND (e.flags & ${FLAG_PASSTHROUGH}) = 0 ORDER BY e.seq DESC LIMIT ?`,
   );
-  const endsMs = performance.now() + mostMs;
+  const endsMs = performance.now() + maxMs;
   const found = { examined: 0, matched: 0, complete: true, seqs: [] as number[] };
   let turnEndsMs = performance.now() + TURN_MS;
   let below = Number.MAX_SAFE_INTEGER;

@@ -48,11 +48,11 @@ type Mode =
       readonly longMember: string | undefined;
     };
 
-const LONGEST_KEY_BYTES = 256;
-const LARGEST_VALUE_BYTES = 1_048_576;
+const MAX_KEY_BYTES = 256;
+const MAX_VALUE_BYTES = 1_048_576;
 /** Without the strings that are kept elsewhere, and with them. */
-const LARGEST_ELEMENT_BYTES = 134_217_728;
-const LARGEST_ELEMENT_WITH_TEXTS_BYTES = 536_870_912;
+const MAX_ELEMENT_BYTES = 134_217_728;
+const MAX_ELEMENT_WITH_TEXTS_BYTES = 536_870_912;
 const DEEPEST = 128;
 const [QUOTE, BACKSLASH, COMMA, OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARRAY, COLON] = [
   0x22, 0x5c, 0x2c, 0x7b, 0x7d, 0x5b, 0x5d, 0x3a,
@@ -226,7 +226,7 @@ export class MemberScanner {
     if (this.#place === "value" && this.#mode.kind === "stream") return this.#mode.take(bytes, this.#beginsAt);
     this.#partBytes += bytes.length;
     if (this.#place === "value" && this.#mode.kind === "elements") return this.#keepOfElement(bytes, this.#mode);
-    const most = this.#place === "key" ? LONGEST_KEY_BYTES : LARGEST_VALUE_BYTES;
+    const most = this.#place === "key" ? MAX_KEY_BYTES : MAX_VALUE_BYTES;
     if (this.#partBytes > most) throw this.#error("a member is too large");
     this.#parts.push(bytes.slice());
   }
@@ -239,7 +239,7 @@ export class MemberScanner {
       this.#strings ??= this.#withoutLongStrings(longMember, longTexts.keep);
     }
     const inMemoryBytes = this.#partBytes - (this.#strings?.takenBytes ?? 0);
-    if (inMemoryBytes > LARGEST_ELEMENT_BYTES || this.#partBytes > LARGEST_ELEMENT_WITH_TEXTS_BYTES) {
+    if (inMemoryBytes > MAX_ELEMENT_BYTES || this.#partBytes > MAX_ELEMENT_WITH_TEXTS_BYTES) {
       throw this.#error("a member is too large");
     }
   }
@@ -298,13 +298,13 @@ export class MemberScanner {
 }
 
 /** A member's name, the colon and the quotation mark of its value fit in there, with some white space. */
-const LONGEST_BEGINNING_BYTES = 256;
+const MAX_BEGINNING_BYTES = 256;
 
 /** Whether JSON text stops where the text of a member with that name has just begun. */
 function endsWithMember(json: readonly Uint8Array[], name: string): boolean {
   const end: Uint8Array[] = [];
-  for (let index = json.length - 1, bytes = 0; index >= 0 && bytes < LONGEST_BEGINNING_BYTES; index -= 1) {
-    const part = json[index]?.subarray(-LONGEST_BEGINNING_BYTES) ?? NOTHING;
+  for (let index = json.length - 1, bytes = 0; index >= 0 && bytes < MAX_BEGINNING_BYTES; index -= 1) {
+    const part = json[index]?.subarray(-MAX_BEGINNING_BYTES) ?? NOTHING;
     end.unshift(part);
     bytes += part.length;
   }

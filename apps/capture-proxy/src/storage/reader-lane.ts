@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import type { FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
 
 /** More questions than this at a time per thread are refused: they would only make each other late. */
-const MOST_QUESTIONS = 64;
+const MAX_QUESTIONS = 64;
 const RESTART_MS = 1000;
 /** A question waits for so many threads, a second apart, to come as far as being able to answer. */
 const STARTS_PER_QUESTION = 4;
@@ -61,7 +61,7 @@ export class ReaderLane {
 
   async ask(request: ReaderRequest, signal?: AbortSignal): Promise<unknown> {
     signal?.throwIfAborted();
-    if (this.#closing || this.#questions.size >= MOST_QUESTIONS) {
+    if (this.#closing || this.#questions.size >= MAX_QUESTIONS) {
       throw new ReaderBusyError("Too many questions to the store at a time");
     }
     const id = this.#nextId++;

@@ -14,7 +14,7 @@ import type { TrafficExport } from "./traffic-export.ts";
 import { TrafficReader } from "./traffic-reader.ts";
 
 /** A body is answered in ranges of at most this much. */
-const MOST_RANGE_BYTES = 16_777_216;
+const MAX_RANGE_BYTES = 16_777_216;
 /** Indexing goes on for so long at a time and rests as long: a core is never busy with it alone. */
 const INDEXING_MS = 10;
 /** How often is looked whether there is something to index. */
@@ -73,7 +73,7 @@ export class ReaderThread {
     const interest = { cancelled: false };
     this.#interests.set(id, interest);
     try {
-      const value = await this.#answer(request, interest);
+      const value = await this.#response(request, interest);
       this.#post({ kind: "answer", id, value }, transferable(value));
     } catch (error) {
       const known = error instanceof Error ? error : new Error(String(error));
@@ -101,7 +101,7 @@ export class ReaderThread {
     this.#isIndexing = false;
   }
 
-  async #answer(request: ReaderRequest, interest: Interest): Promise<unknown> {
+  async #response(request: ReaderRequest, interest: Interest): Promise<unknown> {
     switch (request.op) {
       case "rows": {
         const { rows, total, isComplete } = await this.#reader.rows(request, interest);
@@ -195,7 +195,7 @@ export class ReaderThread {
 }
 
 function rangeEnd(request: BodyRequest, totalBytes: number): number {
-  return Math.max(request.start, Math.min(request.end ?? totalBytes, totalBytes, request.start + MOST_RANGE_BYTES));
+  return Math.max(request.start, Math.min(request.end ?? totalBytes, totalBytes, request.start + MAX_RANGE_BYTES));
 }
 
 function jsonBytes(value: unknown): Uint8Array {

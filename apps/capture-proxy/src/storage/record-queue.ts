@@ -9,7 +9,7 @@ import type { RecordBatch } from "./writer-messages.ts";
 /** A batch is sent when it is full, or has waited so long: a commit rewrites pages, and pages are shared by what comes together. */
 const BATCH_MS = 20;
 /** Memory that is kept for the next batches: as much as is under way while storing keeps up. */
-const MOST_SPARE = 8;
+const MAX_SPARE = 8;
 
 /** Gathers encoded entries of a few milliseconds into one message. */
 export class RecordQueue {
@@ -56,7 +56,7 @@ export class RecordQueue {
 
   /** Takes back the memory of a batch that nobody looks at any more. */
   takeBack(memory: ArrayBuffer): void {
-    if (memory.byteLength === BATCH_BYTES && this.#spare.length < MOST_SPARE) this.#spare.push(memory);
+    if (memory.byteLength === BATCH_BYTES && this.#spare.length < MAX_SPARE) this.#spare.push(memory);
   }
 
   #memoryFor(text: string, bodyBytes: number): BatchMemory {

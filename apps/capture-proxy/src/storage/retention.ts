@@ -18,7 +18,7 @@ export function beyondLimit(entries: number, { maxRequests }: StoreLimits): numb
 }
 
 /** What the bodies of all sessions may take. */
-export function mostBytes({ maxTotalSizeMb }: StoreLimits): number {
+export function maxBytes({ maxTotalSizeMb }: StoreLimits): number {
   return maxTotalSizeMb === null ? Number.POSITIVE_INFINITY : maxTotalSizeMb * MIB;
 }
 
@@ -74,7 +74,7 @@ export class Retention {
   }
 
   set limits(limits: StoreLimits) {
-    const isLower = mostBytes(limits) < mostBytes(this.#limits);
+    const isLower = maxBytes(limits) < maxBytes(this.#limits);
     this.#limits = limits;
     if (!isLower) return;
     this.#mayBeTooLarge = true;
@@ -176,7 +176,7 @@ export class Retention {
   }
 
   #excessBytes(log?: ChangeLog): number {
-    const most = mostBytes(this.#limits);
+    const most = maxBytes(this.#limits);
     if (most === Number.POSITIVE_INFINITY || this.#cleared.size > 0 || this.#doomed.size > 0) return 0;
     let storedBytes = this.#sessions.totalStoredBytes;
     for (const session of log?.touched ?? []) {
@@ -209,7 +209,7 @@ export class Retention {
   #pruneTooLarge(log: ChangeLog): boolean {
     if (!this.#mayBeTooLarge) return true;
     const rows = this.#sizes.all(this.#fittingUpTo, LOOKED_AT);
-    const most = mostBytes(this.#limits);
+    const most = maxBytes(this.#limits);
     const tooLarge = rows.filter((row) => row["state"] !== 0 && Number(row["bytes"]) > most);
     for (const row of tooLarge) this.#prune(Number(row["seq"]), log);
     log.prunedForSize += tooLarge.length;

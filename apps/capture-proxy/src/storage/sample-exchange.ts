@@ -75,7 +75,7 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
   serial += 1;
   const state = options.state ?? { step: "completed" };
   const isOver = state.step === "completed" || state.step === "failed";
-  const hasAnswer = state.step === "completed" || state.step === "responding";
+  const hasResponse = state.step === "completed" || state.step === "responding";
   const requestBody = filled(options.requestBody ?? [], options);
   const responseBody = filled(options.responseBody ?? [], options);
   if (isOver) {
@@ -90,7 +90,7 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
     startedAtMs: options.startedAtMs ?? 1_763_700_000_000 + serial,
     client: { ...CLIENT, ...options.client, sni: undefined, tls: undefined },
     request: requestOf(options),
-    response: hasAnswer ? responseOf(options) : undefined,
+    response: hasResponse ? responseOf(options) : undefined,
     requestBody,
     responseBody,
     moments: {
@@ -103,7 +103,7 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
       upstreamReady: 0,
       sendStarted: 1001,
       sendEnded: 1001.5,
-      firstByte: hasAnswer ? 1000 + duration * 0.75 : 0,
+      firstByte: hasResponse ? 1000 + duration * 0.75 : 0,
       ended: isOver ? 1000 + duration : 0,
     },
     state,

@@ -10,7 +10,7 @@ import type { ExportSource } from "./traffic-export.ts";
 /** The version of the format that this program writes, and the only one it reads. */
 export const SESSION_FORMAT_VERSION = "1.0";
 /** Larger bodies stand in `bodies`, in parts, so that no reader or writer of a document has to hold one whole. */
-export const LARGEST_EMBEDDED_BODY_BYTES = 4_194_304;
+export const MAX_EMBEDDED_BODY_BYTES = 4_194_304;
 /** A multiple of three, so that the base64 of the parts is that of the whole. */
 const PART_BYTES = 786_432;
 
@@ -27,7 +27,7 @@ export function sessionExport(source: SessionSource, session: CaptureSession, ex
 
 /** What a native export reads. */
 export interface SessionSource extends ExportSource {
-  /** Entries with a body larger than {@link LARGEST_EMBEDDED_BODY_BYTES}. */
+  /** Entries with a body larger than {@link MAX_EMBEDDED_BODY_BYTES}. */
   readonly largeSeqs: readonly number[];
   /** The members of the document that hold streams and their frames. */
   readonly streamTexts: () => Iterable<string>;
@@ -66,7 +66,7 @@ function* bodyTexts(source: SessionSource): Generator<string> {
     const found = source.whole(seq);
     if (found === undefined) continue;
     for (const side of SIDES) {
-      if (Number(found.row[`${side}_body_stored`]) <= LARGEST_EMBEDDED_BODY_BYTES) continue;
+      if (Number(found.row[`${side}_body_stored`]) <= MAX_EMBEDDED_BODY_BYTES) continue;
       for (const data of bodyParts(source, seq, side)) {
         const part = { entry: String(found.row["id"]), side, data: Buffer.from(data).toString("base64") };
         yield `${isFirst ? ',"bodies":[\n' : ",\n"}${JSON.stringify(part)}`;
@@ -91,7 +91,7 @@ function* bodyParts(source: ExportSource, seq: number, side: "request" | "respon
 function nativeEntry(row: SqlRow, sessionId: string, { bodies }: ExportSource): unknown {
   const shown = (side: "request" | "response"): Parameters<typeof entryOfRow>[2] => {
     const stored = Number(row[`${side}_body_stored`]);
-    const isEmbedded = stored > 0 && stored <= LARGEST_EMBEDDED_BODY_BYTES;
+    const isEmbedded = stored > 0 && stored <= MAX_EMBEDDED_BODY_BYTES;
     return {
       bytes: isEmbedded ? bodies.read(Number(row["seq"]), side, stored) : undefined,
       fields: storedFields(row[`${side}_fields`]) ?? [],

@@ -2,7 +2,7 @@
 import type { ImportResult } from "@headworks/capture-contract";
 import type { CaptureStore, ImportOptions } from "./capture-store.ts";
 import { limitNotes, refuseTooLarge } from "./import-limits.ts";
-import { FILES_OF_AN_IMPORT, MOST_ERRORS, STREAMS_OF_AN_IMPORT } from "./import-messages.ts";
+import { FILES_OF_AN_IMPORT, MAX_ERRORS, STREAMS_OF_AN_IMPORT } from "./import-messages.ts";
 import { runImport } from "./traffic-import.ts";
 import type { WriterClient } from "./writer-client.ts";
 import type { SessionRecord } from "./writer-messages.ts";
@@ -122,7 +122,7 @@ export class SessionImports {
 /** As many sentences as a result may have; the last says how many there were besides. */
 function shownErrors(errors: readonly string[], moreErrors: number): string[] {
   const all = errors.length + moreErrors;
-  if (all <= MOST_ERRORS) return [...errors];
-  const shown = errors.slice(0, MOST_ERRORS - 1);
+  if (all <= MAX_ERRORS) return [...errors];
+  const shown = errors.slice(0, MAX_ERRORS - 1);
   return [...shown, `${all - shown.length} more sentences are not shown`];
 }

@@ -34,7 +34,7 @@ import type { Where } from "./stream-conditions.ts";
 /** Bytes of a payload in a list unless more are asked for. */
 const PAYLOAD_BYTES = 65_536;
 /** Bytes of payloads in one answer; frames beyond have none. */
-const ANSWER_BYTES = 33_554_432;
+const RESPONSE_BYTES = 33_554_432;
 /** Frames looked through for a text before others have their turn. */
 const SEARCHED_AT_ONCE = 1000;
 
@@ -246,7 +246,7 @@ export class StreamReader {
     const read = this.#database.prepare(
       "SELECT substr(payload, 1, ?) AS payload, substr(original, 1, ?) AS original FROM stream_frame WHERE number = ?",
     );
-    let left = ANSWER_BYTES;
+    let left = RESPONSE_BYTES;
     return rows.map((row) => {
       const most = Math.max(0, Math.min(bytes, left));
       const content = most === 0 ? undefined : read.get(most, most, row["number"] ?? null);

@@ -159,8 +159,8 @@ test("frames are found by stream, kind, direction, type and text, in windows fro
     [{ search: "nowhere" }, 0, []],
   ];
   for (const [query, total, expected] of table) {
-    const answer = await streams.listFrames({ ...ALL, ...query });
-    assert.deepEqual([answer.total, texts(answer.frames)], [total, expected], JSON.stringify(query));
+    const response = await streams.listFrames({ ...ALL, ...query });
+    assert.deepEqual([response.total, texts(response.frames)], [total, expected], JSON.stringify(query));
   }
   const [cut] = (await streams.listFrames({ ...ALL, kind: "sse", payloadBytes: 7 })).frames;
   assert.deepEqual([Buffer.from(cut?.payload ?? []).toString(), cut?.storedBytes], ["Message", 19]);

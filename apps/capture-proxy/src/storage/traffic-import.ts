@@ -9,7 +9,7 @@ import type { RecordBatch } from "./writer-messages.ts";
 
 const PROGRESS_MS = 100;
 /** A document that needs more to be understood ends its import, not the program. */
-const MOST_HEAP_MB = 2048;
+const MAX_HEAP_MB = 2048;
 
 /** The document is not what it should be; the message says what is wrong with it. */
 export class ImportRefusedError extends Error {
@@ -102,7 +102,7 @@ class Progress {
 class Conversation {
   readonly #worker: Worker;
   readonly #target: ImportTarget;
-  #answer = Promise.withResolvers<FromImport>();
+  #response = Promise.withResolvers<FromImport>();
   /** What is on its way to the disk. */
   #writes: Promise<void>[] = [];
   readonly #files = new Set<number>();
@@ -112,19 +112,19 @@ class Conversation {
     this.#worker = new Worker(new URL("./import.worker.ts", import.meta.url), {
       workerData: setup,
       name: "weir-import",
-      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
     this.#worker.on("message", (message: FromImport) => {
       if (message.kind === "batch") this.#write(this.#target.record(message));
       else if (message.kind === "frames") this.#write(this.#target.recordFrames(message.batch));
       else if (message.kind === "body") this.#write(this.#appendBody(message));
       else if (message.kind === "discard") this.#discard(message.files);
-      else this.#answer.resolve(message);
+      else this.#response.resolve(message);
     });
-    this.#worker.on("error", (error: Error) => this.#answer.reject(error));
-    this.#worker.on("exit", () => this.#answer.reject(new Error("The import thread ended")));
+    this.#worker.on("error", (error: Error) => this.#response.reject(error));
+    this.#worker.on("exit", () => this.#response.reject(new Error("The import thread ended")));
     // The rejection at the end of the thread is nobody's concern once the import is over.
-    this.#answer.promise.catch(() => undefined);
+    this.#response.promise.catch(() => undefined);
   }
 
   /** Gives the number of entries found so far. */
@@ -152,14 +152,14 @@ class Conversation {
 
   async #ask(message: ToImport, transfer: ArrayBuffer[] = []): Promise<FromImport> {
     this.#tell(message, transfer);
-    const answer = await this.#answer.promise;
-    this.#answer = Promise.withResolvers<FromImport>();
-    this.#answer.promise.catch(() => undefined);
-    if (answer.kind === "refused") throw new ImportRefusedError(answer.message);
+    const response = await this.#response.promise;
+    this.#response = Promise.withResolvers<FromImport>();
+    this.#response.promise.catch(() => undefined);
+    if (response.kind === "refused") throw new ImportRefusedError(response.message);
     const writes = this.#writes;
     await Promise.all(writes);
     this.#writes = [];
-    return answer;
+    return response;
   }
 
   async #appendBody({ file, bytes, isLast }: FromImport & { kind: "body" }): Promise<void> {
@@ -180,7 +180,7 @@ class Conversation {
 
   #write(write: Promise<void>): void {
     // The thread may be waiting for what failed, and would not answer.
-    write.catch((error: unknown) => this.#answer.reject(error));
+    write.catch((error: unknown) => this.#response.reject(error));
     this.#writes.push(write);
   }
 }

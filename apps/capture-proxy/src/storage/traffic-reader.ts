@@ -20,7 +20,7 @@ import type {
 import { cursorOfSeq, seqOfCursor } from "./seq-cursor.ts";
 import { StoredBodies } from "./stored-bodies.ts";
 import { TextIndex } from "./text-index.ts";
-import { LARGEST_EMBEDDED_BODY_BYTES, sessionExport } from "./session-export.ts";
+import { MAX_EMBEDDED_BODY_BYTES, sessionExport } from "./session-export.ts";
 import { harExport } from "./traffic-export.ts";
 import type { TrafficExport } from "./traffic-export.ts";
 import { harMessages, streamTexts } from "./stream-documents.ts";
@@ -141,7 +141,7 @@ export class TrafficReader {
       .prepare(
         `SELECT seq FROM entry e WHERE (${condition.where}) AND MAX(request_body_stored, response_body_stored) > ? ORDER BY seq`,
       )
-      .all(...condition.values, LARGEST_EMBEDDED_BODY_BYTES);
+      .all(...condition.values, MAX_EMBEDDED_BODY_BYTES);
     const largeSeqs = large.map((row) => Number(row["seq"]));
     const streams = (): Iterable<string> => streamTexts(this.#database, scope.number);
     return sessionExport({ ...source, largeSeqs, streamTexts: streams }, session, request.exportedAt);

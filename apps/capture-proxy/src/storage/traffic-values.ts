@@ -9,7 +9,7 @@ const BARE_HOST = "(CASE WHEN instr(host, ':') > 0 THEN '[' || host || ']' ELSE 
 const HOST_AND_PORT = `(${BARE_HOST} || ':' || port)`;
 const IS_DEFAULT_PORT = "((port = 443 AND scheme IN ('https', 'wss')) OR (port = 80 AND scheme IN ('http', 'ws')))";
 const HOST = `(CASE WHEN ${IS_DEFAULT_PORT} THEN ${BARE_HOST} ELSE ${HOST_AND_PORT} END)`;
-const MOST_NODES = 5000;
+const MAX_NODES = 5000;
 /** Completion looks at this many of the newest entries. */
 const RECENT_ENTRIES = 100_000;
 const RECENT_HEADS = 2000;
@@ -31,7 +31,7 @@ export function treeOf(
     .prepare(
       `SELECT ${name} AS name, COUNT(*) AS count, SUM(state = 2 OR COALESCE(status >= 400, FALSE)) AS errors,
          SUM(COALESCE(response_size, 0)) AS bytes, MAX(started_ms) AS last
-       FROM entry e WHERE ${condition} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ${MOST_NODES}`,
+       FROM entry e WHERE ${condition} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ${MAX_NODES}`,
     )
     .all(...bound)
     .map((row) => ({

@@ -8,11 +8,11 @@ export class WriterCalls {
   #next = 1;
 
   /** The number that a call's message carries, and the promise of its answer. */
-  begin(): { readonly call: number; readonly answer: Promise<unknown> } {
+  begin(): { readonly call: number; readonly response: Promise<unknown> } {
     const call = this.#next++;
     const waiting = Promise.withResolvers<unknown>();
     this.#waiting.set(call, waiting);
-    return { call, answer: waiting.promise };
+    return { call, response: waiting.promise };
   }
 
   answered({ call, value }: FromWriter & { kind: "answer" }): void {

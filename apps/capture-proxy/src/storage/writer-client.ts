@@ -6,7 +6,7 @@ import { FileSpool } from "./body-spool.ts";
 import type { StorageStatus, StoreLimits } from "./capture-store.ts";
 import { FrameQueue } from "./frame-queue.ts";
 import { DatabaseTooNewError } from "./migrations.ts";
-import { mostBytes } from "./retention.ts";
+import { maxBytes } from "./retention.ts";
 import { RecordQueue } from "./record-queue.ts";
 import { RunningEntries } from "./running-entries.ts";
 import { SentWork } from "./sent-work.ts";
@@ -81,12 +81,12 @@ export class WriterClient {
   #lastBatchMs = 0;
   #limits: StoreLimits;
   /** What is larger is not stored: everything else would have to go for it. */
-  #mostBytes: number;
+  #maxBytes: number;
 
   private constructor(setup: WriterSetup, events: WriterEvents) {
     this.#setup = setup;
     this.#limits = setup.limits;
-    this.#mostBytes = mostBytes(setup.limits);
+    this.#maxBytes = maxBytes(setup.limits);
     this.#events = events;
     this.#problem = new StoreProblem((began) => {
       if (began !== undefined) events.alarm(began);
@@ -95,7 +95,7 @@ export class WriterClient {
     this.#queue = new RecordQueue((batch) => this.#sendBatch(batch));
     this.frames = new FrameQueue({
       send: (batch) => this.#sendFrames(batch),
-      fits: (bytes) => bytes <= this.#mostBytes,
+      fits: (bytes) => bytes <= this.#maxBytes,
       hasRoomFor: (bytes) => this.#worker !== undefined && this.#sent.frameBytes + bytes <= FRAME_BACKLOG_BYTES,
       nextStream: () => this.#nextStream++,
       activeSession: () => this.activeSession,
@@ -145,7 +145,7 @@ export class WriterClient {
       discardSpooled(exchange);
       return;
     }
-    const storesBodies = backlogBytes <= BODY_BACKLOG_BYTES && bodyBytes(exchange) <= this.#mostBytes;
+    const storesBodies = backlogBytes <= BODY_BACKLOG_BYTES && bodyBytes(exchange) <= this.#maxBytes;
     if (!storesBodies && !running) this.#shedBodies(exchange);
     if (running) this.#running.recorded(seq);
     this.#queue.add(seq, before, exchange.client.session ?? this.activeSession, exchange, storesBodies);
@@ -221,14 +221,14 @@ export class WriterClient {
   async call(request: WriterCall, transfer: ArrayBuffer[] = []): Promise<unknown> {
     if (this.#worker === undefined) throw new Error(this.#problem.sentence ?? "The store is closed");
     this.#flushQueues();
-    const { call, answer } = this.#calls.begin();
+    const { call, response } = this.#calls.begin();
     this.#send({ kind: "call", call, request }, transfer);
-    return await answer;
+    return await response;
   }
 
   setLimits(limits: StoreLimits): void {
     this.#limits = limits;
-    this.#mostBytes = mostBytes(limits);
+    this.#maxBytes = maxBytes(limits);
     // What was recorded under the limits so far is to be there when they change.
     this.#flushQueues();
     this.#send({ kind: "limits", limits }, []);
@@ -304,7 +304,7 @@ export class WriterClient {
     this.#spool ??= new FileSpool(
       {
         send: (toWriter, transfer) => this.#send(toWriter, transfer),
-        fits: (bytes) => bytes <= this.#mostBytes,
+        fits: (bytes) => bytes <= this.#maxBytes,
         reserve: (bytes) => this.#reserve(bytes),
         release: (bytes) => (this.#sent.bytes -= bytes),
         shed: () => (this.#bodiesNotStored += 1),

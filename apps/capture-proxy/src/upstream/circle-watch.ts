@@ -8,7 +8,7 @@ const REST_MS = 10_000;
 /** How long a circle is believed in before a request may find out whether it is still there. */
 const BELIEVED_MS = 10_000;
 /** For an answer to the question. */
-const ANSWER_MS = 5000;
+const RESPONSE_TIMEOUT_MS = 5000;
 
 /** What went to the upstream proxy came back to this process. */
 export const CIRCLE: Failure = {
@@ -83,8 +83,8 @@ export class CircleWatch {
         },
         failed: (failure) => {
           left();
-          const isAnswer = failure.stage === "proxy-handshake";
-          result.failed(isAnswer && this.isCircular ? CIRCLE : failure);
+          const isResponse = failure.stage === "proxy-handshake";
+          result.failed(isResponse && this.isCircular ? CIRCLE : failure);
         },
       },
     };
@@ -118,7 +118,7 @@ export class CircleWatch {
     const late = setTimeout(() => {
       end();
       done();
-    }, ANSWER_MS);
+    }, RESPONSE_TIMEOUT_MS);
     late.unref();
     const host = this.#name;
     const connected = ({ socket }: Dialled): void => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConnectionHistory } from "./connection-history.ts";
-import type { SharedAnswer, SharedRequest } from "./connection-history.ts";
+import type { SharedResponse, SharedRequest } from "./connection-history.ts";
 
 const request = (changes: Partial<SharedRequest> = {}, ...more: string[]): SharedRequest => ({
   method: "GET",
@@ -10,7 +10,7 @@ const request = (changes: Partial<SharedRequest> = {}, ...more: string[]): Share
   upgrade: undefined,
   ...changes,
 });
-const answer = (changes: Partial<SharedAnswer> = {}): SharedAnswer => ({
+const response = (changes: Partial<SharedResponse> = {}): SharedResponse => ({
   version: "1.1",
   status: 200,
   fields: ["Content-Length", "0"],
@@ -19,14 +19,14 @@ const answer = (changes: Partial<SharedAnswer> = {}): SharedAnswer => ({
 
 interface Exchanged {
   readonly request?: SharedRequest;
-  readonly answer?: SharedAnswer;
+  readonly response?: SharedResponse;
 }
 
 function historyOf(exchanges: readonly Exchanged[]): ConnectionHistory {
   const history = new ConnectionHistory(0);
   for (const exchanged of exchanges) {
     history.requestSent(exchanged.request ?? request());
-    history.answerStarted(exchanged.answer ?? answer());
+    history.responseStarted(exchanged.response ?? response());
   }
   return history;
 }
@@ -40,9 +40,9 @@ const shared: Readonly<Record<string, readonly Exchanged[]>> = {
     { request: request({}, "authorization", "basic YTpi") },
     { request: request({}, "Authorization", 'Digest username="a"') },
   ],
-  "a redirection": [{ answer: answer({ status: 302 }) }],
-  "a validation": [{ answer: answer({ status: 304 }) }],
-  "something that is not there": [{ answer: answer({ status: 404 }) }],
+  "a redirection": [{ response: response({ status: 302 }) }],
+  "a validation": [{ response: response({ status: 304 }) }],
+  "something that is not there": [{ response: response({ status: 404 }) }],
 };
 
 for (const [what, exchanges] of Object.entries(shared)) {
@@ -68,13 +68,13 @@ const owned: Readonly<Record<string, readonly Exchanged[]>> = {
   "two programs": [{}, { request: request({ fields: ["Host", "shop.example", "User-Agent", "tool/2"] }) }],
   "a program and one that says nothing": [{}, { request: request({ fields: ["Host", "shop.example"] }) }],
   "a name longer than any program's": [{ request: request({ fields: ["User-Agent", "x".repeat(1025)] }) }],
-  "a demand for credentials": [{ answer: answer({ status: 401 }) }],
-  "a request that took too long": [{ answer: answer({ status: 408 }) }],
-  "a name that the origin does not serve there": [{ answer: answer({ status: 421 }) }],
-  "a limit that was reached": [{ answer: answer({ status: 429 }) }],
-  "a failure": [{ answer: answer({ status: 500 }) }],
-  "an answer in HTTP/1.0": [{ answer: answer({ version: "1.0" }) }],
-  "another protocol": [{ answer: answer({ status: 101 }) }],
+  "a demand for credentials": [{ response: response({ status: 401 }) }],
+  "a request that took too long": [{ response: response({ status: 408 }) }],
+  "a name that the origin does not serve there": [{ response: response({ status: 421 }) }],
+  "a limit that was reached": [{ response: response({ status: 429 }) }],
+  "a failure": [{ response: response({ status: 500 }) }],
+  "an answer in HTTP/1.0": [{ response: response({ version: "1.0" }) }],
+  "another protocol": [{ response: response({ status: 101 }) }],
 };
 
 for (const [what, exchanges] of Object.entries(owned)) {
@@ -101,7 +101,7 @@ const waits: Readonly<Record<string, number>> = {
 
 for (const [value, milliseconds] of Object.entries(waits)) {
   test(`an origin that says "Keep-Alive: ${value}" is taken at its word`, () => {
-    const history = historyOf([{ answer: answer({ fields: ["Keep-Alive", value] }) }]);
+    const history = historyOf([{ response: response({ fields: ["Keep-Alive", value] }) }]);
     assert.equal(history.originKeepsMs, milliseconds);
   });
 }

@@ -12,18 +12,18 @@ export interface SharedRequest {
 }
 
 /** What of an answer decides whether its connection may serve others. */
-export interface SharedAnswer {
+export interface SharedResponse {
   readonly version: "1.0" | "1.1" | "2";
   readonly status: number;
   readonly fields: Readonly<RawFields>;
 }
 
 /** A connection that served more belongs to its client: there is little to save, and nothing more to watch. */
-const MOST_REQUESTS = 64;
+const MAX_REQUESTS = 64;
 /** The origin closes when its time is over; a request must not be on its way then. */
 const MARGIN_MS = 1000;
 /** Longer names of programs are not remembered. */
-const MOST_AGENT_LENGTH = 1024;
+const MAX_AGENT_LENGTH = 1024;
 
 /** Credentials that prove each request for itself. Others (NTLM, Negotiate) may prove the connection. */
 const STATELESS_CREDENTIALS = /^(?:basic|bearer|digest) /i;
@@ -41,7 +41,7 @@ export function isTraceless({ method, fields, hasBody, upgrade }: SharedRequest)
 /** The program that a request says it comes from; empty when it says nothing, undefined when it says too much. */
 export function agentOf(fields: Readonly<RawFields>): string | undefined {
   const agent = fieldValue(fields, "user-agent") ?? "";
-  return agent.length > MOST_AGENT_LENGTH ? undefined : agent;
+  return agent.length > MAX_AGENT_LENGTH ? undefined : agent;
 }
 
 /**
@@ -74,10 +74,10 @@ export class ConnectionHistory {
   requestSent(request: SharedRequest): void {
     if (!this.#isShareable) return;
     this.#requestCount += 1;
-    this.#isShareable = this.#requestCount <= MOST_REQUESTS && isTraceless(request) && this.#isOfOneAgent(request);
+    this.#isShareable = this.#requestCount <= MAX_REQUESTS && isTraceless(request) && this.#isOfOneAgent(request);
   }
 
-  answerStarted({ version, status, fields }: SharedAnswer): void {
+  responseStarted({ version, status, fields }: SharedResponse): void {
     if (!this.#isShareable) return;
     // Other failures may be about the connection: credentials it lacks, a name it is not for, a limit it reached.
     const isOrdinary = status < 400 || status === 404 || status === 410;

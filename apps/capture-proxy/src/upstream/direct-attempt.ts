@@ -10,7 +10,7 @@ import type { AttemptRequest } from "./attempt.ts";
 import { clientCertificateNote, connectFailure, tlsFailure } from "./connect-failure.ts";
 import type { Dialled } from "./destination.ts";
 import { openTcp, openTls } from "./socket-openers.ts";
-import { clientCertificateAnswer } from "./trust.ts";
+import { clientCertificateResponse } from "./trust.ts";
 
 /** Connects to the origin itself. */
 export class DirectAttempt extends Attempt {
@@ -88,7 +88,7 @@ export class DirectAttempt extends Attempt {
   };
 
   #clientCertificate(): UpstreamTlsFacts["clientCertificate"] {
-    return this.request.destination.secure ? clientCertificateAnswer(this.#socket as TLSSocket) : undefined;
+    return this.request.destination.secure ? clientCertificateResponse(this.#socket as TLSSocket) : undefined;
   }
 
   readonly #onClose = (): void => {

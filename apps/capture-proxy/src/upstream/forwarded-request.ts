@@ -27,7 +27,7 @@ export function addProxyFields(fields: RawFields, { authorization, via }: Forwar
 }
 
 /** An answer that only the proxy itself can have given; undefined: it may well be the origin's. */
-export function proxyAnswerFailure(status: number, { proxy, authorization }: Forwarding): Failure | undefined {
+export function proxyResponseFailure(status: number, { proxy, authorization }: Forwarding): Failure | undefined {
   return status === 407 ? unauthorizedProxy(proxy, authorization !== undefined) : undefined;
 }
 
@@ -35,9 +35,9 @@ export function proxyAnswerFailure(status: number, { proxy, authorization }: For
  * The failure of a connection to a forwarding proxy. Before the first byte of an answer it is the proxy's; an answer that
  * broke off may have broken behind it.
  */
-export function forwardedFailure(failure: Failure, { proxy }: Forwarding, hasAnswer: boolean): Failure {
+export function forwardedFailure(failure: Failure, { proxy }: Forwarding, hasResponse: boolean): Failure {
   const isBroken = failure.code === "UPSTREAM_CLOSED" || failure.code === "UPSTREAM_RESET";
-  if (!hasAnswer && isBroken) {
+  if (!hasResponse && isBroken) {
     const message = `${capitalized(proxyText(proxy))} closed the connection without an answer`;
     return proxyFailure(failure.stage, "UPSTREAM_PROXY_CLOSED", message, failure.cause);
   }

@@ -9,7 +9,7 @@ import { isSamePlace } from "./destination.ts";
 import type { Destination } from "./destination.ts";
 
 /** All of them together; the one that waits longest goes first. */
-const MOST_IDLE = 64;
+const MAX_IDLE = 64;
 
 /** Every loopback address is this machine, so that one client may come from any of them. */
 const THIS_MACHINE = "loopback";
@@ -93,7 +93,7 @@ export class IdleOrigins<Origin extends Resting> {
     const agent = history?.age === this.#age ? history.agent : undefined;
     const keepMs = Math.min(this.#parts.keepMs(), history?.originKeepsMs ?? 0);
     if (this.#isClosed || !origin.mayRest || agent === undefined || keepMs <= 0) return origin.destroy();
-    if (this.#idle.length === MOST_IDLE) this.#end(this.#idle[0]);
+    if (this.#idle.length === MAX_IDLE) this.#end(this.#idle[0]);
     const idle = new IdleOrigin(origin, machine, agent, keepMs);
     const onGone = (): void => this.#remove(idle);
     origin.rest(onGone);

@@ -7,7 +7,7 @@ interface Rig {
   readonly cache: NameCache;
   readonly asked: string[];
   nowMs: number;
-  answer: (error: NodeJS.ErrnoException | null, addresses?: LookupAddress[]) => void;
+  response: (error: NodeJS.ErrnoException | null, addresses?: LookupAddress[]) => void;
 }
 
 function rig(): Rig {
@@ -17,13 +17,13 @@ function rig(): Rig {
     asked,
     nowMs: 0,
     cache: new NameCache(
-      (name, _options, answer) => {
+      (name, _options, response) => {
         asked.push(name);
-        pending.push(answer);
+        pending.push(response);
       },
       () => state.nowMs,
     ),
-    answer: (error, addresses = []) => pending.shift()?.(error, addresses),
+    response: (error, addresses = []) => pending.shift()?.(error, addresses),
   };
   return state;
 }
@@ -41,14 +41,14 @@ const all = (cache: NameCache, name: string): Promise<LookupAddress[]> =>
 test("what is asked at once is asked of the system once, and again only after two seconds", async () => {
   const state = rig();
   const both = Promise.all([all(state.cache, "a.test"), all(state.cache, "a.test")]);
-  state.answer(null, ADDRESSES);
+  state.response(null, ADDRESSES);
   assert.deepEqual(await both, [ADDRESSES, ADDRESSES]);
   state.nowMs = 1999;
   assert.deepEqual(await all(state.cache, "a.test"), ADDRESSES);
   assert.deepEqual(state.asked, ["a.test"]);
   state.nowMs = 2001;
   const later = all(state.cache, "a.test");
-  state.answer(null, [{ address: "192.0.2.9", family: 4 }]);
+  state.response(null, [{ address: "192.0.2.9", family: 4 }]);
   assert.deepEqual(await later, [{ address: "192.0.2.9", family: 4 }]);
   assert.deepEqual(state.asked, ["a.test", "a.test"]);
 });
@@ -58,17 +58,17 @@ test("a caller that wants one address gets the first", async () => {
   const one = new Promise((resolve) => {
     state.cache.lookup("a.test", { family: 0 }, (_error, address, family) => resolve([address, family]));
   });
-  state.answer(null, ADDRESSES);
+  state.response(null, ADDRESSES);
   assert.deepEqual(await one, ["192.0.2.1", 4]);
 });
 
 test("a failure reaches everybody who waits and nobody who comes later", async () => {
   const state = rig();
   const failed = assert.rejects(all(state.cache, "a.test"), { code: "ENOTFOUND" });
-  state.answer(Object.assign(new Error("no"), { code: "ENOTFOUND" }));
+  state.response(Object.assign(new Error("no"), { code: "ENOTFOUND" }));
   await failed;
   const later = all(state.cache, "a.test");
-  state.answer(null, ADDRESSES);
+  state.response(null, ADDRESSES);
   assert.deepEqual(await later, ADDRESSES);
 });
 
@@ -76,7 +76,7 @@ test("names are kept up to a bound, oldest out first", async () => {
   const state = rig();
   for (let index = 0; index <= 1000; index += 1) {
     const found = all(state.cache, `n${index}.test`);
-    state.answer(null, ADDRESSES);
+    state.response(null, ADDRESSES);
     await found;
   }
   await all(state.cache, "n1.test");

@@ -2,11 +2,11 @@ import { lookup } from "node:dns";
 import type { LookupAddress, LookupAllOptions, LookupOptions } from "node:dns";
 import type { LookupFunction } from "node:net";
 
-type Answer = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
+type Response = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
 
 /** How long an answer is used again: long enough for a page that opens many connections, too short to be noticed. */
 const KEPT_MS = 2000;
-const MOST_NAMES = 1000;
+const MAX_NAMES = 1000;
 
 interface Kept {
   readonly expiresMs: number;
@@ -18,12 +18,12 @@ interface Kept {
  */
 export class NameCache {
   readonly #kept = new Map<string, Kept>();
-  readonly #asking = new Map<string, Answer[]>();
-  readonly #resolve: (name: string, options: LookupAllOptions, answer: Answer) => void;
+  readonly #asking = new Map<string, Response[]>();
+  readonly #resolve: (name: string, options: LookupAllOptions, response: Response) => void;
   readonly #nowMs: () => number;
 
   constructor(
-    resolve: (name: string, options: LookupAllOptions, answer: Answer) => void = lookup,
+    resolve: (name: string, options: LookupAllOptions, response: Response) => void = lookup,
     nowMs = performance.now.bind(performance),
   ) {
     this.#resolve = resolve;
@@ -31,41 +31,41 @@ export class NameCache {
   }
 
   /** In the form that `net.connect` takes. */
-  readonly lookup: LookupFunction = (name, options, answer) => {
+  readonly lookup: LookupFunction = (name, options, response) => {
     const key = `${name}|${options.family ?? 0}|${options.hints ?? 0}`;
     this.#ask(key, name, options, (error, addresses) => {
-      if (options.all === true) return answer(error, addresses);
+      if (options.all === true) return response(error, addresses);
       const [first] = addresses;
-      answer(error, first?.address ?? "", first?.family ?? 0);
+      response(error, first?.address ?? "", first?.family ?? 0);
     });
   };
 
-  #ask(key: string, name: string, options: LookupOptions, answer: Answer): void {
+  #ask(key: string, name: string, options: LookupOptions, response: Response): void {
     const kept = this.#kept.get(key);
     if (kept && kept.expiresMs > this.#nowMs()) {
       // Never within the call: whoever asks is still setting up its listeners.
-      process.nextTick(answer, null, kept.addresses);
+      process.nextTick(response, null, kept.addresses);
       return;
     }
     const waiting = this.#asking.get(key);
     if (waiting) {
-      waiting.push(answer);
+      waiting.push(response);
       return;
     }
-    const answers = [answer];
-    this.#asking.set(key, answers);
+    const responses = [response];
+    this.#asking.set(key, responses);
     this.#resolve(name, { ...options, all: true }, (error, addresses) => {
       this.#asking.delete(key);
       if (error) this.#kept.delete(key);
       else this.#keep(key, addresses);
-      for (const each of answers) each(error, addresses);
+      for (const each of responses) each(error, addresses);
     });
   }
 
   #keep(key: string, addresses: LookupAddress[]): void {
     this.#kept.delete(key);
     this.#kept.set(key, { expiresMs: this.#nowMs() + KEPT_MS, addresses });
-    if (this.#kept.size <= MOST_NAMES) return;
+    if (this.#kept.size <= MAX_NAMES) return;
     const oldest = this.#kept.keys().next().value;
     if (oldest !== undefined) this.#kept.delete(oldest);
   }

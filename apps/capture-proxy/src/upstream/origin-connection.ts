@@ -19,9 +19,9 @@ import { brokenConnection, clientCertificateNote } from "./connect-failure.ts";
 import type { ConnectionHistory } from "./connection-history.ts";
 import { ownDestination } from "./destination.ts";
 import type { Destination, Dialled } from "./destination.ts";
-import { absoluteTarget, addProxyFields, forwardedFailure, proxyAnswerFailure } from "./forwarded-request.ts";
+import { absoluteTarget, addProxyFields, forwardedFailure, proxyResponseFailure } from "./forwarded-request.ts";
 import { requestFields } from "./origin-fields.ts";
-import type { AnswerHandler, HeadLimits, Origin, OriginRequest } from "./origin.ts";
+import type { ResponseHandler, HeadLimits, Origin, OriginRequest } from "./origin.ts";
 import type { Forwarding } from "./proxy-route.ts";
 import { removeOurMembers } from "./pseudonym.ts";
 
@@ -43,7 +43,7 @@ export class OriginConnection implements Origin {
   readonly #writer: BatchedWriter;
   readonly #state = new UpstreamState();
   readonly #reader: ResponseReader;
-  #handler: AnswerHandler | undefined;
+  #handler: ResponseHandler | undefined;
   #held: Buffer | undefined;
   /** Set from the second exchange on: a connection that is used again is worth it, and hardly ever becomes a tunnel. */
   #endLending: (() => void) | undefined;
@@ -53,7 +53,7 @@ export class OriginConnection implements Origin {
   #isRefusalUntilClose = false;
   #hasBody = false;
   #isChunked = false;
-  #answerEnded = false;
+  #responseEnded = false;
   #isSwitching = false;
   #protocolError: Http1Error | undefined;
   readonly #forwarding: Forwarding | undefined;
@@ -77,10 +77,10 @@ export class OriginConnection implements Origin {
       {
         onInformational: (head) => this.#handler?.onInformational(head),
         onHead: (head) => this.#onHead(head),
-        onData: (piece) => this.#handler?.onAnswerData(ownBytes(piece)),
-        onTrailers: (fields) => this.#handler?.onAnswerTrailers(fields),
+        onData: (piece) => this.#handler?.onResponseData(ownBytes(piece)),
+        onTrailers: (fields) => this.#handler?.onResponseTrailers(fields),
         onEnd: () => {
-          this.#answerEnded = !this.#isSwitching;
+          this.#responseEnded = !this.#isSwitching;
         },
         onError: (error) => {
           this.#protocolError = error;
@@ -119,7 +119,7 @@ export class OriginConnection implements Origin {
     this.onGone = onGone;
   }
 
-  send(handler: AnswerHandler, request: OriginRequest): number {
+  send(handler: ResponseHandler, request: OriginRequest): number {
     const { method, path, framing, upgrade, authority } = request;
     const fields = requestFields(request.fields, framing, upgrade, authority);
     countDownForwards(method, fields);
@@ -192,13 +192,13 @@ export class OriginConnection implements Origin {
   }
 
   #onHead(head: ResponseHead): void {
-    this.#proxyFailure = this.#forwarding && proxyAnswerFailure(head.status, this.#forwarding);
+    this.#proxyFailure = this.#forwarding && proxyResponseFailure(head.status, this.#forwarding);
     if (this.#proxyFailure !== undefined) return this.#reader.pause();
-    this.#state.answerStarted(head);
-    this.history?.answerStarted(head);
+    this.#state.responseStarted(head);
+    this.history?.responseStarted(head);
     this.#isSwitching = head.status === 101;
     this.#isRefusalUntilClose = this.#hasBody && head.status >= 400 && head.framing.kind === "until-close";
-    this.#handler?.onAnswerHead(head);
+    this.#handler?.onResponseHead(head);
   }
 
   readonly #onData = (chunk: Buffer): void => {
@@ -214,7 +214,7 @@ export class OriginConnection implements Origin {
   #read(chunk: Buffer): void {
     const handler = this.#handler;
     try {
-      this.#readAnswer(chunk);
+      this.#readResponse(chunk);
     } catch (error) {
       // A defect of ours ends this exchange, not the process, even where the answer was read to its end.
       const message = "The proxy failed; its log says why";
@@ -226,7 +226,7 @@ export class OriginConnection implements Origin {
     }
   }
 
-  #readAnswer(chunk: Buffer): void {
+  #readResponse(chunk: Buffer): void {
     const at = this.#reader.read(chunk);
     if (this.#proxyFailure) return this.#lose(this.#proxyFailure);
     if (this.#protocolError) return this.#refuse(this.#protocolError);
@@ -236,21 +236,21 @@ export class OriginConnection implements Origin {
       this.#handler?.onProtocolSwitched();
       return;
     }
-    if (this.#reader.isPaused && !this.#answerEnded) {
+    if (this.#reader.isPaused && !this.#responseEnded) {
       if (hasRest) this.#held = keptBytes(chunk.subarray(at));
-      this.#handler?.onAnswerBatch();
+      this.#handler?.onResponseBatch();
       return;
     }
-    if (this.#answerEnded) this.#complete(hasRest);
-    else this.#handler?.onAnswerBatch();
+    if (this.#responseEnded) this.#complete(hasRest);
+    else this.#handler?.onResponseBatch();
   }
 
   #complete(surplus: boolean): void {
     const handler = this.#handler;
-    this.#answerEnded = false;
+    this.#responseEnded = false;
     this.#handler = undefined;
     const isOver = surplus || this.#endBehindHeld !== undefined;
-    const next = this.#state.answerEnded(isOver, this.#reader.oddities.length);
+    const next = this.#state.responseEnded(isOver, this.#reader.oddities.length);
     if (next === "destroy") {
       this.#socket.destroy();
     } else {
@@ -259,7 +259,7 @@ export class OriginConnection implements Origin {
     }
     // Nobody who held the answer back will release it, and an idle connection must notice its end.
     if (this.#reader.isPaused) this.release();
-    handler?.onAnswerEnd();
+    handler?.onResponseEnd();
   }
 
   #refuse(error: Http1Error): void {
@@ -305,7 +305,7 @@ export class OriginConnection implements Origin {
   #ended(): void {
     this.#reader.end();
     if (this.#protocolError) return this.#refuse(this.#protocolError);
-    if (this.#answerEnded) return this.#complete(false);
+    if (this.#responseEnded) return this.#complete(false);
     this.#closedEarly();
   }
 

@@ -11,7 +11,7 @@ import type { StreamOwner } from "./origin-stream.ts";
 import type { HeadLimits, Origin } from "./origin.ts";
 
 /** Requests on one connection at most, whatever the origin allows. */
-const MOST_STREAMS = 256;
+const MAX_CONCURRENT_STREAMS = 256;
 /** Until an origin's SETTINGS arrive, more than one request could be above its limit (RFC 9113, 5.1.2). */
 const STREAMS_BEFORE_SETTINGS = 1;
 /** An origin that does not answer a ping in this time is not there any more. */
@@ -130,7 +130,10 @@ export class OriginSession implements StreamOwner {
   get hasRoom(): boolean {
     const { takesStreams, hasSettings, peer } = this.session;
     if (this.#isClosing || !takesStreams) return false;
-    return this.#streams < (hasSettings ? Math.min(peer.mostStreams, MOST_STREAMS) : STREAMS_BEFORE_SETTINGS);
+    return (
+      this.#streams <
+      (hasSettings ? Math.min(peer.maxConcurrentStreams, MAX_CONCURRENT_STREAMS) : STREAMS_BEFORE_SETTINGS)
+    );
   }
 
   /** Calls once the origin's settings came, or the connection ended without them. */

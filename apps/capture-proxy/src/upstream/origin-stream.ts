@@ -31,7 +31,7 @@ import type { Failure } from "#exchange/failure.ts";
 import { brokenConnection, clientCertificateNote } from "./connect-failure.ts";
 import type { ConnectionHistory } from "./connection-history.ts";
 import { requestFields } from "./origin-fields.ts";
-import type { AnswerHandler, AnswerHead, LostOutcome, Origin, OriginRequest } from "./origin.ts";
+import type { ResponseHandler, ResponseHead, LostOutcome, Origin, OriginRequest } from "./origin.ts";
 import { removeOurMembers } from "./pseudonym.ts";
 
 /** Bytes of a request's body that may wait for the origin's window before its client is held back. */
@@ -67,7 +67,7 @@ export class OriginStream implements Origin, StreamHandler {
   firstByteMs = 0;
   readonly #owner: StreamOwner;
   #stream: Http2Stream | undefined;
-  #handler: AnswerHandler | undefined;
+  #handler: ResponseHandler | undefined;
   #request: OriginRequest | undefined;
   #informational = 0;
   #hasHead = false;
@@ -80,7 +80,7 @@ export class OriginStream implements Origin, StreamHandler {
     this.tls = owner.tls;
   }
 
-  send(handler: AnswerHandler, request: OriginRequest): number {
+  send(handler: ResponseHandler, request: OriginRequest): number {
     const { session } = this.#owner;
     this.#handler = handler;
     this.#request = request;
@@ -170,15 +170,15 @@ export class OriginStream implements Origin, StreamHandler {
 
   onData(piece: Buffer): void {
     try {
-      this.#handler?.onAnswerData(piece);
-      this.#handler?.onAnswerBatch();
+      this.#handler?.onResponseData(piece);
+      this.#handler?.onResponseBatch();
     } catch (error) {
       this.#broken(error);
     }
   }
 
   onTrailers(section: RawFields): void {
-    this.#guarded(() => this.#handler?.onAnswerTrailers(allowedTrailers(withoutPseudoFields(section))));
+    this.#guarded(() => this.#handler?.onResponseTrailers(allowedTrailers(withoutPseudoFields(section))));
   }
 
   onEnd(): void {
@@ -211,9 +211,9 @@ export class OriginStream implements Origin, StreamHandler {
     this.#hasHead = true;
     if (framing.kind !== "chunked") this.#stream?.announce(framing.kind === "length" ? framing.lengthBytes : 0);
     const head = headOf(status, section, framing);
-    this.#owner.history?.answerStarted(head);
-    this.#handler?.onAnswerHead(head);
-    this.#handler?.onAnswerBatch();
+    this.#owner.history?.responseStarted(head);
+    this.#handler?.onResponseHead(head);
+    this.#handler?.onResponseBatch();
     // Nothing may follow a head that has no body, and clients may be told so before the origin ends its stream.
     const isEmpty = framing.kind === "none" || (framing.kind === "length" && framing.lengthBytes === 0);
     if (isWhole || isEmpty) this.#complete();
@@ -227,7 +227,7 @@ export class OriginStream implements Origin, StreamHandler {
 
   /** What HTTP/1.1 says with 101 (RFC 8441, 5.1), as which the exchange knows it. */
   #switched(section: RawFields): void {
-    this.#handler?.onAnswerHead(headOf(101, section, NO_BODY));
+    this.#handler?.onResponseHead(headOf(101, section, NO_BODY));
     this.#handler?.onProtocolSwitched();
   }
 
@@ -239,7 +239,7 @@ export class OriginStream implements Origin, StreamHandler {
     this.#owner.ended(true);
     // An answer before the end of its request: what is left of that is not wanted (RFC 9113, 8.1).
     if (this.#stream?.hasSentEnd === false) this.#stream.reset(NO_ERROR);
-    handler?.onAnswerEnd();
+    handler?.onResponseEnd();
   }
 
   #guarded(run: () => void): void {
@@ -326,7 +326,7 @@ function withoutKey(section: string[]): void {
   if (at !== -1) section.splice(at, 2);
 }
 
-function headOf(status: number, section: readonly string[], framing: Framing): AnswerHead {
+function headOf(status: number, section: readonly string[], framing: Framing): ResponseHead {
   return {
     version: "2",
     status,

@@ -8,7 +8,7 @@ import type { Failure } from "#exchange/failure.ts";
 export type HeadLimits = Pick<Limits, "headBytes" | "fieldCount">;
 
 /** The head of an answer, final or informational, whatever protocol brought it. */
-export interface AnswerHead {
+export interface ResponseHead {
   readonly version: "1.0" | "1.1" | "2";
   readonly status: number;
   readonly reason: string;
@@ -24,17 +24,17 @@ export interface AnswerHead {
 export type LostOutcome = "retry" | "unseen" | "fail";
 
 /** The exchange that an origin serves at the moment. Calls come in the order of the answer's bytes. */
-export interface AnswerHandler {
-  onInformational(head: AnswerHead): void;
-  onAnswerHead(head: AnswerHead): void;
-  onAnswerData(piece: Buffer): void;
-  onAnswerTrailers(fields: RawFields): void;
+export interface ResponseHandler {
+  onInformational(head: ResponseHead): void;
+  onResponseHead(head: ResponseHead): void;
+  onResponseData(piece: Buffer): void;
+  onResponseTrailers(fields: RawFields): void;
   /** The head was a 101 and its read is worked off: the handler must take the connection over now. */
   onProtocolSwitched(): void;
   /** One read is worked off: flush what it caused. */
-  onAnswerBatch(): void;
+  onResponseBatch(): void;
   /** The answer is complete; what carried it is free or gone already. */
-  onAnswerEnd(): void;
+  onResponseEnd(): void;
   /** No answer will be completed. */
   onOriginLost(outcome: LostOutcome, failure: Failure): void;
   /** The origin takes more of the request. */
@@ -71,7 +71,7 @@ export interface Origin {
    * Sends the head of a request, whose answer goes to `handler`. Gives its size in bytes.
    * @throws Http1Error when a part of it would break out of its place
    */
-  send(handler: AnswerHandler, request: OriginRequest): number;
+  send(handler: ResponseHandler, request: OriginRequest): number;
   sendData(piece: Buffer): void;
   /** The request is complete. */
   sendEnd(trailers: RawFields | undefined): void;

@@ -15,7 +15,7 @@ import { brokenProxy, capitalized, closedProxy, lateProxy } from "./proxy-failur
 import type { ProxyStep } from "./proxy-failure.ts";
 import type { Forwarding, Route } from "./proxy-route.ts";
 import { openTcp, openTls, startTls } from "./socket-openers.ts";
-import { clientCertificateAnswer } from "./trust.ts";
+import { clientCertificateResponse } from "./trust.ts";
 import type { TunnelHandshake } from "./tunnel-handshake.ts";
 
 type ProxyRoute = Extract<Route, { kind: "forward" | "tunnel" }>;
@@ -89,11 +89,11 @@ export class ProxyAttempt extends Attempt {
     if (this.#handshake === undefined) return this.#ready(this.#hop);
     this.#step = "handshake";
     this.request.moments.tunnelStarted = performance.now();
-    this.#hop.on("data", this.#onAnswer);
+    this.#hop.on("data", this.#onResponse);
     this.#hop.write(this.#handshake.start());
   };
 
-  readonly #onAnswer = (chunk: Buffer): void => {
+  readonly #onResponse = (chunk: Buffer): void => {
     const step = this.#handshake?.read(chunk);
     if (step === undefined) return;
     if (step.kind === "failed") return this.fail(step.failure);
@@ -103,7 +103,7 @@ export class ProxyAttempt extends Attempt {
 
   #tunnelOpen(rest: Buffer): void {
     const hop = this.#hop;
-    hop.off("data", this.#onAnswer);
+    hop.off("data", this.#onResponse);
     const { secure, host, port } = this.request.destination;
     if (!secure) {
       // Whoever takes the socket listens before these bytes come round again.
@@ -151,14 +151,14 @@ export class ProxyAttempt extends Attempt {
   }
 
   readonly #onHopError = (error: NodeJS.ErrnoException): void => {
-    const answer = this.#hop instanceof TLSSocket ? clientCertificateAnswer(this.#hop) : undefined;
-    this.fail(brokenProxy(this.#proxy, this.#step, error, answer));
+    const response = this.#hop instanceof TLSSocket ? clientCertificateResponse(this.#hop) : undefined;
+    this.fail(brokenProxy(this.#proxy, this.#step, error, response));
   };
   readonly #onHopClose = (): void => this.fail(closedProxy(this.#proxy, this.#step));
 
   readonly #onTlsError = (error: NodeJS.ErrnoException): void => {
-    const answer = this.#secure && clientCertificateAnswer(this.#secure);
-    this.fail(tlsFailure(error, this.#serverName(), answer));
+    const response = this.#secure && clientCertificateResponse(this.#secure);
+    this.fail(tlsFailure(error, this.#serverName(), response));
   };
 
   readonly #onTlsClose = (): void => {
@@ -187,7 +187,7 @@ export class ProxyAttempt extends Attempt {
     hop.off("lookup", this.#onLookup);
     hop.off("connect", this.#onConnect);
     hop.off("secureConnect", this.#onProxyReady);
-    hop.off("data", this.#onAnswer);
+    hop.off("data", this.#onResponse);
     hop.off("error", this.#onHopError);
     hop.off("close", this.#onHopClose);
   }

@@ -11,7 +11,7 @@ import { OriginConnection } from "./origin-connection.ts";
 import { ProxyRoutes } from "./proxy-route.ts";
 
 /** How long the origin may take to answer once the connection stands. */
-const ANSWER_MS = 10_000;
+const RESPONSE_TIMEOUT_MS = 10_000;
 
 type Outcome<T> = { readonly value: T } | { readonly failure: Failure };
 
@@ -38,14 +38,14 @@ export async function probeRoute(dialer: Dialer, request: ProbeRequest): Promise
     return { via, steps, failure: undefined };
   }
   const startedMs = performance.now();
-  const answer = await askFor(target.path, destination, dialled.value, signal);
+  const response = await askFor(target.path, destination, dialled.value, signal);
   const durationMs = performance.now() - startedMs;
-  const isAnswered = "value" in answer;
-  const detail = isAnswered ? `Status ${answer.value}` : answer.failure.message;
+  const isAnswered = "value" in response;
+  const detail = isAnswered ? `Status ${response.value}` : response.failure.message;
   return {
     via,
     steps: [...steps, { name: "Get an answer", ok: isAnswered, detail, durationMs }],
-    failure: isAnswered ? undefined : answer.failure,
+    failure: isAnswered ? undefined : response.failure,
   };
 }
 
@@ -77,12 +77,12 @@ async function askFor(
   origin.send(
     {
       onInformational: nothing,
-      onAnswerHead: ({ status }) => resolve({ value: status }),
-      onAnswerData: nothing,
-      onAnswerTrailers: nothing,
+      onResponseHead: ({ status }) => resolve({ value: status }),
+      onResponseData: nothing,
+      onResponseTrailers: nothing,
       onProtocolSwitched: nothing,
-      onAnswerBatch: nothing,
-      onAnswerEnd: nothing,
+      onResponseBatch: nothing,
+      onResponseEnd: nothing,
       onOriginLost: (_outcome, failure) => resolve({ failure }),
       onOriginDrain: nothing,
     },
@@ -101,7 +101,7 @@ async function askFor(
   );
   origin.sendEnd(undefined);
   origin.flush();
-  const timer = setTimeout(() => resolve({ failure: unanswered(place) }), ANSWER_MS);
+  const timer = setTimeout(() => resolve({ failure: unanswered(place) }), RESPONSE_TIMEOUT_MS);
   const outcome = await unlessAborted(promise, resolve, signal, nothing);
   clearTimeout(timer);
   origin.destroy();
@@ -124,7 +124,7 @@ async function unlessAborted<T>(
 }
 
 function unanswered(place: string): Failure {
-  const message = `${place} did not answer within ${ANSWER_MS} ms`;
+  const message = `${place} did not answer within ${RESPONSE_TIMEOUT_MS} ms`;
   return { stage: "receive", side: "upstream", code: "UPSTREAM_TIMEOUT", message };
 }
 

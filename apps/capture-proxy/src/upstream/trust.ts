@@ -121,7 +121,7 @@ export class UpstreamTrust {
       subject: oneLine(certificate?.subject),
       issuer: oneLine(certificate?.issuer),
       validToMs: certificate ? Date.parse(certificate.validTo) : undefined,
-      clientCertificate: clientCertificateAnswer(socket),
+      clientCertificate: clientCertificateResponse(socket),
     };
   }
 
@@ -158,7 +158,7 @@ export class UpstreamTrust {
  * What an upstream that asked for a client certificate was given; undefined when it did not ask. Signature algorithms of
  * the upstream come with that request alone (RFC 8446, 4.3.2; RFC 5246, 7.4.4).
  */
-export function clientCertificateAnswer(socket: TLSSocket): UpstreamTlsFacts["clientCertificate"] {
+export function clientCertificateResponse(socket: TLSSocket): UpstreamTlsFacts["clientCertificate"] {
   // Null on a socket that is closed.
   const algorithms = socket.getSharedSigalgs() as string[] | null;
   if (algorithms === null || algorithms.length === 0) return undefined;

@@ -17,19 +17,19 @@ test("CONNECT names host and port, IPv6 in brackets, carries the credentials, an
 });
 
 test("an answer is read however it is cut, and what comes behind it belongs to the tunnel", () => {
-  const answer = Buffer.from(
+  const response = Buffer.from(
     "HTTP/1.1 103 Wait\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 7\r\nVia: x\r\n\r\n\x16\x03\x01",
   );
-  for (let pieceBytes = 1; pieceBytes <= answer.length; pieceBytes += 1) {
+  for (let pieceBytes = 1; pieceBytes <= response.length; pieceBytes += 1) {
     const handshake = connect();
     let step: HandshakeStep = { kind: "going-on", send: undefined };
     let at = 0;
-    while (step.kind === "going-on" && at < answer.length) {
-      step = handshake.read(answer.subarray(at, at + pieceBytes));
+    while (step.kind === "going-on" && at < response.length) {
+      step = handshake.read(response.subarray(at, at + pieceBytes));
       at += pieceBytes;
     }
     assert.ok(step.kind === "open", `${pieceBytes}`);
-    assert.equal(Buffer.concat([step.rest, answer.subarray(at)]).toString("latin1"), "\x16\x03\x01");
+    assert.equal(Buffer.concat([step.rest, response.subarray(at)]).toString("latin1"), "\x16\x03\x01");
   }
 });
 

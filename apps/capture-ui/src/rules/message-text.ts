@@ -19,7 +19,7 @@ interface ShownResponse extends ShownMessage {
 }
 
 /** Longer bodies are compared as they are, without being indented. */
-const MOST_INDENTED = 400_000;
+const MAX_INDENTED = 400_000;
 
 /** A field value for people: what its octets say in UTF-8, marked as that, or the octets. Different octets stay different. */
 export function valueText(octets: string): string {
@@ -49,7 +49,7 @@ function indented(text: string): string {
 
 /** JSON text with one member per line; null for what is none, is too long, or would not survive the parser as it is. */
 export function indentedJson(text: string): string | null {
-  if (text.length > MOST_INDENTED || !/^\s*[[{]/u.test(text)) return null;
+  if (text.length > MAX_INDENTED || !/^\s*[[{]/u.test(text)) return null;
   try {
     const value: unknown = readJson(text);
     const compact = text.replaceAll(/"(?:[^"\\]|\\.)*"|\s+/gu, (part) => (part.startsWith('"') ? part : ""));

@@ -23,8 +23,8 @@ async function servesAnotherApp(): Promise<boolean> {
   const own = document.querySelector('script[type="module"][src]')?.getAttribute("src");
   if (own == null) return false;
   try {
-    const answer = await fetch("/", { cache: "no-store", headers: { accept: "text/html" } });
-    return answer.ok && !(await answer.text()).includes(own);
+    const response = await fetch("/", { cache: "no-store", headers: { accept: "text/html" } });
+    return response.ok && !(await response.text()).includes(own);
   } catch {
     return false;
   }

@@ -12,7 +12,7 @@ import { Menu, type MenuEntry } from "../ui/menu.tsx";
 import { navigate } from "./router.ts";
 import styles from "./top-bar.module.css";
 
-const MOST_SHOWN = 12;
+const MAX_SHOWN = 12;
 
 /** The active session, the way to another one, and to a new one. */
 export function SessionSwitcher() {
@@ -29,7 +29,7 @@ export function SessionSwitcher() {
       ? []
       : [
           { kind: "heading" as const, label: "Runs" },
-          ...running.slice(0, MOST_SHOWN).map((run): MenuEntry => ({
+          ...running.slice(0, MAX_SHOWN).map((run): MenuEntry => ({
             kind: "item",
             label: run.session_name ?? run.session_id,
             detail: `${formatCount(sessions.data.find(({ id }) => id === run.session_id)?.request_count ?? 0)} entries`,
@@ -38,7 +38,7 @@ export function SessionSwitcher() {
           })),
         ]),
     { kind: "heading", label: "Sessions" },
-    ...sessions.data.slice(0, MOST_SHOWN).map((session): MenuEntry => ({
+    ...sessions.data.slice(0, MAX_SHOWN).map((session): MenuEntry => ({
       kind: "item",
       label: nameOf(session),
       detail: `${formatCount(session.request_count)} entries`,
@@ -47,7 +47,7 @@ export function SessionSwitcher() {
         if (!session.is_current) void openSession(session.id);
       },
     })),
-    ...(sessions.data.length > MOST_SHOWN
+    ...(sessions.data.length > MAX_SHOWN
       ? [
           {
             kind: "item" as const,

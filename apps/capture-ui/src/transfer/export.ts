@@ -6,7 +6,7 @@ import { formatBytes, formatCount } from "../ui/format.ts";
 import { toast } from "../ui/toast.tsx";
 
 /** Ids that fit into the address of the request. */
-const MOST_IDS = 10_000;
+const MAX_IDS = 10_000;
 
 /** A file name with the date: `weir-2026-11-21-140211.har`. */
 function fileName(extension: string): string {
@@ -69,10 +69,10 @@ async function download(
 export async function exportHar(
   selection: { readonly q: string; readonly session: string | null } | { readonly ids: readonly string[] },
 ): Promise<void> {
-  if ("ids" in selection && selection.ids.length > MOST_IDS) {
+  if ("ids" in selection && selection.ids.length > MAX_IDS) {
     toast({
       tone: "error",
-      title: `At most ${formatCount(MOST_IDS)} chosen entries can be exported`,
+      title: `At most ${formatCount(MAX_IDS)} chosen entries can be exported`,
       text: "Export with a filter instead.",
     });
     return;

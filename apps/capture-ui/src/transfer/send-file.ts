@@ -16,9 +16,9 @@ export function sendFile(
     request.setRequestHeader("accept", "application/json");
     request.upload.addEventListener("progress", (event) => onProgress(event.loaded));
     request.addEventListener("load", () => {
-      const answer = readAnswer(request.responseText);
-      if (request.status >= 200 && request.status < 300) resolve(answer);
-      else reject(failure(request.status, answer, request.responseText));
+      const response = readResponse(request.responseText);
+      if (request.status >= 200 && request.status < 300) resolve(response);
+      else reject(failure(request.status, response, request.responseText));
     });
     request.addEventListener("error", () => reject(new ApiFailure(0, "UNREACHABLE", "Cannot reach the service")));
     request.addEventListener("abort", () => reject(new DOMException("The import was stopped", "AbortError")));
@@ -27,7 +27,7 @@ export function sendFile(
   });
 }
 
-function readAnswer(text: string): unknown {
+function readResponse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -35,8 +35,8 @@ function readAnswer(text: string): unknown {
   }
 }
 
-function failure(status: number, answer: unknown, text: string): ApiFailure {
-  const { error, code, details } = (answer ?? {}) as {
+function failure(status: number, response: unknown, text: string): ApiFailure {
+  const { error, code, details } = (response ?? {}) as {
     readonly error?: unknown;
     readonly code?: unknown;
     readonly details?: unknown;

@@ -175,18 +175,20 @@ interface Question {
   readonly danger?: boolean | undefined;
 }
 
-const useQuestion = create<{ readonly open: (Question & { readonly answer: (yes: boolean) => void }) | null }>(() => ({
-  open: null,
-}));
+const useQuestion = create<{ readonly open: (Question & { readonly response: (yes: boolean) => void }) | null }>(
+  () => ({
+    open: null,
+  }),
+);
 
 /** Asks before something that cannot be undone. Resolves to false when the user closes the window. */
 export function confirmAction(question: Question): Promise<boolean> {
-  useQuestion.getState().open?.answer(false);
+  useQuestion.getState().open?.response(false);
   return new Promise((resolve) => {
     useQuestion.setState({
       open: {
         ...question,
-        answer: (yes) => {
+        response: (yes) => {
           useQuestion.setState({ open: null });
           resolve(yes);
         },
@@ -204,11 +206,11 @@ export function ConfirmHost() {
       open
       title={question.title}
       description={question.text}
-      onClose={() => question.answer(false)}
-      onSubmit={() => question.answer(true)}
+      onClose={() => question.response(false)}
+      onSubmit={() => question.response(true)}
       actions={
         <>
-          <Button onClick={() => question.answer(false)}>Cancel</Button>
+          <Button onClick={() => question.response(false)}>Cancel</Button>
           <Button type="submit" variant={question.danger === true ? "danger" : "primary"}>
             {question.action}
           </Button>

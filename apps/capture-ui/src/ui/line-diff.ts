@@ -7,7 +7,7 @@ export interface DiffLine {
 }
 
 /** More edits than this are not looked for: the rest then counts as replaced. */
-const MOST_EDITS = 1500;
+const MAX_EDITS = 1500;
 
 /** Compares two lists of lines with as few edits as there are (Myers), and gives up exactness for very different ones. */
 export function diffLines(left: readonly string[], right: readonly string[]): readonly DiffLine[] {
@@ -49,7 +49,7 @@ export function diffLines(left: readonly string[], right: readonly string[]): re
 
 /** The moves from `left` to `right`, or null when there are too many. */
 function shortestEdit(left: readonly string[], right: readonly string[]): readonly DiffLine["kind"][] | null {
-  const most = Math.min(left.length + right.length, MOST_EDITS);
+  const most = Math.min(left.length + right.length, MAX_EDITS);
   let reach = new Map<number, number>([[1, 0]]);
   const history: Map<number, number>[] = [];
   for (let edits = 0; edits <= most; edits++) {

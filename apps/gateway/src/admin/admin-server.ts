@@ -47,7 +47,7 @@ export interface AdminServer {
   stop(graceMs: number): Promise<void>;
 }
 
-const MOST_BODY_BYTES = 4 * 1024 * 1024;
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const DEV_OPERATOR: Operator = { name: "loopback", role: "admin" };
 
 /** Listens; without a good client certificate not one byte of HTTP is exchanged. Rejects as `listen` does. */
@@ -60,7 +60,7 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
     logger: false,
     schemaController: { compilersFactory: NO_ROUTE_COMPILERS },
     exposeHeadRoutes: true,
-    bodyLimit: MOST_BODY_BYTES,
+    bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: "idle",
     // A longer name is an unknown one; the router would fail instead of saying that.
     routerOptions: { maxParamLength: MAX_TARGET_BYTES },
@@ -75,7 +75,7 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
     },
   });
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", { parseAs: "string", bodyLimit: MOST_BODY_BYTES }, (_request, body, done) =>
+  app.addContentTypeParser("*", { parseAs: "string", bodyLimit: MAX_BODY_BYTES }, (_request, body, done) =>
     done(null, body),
   );
   app.setErrorHandler((error, request, reply) => sendError(reply, request, error, log));
@@ -126,7 +126,7 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
         const operatorNow = operatorSource(request, parts);
         const caller = { ...operatorNow(), requestId: request.id };
         const isReading = operation.method === "GET" || operation.access.endsWith(":read");
-        const answer = await audited(parts.audit, { name, isReading, caller }, async (note) => {
+        const response = await audited(parts.audit, { name, isReading, caller }, async (note) => {
           if (!allows(caller, operation)) throw new AdminError("role_forbidden");
           return await run({
             params: request.params as Record<string, string>,
@@ -139,9 +139,9 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
           });
         });
         return await reply
-          .code(answer.status)
-          .headers({ ...answer.headers, "cache-control": "no-store" })
-          .send(answer.body);
+          .code(response.status)
+          .headers({ ...response.headers, "cache-control": "no-store" })
+          .send(response.body);
       },
     });
   }
@@ -178,9 +178,9 @@ async function audited<T>(
     });
   };
   try {
-    const answer = await run((text) => (detail = text));
+    const response = await run((text) => (detail = text));
     write("ok");
-    return answer;
+    return response;
   } catch (error) {
     write(error instanceof AdminError ? error.code : "internal");
     throw error;

@@ -129,18 +129,18 @@ export function auditInto(log: Logger, nowMs: () => number): AuditLog {
   };
 }
 
-const MOST_RECENT = 1000;
+const MAX_RECENT = 1000;
 
 class RecentEntries {
   readonly #entries: WrittenEntry[];
 
   constructor(entries: readonly WrittenEntry[]) {
-    this.#entries = entries.slice(-MOST_RECENT);
+    this.#entries = entries.slice(-MAX_RECENT);
   }
 
   add(entry: WrittenEntry): void {
     this.#entries.push(entry);
-    if (this.#entries.length > MOST_RECENT) this.#entries.shift();
+    if (this.#entries.length > MAX_RECENT) this.#entries.shift();
   }
 
   latest(limit: number): readonly WrittenEntry[] {
@@ -149,7 +149,7 @@ class RecentEntries {
 }
 
 /** More than a thousand entries; what is before them is left to those who check the whole chain. */
-const MOST_READ_BYTES = 4 * 1024 * 1024;
+const MAX_READ_BYTES = 4 * 1024 * 1024;
 
 interface FoundEntries {
   readonly entries: readonly WrittenEntry[];
@@ -185,7 +185,7 @@ function endOf(path: string): string {
   const file = openSync(path, "r");
   try {
     const { size } = fstatSync(file);
-    const startAt = Math.max(0, size - MOST_READ_BYTES);
+    const startAt = Math.max(0, size - MAX_READ_BYTES);
     const bytes = Buffer.alloc(size - startAt);
     const read = readSync(file, bytes, 0, bytes.length, startAt);
     const text = bytes.toString("utf8", 0, read);

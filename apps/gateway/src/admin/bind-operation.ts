@@ -37,14 +37,14 @@ interface Given {
   readonly note: HandlerCall["note"];
 }
 
-interface BoundAnswer {
+interface BoundResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Readable;
 }
 
 /** One operation and its handler as a function from request to answer: parsing, validation, handler, serialization. */
-export function bindOperation(operation: Operation, handler: AnyHandler): (given: Given) => Promise<BoundAnswer> {
+export function bindOperation(operation: Operation, handler: AnyHandler): (given: Given) => Promise<BoundResponse> {
   const validate = compileRequestValidator(operation);
   const isUpload = operation.body !== undefined && "upload" in operation.body;
   return async ({ params, search, headers, body, caller, mayStill, note }) => {
@@ -54,7 +54,7 @@ export function bindOperation(operation: Operation, handler: AnyHandler): (given
       throw new AdminError("bad_request", issues.map(({ path, message }) => `${path} ${message}`).join("; "));
     }
     if (isUpload) refuseForeignType(operation, headers["content-type"]);
-    const answer = (await handler({
+    const response = (await handler({
       ...values,
       body: isUpload ? (body ?? "") : values.body,
       headers,
@@ -66,18 +66,18 @@ export function bindOperation(operation: Operation, handler: AnyHandler): (given
       headers?: Readonly<Record<string, string>>;
       body?: unknown;
     };
-    const declared = operation.responses[answer.status];
+    const declared = operation.responses[response.status];
     if (declared !== null && declared !== undefined && "media" in declared) {
       return {
-        status: answer.status,
-        headers: { "content-type": `${declared.media}; charset=utf-8`, ...answer.headers },
-        body: answer.body as string | Readable,
+        status: response.status,
+        headers: { "content-type": `${declared.media}; charset=utf-8`, ...response.headers },
+        body: response.body as string | Readable,
       };
     }
     return {
-      status: answer.status,
-      headers: { "content-type": "application/json", ...answer.headers },
-      body: JSON.stringify(answer.body),
+      status: response.status,
+      headers: { "content-type": "application/json", ...response.headers },
+      body: JSON.stringify(response.body),
     };
   };
 }

@@ -17,7 +17,7 @@ export interface EventParts {
 }
 
 const DEFAULT_LIMIT = 100;
-const MOST_REPLAYED = 100;
+const MAX_REPLAYED = 100;
 
 /** Handlers of everything below `/events` and `/webhooks`, and of `/audit`. */
 export function eventOperations({ events, webhooks, streams, audit }: EventParts) {
@@ -84,7 +84,7 @@ async function replay(
   events: EventBus,
 ): Promise<{ deliveries: readonly Delivery[]; complete: boolean }> {
   const deliveries: Delivery[] = [];
-  for (const envelope of asked.slice(0, MOST_REPLAYED)) {
+  for (const envelope of asked.slice(0, MAX_REPLAYED)) {
     const delivery = await deliver(events.again(envelope));
     deliveries.push(delivery);
     if (delivery.outcome !== "delivered") return { deliveries, complete: false };

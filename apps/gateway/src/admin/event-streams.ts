@@ -9,10 +9,10 @@ export interface StreamLimits {
   /** Streams at a time. */
   readonly most: number;
   /** What waits for a client that does not read, in characters; more ends its stream. */
-  readonly mostWaiting: number;
+  readonly maxWaiting: number;
 }
 
-const LIMITS: StreamLimits = { heartbeatMs: 15_000, most: 32, mostWaiting: 1024 * 1024 };
+const LIMITS: StreamLimits = { heartbeatMs: 15_000, most: 32, maxWaiting: 1024 * 1024 };
 
 /** Open streams of events as text of server-sent events. */
 export class EventStreams {
@@ -39,11 +39,11 @@ export class EventStreams {
    */
   open(since: string | undefined, mayRead: () => boolean): Readable | undefined {
     if (this.#isClosed || this.#open.size >= this.#limits.most) return undefined;
-    const stream = new Readable({ highWaterMark: this.#limits.mostWaiting, encoding: "utf8", read: () => undefined });
+    const stream = new Readable({ highWaterMark: this.#limits.maxWaiting, encoding: "utf8", read: () => undefined });
     const push = (text: string): void => {
       stream.push(text);
       // A client that does not read gets its connection back to come again with the id it has.
-      if (stream.readableLength > this.#limits.mostWaiting) stream.destroy();
+      if (stream.readableLength > this.#limits.maxWaiting) stream.destroy();
     };
     push("retry: 2000\n\n");
     if (since !== undefined) {

@@ -3,7 +3,7 @@ import { createServer as createPlainServer, STATUS_CODES } from "node:http";
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { Duplex } from "node:stream";
-import { answerParserErrors, endConnection, type ParserError } from "@headworks/contract-kit/parser-errors";
+import { respondToParserErrors, endConnection, type ParserError } from "@headworks/contract-kit/parser-errors";
 import { fieldValue, isAuthority } from "@headworks/http1";
 import { AdminError } from "./admin-error.ts";
 import type { TlsMaterial } from "./tls-material.ts";
@@ -82,7 +82,7 @@ export function createGatedServer({ tls, handler, requestIdFor, limitsMs }: Gate
     const refusal = refusalOf(request, tls === undefined) ?? new AdminError("method_not_allowed");
     endConnection(socket, responseText(refusal, identify(request)));
   });
-  answerParserErrors(server, ({ status, error, request }) =>
+  respondToParserErrors(server, ({ status, error, request }) =>
     responseText(PARSER_REFUSALS[status], request === undefined ? requestIdFor(sentId(error)) : requestIdOf(request)),
   );
   return server;

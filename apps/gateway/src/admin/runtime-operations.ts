@@ -81,9 +81,9 @@ export async function usageOf(ask: () => ReturnType<QuotasSlice["usageRecord"]>)
   return record;
 }
 
-function accepted<T extends object>(answer: T | ExportRefusal): T {
-  if ("refused" in answer) throw new AdminError(answer.refused, answer.message);
-  return answer;
+function accepted<T extends object>(response: T | ExportRefusal): T {
+  if ("refused" in response) throw new AdminError(response.refused, response.message);
+  return response;
 }
 
 function upstreamOperations(parts: RuntimeParts) {

@@ -59,21 +59,21 @@ export class AdminClient {
 
   /** The answer to a call. Rejects with {@link AdminCallError} for everything but a success. */
   async call(call: AdminCall): Promise<AdminReply> {
-    const answer = await this.#send(call);
-    const body = await text(answer).catch((error: unknown) => {
+    const response = await this.#send(call);
+    const body = await text(response).catch((error: unknown) => {
       throw new AdminCallError(`The answer of ${this.shown} broke off`, { cause: error });
     });
-    const status = answer.statusCode ?? 0;
+    const status = response.statusCode ?? 0;
     if (status < 200 || status > 299) throw new AdminCallError(refusalText(status, body));
-    return { text: body, headers: answer.headers };
+    return { text: body, headers: response.headers };
   }
 
   /** Like {@link call}, with the answer as it comes. */
   async stream(call: AdminCall): Promise<IncomingMessage> {
-    const answer = await this.#send(call);
-    const status = answer.statusCode ?? 0;
-    if (status !== 200) throw new AdminCallError(refusalText(status, await text(answer)));
-    return answer;
+    const response = await this.#send(call);
+    const status = response.statusCode ?? 0;
+    if (status !== 200) throw new AdminCallError(refusalText(status, await text(response)));
+    return response;
   }
 
   async #send({ method = "GET", path, body, headers = {} }: AdminCall): Promise<IncomingMessage> {

@@ -26,7 +26,7 @@ export async function recentTraffic(
 }
 
 /** More than anyone reads in a line. */
-const MOST_ROUTES = 20;
+const MAX_ROUTES = 20;
 
 /** `1204 requests in 3 min: home 62.5 %, more 0 %`, of these routes, most first. */
 export function shareText(names: readonly string[], { span_seconds: seconds, requests, routes }: RouteTraffic): string {
@@ -37,6 +37,6 @@ export function shareText(names: readonly string[], { span_seconds: seconds, req
     .map((name) => ({ name, share: shares.get(name) ?? 0 }))
     .toSorted((a, b) => b.share - a.share)
     .map(({ name, share }) => `${visibleText(name)} ${Math.round(share * 1000) / 10} %`);
-  const more = shown.length > MOST_ROUTES ? `, ${shown.length - MOST_ROUTES} more` : "";
-  return `${requests} ${requests === 1 ? "request" : "requests"} in ${span}: ${shown.slice(0, MOST_ROUTES).join(", ")}${more}`;
+  const more = shown.length > MAX_ROUTES ? `, ${shown.length - MAX_ROUTES} more` : "";
+  return `${requests} ${requests === 1 ? "request" : "requests"} in ${span}: ${shown.slice(0, MAX_ROUTES).join(", ")}${more}`;
 }

@@ -1,11 +1,11 @@
 // Tested by ../../test/workers.test.ts
 import { InvalidArgumentError } from "commander";
 
-const MOST_WORKERS = 256;
+const MAX_WORKERS = 256;
 
 /** A number of processes from its text, for an option; throws the error of options for anything else. */
 export function workerCount(text: string): number {
   const workers = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
-  if (workers >= 1 && workers <= MOST_WORKERS) return workers;
-  throw new InvalidArgumentError(`It must be a number of processes, 1 to ${MOST_WORKERS}.`);
+  if (workers >= 1 && workers <= MAX_WORKERS) return workers;
+  throw new InvalidArgumentError(`It must be a number of processes, 1 to ${MAX_WORKERS}.`);
 }

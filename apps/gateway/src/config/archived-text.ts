@@ -7,10 +7,10 @@ import type { Steps } from "./steps.ts";
 import { normalDocument, redactedDocument, toJson } from "./write-document.ts";
 
 /** Longer ones are archived as JSON where they have inline secrets: it is written in a tenth of the time while requests wait. */
-const MOST_LAID_OUT = 256 * 1024;
+const MAX_LAID_OUT = 256 * 1024;
 
 /** What is shorter is in most texts by chance, and nobody's secret: fields that routes set may have any value. */
-const LEAST_TELLING = 4;
+const MIN_TELLING = 4;
 
 /** A document as it may lie outside of its own file. */
 export interface ArchivedText {
@@ -27,9 +27,9 @@ export function* archivedTextSteps(text: string, input: DocumentInput): Steps<Ar
   const secrets = inlineSecrets(input);
   if (secrets.size === 0) return { text, isWhole: true };
   const redacted = redactedDocument(input);
-  const archived = text.length > MOST_LAID_OUT ? undefined : yield* patchedTextSteps(text, input, redacted);
+  const archived = text.length > MAX_LAID_OUT ? undefined : yield* patchedTextSteps(text, input, redacted);
   // A comment may repeat a secret, and an anchor that nobody uses may keep one.
-  const telling = [...secrets.values()].filter(({ length }) => length >= LEAST_TELLING);
+  const telling = [...secrets.values()].filter(({ length }) => length >= MIN_TELLING);
   const isClean = archived !== undefined && !telling.some((secret) => archived.includes(secret));
   return { text: isClean ? archived : toJson(redacted), isWhole: false };
 }

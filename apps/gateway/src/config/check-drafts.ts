@@ -5,10 +5,10 @@ import type { Place } from "./pointer.ts";
 import type { DocumentReading } from "./read-document.ts";
 import { withoutStandIns } from "./stand-ins.ts";
 import type { Steps } from "./steps.ts";
-import { MOST_ISSUES } from "./yaml-source.ts";
+import { MAX_ISSUES } from "./yaml-source.ts";
 
 /** Far more than are listed, since some may be found in one draft only. */
-const MOST_CLAIMS = 10 * MOST_ISSUES;
+const MAX_CLAIMS = 10 * MAX_ISSUES;
 
 /**
  * Reports the errors that a check finds in a document of which something could not be read: those that are there whatever
@@ -61,7 +61,7 @@ class Claims implements IssueReport {
 
   error(code: IssueCode, place: Place, message: string): void {
     const { isPartial, places, unread } = this.#reading;
-    if (this.#told.size >= MOST_CLAIMS || (isPartial && code === "unknown_reference")) return;
+    if (this.#told.size >= MAX_CLAIMS || (isPartial && code === "unknown_reference")) return;
     const { path } = places.locate(place);
     if (this.#reported.has(path) || isWithin(path, unread)) return;
     this.#told.set(keyOf(code, place), [code, place, withoutStandIns(message)]);

@@ -44,14 +44,14 @@ function kindsLosingNames(unread: ReadonlySet<string>): ReadonlySet<Kind> {
 }
 
 /** Of names, when a right one is sought for a wrong one; some ten microseconds each. */
-const MOST_COMPARISONS = 10_000;
+const MAX_COMPARISONS = 10_000;
 
 class Names {
   readonly #report: IssueReport;
   readonly #known = new Map<Kind, Set<string>>();
   readonly #used = new Map<Kind, Set<string>>();
   readonly #losing: ReadonlySet<Kind>;
-  #comparisons = MOST_COMPARISONS;
+  #comparisons = MAX_COMPARISONS;
 
   constructor(report: IssueReport, losing: ReadonlySet<Kind>) {
     this.#report = report;

@@ -2,7 +2,7 @@
 import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contract";
 import type { CompiledAction, CompiledRoute, Generation, RouteTable } from "#request/generation.ts";
 import { RequestIdField, X_REQUEST_ID } from "#request/forwarded-fields.ts";
-import type { AnswerStore, BodyFilter, Decorator, Gate, RequestChange } from "#request/phases.ts";
+import type { ResponseStore, BodyFilter, Decorator, Gate, RequestChange } from "#request/phases.ts";
 import { TrustedProxies } from "#request/trusted-proxies.ts";
 import { Via } from "#request/via.ts";
 import type { CompiledSlice, CompileScope, GatewaySlice } from "#slice.ts";
@@ -19,7 +19,7 @@ export interface CompileParts {
   /** In the order of their gates. */
   readonly slices: readonly GatewaySlice[];
   /** The same slices in the order in which they change answers; the order of the gates if it is left out. */
-  readonly answerOrder?: readonly GatewaySlice[];
+  readonly responseOrder?: readonly GatewaySlice[];
   /** Routing: all routes of a generation in the order of the document. */
   compileTable(routes: readonly CompiledRoute[]): RouteTable;
   compileActions(document: ConfigDocument, scope: CompileScope): CompiledActions;
@@ -51,7 +51,7 @@ export function compileGeneration(
     if (part !== undefined) compiled.set(slice, part);
   }
   const gating = [...compiled.values()];
-  const answering = inOrder(compiled, parts.answerOrder ?? parts.slices);
+  const answering = inOrder(compiled, parts.responseOrder ?? parts.slices);
   const actions = parts.compileActions(document, scope);
   const routeList = document.routes.map((route, index): CompiledRoute => ({
     name: route.name,
@@ -60,7 +60,7 @@ export function compileGeneration(
     gates: present<Gate>(gating, (part) => part.gateFor?.(route)),
     decorators: present<Decorator>(answering, (part) => part.decoratorFor?.(route)),
     bodyFilters: present<BodyFilter>(answering, (part) => part.bodyFilterFor?.(route)),
-    answerStore: present<AnswerStore>(gating, (part) => part.answerStoreFor?.(route))[0],
+    responseStore: present<ResponseStore>(gating, (part) => part.responseStoreFor?.(route))[0],
     action: withChanges(
       actions.actionFor(route),
       present<RequestChange>(answering, (part) => part.requestChangeFor?.(route)),

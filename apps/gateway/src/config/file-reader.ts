@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
 /** Largest file that documents may name: certificates, keys, bundles of roots. */
-export const MOST_FILE_BYTES = 16 * 1024 * 1024;
+export const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
 /** The content of a file, or why it cannot be had, to complete "the file …". */
 export type FileOutcome =
@@ -29,10 +29,10 @@ export class FileReader {
     return this.#outcomes;
   }
 
-  read(path: string, mostBytes: number = MOST_FILE_BYTES): FileOutcome {
+  read(path: string, maxBytes: number = MAX_FILE_BYTES): FileOutcome {
     let outcome = this.#outcomes.get(path);
-    if (outcome === undefined) this.#outcomes.set(path, (outcome = readWhole(path, MOST_FILE_BYTES)));
-    return outcome.ok && outcome.bytes.length > mostBytes ? tooLarge(mostBytes) : outcome;
+    if (outcome === undefined) this.#outcomes.set(path, (outcome = readWhole(path, MAX_FILE_BYTES)));
+    return outcome.ok && outcome.bytes.length > maxBytes ? tooLarge(maxBytes) : outcome;
   }
 
   /** Adds names and contents of everything that was read to a hash. */
@@ -44,7 +44,7 @@ export class FileReader {
   }
 }
 
-function readWhole(path: string, mostBytes: number): FileOutcome {
+function readWhole(path: string, maxBytes: number): FileOutcome {
   let descriptor: number;
   try {
     // Opening a FIFO without a writer would wait for one.
@@ -54,7 +54,7 @@ function readWhole(path: string, mostBytes: number): FileOutcome {
   }
   try {
     if (!fstatSync(descriptor).isFile()) return { ok: false, why: "is not a regular file" };
-    return readDescriptor(descriptor, mostBytes);
+    return readDescriptor(descriptor, maxBytes);
   } catch (error) {
     return whyNot(error);
   } finally {
@@ -63,7 +63,7 @@ function readWhole(path: string, mostBytes: number): FileOutcome {
 }
 
 /** Not by the size that the system tells: some files have another content than size. */
-function readDescriptor(descriptor: number, mostBytes: number): FileOutcome {
+function readDescriptor(descriptor: number, maxBytes: number): FileOutcome {
   const pieces: Buffer[] = [];
   let total = 0;
   for (;;) {
@@ -71,13 +71,13 @@ function readDescriptor(descriptor: number, mostBytes: number): FileOutcome {
     const read = readSync(descriptor, piece);
     if (read === 0) return { ok: true, bytes: Buffer.concat(pieces) };
     total += read;
-    if (total > mostBytes) return tooLarge(mostBytes);
+    if (total > maxBytes) return tooLarge(maxBytes);
     pieces.push(piece.subarray(0, read));
   }
 }
 
-function tooLarge(mostBytes: number): FileOutcome {
-  return { ok: false, why: `is larger than ${mostBytes} bytes` };
+function tooLarge(maxBytes: number): FileOutcome {
+  return { ok: false, why: `is larger than ${maxBytes} bytes` };
 }
 
 function whyNot(error: unknown): FileOutcome {

@@ -235,7 +235,7 @@ void test("a route has what slices give it, in their orders, and one shared noth
       decoratorFor: (route) => (route.name === "a" ? decorator("b") : undefined),
     }),
   };
-  const { generations } = generationRig({ slices: [a, b, { name: "only checks" }], answerOrder: [b, a] });
+  const { generations } = generationRig({ slices: [a, b, { name: "only checks" }], responseOrder: [b, a] });
   const listeners = "listeners: [{name: l, address: '::', port: 0}, {name: m, address: '::', port: 0}]";
   await generations.submit({ text: `${other}\n${listeners}`, source: "startup" });
   const [first, second] = generations.current?.routeList ?? [];

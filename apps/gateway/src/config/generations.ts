@@ -124,7 +124,7 @@ export interface GenerationParts extends CheckParts, CompileParts {
 }
 
 /** Warnings in a line of the log; `POST /config/validate` lists all. */
-const MOST_LOGGED = 20;
+const MAX_LOGGED = 20;
 
 interface Built extends CheckedReading {
   readonly input: DocumentInput;
@@ -354,9 +354,7 @@ export class Generations {
   /** Whoever changed a file sees no answer. Processes with the same configuration have the same warnings. */
   #logWarnings({ generation, warnings }: GenerationFacts): void {
     if (warnings.length === 0 || this.#parts.history === undefined) return;
-    const shown = warnings
-      .slice(0, MOST_LOGGED)
-      .map(({ code, path, message, line }) => ({ code, path, message, line }));
+    const shown = warnings.slice(0, MAX_LOGGED).map(({ code, path, message, line }) => ({ code, path, message, line }));
     this.#parts.log.warn(
       { code: "config_warnings", generation, warning_count: issueCount(warnings), warnings: shown },
       "the configuration that was published has warnings",

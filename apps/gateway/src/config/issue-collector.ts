@@ -3,7 +3,7 @@ import type { Issue, IssueCode } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import type { Place } from "./pointer.ts";
 import type { SourcePlaces } from "./read-document.ts";
-import { MOST_ISSUES } from "./yaml-source.ts";
+import { MAX_ISSUES } from "./yaml-source.ts";
 
 /** How many issues of each severity. */
 export type IssueTotals = Record<Issue["severity"], number>;
@@ -35,7 +35,7 @@ export class IssueCollector implements IssueReport {
     const key = `${code}\n${place.join("\n")}`;
     if (this.#seen.has(key)) return;
     this.#seen.add(key);
-    if (this.#listed[severity] >= MOST_ISSUES) {
+    if (this.#listed[severity] >= MAX_ISSUES) {
       this.unlisted[severity] += 1;
       return;
     }
@@ -47,17 +47,17 @@ export class IssueCollector implements IssueReport {
 }
 
 /**
- * The list that people get: issues in the order of the text, of each severity the first {@link MOST_ISSUES}, and behind
+ * The list that people get: issues in the order of the text, of each severity the first {@link MAX_ISSUES}, and behind
  * them one issue that says how many more there are. `isExact`: of these all were counted.
  */
 export function listedIssues(inOrder: readonly Issue[], unlisted: IssueTotals, isExact: boolean): Issue[] {
   const listed: IssueTotals = { error: 0, warning: 0 };
-  const kept = inOrder.filter(({ severity }) => (listed[severity] += 1) <= MOST_ISSUES);
+  const kept = inOrder.filter(({ severity }) => (listed[severity] += 1) <= MAX_ISSUES);
   const notes = (["error", "warning"] as const).flatMap((severity): Issue[] => {
-    const count = unlisted[severity] + Math.max(0, listed[severity] - MOST_ISSUES);
+    const count = unlisted[severity] + Math.max(0, listed[severity] - MAX_ISSUES);
     if (count === 0) return [];
-    const total = count + Math.min(MOST_ISSUES, listed[severity]);
-    const message = `There are ${isExact ? "" : "at least "}${total} ${severity}s; the first ${MOST_ISSUES} are listed`;
+    const total = count + Math.min(MAX_ISSUES, listed[severity]);
+    const message = `There are ${isExact ? "" : "at least "}${total} ${severity}s; the first ${MAX_ISSUES} are listed`;
     return [{ code: "more_issues", path: "", message, severity, count }];
   });
   return [...kept, ...notes];

@@ -2,7 +2,7 @@ import { FIELD_NOTES } from "@headworks/gateway-contract";
 import { documentSchema } from "./read-document.ts";
 import type { Schema } from "./schema-shape.ts";
 
-const MOST_UINT64 = 0xffff_ffff_ffff_ffffn;
+const MAX_UINT64 = 0xffff_ffff_ffff_ffffn;
 
 /** A schema that may hold exact bounds of 64 bits; write it with `toJson`. */
 export type PlainSchema = Readonly<Record<string, unknown>>;
@@ -24,7 +24,7 @@ function plain(schema: Schema, path: string): PlainSchema {
   for (const [keyword, value] of Object.entries(schema)) {
     if (!keyword.startsWith("x-")) copy[keyword] = value;
   }
-  if (schema["x-uint64"] === true) copy["maximum"] = MOST_UINT64;
+  if (schema["x-uint64"] === true) copy["maximum"] = MAX_UINT64;
   if (schema["x-choices"] !== undefined) copy["enum"] = schema["x-choices"];
   const note = noteOf(path);
   if (note !== undefined) copy["description"] = note;

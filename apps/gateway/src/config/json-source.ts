@@ -5,7 +5,7 @@ import type { Steps } from "./steps.ts";
 /** Deeper than any document; what is nested deeper is told by whoever reads YAML, as more keys are. */
 export const DEEPEST = 64;
 /** Keys of one mapping: each costs some microseconds, all of them in one step. */
-export const MOST_KEYS = 10_000;
+export const MAX_KEYS = 10_000;
 
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/y;
@@ -197,7 +197,7 @@ class JsonReader {
 }
 
 function add(map: JsonMap, key: Scalar<string>, value: Node): void {
-  if (map.items.length >= MOST_KEYS) throw NOT_JSON;
+  if (map.items.length >= MAX_KEYS) throw NOT_JSON;
   map.items.push(new Pair(key, value));
 }
 

@@ -22,7 +22,7 @@ export interface PastGeneration extends PastFacts {
 }
 
 const MOST = 100;
-const MOST_CHARACTERS = 32 * 1024 * 1024;
+const MAX_CHARACTERS = 32 * 1024 * 1024;
 
 /** A generation with its text, which nothing that prints the entry prints: it may hold secrets. */
 export function pastGeneration(facts: PastFacts, text: string): PastGeneration {
@@ -41,10 +41,10 @@ export function pastGeneration(facts: PastFacts, text: string): PastGeneration {
  */
 export class PastGenerations {
   #newestFirst: readonly PastGeneration[] = [];
-  readonly #mostCharacters: number;
+  readonly #maxCharacters: number;
 
-  constructor(mostCharacters: number = MOST_CHARACTERS) {
-    this.#mostCharacters = mostCharacters;
+  constructor(maxCharacters: number = MAX_CHARACTERS) {
+    this.#maxCharacters = maxCharacters;
   }
 
   get newestFirst(): readonly PastGeneration[] {
@@ -56,7 +56,7 @@ export class PastGenerations {
     let characters = 0;
     this.#newestFirst = [pastGeneration(facts, text), ...this.#newestFirst].filter((one, at) => {
       characters += one.text.length;
-      return at === 0 || (at < MOST && characters <= this.#mostCharacters);
+      return at === 0 || (at < MOST && characters <= this.#maxCharacters);
     });
   }
 

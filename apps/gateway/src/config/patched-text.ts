@@ -7,7 +7,7 @@ import { normalDocument, toJson, toYaml } from "./write-document.ts";
 import type { Steps } from "./steps.ts";
 import { keyText, yamlSteps, type YamlSource } from "./yaml-source.ts";
 
-const MOST_LAID_OUT = 256 * 1024;
+const MAX_LAID_OUT = 256 * 1024;
 
 /**
  * The text of a document after a change: `text` says `before`, in the normal form, and what is answered says `after`.
@@ -24,7 +24,7 @@ export function* patchedTextSteps(text: string, before: DocumentInput, after: un
     if (outcome.issues.length === 0 && sameDocument(plainValue(outcome, outcome.root), after)) return edited;
   }
   // JSON is YAML, too, and is written in a tenth of the time while requests wait.
-  return text.length <= MOST_LAID_OUT ? toYaml(after) : `${toJson(after, 2)}\n`;
+  return text.length <= MAX_LAID_OUT ? toYaml(after) : `${toJson(after, 2)}\n`;
 }
 
 /** Whether a text says the same as a document in its normal form, however it is written. */

@@ -8,7 +8,7 @@ import { anyCharacter } from "@headworks/testkit";
 import { parse } from "yaml";
 import { documentSchema, readDocument, readingSteps } from "./read-document.ts";
 import { KNOWN_KEYWORDS, type Schema } from "./schema-shape.ts";
-import { MOST_DOCUMENT_BYTES } from "./yaml-source.ts";
+import { MAX_DOCUMENT_BYTES } from "./yaml-source.ts";
 
 /** What is wrong, as `code path line:column message`. */
 const told = (text: string): string[] => shown(readDocument(text).issues);
@@ -350,12 +350,12 @@ const hostile: readonly (readonly [string, () => string, RegExp])[] = [
   ["50,000 nested dashes", () => "- ".repeat(50_000), /nested more than 64 levels deep/],
   [
     "a scalar of 4 MiB",
-    () => `gateway: {name: ${"x".repeat(MOST_DOCUMENT_BYTES - 20)}}`,
+    () => `gateway: {name: ${"x".repeat(MAX_DOCUMENT_BYTES - 20)}}`,
     /^out_of_range \/gateway\/name .* at most 64 characters/,
   ],
   [
     "a byte too many",
-    () => `#${"x".repeat(MOST_DOCUMENT_BYTES)}`,
+    () => `#${"x".repeat(MAX_DOCUMENT_BYTES)}`,
     /^syntax {2}1:1 The document may have at most 4194304 bytes; it has 4194305$/,
   ],
   ["10,000 keys", () => keys(10_000), /^unknown_field \/k0 /],
@@ -365,8 +365,8 @@ const hostile: readonly (readonly [string, () => string, RegExp])[] = [
   ["a lone surrogate", () => 'name: "\ud800"', /./],
 ];
 
-const MOST_TEXT = 3 * 1024 * 1024;
-const filled = (piece: string): string => piece.repeat(MOST_TEXT / piece.length);
+const MAX_TEXT = 3 * 1024 * 1024;
+const filled = (piece: string): string => piece.repeat(MAX_TEXT / piece.length);
 const endless: readonly (readonly [string, string, RegExp])[] = [
   ["brackets", filled("["), /^syntax {2}1:72 The document is nested more than 64 levels deep$/],
   ["braces", filled("{"), /nested more than 64 levels deep$/],

@@ -4,7 +4,7 @@ import { suggestion } from "./nearest-name.ts";
 import { ownChoice } from "./other-gateways.ts";
 import type { Schema } from "./schema-shape.ts";
 
-const MOST_UINT64 = 0xffff_ffff_ffff_ffffn;
+const MAX_UINT64 = 0xffff_ffff_ffff_ffffn;
 
 /**
  * The value of a scalar in the type its schema asks for; undefined if it is of another type. Whole numbers are numbers,
@@ -57,7 +57,7 @@ export function constraintProblem(schema: Schema, value: unknown, count = 0): Pr
   }
   if (typeof value === "bigint") {
     // A 0 below the minimum is left to the check that knows what somebody may have meant by it.
-    return value >= 0n && value <= MOST_UINT64 ? undefined : outOfRange(schema.minimum ?? 0, MOST_UINT64, value);
+    return value >= 0n && value <= MAX_UINT64 ? undefined : outOfRange(schema.minimum ?? 0, MAX_UINT64, value);
   }
   if (typeof value === "number") return numberProblem(schema, value);
   if (typeof value === "string") return textProblem(schema, value);

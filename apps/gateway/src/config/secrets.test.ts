@@ -5,8 +5,8 @@ import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
 import fc from "fast-check";
-import { FileReader, MOST_FILE_BYTES } from "./file-reader.ts";
-import { MOST_SECRET_BYTES, redactedText, secretForm, SecretResolver } from "./secrets.ts";
+import { FileReader, MAX_FILE_BYTES } from "./file-reader.ts";
+import { MAX_SECRET_BYTES, redactedText, secretForm, SecretResolver } from "./secrets.ts";
 
 const forms: readonly (readonly [string, ReturnType<typeof secretForm>["kind"]])[] = [
   ["plain", "literal"],
@@ -72,9 +72,9 @@ void test("files: one line end is trimmed; empty, binary, large, special and mis
     ["empty", "", /^secret_unresolved: .* is empty$/],
     ["newline", "\n", /^secret_unresolved: .* is empty$/],
     ["binary", Buffer.from([0x61, 0xff, 0xfe]), /^secret_unresolved: .* is not UTF-8$/],
-    ["full", Buffer.alloc(MOST_SECRET_BYTES, "x"), /^resolved to "x{100}/],
-    ["over", Buffer.alloc(MOST_SECRET_BYTES + 1, "x"), /^secret_unresolved: .* is larger than 1048576 bytes$/],
-    ["huge", Buffer.alloc(MOST_FILE_BYTES + 1, "x"), /^secret_unresolved: .* is larger than 16777216 bytes$/],
+    ["full", Buffer.alloc(MAX_SECRET_BYTES, "x"), /^resolved to "x{100}/],
+    ["over", Buffer.alloc(MAX_SECRET_BYTES + 1, "x"), /^secret_unresolved: .* is larger than 1048576 bytes$/],
+    ["huge", Buffer.alloc(MAX_FILE_BYTES + 1, "x"), /^secret_unresolved: .* is larger than 16777216 bytes$/],
   ];
   for (const [name, content, expected] of contents) {
     await writeFile(directory.file(name), content);

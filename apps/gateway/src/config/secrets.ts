@@ -14,7 +14,7 @@ export type SecretForm =
   | { readonly kind: "malformed"; readonly why: string };
 
 /** Largest file of a secret. */
-export const MOST_SECRET_BYTES = 1024 * 1024;
+export const MAX_SECRET_BYTES = 1024 * 1024;
 const PLACEHOLDER = /\$\{redacted:/;
 
 /** Tells what a text is. Anything with `${` in it that is no whole reference is malformed, never a literal. */
@@ -111,7 +111,7 @@ export class SecretResolver {
   }
 
   #fromFile(path: string): SecretOutcome {
-    const read = this.#files.read(path, MOST_SECRET_BYTES);
+    const read = this.#files.read(path, MAX_SECRET_BYTES);
     if (!read.ok) return unresolved(`the file ${path} ${read.why}`, read.isAbsent);
     let text: string;
     try {

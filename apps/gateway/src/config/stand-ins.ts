@@ -1,10 +1,10 @@
 // Tested by check-document.test.ts
 import { pointer, type Place } from "./pointer.ts";
 import type { Schema } from "./schema-shape.ts";
-import { MOST_ISSUES } from "./yaml-source.ts";
+import { MAX_ISSUES } from "./yaml-source.ts";
 
 /** So many drafts show every value of the choices that the schema has; more of them would only take time. */
-const MOST_DRAFTS = 12;
+const MAX_DRAFTS = 12;
 const STAND_IN_TEXT = /unreadable-\d+/g;
 
 /** A member that could not be read, and what may stand there instead; undefined for nothing. */
@@ -42,7 +42,7 @@ export class Gaps {
   }
 
   #add(place: Place, unread: Place, gap: Omit<Gap, "place">): unknown {
-    this.#areTooMany ||= this.#gaps.length === MOST_ISSUES;
+    this.#areTooMany ||= this.#gaps.length === MAX_ISSUES;
     if (this.#areTooMany) return undefined;
     this.#gaps.push({ place: [...place], ...gap });
     this.pointers.add(pointer(unread));
@@ -69,7 +69,7 @@ export class Gaps {
     if (this.#areTooMany) return;
     yield first;
     const count = this.#gaps.reduce((most, { variety }) => Math.max(most, variety), 1);
-    for (let draft = 1; draft < Math.min(count, MOST_DRAFTS); draft++) yield filled(first, this.#gaps, draft, 0) as T;
+    for (let draft = 1; draft < Math.min(count, MAX_DRAFTS); draft++) yield filled(first, this.#gaps, draft, 0) as T;
   }
 }
 

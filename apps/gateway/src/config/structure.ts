@@ -9,13 +9,13 @@ import { branchNames, chosenBranch, type Schema } from "./schema-shape.ts";
 import { choiceHint, constraintProblem, scalarValue } from "./scalar-rules.ts";
 import { Gaps } from "./stand-ins.ts";
 import type { Steps } from "./steps.ts";
-import { keyText, MEMBERS_OF_A_STEP, MOST_ISSUES, offsetOf, type YamlSource } from "./yaml-source.ts";
+import { keyText, MEMBERS_OF_A_STEP, MAX_ISSUES, offsetOf, type YamlSource } from "./yaml-source.ts";
 
 /** Stands for a value that could not be read; what is wrong with it is reported. */
 export const UNREADABLE: unique symbol = Symbol("unreadable");
 
 /** More values than this behind aliases are nobody's configuration. */
-const MOST_ALIASED_VALUES = 100_000;
+const MAX_ALIASED_VALUES = 100_000;
 
 /**
  * Reads a tree of nodes as its schema says: makes the values, and reports everything that is wrong. A value that is wrong
@@ -78,9 +78,9 @@ export class StructureReader {
   }
 
   #readResolved(schema: Schema, node: unknown, offset: number | undefined): unknown {
-    if (this.#aliasDepth > 0 && ++this.#aliasedValues > MOST_ALIASED_VALUES) {
-      if (this.#aliasedValues === MOST_ALIASED_VALUES + 1) {
-        this.#report("syntax", offset, `Aliases may stand for at most ${MOST_ALIASED_VALUES} values altogether`);
+    if (this.#aliasDepth > 0 && ++this.#aliasedValues > MAX_ALIASED_VALUES) {
+      if (this.#aliasedValues === MAX_ALIASED_VALUES + 1) {
+        this.#report("syntax", offset, `Aliases may stand for at most ${MAX_ALIASED_VALUES} values altogether`);
       }
       return UNREADABLE;
     }
@@ -198,7 +198,7 @@ export class StructureReader {
   /** Returns the name that was meant, if one is near. */
   #reportUnknown(names: readonly string[], key: string, keyOffset: number | undefined): string | undefined {
     const place = this.#place;
-    if (this.issues.length >= MOST_ISSUES) {
+    if (this.issues.length >= MAX_ISSUES) {
       this.unlisted += 1;
       return undefined;
     }
@@ -260,7 +260,7 @@ export class StructureReader {
   }
 
   #report(code: IssueCode, offset: number | undefined, message: string, place: Place = this.#place): void {
-    if (this.issues.length >= MOST_ISSUES) {
+    if (this.issues.length >= MAX_ISSUES) {
       this.unlisted += 1;
       return;
     }

@@ -19,7 +19,7 @@ export type Members = Readonly<Record<string, unknown>>;
 class TooIntricate extends Error {}
 
 /** Characters of JSON. */
-const MOST_LAID_OUT = 64 * 1024;
+const MAX_LAID_OUT = 64 * 1024;
 const LAYOUT = { version: "1.2", schema: "core", lineWidth: 0, aliasDuplicateObjects: false } as const;
 
 /**
@@ -235,7 +235,7 @@ export function isMembers(value: unknown): value is Members {
 
 /** Members or items in lines. Laying out takes tens of times as long as JSON, and requests wait meanwhile. */
 function laidOut(value: object): string {
-  if (toJson(value).length <= MOST_LAID_OUT) return stringify(value, LAYOUT);
+  if (toJson(value).length <= MAX_LAID_OUT) return stringify(value, LAYOUT);
   const lines = Array.isArray(value)
     ? value.map((item) => `- ${toJson(item)}\n`)
     : Object.entries(value).map(([name, member]) => `${toJson(name)}: ${toJson(member)}\n`);

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { readConfigFile, replaceFile, watchFile, type FileWatch, type WatchOptions } from "./watch-file.ts";
-import { MOST_DOCUMENT_BYTES } from "./yaml-source.ts";
+import { MAX_DOCUMENT_BYTES } from "./yaml-source.ts";
 
 /** Without polls, so that nothing but the system's word can be what was noticed. */
 const noPoll: WatchOptions = { quietMs: 10, pollMs: 3_600_000 };
@@ -152,7 +152,7 @@ void test("calls come one after the other, and none after the end", async () => 
 void test("what is no UTF-8, too large or not there is a reason, not a text", async () => {
   await using directory = await temporaryDirectory();
   await writeFile(directory.file("binary"), Buffer.from([0xc3, 0x28]));
-  await writeFile(directory.file("large"), Buffer.alloc(MOST_DOCUMENT_BYTES + 1, "x"));
+  await writeFile(directory.file("large"), Buffer.alloc(MAX_DOCUMENT_BYTES + 1, "x"));
   await writeFile(directory.file("bom"), "\ufeffname: x");
   assert.deepEqual(await readConfigFile(directory.file("binary")), { ok: false, why: "is not UTF-8" });
   assert.deepEqual(await readConfigFile(directory.file("large")), { ok: false, why: "is larger than 4194304 bytes" });

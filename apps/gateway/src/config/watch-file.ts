@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { watch, type FSWatcher } from "node:fs";
 import { chmod, open, realpath, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { MOST_DOCUMENT_BYTES } from "./yaml-source.ts";
+import { MAX_DOCUMENT_BYTES } from "./yaml-source.ts";
 
 /** The text of a configuration file, or why it cannot be had, to complete "the file …". */
 export type TextOutcome = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string };
@@ -25,7 +25,7 @@ export async function readConfigInput(input: AsyncIterable<Uint8Array>): Promise
     let total = 0;
     for await (const piece of input) {
       total += piece.length;
-      if (total > MOST_DOCUMENT_BYTES) return { ok: false, why: `is larger than ${MOST_DOCUMENT_BYTES} bytes` };
+      if (total > MAX_DOCUMENT_BYTES) return { ok: false, why: `is larger than ${MAX_DOCUMENT_BYTES} bytes` };
       pieces.push(piece);
     }
     return { ok: true, text: new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(pieces)) };

@@ -3,18 +3,18 @@ import type { Issue } from "@headworks/gateway-contract";
 import { isAlias, isCollection, isMap, isPair, isScalar, isSeq, Lexer, LineCounter, Parser } from "yaml";
 import type { Alias, CST, Document, ErrorCode, Node, Pair, YAMLMap } from "yaml";
 import { composedInSteps } from "./composed-lists.ts";
-import { DEEPEST, jsonSteps, MOST_KEYS } from "./json-source.ts";
+import { DEEPEST, jsonSteps, MAX_KEYS } from "./json-source.ts";
 import { pointer, type Place } from "./pointer.ts";
 import { atOnce, type Steps } from "./steps.ts";
 
 /** Largest document, in bytes of UTF-8. */
-export const MOST_DOCUMENT_BYTES = 4 * 1024 * 1024;
+export const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
 /** More than anyone reads; a hostile text could have one for each of its bytes. */
-export const MOST_ISSUES = 500;
+export const MAX_ISSUES = 500;
 
 const TOO_DEEP = `The document is nested more than ${DEEPEST} levels deep`;
-const TOO_MANY_KEYS = `A mapping may have at most ${MOST_KEYS} keys`;
-const TOO_MANY_MISTAKES = `The text is not YAML in more than ${MOST_ISSUES} places, of which this is the last that was looked at`;
+const TOO_MANY_KEYS = `A mapping may have at most ${MAX_KEYS} keys`;
+const TOO_MANY_MISTAKES = `The text is not YAML in more than ${MAX_ISSUES} places, of which this is the last that was looked at`;
 
 /** A text that was taken apart: its tree, and where everything is. */
 export interface YamlSource {
@@ -71,8 +71,8 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
     return { root: undefined, issues: [issue], unlisted: 0, isBroken: true, resolve: () => undefined, position };
   };
   const sizeBytes = Buffer.byteLength(text);
-  if (sizeBytes > MOST_DOCUMENT_BYTES) {
-    return refuse(`The document may have at most ${MOST_DOCUMENT_BYTES} bytes; it has ${sizeBytes}`);
+  if (sizeBytes > MAX_DOCUMENT_BYTES) {
+    return refuse(`The document may have at most ${MAX_DOCUMENT_BYTES} bytes; it has ${sizeBytes}`);
   }
   const survey = new Survey(position);
   const json = yield* jsonSteps(text, MEMBERS_OF_A_STEP);
@@ -152,10 +152,10 @@ class Bounds {
   excess(stack: readonly CST.Token[]): string | undefined {
     // Besides collections there are the document and a scalar. What is around the bound is judged when all is read.
     if (stack.length > DEEPEST + 8) return TOO_DEEP;
-    if (this.#mistakes > MOST_ISSUES) return TOO_MANY_MISTAKES;
+    if (this.#mistakes > MAX_ISSUES) return TOO_MANY_MISTAKES;
     const inner = stack.at(-1);
     const isMapping = inner?.type === "block-map" || (inner?.type === "flow-collection" && inner.start.source === "{");
-    return isMapping && inner.items.length > MOST_KEYS ? TOO_MANY_KEYS : undefined;
+    return isMapping && inner.items.length > MAX_KEYS ? TOO_MANY_KEYS : undefined;
   }
 }
 
@@ -203,7 +203,7 @@ class Survey {
   }
 
   report(message: string, place: Place, offset: number | undefined): void {
-    if (this.issues.length >= MOST_ISSUES) {
+    if (this.issues.length >= MAX_ISSUES) {
       this.unlisted += 1;
       return;
     }

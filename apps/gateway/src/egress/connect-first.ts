@@ -5,7 +5,7 @@ import { EgressError, timedOut } from "./egress-failure.ts";
 /** How long one address has before the next is tried beside it (RFC 8305 section 5). */
 const STAGGER_MS = 250;
 /** A name may have hundreds of addresses; trying them all is the owner's wish, not ours. */
-const MOST_ADDRESSES = 16;
+const MAX_ADDRESSES = 16;
 
 /**
  * Connects to the first of the addresses that accepts, in their order, the next one beginning when one fails or takes
@@ -14,7 +14,7 @@ const MOST_ADDRESSES = 16;
  */
 export async function connectFirst(addresses: readonly string[], port: number, signal: AbortSignal): Promise<Socket> {
   const attempts = new Set<Socket>();
-  const waiting = addresses.slice(0, MOST_ADDRESSES);
+  const waiting = addresses.slice(0, MAX_ADDRESSES);
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   let timer: NodeJS.Timeout | undefined;
   let lastError = new EgressError("connect_failed", "There is no address to connect to");

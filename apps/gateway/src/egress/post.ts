@@ -14,7 +14,7 @@ export interface PostRequest {
   readonly fields: Readonly<RawFields>;
   readonly body: Buffer;
   /** How much of the answer's body is read; with 0 it is not waited for at all. */
-  readonly mostBodyBytes: number;
+  readonly maxBodyBytes: number;
   /** Whether an answer is one only with its whole body. Otherwise the head is enough, whatever becomes of the body. */
   readonly needsBody: boolean;
   /** Whether an answer may have the flaws that browsers tolerate. */
@@ -29,7 +29,7 @@ export type PostResult =
   | { readonly kind: "failure"; readonly error: EgressError };
 
 /** What the head of an answer may have; anything longer is no answer to a notification. */
-const MOST_HEAD_BYTES = 8192;
+const MAX_HEAD_BYTES = 8192;
 
 /**
  * Sends one request and reads the head of the answer, and its body if asked to. Redirects are answers like any other.
@@ -40,7 +40,7 @@ export async function post(dialer: EgressDialer, request: PostRequest, signal: A
     const exchange = new Exchange(used, request);
     const result = await exchange.run(signal);
     // The other side closed it while it was idle: nothing was done with the request.
-    const isStale = result.kind === "failure" && result.error.code === "connection_lost" && !exchange.hasAnswerBytes;
+    const isStale = result.kind === "failure" && result.error.code === "connection_lost" && !exchange.hasResponseBytes;
     if (!isStale || signal.aborted) return result;
   }
   let socket: Socket;
@@ -61,7 +61,7 @@ class Exchange {
   readonly #pieces: Buffer[] = [];
   #sizeBytes = 0;
   #head: ResponseHead | undefined;
-  #hasAnswerBytes = false;
+  #hasResponseBytes = false;
   #canBeKept = false;
 
   constructor(socket: Socket, request: PostRequest) {
@@ -72,15 +72,15 @@ class Exchange {
         onInformational: () => undefined,
         onHead: (head) => this.#onHead(head),
         onData: (piece) => this.#onData(piece),
-        onEnd: () => this.#answer(),
+        onEnd: () => this.#response(),
         onError: (error) => this.#fail(new EgressError("bad_answer", error.message)),
       },
-      { lenient: request.isLenient, limits: { headBytes: MOST_HEAD_BYTES } },
+      { lenient: request.isLenient, limits: { headBytes: MAX_HEAD_BYTES } },
     );
   }
 
-  get hasAnswerBytes(): boolean {
-    return this.#hasAnswerBytes;
+  get hasResponseBytes(): boolean {
+    return this.#hasResponseBytes;
   }
 
   async run(signal: AbortSignal): Promise<PostResult> {
@@ -124,7 +124,7 @@ class Exchange {
   }
 
   #read(bytes: Buffer): void {
-    this.#hasAnswerBytes = true;
+    this.#hasResponseBytes = true;
     const taken = this.#reader.read(bytes);
     // What follows an answer was not asked for; whatever it is, it must not be read as the next answer.
     if (taken < bytes.length) this.#canBeKept = false;
@@ -132,21 +132,21 @@ class Exchange {
 
   #onHead(head: ResponseHead): void {
     this.#head = head;
-    if (this.#request.mostBodyBytes > 0) return;
+    if (this.#request.maxBodyBytes > 0) return;
     this.#reader.pause();
-    this.#answer();
+    this.#response();
   }
 
   #onData(piece: Buffer): void {
     this.#sizeBytes += piece.length;
-    if (this.#sizeBytes > this.#request.mostBodyBytes) {
+    if (this.#sizeBytes > this.#request.maxBodyBytes) {
       this.#fail(new EgressError("answer_too_large", "The answer's body is too large"));
     } else if (this.#request.needsBody) {
       this.#pieces.push(Buffer.from(piece));
     }
   }
 
-  #answer(): void {
+  #response(): void {
     const head = this.#head;
     if (head === undefined) return;
     this.#canBeKept = this.#reader.state === "ended" && head.keepAlive && this.#reader.oddities.length === 0;
@@ -156,7 +156,7 @@ class Exchange {
 
   /** Without effect once there is an answer, other than that the connection is not kept. */
   #fail(error: EgressError): void {
-    if (this.#head !== undefined && !this.#request.needsBody) this.#answer();
+    if (this.#head !== undefined && !this.#request.needsBody) this.#response();
     else this.#settled.resolve({ kind: "failure", error });
     this.#canBeKept = false;
   }

@@ -12,7 +12,7 @@ const QUEUE_CAPACITY = 256;
 /** An event whose target is gone from the configuration is let go at this age: until then the target may come back. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
 /** Above it an envelope is never sent (contract, webhooks). */
-const MOST_ENVELOPE_BYTES = 16_384;
+const MAX_ENVELOPE_BYTES = 16_384;
 
 /** What the log says of them, too; configurations say more of themselves than their events do. */
 const LOG_LINES: Partial<Record<EventKind, readonly [level: "warn" | "info", message: string]>> = {
@@ -277,7 +277,7 @@ export class EventBus implements EventSink {
 
 function serialised(id: string, kind: EventKind, text: string): SerialisedEvent {
   const envelope = Buffer.from(text);
-  return { id, kind, envelope, isTooLarge: envelope.length > MOST_ENVELOPE_BYTES };
+  return { id, kind, envelope, isTooLarge: envelope.length > MAX_ENVELOPE_BYTES };
 }
 
 const isKind = (kind: string): kind is EventKind => EVENT_KINDS.some((known) => known === kind);

@@ -6,7 +6,7 @@ import type { Recipient, SerialisedEvent } from "./recipient.ts";
 /** A store that hangs must not hold events back longer than this. */
 const PATIENCE_MS = 1000;
 /** Writes that may be under way at once; a store that hangs must not collect events without end. */
-const MOST_WRITES = 1024;
+const MAX_WRITES = 1024;
 /** One failing store fails for every event; one line a second says it. */
 const LOG_EVERY_MS = 1000;
 
@@ -40,7 +40,7 @@ export class EventLog {
   append(event: SerialisedEvent, createdMs: number, recipients: readonly Recipient[]): LoggedEvent {
     const outbox = this.#outbox;
     if (outbox === undefined || recipients.length === 0) return NOT_LOGGED;
-    if (this.#writesUnderWay >= MOST_WRITES) {
+    if (this.#writesUnderWay >= MAX_WRITES) {
       this.#report("event_wal_append_failed", new Error("Too many writes are under way"));
       return NOT_LOGGED;
     }

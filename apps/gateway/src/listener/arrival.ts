@@ -87,10 +87,10 @@ export class Arrival implements OpenConnection, Timed {
     const { services, facts, tls } = this.#rules;
     services.deadlines.delete(this);
     if (tls !== undefined) return void this.#socket.destroy();
-    const answer = services.refusal("bad_request", why, facts, this.#peer);
-    const body = Buffer.from(answer.body);
-    const fields = [...answer.fields, "Content-Length", String(body.length), "Connection", "close"];
-    const head = responseHeadText(answer.status, answer.reason, fields);
+    const response = services.refusal("bad_request", why, facts, this.#peer);
+    const body = Buffer.from(response.body);
+    const fields = [...response.fields, "Content-Length", String(body.length), "Connection", "close"];
+    const head = responseHeadText(response.status, response.reason, fields);
     endAndLinger(this.#socket, Buffer.concat([Buffer.from(head, "latin1"), body]));
   }
 

@@ -89,8 +89,8 @@ export class ClientPace {
   }
 
   /** Whether all waiting bytes may be buffered here, so that the endpoint need not be held back. */
-  mayBuffer(waitingBytes: number, mostBytes: number): boolean {
-    if (waitingBytes >= mostBytes) return false;
+  mayBuffer(waitingBytes: number, maxBytes: number): boolean {
+    if (waitingBytes >= maxBytes) return false;
     if (waitingBytes <= this.#bufferedBytes) return true;
     if (!this.#services.buffers.take(waitingBytes - this.#bufferedBytes)) return false;
     this.#bufferedBytes = waitingBytes;

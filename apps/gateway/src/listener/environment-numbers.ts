@@ -1,5 +1,5 @@
 // Tested by ../../test/cli-serve.test.ts
-import { LONGEST_MS } from "@headworks/gateway-contract";
+import { MAX_MS } from "@headworks/gateway-contract";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -17,12 +17,12 @@ const MAX_WINDOW_KIB = 1_048_576;
 const NUMBERS = {
   GATEWAY_ACCESS_LOG_SAMPLE: { minimum: 0, maximum: 1, default: 1, isShare: true },
   GATEWAY_ADMIN_DEV: { minimum: 0, maximum: 1, default: 0 },
-  GATEWAY_SHUTDOWN_DELAY_MS: { minimum: 0, maximum: LONGEST_MS, default: 3000 },
-  GATEWAY_SHUTDOWN_TIMEOUT_SECS: { minimum: 0, maximum: LONGEST_MS / 1000, default: 10 },
+  GATEWAY_SHUTDOWN_DELAY_MS: { minimum: 0, maximum: MAX_MS, default: 3000 },
+  GATEWAY_SHUTDOWN_TIMEOUT_SECS: { minimum: 0, maximum: MAX_MS / 1000, default: 10 },
   GATEWAY_HTTP1_MAX_HEADERS: { minimum: 1, maximum: 100_000, default: 100 },
   GATEWAY_HTTP1_MAX_HEADER_BYTES: { minimum: 256, maximum: 16_777_216, default: 65_536 },
-  GATEWAY_HTTP1_HEADER_TIMEOUT_MS: { minimum: 1, maximum: LONGEST_MS, default: 10_000 },
-  GATEWAY_REQUEST_BODY_TIMEOUT_MS: { minimum: 1, maximum: LONGEST_MS, default: 30_000 },
+  GATEWAY_HTTP1_HEADER_TIMEOUT_MS: { minimum: 1, maximum: MAX_MS, default: 10_000 },
+  GATEWAY_REQUEST_BODY_TIMEOUT_MS: { minimum: 1, maximum: MAX_MS, default: 30_000 },
   GATEWAY_H2_MAX_CONCURRENT_STREAMS: { minimum: 1, maximum: 1_000_000, default: 128 },
   // A window below the protocol's initial one could not be announced before the client used it up.
   GATEWAY_H2_STREAM_WINDOW_KIB: { minimum: 64, maximum: MAX_WINDOW_KIB, default: 1024 },

@@ -4,13 +4,13 @@ import {
   lastChunkWithTrailers,
   responseHeadText,
   setFraming,
-  type AnswerStart,
+  type ResponseStart,
   type RawFields,
 } from "@headworks/http1";
 import type { BatchedWriter } from "@headworks/sockets";
 
 /** Writes the answers of a client connection, one after the other, each framed as its start says. */
-export class Http1AnswerWriter {
+export class Http1ResponseWriter {
   readonly #writer: BatchedWriter;
   #isChunked = false;
 
@@ -25,7 +25,7 @@ export class Http1AnswerWriter {
   }
 
   /** `fields` get those of the framing and of the connection. */
-  head(status: number, reason: string, fields: RawFields, { framing, connection }: AnswerStart): void {
+  head(status: number, reason: string, fields: RawFields, { framing, connection }: ResponseStart): void {
     this.#isChunked = framing.kind === "chunked";
     if (framing.kind === "length") fields.push("Content-Length", String(framing.lengthBytes));
     else if (this.#isChunked) fields.push("Transfer-Encoding", "chunked");

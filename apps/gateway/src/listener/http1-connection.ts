@@ -24,7 +24,7 @@ import {
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { TunnelEnd } from "#request/join-sockets.ts";
 import { ClientPace } from "./client-pace.ts";
-import { Http1AnswerWriter } from "./http1-answer-writer.ts";
+import { Http1ResponseWriter } from "./http1-answer-writer.ts";
 import { http1ErrorCode } from "./http1-error-code.ts";
 import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./connection-services.ts";
 
@@ -47,7 +47,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   readonly #peer: Peer;
   readonly #socket: Socket;
   readonly #writer: BatchedWriter;
-  readonly #answer: Http1AnswerWriter;
+  readonly #response: Http1ResponseWriter;
   readonly #state = new DownstreamState();
   readonly #reader: RequestReader;
   #head: RequestHead | undefined;
@@ -75,7 +75,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#socket = socket;
     // Answers of upstreams arrive in one buffer that is used again and again.
     this.#writer = new BatchedWriter(socket, true);
-    this.#answer = new Http1AnswerWriter(this.#writer);
+    this.#response = new Http1ResponseWriter(this.#writer);
     this.deadlineMs = turnMs() + services.timeouts.headMs;
     this.#reader = new RequestReader(
       {
@@ -163,32 +163,32 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   resumeBody(): void {
     // The client's time for the next piece begins now: nothing could be taken from it before.
-    if (this.#state.mayAnswer) this.#pace.waitForBody();
+    if (this.#state.mayRespond) this.#pace.waitForBody();
     this.#touch();
     this.#reader.resume();
     if (!this.#isWorking) this.#work();
   }
 
   sendInformational(status: number, reason: string, fields: RawFields): void {
-    if (this.#state.informational(status)) this.#answer.bare(status, reason, fields);
+    if (this.#state.informational(status)) this.#response.bare(status, reason, fields);
   }
 
   sendHead(status: number, reason: string, fields: RawFields, framing: Framing): void {
-    if (status === 101) return this.#answer.bare(status, reason, fields);
+    if (status === 101) return this.#response.bare(status, reason, fields);
     // The maker of the response knows whether more of the body is wanted.
     this.#pace.bodyEnds();
     if (!this.#isBodyWanted) this.#discardHeldBody();
-    this.#answer.head(status, reason, fields, this.#state.answerStarted(framing));
+    this.#response.head(status, reason, fields, this.#state.responseStarted(framing));
   }
 
   sendData(piece: Buffer): void {
-    this.#answer.data(piece);
+    this.#response.data(piece);
   }
 
   sendEnd(trailers?: RawFields): void {
-    this.#answer.end(trailers);
+    this.#response.end(trailers);
     this.#finish();
-    switch (this.#state.answerEnded()) {
+    switch (this.#state.responseEnded()) {
       case "read":
         if (this.#reader.state !== "ended") return this.#endAndLinger();
         this.#reader.next();
@@ -238,7 +238,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     const isLate = nowMs >= this.#requestDeadlineMs;
     if (!isLate && this.#socket.writableLength > 0) return this.#isTaking(nowMs) ? undefined : this.#breakOff();
     if (this.#linger.isOn || this.#state.isIdle) {
-      if (!this.#linger.isOn && this.#reader.hasPartialHead) this.#answerRefusal("request_timeout", undefined);
+      if (!this.#linger.isOn && this.#reader.hasPartialHead) this.#respondWithError("request_timeout", undefined);
       else if (!this.#linger.goesOn(this, this.#socket)) this.#socket.destroy();
       return;
     }
@@ -247,10 +247,10 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     const isGone = !isLate && isStill && this.#hasClientEnded;
     // What the upstream is slow to take is not the client's delay.
     const isBodyOwed =
-      this.#isBodyWanted && this.#reader.state === "body" && !this.#reader.isPaused && this.#state.mayAnswer;
+      this.#isBodyWanted && this.#reader.state === "body" && !this.#reader.isPaused && this.#state.mayRespond;
     const isBodyLate = isTooSlow || (isBodyOwed && (isStill || isLate));
     if (!isGone && !isLate && !isBodyLate) return isStill ? this.#touch() : this.#setNextDeadline();
-    if (!isGone && this.#state.mayAnswer && this.handler !== undefined) {
+    if (!isGone && this.#state.mayRespond && this.handler !== undefined) {
       return this.#timedOut(this.handler, isBodyLate ? "request_timeout" : "upstream_response_timeout");
     }
     this.#breakOff();
@@ -379,7 +379,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   #touch(): void {
     const { idleMs, bodyMs } = this.#services.timeouts;
-    const isReceiving = this.#isBodyWanted && this.#reader.state === "body" && this.#state.mayAnswer;
+    const isReceiving = this.#isBodyWanted && this.#reader.state === "body" && this.#state.mayRespond;
     let limitMs = isReceiving && bodyMs > 0 ? bodyMs : idleMs;
     if (this.#hasClientEnded) limitMs = Math.min(limitMs, HALF_CLOSED_MS);
     this.#pace.stillDeadlineMs = turnMs() + limitMs;
@@ -398,21 +398,21 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     }
     const refusal = { code: http1ErrorCode(error), message: error.message };
     // A request that broke in its middle is answered, and told of, as the one that it is.
-    if (this.handler === undefined) this.#answerRefusal(refusal.code, refusal.message);
+    if (this.handler === undefined) this.#respondWithError(refusal.code, refusal.message);
     else this.handler.onRefused(refusal);
   }
 
   /** Answers what never became a request, then closes. */
-  #answerRefusal(code: ErrorCode, message: string | undefined): void {
-    const answer = this.#services.refusal(code, message, this.#listener, this.#peer);
+  #respondWithError(code: ErrorCode, message: string | undefined): void {
+    const response = this.#services.refusal(code, message, this.#listener, this.#peer);
     if (this.#state.isIdle) this.#state.requestRefused();
     this.#state.drain();
-    const body = Buffer.from(answer.body);
-    const start = this.#state.answerStarted({ kind: "length", lengthBytes: body.length });
-    this.#answer.head(answer.status, answer.reason, [...answer.fields], start);
-    this.#answer.data(body);
+    const body = Buffer.from(response.body);
+    const start = this.#state.responseStarted({ kind: "length", lengthBytes: body.length });
+    this.#response.head(response.status, response.reason, [...response.fields], start);
+    this.#response.data(body);
     this.#writer.flush();
-    this.#state.answerEnded();
+    this.#state.responseEnded();
     this.#endAndLinger();
   }
 

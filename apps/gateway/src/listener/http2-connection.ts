@@ -33,9 +33,9 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   readonly #listener: ListenerFacts;
   readonly #peer: Peer;
   readonly #socket: Socket;
-  readonly #mostHeadBytes: number;
+  readonly #maxHeadBytes: number;
   readonly #session: Http2Session;
-  readonly #mostFields: number;
+  readonly #maxFields: number;
   #streams = 0;
   readonly #resets = new ResetAllowance();
   #isDraining = false;
@@ -51,19 +51,19 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     this.#listener = listener;
     this.#peer = peer;
     this.#socket = socket;
-    this.#mostFields = services.limits.fieldCount ?? REQUEST_LIMITS.fieldCount;
-    this.#mostHeadBytes = services.limits.headBytes ?? REQUEST_LIMITS.headBytes;
+    this.#maxFields = services.limits.fieldCount ?? REQUEST_LIMITS.fieldCount;
+    this.#maxHeadBytes = services.limits.headBytes ?? REQUEST_LIMITS.headBytes;
     this.deadlineMs = turnMs() + services.timeouts.idleMs;
     const { concurrentStreams, streamWindowBytes, connectionWindowBytes } = services.http2;
     this.#session = new Http2Session(
       socket,
       {
         role: "server",
-        mostStreams: concurrentStreams,
+        maxConcurrentStreams: concurrentStreams,
         section: {
           // A few more than allowed are counted for the answer, and pseudo-fields count too.
-          mostFields: this.#mostFields * 2 + 4,
-          listBytes: this.#mostHeadBytes,
+          maxFields: this.#maxFields * 2 + 4,
+          listBytes: this.#maxHeadBytes,
         },
         takesWebSockets: true,
         bodies: { widestBytes: streamWindowBytes, sharedBytes: connectionWindowBytes },
@@ -159,7 +159,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
 
   readonly #onStream = (stream: Http2Stream, section: RawFields, isWhole: boolean): void => {
     const nowMs = performance.now();
-    const head = readHttp2Head(section, isWhole, this.#mostFields);
+    const head = readHttp2Head(section, isWhole, this.#maxFields);
     if ("code" in head) return this.#refuse(stream, section, head.code, head.message);
     this.#countStream();
     const client = new Http2ClientStream(stream, head, this.#services, this);
@@ -167,7 +167,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   };
 
   readonly #onOverlongStream = (stream: Http2Stream, section: RawFields): void => {
-    const limits = `${this.#mostHeadBytes} bytes (32 more for each field) or ${this.#mostFields} fields`;
+    const limits = `${this.#maxHeadBytes} bytes (32 more for each field) or ${this.#maxFields} fields`;
     this.#refuse(stream, section, "request_headers_too_large", `The request header is larger than ${limits}`);
   };
 
@@ -182,9 +182,9 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     if (code === "bad_request") http2.resetBehindEnd(PROTOCOL_ERROR);
     const method = sectionField(section, ":method") ?? "";
     const stream = new Http2ClientStream(http2, { ...UNREADABLE, method }, this.#services, this);
-    const answer = this.#services.refusal(code, message, this.#listener, this.#peer);
-    const body = Buffer.from(answer.body);
-    stream.sendHead(answer.status, answer.reason, [...answer.fields], lengthFraming(body.length));
+    const response = this.#services.refusal(code, message, this.#listener, this.#peer);
+    const body = Buffer.from(response.body);
+    stream.sendHead(response.status, response.reason, [...response.fields], lengthFraming(body.length));
     stream.sendData(body);
     stream.sendEnd();
   }

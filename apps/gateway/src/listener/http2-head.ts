@@ -22,9 +22,9 @@ const WEBSOCKET_KEY_BYTES = 16;
 export function readHttp2Head(
   section: readonly string[],
   isWhole: boolean,
-  mostFields: number,
+  maxFields: number,
 ): ReceivedHead | RefusedHead {
-  const read = readHttp2Request(section, withoutPseudoFields(section), isWhole, mostFields);
+  const read = readHttp2Request(section, withoutPseudoFields(section), isWhole, maxFields);
   if ("problem" in read) return { code: CODES[read.problem], message: read.message };
   // What HTTP/1.1 proves with it that the server understood, HTTP/2 has no need of: clients send none (RFC 8441, 5).
   if (read.upgrade !== undefined) {

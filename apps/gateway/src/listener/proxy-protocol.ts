@@ -17,7 +17,7 @@ export interface ProxySource {
 const SIGNATURE = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
 const V1_START = Buffer.from("PROXY ", "latin1");
 /** The longest line of version 1, with its line end. */
-const V1_MOST_BYTES = 107;
+const V1_MAX_BYTES = 107;
 const V2_FIXED_BYTES = 16;
 /** Addresses of the families that have any; what follows them are records nobody here reads. */
 const V4_BYTES = 12;
@@ -28,7 +28,7 @@ const MORE: ProxyHeader = Object.freeze({ state: "more" });
 const malformed = (why: string): ProxyHeader => ({ state: "malformed", why });
 
 /**
- * Reads the header at the start of one connection, cut however it arrives. Holds at most {@link V1_MOST_BYTES} bytes;
+ * Reads the header at the start of one connection, cut however it arrives. Holds at most {@link V1_MAX_BYTES} bytes;
  * records of version 2 behind the addresses are counted, not kept.
  */
 export class ProxyHeaderReader {
@@ -54,8 +54,8 @@ export class ProxyHeaderReader {
   }
 
   #readV1(start: Buffer): ProxyHeader {
-    const end = start.subarray(0, V1_MOST_BYTES).indexOf("\r\n", 0, "latin1");
-    if (end === -1) return start.length < V1_MOST_BYTES ? this.#keep() : malformed("the PROXY line is too long");
+    const end = start.subarray(0, V1_MAX_BYTES).indexOf("\r\n", 0, "latin1");
+    if (end === -1) return start.length < V1_MAX_BYTES ? this.#keep() : malformed("the PROXY line is too long");
     const rest = restOf(start, end + 2);
     const line = start.toString("latin1", 0, end);
     if (`${line} `.startsWith("PROXY UNKNOWN ")) return { state: "done", source: undefined, rest };

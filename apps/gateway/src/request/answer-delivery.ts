@@ -6,9 +6,9 @@ import { noteGarbage } from "@headworks/sockets";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import type { ClientHandler, ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
-import { errorAnswer, isRefusal } from "./error-answer.ts";
+import { errorResponse, isRefusal } from "./error-answer.ts";
 import { X_REQUEST_ID, type RequestIdField } from "./forwarded-fields.ts";
-import type { Answer, AnswerHead, AnswerOrigin, Decorator, Refusal, Verdict } from "./phases.ts";
+import type { Response, ResponseHead, ResponseOrigin, Decorator, Refusal, Verdict } from "./phases.ts";
 
 /** Statuses whose answers never have a body (RFC 9110, 6.4.1). */
 function isBodiless(method: string, status: number): boolean {
@@ -30,12 +30,12 @@ function apartFromHandshake(fields: RawFields): readonly [handshake: RawFields, 
 const NO_DECORATORS: readonly Decorator[] = [];
 
 /** Sends one answer of the gateway or of an upstream to the client, decorated as the route asks. */
-export class AnswerDelivery implements ClientHandler {
+export class ResponseSender implements ClientHandler {
   readonly request: RequestContext;
   readonly stream: ClientStream;
-  readonly #done: (delivery: AnswerDelivery) => void;
+  readonly #done: (delivery: ResponseSender) => void;
   status = 0;
-  origin: AnswerOrigin = "short-circuit";
+  origin: ResponseOrigin = "short-circuit";
   code: ErrorCode | undefined;
   sentBytes = 0;
   isComplete = false;
@@ -43,10 +43,10 @@ export class AnswerDelivery implements ClientHandler {
   hasPermit = false;
   waitsForPermit = false;
   /** Its answer may be kept for later requests, and was handed to whoever keeps it. */
-  capturesAnswer = false;
+  capturesResponse = false;
   wasCaptured = false;
   #isEnded = false;
-  #validated: Answer | undefined;
+  #validated: Response | undefined;
   #filter: Transform | undefined;
   #trailers: RawFields | undefined;
   #isFilterFull = false;
@@ -55,7 +55,7 @@ export class AnswerDelivery implements ClientHandler {
   /** Called when the client, or a filter, takes more. */
   onDrain: (() => void) | undefined;
 
-  constructor(request: RequestContext, stream: ClientStream, done: (delivery: AnswerDelivery) => void) {
+  constructor(request: RequestContext, stream: ClientStream, done: (delivery: ResponseSender) => void) {
     this.request = request;
     this.stream = stream;
     this.#done = done;
@@ -78,7 +78,7 @@ export class AnswerDelivery implements ClientHandler {
 
   onRefused(refusal: Refusal): void {
     if (this.isStarted) this.abort();
-    else this.answer(refusal, "short-circuit");
+    else this.response(refusal, "short-circuit");
   }
 
   get #idField(): RequestIdField {
@@ -94,15 +94,15 @@ export class AnswerDelivery implements ClientHandler {
   }
 
   /** Sends a whole answer that was made here. */
-  answer(verdict: NonNullable<Verdict>, origin: AnswerOrigin): void {
+  response(verdict: NonNullable<Verdict>, origin: ResponseOrigin): void {
     if (this.#isEnded || this.isStarted) return;
     if (isRefusal(verdict)) {
       this.code = verdict.code;
-      if (verdict.fields !== undefined) this.#forgetAnswerFields(verdict.fields);
+      if (verdict.fields !== undefined) this.#forgetResponseFields(verdict.fields);
     }
-    const whole = isRefusal(verdict) ? errorAnswer(verdict, this.request.requestId) : verdict;
+    const whole = isRefusal(verdict) ? errorResponse(verdict, this.request.requestId) : verdict;
     const body = typeof whole.body === "string" ? Buffer.from(whole.body) : whole.body;
-    const head: AnswerHead = {
+    const head: ResponseHead = {
       status: whole.status,
       reason: reasonPhrase(whole.status),
       fields: [...whole.fields],
@@ -115,16 +115,16 @@ export class AnswerDelivery implements ClientHandler {
   }
 
   /** What a refusal says itself, such as the limit that refused, is not said a second time of what let it pass before. */
-  #forgetAnswerFields(said: readonly string[]): void {
+  #forgetResponseFields(said: readonly string[]): void {
     const { request } = this;
-    if (request.answerFields === undefined) return;
+    if (request.responseFields === undefined) return;
     const names = new Set(said.filter((_text, at) => at % 2 === 0).map((name) => name.toLowerCase()));
-    const isNew = (at: number): boolean => !names.has((request.answerFields?.[at - (at % 2)] ?? "").toLowerCase());
-    request.answerFields = request.answerFields.filter((_text, at) => isNew(at));
+    const isNew = (at: number): boolean => !names.has((request.responseFields?.[at - (at % 2)] ?? "").toLowerCase());
+    request.responseFields = request.responseFields.filter((_text, at) => isNew(at));
   }
 
   /** Starts an answer; `fields` of the head become the client's. Gives how the body is framed. */
-  head(head: AnswerHead, framing: Framing, origin: AnswerOrigin): Framing {
+  head(head: ResponseHead, framing: Framing, origin: ResponseOrigin): Framing {
     const { request } = this;
     const { route } = request;
     this.origin = origin;
@@ -159,12 +159,12 @@ export class AnswerDelivery implements ClientHandler {
   }
 
   /** Sends a stored response when the response of the upstream, which says that it is still valid, has ended. */
-  answerAtEnd(answer: Answer): void {
-    this.#validated = answer;
+  respondAtEnd(response: Response): void {
+    this.#validated = response;
   }
 
   end(trailers: RawFields | undefined): void {
-    if (this.#validated !== undefined && !this.isStarted) return this.answer(this.#validated, "action");
+    if (this.#validated !== undefined && !this.isStarted) return this.response(this.#validated, "action");
     if (this.#filter !== undefined) {
       this.#trailers = trailers;
       this.#filter.end();
@@ -202,7 +202,7 @@ export class AnswerDelivery implements ClientHandler {
     this.status = 101;
     this.origin = "upstream";
     const [handshake, rest] = apartFromHandshake(fields);
-    const head: AnswerHead = { status: 101, reason: reasonPhrase(101), fields: rest };
+    const head: ResponseHead = { status: 101, reason: reasonPhrase(101), fields: rest };
     this.#decorate(head, "upstream");
     // Client and upstream agreed on the handshake alone: what a route changes of it would fail the client's check.
     const [, decorated] = apartFromHandshake(head.fields);
@@ -216,7 +216,7 @@ export class AnswerDelivery implements ClientHandler {
   }
 
   /** What every answer of the route says, and every answer to this request. */
-  #decorate(head: AnswerHead, origin: AnswerOrigin): void {
+  #decorate(head: ResponseHead, origin: ResponseOrigin): void {
     const { request } = this;
     const { route, missedRoute } = request;
     for (const decorator of (route ?? missedRoute)?.decorators ?? NO_DECORATORS) {
@@ -224,11 +224,11 @@ export class AnswerDelivery implements ClientHandler {
       if (route === undefined && decorator.on !== "every-path-response") continue;
       decorator.decorate(request, head, origin);
     }
-    if (request.answerFields !== undefined) head.fields.push(...request.answerFields);
+    if (request.responseFields !== undefined) head.fields.push(...request.responseFields);
     this.#idField.pushIds(head.fields, request);
   }
 
-  #startFilter(head: AnswerHead, framing: Framing, origin: AnswerOrigin): Framing {
+  #startFilter(head: ResponseHead, framing: Framing, origin: ResponseOrigin): Framing {
     for (const candidate of this.request.route?.bodyFilters ?? []) {
       const filter = candidate.filter(this.request, head, framing, origin);
       if (filter === undefined) continue;

@@ -2,7 +2,7 @@
 import type { UpstreamTimeouts } from "@headworks/gateway-contract";
 import type { RawFields, ResponseHead } from "@headworks/http1";
 import type {
-  AnswerHandler,
+  ResponseHandler,
   CancelWait,
   EndpointPool,
   ExchangeWaiter,
@@ -50,14 +50,14 @@ export interface AttemptParts {
 }
 
 /** An answer that nobody wants is read so far, so that its connection can be used again; then it is cut off. */
-const MOST_DISCARDED_BYTES = 65_536;
-const MOST_DISCARDED_MS = 1000;
+const MAX_DISCARDED_BYTES = 65_536;
+const MAX_DISCARDED_MS = 1000;
 
 /**
  * One attempt to get an answer of one endpoint. It is settled exactly once, with the breaker and with the endpoint,
  * whatever becomes of it.
  */
-export class Attempt implements AnswerHandler, ExchangeWaiter {
+export class Attempt implements ResponseHandler, ExchangeWaiter {
   readonly endpoint: EndpointState;
   readonly trace: AttemptTrace | undefined;
   readonly #parts: AttemptParts;
@@ -103,7 +103,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
   discard(): void {
     this.#phase = "discarding";
     this.trace?.ended();
-    this.#timer = setTimeout(() => this.abandon(), MOST_DISCARDED_MS).unref();
+    this.#timer = setTimeout(() => this.abandon(), MAX_DISCARDED_MS).unref();
   }
 
   /** Gives it up. That says nothing about the upstream unless it, not our queue, had all the time that there was. */
@@ -143,7 +143,7 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
     if (this.#phase === "open") this.#parts.owner.informed(head);
   }
 
-  onAnswerHead(head: ResponseHead): void {
+  onResponseHead(head: ResponseHead): void {
     if (this.#phase !== "open") return;
     clearTimeout(this.#timer);
     this.#phase = "answering";
@@ -157,22 +157,22 @@ export class Attempt implements AnswerHandler, ExchangeWaiter {
     if (gapMs !== undefined && this.#isAnswering && head.status !== 101) this.#watchGaps(gapMs);
   }
 
-  onAnswerData(piece: Buffer): void {
+  onResponseData(piece: Buffer): void {
     if (this.#phase === "answering") this.#parts.owner.data(piece);
     else this.#discardedBytes += piece.length;
   }
 
-  onAnswerTrailers(fields: RawFields): void {
+  onResponseTrailers(fields: RawFields): void {
     if (this.#phase === "answering") this.#parts.owner.trailers(fields);
   }
 
-  onAnswerBatch(): void {
+  onResponseBatch(): void {
     if (this.#parts.timeouts?.write_ms !== undefined) this.#progressMs = performance.now();
     if (this.#phase === "answering") this.#parts.owner.batch();
-    else if (this.#discardedBytes > MOST_DISCARDED_BYTES) this.abandon();
+    else if (this.#discardedBytes > MAX_DISCARDED_BYTES) this.abandon();
   }
 
-  onAnswerEnd(): void {
+  onResponseEnd(): void {
     const isWanted = this.#phase === "answering";
     this.#end();
     if (isWanted) this.#parts.owner.ended();

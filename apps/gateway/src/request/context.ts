@@ -61,7 +61,7 @@ export class RequestContext {
   /** Lower-case names of fields that carried the credential and are not for the upstream. */
   credentialFields: ReadonlySet<string> | undefined;
   /** Fields to add to every answer, such as limits that apply; slices push pairs. */
-  answerFields: RawFields | undefined;
+  responseFields: RawFields | undefined;
   upstream: UpstreamFacts | undefined;
   /** Sent to the upstream in place of the client's conditions: they ask whether a stored response is still valid. */
   validation: Readonly<RawFields> | undefined;
@@ -119,7 +119,7 @@ export class RequestContext {
   }
 
   /** Adds a field to whatever answer this request gets. */
-  addAnswerField(name: string, value: string): void {
-    (this.answerFields ??= []).push(name, value);
+  addResponseField(name: string, value: string): void {
+    (this.responseFields ??= []).push(name, value);
   }
 }

@@ -1,6 +1,6 @@
 // Tested by ../../test/pipeline.test.ts
 import { ERRORS } from "@headworks/gateway-contract";
-import type { Answer, Refusal, Verdict } from "./phases.ts";
+import type { Response, Refusal, Verdict } from "./phases.ts";
 
 /** Whether a verdict is a refusal, whose body is made here, and not a whole answer. */
 export function isRefusal(verdict: NonNullable<Verdict>): verdict is Refusal {
@@ -8,7 +8,7 @@ export function isRefusal(verdict: NonNullable<Verdict>): verdict is Refusal {
 }
 
 /** The answer for a refusal: status and sentence of its code, in the envelope both planes use. */
-export function errorAnswer(refusal: Refusal, requestId: string): Answer {
+export function errorResponse(refusal: Refusal, requestId: string): Response {
   const { status, message } = ERRORS[refusal.code];
   const error = { code: refusal.code, message: refusal.message ?? message, request_id: requestId };
   return {

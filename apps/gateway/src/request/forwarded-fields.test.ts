@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { NO_BODY, type RawFields } from "@headworks/http1";
 import { RequestContext } from "./context.ts";
 import {
-  clientAnswerFields,
+  clientResponseFields,
   identityKey,
   mayCarryRequestId,
   RequestIdField,
@@ -223,7 +223,7 @@ test("the consumer that was recognised is named, and fields that carried its cre
   assert.ok(!fields.includes("secret"));
 });
 
-const ANSWERS: readonly (readonly [string, RawFields, boolean, RawFields])[] = [
+const RESPONSES: readonly (readonly [string, RawFields, boolean, RawFields])[] = [
   [
     "repeated fields and their case are kept",
     ["Set-Cookie", "a", "set-cookie", "b"],
@@ -241,8 +241,8 @@ const ANSWERS: readonly (readonly [string, RawFields, boolean, RawFields])[] = [
   ["a length that describes what does not come stays", ["Content-Length", "5"], true, ["Content-Length", "5"]],
   ["the upstream's request id is replaced by ours", ["X-Request-Id", "theirs"], false, []],
 ];
-for (const [rule, given, keepLength, kept] of ANSWERS) {
-  test(`towards the client: ${rule}`, () => assert.deepEqual(clientAnswerFields(given, keepLength), kept));
+for (const [rule, given, keepLength, kept] of RESPONSES) {
+  test(`towards the client: ${rule}`, () => assert.deepEqual(clientResponseFields(given, keepLength), kept));
 }
 
 test("whatever a client names and however it spells it, identity is the gateway's alone", () => {
@@ -288,7 +288,7 @@ test("another field for the id of requests: it is replaced on both ways, and X-R
   const sent = upstreamRequestFields(request);
   assert.deepEqual(sent.slice(0, 4), ["X-Request-Id", "theirs", "A", "1"]);
   assert.deepEqual(sent.slice(-4), ["X-Trace-Token", "r-1", "X-Correlation-Id", "c-1"]);
-  const answered = clientAnswerFields(["X-TRACE-TOKEN", "theirs", "X-Request-Id", "theirs"], false, field);
+  const answered = clientResponseFields(["X-TRACE-TOKEN", "theirs", "X-Request-Id", "theirs"], false, field);
   assert.deepEqual(answered, ["X-Request-Id", "theirs"]);
 });
 

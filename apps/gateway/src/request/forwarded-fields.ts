@@ -45,7 +45,7 @@ const REQUEST_FIELDS: Readonly<Record<string, Treatment>> = {
   "x-real-ip": TREATMENT.drop,
 };
 
-const ANSWER_FIELDS: Readonly<Record<string, Treatment>> = {
+const RESPONSE_FIELDS: Readonly<Record<string, Treatment>> = {
   connection: TREATMENT.connection,
   "keep-alive": TREATMENT.drop,
   "transfer-encoding": TREATMENT.drop,
@@ -55,8 +55,8 @@ const ANSWER_FIELDS: Readonly<Record<string, Treatment>> = {
 };
 
 /** Names come as people write them, so that most are known by their own spelling; hostile ones must not fill memory. */
-const MOST_SPELLINGS = 2000;
-const LONGEST_SPELLING = 64;
+const MAX_SPELLINGS = 2000;
+const MAX_SPELLING_LENGTH = 64;
 
 class Treatments {
   readonly #byLowerName: Readonly<Record<string, Treatment>>;
@@ -74,7 +74,7 @@ class Treatments {
     const lowerName = name.toLowerCase();
     const listed = Object.hasOwn(this.#byLowerName, lowerName) ? this.#byLowerName[lowerName] : undefined;
     const treatment = listed ?? this.#rest(lowerName);
-    const mayStay = name.length <= LONGEST_SPELLING && this.#bySpelling.size < MOST_SPELLINGS;
+    const mayStay = name.length <= MAX_SPELLING_LENGTH && this.#bySpelling.size < MAX_SPELLINGS;
     if (mayStay) this.#bySpelling.set(ownText(name), treatment);
     return treatment;
   }
@@ -92,7 +92,7 @@ function requestTreatments(table: Readonly<Record<string, Treatment>>): Treatmen
   });
 }
 
-function answerTreatments(table: Readonly<Record<string, Treatment>>): Treatments {
+function responseTreatments(table: Readonly<Record<string, Treatment>>): Treatments {
   return new Treatments(table, (lowerName) =>
     lowerName.startsWith("proxy-") || lowerName.startsWith("x-ratelimit-") ? TREATMENT.drop : TREATMENT.pass,
   );
@@ -117,7 +117,7 @@ export class RequestIdField {
   /** Whether clients may send some of the headers about themselves. */
   readonly passesIdentity: boolean;
   readonly requests: Treatments;
-  readonly answers: Treatments;
+  readonly responses: Treatments;
 
   /** `fromAnybody` are names of headers about a client that it may send itself. */
   constructor(name: string, fromAnybody: readonly string[] = []) {
@@ -128,7 +128,7 @@ export class RequestIdField {
     const own = { [this.lowerName]: TREATMENT.drop, [LOWER_CORRELATION]: TREATMENT.drop };
     const passing = Object.fromEntries(fromAnybody.map((each) => [each.toLowerCase(), TREATMENT.fromAnybody]));
     this.requests = requestTreatments({ ...passing, ...REQUEST_FIELDS, ...own });
-    this.answers = answerTreatments({ ...ANSWER_FIELDS, ...own });
+    this.responses = responseTreatments({ ...RESPONSE_FIELDS, ...own });
   }
 
   /** Adds the ids of a request to fields that go out. */
@@ -326,8 +326,8 @@ export function upstreamRequestTrailers(request: RequestContext, fields: RawFiel
 }
 
 /** The same for the trailers of an answer. */
-export function clientAnswerTrailers(fields: RawFields, idField = X_REQUEST_ID): RawFields | undefined {
-  const kept = onlyPassing(fields, idField.answers);
+export function clientResponseTrailers(fields: RawFields, idField = X_REQUEST_ID): RawFields | undefined {
+  const kept = onlyPassing(fields, idField.responses);
   return kept.length === 0 ? undefined : kept;
 }
 
@@ -353,7 +353,7 @@ function forwardedElement(request: RequestContext): string {
  * The fields of an upstream's answer for the client, without framing; `keepLength` keeps a Content-Length that
  * describes a body which does not come (HEAD, 304). Limits that an upstream announces are not the client's.
  */
-export function clientAnswerFields(
+export function clientResponseFields(
   fields: Readonly<RawFields>,
   keepLength: boolean,
   idField = X_REQUEST_ID,
@@ -363,7 +363,7 @@ export function clientAnswerFields(
   for (let at = 0; at < fields.length; at += 2) {
     const name = fields[at] ?? "";
     const value = fields[at + 1] ?? "";
-    switch (idField.answers.of(name)) {
+    switch (idField.responses.of(name)) {
       case TREATMENT.pass:
         kept.push(name, value);
         break;

@@ -2,7 +2,7 @@
 import type { ConfigDocument, Route } from "@headworks/gateway-contract";
 import type { UpstreamChoice } from "#upstream/upstream-group.ts";
 import type { RequestIdField } from "./forwarded-fields.ts";
-import type { Answer, AnswerStore, BodyFilter, Decorator, Gate, Refusal } from "./phases.ts";
+import type { Response, ResponseStore, BodyFilter, Decorator, Gate, Refusal } from "./phases.ts";
 import type { RequestContext } from "./context.ts";
 import type { Tracer } from "./request-trace.ts";
 import type { TrustedProxies } from "./trusted-proxies.ts";
@@ -21,7 +21,7 @@ export type CompiledAction =
     }
   | {
       readonly kind: "answer";
-      readonly answer: (request: RequestContext) => Answer | Refusal;
+      readonly response: (request: RequestContext) => Response | Refusal;
     };
 
 /** A route with everything that was said about it, ready to run. */
@@ -32,7 +32,7 @@ export interface CompiledRoute {
   readonly gates: readonly Gate[];
   readonly decorators: readonly Decorator[];
   readonly bodyFilters: readonly BodyFilter[];
-  readonly answerStore: AnswerStore | undefined;
+  readonly responseStore: ResponseStore | undefined;
   readonly action: CompiledAction;
   readonly priority: number;
 }

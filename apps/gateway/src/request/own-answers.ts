@@ -2,13 +2,13 @@
 import { namedMethods } from "@headworks/gateway-contract";
 import { isLastRecipient, tracedRequest, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "./context.ts";
-import type { Answer } from "./phases.ts";
+import type { Response } from "./phases.ts";
 
 /** To `OPTIONS *`, which asks the server whether it is there and no upstream for anything (RFC 9110, 9.3.7). */
-export const WHOLE_SERVER: Answer = { status: 200, fields: [], body: "" };
+export const WHOLE_SERVER: Response = { status: 200, fields: [], body: "" };
 
 /** What the gateway says in place of the upstream that a request may not reach any more; undefined: it may. */
-export function lastRecipientsAnswer(request: RequestContext): Answer | undefined {
+export function lastRecipientsResponse(request: RequestContext): Response | undefined {
   const { method, fields } = request;
   if (!isLastRecipient(method, fields)) return undefined;
   return method === "TRACE" ? reflection(request) : { status: 200, fields: allowed(request), body: "" };
@@ -20,7 +20,7 @@ function allowed({ route }: RequestContext): RawFields {
   return list === undefined ? [] : ["Allow", list.join(", ")];
 }
 
-function reflection({ method, sentTarget, version, fields, credentialFields }: RequestContext): Answer {
+function reflection({ method, sentTarget, version, fields, credentialFields }: RequestContext): Response {
   const received = { method, target: sentTarget, version, fields };
   const body = tracedRequest(
     received,

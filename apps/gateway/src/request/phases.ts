@@ -5,7 +5,7 @@ import type { Framing, RawFields } from "@headworks/http1";
 import type { RequestContext } from "./context.ts";
 
 /** A whole answer that the gateway gives itself. */
-export interface Answer {
+export interface Response {
   readonly status: number;
   /** Without framing, date or identity fields: those are added when it is sent. */
   readonly fields: RawFields;
@@ -23,7 +23,7 @@ export interface Refusal {
 }
 
 /** Undefined: go on. Anything else is a short-circuit answer: it ends the request before its action. */
-export type Verdict = Answer | Refusal | undefined;
+export type Verdict = Response | Refusal | undefined;
 
 /** Looks at requests of a route before its action, in the order of `pipeline-order.ts`. */
 export interface Gate {
@@ -40,7 +40,7 @@ export interface BodyCheck {
 }
 
 /** The head of an answer on its way to the client; `fields` may be changed in place. */
-export interface AnswerHead {
+export interface ResponseHead {
   status: number;
   reason: string;
   readonly fields: RawFields;
@@ -50,7 +50,7 @@ export interface AnswerHead {
  * Where an answer was made: by the upstream; by the route's action (redirect, respond, and failures of the action
  * itself such as 502 and 504); or by a gate or guard before it.
  */
-export type AnswerOrigin = "upstream" | "action" | "short-circuit";
+export type ResponseOrigin = "upstream" | "action" | "short-circuit";
 
 /** Changes heads of answers. */
 export interface Decorator {
@@ -59,7 +59,7 @@ export interface Decorator {
    * decided on the route, but something else that the route asks for was not there.
    */
   readonly on: "action-responses" | "every-route-response" | "every-path-response";
-  decorate(request: RequestContext, head: AnswerHead, origin: AnswerOrigin): void;
+  decorate(request: RequestContext, head: ResponseHead, origin: ResponseOrigin): void;
 }
 
 /** Changes requests on their way to the upstream; what is kept and counted of a request is as the client sent it. */
@@ -73,41 +73,41 @@ export interface RequestChange {
 /** Changes bodies of answers, such as compression. */
 export interface BodyFilter {
   /** A stream to send the body through, or undefined to leave it; may change the head when it gives one. */
-  filter(request: RequestContext, head: AnswerHead, framing: Framing, origin: AnswerOrigin): Transform | undefined;
+  filter(request: RequestContext, head: ResponseHead, framing: Framing, origin: ResponseOrigin): Transform | undefined;
 }
 
 /** An answer that is too old, and given all the same once more while a new one is asked for without the client. */
-export interface StaleAnswer {
-  readonly stale: Answer;
+export interface StaleResponse {
+  readonly stale: Response;
   /** For the request for the new one: what lets the upstream say that the old one is as good as ever. */
   readonly conditions: Readonly<RawFields>;
 }
 
 /** A stored response that may not be sent before its upstream has said that it is still valid. */
-export interface UnvalidatedAnswer {
+export interface UnvalidatedResponse {
   /** Conditions of the request to the upstream. */
   readonly validation: Readonly<RawFields>;
 }
 
 /** What a store has for a request; `miss` may become an answer to keep. */
-export type KeptAnswer = Answer | Refusal | StaleAnswer | UnvalidatedAnswer | "miss" | "bypass";
+export type KeptResponse = Response | Refusal | StaleResponse | UnvalidatedResponse | "miss" | "bypass";
 
 /** Keeps answers for later requests. */
-export interface AnswerStore {
+export interface ResponseStore {
   /**
    * After `miss` and `validation`, and after `stale` for the request that is made then, `capture` or `abandon` is called.
    */
-  lookup(request: RequestContext): KeptAnswer | Promise<KeptAnswer>;
+  lookup(request: RequestContext): KeptResponse | Promise<KeptResponse>;
   /**
    * Called with the head of an answer to a `miss`; gives where its body goes, or undefined not to keep it. After 304 to a
    * `validation`, what the client gets in its place.
    */
-  capture(request: RequestContext, head: AnswerHead, framing: Framing): AnswerCapture | Answer | undefined;
+  capture(request: RequestContext, head: ResponseHead, framing: Framing): ResponseCapture | Response | undefined;
   /** No answer came of a `miss`. */
   abandon(request: RequestContext): void;
 }
 
-export interface AnswerCapture {
+export interface ResponseCapture {
   data(piece: Buffer): void;
   end(): void;
   abandon(): void;
@@ -118,7 +118,7 @@ export interface FinishedRequest {
   readonly request: RequestContext;
   /** 0 if the client went away before an answer was started. */
   readonly status: number;
-  readonly origin: AnswerOrigin;
+  readonly origin: ResponseOrigin;
   /** The code of the error body, if it had one. */
   readonly code: ErrorCode | undefined;
   readonly durationMs: number;

@@ -2,13 +2,13 @@
 import { fieldValue, type RawFields } from "@headworks/http1";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
-import { AnswerDelivery } from "./answer-delivery.ts";
+import { ResponseSender } from "./answer-delivery.ts";
 import type { ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
 import { LOWER_CORRELATION, X_REQUEST_ID } from "./forwarded-fields.ts";
 import type { CompiledRoute } from "./generation.ts";
-import { lastRecipientsAnswer, WHOLE_SERVER } from "./own-answers.ts";
-import type { Answer, AnswerStore, FinishedRequest, Gate, KeptAnswer, Observer, Verdict } from "./phases.ts";
+import { lastRecipientsResponse, WHOLE_SERVER } from "./own-answers.ts";
+import type { Response, ResponseStore, FinishedRequest, Gate, KeptResponse, Observer, Verdict } from "./phases.ts";
 import { ProxiedRequest, type EndpointPools } from "./proxied-request.ts";
 import { refreshRequest } from "./refresh-request.ts";
 import { acceptableRequestId, requestIdFor } from "./request-id.ts";
@@ -18,7 +18,7 @@ export interface PipelineParts {
   readonly pools: EndpointPools;
   readonly observers: readonly Observer[];
   /** Answers paths that are the gateway's own (`/healthz`, `/readyz`, on some listeners `/metrics`); undefined for all others. */
-  readonly reserved: (request: RequestContext) => Answer | undefined | Promise<Answer>;
+  readonly reserved: (request: RequestContext) => Response | undefined | Promise<Response>;
   /** Says what is wrong with a target that nobody may route or forward. */
   readonly targetProblem: (target: string) => string | undefined;
   /** Admits a request to its action; the permit is given back when it ends. */
@@ -60,7 +60,7 @@ export class Pipeline {
       request.correlationId = acceptableRequestId(fieldValue(request.fields, LOWER_CORRELATION)) ?? request.requestId;
     }
     request.trace = request.generation.tracer?.begin(request);
-    const delivery = new AnswerDelivery(request, stream, this.#onDone);
+    const delivery = new ResponseSender(request, stream, this.#onDone);
     try {
       this.#route(request, delivery);
     } catch (error) {
@@ -68,58 +68,58 @@ export class Pipeline {
     }
   }
 
-  #route(request: RequestContext, delivery: AnswerDelivery): void {
+  #route(request: RequestContext, delivery: ResponseSender): void {
     const problem = this.#parts.targetProblem(request.target);
     if (problem !== undefined) {
-      const answer = request.target === "*" ? WHOLE_SERVER : { code: "bad_request" as const, message: problem };
-      return delivery.answer(answer, "short-circuit");
+      const response = request.target === "*" ? WHOLE_SERVER : { code: "bad_request" as const, message: problem };
+      return delivery.response(response, "short-circuit");
     }
     const reserved = this.#parts.reserved(request);
     if (reserved !== undefined) {
-      return this.#when(delivery, reserved, (answer) => delivery.answer(answer, "short-circuit"));
+      return this.#when(delivery, reserved, (response) => delivery.response(response, "short-circuit"));
     }
     if (!request.generation.routes.resolve(request) || request.route === undefined) {
       const gates = request.generation.unroutedGates.get(request.listener.name) ?? NO_GATES;
-      return this.#gates(delivery, gates, 0, () => delivery.answer({ code: "no_route" }, "short-circuit"));
+      return this.#gates(delivery, gates, 0, () => delivery.response({ code: "no_route" }, "short-circuit"));
     }
     const { route, generation } = request;
     // Before anything is charged for it.
     if (route.action.kind === "proxy" && generation.via?.isLoop(request.fields) === true) {
-      return delivery.answer({ code: "loop_detected" }, "short-circuit");
+      return delivery.response({ code: "loop_detected" }, "short-circuit");
     }
     this.#gates(delivery, route.gates, 0, () => this.#admit(delivery, route));
   }
 
   /** Asks one gate after the other; waits only where one has to. */
-  #gates(delivery: AnswerDelivery, gates: readonly Gate[], from: number, passed: () => void): void {
+  #gates(delivery: ResponseSender, gates: readonly Gate[], from: number, passed: () => void): void {
     for (let at = from; at < gates.length; at++) {
       const verdict = gates[at]?.check(delivery.request);
       if (verdict === undefined) continue;
       if (verdict instanceof Promise) {
         return this.#when(delivery, verdict, (later) => {
           if (later === undefined) this.#gates(delivery, gates, at + 1, passed);
-          else delivery.answer(later, "short-circuit");
+          else delivery.response(later, "short-circuit");
         });
       }
-      return delivery.answer(verdict, "short-circuit");
+      return delivery.response(verdict, "short-circuit");
     }
     passed();
   }
 
-  #admit(delivery: AnswerDelivery, route: CompiledRoute): void {
+  #admit(delivery: ResponseSender, route: CompiledRoute): void {
     const admitted = this.#parts.admission.admit(delivery.request);
     if (admitted instanceof Promise) void this.#admitLater(delivery, route, admitted);
     else this.#admitted(delivery, route, admitted);
   }
 
-  #admitted(delivery: AnswerDelivery, route: CompiledRoute, verdict: true | NonNullable<Verdict>): void {
+  #admitted(delivery: ResponseSender, route: CompiledRoute, verdict: true | NonNullable<Verdict>): void {
     if (verdict === true) return this.#act(delivery, route);
     delivery.request.wasShed = true;
-    delivery.answer(verdict, "short-circuit");
+    delivery.response(verdict, "short-circuit");
   }
 
   async #admitLater(
-    delivery: AnswerDelivery,
+    delivery: ResponseSender,
     route: CompiledRoute,
     admitted: Promise<true | NonNullable<Verdict>>,
   ): Promise<void> {
@@ -135,39 +135,39 @@ export class Pipeline {
     }
   }
 
-  #act(delivery: AnswerDelivery, route: CompiledRoute): void {
+  #act(delivery: ResponseSender, route: CompiledRoute): void {
     delivery.hasPermit = true;
     const { request } = delivery;
-    const store = route.answerStore;
+    const store = route.responseStore;
     if (store === undefined) return this.#run(delivery, route);
     const found = store.lookup(request);
-    const decided = (known: KeptAnswer): void => {
+    const decided = (known: KeptResponse): void => {
       if (known === "miss") {
-        delivery.capturesAnswer = true;
+        delivery.capturesResponse = true;
         this.#run(delivery, route);
       } else if (known === "bypass") this.#run(delivery, route);
       else if ("validation" in known) {
         request.validation = known.validation;
-        delivery.capturesAnswer = true;
+        delivery.capturesResponse = true;
         this.#run(delivery, route);
       } else if ("stale" in known) {
-        delivery.answer(known.stale, "action");
+        delivery.response(known.stale, "action");
         this.#refresh(request, route, store, known.conditions);
-      } else delivery.answer(known, "action");
+      } else delivery.response(known, "action");
     };
     if (found instanceof Promise) this.#when(delivery, found, decided);
     else decided(found);
   }
 
   /** Asks the upstream again for an answer that became stale; the client has the old one already. */
-  #refresh(stale: RequestContext, route: CompiledRoute, store: AnswerStore, conditions: Readonly<RawFields>): void {
+  #refresh(stale: RequestContext, route: CompiledRoute, store: ResponseStore, conditions: Readonly<RawFields>): void {
     if (route.action.kind !== "proxy") return;
     const { request, stream } = refreshRequest(stale, route, conditions);
-    const delivery = new AnswerDelivery(request, stream, ({ wasCaptured }) => {
+    const delivery = new ResponseSender(request, stream, ({ wasCaptured }) => {
       stream.stop();
       if (!wasCaptured) store.abandon(request);
     });
-    delivery.capturesAnswer = true;
+    delivery.capturesResponse = true;
     try {
       new ProxiedRequest(delivery, route.action, this.#parts.pools).start();
     } catch (error) {
@@ -175,21 +175,21 @@ export class Pipeline {
     }
   }
 
-  #run(delivery: AnswerDelivery, route: CompiledRoute): void {
+  #run(delivery: ResponseSender, route: CompiledRoute): void {
     const { action } = route;
-    if (action.kind === "answer") return delivery.answer(action.answer(delivery.request), "action");
-    const own = lastRecipientsAnswer(delivery.request);
-    if (own !== undefined) return delivery.answer(own, "action");
+    if (action.kind === "answer") return delivery.response(action.response(delivery.request), "action");
+    const own = lastRecipientsResponse(delivery.request);
+    if (own !== undefined) return delivery.response(own, "action");
     new ProxiedRequest(delivery, action, this.#parts.pools).start();
   }
 
-  #when<T>(delivery: AnswerDelivery, value: T | Promise<T>, next: (value: T) => void): void {
+  #when<T>(delivery: ResponseSender, value: T | Promise<T>, next: (value: T) => void): void {
     if (value instanceof Promise) void this.#later(delivery, value, next);
     else next(value);
   }
 
   /** Goes on when what had to be waited for is there, unless the client went away meanwhile. */
-  async #later<T>(delivery: AnswerDelivery, value: Promise<T>, next: (value: T) => void): Promise<void> {
+  async #later<T>(delivery: ResponseSender, value: Promise<T>, next: (value: T) => void): Promise<void> {
     try {
       const settled = await value;
       if (!delivery.isEnded) next(settled);
@@ -199,14 +199,14 @@ export class Pipeline {
   }
 
   /** A defect of ours ends this request, not the process. */
-  #failed(delivery: AnswerDelivery, error: unknown): void {
+  #failed(delivery: ResponseSender, error: unknown): void {
     this.#parts.log.error(
       { err: error, request_id: delivery.request.requestId },
       "A request failed inside the gateway",
     );
     if (delivery.isEnded) return;
     if (delivery.isStarted) delivery.abort();
-    else delivery.answer({ code: "internal" }, "short-circuit");
+    else delivery.response({ code: "internal" }, "short-circuit");
   }
 
   /** An answer was given to bytes that are no request: observers learn of it as of any other. */
@@ -227,12 +227,12 @@ export class Pipeline {
     }
   }
 
-  readonly #onDone = (delivery: AnswerDelivery): void => {
+  readonly #onDone = (delivery: ResponseSender): void => {
     this.#active -= 1;
     const { request } = delivery;
     if (delivery.hasPermit) this.#parts.admission.release(request);
     else if (delivery.waitsForPermit) this.#parts.admission.withdraw(request);
-    if (delivery.capturesAnswer && !delivery.wasCaptured) request.route?.answerStore?.abandon(request);
+    if (delivery.capturesResponse && !delivery.wasCaptured) request.route?.responseStore?.abandon(request);
     const finished: FinishedRequest = {
       request,
       status: delivery.status,

@@ -9,26 +9,26 @@ import {
 import type { BufferBudget } from "@headworks/sockets";
 import type { EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
-import type { AnswerDelivery } from "./answer-delivery.ts";
+import type { ResponseSender } from "./answer-delivery.ts";
 import { Attempt, type AttemptFailure, type AttemptOwner } from "./attempt.ts";
 import { CheckedBody } from "./checked-body.ts";
 import type { ClientHandler } from "./client-stream.ts";
 import type { CompiledAction } from "./generation.ts";
 import {
-  clientAnswerFields,
-  clientAnswerTrailers,
+  clientResponseFields,
+  clientResponseTrailers,
   upstreamRequestFields,
   upstreamRequestTrailers,
   type RequestIdField,
 } from "./forwarded-fields.ts";
 import { joinSockets } from "./join-sockets.ts";
-import type { AnswerCapture, AnswerOrigin, Refusal } from "./phases.ts";
+import type { ResponseCapture, ResponseOrigin, Refusal } from "./phases.ts";
 import { backoffMs, retryRules, type RetryRules } from "./retry-rules.ts";
 import { UpstreamBody } from "./upstream-body.ts";
 import { provesWebSocket } from "./web-socket-proof.ts";
 
 /** Characters of what the access log says of a failure. */
-const LONGEST_NOTE = 200;
+const MAX_NOTE_LENGTH = 200;
 
 /** How often a request that an endpoint refused unprocessed is sent again. */
 const MAX_RESENDS = 3;
@@ -46,7 +46,7 @@ const NONE_TRIED: readonly EndpointState[] = [];
 
 /** Sends one request to an endpoint of its upstream, tries again where that is allowed, and passes the answer on. */
 export class ProxiedRequest implements ClientHandler, AttemptOwner {
-  readonly #delivery: AnswerDelivery;
+  readonly #delivery: ResponseSender;
   readonly #action: ProxyAction;
   readonly #pools: EndpointPools;
   readonly #group: UpstreamGroup;
@@ -69,10 +69,10 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   #hedgeTimer: NodeJS.Timeout | undefined;
   #requestTimer: NodeJS.Timeout | undefined;
   #trailers: RawFields | undefined;
-  #capture: AnswerCapture | undefined;
+  #capture: ResponseCapture | undefined;
   #switchFields: RawFields | undefined;
 
-  constructor(delivery: AnswerDelivery, action: ProxyAction, pools: EndpointPools) {
+  constructor(delivery: ResponseSender, action: ProxyAction, pools: EndpointPools) {
     this.#delivery = delivery;
     this.#action = action;
     this.#pools = pools;
@@ -90,7 +90,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#retriesLeft = attempts;
     this.#hedgesLeft = hedges;
     if (hasBody(request.framing)) {
-      this.#body = new UpstreamBody(stream, { limitBytes: request.bodyLimitBytes, mostKeptBytes: this.#mostKeptBytes });
+      this.#body = new UpstreamBody(stream, { limitBytes: request.bodyLimitBytes, maxKeptBytes: this.#maxKeptBytes });
     }
   }
 
@@ -119,13 +119,13 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   #startWithBody(body: UpstreamBody): void {
     const { request, stream } = this.#delivery;
     const { framing } = request;
-    const mostBytes = this.#document.request_buffer_bytes ?? DEFAULT_REQUEST_BUFFER_BYTES;
+    const maxBytes = this.#document.request_buffer_bytes ?? DEFAULT_REQUEST_BUFFER_BYTES;
     const hasLength = framing.kind === "length";
-    const neededBytes = hasLength ? Math.min(framing.lengthBytes, mostBytes) : mostBytes;
+    const neededBytes = hasLength ? Math.min(framing.lengthBytes, maxBytes) : maxBytes;
     // A client of gRPC may wait for a message before it sends the next.
     const goesAtOnce = stream.bodyBytesHere >= neededBytes || isGrpc(fieldValue(request.fields, "content-type"));
     if (goesAtOnce) return this.#attempt();
-    body.fill({ mostBytes, hasLength, budget: this.#pools.buffers }, () => this.#attempt());
+    body.fill({ maxBytes, hasLength, budget: this.#pools.buffers }, () => this.#attempt());
   }
 
   readonly #onDrain = (): void => this.#winner?.release();
@@ -145,10 +145,10 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   }
 
   /** Retries may need the body again, and so may endpoints that refuse streams, where the first part is here anyway. */
-  get #mostKeptBytes(): number {
-    const { mostKeptBytes } = this.#rules;
-    if (!this.#isHttp2) return mostKeptBytes;
-    return Math.max(mostKeptBytes, this.#document.request_buffer_bytes ?? DEFAULT_REQUEST_BUFFER_BYTES);
+  get #maxKeptBytes(): number {
+    const { maxKeptBytes } = this.#rules;
+    if (!this.#isHttp2) return maxKeptBytes;
+    return Math.max(maxKeptBytes, this.#document.request_buffer_bytes ?? DEFAULT_REQUEST_BUFFER_BYTES);
   }
 
   // Attempts
@@ -217,7 +217,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
 
   #takeRetry(): boolean {
     const body = this.#body;
-    const canRepeat = body === undefined || (body.canRepeat && body.sizeBytes <= this.#rules.mostKeptBytes);
+    const canRepeat = body === undefined || (body.canRepeat && body.sizeBytes <= this.#rules.maxKeptBytes);
     if (this.#retriesLeft === 0 || !canRepeat || !this.#group.spendRetry()) return false;
     this.#retriesLeft -= 1;
     return true;
@@ -286,23 +286,23 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   /** For the access log. What is found can have the words of whoever it was found at. */
   #note(failure: string, detail: string): void {
     const { upstream } = this.#delivery.request;
-    if (upstream !== undefined) upstream.failure = `${failure}: ${detail}`.slice(0, LONGEST_NOTE);
+    if (upstream !== undefined) upstream.failure = `${failure}: ${detail}`.slice(0, MAX_NOTE_LENGTH);
   }
 
   // Ends
 
-  #refuse(refusal: Refusal, origin: AnswerOrigin): void {
+  #refuse(refusal: Refusal, origin: ResponseOrigin): void {
     this.#end();
-    this.#delivery.answer(refusal, origin);
+    this.#delivery.response(refusal, origin);
   }
 
   /** Lets go of everything that is under way; `hadItsTime` counts that against the endpoint. */
-  #giveUp(refusal: Refusal, origin: AnswerOrigin, hadItsTime = false): void {
+  #giveUp(refusal: Refusal, origin: ResponseOrigin, hadItsTime = false): void {
     if (this.#delivery.isEnded) return;
     this.#drop(hadItsTime);
     this.#end();
     if (this.#delivery.isStarted) this.#delivery.abort();
-    else this.#delivery.answer(refusal, origin);
+    else this.#delivery.response(refusal, origin);
   }
 
   #drop(hadItsTime = false): void {
@@ -364,7 +364,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#delivery.stream.sendInformational(
       head.status,
       head.reason,
-      clientAnswerFields(head.fields, false, this.#idField),
+      clientResponseFields(head.fields, false, this.#idField),
     );
   }
 
@@ -380,22 +380,22 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     const isSwitch = head.status === 101;
     // A 204 has no length to tell (RFC 9110, 8.6).
     const describesLength = head.framing.kind === "none" && !isSwitch && head.status !== 204;
-    const fields = clientAnswerFields(head.fields, describesLength, this.#idField);
+    const fields = clientResponseFields(head.fields, describesLength, this.#idField);
     if (this.#setCookie !== undefined) fields.push("Set-Cookie", this.#setCookie);
-    const marks = request.generation.via?.answers;
+    const marks = request.generation.via?.responses;
     if (marks !== undefined) fields.push("Via", marks[this.#isHttp2 ? "2" : head.version]);
     if (isSwitch) {
       this.#switchFields = fields;
       return;
     }
-    const answer = { status: head.status, reason: head.reason || reasonPhrase(head.status), fields };
-    if (this.#delivery.capturesAnswer) {
-      const captured = request.route?.answerStore?.capture(request, answer, head.framing);
+    const response = { status: head.status, reason: head.reason || reasonPhrase(head.status), fields };
+    if (this.#delivery.capturesResponse) {
+      const captured = request.route?.responseStore?.capture(request, response, head.framing);
       this.#delivery.wasCaptured = captured !== undefined;
-      if (captured !== undefined && "status" in captured) return this.#delivery.answerAtEnd(captured);
+      if (captured !== undefined && "status" in captured) return this.#delivery.respondAtEnd(captured);
       this.#capture = captured;
     }
-    this.#delivery.head(answer, head.framing, "upstream");
+    this.#delivery.head(response, head.framing, "upstream");
   }
 
   #wins(attempt: Attempt): void {
@@ -415,7 +415,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   }
 
   trailers(fields: RawFields): void {
-    this.#trailers = clientAnswerTrailers(fields, this.#idField);
+    this.#trailers = clientResponseTrailers(fields, this.#idField);
   }
 
   batch(): void {
@@ -440,7 +440,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#end();
     if (this.#delivery.isStarted) return this.#delivery.abort();
     // It was there, and could not be passed on: a defect of ours.
-    this.#delivery.answer({ code: "internal" }, "short-circuit");
+    this.#delivery.response({ code: "internal" }, "short-circuit");
   }
 
   drained(): void {

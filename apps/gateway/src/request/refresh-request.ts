@@ -6,8 +6,8 @@ import { withConditions } from "./forwarded-fields.ts";
 import type { CompiledRoute } from "./generation.ts";
 
 /** Nobody waits for it, so nobody would notice that an upstream never ends: it is given up after so long, or so much. */
-const MOST_MS = 60_000;
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_MS = 60_000;
+const MAX_BYTES = 64 * 1024 * 1024;
 
 /**
  * The request of a client once more, without the client and with other conditions. It runs through nothing but the
@@ -48,7 +48,7 @@ class NoClient implements ClientStream {
   readonly bodyBytesHere = 0;
   handler: ClientHandler | undefined;
   #bytes = 0;
-  readonly #timer = setTimeout(() => this.#giveUp(), MOST_MS).unref();
+  readonly #timer = setTimeout(() => this.#giveUp(), MAX_MS).unref();
 
   /** The exchange is over. */
   stop(): void {
@@ -59,7 +59,7 @@ class NoClient implements ClientStream {
   sendData(piece: Buffer): void {
     this.#bytes += piece.length;
     // Not from inside a call to this stream.
-    if (this.#bytes > MOST_BYTES) setImmediate(() => this.#giveUp());
+    if (this.#bytes > MAX_BYTES) setImmediate(() => this.#giveUp());
   }
 
   flush(): boolean {

@@ -1,6 +1,6 @@
 import { turnMs } from "@headworks/sockets";
 
-const MOST_CHARACTERS = 128;
+const MAX_CHARACTERS = 128;
 const PRINTABLE = /^[!-~]+$/;
 
 const boot = process.hrtime.bigint();
@@ -28,7 +28,7 @@ export function newRequestId(): string {
  * at most 128 characters.
  */
 export function acceptableRequestId(sent: string | undefined): string | undefined {
-  if (sent === undefined || sent.length > MOST_CHARACTERS || !PRINTABLE.test(sent)) return undefined;
+  if (sent === undefined || sent.length > MAX_CHARACTERS || !PRINTABLE.test(sent)) return undefined;
   return sent;
 }
 

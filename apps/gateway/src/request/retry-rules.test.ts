@@ -18,7 +18,7 @@ test("retries: GET, HEAD, OPTIONS, TRACE and PUT; POST when asked for; DELETE, P
 });
 
 test("retries: a body is repeated only if it fits buffer_max_bytes, which is nothing unless it is set", () => {
-  for (const [mostBytes, framing, attempts] of [
+  for (const [maxBytes, framing, attempts] of [
     [undefined, lengthFraming(1), 0],
     [undefined, lengthFraming(0), 1],
     [10, lengthFraming(10), 1],
@@ -26,8 +26,8 @@ test("retries: a body is repeated only if it fits buffer_max_bytes, which is not
     [10, CHUNKED, 1],
     [0, CHUNKED, 0],
   ] as const) {
-    const retries = mostBytes === undefined ? { attempts: 1 } : { attempts: 1, buffer_max_bytes: mostBytes };
-    assert.equal(attemptsOf(retries, "PUT", framing), attempts, JSON.stringify([mostBytes, framing]));
+    const retries = maxBytes === undefined ? { attempts: 1 } : { attempts: 1, buffer_max_bytes: maxBytes };
+    assert.equal(attemptsOf(retries, "PUT", framing), attempts, JSON.stringify([maxBytes, framing]));
   }
 });
 
@@ -35,7 +35,7 @@ test("retries: the defaults, and hedging without further attempts", () => {
   const plain = { method: "GET", framing: NO_BODY, upgrade: undefined };
   assert.deepEqual(retryRules({ attempts: 1 }, plain), {
     attempts: 1,
-    mostKeptBytes: 0,
+    maxKeptBytes: 0,
     onTransport: true,
     statuses: [502, 503, 504],
     baseMs: 25,

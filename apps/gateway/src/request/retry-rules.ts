@@ -6,7 +6,7 @@ export interface RetryRules {
   /** Further attempts at most. */
   readonly attempts: number;
   /** So much of the body is kept to be sent again. */
-  readonly mostKeptBytes: number;
+  readonly maxKeptBytes: number;
   /** Whether attempts without an answer are made again. */
   readonly onTransport: boolean;
   /** Answers that are not passed on while another attempt may be made. */
@@ -20,7 +20,7 @@ export interface RetryRules {
 
 const NO_RETRIES: RetryRules = Object.freeze({
   attempts: 0,
-  mostKeptBytes: 0,
+  maxKeptBytes: 0,
   onTransport: false,
   statuses: [],
   baseMs: 0,
@@ -37,12 +37,12 @@ export function retryRules(
   request: { readonly method: string; readonly framing: Framing; readonly upgrade: string | undefined },
 ): RetryRules {
   if (retries === undefined) return NO_RETRIES;
-  const { attempts = 0, buffer_max_bytes: mostKeptBytes = 0, hedge } = retries;
+  const { attempts = 0, buffer_max_bytes: maxKeptBytes = 0, hedge } = retries;
   if (attempts === 0 && hedge === undefined) return NO_RETRIES;
-  if (!isEligible(retries, request) || !fits(request.framing, mostKeptBytes)) return NO_RETRIES;
+  if (!isEligible(retries, request) || !fits(request.framing, maxKeptBytes)) return NO_RETRIES;
   return {
     attempts,
-    mostKeptBytes,
+    maxKeptBytes,
     onTransport: retries.retry_transport ?? true,
     statuses: retries.retry_statuses ?? RETRYABLE_STATUSES,
     baseMs: retries.backoff_base_ms ?? 25,
@@ -60,9 +60,9 @@ function isEligible(
   return method === "POST" ? retries.retry_post === true : isIdempotent(method) && method !== "DELETE";
 }
 
-function fits(framing: Framing, mostBytes: number): boolean {
+function fits(framing: Framing, maxBytes: number): boolean {
   if (!hasBody(framing)) return true;
-  return framing.kind === "length" ? framing.lengthBytes <= mostBytes : mostBytes > 0;
+  return framing.kind === "length" ? framing.lengthBytes <= maxBytes : maxBytes > 0;
 }
 
 /** The pause before attempt number `next` (the first retry is 2): anything up to a ceiling that doubles and is capped. */

@@ -24,14 +24,14 @@ function way(): UpstreamExchange & { readonly sent: string[]; isFull: boolean } 
   };
 }
 
-function rig(mostKeptBytes: number, limitBytes = 1000) {
+function rig(maxKeptBytes: number, limitBytes = 1000) {
   const calls: string[] = [];
   const source: BodySource = {
     readBody: () => void calls.push("read"),
     pauseBody: () => void calls.push("pause"),
     resumeBody: () => void calls.push("resume"),
   };
-  const body = new UpstreamBody(source, { limitBytes, mostKeptBytes });
+  const body = new UpstreamBody(source, { limitBytes, maxKeptBytes });
   // As a connection does: every piece lies in the same memory.
   const memory = Buffer.alloc(64);
   const data = (text: string): boolean => {
@@ -105,8 +105,8 @@ test("a body longer than allowed is noticed with the piece that is too much, whi
 test("retries, whatever fails when: while it can be repeated, every way gets a prefix and the last one all of it", () => {
   const step = fc.oneof(fc.string({ minLength: 1, maxLength: 9, unit: "binary-ascii" }), fc.constant(null));
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 30 }), fc.integer({ min: 1, max: 60 }), (steps, mostKeptBytes) => {
-      const { body, data } = rig(mostKeptBytes);
+    fc.property(fc.array(step, { maxLength: 30 }), fc.integer({ min: 1, max: 60 }), (steps, maxKeptBytes) => {
+      const { body, data } = rig(maxKeptBytes);
       const ways = [way()];
       body.attach(ways[0] as UpstreamExchange);
       let whole = "";
@@ -123,7 +123,7 @@ test("retries, whatever fails when: while it can be repeated, every way gets a p
       }
       for (const { sent } of ways) assert.ok(whole.startsWith(sent.join("")));
       assert.equal(ways.at(-1)?.sent.join(""), whole);
-      assert.equal(body.canRepeat, whole.length <= mostKeptBytes);
+      assert.equal(body.canRepeat, whole.length <= maxKeptBytes);
     }),
   );
 });

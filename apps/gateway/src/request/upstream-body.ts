@@ -16,7 +16,7 @@ const UNKNOWN_LENGTH_MS = 1000;
 export class UpstreamBody {
   readonly #source: BodySource;
   readonly #limitBytes: number;
-  readonly #mostKeptBytes: number;
+  readonly #maxKeptBytes: number;
   #kept: Buffer[] | undefined;
   #exchange: UpstreamExchange | undefined;
   #sizeBytes = 0;
@@ -31,12 +31,12 @@ export class UpstreamBody {
   #isComplete = false;
   #trailers: RawFields | undefined;
 
-  /** `mostKeptBytes` of 0 keeps nothing; `limitBytes` is what the request may have. */
-  constructor(source: BodySource, bytes: { readonly limitBytes: number; readonly mostKeptBytes: number }) {
+  /** `maxKeptBytes` of 0 keeps nothing; `limitBytes` is what the request may have. */
+  constructor(source: BodySource, bytes: { readonly limitBytes: number; readonly maxKeptBytes: number }) {
     this.#source = source;
     this.#limitBytes = bytes.limitBytes;
-    this.#mostKeptBytes = bytes.mostKeptBytes;
-    if (bytes.mostKeptBytes > 0) this.#kept = [];
+    this.#maxKeptBytes = bytes.maxKeptBytes;
+    if (bytes.maxKeptBytes > 0) this.#kept = [];
   }
 
   get sizeBytes(): number {
@@ -54,16 +54,16 @@ export class UpstreamBody {
   }
 
   /**
-   * Reads the beginning, and calls `ready` when all of it or `mostBytes` are here, or the budget has no more. One without a
+   * Reads the beginning, and calls `ready` when all of it or `maxBytes` are here, or the budget has no more. One without a
    * length is not waited for longer than a second. The client waits then until the body is attached.
    */
   fill(
-    { mostBytes, hasLength, budget }: { mostBytes: number; hasLength: boolean; budget: BufferBudget },
+    { maxBytes, hasLength, budget }: { maxBytes: number; hasLength: boolean; budget: BufferBudget },
     ready: () => void,
   ): void {
     this.#kept = [];
     this.#ready = ready;
-    this.#readyBytes = mostBytes;
+    this.#readyBytes = maxBytes;
     this.#budget = budget;
     if (!hasLength) this.#timer = setTimeout(() => this.#filled(), UNKNOWN_LENGTH_MS);
     this.#isReading = true;
@@ -82,7 +82,7 @@ export class UpstreamBody {
     }
     for (const piece of this.#kept ?? []) exchange.sendData(piece);
     this.#giveBack();
-    if (this.#sizeBytes > this.#mostKeptBytes) this.#kept = undefined;
+    if (this.#sizeBytes > this.#maxKeptBytes) this.#kept = undefined;
     if (this.#isComplete) exchange.sendEnd(this.#trailers);
     else if (exchange.flush()) this.#source.resumeBody();
   }
@@ -106,7 +106,7 @@ export class UpstreamBody {
     this.#sizeBytes += piece.length;
     if (this.#sizeBytes > this.#limitBytes) return false;
     if (this.#kept !== undefined) {
-      if (this.#isSent && this.#sizeBytes > this.#mostKeptBytes) this.#kept = undefined;
+      if (this.#isSent && this.#sizeBytes > this.#maxKeptBytes) this.#kept = undefined;
       // The piece may lie in memory that is read into again.
       else this.#kept.push(Buffer.from(piece));
     }

@@ -6,23 +6,23 @@ const INSTANCE = "0123456789abcdef";
 const OTHER = "fedcba9876543210";
 
 test("the pseudonym is the gateway's name and the instance; versions are those of RFC 9110 and RFC 9113", () => {
-  const { requests, answers } = new Via({ name: "edge" }, INSTANCE);
+  const { requests, responses } = new Via({ name: "edge" }, INSTANCE);
   assert.deepEqual(requests, {
     "1.0": `1.0 edge-${INSTANCE}`,
     "1.1": `1.1 edge-${INSTANCE}`,
     "2": `2.0 edge-${INSTANCE}`,
   });
-  assert.equal(answers, undefined, "nothing tells clients what stands in front");
+  assert.equal(responses, undefined, "nothing tells clients what stands in front");
 });
 
 test("either direction can be switched", () => {
-  const { requests, answers } = new Via({ via: { requests: false, answers: true } }, INSTANCE);
+  const { requests, responses } = new Via({ via: { requests: false, responses: true } }, INSTANCE);
   assert.equal(requests, undefined);
-  assert.equal(answers?.["1.1"], `1.1 gateway-${INSTANCE}`);
+  assert.equal(responses?.["1.1"], `1.1 gateway-${INSTANCE}`);
 });
 
 const own = `1.1 gateway-${INSTANCE}`;
-const cases: [name: string, fields: string[], mostPasses: number, isLoop: boolean][] = [
+const cases: [name: string, fields: string[], maxPasses: number, isLoop: boolean][] = [
   ["no Via", ["Host", "a"], 1, false],
   ["another gateway", ["Via", "1.1 proxy.example, 1.0 fred (Apache)"], 1, false],
   ["another instance of the same name", ["Via", `1.1 gateway-${OTHER}`], 1, false],
@@ -36,8 +36,8 @@ const cases: [name: string, fields: string[], mostPasses: number, isLoop: boolea
   ["twice in two fields", ["Via", own, "Via", own], 2, true],
   ["this instance in another field", ["X-Via", own, "Vib", own], 1, false],
 ];
-for (const [name, fields, mostPasses, isLoop] of cases) {
-  test(`loop detection: ${name}, ${mostPasses} allowed: ${isLoop ? "a loop" : "none"}`, () => {
-    assert.equal(new Via({ via: { max_passes: mostPasses } }, INSTANCE).isLoop(fields), isLoop);
+for (const [name, fields, maxPasses, isLoop] of cases) {
+  test(`loop detection: ${name}, ${maxPasses} allowed: ${isLoop ? "a loop" : "none"}`, () => {
+    assert.equal(new Via({ via: { max_passes: maxPasses } }, INSTANCE).isLoop(fields), isLoop);
   });
 }

@@ -14,21 +14,21 @@ const DEFAULT_PASSES = 1;
  */
 export class Via {
   readonly #instance: string;
-  readonly #mostPasses: number;
+  readonly #maxPasses: number;
   /** For requests on their way to upstreams; undefined: none. */
   readonly requests: Marks | undefined;
   /** For answers on their way to clients. */
-  readonly answers: Marks | undefined;
+  readonly responses: Marks | undefined;
 
   /** `instance` is a token that no other instance has; the workers of one gateway share it. */
   constructor({ name = "gateway", via }: Pick<GatewaySettings, "name" | "via">, instance: string) {
     this.#instance = `-${instance}`;
-    this.#mostPasses = via?.max_passes ?? DEFAULT_PASSES;
+    this.#maxPasses = via?.max_passes ?? DEFAULT_PASSES;
     const pseudonym = `${name}${this.#instance}`;
     // RFC 9113, 8.3: HTTP/2 is version 2.0.
     const marks: Marks = { "1.0": `1.0 ${pseudonym}`, "1.1": `1.1 ${pseudonym}`, "2": `2.0 ${pseudonym}` };
     this.requests = (via?.requests ?? true) ? marks : undefined;
-    this.answers = via?.answers === true ? marks : undefined;
+    this.responses = via?.responses === true ? marks : undefined;
   }
 
   /** Whether a request has passed this instance as often as it may. */
@@ -37,7 +37,7 @@ export class Via {
     for (let at = 0; at < fields.length; at += 2) {
       if (isVia(fields[at] ?? "")) passes += this.#passesIn(fields[at + 1] ?? "");
     }
-    return passes >= this.#mostPasses;
+    return passes >= this.#maxPasses;
   }
 
   #passesIn(value: string): number {

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Action } from "@headworks/gateway-contract";
-import { compileAnswerAction } from "./actions.ts";
+import { compileResponseAction } from "./actions.ts";
 import { routeWith } from "../../test/routing/requests.ts";
 
 const path = { type: "prefix", value: "/" } as const;
 
-function answer(action: Action, target = "/a/b?c=d", authority: string | undefined = "gw.test:8080") {
-  return compileAnswerAction(routeWith("r", { path }, { action }))({ target, authority });
+function response(action: Action, target = "/a/b?c=d", authority: string | undefined = "gw.test:8080") {
+  return compileResponseAction(routeWith("r", { path }, { action }))({ target, authority });
 }
 
 type Redirect = Extract<Action, { type: "redirect" }>;
@@ -24,18 +24,18 @@ const REDIRECTS: readonly (readonly [string, Omit<Redirect, "type" | "status">, 
 ];
 for (const [name, fields, location] of REDIRECTS) {
   test(`redirect with ${name}`, () => {
-    const got = answer({ type: "redirect", status: 308, ...fields });
+    const got = response({ type: "redirect", status: 308, ...fields });
     assert.deepEqual(got, { status: 308, fields: ["Location", location], body: "" });
   });
 }
 
 test("redirect keeps the host of an IPv6 request", () => {
-  const got = answer({ type: "redirect", status: 301, scheme: "https" }, "/", "[::1]:80");
+  const got = response({ type: "redirect", status: 301, scheme: "https" }, "/", "[::1]:80");
   assert.deepEqual(got, { status: 301, fields: ["Location", "https://[::1]/"], body: "" });
 });
 
 test("a path that begins with // is no host of a redirect to the same host", () => {
-  const got = answer({ type: "redirect", status: 302 }, "//evil.test/x");
+  const got = response({ type: "redirect", status: 302 }, "//evil.test/x");
   assert.ok("status" in got);
   const location = new URL(got.fields[1] ?? "", "http://gw.test:8080/");
   assert.equal(location.host, "gw.test:8080");
@@ -43,7 +43,7 @@ test("a path that begins with // is no host of a redirect to the same host", () 
 });
 
 test("a redirect that needs the host of a request without one is refused", () => {
-  const got = compileAnswerAction(
+  const got = compileResponseAction(
     routeWith("r", { path }, { action: { type: "redirect", status: 301, scheme: "https" } }),
   )({
     target: "/",
@@ -54,17 +54,17 @@ test("a redirect that needs the host of a request without one is refused", () =>
 
 for (const target of ["/a\r\nSet-Cookie: x=y", "/a b", "/é", "/a\u0000"]) {
   test(`a redirect to ${JSON.stringify(target)} is refused: it cannot be written as a header`, () => {
-    assert.deepEqual(answer({ type: "redirect", status: 301 }, target), { code: "invalid_redirect_target" });
+    assert.deepEqual(response({ type: "redirect", status: 301 }, target), { code: "invalid_redirect_target" });
   });
 }
 
 test("respond answers text/plain by default", () => {
-  const got = answer({ type: "respond", status: 404, body: "gone" });
+  const got = response({ type: "respond", status: 404, body: "gone" });
   assert.deepEqual(got, { status: 404, fields: ["Content-Type", "text/plain"], body: Buffer.from("gone") });
 });
 
 test("respond says the encoding of text beyond ASCII", () => {
-  const got = answer({ type: "respond", status: 200, body: "é" });
+  const got = response({ type: "respond", status: 200, body: "é" });
   assert.deepEqual(got, {
     status: 200,
     fields: ["Content-Type", "text/plain; charset=utf-8"],
@@ -74,19 +74,19 @@ test("respond says the encoding of text beyond ASCII", () => {
 
 test("respond: a configured content type replaces the default, in any letter case; headers keep order and spelling", () => {
   const headers = { "X-A": "1", "content-TYPE": "application/json", b: "é" };
-  const got = answer({ type: "respond", status: 200, headers, body: "{}" });
+  const got = response({ type: "respond", status: 200, headers, body: "{}" });
   assert.ok("status" in got);
   assert.deepEqual(got.fields, ["X-A", "1", "content-TYPE", "application/json", "b", "\u00c3\u00a9"]);
 });
 
 test("respond without content has no content type", () => {
   for (const status of [204, 304]) {
-    assert.deepEqual(answer({ type: "respond", status }), { status, fields: [], body: "" });
+    assert.deepEqual(response({ type: "respond", status }), { status, fields: [], body: "" });
   }
 });
 
 test("respond: what is done to the fields of one answer does not reach the next", () => {
-  const respond = compileAnswerAction(
+  const respond = compileResponseAction(
     routeWith("r", { path }, { action: { type: "respond", status: 200, body: "a" } }),
   );
   const first = respond({ target: "/", authority: undefined });
@@ -98,5 +98,5 @@ test("respond: what is done to the fields of one answer does not reach the next"
 });
 
 test("a proxy route has no answer of its own", () => {
-  assert.throws(() => compileAnswerAction(routeWith("r", { path })), TypeError);
+  assert.throws(() => compileResponseAction(routeWith("r", { path })), TypeError);
 });

@@ -1,21 +1,21 @@
 import type { Action, Route } from "@headworks/gateway-contract";
 import { wireText, type RawFields } from "@headworks/http1";
-import type { Answer, Refusal } from "#request/phases.ts";
+import type { Response, Refusal } from "#request/phases.ts";
 
 /** The parts of a request that an answer may depend on; a `RequestContext` has them. */
-export interface AnswerRequest {
+export interface ResponseRequest {
   readonly target: string;
   readonly authority: string | undefined;
 }
 
 /** Makes the whole answer of a route that asks no upstream. */
-export type AnswerAction = (request: AnswerRequest) => Answer | Refusal;
+export type ResponseAction = (request: ResponseRequest) => Response | Refusal;
 
 type RedirectAction = Extract<Action, { type: "redirect" }>;
 type RespondAction = Extract<Action, { type: "respond" }>;
 
 /** Compiles the action of a redirect or respond route. Throws a TypeError for a proxy route, which has no answer. */
-export function compileAnswerAction(route: Route): AnswerAction {
+export function compileResponseAction(route: Route): ResponseAction {
   const { action } = route;
   if (action.type === "redirect") return compileRedirect(action);
   if (action.type === "respond") return compileRespond(action);
@@ -30,7 +30,7 @@ const HEADER_SAFE = /^[!-~]+$/;
  * when the scheme or the port changes; the port of the request is dropped then, since it belongs to the old scheme.
  * Without a path, path and query of the request are kept. The body is empty.
  */
-function compileRedirect(action: RedirectAction): AnswerAction {
+function compileRedirect(action: RedirectAction): ResponseAction {
   const { status, path } = action;
   const scheme = action.scheme === undefined ? "" : `${action.scheme}:`;
   const port = action.port === undefined ? "" : `:${action.port}`;
@@ -61,7 +61,7 @@ function withoutPort(authority: string): string {
 const WITHOUT_CONTENT: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /** A fixed answer, plain text unless its headers say otherwise. */
-function compileRespond(action: RespondAction): AnswerAction {
+function compileRespond(action: RespondAction): ResponseAction {
   const { status } = action;
   const text = action.body ?? "";
   const fields: RawFields = [];

@@ -62,8 +62,8 @@ export function hostKey(pattern: HostPattern): string {
 }
 
 /** Hosts of clients that are remembered with what they lead to; hostile ones must not fill memory. */
-const MOST_HOSTS = 2000;
-const LONGEST_HOST = 255;
+const MAX_HOSTS = 2000;
+const MAX_HOST_LENGTH = 255;
 
 /**
  * The values for a host, from the most specific to the least: for the host with its port, the host, all hosts below a
@@ -85,7 +85,7 @@ export class HostIndex<T> {
     const known = this.#known.get(authority);
     if (known !== undefined) return known;
     const found = this.#find(authority);
-    if (authority.length <= LONGEST_HOST && this.#known.size < MOST_HOSTS) this.#known.set(ownText(authority), found);
+    if (authority.length <= MAX_HOST_LENGTH && this.#known.size < MAX_HOSTS) this.#known.set(ownText(authority), found);
     return found;
   }
 

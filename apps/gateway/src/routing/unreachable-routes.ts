@@ -15,7 +15,7 @@ interface Taken {
 }
 
 /** Prefixes longer than this are not looked for in patterns. */
-const LONGEST_COMPARED = 500;
+const MAX_COMPARED_LENGTH = 500;
 
 /**
  * Warns of routes that never get a request, since others come first whatever a request is: those before them with the same
@@ -152,7 +152,7 @@ class BroadPatterns {
 
   /** One that takes all paths that begin with this text, at the end of a segment if `isWhole`. */
   find(beginning: string | undefined, taken: Taken, isWhole: boolean): Taken | undefined {
-    if (beginning === undefined || this.#byStart.size === 0 || beginning.length > LONGEST_COMPARED) return undefined;
+    if (beginning === undefined || this.#byStart.size === 0 || beginning.length > MAX_COMPARED_LENGTH) return undefined;
     for (let end = 0; end <= beginning.length; end += 1) {
       const found = this.#byStart.get(beginning.slice(0, end))?.find(covering(taken));
       if (found !== undefined) return found;

@@ -4,8 +4,8 @@ import { counterKey } from "./store-messages.ts";
 import type { GroupMessage, GroupOutcome, StoreCalls } from "./store-messages.ts";
 
 /** Changed counters, or groups, after which they are moved into the counters' own table: a few milliseconds of work. */
-const MOST_PENDING = 2048;
-const MOST_GROUPS = 512;
+const MAX_PENDING = 2048;
+const MAX_GROUPS = 512;
 
 /**
  * Consumers and their counters. A group of charges is written as one row, and now and then the newest values of all
@@ -86,7 +86,7 @@ export class CounterTable {
 
   /** Whether so much is pending that it should be folded. */
   get isFoldDue(): boolean {
-    return this.#pendingCount >= MOST_PENDING || this.#groupCount >= MOST_GROUPS;
+    return this.#pendingCount >= MAX_PENDING || this.#groupCount >= MAX_GROUPS;
   }
 
   get hasPending(): boolean {

@@ -3,11 +3,11 @@ import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
 import type { GenerationFacts, GenerationRecord } from "./state-store.ts";
 
 /** Generations that are kept: the newest ones, */
-const MOST_GENERATIONS = 100;
+const MAX_GENERATIONS = 100;
 /** as long as their texts are no longer than this together, */
-const MOST_TEXT_BYTES = 67_108_864;
+const MAX_TEXT_BYTES = 67_108_864;
 /** but these at least. */
-const LEAST_GENERATIONS = 5;
+const MIN_GENERATIONS = 5;
 
 const SOURCES = ["startup", "reload", "admin", "rollback"] as const;
 const FACTS = "number, content_hash, route_count, published_ms, source, actor";
@@ -30,7 +30,7 @@ export class GenerationTable {
            SELECT number, ROW_NUMBER() OVER (ORDER BY number DESC) AS place,
              SUM(octet_length(text)) OVER (ORDER BY number DESC) AS bytes
            FROM generation)
-         WHERE place > ${LEAST_GENERATIONS} AND (place > ${MOST_GENERATIONS} OR bytes > ${MOST_TEXT_BYTES}))`,
+         WHERE place > ${MIN_GENERATIONS} AND (place > ${MAX_GENERATIONS} OR bytes > ${MAX_TEXT_BYTES}))`,
     );
   }
 

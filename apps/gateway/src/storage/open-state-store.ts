@@ -108,12 +108,12 @@ async function usageOf(
   windows: readonly BudgetWindow[],
 ): Promise<readonly (readonly bigint[] | undefined)[]> {
   const asked = windows.map(({ budget, windowStartS }) => [budget, windowStartS] as const);
-  const answers: (readonly bigint[] | undefined)[] = [];
+  const responses: (readonly bigint[] | undefined)[] = [];
   for (let at = 0; at < consumers.length; at += USAGE_STEP) {
     const names = consumers.slice(at, at + USAGE_STEP);
-    answers.push(...(await client.call("usageOf", { names, windows: asked })));
+    responses.push(...(await client.call("usageOf", { names, windows: asked })));
   }
-  return answers;
+  return responses;
 }
 
 async function pendingEvents(client: StoreClient): Promise<readonly OutboxEvent[]> {

@@ -1,10 +1,10 @@
 // Tested by open-state-store.test.ts
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { OutboxEvent } from "./state-store.ts";
-import type { StoreAnswers } from "./store-messages.ts";
+import type { StoreResponses } from "./store-messages.ts";
 
 /** More rows than this are not kept. */
-const MOST_EVENTS = 10_000;
+const MAX_EVENTS = 10_000;
 /** Envelopes have at most 16 KiB, so a page of them is small enough for one message. */
 const PAGE_EVENTS = 500;
 
@@ -53,7 +53,7 @@ export class OutboxTable {
     const seq = row?.["seq"];
     if (typeof seq !== "number") return;
     for (const target of event.targets) this.#addTarget.run(seq, target);
-    const surplus = Number(this.#count.get()?.["events"]) - MOST_EVENTS;
+    const surplus = Number(this.#count.get()?.["events"]) - MAX_EVENTS;
     if (surplus > 0) this.#dropSurplus.run(surplus);
   }
 
@@ -63,7 +63,7 @@ export class OutboxTable {
   }
 
   /** A page of events without all their outcomes, in the order they were appended. */
-  pending(afterSeq: number): StoreAnswers["pendingEvents"] {
+  pending(afterSeq: number): StoreResponses["pendingEvents"] {
     const rows = this.#page.all(afterSeq, PAGE_EVENTS);
     const events = rows.map((row) => ({
       id: String(row["id"]),

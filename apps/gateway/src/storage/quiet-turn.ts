@@ -1,5 +1,5 @@
 /** A group waits for more no longer than so many turns: under load some hundred microseconds. */
-const MOST_TURNS = 8;
+const MAX_TURNS = 8;
 
 /**
  * Calls `run` at the end of the first turn of the event loop in which `count` did not grow, and of the eighth in any case.
@@ -12,7 +12,7 @@ export function atQuietTurn(count: () => number, run: () => void, later: (turn: 
   const turn = (): void => {
     const now = count();
     turns += 1;
-    if (now === known || turns === MOST_TURNS) return run();
+    if (now === known || turns === MAX_TURNS) return run();
     known = now;
     later(turn);
   };

@@ -7,7 +7,7 @@ import { QuotaLedger } from "./quota-ledger.ts";
 import type {
   FromStore,
   GroupOutcome,
-  StoreAnswers,
+  StoreResponses,
   StoreCallName,
   StoreCalls,
   StoreSetup,
@@ -32,7 +32,7 @@ export interface StoreScope {
 }
 
 interface Call {
-  readonly resolve: (value: StoreAnswers[StoreCallName]) => void;
+  readonly resolve: (value: StoreResponses[StoreCallName]) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -77,13 +77,13 @@ export class StoreClient {
   }
 
   /** Asks for something besides charging. Rejects when it fails or the store is closed. */
-  async call<N extends StoreCallName>(name: N, input: StoreCalls[N]): Promise<StoreAnswers[N]> {
+  async call<N extends StoreCallName>(name: N, input: StoreCalls[N]): Promise<StoreResponses[N]> {
     if (this.#worker === undefined || this.#closing !== undefined) throw new Error(this.#absence);
     const call = this.#nextCall++;
-    const { promise, resolve, reject } = Promise.withResolvers<StoreAnswers[StoreCallName]>();
+    const { promise, resolve, reject } = Promise.withResolvers<StoreResponses[StoreCallName]>();
     this.#calls.set(call, { resolve, reject });
     this.#post({ kind: "call", call, request: { name, input } as ToStoreRequest });
-    return (await promise) as StoreAnswers[N];
+    return (await promise) as StoreResponses[N];
   }
 
   get #absence(): string {

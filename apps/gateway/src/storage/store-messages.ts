@@ -70,7 +70,7 @@ export interface StoreCalls {
 }
 
 /** What the calls answer. */
-export interface StoreAnswers {
+export interface StoreResponses {
   usageOf: readonly (readonly bigint[] | undefined)[];
   appendEvent: void;
   acknowledgeEvent: void;
@@ -105,5 +105,5 @@ export type FromStore =
   | { readonly kind: "ready" }
   | { readonly kind: "refused"; readonly trouble: string; readonly error: string }
   | ({ readonly kind: "settled" } & GroupOutcome)
-  | { readonly kind: "answer"; readonly call: number; readonly value: StoreAnswers[StoreCallName] }
+  | { readonly kind: "answer"; readonly call: number; readonly value: StoreResponses[StoreCallName] }
   | { readonly kind: "failed"; readonly call: number; readonly error: string };

@@ -9,7 +9,7 @@ import type {
   FromStore,
   GroupMessage,
   GroupOutcome,
-  StoreAnswers,
+  StoreResponses,
   StoreCallName,
   StoreRequest,
   StoreSetup,
@@ -99,13 +99,13 @@ export class StoreThread {
 
   #receiveCall(call: number, request: StoreRequest): void {
     try {
-      this.#post({ kind: "answer", call, value: this.#answer(request) });
+      this.#post({ kind: "answer", call, value: this.#response(request) });
     } catch (error) {
       this.#post({ kind: "failed", call, error: this.#describe(error) });
     }
   }
 
-  #answer(request: StoreRequest): StoreAnswers[StoreCallName] {
+  #response(request: StoreRequest): StoreResponses[StoreCallName] {
     switch (request.name) {
       case "usageOf":
         return this.#counters.usageOf(request.input.names, request.input.windows);

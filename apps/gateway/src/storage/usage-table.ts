@@ -1,12 +1,12 @@
 // Tested by open-state-store.test.ts
 import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
 import type { ExportRun, UsageRow, UsageSpan } from "./state-store.ts";
-import type { StoreAnswers } from "./store-messages.ts";
+import type { StoreResponses } from "./store-messages.ts";
 
 const SPAN_S: Readonly<Record<UsageSpan, number>> = { hour: 3600, day: 86_400 };
 const WINDOWS = ["hourly", "daily", "monthly"] as const;
 /** Runs that are kept. */
-const MOST_RUNS = 10_000;
+const MAX_RUNS = 10_000;
 
 /** Rollups of traffic per consumer, and the runs that exported them. */
 export class UsageTable {
@@ -58,7 +58,7 @@ export class UsageTable {
   }
 
   /** The first rollup that begins in the stretch and holds anything. */
-  firstRollup(span: UsageSpan, fromS: number, toS: number): StoreAnswers["usageTotals"] {
+  firstRollup(span: UsageSpan, fromS: number, toS: number): StoreResponses["usageTotals"] {
     const spanS = SPAN_S[span];
     const startS = this.#start(spanS, fromS, toS);
     if (startS === undefined) return { totals: [], nextS: undefined };
@@ -102,7 +102,7 @@ export class UsageTable {
       run.error ?? null,
       Math.floor(run.generatedAtMs),
     );
-    this.#dropRuns.run(MOST_RUNS);
+    this.#dropRuns.run(MAX_RUNS);
   }
 
   runs(limit: number): readonly ExportRun[] {

@@ -18,7 +18,7 @@ export interface ProbeQuestion {
 }
 
 const AGENT = "sluice-health";
-const ANSWER_SECTION = sectionLimits(RESPONSE_LIMITS);
+const RESPONSE_SECTION = sectionLimits(RESPONSE_LIMITS);
 
 /** Tells whether the endpoint is well; what comes after the first time counts for nothing. */
 type Finish = (ok: boolean) => void;
@@ -87,7 +87,7 @@ function askHttp2(
   finish: Finish,
 ): void {
   const failed = (): void => finish(false);
-  const session = new Http2Session(socket, { role: "client", section: ANSWER_SECTION }, { onClose: failed });
+  const session = new Http2Session(socket, { role: "client", section: RESPONSE_SECTION }, { onClose: failed });
   const pseudo = [":method", "GET", ":scheme", scheme, ":authority", authority, ":path", path];
   const stream = session.request([...pseudo, "user-agent", AGENT, "accept", "*/*"], true);
   stream.handler = {

@@ -15,7 +15,7 @@ import {
   temporaryDirectory,
   u32,
   waitUntil,
-  type RawAnswer,
+  type RawResponder,
 } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { ActiveHealth } from "./active-health.ts";
@@ -51,7 +51,7 @@ function rig(context: TestContext, ports: readonly number[], block: ActiveHealth
 const answering = (status: number, reason = "x") =>
   `HTTP/1.1 ${status} ${reason}\r\nLocation: /\r\nContent-Length: 0\r\n\r\n`;
 
-const ANSWERS: readonly (readonly [string, string, ActiveHealthBlock, boolean])[] = [
+const RESPONSES: readonly (readonly [string, string, ActiveHealthBlock, boolean])[] = [
   ["200", answering(200), {}, true],
   ["204", answering(204), {}, true],
   ["a redirect", answering(302), {}, false],
@@ -68,7 +68,7 @@ const ANSWERS: readonly (readonly [string, string, ActiveHealthBlock, boolean])[
   ["half a head", "HTTP/1.1 200 O", {}, false],
   ["nothing", "", {}, false],
 ];
-for (const [what, bytes, more, isGood] of ANSWERS) {
+for (const [what, bytes, more, isGood] of RESPONSES) {
   test(`active health: an endpoint that answers ${what} is ${isGood ? "healthy" : "ejected"}`, async (context) => {
     await using server = await startRawServer(bytes);
     const { group } = rig(context, [server.port], { ...QUICK, timeout_ms: 2000, ...more });
@@ -175,7 +175,7 @@ test("active health: a thousand endpoints are probed all the time, a bounded num
         return { ...ways.wayOf(upstream, endpoint), address: "127.0.0.1" };
       },
     },
-    { mostProbes: 100 },
+    { maxProbes: 100 },
   );
   context.after(() => health.stop());
   for (const endpoint of registry.all[0]?.endpoints ?? []) {
@@ -228,7 +228,7 @@ test("active health: an endpoint of HTTP/2 over TLS is asked over HTTP/2, and fo
 
 const interim = (stream: number): Buffer =>
   frame(FRAME.headers, FLAG.endHeaders, stream, section([[":status", "103"]]));
-const HTTP2_ANSWERS: readonly (readonly [string, RawAnswer, boolean])[] = [
+const HTTP2_RESPONSES: readonly (readonly [string, RawResponder, boolean])[] = [
   [
     "103 before 200",
     (stream, write) =>
@@ -247,9 +247,9 @@ const HTTP2_ANSWERS: readonly (readonly [string, RawAnswer, boolean])[] = [
   ["a cut", (_stream, _write, connection) => connection.destroy(), false],
   ["nothing but 103", (stream, write) => write(interim(stream)), false],
 ];
-for (const [what, answer, isGood] of HTTP2_ANSWERS) {
+for (const [what, response, isGood] of HTTP2_RESPONSES) {
   test(`active health: an h2c endpoint that answers with ${what} is ${isGood ? "healthy" : "ejected"}`, async (context) => {
-    await using server = await startRawHttp2Origin(answer);
+    await using server = await startRawHttp2Origin(response);
     const { group } = rig(context, [server.port], { ...QUICK, timeout_ms: 200 }, { protocol: "h2c" });
     await waitUntil(() => server.connections.length > 4, { what: "four probes" });
     assert.equal(group.endpoints[0]?.health, isGood ? "healthy" : "ejected");

@@ -1,4 +1,4 @@
-import { LONGEST_MS, type Upstream } from "@headworks/gateway-contract";
+import { MAX_MS, type Upstream } from "@headworks/gateway-contract";
 import { probeEndpoint, type ProbeQuestion } from "./active-health-probe.ts";
 import type { EndpointWay } from "./endpoint-connection.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -16,7 +16,7 @@ export interface WaySource {
 }
 
 /** Probes under way at a time, over all upstreams; others wait for their turn. */
-const MOST_PROBES = 512;
+const MAX_PROBES = 512;
 /** First probes of an upstream are spread over so many milliseconds for each endpoint, an interval at most. */
 const SPREAD_MS = 5;
 
@@ -27,10 +27,10 @@ export class ActiveHealth {
   readonly #loops = new Map<Endpoint, ProbeLoop>();
   readonly #turns: ProbeTurns;
 
-  constructor(ways: WaySource, { random = Math.random, mostProbes = MOST_PROBES } = {}) {
+  constructor(ways: WaySource, { random = Math.random, maxProbes = MAX_PROBES } = {}) {
     this.#ways = ways;
     this.#random = random;
-    this.#turns = new ProbeTurns(mostProbes);
+    this.#turns = new ProbeTurns(maxProbes);
   }
 
   /**
@@ -134,7 +134,7 @@ class ProbeLoop {
       this.#cancel = undefined;
       giveBack();
       endpoint.probed(ok, rules);
-      this.start(Math.min(LONGEST_MS, rules.intervalMs + this.#parts.random() * rules.jitterMs));
+      this.start(Math.min(MAX_MS, rules.intervalMs + this.#parts.random() * rules.jitterMs));
     };
     let way: EndpointWay;
     try {

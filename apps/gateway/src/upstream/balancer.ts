@@ -8,7 +8,7 @@ import type { PickKey } from "./upstream-group.ts";
 export type Balancer = (candidates: readonly Endpoint[], key: PickKey, nowMs: number) => Endpoint;
 
 const VIRTUAL_NODES = 160;
-const LARGEST_RING = 65_536;
+const MAX_RING_SIZE = 65_536;
 
 /** The balancer that a document asks for, over these endpoints. */
 export function createBalancer(document: Upstream, endpoints: readonly Endpoint[]): Balancer {
@@ -64,13 +64,13 @@ function roundRobin(slowStartMs: number): Balancer {
 }
 
 /** Where an endpoint of weight 1 starts, which a ramp from 1 would do nothing for. */
-const SMALLEST_START = 0.1;
+const MIN_START = 0.1;
 
 /** From 1 up to the configured weight in the time an endpoint has to warm up. */
 function rampedWeight(endpoint: Endpoint, slowStartMs: number, nowMs: number): number {
   const ageMs = nowMs - endpoint.sinceMs;
   if (slowStartMs === 0 || ageMs >= slowStartMs) return endpoint.weight;
-  const start = endpoint.weight > 1 ? 1 : SMALLEST_START;
+  const start = endpoint.weight > 1 ? 1 : MIN_START;
   return start + (endpoint.weight - start) * (ageMs / slowStartMs);
 }
 
@@ -111,7 +111,7 @@ interface RingNode {
 /** As many nodes for a unit of weight as fit, and at least one for every endpoint, however unequal the weights are. */
 function ringOf(endpoints: readonly Endpoint[]): RingNode[] {
   const totalWeight = endpoints.reduce((sum, { weight }) => sum + weight, 0);
-  const perUnit = Math.min(VIRTUAL_NODES, LARGEST_RING / Math.max(1, totalWeight));
+  const perUnit = Math.min(VIRTUAL_NODES, MAX_RING_SIZE / Math.max(1, totalWeight));
   const ring: RingNode[] = [];
   for (const endpoint of endpoints) {
     const nodes = Math.max(1, Math.floor(perUnit * endpoint.weight));

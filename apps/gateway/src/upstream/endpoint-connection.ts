@@ -37,7 +37,7 @@ export interface ConnectionHandler extends AttemptHandler {
 /** Silence before the system asks whether the other side is still there. */
 const KEEP_ALIVE_MS = 60_000;
 /** What node accepts as the least time for a family of addresses. */
-const SHORTEST_EYEBALLS_MS = 10;
+const MIN_EYEBALLS_MS = 10;
 
 /** Opens a connection that speaks HTTP/1.1; gives a way to cancel that. */
 export function connectEndpoint(way: EndpointWay, handler: ConnectionHandler): () => void {
@@ -99,7 +99,7 @@ function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointWay) {
     keepAliveInitialDelay: KEEP_ALIVE_MS,
     autoSelectFamily: true,
     // One address after the other: each may take all of the time, and a refusal leads to the next at once.
-    autoSelectFamilyAttemptTimeout: Math.max(SHORTEST_EYEBALLS_MS, happyEyeballsMs === 0 ? connectMs : happyEyeballsMs),
+    autoSelectFamilyAttemptTimeout: Math.max(MIN_EYEBALLS_MS, happyEyeballsMs === 0 ? connectMs : happyEyeballsMs),
   };
 }
 

@@ -42,7 +42,7 @@ export interface EndpointOwner {
 }
 
 /** However often an endpoint fails, it is asked again after so long. */
-const LONGEST_EJECTION_MS = 3_600_000;
+const MAX_EJECTION_MS = 3_600_000;
 /** Latencies older than this weigh little in the moving average of `peak_ewma`. */
 const LATENCY_DECAY_MS = 10_000;
 const FIRST_LATENCY_MS = 250;
@@ -246,7 +246,7 @@ export class Endpoint implements EndpointState {
     const rules = this.#rules;
     const wasHealthy = this.#health === "healthy";
     const backoff = (rules?.ejectBackoff ?? 1) ** this.#ejections;
-    const ejectMs = Math.min((rules?.ejectMs ?? DEFAULT_EJECT_MS) * backoff, LONGEST_EJECTION_MS);
+    const ejectMs = Math.min((rules?.ejectMs ?? DEFAULT_EJECT_MS) * backoff, MAX_EJECTION_MS);
     this.#ejectedUntilMs = this.#owner.nowMs() + ejectMs;
     this.#ejections += 1;
     this.#probeSuccesses = 0;

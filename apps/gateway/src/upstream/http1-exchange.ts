@@ -13,7 +13,7 @@ import {
   type RawFields,
 } from "@headworks/http1";
 import { BatchedWriter } from "@headworks/sockets";
-import type { AnswerHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
+import type { ResponseHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
 
 /** What a connection tells its pool. */
 export interface ConnectionOwner {
@@ -64,7 +64,7 @@ export class Http1Exchange implements UpstreamExchange {
   readonly #writer: BatchedWriter;
   readonly #state = new UpstreamState();
   readonly #reader: ResponseReader;
-  #handler: AnswerHandler | undefined;
+  #handler: ResponseHandler | undefined;
   #isChunked = false;
   #hasBody = false;
   #owesBody = false;
@@ -80,10 +80,10 @@ export class Http1Exchange implements UpstreamExchange {
   #endBehindHeld: (() => void) | undefined;
   /** The response is an error that the end of the connection delimits, to a request with a body. */
   #isRefusalUntilClose = false;
-  #answerEnded = false;
+  #responseEnded = false;
   #isSwitching = false;
   #isAbandoned = false;
-  #hasAnswerBytes = false;
+  #hasResponseBytes = false;
   #hasHead = false;
   #protocolError: Http1Error | undefined;
   #tunnelReceiver: ((piece: Buffer) => void) | undefined;
@@ -98,18 +98,18 @@ export class Http1Exchange implements UpstreamExchange {
       {
         onInformational: (head) => this.#handler?.onInformational(head),
         onHead: (head) => {
-          this.#state.answerStarted(head);
+          this.#state.responseStarted(head);
           this.#hasHead = true;
           this.#isSwitching = head.status === 101;
           this.#isRefusalUntilClose = this.#hasBody && head.status >= 400 && head.framing.kind === "until-close";
           // Servers announce the same time with each response.
           if (this.#state.exchangeCount === 1) this.keepAliveMs = announcedKeepAliveMs(head.fields);
-          this.#handler?.onAnswerHead(head);
+          this.#handler?.onResponseHead(head);
         },
-        onData: (piece) => this.#handler?.onAnswerData(piece),
-        onTrailers: (fields) => this.#handler?.onAnswerTrailers(fields),
+        onData: (piece) => this.#handler?.onResponseData(piece),
+        onTrailers: (fields) => this.#handler?.onResponseTrailers(fields),
         onEnd: () => {
-          this.#answerEnded = !this.#isSwitching;
+          this.#responseEnded = !this.#isSwitching;
         },
         onError: (error) => {
           this.#protocolError = error;
@@ -134,7 +134,7 @@ export class Http1Exchange implements UpstreamExchange {
     readonly fields: RawFields;
     readonly framing: Framing;
     readonly upgrade: string | undefined;
-    readonly handler: AnswerHandler;
+    readonly handler: ResponseHandler;
   }): void {
     const { method, fields, framing, upgrade } = request;
     const withBody = hasBody(framing);
@@ -143,7 +143,7 @@ export class Http1Exchange implements UpstreamExchange {
     this.#state.requestStarted({ method, hasBody: withBody, keepAlive, isRetry: false });
     this.#reader.expect(method, upgrade);
     this.#handler = request.handler;
-    this.#hasAnswerBytes = false;
+    this.#hasResponseBytes = false;
     this.#hasBody = withBody;
     this.#hasHead = false;
     this.#isHeld = false;
@@ -194,10 +194,10 @@ export class Http1Exchange implements UpstreamExchange {
     return this.#hasHead && silentMs >= SILENT_MS ? "stream" : undefined;
   }
 
-  /** Bytes per second since others first waited for a connection; undefined before that was so for `leastMs`. */
-  pace(nowMs: number, leastMs: number): number | undefined {
+  /** Bytes per second since others first waited for a connection; undefined before that was so for `minMs`. */
+  pace(nowMs: number, minMs: number): number | undefined {
     const sinceMs = nowMs - this.#fromMs;
-    if (this.#lookedExchange !== this.#state.exchangeCount || sinceMs < leastMs) return undefined;
+    if (this.#lookedExchange !== this.#state.exchangeCount || sinceMs < minMs) return undefined;
     return ((this.#passedBytes - this.#fromBytes) * 1000) / sinceMs;
   }
 
@@ -266,14 +266,14 @@ export class Http1Exchange implements UpstreamExchange {
       this.socket.destroy();
       return;
     }
-    this.#hasAnswerBytes = true;
+    this.#hasResponseBytes = true;
     this.#read(chunk);
   }
 
   #read(chunk: Buffer): void {
     const handler = this.#handler;
     try {
-      this.#readAnswer(chunk);
+      this.#readResponse(chunk);
     } catch (error) {
       this.#owner.failed(error);
       const present = this.#handler;
@@ -284,7 +284,7 @@ export class Http1Exchange implements UpstreamExchange {
     }
   }
 
-  #readAnswer(chunk: Buffer): void {
+  #readResponse(chunk: Buffer): void {
     const at = this.#reader.read(chunk);
     // From inside a call to the handler.
     if (this.#isAbandoned) return;
@@ -295,9 +295,9 @@ export class Http1Exchange implements UpstreamExchange {
       this.#handler?.onSwitched();
       return;
     }
-    if (!this.#answerEnded) {
+    if (!this.#responseEnded) {
       if (hasRest) this.#held = Buffer.from(chunk.subarray(at));
-      this.#handler?.onAnswerBatch();
+      this.#handler?.onResponseBatch();
       return;
     }
     this.#complete(hasRest);
@@ -305,16 +305,16 @@ export class Http1Exchange implements UpstreamExchange {
 
   #complete(surplus: boolean): void {
     const handler = this.#handler;
-    this.#answerEnded = false;
+    this.#responseEnded = false;
     this.#handler = undefined;
     const isOver = surplus || this.#endBehindHeld !== undefined;
-    if (this.#state.answerEnded(isOver, this.#reader.oddities.length) === "keep") {
+    if (this.#state.responseEnded(isOver, this.#reader.oddities.length) === "keep") {
       this.#reader.next();
       this.#owner.freed(this);
     } else {
       this.socket.destroy();
     }
-    handler?.onAnswerEnd();
+    handler?.onResponseEnd();
   }
 
   #refuse(error: Http1Error): void {
@@ -323,7 +323,7 @@ export class Http1Exchange implements UpstreamExchange {
 
   #lose(failure: UpstreamFailure, detail: string): void {
     const handler = this.#handler;
-    const isStale = this.#state.exchangeCount > 1 && !this.#hasAnswerBytes;
+    const isStale = this.#state.exchangeCount > 1 && !this.#hasResponseBytes;
     this.#handler = undefined;
     this.#state.lost();
     this.socket.destroy();
@@ -345,7 +345,7 @@ export class Http1Exchange implements UpstreamExchange {
   #ended(): void {
     this.#reader.end();
     if (this.#protocolError) return this.#refuse(this.#protocolError);
-    if (this.#answerEnded) return this.#complete(false);
+    if (this.#responseEnded) return this.#complete(false);
     this.#lose("reset", "closed without an answer");
   }
 

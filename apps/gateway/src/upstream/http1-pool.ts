@@ -38,9 +38,9 @@ export function expiryMs(maxAgeMs: number): number {
 /** While requests wait for a connection, how often connections are looked at. */
 const LOOK_MS = 20;
 /** No client loses its connection to others before it was watched for so long. */
-const LEAST_WATCHED_MS = 1000;
+const MIN_WATCHED_MS = 1000;
 /** Nor one that moves so many bytes per second. */
-const MOST_EVICTED_PACE = 16_384;
+const MAX_EVICTED_PACE = 16_384;
 
 /** HTTP/1.1 connections to one endpoint, the last used first, so that surplus ones grow old and close. */
 export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
@@ -217,10 +217,10 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   #evictSlowest(): boolean {
     const nowMs = turnMs();
     let slowest: Http1Exchange | undefined;
-    let slowestPace = MOST_EVICTED_PACE;
+    let slowestPace = MAX_EVICTED_PACE;
     for (const connection of this.#connections) {
       if (connection.stall(nowMs) !== "client") continue;
-      const pace = connection.pace(nowMs, LEAST_WATCHED_MS);
+      const pace = connection.pace(nowMs, MIN_WATCHED_MS);
       if (pace === undefined || pace >= slowestPace) continue;
       slowest = connection;
       slowestPace = pace;

@@ -26,7 +26,7 @@ import {
   type StreamHandler,
 } from "@headworks/http2";
 import { announcesTrailers } from "./announced-trailers.ts";
-import type { AnswerHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
+import type { ResponseHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
 
 /** Bytes of a request's body that may wait for the endpoint's window before its client is held back. */
 const SEND_BUFFER_BYTES = 16_384;
@@ -50,7 +50,7 @@ export interface ExchangeOwner {
 export class Http2Exchange implements UpstreamExchange, StreamHandler {
   readonly #owner: ExchangeOwner;
   #stream: Http2Stream | undefined;
-  #handler: AnswerHandler | undefined;
+  #handler: ResponseHandler | undefined;
   #method = "";
   #informational = 0;
   #hasHead = false;
@@ -134,18 +134,18 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
     this.#hasHead = true;
     if (lengthBytes !== undefined) this.#stream?.announce(lengthBytes);
     const framing = isWhole ? lengthFraming(0) : expected(announced, head.fields);
-    this.#handler?.onAnswerHead(hasNone ? head : { ...head, framing });
+    this.#handler?.onResponseHead(hasNone ? head : { ...head, framing });
     if (isWhole) this.#complete();
-    else this.#handler?.onAnswerBatch();
+    else this.#handler?.onResponseBatch();
   }
 
   onData(piece: Buffer): void {
-    this.#handler?.onAnswerData(piece);
-    this.#handler?.onAnswerBatch();
+    this.#handler?.onResponseData(piece);
+    this.#handler?.onResponseBatch();
   }
 
   onTrailers(section: RawFields): void {
-    this.#handler?.onAnswerTrailers(allowedTrailers(withoutPseudoFields(section)));
+    this.#handler?.onResponseTrailers(allowedTrailers(withoutPseudoFields(section)));
   }
 
   onEnd(): void {
@@ -179,7 +179,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
     this.#settle();
     // An answer before the end of its request: what is left of that is not wanted (RFC 9113, 8.1).
     if (this.#stream?.hasSentEnd === false) this.#stream.reset(NO_ERROR);
-    handler?.onAnswerEnd();
+    handler?.onResponseEnd();
   }
 
   #lose(failure: UpstreamFailure, detail: string): void {

@@ -9,19 +9,19 @@ import { expiryMs, type PoolSettings } from "./http1-pool.ts";
 import type { CancelWait, EndpointPool, ExchangeWaiter, QueuedWaiter } from "./upstream-exchange.ts";
 
 /** Requests on one connection at most, whatever the endpoint allows: a lost packet holds all of them up. */
-const MOST_STREAMS = 256;
+const MAX_CONCURRENT_STREAMS = 256;
 /**
  * Streams on a connection whose SETTINGS did not arrive: one request need not wait for them, more might be above the
  * endpoint's limit (RFC 9113, 5.1.2).
  */
 const STREAMS_BEFORE_SETTINGS = 1;
 /** Requests that one connection carries; their numbers end at 2^30 (RFC 9113, 5.1.1), which a busy one reaches in days. */
-const MOST_REQUESTS = 2 ** 29;
+const MAX_REQUESTS = 2 ** 29;
 /** Requests that a connection is thought to carry at a time before it says so itself (RFC 9113, 6.5.2: at least). */
 const EXPECTED_STREAMS = 100;
 /** An endpoint that does not answer a ping in this time is not there any more. */
 const PING_MS = 5000;
-const ANSWER_SECTION = sectionLimits(RESPONSE_LIMITS);
+const RESPONSE_SECTION = sectionLimits(RESPONSE_LIMITS);
 
 /** What a connection tells its pool. */
 interface LinkEvents {
@@ -41,28 +41,28 @@ class Http2Link implements ExchangeOwner {
   idleSinceMs = turnMs();
   hasAnswered = false;
   readonly #events: LinkEvents;
-  readonly #mostRequests: number;
+  readonly #maxRequests: number;
   readonly #expiresMs: number;
   /** Below the endpoint's own limit where it refused a stream all the same. */
-  #maxStreams = MOST_STREAMS;
+  #maxStreams = MAX_CONCURRENT_STREAMS;
   #requests = 0;
   #isPinging = false;
   #settingsTimer: NodeJS.Timeout | undefined;
 
-  constructor(socket: Socket, settings: PoolSettings, events: LinkEvents, mostRequests: number) {
+  constructor(socket: Socket, settings: PoolSettings, events: LinkEvents, maxRequests: number) {
     const { authority, tls, connectMs, maxAgeMs, onDefect } = settings;
     this.#expiresMs = expiryMs(maxAgeMs);
     this.scheme = tls === undefined ? "http" : "https";
     this.authority = authority;
     this.#events = events;
-    this.#mostRequests = mostRequests;
+    this.#maxRequests = maxRequests;
     this.session = new Http2Session(
       socket,
-      { role: "client", section: ANSWER_SECTION },
+      { role: "client", section: RESPONSE_SECTION },
       {
         onSettings: () => {
           clearTimeout(this.#settingsTimer);
-          this.#maxStreams = MOST_STREAMS;
+          this.#maxStreams = MAX_CONCURRENT_STREAMS;
           events.changed();
         },
         onGoaway: () => events.changed(),
@@ -84,12 +84,14 @@ class Http2Link implements ExchangeOwner {
   get hasRoom(): boolean {
     const { takesStreams, hasSettings, peer } = this.session;
     if (!takesStreams || this.isWornOut) return false;
-    return this.streams < (hasSettings ? Math.min(peer.mostStreams, this.#maxStreams) : STREAMS_BEFORE_SETTINGS);
+    return (
+      this.streams < (hasSettings ? Math.min(peer.maxConcurrentStreams, this.#maxStreams) : STREAMS_BEFORE_SETTINGS)
+    );
   }
 
   /** It takes no new requests, and ends with its last one: too many went over it, or it is too old. */
   get isWornOut(): boolean {
-    return this.#requests >= this.#mostRequests || turnMs() >= this.#expiresMs;
+    return this.#requests >= this.#maxRequests || turnMs() >= this.#expiresMs;
   }
 
   open(): Http2Exchange {
@@ -132,16 +134,16 @@ export class Http2Pool implements EndpointPool, Timed {
   rosterPlace = NOWHERE;
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #settings: PoolSettings;
-  readonly #mostRequests: number;
+  readonly #maxRequests: number;
   readonly #links: Http2Link[] = [];
   readonly #waiting = new Queue<QueuedWaiter>();
   #queueTimer: NodeJS.Timeout | undefined;
   #isConnecting = false;
   #isRetired = false;
 
-  constructor(settings: PoolSettings, mostRequests = MOST_REQUESTS) {
+  constructor(settings: PoolSettings, maxRequests = MAX_REQUESTS) {
     this.#settings = settings;
-    this.#mostRequests = mostRequests;
+    this.#maxRequests = maxRequests;
     settings.deadlines.add(this);
   }
 
@@ -244,7 +246,7 @@ export class Http2Pool implements EndpointPool, Timed {
       socket,
       this.#settings,
       { freed: this.#freed, changed: () => this.#serve(), gone: this.#gone },
-      this.#mostRequests,
+      this.#maxRequests,
     );
     this.#links.push(link);
     if (this.deadlineMs === Number.POSITIVE_INFINITY) this.deadlineMs = turnMs() + this.#settings.idleMs;

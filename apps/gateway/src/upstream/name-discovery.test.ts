@@ -16,15 +16,15 @@ const recordsOf = (addresses: readonly string[]): RecordWithTtl[] =>
   });
 
 /** Answers what `answers` holds for the name at the moment; an Error is a failed lookup. */
-function rig(context: TestContext, discovery: Discovery, answers: Record<string, unknown>) {
+function rig(context: TestContext, discovery: Discovery, responses: Record<string, unknown>) {
   const asked: string[] = [];
   const log: Record<string, unknown>[] = [];
   const ask = async (kind: string, name: string): Promise<never> => {
     asked.push(`${kind} ${name}`);
     await Promise.resolve();
-    const answer = answers[name];
-    if (answer instanceof Error) throw answer;
-    return answer as never;
+    const response = responses[name];
+    if (response instanceof Error) throw response;
+    return response as never;
   };
   const resolver: NameResolver = {
     resolve4: async (name) => recordsOf(await ask("A", name)),
@@ -60,15 +60,15 @@ function rig(context: TestContext, discovery: Discovery, answers: Record<string,
 }
 
 test("dns_discovery: addresses become endpoints, are looked up again after the interval, and the order does not matter", async (context) => {
-  const answers: Record<string, unknown> = { "svc.test": ["10.0.0.2", "10.0.0.1"] };
-  const { keys, settled, refresh, asked, changes } = rig(context, { hostname: "svc.test", port: 8080 }, answers);
+  const responses: Record<string, unknown> = { "svc.test": ["10.0.0.2", "10.0.0.1"] };
+  const { keys, settled, refresh, asked, changes } = rig(context, { hostname: "svc.test", port: 8080 }, responses);
   await settled();
   assert.deepEqual(keys(), ["10.0.0.1:8080", "10.0.0.2:8080"]);
-  answers["svc.test"] = ["10.0.0.1", "10.0.0.2"];
+  responses["svc.test"] = ["10.0.0.1", "10.0.0.2"];
   refresh(33_000);
   await settled();
   assert.deepEqual([asked, changes()], [["A svc.test", "A svc.test"], 1]);
-  answers["svc.test"] = ["10.0.0.3"];
+  responses["svc.test"] = ["10.0.0.3"];
   refresh(29_000);
   await settled();
   assert.equal(asked.length, 2, "not before the interval is over");
@@ -78,10 +78,10 @@ test("dns_discovery: addresses become endpoints, are looked up again after the i
 });
 
 test("dns_discovery: a TTL below the interval is followed, down to a second", async (context) => {
-  const answers: Record<string, unknown> = { "svc.test": ["10.0.0.1 5", "10.0.0.2 60"] };
-  const { keys, settled, refresh, asked } = rig(context, { hostname: "svc.test", port: 80 }, answers);
+  const responses: Record<string, unknown> = { "svc.test": ["10.0.0.1 5", "10.0.0.2 60"] };
+  const { keys, settled, refresh, asked } = rig(context, { hostname: "svc.test", port: 80 }, responses);
   await settled();
-  answers["svc.test"] = ["10.0.0.3 0"];
+  responses["svc.test"] = ["10.0.0.3 0"];
   refresh(4900);
   await settled();
   assert.equal(asked.length, 1);
@@ -97,16 +97,16 @@ test("dns_discovery: a TTL below the interval is followed, down to a second", as
 });
 
 test("dns_discovery: until a name was found once, not every upstream has endpoints", async (context) => {
-  const answers: Record<string, unknown> = { "svc.test": new Error("queryA ENOTFOUND svc.test") };
-  const { settled, refresh, names } = rig(context, { hostname: "svc.test", port: 80 }, answers);
+  const responses: Record<string, unknown> = { "svc.test": new Error("queryA ENOTFOUND svc.test") };
+  const { settled, refresh, names } = rig(context, { hostname: "svc.test", port: 80 }, responses);
   assert.equal(names.hasFoundAll, false);
   await settled();
   assert.equal(names.hasFoundAll, false);
-  answers["svc.test"] = ["10.0.0.1"];
+  responses["svc.test"] = ["10.0.0.1"];
   refresh(33_000);
   await settled();
   assert.equal(names.hasFoundAll, true);
-  answers["svc.test"] = new Error("queryA ETIMEOUT svc.test");
+  responses["svc.test"] = new Error("queryA ETIMEOUT svc.test");
   refresh(33_000);
   await settled();
   assert.equal(names.hasFoundAll, true, "the last ones stay");
@@ -138,23 +138,23 @@ test("dns_discovery: SRV takes the records of the lowest priority, with their po
   assert.deepEqual(keys(), ["a.test:8001", "b.test:8002 x5"]);
 });
 
-for (const [what, answer] of [
+for (const [what, response] of [
   ["fails", new Error("queryA ETIMEOUT svc.test")],
   ["finds fewer than min_endpoints", ["10.0.0.9"]],
   ["finds nothing", []],
 ] as const) {
   for (const failOpen of [true, false]) {
     test(`dns_discovery: a lookup that ${what} ${failOpen ? "keeps what was known" : "leaves none with fail_open: false"}, and says so`, async (context) => {
-      const answers: Record<string, unknown> = { "svc.test": ["10.0.0.1", "10.0.0.2"] };
+      const responses: Record<string, unknown> = { "svc.test": ["10.0.0.1", "10.0.0.2"] };
       const discovery = { hostname: "svc.test", port: 80, min_endpoints: 2, fail_open: failOpen };
-      const { keys, settled, refresh, log } = rig(context, discovery, answers);
+      const { keys, settled, refresh, log } = rig(context, discovery, responses);
       await settled();
-      answers["svc.test"] = answer;
+      responses["svc.test"] = response;
       refresh(33_000);
       await settled();
       assert.deepEqual(keys(), failOpen ? ["10.0.0.1:80", "10.0.0.2:80"] : []);
       assert.deepEqual([log[0]?.["code"], log[0]?.["upstream"]], ["name_discovery_failed", "u"]);
-      answers["svc.test"] = ["10.0.0.1", "10.0.0.2"];
+      responses["svc.test"] = ["10.0.0.1", "10.0.0.2"];
       refresh(33_000);
       await settled();
       assert.equal(keys().length, 2);
@@ -163,8 +163,8 @@ for (const [what, answer] of [
 }
 
 test("dns_discovery: a reload that changes nothing about it asks nothing anew, another name does", async (context) => {
-  const answers = { "svc.test": ["10.0.0.1"], "other.test": ["10.0.0.2"] };
-  const { keys, settled, publish, asked, names, refresh } = rig(context, { hostname: "svc.test", port: 80 }, answers);
+  const responses = { "svc.test": ["10.0.0.1"], "other.test": ["10.0.0.2"] };
+  const { keys, settled, publish, asked, names, refresh } = rig(context, { hostname: "svc.test", port: 80 }, responses);
   await settled();
   publish({ hostname: "svc.test", port: 80 });
   await settled();

@@ -29,7 +29,7 @@ export interface DiscoveryParts {
 }
 
 /** More records than that are not endpoints but an accident. */
-const MOST_ENDPOINTS = 1000;
+const MAX_ENDPOINTS = 1000;
 const DEFAULT_REFRESH_S = 30;
 /** The pause before the next look varies by this share, so that gateways do not ask all at once. */
 const JITTER_SHARE = 0.1;
@@ -155,7 +155,7 @@ async function findEndpoints(discovery: Discovery, resolver: NameResolver): Prom
 function sortedByKey(found: readonly ListedEndpoint[]): ListedEndpoint[] {
   const keyed = found.map((endpoint) => ({ endpoint, key: endpointKey(endpoint.address, endpoint.port) }));
   keyed.sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
-  return keyed.slice(0, MOST_ENDPOINTS).map(({ endpoint }) => endpoint);
+  return keyed.slice(0, MAX_ENDPOINTS).map(({ endpoint }) => endpoint);
 }
 
 /** Records of the lowest priority (RFC 2782); a weight of 0 is the smallest there is. */

@@ -22,15 +22,15 @@ export type UpstreamFailure =
   | "misconfigured";
 
 /** Receives one answer. Calls come in the order of its bytes, never from inside a call to the exchange. */
-export interface AnswerHandler {
+export interface ResponseHandler {
   onInformational(head: ResponseHead): void;
-  onAnswerHead(head: ResponseHead): void;
-  onAnswerData(piece: Buffer): void;
-  onAnswerTrailers(fields: RawFields): void;
+  onResponseHead(head: ResponseHead): void;
+  onResponseData(piece: Buffer): void;
+  onResponseTrailers(fields: RawFields): void;
   /** One read is worked off: flush what it caused. */
-  onAnswerBatch(): void;
+  onResponseBatch(): void;
   /** The answer is complete; the exchange must not be touched any more. */
-  onAnswerEnd(): void;
+  onResponseEnd(): void;
   /**
    * No complete answer will come. `stale`: the connection had been used before and closed before a byte of an answer
    * came, so that trying once more elsewhere is no second attempt.
@@ -55,7 +55,7 @@ export interface UpstreamExchange {
     readonly fields: RawFields;
     readonly framing: Framing;
     readonly upgrade: string | undefined;
-    readonly handler: AnswerHandler;
+    readonly handler: ResponseHandler;
   }): void;
   sendData(piece: Buffer): void;
   sendEnd(trailers: RawFields | undefined): void;

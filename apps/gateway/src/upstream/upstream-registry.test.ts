@@ -26,7 +26,7 @@ function rig(first: Upstream) {
   return { registry, seen, time, publish, group: publish(first) };
 }
 
-function answer(endpoint: Endpoint | undefined, status: number): void {
+function response(endpoint: Endpoint | undefined, status: number): void {
   assert.ok(endpoint);
   endpoint.answered(endpoint.dispatched(), status, 1);
 }
@@ -40,7 +40,7 @@ test("a reload keeps what was learnt: ejections under address and port, the brea
   };
   const { group, publish, seen, time } = rig(document);
   const [bad] = group.endpoints;
-  answer(bad, 500);
+  response(bad, 500);
   const pass = group.admit();
   assert.ok("epoch" in pass);
   group.settle(pass.epoch, false);
@@ -98,7 +98,7 @@ test("breaker: one that was removed and comes back is not moved by attempts of t
 
 test("health: when all endpoints are out, picks come from all of them, and are counted", () => {
   const { group } = rig({ name: "u", endpoints: endpoints(3), health: { consecutive_failures: 1 } });
-  for (const endpoint of group.endpoints) answer(endpoint, 500);
+  for (const endpoint of group.endpoints) response(endpoint, 500);
   const picked = new Set(Array.from({ length: 30 }, () => group.pick(KEY, [])));
   assert.deepEqual([picked.size, group.failOpenPicks], [3, 30]);
 });
@@ -112,7 +112,7 @@ test("health: where nobody can be picked at all, no pick is counted", () => {
 
 test("health: a single endpoint that is out is picked nevertheless, and counted", () => {
   const { group } = rig({ name: "u", endpoints: endpoints(1), health: { consecutive_failures: 1 } });
-  answer(group.endpoints[0], 500);
+  response(group.endpoints[0], 500);
   assert.equal(group.pick(KEY, []), group.endpoints[0]);
   assert.equal(group.failOpenPicks, 1);
 });
@@ -124,7 +124,7 @@ test("a draining endpoint gets nothing, not even when nothing else is left", () 
     health: { consecutive_failures: 1 },
   });
   for (let at = 0; at < 10; at++) assert.equal(group.pick(KEY, [])?.key, "10.0.0.9:80");
-  answer(group.endpoints[1], 500);
+  response(group.endpoints[1], 500);
   assert.equal(group.pick(KEY, [])?.key, "10.0.0.9:80", "out, but not draining");
   publish({ name: "u", endpoints: endpoints(1, { drain: true }) });
   assert.equal(group.pick(KEY, []), undefined);
@@ -134,7 +134,7 @@ test("a retry goes to an endpoint that was not tried while there is one in rotat
   const { group } = rig({ name: "u", endpoints: endpoints(3), health: { consecutive_failures: 1 } });
   const [first, second, third] = group.endpoints;
   assert.ok(first && second && third);
-  answer(third, 500);
+  response(third, 500);
   for (let at = 0; at < 10; at++) assert.equal(group.pick(KEY, [first]), second);
   for (let at = 0; at < 10; at++) {
     const again = group.pick(KEY, [first, second]);
@@ -149,7 +149,7 @@ test("max_ejected_percent keeps so many endpoints in rotation", () => {
     endpoints: endpoints(4),
     health: { consecutive_failures: 1, max_ejected_percent: 50 },
   });
-  for (const endpoint of group.endpoints) answer(endpoint, 500);
+  for (const endpoint of group.endpoints) response(endpoint, 500);
   assert.deepEqual(
     group.endpoints.map(({ health }) => health),
     ["ejected", "ejected", "healthy", "healthy"],
@@ -180,10 +180,10 @@ test("an endpoint or upstream that left still serves what is under way, and nobo
   const { registry, group, publish, seen } = rig(document);
   const [left] = group.endpoints;
   publish({ ...document, endpoints: endpoints(2).slice(1) });
-  answer(left, 500);
+  response(left, 500);
   registry.published([]);
   assert.equal(group.pick(KEY, [])?.key, "10.0.0.2:80");
-  answer(group.endpoints[0], 500);
+  response(group.endpoints[0], 500);
   const pass = group.admit();
   assert.ok("epoch" in pass);
   group.settle(pass.epoch, false);

@@ -33,10 +33,10 @@ const LEFT: Handlers<Left> = {
 
 test("calls of one turn are one message, and so are their answers", async () => {
   const { asker, batches } = connected(LEFT, { note: () => undefined });
-  const answers = await Promise.all([1, 2, 3].map(async (value) => await asker.ask("double", value)));
-  assert.deepEqual(answers, [2, 4, 6]);
+  const responses = await Promise.all([1, 2, 3].map(async (value) => await asker.ask("double", value)));
+  assert.deepEqual(responses, [2, 4, 6]);
   assert.deepEqual(
-    batches.map(({ calls, answers: back }) => [calls.length, back.length]),
+    batches.map(({ calls, responses: back }) => [calls.length, back.length]),
     [
       [3, 0],
       [0, 3],

@@ -9,7 +9,7 @@ export type Handlers<C extends Calls> = {
 /** Everything that was said within one turn of the event loop. Call 0 wants no answer. */
 export interface Batch {
   readonly calls: (readonly [call: number, name: string, input: unknown])[];
-  readonly answers: (readonly [call: number, isError: boolean, value: unknown])[];
+  readonly responses: (readonly [call: number, isError: boolean, value: unknown])[];
 }
 
 interface Failure {
@@ -56,8 +56,8 @@ export class ProcessLink<Theirs extends Calls, Ours extends Calls> {
   }
 
   /** A message of the other side. */
-  receive({ calls, answers }: Batch): void {
-    for (const [call, isError, value] of answers) {
+  receive({ calls, responses }: Batch): void {
+    for (const [call, isError, value] of responses) {
       const waiting = this.#waiting.get(call);
       this.#waiting.delete(call);
       if (isError) waiting?.reject(errorOf(value as Failure));
@@ -82,22 +82,22 @@ export class ProcessLink<Theirs extends Calls, Ours extends Calls> {
       const output = handler(input);
       if (output instanceof Promise) {
         output.then(
-          (value: unknown) => this.#answer(call, false, value),
-          (error: unknown) => this.#answer(call, true, failureOf(error)),
+          (value: unknown) => this.#response(call, false, value),
+          (error: unknown) => this.#response(call, true, failureOf(error)),
         );
-      } else this.#answer(call, false, output);
+      } else this.#response(call, false, output);
     } catch (error) {
-      this.#answer(call, true, failureOf(error));
+      this.#response(call, true, failureOf(error));
     }
   }
 
-  #answer(call: number, isError: boolean, value: unknown): void {
-    if (call !== 0 && this.#lost === undefined) this.#open().answers.push([call, isError, value]);
+  #response(call: number, isError: boolean, value: unknown): void {
+    if (call !== 0 && this.#lost === undefined) this.#open().responses.push([call, isError, value]);
   }
 
   #open(): Batch {
     if (this.#batch === undefined) {
-      this.#batch = { calls: [], answers: [] };
+      this.#batch = { calls: [], responses: [] };
       setImmediate(() => this.#flush());
     }
     return this.#batch;

@@ -43,11 +43,11 @@ export interface WorkerPoolParts {
 
 const MAX_START_RETRIES = 3;
 const FIRST_RESTART_MS = 100;
-const MOST_RESTART_MS = 10_000;
+const MAX_RESTART_MS = 10_000;
 /** A worker that ran for so long ended for a reason of its own, so the next one is started soon again. */
 const STEADY_MS = 30_000;
 /** Compiling the largest documents takes seconds; a worker that takes longer than this does nothing any more. */
-const ANSWER_MS = 30_000;
+const RESPONSE_TIMEOUT_MS = 30_000;
 /** For questions that are answered from memory. */
 const GLANCE_MS = 2000;
 const LATE = new Error("A worker does not answer");
@@ -270,7 +270,7 @@ export class WorkerPool implements Followers {
     if (!this.#isStarted && handle.isKilled) this.#killedPlaces.add(place);
     if (this.#isStopping || !this.#isStarted) return;
     const known = this.#restartMs.get(place);
-    const waitMs = known === undefined || ranMs > STEADY_MS ? FIRST_RESTART_MS : Math.min(known * 2, MOST_RESTART_MS);
+    const waitMs = known === undefined || ranMs > STEADY_MS ? FIRST_RESTART_MS : Math.min(known * 2, MAX_RESTART_MS);
     this.#restartMs.set(place, waitMs);
     const { log } = this.#parts;
     log.error({ code: "worker_ended", worker: place, worker_pid: pid, restart_ms: waitMs }, `A worker ended ${how}`);
@@ -290,7 +290,7 @@ export class WorkerPool implements Followers {
   /** Undefined as well for a worker that ended meanwhile: the one in its place starts with what is published. */
   async #prepareIn(handle: WorkerHandle, candidate: AcceptedCandidate): Promise<string | undefined> {
     try {
-      const problem = await this.#answerOf(handle, async ({ link }) => await link.ask("prepare", candidate));
+      const problem = await this.#responseOf(handle, async ({ link }) => await link.ask("prepare", candidate));
       handle.isPrepared = problem === undefined;
       return problem;
     } catch (error) {
@@ -300,8 +300,8 @@ export class WorkerPool implements Followers {
   }
 
   /** The answer of a worker; one that gives none in time is replaced. */
-  async #answerOf<T>(handle: WorkerHandle, ask: (handle: WorkerHandle) => Promise<T>): Promise<T> {
-    const timer = setTimeout(() => handle.kill(), ANSWER_MS);
+  async #responseOf<T>(handle: WorkerHandle, ask: (handle: WorkerHandle) => Promise<T>): Promise<T> {
+    const timer = setTimeout(() => handle.kill(), RESPONSE_TIMEOUT_MS);
     try {
       return await ask(handle);
     } finally {
@@ -312,7 +312,7 @@ export class WorkerPool implements Followers {
   /** Has something done in every worker; one that does not is replaced, and its successor is told at its start. */
   async #inAll(ask: (handle: WorkerHandle) => Promise<unknown>): Promise<void> {
     await Promise.all(
-      this.#runningHandles.map(async (handle) => await this.#answerOf(handle, ask).catch(() => handle.kill())),
+      this.#runningHandles.map(async (handle) => await this.#responseOf(handle, ask).catch(() => handle.kill())),
     );
   }
 
@@ -351,8 +351,8 @@ export class WorkerPool implements Followers {
     const limit = sleep(GLANCE_MS, undefined, { signal: tooLate.signal }).then(async () => await Promise.reject(LATE));
     limit.catch(() => undefined);
     const asked = this.#runningHandles.map(async (handle) => await Promise.race([ask(handle), limit]));
-    const answers = await Promise.allSettled(asked);
+    const responses = await Promise.allSettled(asked);
     tooLate.abort();
-    return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+    return responses.flatMap((response) => (response.status === "fulfilled" ? [response.value] : []));
   }
 }

@@ -4,7 +4,7 @@ import type { Callout } from "@headworks/gateway-contract";
 import { waitUntil } from "@headworks/testkit";
 import { EgressFilter } from "#egress/egress-filter.ts";
 import { documentWith } from "../egress/documents.ts";
-import { answer, readRequest, startReceiver, type Reply } from "../webhooks/receiver.ts";
+import { response, readRequest, startReceiver, type Reply } from "../webhooks/receiver.ts";
 import { ask, calloutRig, codeOf, documentWithCallout, requestOf, ROUTE } from "./callout-rig.ts";
 
 const json = (body: string, status = 200): string =>
@@ -62,7 +62,7 @@ const CASES: readonly Case[] = [
   { name: "opa: 403 is an error, not a decision", reply: json("{}", 403), expected: "policy_unavailable" },
   {
     name: "opa: a redirect is an error and is not followed",
-    reply: answer(307, "Location: /allow"),
+    reply: response(307, "Location: /allow"),
     expected: "policy_unavailable",
   },
   {
@@ -112,19 +112,19 @@ const CASES: readonly Case[] = [
   },
   ...[200, 201, 204, 299].map((status): Case => ({
     name: `http: ${status} passes`,
-    reply: answer(status),
+    reply: response(status),
     callout: { type: "http" },
     expected: "pass",
   })),
   ...[401, 403].map((status): Case => ({
     name: `http: ${status} is refused`,
-    reply: answer(status),
+    reply: response(status),
     callout: { type: "http" },
     expected: "policy_denied",
   })),
   ...[302, 400, 404, 429, 500, 503].map((status): Case => ({
     name: `http: ${status} is an error`,
-    reply: answer(status),
+    reply: response(status),
     callout: { type: "http" },
     expected: "policy_unavailable",
   })),
@@ -339,10 +339,10 @@ test("cache_ttl_ms: the same question that many ask at once is asked once", asyn
   await using rig = calloutRig();
   const document = documentWithCallout({ type: "opa", url: receiver.url, cache_ttl_ms: 60_000, timeout_ms: 9000 });
   const compiled = rig.publish(document);
-  const answers = Array.from({ length: 50 }, async () => codeOf(await ask(compiled, document, requestOf())));
+  const responses = Array.from({ length: 50 }, async () => codeOf(await ask(compiled, document, requestOf())));
   await waitUntil(() => receiver.requests.length === 1);
   release(undefined);
-  assert.deepEqual(new Set(await Promise.all(answers)), new Set(["pass"]));
+  assert.deepEqual(new Set(await Promise.all(responses)), new Set(["pass"]));
   assert.equal(receiver.requests.length, 1);
 });
 

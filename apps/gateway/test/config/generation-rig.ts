@@ -47,7 +47,7 @@ export function generationRig({
       },
     }),
     compileActions: () => ({
-      actionFor: () => ({ kind: "answer", answer: () => ({ status: 204, fields: [], body: "" }) }),
+      actionFor: () => ({ kind: "answer", response: () => ({ status: 204, fields: [], body: "" }) }),
     }),
     ...parts,
   });

@@ -14,9 +14,9 @@ const checks: readonly DocumentCheck[] = [
   },
 ];
 
-const answer = "action: {type: respond, status: 200}";
+const response = "action: {type: respond, status: 200}";
 const route = (more: string, match = "path: {type: prefix, value: /}"): string =>
-  `routes: [{name: r, match: {${match}}, ${answer}${more}}]`;
+  `routes: [{name: r, match: {${match}}, ${response}${more}}]`;
 const deprecation = (block: string): string => route(`, deprecation: {${block}}`);
 const webhook = (more: string): string => `webhooks: [{url: "http://h/", events: [config_published]${more}}]`;
 

@@ -17,8 +17,8 @@ after(async () => {
 for (const each of HTTP2_RESPONSE_CASES) {
   test(`${http2CaseTitle(each)} (of an upstream)`, async () => {
     await judge.judge(each, async () => {
-      const answer = await gateway.send({ path: "/" }).catch(() => undefined);
-      return answer?.status;
+      const response = await gateway.send({ path: "/" }).catch(() => undefined);
+      return response?.status;
     });
   });
 }

@@ -19,10 +19,10 @@ const DEPRECATION = {
 };
 const SAID = ["@1767225600", "Fri, 31 Dec 2049 23:59:59 GMT", '<https://docs.test/v2>; rel="deprecation"'];
 
-const saidBy = (answer: RawResponse): (string | undefined)[] =>
-  ["deprecation", "sunset", "link"].map((name) => answer.header(name));
-const all = (answer: RawResponse, name: string): string[] =>
-  answer.headers.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value);
+const saidBy = (response: RawResponse): (string | undefined)[] =>
+  ["deprecation", "sunset", "link"].map((name) => response.header(name));
+const all = (response: RawResponse, name: string): string[] =>
+  response.headers.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value);
 
 const old = (name: string, more: Partial<RouteInput> = {}): RouteInput =>
   proxied(name, `/${name}`, { service: "api", deprecation: DEPRECATION, ...more });
@@ -62,8 +62,8 @@ test("deprecation rule 1: every response of a route with the block has the three
     ["GET", "/redirect", 308],
     ["GET", "/dead", 502],
   ] as const) {
-    const answer = await gateway.send({ method, path });
-    assert.deepEqual([answer.status, ...saidBy(answer)], [status, ...SAID], `${method} ${path}`);
+    const response = await gateway.send({ method, path });
+    assert.deepEqual([response.status, ...saidBy(response)], [status, ...SAID], `${method} ${path}`);
   }
 });
 
@@ -172,11 +172,11 @@ for (const { what, status, code, request, before } of SHORT_CIRCUITS) {
       const passed = await gateway.send(accepting(before));
       assert.deepEqual([passed.status, ...saidBy(passed)], [200, ...SAID]);
     }
-    const answer = await gateway.send(accepting(request));
-    assert.equal(answer.status, status);
-    if (code !== undefined) assert.equal(errorOf(answer).code, code);
-    assert.deepEqual(saidBy(answer), [undefined, undefined, undefined]);
-    assert.deepEqual(all(answer, "vary"), ["Accept"]);
+    const response = await gateway.send(accepting(request));
+    assert.equal(response.status, status);
+    if (code !== undefined) assert.equal(errorOf(response).code, code);
+    assert.deepEqual(saidBy(response), [undefined, undefined, undefined]);
+    assert.deepEqual(all(response, "vary"), ["Accept"]);
   });
 }
 
@@ -226,8 +226,8 @@ test("deprecation rule 6: a stale sunset rejects the whole configuration at relo
   nowMs.value = Date.UTC(2026, 6, 2);
   assert.equal((await gateway.send({ path: "/" })).header("sunset"), "Wed, 01 Jul 2026 00:00:00 GMT");
   await gateway.reload(document("two"));
-  const answer = await gateway.send({ path: "/" });
-  assert.deepEqual([answer.body.toString(), answer.header("sunset")], ["one", "Wed, 01 Jul 2026 00:00:00 GMT"]);
+  const response = await gateway.send({ path: "/" });
+  assert.deepEqual([response.body.toString(), response.header("sunset")], ["one", "Wed, 01 Jul 2026 00:00:00 GMT"]);
   assert.equal(gateway.gateway.generations.current?.number, 1);
   await assert.rejects(startGateway(document("three"), { clock }), RejectedDocumentError);
 });
@@ -257,9 +257,9 @@ test("accept rules 1 to 4: any entry of any Accept line, in any letter case, wit
     [["Accept:"], 404],
     [[], 404],
   ] as const) {
-    const answer = await gateway.send({ path: "/v1/x", fields });
-    assert.equal(answer.status, status, fields.join());
-    if (status === 200) assert.ok(all(answer, "vary").join(", ").split(", ").includes("Accept"), fields.join());
+    const response = await gateway.send({ path: "/v1/x", fields });
+    assert.equal(response.status, status, fields.join());
+    if (status === 200) assert.ok(all(response, "vary").join(", ").split(", ").includes("Accept"), fields.join());
   }
   const preflight = await gateway.send({
     method: "OPTIONS",
@@ -294,11 +294,11 @@ test("accept rule 3: Vary: Accept is folded into one line with Vary: Origin and 
       }),
     ],
   });
-  const answer = await gateway.send({
+  const response = await gateway.send({
     path: "/",
     fields: [`Accept: ${ACCEPT}`, "Origin: https://a.test", "Accept-Encoding: gzip"],
   });
-  const [vary, ...more] = all(answer, "vary");
+  const [vary, ...more] = all(response, "vary");
   assert.deepEqual(more, []);
   const members = (vary ?? "").split(", ").map((member) => member.toLowerCase());
   assert.deepEqual(members.toSorted(), ["accept", "accept-encoding", "origin", "x-other"]);

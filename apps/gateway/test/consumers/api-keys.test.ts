@@ -49,14 +49,14 @@ test("authentication of a request by its API key", async (t) => {
   for (const [title, path, fields, status, consumer] of cases) {
     await t.test(title, async () => {
       const seen = origin.requests.length;
-      const answer = await gateway.send({ path, fields });
-      assert.equal(answer.status, status);
+      const response = await gateway.send({ path, fields });
+      assert.equal(response.status, status);
       if (status === 401) {
         assert.deepEqual(origin.requests.length, seen, "the upstream never sees it");
-        const { error } = JSON.parse(answer.body.toString()) as { error: Record<string, string> };
+        const { error } = JSON.parse(response.body.toString()) as { error: Record<string, string> };
         assert.deepEqual([error["code"], error["message"]], ["unauthorized", "unauthorized"]);
-        assert.equal(answer.header("www-authenticate"), 'ApiKey realm="gateway"');
-        assert.equal(answer.header("deprecation"), undefined, "a short-circuit answer says nothing of the version");
+        assert.equal(response.header("www-authenticate"), 'ApiKey realm="gateway"');
+        assert.equal(response.header("deprecation"), undefined, "a short-circuit answer says nothing of the version");
       } else {
         const request = origin.requests.at(-1);
         assert.deepEqual(seenValues(request, "x-consumer-name"), consumer === undefined ? [] : [consumer]);
@@ -123,8 +123,8 @@ test("forward_credentials lets upstreams see the key that was good, and no other
 test("without consumers and providers nothing is authenticated, and fields pass as they are", async () => {
   await using origin = await startOrigin();
   await using gateway = await startGateway({ ...serving("api", [origin.port]), routes: OPEN_AND_CLOSED });
-  const answer = await gateway.send({ path: "/open", fields: ["X-API-Key: any", "Authorization: Bearer any"] });
-  assert.equal(answer.status, 200);
+  const response = await gateway.send({ path: "/open", fields: ["X-API-Key: any", "Authorization: Bearer any"] });
+  assert.equal(response.status, 200);
   assert.deepEqual(seenValues(origin.requests[0], "x-api-key"), ["any"]);
   assert.deepEqual(seenValues(origin.requests[0], "authorization"), ["Bearer any"]);
 });
@@ -168,8 +168,8 @@ test("a name in the trailers of a body is no name either", async () => {
   for (const name of ["X-Consumer-Name", "X_Consumer_Name", "X-API-Key", "X-Forwarded-For", "Authorization"]) {
     const body = `4\r\nbody\r\n0\r\n${name}: admin\r\n\r\n`;
     const fields = ["X-API-Key: acme-key", "Transfer-Encoding: chunked", "TE: trailers", `Trailer: ${name}`];
-    const answer = await gateway.send({ method: "POST", path: "/open", body, fields });
-    outcomes.push([name, answer.status, trailers.splice(0)]);
+    const response = await gateway.send({ method: "POST", path: "/open", body, fields });
+    outcomes.push([name, response.status, trailers.splice(0)]);
   }
   // What could never be in trailers is refused; the rest is dropped.
   assert.deepEqual(outcomes, [

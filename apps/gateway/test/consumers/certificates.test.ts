@@ -75,8 +75,8 @@ test("authentication of a request by the certificate of its connection", async (
       // Twice: the second request of a connection is as good as the first.
       for (const _ of [1, 2]) {
         await client.write(get(path, ...fields));
-        const answer = await readResponse(client);
-        assert.equal(answer.status, status);
+        const response = await readResponse(client);
+        assert.equal(response.status, status);
         if (status === 401) continue;
         const names = seenValues(origin.requests.at(-1), "x-consumer-name");
         assert.deepEqual(names, consumer === undefined ? [] : [consumer]);

@@ -12,7 +12,7 @@ const discovering = async (): Promise<Rig> => await rig({}, {}, plain);
 test("discovery: tokens are asked about where the issuer's metadata say, which are fetched once", async () => {
   await using r = await discovering();
   const tokens = Array.from({ length: 10 }, (_, at) => `t${at}`);
-  for (const token of tokens) r.endpoint.answers.set(token, { active: true, iss: plain(r.endpoint.port) });
+  for (const token of tokens) r.endpoint.responses.set(token, { active: true, iss: plain(r.endpoint.port) });
   const statuses = await Promise.all(tokens.map(async (token) => await r.ask(token)));
   assert.deepEqual(new Set(statuses), new Set([200]));
   assert.deepEqual(seenValues(r.origin.requests[0], "x-consumer-name"), ["zoo"]);
@@ -24,7 +24,7 @@ test("discovery: a slash at the end of the issuer is part of its name and not do
   const issuer = (port: number): string => `${plain(port)}/`;
   await using r = await rig({}, {}, issuer);
   r.endpoint.metadata = { issuer: issuer(r.endpoint.port), introspection_endpoint: `${plain(r.endpoint.port)}/x` };
-  r.endpoint.answers.set("t", { active: true });
+  r.endpoint.responses.set("t", { active: true });
   assert.equal(await r.ask("t"), 200);
 });
 
@@ -48,7 +48,7 @@ for (const [what, make] of USELESS) {
     await using r = await discovering();
     const issuer = plain(r.endpoint.port);
     const right = r.endpoint.metadata as object;
-    r.endpoint.answers.set("t", { active: true });
+    r.endpoint.responses.set("t", { active: true });
     r.endpoint.metadata = make(right, issuer);
     assert.deepEqual([await r.ask("t"), await r.ask("t")], [500, 500]);
     assert.deepEqual([r.endpoint.lookups, r.endpoint.questions.length], [1, 0]);
@@ -78,11 +78,11 @@ test("discovery: when the endpoint gives no answer the metadata are looked at ag
   await using moved = await startEndpoint();
   await using r = await discovering();
   const issuer = plain(r.endpoint.port);
-  r.endpoint.answers.set("t1", { active: true });
+  r.endpoint.responses.set("t1", { active: true });
   assert.equal(await r.ask("t1"), 200);
   for (const token of ["t2", "t3", "t4"]) {
-    r.endpoint.answers.set(token, 410);
-    moved.answers.set(token, { active: true, iss: issuer });
+    r.endpoint.responses.set(token, 410);
+    moved.responses.set(token, { active: true, iss: issuer });
   }
   r.endpoint.metadata = 503;
   r.skip(5000);
@@ -100,7 +100,7 @@ test("discovery: when the endpoint gives no answer the metadata are looked at ag
 
 test("discovery: what was found is looked up again after an hour, behind the requests' backs", async () => {
   await using r = await discovering();
-  r.endpoint.answers.set("t", { active: true });
+  r.endpoint.responses.set("t", { active: true });
   assert.equal(await r.ask("t"), 200);
   r.skip(3_599_000);
   assert.equal(await r.ask("other"), 401);
@@ -122,7 +122,7 @@ test("discovery: over https the issuer must prove who it is, and names no endpoi
   const trusted_ca_file = directory.file("roots.pem");
   await writeFile(trusted_ca_file, authority.certificatePem);
   await using secure = await startEndpoint({ tls: { authority, names: { dns: ["localhost"], ip: ["127.0.0.1"] } } });
-  secure.answers.set("t", { active: true });
+  secure.responses.set("t", { active: true });
   const issuer = (): string => `https://localhost:${secure.port}`;
   await using trusting = await rig({ trusted_ca_file }, {}, issuer);
   assert.equal(await trusting.ask("t"), 200);

@@ -22,7 +22,7 @@ interface Question {
 export interface Endpoint extends Origin {
   readonly questions: Question[];
   /** What it says of each token; a number is a status, and what is not named is not active. */
-  readonly answers: Map<string, object | number | string>;
+  readonly responses: Map<string, object | number | string>;
   /** What the issuer that it belongs to says of itself; a number is a status, a text the body. */
   metadata: object | number | string;
   lookups: number;
@@ -32,7 +32,7 @@ export interface Endpoint extends Origin {
 
 export async function startEndpoint(options: Parameters<typeof startOrigin>[0] = {}): Promise<Endpoint> {
   const questions: Question[] = [];
-  const answers: Endpoint["answers"] = new Map();
+  const responses: Endpoint["responses"] = new Map();
   const read = async (request: IncomingMessage): Promise<URLSearchParams> => {
     let text = "";
     for await (const piece of request.setEncoding("utf8")) text += String(piece);
@@ -53,15 +53,15 @@ export async function startEndpoint(options: Parameters<typeof startOrigin>[0] =
         const token = form.get("token");
         questions.push({ token, hint: form.get("token_type_hint"), authorization, type });
         await endpoint.gate;
-        const answer = answers.get(token ?? "") ?? { active: false };
-        if (typeof answer === "number") response.writeHead(answer).end("{}");
-        else response.end(typeof answer === "string" ? answer : JSON.stringify(answer));
+        const reply = responses.get(token ?? "") ?? { active: false };
+        if (typeof reply === "number") response.writeHead(reply).end("{}");
+        else response.end(typeof reply === "string" ? reply : JSON.stringify(reply));
       });
     },
   });
   const issuer = `${options.tls === undefined ? "http://127.0.0.1" : "https://localhost"}:${origin.port}`;
   const metadata: Endpoint["metadata"] = { issuer, introspection_endpoint: `${issuer}/introspect` };
-  const endpoint: Endpoint = Object.assign(origin, { questions, answers, metadata, lookups: 0, gate: undefined });
+  const endpoint: Endpoint = Object.assign(origin, { questions, responses, metadata, lookups: 0, gate: undefined });
   return endpoint;
 }
 

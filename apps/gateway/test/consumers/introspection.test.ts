@@ -9,7 +9,7 @@ import { issuerKey, startKeyServer, token as signedToken } from "./token-issuer.
 
 test("introspection: a token is asked about as RFC 7662 says, and its consumer is the one of its issuer", async () => {
   await using r = await rig();
-  r.endpoint.answers.set("opaque-1", { active: true, iss: "https://issuer.test", scope: "orders:read orders:write" });
+  r.endpoint.responses.set("opaque-1", { active: true, iss: "https://issuer.test", scope: "orders:read orders:write" });
   assert.equal(await r.ask("opaque-1"), 200);
   assert.deepEqual(seenValues(r.origin.requests[0], "x-consumer-name"), ["zoo"]);
   const [question] = r.endpoint.questions;
@@ -18,7 +18,7 @@ test("introspection: a token is asked about as RFC 7662 says, and its consumer i
   const credentials = Buffer.from(question?.authorization?.replace("Basic ", "") ?? "", "base64").toString();
   assert.equal(credentials, "gateway+one:s3cret+of+the+%26+client");
   assert.equal(await r.ask("opaque-1", "/scoped"), 200);
-  r.endpoint.answers.set("opaque-2", { active: true, scope: "orders:read" });
+  r.endpoint.responses.set("opaque-2", { active: true, scope: "orders:read" });
   assert.equal(await r.ask("opaque-2", "/scoped"), 403);
   assert.equal(await r.ask("opaque-2", "/closed"), 200);
   assertNotLogged(r.gateway, ["opaque-1", SECRET]);
@@ -26,22 +26,22 @@ test("introspection: a token is asked about as RFC 7662 says, and its consumer i
 
 test("introspection: every good token may be one consumer's", async () => {
   await using r = await rig({ consumer: "acme" }, { consumers: [keyed("acme", "key-of-acme")] });
-  r.endpoint.answers.set("t", { active: true });
+  r.endpoint.responses.set("t", { active: true });
   assert.equal(await r.ask("t"), 200);
   assert.deepEqual(seenValues(r.origin.requests[0], "x-consumer-name"), ["acme"]);
 });
 
-const REFUSED: readonly (readonly [what: string, answer: object])[] = [
+const REFUSED: readonly (readonly [what: string, response: object])[] = [
   ["not active", { active: false }],
   ["active only in words", { active: "true" }],
   ["over", { active: true, exp: START_MS / 1000 }],
   ["of another issuer", { active: true, iss: "https://other.test" }],
   ["for others", { active: true, aud: ["somebody"] }],
 ];
-for (const [what, answer] of REFUSED) {
+for (const [what, response] of REFUSED) {
   test(`introspection: a token that is ${what} is refused on every route`, async () => {
     await using r = await rig({ audience: "orders" });
-    r.endpoint.answers.set("t", { aud: "orders", ...answer });
+    r.endpoint.responses.set("t", { aud: "orders", ...response });
     assert.equal(await r.ask("t", "/closed"), 401);
     assert.equal(await r.ask("t", "/open"), 401);
     assert.equal(r.origin.requests.length, 0);
@@ -52,8 +52,8 @@ for (const [what, answer] of REFUSED) {
 
 test("introspection: an answer is kept for its time, and not longer than the token is good", async () => {
   await using r = await rig({ introspection_cache_ttl_s: 30 });
-  r.endpoint.answers.set("long", { active: true });
-  r.endpoint.answers.set("short", { active: true, exp: START_MS / 1000 + 5 });
+  r.endpoint.responses.set("long", { active: true });
+  r.endpoint.responses.set("short", { active: true, exp: START_MS / 1000 + 5 });
   const asked = async (token: string): Promise<number> => {
     const before = r.endpoint.questions.length;
     await r.ask(token);
@@ -66,12 +66,12 @@ test("introspection: an answer is kept for its time, and not longer than the tok
   assert.deepEqual([await asked("long"), await asked("short")], [0, 1]);
   assert.equal(await r.ask("short"), 401);
   // Revoked: from the end of the kept answer on it is refused, and good again ten seconds after somebody says so.
-  r.endpoint.answers.delete("long");
+  r.endpoint.responses.delete("long");
   r.set(29);
   assert.equal(await r.ask("long"), 200);
   r.set(31);
   assert.equal(await r.ask("long"), 401);
-  r.endpoint.answers.set("long", { active: true });
+  r.endpoint.responses.set("long", { active: true });
   r.set(40);
   assert.equal(await r.ask("long"), 401);
   r.set(42);
@@ -89,14 +89,14 @@ const SCOPED: readonly (readonly [what: string, scope: unknown, status: number])
 for (const [what, scope, status] of SCOPED) {
   test(`introspection: a provider with scopes answers ${status} to a token that ${what}`, async () => {
     await using r = await rig({ scopes: ["openid", "orders"] });
-    r.endpoint.answers.set("t", { active: true, ...(scope === undefined ? {} : { scope }) });
+    r.endpoint.responses.set("t", { active: true, ...(scope === undefined ? {} : { scope }) });
     assert.equal(await r.ask("t"), status);
   });
 }
 
 test("introspection: fail_open lets requests whose token nobody can be asked about pass as nobody's, without it", async () => {
   await using r = await rig({ fail_open: true });
-  r.endpoint.answers.set("t", 503);
+  r.endpoint.responses.set("t", 503);
   assert.equal(await r.ask("t", "/open"), 200);
   const [seen] = r.origin.requests;
   assert.deepEqual([seenValues(seen, "authorization"), seenValues(seen, "x-consumer-name")], [[], []]);
@@ -104,7 +104,7 @@ test("introspection: fail_open lets requests whose token nobody can be asked abo
   assert.equal(await r.ask("t", "/scoped"), 401);
   assert.equal(r.gateway.log.filter(({ code }) => code === "authentication_unavailable").length, 1);
   // Somebody says that it is not good: that is an answer.
-  r.endpoint.answers.delete("t");
+  r.endpoint.responses.delete("t");
   assert.equal(await r.ask("t", "/open"), 401);
 });
 
@@ -112,14 +112,14 @@ test("introspection: with several providers only those that gave no answer decid
   const dead = { introspection_endpoint: "http://127.0.0.1:9/introspect", client_id: "x", client_secret: "y" };
   const both = async (first: boolean, second: boolean): Promise<number> => {
     await using r = await rig({ fail_open: first }, { oidc_providers: [{ name: "dead", fail_open: second, ...dead }] });
-    r.endpoint.answers.set("t", 503);
+    r.endpoint.responses.set("t", 503);
     return await r.ask("t", "/open");
   };
   assert.equal(await both(true, true), 200);
   assert.equal(await both(true, false), 500);
 });
 
-const BROKEN: readonly (readonly [what: string, answer: number | string])[] = [
+const BROKEN: readonly (readonly [what: string, response: number | string])[] = [
   ["an error", 500],
   ["a refusal of our credentials", 401],
   ["a redirect", 302],
@@ -127,13 +127,13 @@ const BROKEN: readonly (readonly [what: string, answer: number | string])[] = [
   ["no object", "[true]"],
   ["too much", `{"active":true,"x":"${"y".repeat(70_000)}"}`],
 ];
-for (const [what, answer] of BROKEN) {
+for (const [what, response] of BROKEN) {
   test(`introspection: ${what} lets nobody in: 500 authentication_unavailable, and the next request asks again`, async () => {
     await using r = await rig();
-    r.endpoint.answers.set("t", answer);
+    r.endpoint.responses.set("t", response);
     assert.equal(await r.ask("t"), 500);
     assert.equal(r.origin.requests.length, 0);
-    r.endpoint.answers.set("t", { active: true });
+    r.endpoint.responses.set("t", { active: true });
     assert.equal(await r.ask("t"), 200);
     const lines = r.gateway.log.filter(({ code }) => code === "introspection_failed");
     assert.equal(lines.length, 1);
@@ -153,7 +153,7 @@ test("introspection: requests with one token share a question, and questions at 
   await using r = await rig();
   const open = Promise.withResolvers<void>();
   r.endpoint.gate = open.promise;
-  r.endpoint.answers.set("same", { active: true });
+  r.endpoint.responses.set("same", { active: true });
   const same = Promise.all(Array.from({ length: 20 }, async () => await r.ask("same")));
   await waitUntil(() => r.endpoint.questions.length === 1);
   const statuses: number[] = [];
@@ -177,7 +177,7 @@ test("introspection: what is no bearer token is not asked about", async () => {
 
 test("introspection: the egress filter holds for it", async () => {
   await using r = await rig({}, { gateway: { ssrf_filter: { deny: ["127.0.0.0/8"] } } });
-  r.endpoint.answers.set("t", { active: true });
+  r.endpoint.responses.set("t", { active: true });
   assert.equal(await r.ask("t"), 500);
   assert.deepEqual(r.endpoint.questions, []);
 });
@@ -195,7 +195,7 @@ test("introspection: tokens whose issuer has published keys are verified here an
   assert.equal(await r.ask(forged), 401);
   assert.deepEqual(r.endpoint.questions, []);
   const foreign = await signedToken(key, START_MS / 1000, { iss: "https://elsewhere.test" });
-  r.endpoint.answers.set(foreign, { active: true });
+  r.endpoint.responses.set(foreign, { active: true });
   assert.equal(await r.ask(foreign), 200);
   assert.equal(r.endpoint.questions.length, 1);
 });
@@ -208,7 +208,7 @@ test("introspection: a token that keys for any issuer do not verify is asked abo
   assert.equal(await r.ask(await signedToken(key, START_MS / 1000)), 200);
   assert.deepEqual(r.endpoint.questions, []);
   const foreign = await signedToken(await issuerKey("k2"), START_MS / 1000);
-  r.endpoint.answers.set(foreign, { active: true });
+  r.endpoint.responses.set(foreign, { active: true });
   assert.equal(await r.ask(foreign), 200);
   assert.equal(await r.ask(await signedToken(await issuerKey("k3"), START_MS / 1000)), 401);
   assert.equal(r.endpoint.questions.length, 2);
@@ -220,7 +220,7 @@ test("introspection: over https the endpoint must prove who it is, by roots of i
   const trusted_ca_file = directory.file("roots.pem");
   await writeFile(trusted_ca_file, authority.certificatePem);
   await using endpoint = await startEndpoint({ tls: { authority, names: { dns: ["localhost"], ip: ["127.0.0.1"] } } });
-  endpoint.answers.set("t", { active: true });
+  endpoint.responses.set("t", { active: true });
   const introspection_endpoint = `https://localhost:${endpoint.port}/introspect`;
   await using trusting = await rig({ introspection_endpoint, trusted_ca_file });
   assert.equal(await trusting.ask("t"), 200);

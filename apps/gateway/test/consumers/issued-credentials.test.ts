@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { startOrigin, temporaryDirectory } from "@headworks/testkit";
-import { ADMIN, call, DEV, listeners, type AdminAnswer } from "../admin-rig.ts";
+import { ADMIN, call, DEV, listeners, type AdminResponse } from "../admin-rig.ts";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
 import { agentsOfWorkers, get, startWorkers } from "../workers-rig.ts";
 
@@ -23,7 +23,7 @@ const document = {
   ],
 };
 
-const post = async (gateway: TestGateway, path: string, body?: object): Promise<AdminAnswer> =>
+const post = async (gateway: TestGateway, path: string, body?: object): Promise<AdminResponse> =>
   await call(gateway, path, {
     method: "POST",
     ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "content-type": "application/json" } }),
@@ -66,13 +66,13 @@ test("a document cannot give a consumer the key that another one was given; what
   await using gateway = await startGateway(document, withState(directory.file("state.db")));
   const issued = await post(gateway, "/consumers/acme/credentials", { key: "chosen-by-the-operator" });
   const proposed = async (consumers: object): Promise<string[]> => {
-    const answer = await call(gateway, "/config/validate", {
+    const response = await call(gateway, "/config/validate", {
       method: "POST",
       body: JSON.stringify({ ...document, consumers }),
       headers: { "content-type": "application/json" },
     });
-    const { issues } = answer.json() as unknown as { issues: { severity: string; code: string; path: string }[] };
-    assert.doesNotMatch(answer.text, /chosen-by/);
+    const { issues } = response.json() as unknown as { issues: { severity: string; code: string; path: string }[] };
+    assert.doesNotMatch(response.text, /chosen-by/);
     return issues
       .filter(({ code }) => code === "duplicate_credential")
       .map(({ severity, code, path }) => `${severity} ${code} ${path}`);
@@ -112,7 +112,7 @@ test("a key is retired now, or at a time, and stays listed", async () => {
   assert.equal((credentials as unknown as object[]).length, 2);
 });
 
-const codeOf = (answer: AdminAnswer): string => (answer.json()["error"] as unknown as { code: string }).code;
+const codeOf = (response: AdminResponse): string => (response.json()["error"] as unknown as { code: string }).code;
 
 test("what cannot be given out is refused with a code and a reason, and nothing is given", async () => {
   await using directory = await temporaryDirectory();
@@ -125,10 +125,10 @@ test("what cannot be given out is refused with a code and a reason, and nothing 
     ["schlüssel-mit-umlaut", /visible ASCII/],
     ["key-of-the-document", /given out before/],
   ] as const) {
-    const answer = await post(gateway, "/consumers/acme/credentials", { key });
-    assert.deepEqual([answer.status, codeOf(answer)], [400, "credential_issue_invalid"], key);
-    assert.match(answer.text, reason);
-    assert.ok(!answer.text.includes(key));
+    const response = await post(gateway, "/consumers/acme/credentials", { key });
+    assert.deepEqual([response.status, codeOf(response)], [400, "credential_issue_invalid"], key);
+    assert.match(response.text, reason);
+    assert.ok(!response.text.includes(key));
   }
   const nobody = await post(gateway, "/consumers/nobody/credentials");
   assert.deepEqual([nobody.status, codeOf(nobody)], [404, "unknown_consumer"]);
@@ -154,12 +154,12 @@ test("a key of a consumer that leaves the document opens nothing until it is bac
 
 test("without a state store nothing is given out, and the answer says what is missing", async () => {
   await using gateway = await startGateway(document, DEV);
-  for (const answer of [
+  for (const response of [
     await call(gateway, "/consumers/acme/credentials"),
     await post(gateway, "/consumers/acme/credentials"),
     await post(gateway, "/credentials/x/retire"),
   ]) {
-    assert.deepEqual([answer.status, codeOf(answer)], [404, "state_store_not_configured"]);
+    assert.deepEqual([response.status, codeOf(response)], [404, "state_store_not_configured"]);
   }
 });
 
@@ -185,8 +185,8 @@ test("every worker process takes a key when it is given out, and refuses it when
   const agents = await agentsOfWorkers(gateway);
   const admin = async (path: string, body: object): Promise<Record<string, string>> => {
     const headers = { "content-type": "application/json" };
-    const answer = await fetch(`${gateway.adminUrl}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-    return (await answer.json()) as Record<string, string>;
+    const response = await fetch(`${gateway.adminUrl}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    return (await response.json()) as Record<string, string>;
   };
   const statuses = async (): Promise<readonly number[]> =>
     await Promise.all(

@@ -70,10 +70,10 @@ test("authentication of a request by user name and password", async (t) => {
     ];
   for (const [title, path, fields, status, consumer] of cases) {
     await t.test(title, async () => {
-      const answer = await gateway.send({ path, fields });
-      assert.equal(answer.status, status);
+      const response = await gateway.send({ path, fields });
+      assert.equal(response.status, status);
       if (status === 401) {
-        const challenges = answer.headers
+        const challenges = response.headers
           .filter(([name]) => /^www-authenticate$/i.test(name))
           .map(([, value]) => value);
         assert.deepEqual(challenges, ['ApiKey realm="gateway"', 'Basic realm="gateway", charset="UTF-8"']);

@@ -30,9 +30,9 @@ const documentOf = (port: number, quotas: { daily_requests?: bigint; monthly_req
   routes: [{ name: "api", service: "api", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } }],
 });
 
-function limitsOf(answer: RawResponse): (string | undefined)[] {
+function limitsOf(response: RawResponse): (string | undefined)[] {
   return ["retry-after", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"].map((name) =>
-    answer.header(name),
+    response.header(name),
   );
 }
 
@@ -52,8 +52,8 @@ test("a consumer's key spends its budget: the request over it gets 429 with the 
     assert.equal((await gateway.send({ path: "/", fields: [...acme.fields, "x-api-key: acme-key"] })).status, 401);
     assert.equal((await gateway.send({ path: "/", fields: ["X-Consumer-Name: acme"] })).status, 200);
     for (const _ of [1, 2]) {
-      const answer = await gateway.send(acme);
-      assert.deepEqual([answer.status, ...limitsOf(answer)], [200, undefined, undefined, undefined, undefined]);
+      const response = await gateway.send(acme);
+      assert.deepEqual([response.status, ...limitsOf(response)], [200, undefined, undefined, undefined, undefined]);
     }
     const seen = origin.requests.length;
     const refused = await gateway.send(acme);
@@ -106,11 +106,11 @@ test("requests that come at once never spend more than the budget", async () => 
     environment: { GATEWAY_STATE_DB: state.file("state.db") },
     clock: standingClock(EVENING_MS),
   });
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 30 }, async () => (await gateway.send({ path: "/", fields: ["X-API-Key: acme-key"] })).status),
   );
-  assert.equal(answers.filter((status) => status === 200).length, 10);
-  assert.equal(answers.filter((status) => status === 429).length, 20);
+  assert.equal(responses.filter((status) => status === 200).length, 10);
+  assert.equal(responses.filter((status) => status === 429).length, 20);
   assert.equal(origin.requests.length, 10);
 });
 

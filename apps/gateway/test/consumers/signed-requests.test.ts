@@ -161,10 +161,10 @@ test("authentication of a signed request", async (t) => {
   for (const [title, fields, status, consumer] of cases) {
     await t.test(title, async () => {
       const seen = origin.requests.length;
-      const answer = await gateway.send({ path, fields });
-      assert.equal(answer.status, status);
+      const response = await gateway.send({ path, fields });
+      assert.equal(response.status, status);
       if (status === 401) {
-        assert.equal(answer.header("www-authenticate"), 'Gateway-HMAC-SHA256 realm="gateway"');
+        assert.equal(response.header("www-authenticate"), 'Gateway-HMAC-SHA256 realm="gateway"');
         assert.equal(origin.requests.length, seen, "the upstream never sees it");
         return;
       }
@@ -242,9 +242,9 @@ test("the body of a signed request is held against its digest while it streams",
     ["a body where none was signed", "", "body", []],
   ] as const) {
     await t.test(`${title} is refused, and never complete at the upstream`, async () => {
-      const answer = await post("/closed", signedBody, sentBody, more);
-      assert.equal(answer.status, 401);
-      const { error } = JSON.parse(answer.body.toString()) as { error: { code: string } };
+      const response = await post("/closed", signedBody, sentBody, more);
+      assert.equal(response.status, 401);
+      const { error } = JSON.parse(response.body.toString()) as { error: { code: string } };
       assert.equal(error.code, "unauthorized");
       assert.equal((await gateway.send({ path: "/open" })).status, 200);
       assert.deepEqual(origin.bodies.splice(0), [""], "only the request that came after it");
@@ -310,8 +310,8 @@ test("a refused body is refused whether or not the upstream may be tried again",
 
 async function rejected(gateway: TestGateway): Promise<void> {
   const fields = signed({ method: "POST", path: "/open", body: "signed" });
-  const answer = await gateway.send({ method: "POST", path: "/open", body: "forged", fields });
-  assert.equal(answer.status, 401);
+  const response = await gateway.send({ method: "POST", path: "/open", body: "forged", fields });
+  assert.equal(response.status, 401);
 }
 
 test("a key before it and a certificate behind it: a signature is second to fields that come first", async () => {

@@ -34,7 +34,7 @@ export async function token(
 export interface KeyServerState {
   keys: readonly JWK[];
   /** Instead of a key set; for instance a status, or bytes that are none. */
-  answer: { readonly status: number; readonly body: string; readonly fields?: Record<string, string> } | undefined;
+  response: { readonly status: number; readonly body: string; readonly fields?: Record<string, string> } | undefined;
 }
 
 /** A server of key sets; a test may change its state at any time. */
@@ -44,11 +44,11 @@ export interface KeyServer extends Origin {
 }
 
 export async function startKeyServer(keys: readonly JWK[], options: OriginOptions = {}): Promise<KeyServer> {
-  const state: KeyServerState = { keys, answer: undefined };
+  const state: KeyServerState = { keys, response: undefined };
   const origin = await startOrigin({
     ...options,
     handler: (_request, response) => {
-      const { status, body, fields } = state.answer ?? { status: 200, body: JSON.stringify({ keys: state.keys }) };
+      const { status, body, fields } = state.response ?? { status: 200, body: JSON.stringify({ keys: state.keys }) };
       response.writeHead(status, { "Content-Type": "application/json", ...fields }).end(body);
     },
   });

@@ -130,10 +130,10 @@ test("authentication of a request by its token", async (t) => {
   for (const [title, text, status, consumer] of cases) {
     await t.test(title, async () => {
       const seen = origin.requests.length;
-      const answer = await sent(gateway, text, status === 401 ? "/open" : "/closed");
-      assert.equal(answer.status, status);
+      const response = await sent(gateway, text, status === 401 ? "/open" : "/closed");
+      assert.equal(response.status, status);
       if (status === 401) {
-        assert.equal(answer.header("www-authenticate"), 'Bearer realm="gateway"');
+        assert.equal(response.header("www-authenticate"), 'Bearer realm="gateway"');
         assert.equal(origin.requests.length, seen, "the upstream never sees it");
         return;
       }
@@ -273,7 +273,7 @@ test("a retired key ends with its grace, whether or not keys are fetched again",
   clock.pass(59);
   assert.equal((await sent(gateway, await token(first, NOW_S, { jti: "1" }))).status, 200);
   server.state.keys = [];
-  server.state.answer = { status: 500, body: "" };
+  server.state.response = { status: 500, body: "" };
   clock.pass(1);
   assert.notEqual((await sent(gateway, await token(first, NOW_S, { jti: "2" }))).status, 200);
 });
@@ -315,19 +315,19 @@ test("a token that was good is believed no longer than keys are, though it comes
 test("when keys cannot be had nobody is let in, and nobody is told that the token is bad", async (t) => {
   const key = await issuerKey("k");
   await using origin = await startOrigin();
-  const failures: readonly [title: string, answer: NonNullable<KeyServerState["answer"]>][] = [
+  const failures: readonly [title: string, response: NonNullable<KeyServerState["response"]>][] = [
     ["an error", { status: 500, body: "{}" }],
     ["a redirect, which is not followed", { status: 302, body: "", fields: { Location: "/elsewhere" } }],
     ["no JSON", { status: 200, body: "<html>" }],
     ["no key set", { status: 200, body: "[]" }],
     ["more than a mebibyte", { status: 200, body: JSON.stringify({ keys: [key.jwk], pad: "x".repeat(1_048_576) }) }],
   ];
-  for (const [title, answer] of failures) {
+  for (const [title, response] of failures) {
     await t.test(title, async () => {
       await using server = await startKeyServer([key.jwk]);
       const clock = new MovedClock();
       await using gateway = await startGateway(documentOf(origin.port, [provider(server)]), { clock });
-      server.state.answer = answer;
+      server.state.response = response;
       const text = await token(key, NOW_S);
       for (const _ of [1, 2]) {
         const refused = await sent(gateway, text, "/open");
@@ -341,10 +341,10 @@ test("when keys cannot be had nobody is let in, and nobody is told that the toke
         assert.equal(lines.length, 1, `${told} once, not for each request`);
       }
       assert.equal((await gateway.send({ path: "/open" })).status, 200, "who presents nothing goes on");
-      server.state.answer = undefined;
+      server.state.response = undefined;
       clock.pass(5);
       assert.equal((await sent(gateway, text)).status, 200, "and it recovers");
-      server.state.answer = answer;
+      server.state.response = response;
       clock.pass(301);
       for (const _ of [1, 2]) {
         const again = await token(key, clock.now() / 1000, { jti: String(clock.now()) });

@@ -7,7 +7,7 @@ import { parseAddress } from "@headworks/host-patterns";
 import type { NameLookup } from "#egress/name-lookup.ts";
 
 /** What the server knows of a name: addresses, or a way to go wrong. */
-export type DnsAnswer = readonly string[] | "nxdomain" | "servfail" | "silence" | "garbage";
+export type DnsResponse = readonly string[] | "nxdomain" | "servfail" | "silence" | "garbage";
 
 const TYPE_A = 1;
 const TYPE_AAAA = 28;
@@ -19,26 +19,26 @@ export interface DnsServer {
   /** Questions so far: `A name` or `AAAA name`. */
   readonly questions: readonly string[];
   /** What a name answers from now on; a list of answers gives one after the other, the last one for good. */
-  set(name: string, ...answers: readonly DnsAnswer[]): void;
+  set(name: string, ...responses: readonly DnsResponse[]): void;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 export async function startDnsServer(): Promise<DnsServer> {
   const socket = createSocket("udp4");
-  const names = new Map<string, { answers: readonly DnsAnswer[]; asked: Record<number, number> }>();
+  const names = new Map<string, { responses: readonly DnsResponse[]; asked: Record<number, number> }>();
   const questions: string[] = [];
-  const answer = (message: Buffer, from: RemoteInfo): void => {
+  const response = (message: Buffer, from: RemoteInfo): void => {
     const question = readQuestion(message);
     questions.push(`${question.type === TYPE_A ? "A" : "AAAA"} ${question.name}`);
     const known = names.get(question.name);
     const asked = known === undefined ? 0 : (known.asked[question.type] ?? 0);
     if (known !== undefined) known.asked[question.type] = asked + 1;
-    const reply = known?.answers[Math.min(asked, known.answers.length - 1)] ?? "nxdomain";
+    const reply = known?.responses[Math.min(asked, known.responses.length - 1)] ?? "nxdomain";
     if (reply === "silence") return;
     socket.send(replyTo(message, question, reply), from.port, from.address);
   };
-  socket.on("message", answer);
+  socket.on("message", response);
   socket.bind(0, "127.0.0.1");
   await once(socket, "listening");
   const resolver = new Resolver({ timeout: 20_000, tries: 1 });
@@ -51,7 +51,7 @@ export async function startDnsServer(): Promise<DnsServer> {
   return {
     lookup: async (host) => await resolveBoth(resolver, host),
     questions,
-    set: (name, ...answers) => void names.set(name, { answers, asked: {} }),
+    set: (name, ...responses) => void names.set(name, { responses, asked: {} }),
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -86,7 +86,7 @@ function readQuestion(message: Buffer): Question {
 }
 
 /** RFC 1035 section 4: the question again, and the records that fit its type. */
-function replyTo(message: Buffer, question: Question, reply: Exclude<DnsAnswer, "silence">): Buffer {
+function replyTo(message: Buffer, question: Question, reply: Exclude<DnsResponse, "silence">): Buffer {
   if (reply === "garbage") return Buffer.concat([message.subarray(0, 2), Buffer.from("this is not DNS")]);
   const wanted = Array.isArray(reply) ? recordsOf(reply, question.type) : [];
   const code = reply === "nxdomain" ? 3 : reply === "servfail" ? 2 : 0;

@@ -9,7 +9,7 @@ import { EgressDialer, type DialTarget } from "#egress/egress-dialer.ts";
 import { EgressError, type EgressFailureCode } from "#egress/egress-failure.ts";
 import { EgressFilter } from "#egress/egress-filter.ts";
 import { systemLookup } from "#egress/name-lookup.ts";
-import { startDnsServer, type DnsAnswer } from "./dns-server.ts";
+import { startDnsServer, type DnsResponse } from "./dns-server.ts";
 import { logLines } from "./log-lines.ts";
 
 const LOOPBACK: SsrfFilter = { deny: ["127.0.0.0/8", "::1/128"] };
@@ -40,7 +40,7 @@ const rulesOf = (filter: SsrfFilter | undefined, dnsTimeoutMs = 10_000) => ({
 
 interface NameCase {
   readonly name: string;
-  readonly answers: readonly DnsAnswer[];
+  readonly responses: readonly DnsResponse[];
   readonly filter: SsrfFilter | undefined;
   /** One for each dial in turn. */
   readonly outcomes: readonly ("connected" | EgressFailureCode)[];
@@ -50,63 +50,63 @@ interface NameCase {
 const NAMES: readonly NameCase[] = [
   {
     name: "egress rule 1: without a filter private addresses are dialled",
-    answers: [["127.0.0.1"]],
+    responses: [["127.0.0.1"]],
     filter: undefined,
     outcomes: ["connected"],
     connections: 1,
   },
   {
     name: "egress rule 2: a name with a denied address is not dialled",
-    answers: [["127.0.0.1"]],
+    responses: [["127.0.0.1"]],
     filter: LOOPBACK,
     outcomes: ["ssrf_denied"],
     connections: 0,
   },
   {
     name: "egress rule 2: a name with an allowed address is dialled",
-    answers: [["127.0.0.1"]],
+    responses: [["127.0.0.1"]],
     filter: { ...LOOPBACK, allow: ["127.0.0.1"] },
     outcomes: ["connected"],
     connections: 1,
   },
   {
     name: "egress rule 2: every address is checked: one bad one behind a good one denies the name",
-    answers: [["127.0.0.1", "10.1.1.1"]],
+    responses: [["127.0.0.1", "10.1.1.1"]],
     filter: { deny: ["10.0.0.0/8"] },
     outcomes: ["ssrf_denied"],
     connections: 0,
   },
   {
     name: "egress rule 2: every address is checked: a bad IPv6 address beside a good IPv4 address denies the name",
-    answers: [["127.0.0.1", "::1"]],
+    responses: [["127.0.0.1", "::1"]],
     filter: { deny: ["::1/128"] },
     outcomes: ["ssrf_denied"],
     connections: 0,
   },
   {
     name: "egress rule 2: a name that rebinds to a denied address is judged anew at every connection",
-    answers: [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.1"]],
+    responses: [["127.0.0.1"], ["127.0.0.2"], ["127.0.0.1"]],
     filter: { deny: ["127.0.0.2/32"] },
     outcomes: ["connected", "ssrf_denied", "connected"],
     connections: 2,
   },
   {
     name: "egress rule 2: the address that was checked is the address dialled, although the name has a new one by then",
-    answers: [["127.0.0.1"], ["192.0.2.1"]],
+    responses: [["127.0.0.1"], ["192.0.2.1"]],
     filter: { deny: ["192.0.2.0/24"] },
     outcomes: ["connected"],
     connections: 1,
   },
   {
     name: "egress rule 2: NAT64 of a denied address",
-    answers: [["64:ff9b::7f00:1"]],
+    responses: [["64:ff9b::7f00:1"]],
     filter: LOOPBACK,
     outcomes: ["ssrf_denied"],
     connections: 0,
   },
   {
     name: "egress rule 2: the unspecified address would reach this host",
-    answers: [["0.0.0.0"]],
+    responses: [["0.0.0.0"]],
     filter: LOOPBACK,
     outcomes: ["ssrf_denied"],
     connections: 0,
@@ -119,20 +119,20 @@ const NAMES: readonly NameCase[] = [
       ["a name server that is silent", "silence", "dns_timeout"],
       ["a name without addresses", [], "dns_failed"],
     ] as const
-  ).map(([what, answer, outcome]): NameCase => ({
+  ).map(([what, response, outcome]): NameCase => ({
     name: `egress rule 3: ${what} ends the dial`,
-    answers: [answer],
+    responses: [response],
     filter: LOOPBACK,
     outcomes: [outcome],
     connections: 0,
   })),
 ];
 
-for (const { name, answers, filter, outcomes, connections } of NAMES) {
+for (const { name, responses, filter, outcomes, connections } of NAMES) {
   test(name, async () => {
     await using dns = await startDnsServer();
     await using server = await quiet();
-    dns.set("hook.test", ...answers);
+    dns.set("hook.test", ...responses);
     const logged = logLines();
     const dialer = new EgressDialer({ log: logged.log, lookup: dns.lookup });
     const waits = outcomes.includes("dns_timeout");

@@ -31,10 +31,10 @@ describe("clients that take their time", { concurrency: 12 }, () => {
       for (const client of slow) if (!client.ended) client.socket.write("G");
     }, 20);
     assert.equal((await gateway.send({ path: "/" })).status, 200);
-    const answers = await Promise.all(slow.map(async (client) => (await client.collect()).toString("latin1")));
+    const responses = await Promise.all(slow.map(async (client) => (await client.collect()).toString("latin1")));
     clearInterval(dripping);
     assert.ok(performance.now() - startedMs < 3000);
-    for (const answer of answers) assert.match(answer, /^$|^HTTP\/1\.1 408 /);
+    for (const response of responses) assert.match(response, /^$|^HTTP\/1\.1 408 /);
     for (const client of slow) client.destroy();
   });
 
@@ -127,8 +127,8 @@ for (const [what, size] of [
     if (size > 1000) assert.ok(answered < count / 2, `${answered} answers that nobody reads`);
     client.socket.resume();
     for (let at = 0; at < count; at += 1) {
-      const answer = await readResponse(client);
-      assert.equal(answer.body.length, size);
+      const response = await readResponse(client);
+      assert.equal(response.body.length, size);
     }
   });
 }

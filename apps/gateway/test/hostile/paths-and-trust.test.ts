@@ -122,10 +122,10 @@ for (const path of ODD_PATHS) {
     for (const prefix of ["/v1", "/v2", "/plain"]) {
       const target = path.replaceAll("/v1", prefix);
       const before = upstream.requests.length;
-      const answer = await gateway.send({ path: target });
+      const response = await gateway.send({ path: target });
       const seen = upstream.requests.slice(before).map(({ line }) => line.split(" ")[1] ?? "");
-      if (answer.status !== 200) {
-        assert.ok([400, 401, 404].includes(answer.status), `${answer.status}`);
+      if (response.status !== 200) {
+        assert.ok([400, 401, 404].includes(response.status), `${response.status}`);
         assert.deepEqual(seen, [], target);
         continue;
       }
@@ -151,8 +151,8 @@ test("U4: a path decides by whole segments: /v10 and /v1x are not below /v1", as
   await using upstream = await startRecordingUpstream();
   await using gateway = await startVersioned(upstream.port);
   for (const path of ["/v10", "/v1x/y", "/v1%2fx", "/V1/x", "//v1/x", "/v1;x/y"]) {
-    const answer = await gateway.send({ path });
-    assert.deepEqual([answer.status, errorOf(answer).code], [404, "no_route"], path);
+    const response = await gateway.send({ path });
+    assert.deepEqual([response.status, errorOf(response).code], [404, "no_route"], path);
   }
   assert.equal(upstream.requests.length, 0);
 });
@@ -201,11 +201,11 @@ for (const connection of ["close", "keep-alive", "X-Consumer-Name, X-Forwarded-F
     await using upstream = await startRecordingUpstream();
     await using gateway = await startGateway(TRUST_DOCUMENT(upstream.port));
     const lies = [...CONSUMER_NAMES, ...FORWARDED_NAMES].map((name) => `${name}: lie`);
-    const answer = await gateway.send({
+    const response = await gateway.send({
       path: "/",
       fields: [...lies, `Connection: ${connection}`, "X-API-Key: acme-key", "X-Request-Id: mine-1"],
     });
-    assert.equal(answer.status, 200);
+    assert.equal(response.status, 200);
     const [request] = upstream.requests;
     assert.ok(request !== undefined);
     assert.deepEqual(
@@ -242,13 +242,13 @@ test("U5: an anonymous request has no consumer at its upstream, whatever it says
 test("U5: trailers cannot say who sends a request", async () => {
   await using upstream = await startRecordingUpstream();
   await using gateway = await startGateway(TRUST_DOCUMENT(upstream.port));
-  const answer = await gateway.send({
+  const response = await gateway.send({
     method: "POST",
     path: "/",
     fields: ["Transfer-Encoding: chunked", "Trailer: X-Consumer-Name"],
     body: "2\r\nhi\r\n0\r\nX-Consumer-Name: acme\r\nX_Forwarded_For: 6.6.6.6\r\nX-Sum: 1\r\n\r\n",
   });
-  assert.equal(answer.status, 200);
+  assert.equal(response.status, 200);
   assert.equal(upstream.requests[0]?.rawBody, "2\r\nhi\r\n0\r\nX-Sum: 1\r\n\r\n");
 });
 
@@ -272,8 +272,8 @@ for (const [what, fields] of [
   test(`U6: Upgrade: ${what} is no upgrade: it is asked of no upstream`, async () => {
     await using upstream = await startRecordingUpstream();
     await using gateway = await startGateway({ ...serving("api", [upstream.port]), routes: [proxied("api")] });
-    const answer = await gateway.send({ path: "/", fields });
-    assert.ok([200, 400, 501].includes(answer.status), String(answer.status));
+    const response = await gateway.send({ path: "/", fields });
+    assert.ok([200, 400, 501].includes(response.status), String(response.status));
     for (const request of upstream.requests) {
       assert.deepEqual([request.values("upgrade"), request.values("http2-settings")], [[], []]);
     }
@@ -323,7 +323,7 @@ test("U6: a WebSocket that its upstream refuses is answered, and its connection 
   assert.deepEqual(lines, ["GET /ws HTTP/1.1", "GET /after HTTP/1.1"]);
 });
 
-for (const [what, answer] of [
+for (const [what, response] of [
   [
     "switches although nobody asked",
     "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nGARBAGE",
@@ -331,7 +331,7 @@ for (const [what, answer] of [
   ["switches without saying to what", "HTTP/1.1 101 Switching Protocols\r\n\r\n"],
 ] as const) {
   test(`U6: an upstream that ${what} gives 502`, async () => {
-    await using upstream = await startRawServer(answer);
+    await using upstream = await startRawServer(response);
     await using gateway = await startGateway({ ...serving("api", [upstream.port]), routes: [proxied("api")] });
     assert.equal((await gateway.send({ path: "/" })).status, 502);
   });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { heapGrowthBytes, rawClient, readResponse, startRawServer, type RawConnection } from "@headworks/testkit";
-import { AnswerMemory } from "#slices/cache/answer-memory.ts";
+import { ResponseMemory } from "#slices/cache/answer-memory.ts";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
 import { proxied, responding } from "../route-documents.ts";
 
@@ -44,7 +44,7 @@ async function ask(gateway: TestGateway, names: string, lengthBytes: number): Pr
  * Answers with what is like nothing before, and what is not kept in a head that is as long as the request's. It keeps
  * nothing itself: sessions of node:http2 keep long names (seen in Node 26), and share this heap.
  */
-async function answerEach(connection: RawConnection): Promise<void> {
+async function respondToEach(connection: RawConnection): Promise<void> {
   const body = "a body that is long enough to be compressed by whoever likes to do that. ".repeat(20);
   for (;;) {
     const head = await connection.readUntil("\r\n\r\n", 60_000).catch(() => undefined);
@@ -63,7 +63,7 @@ async function answerEach(connection: RawConnection): Promise<void> {
 }
 
 test("U17: what is remembered of requests and answers holds on to nothing else of their heads", async () => {
-  await using origin = await startRawServer(answerEach);
+  await using origin = await startRawServer(respondToEach);
   const compression = { algorithms: ["gzip" as const] };
   await using gateway = await startGateway({
     ...serving("api", [origin.port]),
@@ -81,7 +81,7 @@ test("U17: what is remembered of requests and answers holds on to nothing else o
 });
 
 test("U17: kept answers hold on to what counts against their bound, and to nothing else", async () => {
-  const memory = new AnswerMemory();
+  const memory = new ResponseMemory();
   const filling = "x".repeat(HEAD_BYTES);
   const cut = (own: string): string => `${filling}${own}`.slice(HEAD_BYTES);
   const grownBytes = await heapGrowthBytes(() => {

@@ -110,10 +110,10 @@ test("U12: no secret of the document or of a request is in any echo, issue, log 
         `X-Gateway-Body-Sha256: ${MARK}`,
       ],
     ]) {
-      const answer = await gateway.send({ path: `/x?api_key=${MARK}`, fields });
+      const response = await gateway.send({ path: `/x?api_key=${MARK}`, fields });
       // The echo of the upstream has the query; answers of the gateway must not.
-      if (answer.status < 400) continue;
-      seen.push([`answer to ${fields[0]?.slice(0, 20)}`, answer.body.toString() + answer.headers.flat().join()]);
+      if (response.status < 400) continue;
+      seen.push([`answer to ${fields[0]?.slice(0, 20)}`, response.body.toString() + response.headers.flat().join()]);
     }
     const admin = gateway.gateway.adminUrl ?? "";
     for (const path of [
@@ -132,15 +132,16 @@ test("U12: no secret of the document or of a request is in any echo, issue, log 
       "/openapi.json",
     ]) {
       for (const accept of ["application/json", "application/yaml"]) {
-        const answer = await fetch(`${admin}${path}`, { headers: { accept }, signal: AbortSignal.timeout(2000) }).catch(
-          () => undefined,
-        );
-        if (answer === undefined) continue;
-        const isStream = answer.headers.get("content-type")?.includes("event-stream") === true;
-        const text = isStream ? "" : await answer.text();
+        const response = await fetch(`${admin}${path}`, {
+          headers: { accept },
+          signal: AbortSignal.timeout(2000),
+        }).catch(() => undefined);
+        if (response === undefined) continue;
+        const isStream = response.headers.get("content-type")?.includes("event-stream") === true;
+        const text = isStream ? "" : await response.text();
         // The echo must be good for sending back.
         seen.push([`GET ${path}`, path.startsWith("/config") ? withoutAddresses(text) : text]);
-        if (isStream) await answer.body?.cancel();
+        if (isStream) await response.body?.cancel();
       }
     }
     for (const [type, body] of [
@@ -157,9 +158,9 @@ test("U12: no secret of the document or of a request is in any echo, issue, log 
       ],
       ["application/json-patch+json", `[{"op": "test", "path": "/consumers/0/credentials/0/key", "value": "${MARK}"}]`],
     ] as const) {
-      const answer = await fetch(`${admin}/config`, { method: "PATCH", headers: { "content-type": type }, body });
-      assert.ok(answer.status >= 400, `${type}: ${answer.status}`);
-      seen.push([`PATCH ${type}`, await answer.text()]);
+      const response = await fetch(`${admin}/config`, { method: "PATCH", headers: { "content-type": type }, body });
+      assert.ok(response.status >= 400, `${type}: ${response.status}`);
+      seen.push([`PATCH ${type}`, await response.text()]);
       const planned = await fetch(`${admin}/config/plan`, { method: "POST", headers: { "content-type": type }, body });
       seen.push([`plan ${type}`, await planned.text()]);
     }
@@ -291,10 +292,10 @@ test("U18: SIGTERM under load: every request that was taken is answered whole, a
         const method = index % 2 === 0 ? "POST" : "GET";
         try {
           await client.write(`${method} / HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
-          const answer = await readResponse(client);
-          if (answer.status !== 200 || answer.body.length !== 100_000) broken.push(`${answer.status}`);
+          const response = await readResponse(client);
+          if (response.status !== 200 || response.body.length !== 100_000) broken.push(`${response.status}`);
           whole += 1;
-          if (answer.header("connection") === "close") return;
+          if (response.header("connection") === "close") return;
         } catch (error) {
           // A kept connection that the gateway closed before it took the request is no failure (RFC 9112, 9.3.1).
           if (!wasStopping && !isStopping) broken.push(String(error));
@@ -329,8 +330,8 @@ test("U18: reload storms fail no request, good and bad documents in turn, by fil
     await using client = await rawClient(port);
     while (!isOver) {
       await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-      const answer = await readResponse(client);
-      if (answer.status !== 200) broken.push(answer.body.toString());
+      const response = await readResponse(client);
+      if (response.status !== 200) broken.push(response.body.toString());
       whole += 1;
     }
   });
@@ -366,9 +367,11 @@ consumers: [{name: c, credentials: [{type: api_key, key: kkk}], quotas: {daily_r
   try {
     const statuses: number[] = [];
     for (let at = 0; at < 24; at += 1) {
-      const answer = await fetch(`http://127.0.0.1:${ports[at % ports.length]}/`, { headers: { "x-api-key": "kkk" } });
-      statuses.push(answer.status);
-      await answer.arrayBuffer();
+      const response = await fetch(`http://127.0.0.1:${ports[at % ports.length]}/`, {
+        headers: { "x-api-key": "kkk" },
+      });
+      statuses.push(response.status);
+      await response.arrayBuffer();
     }
     assert.ok(statuses.filter((status) => status === 200).length <= 10, statuses.join());
     assert.equal(statuses[0], 200);

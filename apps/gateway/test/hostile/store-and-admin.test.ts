@@ -42,9 +42,12 @@ test("U8: a disk that hangs holds up those whose budgets it keeps, nobody else, 
   const port = (JSON.parse(line) as { listeners: { port: number }[] }).listeners[0]?.port ?? 0;
   const ask = async (key?: string): Promise<{ status: number; tookMs: number }> => {
     const startedMs = performance.now();
-    const answer = await fetch(`http://127.0.0.1:${port}/`, key === undefined ? {} : { headers: { "x-api-key": key } });
-    await answer.arrayBuffer();
-    return { status: answer.status, tookMs: performance.now() - startedMs };
+    const response = await fetch(
+      `http://127.0.0.1:${port}/`,
+      key === undefined ? {} : { headers: { "x-api-key": key } },
+    );
+    await response.arrayBuffer();
+    return { status: response.status, tookMs: performance.now() - startedMs };
   };
   assert.equal((await ask("counted-key")).status, 200);
   const statuses: Promise<{ status: number; tookMs: number }>[] = [];
@@ -150,9 +153,9 @@ test("U10: neither a route nor a webhook to the admin port gets an answer of the
   });
   assert.equal(gateway.gateway.generations.current?.number, 2, "it is published");
   for (const path of ["/plain/config", "/tls/config", "/tls/", "/tls/health"]) {
-    const answer = await gateway.send({ path });
-    assert.equal(answer.status, 502, path);
-    assert.match(answer.body.toString(), /"upstream_unavailable"/);
+    const response = await gateway.send({ path });
+    assert.equal(response.status, 502, path);
+    assert.match(response.body.toString(), /"upstream_unavailable"/);
   }
   await waitUntil(() => gateway.log.filter(({ code }) => code === "webhook_delivery_failed").length === 2);
   assert.equal(gateway.gateway.generations.current?.number, 2, "nothing was rolled back");

@@ -20,8 +20,8 @@ test("U16: a retry does not wait for the endless body of the answer that it repl
     ...serving("api", [hostile.port], { retries: { attempts: 1 }, timeouts: { read_ms: 2000 } }),
     routes: [proxied("api")],
   });
-  const answer = await gateway.send({ path: "/" });
-  assert.equal(answer.status, 200);
+  const response = await gateway.send({ path: "/" });
+  assert.equal(response.status, 200);
 });
 
 test("U16: 1xx answers without end are bounded", async () => {
@@ -35,6 +35,6 @@ test("U16: 1xx answers without end are bounded", async () => {
     ...serving("api", [hostile.port], { timeouts: { read_ms: 1000 } }),
     routes: [proxied("api")],
   });
-  const answer = await gateway.send({ path: "/" });
-  assert.ok(answer.status === 502 || answer.status === 504, String(answer.status));
+  const response = await gateway.send({ path: "/" });
+  assert.ok(response.status === 502 || response.status === 504, String(response.status));
 });

@@ -5,7 +5,7 @@ import { NO_BODY, type RawFields } from "@headworks/http1";
 import { pino } from "pino";
 import { RequestContext } from "#request/context.ts";
 import type { CompiledRoute, Generation } from "#request/generation.ts";
-import type { AnswerOrigin, Decorator } from "#request/phases.ts";
+import type { ResponseOrigin, Decorator } from "#request/phases.ts";
 import { TrustedProxies } from "#request/trusted-proxies.ts";
 import type { GatewaySlice, IssueReport } from "#slice.ts";
 
@@ -76,8 +76,8 @@ export function compiledRoute(document: Route, index: number): CompiledRoute {
     gates: [],
     decorators: [],
     bodyFilters: [],
-    answerStore: undefined,
-    action: { kind: "answer", answer: () => ({ status: 200, fields: [], body: "" }) },
+    responseStore: undefined,
+    action: { kind: "answer", response: () => ({ status: 200, fields: [], body: "" }) },
     priority: 5,
   };
 }
@@ -108,7 +108,7 @@ export function decoratorOf(slice: GatewaySlice, route: Route): Decorator | unde
 }
 
 /** The fields of an answer after a decorator had it. */
-export function decorated(decorator: Decorator | undefined, fields: RawFields, origin: AnswerOrigin): RawFields {
+export function decorated(decorator: Decorator | undefined, fields: RawFields, origin: ResponseOrigin): RawFields {
   const head = { status: 200, reason: "OK", fields: [...fields] };
   decorator?.decorate(requestFor(), head, origin);
   return head.fields;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { WebhookTarget } from "@headworks/gateway-contract";
 import { startRawServer, waitUntil, type RawConnection } from "@headworks/testkit";
 import type { DeliveryOutcome } from "#events/recipient.ts";
-import { answer, ok, startReceiver, type Reply } from "./receiver.ts";
+import { response, ok, startReceiver, type Reply } from "./receiver.ts";
 import { SAMPLE, target, webhookRig } from "./webhook-rig.ts";
 
 interface Case {
@@ -13,8 +13,8 @@ interface Case {
   readonly outcome: DeliveryOutcome;
   readonly attempts: number;
   /** Bounds on the time of the whole delivery. */
-  readonly leastMs?: number;
-  readonly mostMs?: number;
+  readonly minMs?: number;
+  readonly maxMs?: number;
 }
 
 const drop = (connection: RawConnection): void => connection.destroy();
@@ -56,62 +56,62 @@ const CASES: readonly Case[] = [
   },
   ...[429, 502, 503, 504].map((status): Case => ({
     name: `delivery rule 2: the status ${status} is retried`,
-    replies: [answer(status), ok],
+    replies: [response(status), ok],
     outcome: "delivered",
     attempts: 2,
   })),
   {
     name: "delivery rule 2: the waits double from backoff_base_ms and are capped at backoff_cap_ms",
-    replies: [answer(503)],
+    replies: [response(503)],
     knobs: { max_attempts: 4, backoff_base_ms: 40, backoff_cap_ms: 60 },
     outcome: "failed",
     attempts: 4,
-    leastMs: 40 + 60 + 60,
+    minMs: 40 + 60 + 60,
   },
   {
     name: "delivery rule 3: Retry-After in seconds replaces the computed wait",
-    replies: [answer(503, "Retry-After: 1"), ok],
+    replies: [response(503, "Retry-After: 1"), ok],
     knobs: { backoff_base_ms: 0, backoff_cap_ms: 0 },
     outcome: "delivered",
     attempts: 2,
-    leastMs: 995,
+    minMs: 995,
   },
   {
     name: "delivery rule 3: Retry-After 0 retries at once, and still is one of max_attempts",
-    replies: [answer(429, "Retry-After: 0")],
+    replies: [response(429, "Retry-After: 0")],
     knobs: { max_attempts: 3, backoff_base_ms: 60_000, backoff_cap_ms: 60_000 },
     outcome: "failed",
     attempts: 3,
-    mostMs: 1500,
+    maxMs: 1500,
   },
   {
     name: "delivery rule 3: Retry-After as a date is ignored",
-    replies: [answer(503, "Retry-After: Fri, 31 Dec 2999 23:59:59 GMT"), ok],
+    replies: [response(503, "Retry-After: Fri, 31 Dec 2999 23:59:59 GMT"), ok],
     outcome: "delivered",
     attempts: 2,
   },
   ...["-1", "+1", "1.5", "1e3", "soon", "1 2", ""].map((value): Case => ({
     name: `delivery rule 3: Retry-After "${value}" is no number of seconds and is ignored`,
-    replies: [answer(503, `Retry-After: ${value}`), ok],
+    replies: [response(503, `Retry-After: ${value}`), ok],
     outcome: "delivered",
     attempts: 2,
-    mostMs: 1500,
+    maxMs: 1500,
   })),
   ...[400, 401, 404, 408, 410, 413, 500, 501, 505].map((status): Case => ({
     name: `delivery rule 4: the status ${status} fails the delivery at once`,
-    replies: [answer(status, "Retry-After: 0"), ok],
+    replies: [response(status, "Retry-After: 0"), ok],
     outcome: "failed",
     attempts: 1,
   })),
   ...[301, 302, 303, 307, 308].map((status): Case => ({
     name: `delivery rule 4: the redirect ${status} is not followed and fails the delivery at once`,
-    replies: [answer(status, "Location: /elsewhere"), ok],
+    replies: [response(status, "Location: /elsewhere"), ok],
     outcome: "failed",
     attempts: 1,
   })),
   ...[200, 201, 202, 204, 299].map((status): Case => ({
     name: `any 2xx is success: ${status}`,
-    replies: [answer(status)],
+    replies: [response(status)],
     outcome: "delivered",
     attempts: 1,
   })),
@@ -121,40 +121,40 @@ const CASES: readonly Case[] = [
     knobs: { timeout_ms: 1000 },
     outcome: "failed",
     attempts: 1,
-    leastMs: 995,
-    mostMs: 2300,
+    minMs: 995,
+    maxMs: 2300,
   },
   {
     name: "delivery rule 5: Retry-After that does not fit into the rest of timeout_ms ends the delivery without waiting",
-    replies: [answer(503, "Retry-After: 2"), ok],
+    replies: [response(503, "Retry-After: 2"), ok],
     knobs: { timeout_ms: 1900 },
     outcome: "failed",
     attempts: 1,
-    mostMs: 1500,
+    maxMs: 1500,
   },
   {
     name: "delivery rule 5: Retry-After bait with a gigantic number ends the delivery without waiting",
-    replies: [answer(503, `Retry-After: ${"9".repeat(400)}`), ok],
+    replies: [response(503, `Retry-After: ${"9".repeat(400)}`), ok],
     outcome: "failed",
     attempts: 1,
-    mostMs: 1500,
+    maxMs: 1500,
   },
   {
     name: "delivery rule 5: a computed wait that does not fit ends the delivery without waiting",
-    replies: [answer(503), ok],
+    replies: [response(503), ok],
     knobs: { timeout_ms: 1900, backoff_base_ms: 2000, backoff_cap_ms: 2000 },
     outcome: "failed",
     attempts: 1,
-    mostMs: 1500,
+    maxMs: 1500,
   },
   {
     name: "delivery rule 5: the attempts share one timeout_ms",
-    replies: [answer(503, "Retry-After: 0"), answer(503, "Retry-After: 0"), forever],
+    replies: [response(503, "Retry-After: 0"), response(503, "Retry-After: 0"), forever],
     knobs: { timeout_ms: 1000, max_attempts: 10 },
     outcome: "failed",
     attempts: 3,
-    leastMs: 995,
-    mostMs: 2300,
+    minMs: 995,
+    maxMs: 2300,
   },
   {
     name: "hostile target: a head that drips is bounded by timeout_ms",
@@ -170,7 +170,7 @@ const CASES: readonly Case[] = [
     knobs: { timeout_ms: 1000 },
     outcome: "failed",
     attempts: 1,
-    mostMs: 2300,
+    maxMs: 2300,
   },
   {
     name: "hostile target: an endless body is not read; the status counts and the connection is closed",
@@ -185,7 +185,7 @@ const CASES: readonly Case[] = [
     ],
     outcome: "delivered",
     attempts: 1,
-    mostMs: 1500,
+    maxMs: 1500,
   },
   {
     name: "hostile target: a head above 8 KiB is no answer",
@@ -213,7 +213,7 @@ const CASES: readonly Case[] = [
     knobs: { max_attempts: 1 },
     outcome: "failed",
     attempts: 1,
-    mostMs: 1500,
+    maxMs: 1500,
   },
   {
     name: "hostile target: a flood of informational answers is given up",
@@ -245,7 +245,7 @@ const CASES: readonly Case[] = [
   },
 ];
 
-for (const { name, replies, knobs, outcome, attempts, leastMs = 0, mostMs = 8000 } of CASES) {
+for (const { name, replies, knobs, outcome, attempts, minMs = 0, maxMs = 8000 } of CASES) {
   test(name, async () => {
     await using receiver = await startReceiver(...replies);
     await using rig = webhookRig();
@@ -254,7 +254,7 @@ for (const { name, replies, knobs, outcome, attempts, leastMs = 0, mostMs = 8000
     assert.equal(await rig.deliver(), outcome);
     const tookMs = performance.now() - beganMs;
     assert.equal(receiver.requests.length, attempts);
-    assert.ok(tookMs >= leastMs && tookMs <= mostMs, `took ${tookMs} ms`);
+    assert.ok(tookMs >= minMs && tookMs <= maxMs, `took ${tookMs} ms`);
     assert.deepEqual(rig.counts(), [`breaker_half_open ${outcome} 1`]);
     assert.equal(rig.webhooks.active, 0);
     const bodies = new Set(receiver.requests.map(({ body }) => body));
@@ -346,7 +346,7 @@ test("a delivery is one POST with the specified fields, the path and query as wr
 });
 
 test("logs name the target by origin and path, and hold no header value and no query", async () => {
-  await using receiver = await startReceiver(answer(500));
+  await using receiver = await startReceiver(response(500));
   await using rig = webhookRig();
   const url = `http://127.0.0.1:${receiver.port}/hook?token=querysecret`;
   rig.publish([target(url, { headers: { Authorization: "${TOKEN}" } })], { "${TOKEN}": "Bearer topsecret" });
@@ -362,7 +362,7 @@ test("a new generation's targets and secrets count from the next event on; deliv
   const { promise: released, resolve: release } = Promise.withResolvers<undefined>();
   await using old = await startReceiver(async (connection) => {
     await released;
-    await connection.write(answer(503, "Retry-After: 0"));
+    await connection.write(response(503, "Retry-After: 0"));
   }, ok);
   await using young = await startReceiver(ok);
   await using rig = webhookRig();

@@ -4,7 +4,7 @@ import { CertificateAuthority } from "@headworks/tls-authority";
 import { credentials, startOrigin, startRawServer, waitUntil } from "@headworks/testkit";
 import { EgressFilter } from "#egress/egress-filter.ts";
 import { startDnsServer } from "../egress/dns-server.ts";
-import { answer, ok, readRequest, startReceiver } from "./receiver.ts";
+import { response, ok, readRequest, startReceiver } from "./receiver.ts";
 import { target, webhookRig } from "./webhook-rig.ts";
 
 const authority = CertificateAuthority.create();
@@ -74,7 +74,7 @@ test("delivery rule 5: timeout_ms bounds a TLS handshake that never comes", asyn
 test("egress rule 2: a name that rebinds between two attempts is judged at the second one too", async () => {
   await using dns = await startDnsServer();
   dns.set("hook.test", ["127.0.0.1"], ["10.0.0.1"]);
-  await using receiver = await startReceiver(answer(503, "Retry-After: 0"));
+  await using receiver = await startReceiver(response(503, "Retry-After: 0"));
   await using rig = webhookRig({ lookup: dns.lookup });
   rig.dialer.apply({ filter: new EgressFilter({ deny: ["10.0.0.0/8"] }), dnsTimeoutMs: 5000 });
   rig.publish([target(`http://hook.test:${receiver.port}/`, { max_attempts: 5, timeout_ms: 20_000 })]);
@@ -100,7 +100,7 @@ test("egress rule 3: with a filter a failing lookup aborts the delivery; without
 
 test("hostile target: a redirect to inside is not followed", async () => {
   await using inside = await startReceiver(ok);
-  await using receiver = await startReceiver(answer(307, `Location: ${inside.url}`));
+  await using receiver = await startReceiver(response(307, `Location: ${inside.url}`));
   await using rig = webhookRig();
   rig.publish([target(receiver.url)]);
   assert.equal(await rig.deliver(), "failed");

@@ -7,7 +7,7 @@ import { openStateStore } from "#storage/open-state-store.ts";
 import { realClock } from "../egress/documents.ts";
 import { logLines } from "../egress/log-lines.ts";
 import { MemoryOutbox } from "./memory-outbox.ts";
-import { answer, ok, startReceiver, type Receiver } from "./receiver.ts";
+import { response, ok, startReceiver, type Receiver } from "./receiver.ts";
 import { target, webhookRig } from "./webhook-rig.ts";
 
 const PROGRAM = fileURLToPath(new URL("event-process.ts", import.meta.url));
@@ -21,17 +21,17 @@ const hang = async (connection: RawConnection): Promise<void> => void (await con
 test("delivery rules 1 and 7: what is in the store reaches its target although the process is killed at any moment", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("state.db");
-  let answersAtAll = true;
+  let respondsAtAll = true;
   // The target changes with chance: taken, dropped, not answered.
   await using receiver = await startReceiver(async (connection) => {
-    const choice = answersAtAll ? Math.random() : 1;
+    const choice = respondsAtAll ? Math.random() : 1;
     if (choice < 0.4) await connection.write(ok);
     else if (choice < 0.7) connection.destroy();
     else await hang(connection);
   });
   const stored = new Set<string>();
   for (let round = 0; round < ROUNDS; round += 1) {
-    answersAtAll = round % 2 === 0;
+    respondsAtAll = round % 2 === 0;
     const before = stored.size;
     await using child = await spawnProcess(process.execPath, [PROGRAM, path, receiver.url]);
     // Another number of stored events before the end in every round.
@@ -68,7 +68,7 @@ const redirected = <E extends { readonly targets: readonly string[] }>(events: r
 
 test("delivery rule 7: what was delivered before the end is not sent again, what failed for good neither", async () => {
   const outbox = new MemoryOutbox();
-  await using receiver = await startReceiver(ok, answer(400), hang);
+  await using receiver = await startReceiver(ok, response(400), hang);
   {
     await using first = webhookRig({ outbox });
     first.publish([target(receiver.url, { timeout_ms: 60_000 })]);

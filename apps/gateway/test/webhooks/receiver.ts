@@ -37,7 +37,7 @@ export async function startReceiver(...replies: readonly Reply[]): Promise<Recei
 export const ok = "HTTP/1.1 204 No Content\r\n\r\n";
 
 /** An answer with a status and further field lines. */
-export const answer = (status: number, ...lines: readonly string[]): string =>
+export const response = (status: number, ...lines: readonly string[]): string =>
   [`HTTP/1.1 ${status} Whatever`, "Content-Length: 0", ...lines, "", ""].join("\r\n");
 
 export async function readRequest(connection: RawConnection): Promise<ReceivedRequest> {

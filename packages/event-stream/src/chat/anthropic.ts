@@ -1,5 +1,5 @@
 // Tested by chat-assembler.test.ts
-import type { OpenAnswer, OpenChoice } from "./chat-answer.ts";
+import type { OpenResponse, OpenChoice } from "./chat-answer.ts";
 import type { ChatReader } from "./chat-reader.ts";
 import { asCount, asName, asObject, asText } from "./json-facts.ts";
 import type { Facts } from "./json-facts.ts";
@@ -11,30 +11,30 @@ export const anthropic: ChatReader = {
   format: "anthropic",
   recognises: ({ facts }) => TYPES.has(asText(facts?.["type"]) ?? ""),
 
-  read({ facts }, answer) {
-    const choice = answer.choice(0);
+  read({ facts }, response) {
+    const choice = response.choice(0);
     if (facts === undefined || choice === undefined) return;
     switch (facts["type"]) {
       case "message_start":
-        return readStart(asObject(facts["message"]), answer);
+        return readStart(asObject(facts["message"]), response);
       case "content_block_start":
         return readBlock(facts, choice);
       case "content_block_delta":
         return readPiece(facts, choice);
       case "message_delta":
         choice.finishReason = asName(asObject(facts["delta"])?.["stop_reason"]) ?? choice.finishReason;
-        return readUsage(asObject(facts["usage"]), answer);
+        return readUsage(asObject(facts["usage"]), response);
       case "message_stop":
-        answer.isComplete = true;
+        response.isComplete = true;
     }
   },
 };
 
-function readStart(message: Facts | undefined, answer: OpenAnswer): void {
+function readStart(message: Facts | undefined, response: OpenResponse): void {
   if (message === undefined) return;
-  answer.id ??= asName(message["id"]) ?? null;
-  answer.model ??= asName(message["model"]) ?? null;
-  readUsage(asObject(message["usage"]), answer);
+  response.id ??= asName(message["id"]) ?? null;
+  response.model ??= asName(message["model"]) ?? null;
+  readUsage(asObject(message["usage"]), response);
 }
 
 function readBlock(facts: Facts, choice: OpenChoice): void {
@@ -61,9 +61,9 @@ function readPiece(facts: Facts, choice: OpenChoice): void {
 }
 
 /** Counts of output are of all so far, so the last one stands; those of cached input are beside the rest of the input. */
-function readUsage(usage: Facts | undefined, answer: OpenAnswer): void {
+function readUsage(usage: Facts | undefined, response: OpenResponse): void {
   if (usage === undefined) return;
-  answer.count({
+  response.count({
     inputTokens: asCount(usage["input_tokens"]),
     outputTokens: asCount(usage["output_tokens"]),
     cachedInputTokens: asCount(usage["cache_read_input_tokens"]),

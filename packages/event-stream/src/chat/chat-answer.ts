@@ -32,7 +32,7 @@ export interface ChatUsage {
 }
 
 /** What a chat-completion stream says, put together. */
-export interface ChatAnswer {
+export interface ChatResponse {
   readonly format: ChatFormat;
   readonly id: string | null;
   readonly model: string | null;
@@ -159,7 +159,7 @@ export class OpenChoice {
 }
 
 /** What is known of an answer while its stream is read. */
-export class OpenAnswer {
+export class OpenResponse {
   id: string | null = null;
   model: string | null = null;
   error: string | null = null;
@@ -194,7 +194,7 @@ export class OpenAnswer {
     if (Object.values(merged).some((count) => count !== null)) this.#usage = merged;
   }
 
-  close(format: ChatFormat): ChatAnswer {
+  close(format: ChatFormat): ChatResponse {
     const choices = [...this.#choices.values()].map((choice) => choice.close());
     return {
       format,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ChatAssembler } from "./chat-assembler.ts";
-import type { ChatAnswer, ChatChoice } from "./chat-answer.ts";
+import type { ChatResponse, ChatChoice } from "./chat-answer.ts";
 import type { ChatEvent } from "./chat-reader.ts";
 
 function typeNamedBy(payload: unknown): string {
@@ -17,10 +17,10 @@ const events = (...payloads: readonly unknown[]): ChatEvent[] =>
     data: typeof payload === "string" ? payload : JSON.stringify(payload),
   }));
 
-function assembled(list: readonly ChatEvent[]): ChatAnswer | undefined {
+function assembled(list: readonly ChatEvent[]): ChatResponse | undefined {
   const assembler = new ChatAssembler();
   for (const event of list) assembler.add(event);
-  return assembler.answer();
+  return assembler.response();
 }
 
 const choice = (change: Partial<ChatChoice>): ChatChoice => ({
@@ -40,7 +40,7 @@ const chunk = (delta: object, finish: string | null = null, index = 0) => ({
   choices: [{ index, delta, finish_reason: finish }],
 });
 
-const usage = (change: Partial<NonNullable<ChatAnswer["usage"]>>) => ({
+const usage = (change: Partial<NonNullable<ChatResponse["usage"]>>) => ({
   inputTokens: null,
   outputTokens: null,
   totalTokens: null,
@@ -49,7 +49,7 @@ const usage = (change: Partial<NonNullable<ChatAnswer["usage"]>>) => ({
   ...change,
 });
 
-const cases: readonly [name: string, list: readonly ChatEvent[], expected: Partial<ChatAnswer>][] = [
+const cases: readonly [name: string, list: readonly ChatEvent[], expected: Partial<ChatResponse>][] = [
   [
     "OpenAI chat: text, finish reason and usage of the last chunk",
     events(
@@ -368,10 +368,10 @@ const cases: readonly [name: string, list: readonly ChatEvent[], expected: Parti
 
 for (const [name, list, expected] of cases) {
   test(name, () => {
-    const answer = assembled(list);
-    assert.ok(answer !== undefined);
-    for (const [key, value] of Object.entries(expected)) assert.deepEqual(Reflect.get(answer, key), value, key);
-    assert.equal(answer.isCut, false);
+    const response = assembled(list);
+    assert.ok(response !== undefined);
+    for (const [key, value] of Object.entries(expected)) assert.deepEqual(Reflect.get(response, key), value, key);
+    assert.equal(response.isCut, false);
   });
 
   test(`${name}: unknown events and broken data between change nothing`, () => {
@@ -395,7 +395,7 @@ test("what is no chat is not taken for one, and given up soon", () => {
     assert.equal(assembler.isHopeless, price >= 32);
     for (const event of events({ symbol: "X", price, choices: [1] })) assembler.add(event);
   }
-  assert.equal(assembler.answer(), undefined);
+  assert.equal(assembler.response(), undefined);
 });
 
 test("an endless stream is kept within limits and says so", () => {
@@ -405,11 +405,11 @@ test("an endless stream is kept within limits and says so", () => {
     ...Array.from({ length: 2000 }, (_, index) => chunk({ tool_calls: [{ index }] })),
     ...Array.from({ length: 300 }, (_, index) => chunk({ content: "" }, null, index)),
   ];
-  const answer = assembled(events(...payloads));
-  assert.ok(answer?.isCut);
-  assert.equal(answer.choices.length, 128);
-  assert.equal(answer.choices[0]?.toolCalls.length, 1024);
-  const kept = answer.choices.reduce((sum, { text }) => sum + text.length, 0);
+  const response = assembled(events(...payloads));
+  assert.ok(response?.isCut);
+  assert.equal(response.choices.length, 128);
+  assert.equal(response.choices[0]?.toolCalls.length, 1024);
+  const kept = response.choices.reduce((sum, { text }) => sum + text.length, 0);
   assert.ok(kept <= 8_388_608 && kept > 8_000_000);
 });
 
@@ -441,9 +441,9 @@ test("no event makes it throw, and what it gives is text", () => {
       const typed = payloads.map((payload, index) =>
         typeof payload === "object" && payload !== null ? { type: types[index % types.length], ...payload } : payload,
       );
-      const answer = assembled(events(start, ...typed, ...payloads));
-      assert.ok(answer !== undefined);
-      for (const { text, toolCalls } of answer.choices) {
+      const response = assembled(events(start, ...typed, ...payloads));
+      assert.ok(response !== undefined);
+      for (const { text, toolCalls } of response.choices) {
         assert.equal(typeof text, "string");
         for (const call of toolCalls) assert.equal(typeof call.name + typeof call.arguments, "stringstring");
       }

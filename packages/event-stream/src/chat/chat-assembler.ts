@@ -1,6 +1,6 @@
 import { anthropic } from "./anthropic.ts";
-import { OpenAnswer } from "./chat-answer.ts";
-import type { ChatAnswer } from "./chat-answer.ts";
+import { OpenResponse } from "./chat-answer.ts";
+import type { ChatResponse } from "./chat-answer.ts";
 import type { ChatEvent, ChatReader, ReadEvent } from "./chat-reader.ts";
 import { google } from "./google.ts";
 import { asName, asObject, asText, parsedObject } from "./json-facts.ts";
@@ -18,7 +18,7 @@ const MAX_EVENTS_UNKNOWN = 32;
  * makes it throw.
  */
 export class ChatAssembler {
-  readonly #answer = new OpenAnswer();
+  readonly #response = new OpenResponse();
   #reader: ChatReader | undefined;
   #eventsUnknown = 0;
   #error: string | null = null;
@@ -34,14 +34,14 @@ export class ChatAssembler {
     this.#error ??= errorOf(read);
     this.#reader ??= READERS.find((reader) => reader.recognises(read));
     if (this.#reader === undefined) this.#eventsUnknown += 1;
-    else this.#reader.read(read, this.#answer);
+    else this.#reader.read(read, this.#response);
   }
 
   /** What the stream said so far; undefined when it is not known to be one of a chat. */
-  answer(): ChatAnswer | undefined {
+  response(): ChatResponse | undefined {
     if (this.#reader === undefined) return undefined;
-    const answer = this.#answer.close(this.#reader.format);
-    return answer.error === null ? { ...answer, error: this.#error } : answer;
+    const response = this.#response.close(this.#reader.format);
+    return response.error === null ? { ...response, error: this.#error } : response;
   }
 }
 

@@ -1,5 +1,5 @@
 // Tested by chat-assembler.test.ts
-import type { ChatFormat, OpenAnswer } from "./chat-answer.ts";
+import type { ChatFormat, OpenResponse } from "./chat-answer.ts";
 import type { Facts } from "./json-facts.ts";
 
 /** One event of a stream, as far as it matters for a chat. */
@@ -21,5 +21,5 @@ export interface ChatReader {
   /** Whether an event can only be of this form. */
   recognises(event: ReadEvent): boolean;
   /** Adds what an event says; what it does not know, it leaves. */
-  read(event: ReadEvent, answer: OpenAnswer): void;
+  read(event: ReadEvent, response: OpenResponse): void;
 }

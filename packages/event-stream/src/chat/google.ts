@@ -1,5 +1,5 @@
 // Tested by chat-assembler.test.ts
-import type { OpenAnswer, OpenChoice } from "./chat-answer.ts";
+import type { OpenResponse, OpenChoice } from "./chat-answer.ts";
 import type { ChatReader } from "./chat-reader.ts";
 import { asCount, asName, asObject, asObjects, asText } from "./json-facts.ts";
 import type { Facts } from "./json-facts.ts";
@@ -11,25 +11,25 @@ export const google: ChatReader = {
     facts !== undefined &&
     (Array.isArray(facts["candidates"]) || "usageMetadata" in facts || "promptFeedback" in facts),
 
-  read({ facts }, answer) {
+  read({ facts }, response) {
     if (facts === undefined) return;
-    answer.id ??= asName(facts["responseId"]) ?? null;
-    answer.model ??= asName(facts["modelVersion"]) ?? null;
-    for (const candidate of asObjects(facts["candidates"])) readCandidate(candidate, answer);
+    response.id ??= asName(facts["responseId"]) ?? null;
+    response.model ??= asName(facts["modelVersion"]) ?? null;
+    for (const candidate of asObjects(facts["candidates"])) readCandidate(candidate, response);
     const blocked = asName(asObject(facts["promptFeedback"])?.["blockReason"]);
-    if (blocked !== undefined) answer.error ??= `The prompt was blocked: ${blocked}`;
-    readUsage(asObject(facts["usageMetadata"]), answer);
+    if (blocked !== undefined) response.error ??= `The prompt was blocked: ${blocked}`;
+    readUsage(asObject(facts["usageMetadata"]), response);
   },
 };
 
-function readCandidate(candidate: Facts, answer: OpenAnswer): void {
-  const choice = answer.choice(asCount(candidate["index"]) ?? 0);
+function readCandidate(candidate: Facts, response: OpenResponse): void {
+  const choice = response.choice(asCount(candidate["index"]) ?? 0);
   if (choice === undefined) return;
   for (const part of asObjects(asObject(candidate["content"])?.["parts"])) readPart(part, choice);
   const reason = asName(candidate["finishReason"]);
   if (reason === undefined) return;
   choice.finishReason = reason;
-  answer.isComplete = true;
+  response.isComplete = true;
 }
 
 function readPart(part: Facts, choice: OpenChoice): void {
@@ -46,9 +46,9 @@ function readPart(part: Facts, choice: OpenChoice): void {
   call.arguments.add(JSON.stringify(asObject(called["args"]) ?? {}));
 }
 
-function readUsage(usage: Facts | undefined, answer: OpenAnswer): void {
+function readUsage(usage: Facts | undefined, response: OpenResponse): void {
   if (usage === undefined) return;
-  answer.count({
+  response.count({
     inputTokens: asCount(usage["promptTokenCount"]),
     outputTokens: asCount(usage["candidatesTokenCount"]),
     totalTokens: asCount(usage["totalTokenCount"]),

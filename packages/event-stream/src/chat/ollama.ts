@@ -10,10 +10,10 @@ export const ollama: ChatReader = {
     asText(facts["model"]) !== undefined &&
     (asObject(facts["message"]) !== undefined || asText(facts["response"]) !== undefined),
 
-  read({ facts }, answer) {
-    const choice = answer.choice(0);
+  read({ facts }, response) {
+    const choice = response.choice(0);
     if (facts === undefined || choice === undefined) return;
-    answer.model ??= asName(facts["model"]) ?? null;
+    response.model ??= asName(facts["model"]) ?? null;
     const message = asObject(facts["message"]);
     choice.text.add(asText(message?.["content"]) ?? asText(facts["response"]));
     choice.reasoning.add(asText(message?.["thinking"]) ?? asText(facts["thinking"]));
@@ -24,9 +24,9 @@ export const ollama: ChatReader = {
       call.name = asText(asObject(called)?.["name"]) ?? "";
       call.arguments.add(JSON.stringify(asObject(called)?.["arguments"] ?? {}));
     }
-    if (facts["done"] === true) answer.isComplete = true;
+    if (facts["done"] === true) response.isComplete = true;
     choice.finishReason = asName(facts["done_reason"]) ?? choice.finishReason;
-    answer.count({
+    response.count({
       inputTokens: asCount(facts["prompt_eval_count"]),
       outputTokens: asCount(facts["eval_count"]),
     });

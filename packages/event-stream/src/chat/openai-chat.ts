@@ -1,5 +1,5 @@
 // Tested by chat-assembler.test.ts
-import type { OpenAnswer, OpenChoice } from "./chat-answer.ts";
+import type { OpenResponse, OpenChoice } from "./chat-answer.ts";
 import type { ChatReader } from "./chat-reader.ts";
 import { asCount, asName, asObject, asObjects, asText } from "./json-facts.ts";
 import type { Facts } from "./json-facts.ts";
@@ -16,18 +16,18 @@ export const openAiChat: ChatReader = {
   format: "openai-chat",
   recognises: ({ facts }) => facts !== undefined && isChunk(facts),
 
-  read({ data, facts }, answer) {
-    if (data.trim() === "[DONE]") answer.isComplete = true;
+  read({ data, facts }, response) {
+    if (data.trim() === "[DONE]") response.isComplete = true;
     if (facts === undefined) return;
-    answer.id ??= asName(facts["id"]) ?? null;
-    answer.model ??= asName(facts["model"]) ?? null;
-    for (const choice of asObjects(facts["choices"])) readChoice(choice, answer);
-    readUsage(asObject(facts["usage"]), answer);
+    response.id ??= asName(facts["id"]) ?? null;
+    response.model ??= asName(facts["model"]) ?? null;
+    for (const choice of asObjects(facts["choices"])) readChoice(choice, response);
+    readUsage(asObject(facts["usage"]), response);
   },
 };
 
-function readChoice(choice: Facts, answer: OpenAnswer): void {
-  const open = answer.choice(asCount(choice["index"]) ?? 0);
+function readChoice(choice: Facts, response: OpenResponse): void {
+  const open = response.choice(asCount(choice["index"]) ?? 0);
   if (open === undefined) return;
   open.text.add(asText(choice["text"]));
   open.finishReason = asName(choice["finish_reason"]) ?? open.finishReason;
@@ -61,9 +61,9 @@ function readToolCall(call: Facts, place: number, open: OpenChoice): void {
   known.arguments.add(asText(called?.["arguments"]) ?? asText(called?.["input"]));
 }
 
-function readUsage(usage: Facts | undefined, answer: OpenAnswer): void {
+function readUsage(usage: Facts | undefined, response: OpenResponse): void {
   if (usage === undefined) return;
-  answer.count({
+  response.count({
     inputTokens: asCount(usage["prompt_tokens"]),
     outputTokens: asCount(usage["completion_tokens"]),
     totalTokens: asCount(usage["total_tokens"]),

@@ -1,5 +1,5 @@
 // Tested by chat-assembler.test.ts
-import type { OpenAnswer, OpenChoice } from "./chat-answer.ts";
+import type { OpenResponse, OpenChoice } from "./chat-answer.ts";
 import type { ChatReader } from "./chat-reader.ts";
 import { asCount, asName, asObject, asObjects, asText } from "./json-facts.ts";
 import type { Facts } from "./json-facts.ts";
@@ -24,13 +24,13 @@ export const openAiResponses: ChatReader = {
   format: "openai-responses",
   recognises: ({ facts }) => asText(facts?.["type"])?.startsWith("response.") === true,
 
-  read({ facts }, answer) {
+  read({ facts }, chat) {
     const type = asText(facts?.["type"]);
-    const choice = answer.choice(0);
+    const choice = chat.choice(0);
     if (facts === undefined || type === undefined || choice === undefined) return;
     const response = asObject(facts["response"]);
-    if (response !== undefined) readResponse(response, answer);
-    if (ENDS.has(type)) answer.isComplete = true;
+    if (response !== undefined) readResponse(response, chat);
+    if (ENDS.has(type)) chat.isComplete = true;
     readPiece(type, facts, choice);
     if (type === "response.output_item.added" || type === "response.output_item.done") readItem(facts, choice);
   },
@@ -74,16 +74,16 @@ function keyOf(facts: Facts): string | number {
   return asCount(facts["output_index"]) ?? asText(facts["item_id"]) ?? 0;
 }
 
-function readResponse(response: Facts, answer: OpenAnswer): void {
-  const choice = answer.choice(0);
-  answer.id ??= asName(response["id"]) ?? null;
-  answer.model ??= asName(response["model"]) ?? null;
-  answer.error = asName(asObject(response["error"])?.["message"]) ?? answer.error;
+function readResponse(response: Facts, chat: OpenResponse): void {
+  const choice = chat.choice(0);
+  chat.id ??= asName(response["id"]) ?? null;
+  chat.model ??= asName(response["model"]) ?? null;
+  chat.error = asName(asObject(response["error"])?.["message"]) ?? chat.error;
   const status = asName(response["status"]);
   if (choice !== undefined && status !== undefined && status !== "in_progress" && status !== "queued") {
     choice.finishReason = asName(asObject(response["incomplete_details"])?.["reason"]) ?? status;
   }
-  readUsage(asObject(response["usage"]), answer);
+  readUsage(asObject(response["usage"]), chat);
   // Some streams bring the text at the end only.
   if (choice?.text.isEmpty === true) {
     for (const item of asObjects(response["output"])) {
@@ -92,9 +92,9 @@ function readResponse(response: Facts, answer: OpenAnswer): void {
   }
 }
 
-function readUsage(usage: Facts | undefined, answer: OpenAnswer): void {
+function readUsage(usage: Facts | undefined, chat: OpenResponse): void {
   if (usage === undefined) return;
-  answer.count({
+  chat.count({
     inputTokens: asCount(usage["input_tokens"]),
     outputTokens: asCount(usage["output_tokens"]),
     totalTokens: asCount(usage["total_tokens"]),

@@ -1,7 +1,7 @@
 // Tested by hpack-decoder.test.ts
 import { ENTRY_OVERHEAD_BYTES } from "./static-table.ts";
 
-const FEWEST_SLOTS = 16;
+const MIN_SLOTS = 16;
 
 /**
  * The dynamic table (RFC 7541, 2.3.2) as a ring. An entry is known by its number, which counts all that were ever added
@@ -15,9 +15,9 @@ export class DynamicTable {
   /** What the entries count together (RFC 7541, 4.1). */
   usedBytes = 0;
   /** Grows with the entries, since a connection of few requests has few of them. */
-  #names: string[] = emptyTexts(FEWEST_SLOTS);
-  #values: string[] = emptyTexts(FEWEST_SLOTS);
-  #mask = FEWEST_SLOTS - 1;
+  #names: string[] = emptyTexts(MIN_SLOTS);
+  #values: string[] = emptyTexts(MIN_SLOTS);
+  #mask = MIN_SLOTS - 1;
 
   /** The name of an entry that is there. */
   nameOf(number: number): string {

@@ -22,7 +22,7 @@ import { HpackDecoder } from "./hpack-decoder.ts";
 import { HpackEncoder } from "./hpack-encoder.ts";
 import { STATIC_TABLE } from "./static-table.ts";
 
-const LIMITS = { mostFields: 1000, listBytes: 1_000_000 };
+const LIMITS = { maxFields: 1000, listBytes: 1_000_000 };
 const HEADER_TABLE_SIZE = 1;
 const PRIORITY = 0x20;
 

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { HpackDecoder } from "./hpack-decoder.ts";
 import { HpackError } from "./hpack-error.ts";
 
-const LIMITS = { mostFields: 100, listBytes: 65_536 };
+const LIMITS = { maxFields: 100, listBytes: 65_536 };
 
 function block(hex: string): Buffer {
   return Buffer.from(hex.replaceAll(/\s/gu, ""), "hex");
@@ -192,7 +192,7 @@ for (const [what, hex, message] of REFUSED) {
     const refused = (error: unknown): boolean => error instanceof HpackError && message.test(error.message);
     assert.throws(() => new HpackDecoder().decode(block(hex), [], LIMITS), refused);
     // Errors do not hide behind the limits.
-    assert.throws(() => new HpackDecoder().decode(block(hex), [], { mostFields: 0, listBytes: 0 }), refused);
+    assert.throws(() => new HpackDecoder().decode(block(hex), [], { maxFields: 0, listBytes: 0 }), refused);
   });
 }
 
@@ -286,10 +286,10 @@ test("a section is cut at the limits, and the table kept all the same", () => {
     [3, 33, 0],
     [1, 34, 1],
   ];
-  for (const [mostFields, listBytes, taken] of cases) {
+  for (const [maxFields, listBytes, taken] of cases) {
     const decoder = new HpackDecoder();
     const fields = ["before"];
-    const isWhole = decoder.decode(block("40 0161 0162 40 0163 0164 40 0165 0166"), fields, { mostFields, listBytes });
+    const isWhole = decoder.decode(block("40 0161 0162 40 0163 0164 40 0165 0166"), fields, { maxFields, listBytes });
     assert.equal(isWhole, taken === 3);
     assert.deepEqual(fields, ["before", "a", "b", "c", "d", "e", "f"].slice(0, 1 + 2 * taken));
     assert.deepEqual(decoded(decoder, block("c0 bf be")), ["a", "b", "c", "d", "e", "f"]);
@@ -298,7 +298,7 @@ test("a section is cut at the limits, and the table kept all the same", () => {
 
 test("nothing is taken behind a field that was too large, however small it is", () => {
   const fields: string[] = [];
-  const limits = { mostFields: 10, listBytes: 100 };
+  const limits = { maxFields: 10, listBytes: 100 };
   assert.equal(new HpackDecoder().decode(block(`82 04 40 ${"61".repeat(64)} 82`), fields, limits), false);
   assert.deepEqual(fields, [":method", "GET"]);
 });
@@ -318,7 +318,7 @@ test("bombs take no more than the limits", () => {
 });
 
 test("random bytes are decoded within the limits or refused", () => {
-  const limits = { mostFields: 5, listBytes: 400 };
+  const limits = { maxFields: 5, listBytes: 400 };
   const blocks = fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 6 });
   fc.assert(
     fc.property(blocks, fc.constantFrom(0, 64, 4096), (inputs, tableBytes) => {

@@ -5,13 +5,13 @@ import { ENTRY_OVERHEAD_BYTES, STATIC_SIZE, STATIC_TABLE, TABLE_BYTES } from "./
 
 /** What of one field section is taken. */
 export interface SectionLimits {
-  readonly mostFields: number;
+  readonly maxFields: number;
   /** Names and values, and 32 for each field (RFC 9113, 6.5.2). */
   readonly listBytes: number;
 }
 
 /** Of requests and answers at most: method, scheme, authority, path, protocol. */
-const MOST_PSEUDO_FIELDS = 5;
+const MAX_PSEUDO_FIELDS = 5;
 
 /**
  * The limits of a section for a message that may have `fieldCount` fields and `headBytes` bytes in HTTP/1.1; `counted` fields
@@ -21,8 +21,8 @@ export function sectionLimits(
   { headBytes, fieldCount }: { readonly headBytes: number; readonly fieldCount: number },
   counted = 0,
 ): SectionLimits {
-  const mostFields = fieldCount + counted + MOST_PSEUDO_FIELDS;
-  return { mostFields, listBytes: headBytes + ENTRY_OVERHEAD_BYTES * mostFields };
+  const maxFields = fieldCount + counted + MAX_PSEUDO_FIELDS;
+  return { maxFields, listBytes: headBytes + ENTRY_OVERHEAD_BYTES * maxFields };
 }
 
 const INDEXED = 0x80;
@@ -31,10 +31,10 @@ const TABLE_SIZE = 0x20;
 const HUFFMAN = 0x80;
 
 /** The smallest and the last size, if there were several between two blocks (RFC 7541, 4.2). */
-const MOST_TABLE_SIZES = 2;
+const MAX_TABLE_SIZES = 2;
 
 /** Four bytes behind the prefix of a number are 28 bits: more than any block needs, and far from an overflow. */
-const MOST_SHIFT = 21;
+const MAX_SHIFT = 21;
 
 /** By index; there is no entry 0. */
 const STATIC_NAMES: readonly string[] = ["", ...STATIC_TABLE.map(([name]) => name)];
@@ -42,7 +42,7 @@ const STATIC_VALUES: readonly string[] = ["", ...STATIC_TABLE.map(([, value]) =>
 
 /** Decodes the field blocks of one direction of a connection (RFC 7541), and keeps the table they refer to. */
 export class HpackDecoder {
-  readonly #mostTableBytes: number;
+  readonly #maxTableBytes: number;
   #tableBytes: number;
   readonly #table = new DynamicTable();
   /** Where the reading of the block is, and the field it read last. */
@@ -52,7 +52,7 @@ export class HpackDecoder {
 
   /** `tableBytes` is what our SETTINGS_HEADER_TABLE_SIZE allows the peer's encoder. */
   constructor(tableBytes: number = TABLE_BYTES) {
-    this.#mostTableBytes = tableBytes;
+    this.#maxTableBytes = tableBytes;
     // A larger table than the usual one is the encoder's choice, which it announces (RFC 9113, 4.3.1).
     this.#tableBytes = Math.min(tableBytes, TABLE_BYTES);
   }
@@ -66,7 +66,7 @@ export class HpackDecoder {
     this.#at = 0;
     this.#readTableSizes(block);
     let leftBytes = limits.listBytes;
-    let leftFields = limits.mostFields;
+    let leftFields = limits.maxFields;
     while (this.#at < block.length) {
       const first = block[this.#at] ?? 0;
       if (first >= INDEXED) this.#lookUp(this.#integer(block, 0x7f));
@@ -82,11 +82,11 @@ export class HpackDecoder {
 
   /** Table size updates (RFC 7541, 6.3). */
   #readTableSizes(block: Buffer): void {
-    for (let count = 0; count < MOST_TABLE_SIZES; count++) {
+    for (let count = 0; count < MAX_TABLE_SIZES; count++) {
       const first = block[this.#at] ?? 0;
       if (first < TABLE_SIZE || first >= WITH_INDEXING) return;
       const bytes = this.#integer(block, 0x1f);
-      if (bytes > this.#mostTableBytes) throw new HpackError("A table size is above what was allowed");
+      if (bytes > this.#maxTableBytes) throw new HpackError("A table size is above what was allowed");
       this.#tableBytes = bytes;
       this.#evict(bytes);
     }
@@ -130,7 +130,7 @@ export class HpackDecoder {
   #integer(block: Buffer, mask: number): number {
     let value = (block[this.#at++] ?? 0) & mask;
     if (value < mask) return value;
-    for (let shift = 0; shift <= MOST_SHIFT; shift += 7) {
+    for (let shift = 0; shift <= MAX_SHIFT; shift += 7) {
       if (this.#at >= block.length) throw new HpackError("A block ends within a number");
       const byte = block[this.#at++] ?? 0;
       value += (byte & 0x7f) << shift;

@@ -4,7 +4,7 @@ import { heapGrowthBytes } from "@headworks/testkit";
 import { HpackDecoder } from "./hpack-decoder.ts";
 import { HpackEncoder } from "./hpack-encoder.ts";
 
-const LIMITS = { mostFields: 10_000, listBytes: 1_000_000 };
+const LIMITS = { maxFields: 10_000, listBytes: 1_000_000 };
 
 function hex(encoder: HpackEncoder, section: readonly string[]): string {
   return encoder.encode(section).toString("hex");
@@ -29,13 +29,13 @@ test("the requests of RFC 7541, C.4, are encoded as there", () => {
 test("the answers of RFC 7541, C.6, are encoded as there, as far as their fields are kept here", () => {
   const encoder = new HpackEncoder();
   encoder.limitTable(256);
-  const answer = (status: string): string[] => {
+  const response = (status: string): string[] => {
     return [":status", status, "cache-control", "private", "date", "Mon, 21 Oct 2013 20:13:21 GMT"];
   };
   const first = "488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff";
-  assert.equal(hex(encoder, answer("302")), `3fe101${first}`);
+  assert.equal(hex(encoder, response("302")), `3fe101${first}`);
   // As in C.5: Huffman's code would be as long.
-  assert.equal(hex(encoder, answer("307")), "4803333037c0bf");
+  assert.equal(hex(encoder, response("307")), "4803333037c0bf");
 });
 
 /** field, the begin of its block, whether the next block has its index */

@@ -16,14 +16,14 @@ const HUFFMAN = 0x80;
 const LONG_COOKIE = 20;
 
 /** A value that takes more of the table would push out all that is of use there. */
-const MOST_OF_TABLE = 0.75;
+const MAX_TABLE_SHARE = 0.75;
 
 const FIRST_SCRATCH_BYTES = 8192;
-const MOST_SCRATCH_BYTES = 65_536;
+const MAX_SCRATCH_BYTES = 65_536;
 /** A number of 32 bits behind a prefix. */
-const MOST_INTEGER_BYTES = 6;
+const MAX_INTEGER_BYTES = 6;
 /** A field has an index or the size of its name, and the size of its value. */
-const MOST_FIELD_INTEGERS = 3;
+const MAX_FIELD_INTEGERS = 3;
 
 /** All encoders write here, each its block before the next one writes. */
 let scratch: Buffer = Buffer.allocUnsafeSlow(FIRST_SCRATCH_BYTES);
@@ -40,7 +40,7 @@ interface KeptName {
 export class HpackEncoder {
   #tableBytes = TABLE_BYTES;
   /** The smallest size since the last block, while there is a change to announce. */
-  #smallestBytes: number | undefined;
+  #minBytes: number | undefined;
   readonly #table = new DynamicTable();
   readonly #names = new Map<string, KeptName>();
 
@@ -52,7 +52,7 @@ export class HpackEncoder {
     const tableBytes = Math.min(bytes, TABLE_BYTES);
     if (tableBytes === this.#tableBytes) return;
     this.#tableBytes = tableBytes;
-    this.#smallestBytes = Math.min(this.#smallestBytes ?? tableBytes, tableBytes);
+    this.#minBytes = Math.min(this.#minBytes ?? tableBytes, tableBytes);
     this.#evict(tableBytes);
   }
 
@@ -62,21 +62,21 @@ export class HpackEncoder {
    */
   encode(section: readonly string[]): Buffer {
     let block = scratch;
-    let at = this.#smallestBytes === undefined ? 0 : this.#announceSize(block, this.#smallestBytes);
+    let at = this.#minBytes === undefined ? 0 : this.#announceSize(block, this.#minBytes);
     for (let index = 0; index < section.length; index += 2) {
       const name = section[index] ?? "";
       const value = section[index + 1] ?? "";
-      const needed = at + name.length + value.length + MOST_FIELD_INTEGERS * MOST_INTEGER_BYTES;
+      const needed = at + name.length + value.length + MAX_FIELD_INTEGERS * MAX_INTEGER_BYTES;
       if (needed > block.length) block = enlarged(block, at, needed);
       at = this.#writeField(block, at, name, value);
     }
     return block.subarray(0, at);
   }
 
-  #announceSize(block: Buffer, smallestBytes: number): number {
-    this.#smallestBytes = undefined;
+  #announceSize(block: Buffer, minBytes: number): number {
+    this.#minBytes = undefined;
     let at = 0;
-    if (smallestBytes < this.#tableBytes) at = writeInteger(block, at, TABLE_SIZE, 0x1f, smallestBytes);
+    if (minBytes < this.#tableBytes) at = writeInteger(block, at, TABLE_SIZE, 0x1f, minBytes);
     return writeInteger(block, at, TABLE_SIZE, 0x1f, this.#tableBytes);
   }
 
@@ -96,7 +96,7 @@ export class HpackEncoder {
     if (number !== undefined) return writeInteger(block, at, INDEXED, 0x7f, this.#indexOf(number));
     const nameIndex = staticIndex === 0 && kept !== undefined ? this.#indexOf(kept.newest) : staticIndex;
     const sizeBytes = name.length + value.length + ENTRY_OVERHEAD_BYTES;
-    if (sizeBytes > this.#tableBytes * MOST_OF_TABLE) {
+    if (sizeBytes > this.#tableBytes * MAX_TABLE_SHARE) {
       return writeLiteral(block, at, WITHOUT_INDEXING, nameIndex, name, value);
     }
     this.#keep(ownText(name), ownText(value), sizeBytes);
@@ -164,6 +164,6 @@ function writeInteger(into: Buffer, at: number, bits: number, mask: number, valu
 function enlarged(block: Buffer, usedBytes: number, neededBytes: number): Buffer {
   const larger = Buffer.allocUnsafeSlow(Math.max(2 * block.length, neededBytes));
   block.copy(larger, 0, 0, usedBytes);
-  if (larger.length <= MOST_SCRATCH_BYTES) scratch = larger;
+  if (larger.length <= MAX_SCRATCH_BYTES) scratch = larger;
   return larger;
 }

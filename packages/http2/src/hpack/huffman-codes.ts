@@ -4,8 +4,8 @@
 export const END_OF_TEXT = 256;
 
 /** The bits of the codes that have fewest and most. */
-export const SHORTEST_CODE = 5;
-export const LONGEST_CODE = 30;
+export const MIN_CODE_LENGTH = 5;
+export const MAX_CODE_LENGTH = 30;
 
 /**
  * How many bits the code of each symbol has (RFC 7541, appendix B). Shorter codes come first and those of one length
@@ -30,22 +30,22 @@ export const CODES: Uint32Array = new Uint32Array(CODE_BITS.length);
 export const SYMBOLS: Uint16Array = new Uint16Array(CODE_BITS.length);
 
 /** The first code of each length. */
-export const FIRST_CODE: Uint32Array = new Uint32Array(LONGEST_CODE + 1);
+export const FIRST_CODE: Uint32Array = new Uint32Array(MAX_CODE_LENGTH + 1);
 
 /** How many codes of each length there are. */
-export const CODE_COUNT: Uint16Array = new Uint16Array(LONGEST_CODE + 1);
+export const CODE_COUNT: Uint16Array = new Uint16Array(MAX_CODE_LENGTH + 1);
 
 /** Where in `SYMBOLS` those of each length begin. */
-export const FIRST_SYMBOL: Uint16Array = new Uint16Array(LONGEST_CODE + 1);
+export const FIRST_SYMBOL: Uint16Array = new Uint16Array(MAX_CODE_LENGTH + 1);
 
 numberCodes();
 
 function numberCodes(): void {
   for (const bits of CODE_BITS) CODE_COUNT[bits] = (CODE_COUNT[bits] ?? 0) + 1;
-  const next = new Uint16Array(LONGEST_CODE + 1);
+  const next = new Uint16Array(MAX_CODE_LENGTH + 1);
   let code = 0;
   let place = 0;
-  for (let bits = 1; bits <= LONGEST_CODE; bits++) {
+  for (let bits = 1; bits <= MAX_CODE_LENGTH; bits++) {
     const count = CODE_COUNT[bits] ?? 0;
     FIRST_CODE[bits] = code;
     FIRST_SYMBOL[bits] = place;

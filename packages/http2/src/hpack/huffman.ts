@@ -5,8 +5,8 @@ import {
   END_OF_TEXT,
   FIRST_CODE,
   FIRST_SYMBOL,
-  LONGEST_CODE,
-  SHORTEST_CODE,
+  MAX_CODE_LENGTH,
+  MIN_CODE_LENGTH,
   SYMBOLS,
 } from "./huffman-codes.ts";
 import { HpackError } from "./hpack-error.ts";
@@ -24,10 +24,10 @@ const COUNT_SHIFT = 16;
 const BITS_SHIFT = 20;
 
 /** So many bits and a byte fit into a number of 32. */
-const MOST_BEFORE_BYTE = 24;
+const MAX_BEFORE_BYTE = 24;
 
 /** Codes up to this fit into a number of 32 bits behind less than two bytes that wait. */
-const MOST_BEHIND_TWO_BYTES = 17;
+const MAX_BEHIND_TWO_BYTES = 17;
 
 /** Texts up to this are put together in memory that is kept. */
 const SCRATCH_BYTES = 8192;
@@ -71,7 +71,7 @@ export function writeHuffman(text: string, into: Buffer, at: number): number {
     const code = CODES[byte] ?? 0;
     let bits = CODE_BITS[byte] ?? 0;
     do {
-      const taken = bits > MOST_BEHIND_TWO_BYTES ? bits - MOST_BEHIND_TWO_BYTES : bits;
+      const taken = bits > MAX_BEHIND_TWO_BYTES ? bits - MAX_BEHIND_TWO_BYTES : bits;
       bits -= taken;
       held = (held << taken) | ((code >>> bits) & ((1 << taken) - 1));
       heldBits += taken;
@@ -100,14 +100,14 @@ export function writeHuffman(text: string, into: Buffer, at: number): number {
  */
 export function readHuffman(bytes: Buffer, start: number, end: number): string {
   // The shortest code has five bits, and a step may write a byte too many.
-  const mostBytes = Math.ceil(((end - start) * 8) / 5) + 1;
-  const into = mostBytes <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafeSlow(mostBytes);
+  const maxBytes = Math.ceil(((end - start) * 8) / 5) + 1;
+  const into = maxBytes <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafeSlow(maxBytes);
   let length = 0;
   let at = start;
   let held = 0;
   let heldBits = 0;
   for (;;) {
-    while (heldBits <= MOST_BEFORE_BYTE && at < end) {
+    while (heldBits <= MAX_BEFORE_BYTE && at < end) {
       held = (held << 8) | (bytes[at++] ?? 0);
       heldBits += 8;
     }
@@ -119,7 +119,7 @@ export function readHuffman(bytes: Buffer, start: number, end: number): string {
       length += (step >>> COUNT_SHIFT) & 3;
       heldBits -= step >>> BITS_SHIFT;
     }
-    if (heldBits <= MOST_BEFORE_BYTE) {
+    if (heldBits <= MAX_BEFORE_BYTE) {
       if (at < end) continue;
       if (isPadding(held, heldBits)) break;
     }
@@ -144,8 +144,8 @@ function isPadding(held: number, heldBits: number): boolean {
 
 /** The symbol whose code the held bits begin with, and the byte behind them if there is one. */
 function oneSymbol(held: number, heldBits: number, next: number | undefined): number {
-  const most = Math.min(LONGEST_CODE, next === undefined ? heldBits : heldBits + 8);
-  for (let bits = SHORTEST_CODE; bits <= most; bits++) {
+  const most = Math.min(MAX_CODE_LENGTH, next === undefined ? heldBits : heldBits + 8);
+  for (let bits = MIN_CODE_LENGTH; bits <= most; bits++) {
     const missing = bits - heldBits;
     const ahead = missing > 0 ? (held << missing) | ((next ?? 0) >>> (8 - missing)) : held >>> -missing;
     const place = (ahead & (2 ** bits - 1)) - (FIRST_CODE[bits] ?? 0);

@@ -13,7 +13,7 @@ const SNAPSHOT = /^session-.*\.(?:har|json)$/s;
 /** A temporary file that nobody wrote to for so long was left behind by a process that ended. */
 const STALE_MS = 600_000;
 /** Names that are tried when there is a file of that second already. */
-const MOST_NAMES = 3600;
+const MAX_NAMES = 3600;
 
 export interface WrittenSnapshot {
   readonly path: string;
@@ -69,7 +69,7 @@ async function freeName(
   directory: string,
   { atMs, format }: { readonly atMs: number; readonly format: SnapshotFormat },
 ): Promise<string> {
-  for (let later = 0; later < MOST_NAMES; later += 1) {
+  for (let later = 0; later < MAX_NAMES; later += 1) {
     const name = snapshotName(atMs + later * 1000, format);
     if ((await lstatOrNone(join(directory, name))) === undefined) return name;
   }

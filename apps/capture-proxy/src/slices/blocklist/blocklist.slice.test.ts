@@ -142,11 +142,11 @@ test("values that cannot be a block entry are refused with the field's name and 
   ];
   for (const [body, path] of bad) {
     const { status, json } = await api.call("POST", "/api/blocklist", body);
-    const answer = json as { error: string; code: string; details: { path: string }[] };
+    const response = json as { error: string; code: string; details: { path: string }[] };
     assert.equal(status, 400, JSON.stringify(body));
-    assert.equal(answer.code, "VALIDATION_ERROR");
-    assert.equal(answer.details[0]?.path, path);
-    assert.ok(answer.error.includes(path));
+    assert.equal(response.code, "VALIDATION_ERROR");
+    assert.equal(response.details[0]?.path, path);
+    assert.ok(response.error.includes(path));
   }
   assert.deepEqual((await api.call("GET", "/api/blocklist")).json, []);
 });

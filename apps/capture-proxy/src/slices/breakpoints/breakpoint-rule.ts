@@ -49,12 +49,12 @@ export function updatedBreakpoint(
   return { id, ...written(body, condition), hitCount, createdAtMs, updatedAtMs: nowMs };
 }
 
-const LONGEST_NAME = 120;
+const MAX_NAME_LENGTH = 120;
 
 /** What a rule without a name is called. */
 function nameOf(condition: Condition): string {
   const text = describeCondition(condition);
-  return text.length <= LONGEST_NAME ? text : `${text.slice(0, LONGEST_NAME - 1)}…`;
+  return text.length <= MAX_NAME_LENGTH ? text : `${text.slice(0, MAX_NAME_LENGTH - 1)}…`;
 }
 
 /** The wire form; `extraHits` are not persisted yet. */

@@ -291,10 +291,10 @@ test("every accepted form says the same", () => {
   for (const body of [{ decision: "reject" }, { action: "abort" }, { action: { action: "abort" } }] as const) {
     assert.deepEqual(parseDecision(body), { action: "abort" });
   }
-  const answer = { status_code: 418, headers: { A: "1" }, body: "tea" };
+  const response = { status_code: 418, headers: { A: "1" }, body: "tea" };
   assert.deepEqual(
-    parseDecision({ action: "respond", ...answer }),
-    parseDecision({ action: { action: "respond", ...answer } }),
+    parseDecision({ action: "respond", ...response }),
+    parseDecision({ action: { action: "respond", ...response } }),
   );
   const replaced = (body: BreakpointDecision): unknown => {
     const parsed = parseDecision(body);

@@ -5,7 +5,7 @@ import type { Verdict } from "#exchange/phases.ts";
 import type { Clock } from "#slice.ts";
 
 /** Most exchanges that wait at once. One more lets the oldest that is not held continue. */
-const MOST_PAUSED = 100;
+const MAX_PAUSED = 100;
 /** An exchange can be held until this long after it was paused. */
 const MAX_HOLD_MS = 3_600_000;
 
@@ -173,12 +173,12 @@ export class PausedExchanges {
   }
 
   #makeRoom(): void {
-    if (this.#waiting.size <= MOST_PAUSED) return;
+    if (this.#waiting.size <= MAX_PAUSED) return;
     const all = [...this.#waiting.values()];
     const nowMs = this.#clock.now();
     const oldest = all.find(({ heldUntilMs }) => heldUntilMs <= nowMs) ?? all[0];
     if (oldest !== undefined) {
-      this.#continueBy(oldest, "too-many", `because more than ${MOST_PAUSED} exchanges waited`);
+      this.#continueBy(oldest, "too-many", `because more than ${MAX_PAUSED} exchanges waited`);
     }
   }
 

@@ -126,11 +126,11 @@ function load(certificateFile: string, keyFile: string, nowMs: number): Certific
 }
 
 /** A PEM file is a few kilobytes; anything much larger is another file. */
-const LARGEST_PEM_BYTES = 1_048_576;
+const MAX_PEM_BYTES = 1_048_576;
 
 function read(path: string): string {
   try {
-    if (statSync(path).size > LARGEST_PEM_BYTES) throw new Error("it is too large for a PEM file");
+    if (statSync(path).size > MAX_PEM_BYTES) throw new Error("it is too large for a PEM file");
     return readFileSync(path, "utf8");
   } catch (error) {
     throw new AuthorityStoreError(`Cannot read ${path}: ${(error as Error).message}`, { cause: error });

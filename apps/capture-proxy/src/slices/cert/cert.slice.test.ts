@@ -149,12 +149,12 @@ test("the set-up host gives the page, the certificate in its forms, and nothing 
     ["DELETE", "/cert.pem", true, 405, "text/plain; charset=utf-8"],
   ];
   for (const [method, path, secure, status, type] of table) {
-    const answer = slice.handleMagicHost({ method, path, secure });
-    assert.equal(answer.status, status, `${method} ${path}`);
-    assert.equal(header(answer.fields, "content-type"), type, path);
-    assert.equal(header(answer.fields, "content-length"), String(answer.body.length), path);
-    assert.equal(header(answer.fields, "x-content-type-options"), "nosniff");
-    assert.doesNotMatch(answer.body.toString("latin1"), /PRIVATE KEY/);
+    const response = slice.handleMagicHost({ method, path, secure });
+    assert.equal(response.status, status, `${method} ${path}`);
+    assert.equal(header(response.fields, "content-type"), type, path);
+    assert.equal(header(response.fields, "content-length"), String(response.body.length), path);
+    assert.equal(header(response.fields, "x-content-type-options"), "nosniff");
+    assert.doesNotMatch(response.body.toString("latin1"), /PRIVATE KEY/);
   }
   assert.deepEqual(
     slice.handleMagicHost({ method: "GET", path: "/cert.crt", secure: false }).body,
@@ -165,8 +165,8 @@ test("the set-up host gives the page, the certificate in its forms, and nothing 
 test("the page needs no script, allows itself only its own style, and fits both places it is shown", async () => {
   const { api, slice, authority } = await startCert();
   await using _api = api;
-  const answer = slice.handleMagicHost({ method: "GET", path: "/", secure: false });
-  const onProxy = answer.body.toString();
+  const response = slice.handleMagicHost({ method: "GET", path: "/", secure: false });
+  const onProxy = response.body.toString();
   const onApi = slice.setupPage.render();
   for (const html of [onProxy, onApi.html]) {
     assert.doesNotMatch(html, /<script|javascript:|\son\w+=/i);
@@ -180,7 +180,7 @@ test("the page needs no script, allows itself only its own style, and fits both 
     const style = /<style>([\s\S]*?)<\/style>/.exec(html)?.[1] ?? "";
     assert.ok(onApi.contentSecurityPolicy.includes(`'sha256-${createHash("sha256").update(style).digest("base64")}'`));
   }
-  assert.equal(header(answer.fields, "content-security-policy"), onApi.contentSecurityPolicy);
+  assert.equal(header(response.fields, "content-security-policy"), onApi.contentSecurityPolicy);
   assert.match(onApi.html, /href="\/api\/cert\/ca\?format=der"/);
   assert.match(onProxy, /href="\/cert\.crt"/);
 });

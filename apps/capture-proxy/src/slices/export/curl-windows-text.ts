@@ -13,7 +13,7 @@ interface CurlConfig {
 
 /** cmd.exe takes lines of 8191 characters. */
 const CMD_LINE = 4000;
-const LONGEST_CONFIG_BODY_BYTES = 32_768;
+const MAX_CONFIG_BODY_BYTES = 32_768;
 
 /**
  * For PowerShell of any version. Its versions disagree about quotation marks in arguments, so curl reads its options
@@ -64,7 +64,7 @@ export function curlCmdText(request: SnippetRequest): string {
 function curlConfig(request: SnippetRequest): CurlConfig {
   const { url, options } = curlOptions(request);
   const text = shownText(request.body, { lineEnds: true });
-  const isInline = sendsBody(request) && text !== undefined && request.body.length <= LONGEST_CONFIG_BODY_BYTES;
+  const isInline = sendsBody(request) && text !== undefined && request.body.length <= MAX_CONFIG_BODY_BYTES;
   const body: CurlOption[] = isInline ? [["data-raw", Buffer.from(request.body).toString("latin1")]] : [];
   const lines = [["url", url] as const, ...options, ...body].map(([name, value]) =>
     value === undefined ? name : `${name} = "${escaped(value)}"`,

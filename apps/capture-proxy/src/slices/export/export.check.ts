@@ -4,7 +4,7 @@ import { ApiError } from "#api/api-error.ts";
 import type { Field, SnippetRequest } from "./snippet-request.ts";
 
 /** Bodies above this are nothing for a command line or a clipboard. */
-export const LARGEST_BODY_BYTES = 8_388_608;
+export const MAX_BODY_BYTES = 8_388_608;
 
 const SCHEMES: Readonly<Record<string, "http" | "https">> = { http: "http", https: "https", ws: "http", wss: "https" };
 
@@ -69,7 +69,7 @@ export function checkBody({ request, state }: Pick<TrafficEntry, "request" | "st
     const reason = state === "pending" ? "The request is still running" : "The request's body was not stored";
     throw new ApiError("CONFLICT", `${reason}: it cannot be reproduced`);
   }
-  if (stored > LARGEST_BODY_BYTES) {
+  if (stored > MAX_BODY_BYTES) {
     throw new ApiError(
       "CONFLICT",
       `The request's body has ${stored} bytes, too many for a command: fetch it by itself and send it from a file`,

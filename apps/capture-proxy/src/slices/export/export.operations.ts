@@ -5,7 +5,7 @@ import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import { curlText } from "./curl-text.ts";
 import { curlCmdText, curlPowershellText } from "./curl-windows-text.ts";
-import { checkBody, isHandshake, LARGEST_BODY_BYTES, reproducibleRequest } from "./export.check.ts";
+import { checkBody, isHandshake, MAX_BODY_BYTES, reproducibleRequest } from "./export.check.ts";
 import { fetchText } from "./fetch-text.ts";
 import { httpieText } from "./httpie-text.ts";
 import { pythonText } from "./python-text.ts";
@@ -31,7 +31,7 @@ export function createExportOperations({ store }: Pick<SliceHost, "store">): Han
     if (isHandshake(entry)) return bare;
     checkBody(entry);
     if (entry.request.body_state === "none") return bare;
-    const range = { decoded: false, utf8: false, start: 0, end: LARGEST_BODY_BYTES };
+    const range = { decoded: false, utf8: false, start: 0, end: MAX_BODY_BYTES };
     const part = (await store.readBody(id, "request", range)) ?? notFound("entry", id);
     if (part.bytes.length !== entry.request.body_stored_size) {
       throw new ApiError("CONFLICT", "The request's body is no longer stored");

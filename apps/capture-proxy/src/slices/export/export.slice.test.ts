@@ -14,7 +14,7 @@ import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
 import { ENVIRONMENT, runShell } from "../../../test/snippet-rig.ts";
 import { createExportSlice } from "./export.slice.ts";
-import { LARGEST_BODY_BYTES } from "./export.check.ts";
+import { MAX_BODY_BYTES } from "./export.check.ts";
 
 interface ExportRig {
   readonly api: ApiRig;
@@ -84,9 +84,9 @@ test("every format of the contract is written", async () => {
   for (const [format, mark] of Object.entries(marks)) {
     const { status, json } = await started.api.call("GET", `/api/export/snippet/${id}?format=${format}`);
     assert.equal(status, 200);
-    const answer = json as { format: string; text: string };
-    assert.equal(answer.format, format);
-    assert.match(answer.text, mark);
+    const response = json as { format: string; text: string };
+    assert.equal(response.format, format);
+    assert.match(response.text, mark);
   }
   const { id: proxied } = started.rig.add({ requestFields: ["Host", "example.com", "Proxy-Connection", "Keep-Alive"] });
   await started.rig.store.flush();
@@ -236,7 +236,7 @@ test("what cannot be reproduced is refused with the reason", async (t) => {
     },
     {
       is: "a body too large for a command",
-      entry: rig.add({ method: "POST", requestBody: [Buffer.alloc(LARGEST_BODY_BYTES + 1)] }),
+      entry: rig.add({ method: "POST", requestBody: [Buffer.alloc(MAX_BODY_BYTES + 1)] }),
       says: /too many for a command/,
     },
   ];
@@ -261,8 +261,8 @@ test("HAR comes oldest first, with its count, filtered and by ids", async () => 
   assert.equal(all.headers.get("x-total-count"), "3");
   assert.match(all.headers.get("content-type") ?? "", /^application\/json/);
   assert.equal(all.headers.get("content-disposition"), null);
-  const idsOf = (answer: { json: unknown }): string[] =>
-    (answer.json as Har).log.entries.map((entry) => entry._weir.id);
+  const idsOf = (response: { json: unknown }): string[] =>
+    (response.json as Har).log.entries.map((entry) => entry._weir.id);
   assert.deepEqual(idsOf(all), [first?.id, second?.id, third?.id]);
   assert.equal((all.json as Har).log.version, "1.2");
   const some = await api.call("GET", `/api/export/har?ids=${third?.id},${first?.id},none`);

@@ -1,7 +1,7 @@
 // Tested by snippets.test.ts
 import type { SnippetRequest } from "./snippet-request.ts";
 
-const LONGEST_ESCAPED_BYTES = 4096;
+const MAX_ESCAPED_BYTES = 4096;
 
 /** A Python program that needs nothing but the standard library and sends every field as it was, in its place. */
 export function pythonText(request: SnippetRequest): string {
@@ -9,7 +9,7 @@ export function pythonText(request: SnippetRequest): string {
   const isChunked = fields.some(
     ([name, value]) => name.toLowerCase() === "transfer-encoding" && /chunked/iu.test(value),
   );
-  const isLong = body.length > LONGEST_ESCAPED_BYTES;
+  const isLong = body.length > MAX_ESCAPED_BYTES;
   const lines = [
     ...(isLong ? ["import base64"] : []),
     "import http.client",

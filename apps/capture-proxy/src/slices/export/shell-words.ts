@@ -2,9 +2,9 @@
 import { shownText, wireBytes } from "./snippet-request.ts";
 
 /** A word of this many bytes may be an argument on every system; Linux refuses more than 128 KiB. */
-const LONGEST_ARGUMENT_BYTES = 32_768;
+const MAX_ARGUMENT_BYTES = 32_768;
 /** Longer bodies are written in base64: an escape costs four characters per byte. */
-const LONGEST_ESCAPED_BYTES = 1024;
+const MAX_ESCAPED_BYTES = 1024;
 const BASE64_LINE = 76;
 
 /**
@@ -20,7 +20,7 @@ export function shellWord(wire: string): string {
 
 /** The body as one word when it can be shown and is short enough to be an argument; undefined otherwise. */
 export function bodyWord(body: Uint8Array): string | undefined {
-  if (body.length > LONGEST_ARGUMENT_BYTES) return undefined;
+  if (body.length > MAX_ARGUMENT_BYTES) return undefined;
   const text = shownText(body, { lineEnds: true });
   // Some shells look for history references in every line of a word that spans several, quotes or not.
   return text === undefined || (text.includes("\n") && text.includes("!")) ? undefined : quoted(text);
@@ -28,7 +28,7 @@ export function bodyWord(body: Uint8Array): string | undefined {
 
 /** A command that writes the body to its standard output; `after` belongs behind the line on which the command stands. */
 export function bodyCommand(body: Uint8Array): { readonly command: string; readonly after: string } {
-  if (body.length <= LONGEST_ESCAPED_BYTES) return { command: `printf ${printfFormat(body)}`, after: "" };
+  if (body.length <= MAX_ESCAPED_BYTES) return { command: `printf ${printfFormat(body)}`, after: "" };
   const base64 = Buffer.from(body).toString("base64");
   const lines: string[] = [];
   for (let at = 0; at < base64.length; at += BASE64_LINE) lines.push(base64.slice(at, at + BASE64_LINE));

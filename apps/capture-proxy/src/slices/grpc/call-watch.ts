@@ -26,9 +26,9 @@ export interface CallWatchOptions {
 }
 
 /** Longer ones are cut where they are named. */
-const LONGEST_TYPE = 80;
+const MAX_TYPE_LENGTH = 80;
 /** Longer issues are no help. */
-const MOST_ISSUES = 10;
+const MAX_ISSUES = 10;
 
 /** Follows one call: records its messages while they pass, and how it ended. */
 export class CallWatch {
@@ -126,7 +126,7 @@ export class CallWatch {
   }
 
   #issue(text: string): void {
-    if (this.#issues.length < MOST_ISSUES) this.#issues.push(text);
+    if (this.#issues.length < MAX_ISSUES) this.#issues.push(text);
   }
 
   #conclude(): void {
@@ -187,6 +187,6 @@ export class CallWatch {
 
 /** A media type as it is named in a sentence, without its parameters. */
 function shownType(contentType: string | undefined): string {
-  const [type = ""] = (contentType ?? "").slice(0, LONGEST_TYPE).split(";", 1);
+  const [type = ""] = (contentType ?? "").slice(0, MAX_TYPE_LENGTH).split(";", 1);
   return type.trim() === "" ? "no media type" : type.trim();
 }

@@ -9,7 +9,7 @@ import { CallWatch } from "./call-watch.ts";
 import type { CallFacts } from "./call-watch.ts";
 
 /** Longer names are no names. */
-const LONGEST_NAME = 512;
+const MAX_NAME_LENGTH = 512;
 
 /** Follows the exchanges that are gRPC calls. */
 export function createGrpcObserver(host: Pick<SliceHost, "streams" | "settings" | "clock" | "log">): Observer {
@@ -62,7 +62,7 @@ function attributesOf(
   const call = parseCallPath(request.path);
   const protocol = form.protocol === "grpc" ? "grpc" : form.isText ? "grpc-web-text" : "grpc-web";
   const encoding = fieldValue(request.fields, "grpc-encoding");
-  const isNamed = call !== undefined && call.service.length + call.method.length <= LONGEST_NAME;
+  const isNamed = call !== undefined && call.service.length + call.method.length <= MAX_NAME_LENGTH;
   return {
     connection: connectionId,
     protocol,

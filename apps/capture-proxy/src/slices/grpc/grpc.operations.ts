@@ -12,7 +12,7 @@ import { showFrames, SHOWN_BYTES } from "./shown-frame.ts";
 
 const LIMIT = 100;
 /** Methods and statuses that the statistics name. */
-const MOST_GROUPS = 1000;
+const MAX_GROUPS = 1000;
 
 interface CallFilters {
   readonly service?: string | undefined;
@@ -79,7 +79,7 @@ export function createGrpcOperations(
 }
 
 async function readStats(streams: SliceHost["streams"], signal: AbortSignal): Promise<GrpcStats> {
-  const group = async (attribute: string, limit = MOST_GROUPS) =>
+  const group = async (attribute: string, limit = MAX_GROUPS) =>
     await streams.listGroups({ kind: "grpc", attribute, limit, offset: 0 }, signal);
   // First, since each question sees what is stored by then: calls that are counted as ended have their status below.
   const sums = await streams.stats("grpc");

@@ -30,7 +30,7 @@ const PROTO = `syntax = "proto3"; package shop.v1;
   service Orders { rpc Get(Ask) returns (Told); rpc Watch(Ask) returns (stream Told); }`;
 
 /** Answers a call of gRPC-Web with these bytes. */
-function answer(body: Buffer | string, headers: Readonly<Record<string, string>> = {}): Respond {
+function response(body: Buffer | string, headers: Readonly<Record<string, string>> = {}): Respond {
   return (_, response) => void response.writeHead(200, { "content-type": WEB, ...headers }).end(body);
 }
 
@@ -54,7 +54,7 @@ const framesOf = async (query: string): Promise<GrpcFrame[]> =>
   await rig.api<GrpcFrame[]>("GET", `/grpc/frames?${query}`);
 
 test("a call of gRPC-Web has its messages, metadata, trailers and status", async () => {
-  rig.respond = answer(Buffer.concat([frameMessage(MESSAGE), TRAILERS]), { "x-from": "origin" });
+  rig.respond = response(Buffer.concat([frameMessage(MESSAGE), TRAILERS]), { "x-from": "origin" });
   const got = await call(frameMessage(MESSAGE), { "x-user-id": "7", "grpc-timeout": "1500m" });
   assert.deepEqual(got.body, Buffer.concat([frameMessage(MESSAGE), TRAILERS]));
   const found = await theCall();
@@ -100,7 +100,7 @@ test("a call of gRPC-Web has its messages, metadata, trailers and status", async
 });
 
 test("a schema that comes later decodes what was recorded before, and one that goes takes its names along", async () => {
-  rig.respond = answer(Buffer.concat([frameMessage(MESSAGE), TRAILERS]));
+  rig.respond = response(Buffer.concat([frameMessage(MESSAGE), TRAILERS]));
   await call(frameMessage(MESSAGE));
   const { id, schema_id: none } = await theCall();
   assert.equal(none, null);
@@ -122,11 +122,11 @@ test("a schema that comes later decodes what was recorded before, and one that g
 });
 
 test("the kind of a call comes from the schema, or from what was seen", async () => {
-  rig.respond = answer(Buffer.concat([frameMessage(MESSAGE), frameMessage(MESSAGE), TRAILERS]));
+  rig.respond = response(Buffer.concat([frameMessage(MESSAGE), frameMessage(MESSAGE), TRAILERS]));
   await call(frameMessage(MESSAGE));
   assert.equal((await theCall()).message_type, "serverstream");
   await rig.api("POST", "/traffic/clear", undefined, 204);
-  rig.respond = answer(TRAILERS);
+  rig.respond = response(TRAILERS);
   await call(frameMessage(MESSAGE), {}, "/shop.v1.Orders/Watch");
   assert.equal((await theCall()).message_type, "unary");
   await rig.api("POST", "/grpc/schemas", { files: [{ name: "o.proto", text: PROTO }] }, 201);
@@ -136,7 +136,7 @@ test("the kind of a call comes from the schema, or from what was seen", async ()
 test("compressed messages are stored and decoded without compression, small and large ones in their order", async () => {
   const large = Buffer.concat([Buffer.from([0x12, 0xf0, 0xa2, 0x04]), Buffer.alloc(70_000, "a")]);
   const body = [frameMessage(gzipSync(large), 1), frameMessage(MESSAGE), frameMessage(gzipSync(MESSAGE), 1), TRAILERS];
-  rig.respond = answer(Buffer.concat(body), { "grpc-encoding": "gzip" });
+  rig.respond = response(Buffer.concat(body), { "grpc-encoding": "gzip" });
   await call(frameMessage(gzipSync(MESSAGE), 1), { "grpc-encoding": "gzip" });
   const found = await theCall();
   assert.equal(found.compression, "gzip");
@@ -156,7 +156,7 @@ test("compressed messages are stored and decoded without compression, small and 
 
 test("the text form of gRPC-Web is read through its base64", async () => {
   const pieces = [frameMessage(MESSAGE), TRAILERS].map((piece) => piece.toString("base64"));
-  rig.respond = answer(pieces.join(""), { "content-type": "application/grpc-web-text" });
+  rig.respond = response(pieces.join(""), { "content-type": "application/grpc-web-text" });
   await call(frameMessage(MESSAGE).toString("base64"), { "content-type": "application/grpc-web-text+proto" });
   const found = await theCall();
   assert.deepEqual(
@@ -166,7 +166,7 @@ test("the text form of gRPC-Web is read through its base64", async () => {
 });
 
 test("a body that HTTP has coded as a whole is read too", async () => {
-  rig.respond = answer(gzipSync(Buffer.concat([frameMessage(MESSAGE), TRAILERS])), { "content-encoding": "gzip" });
+  rig.respond = response(gzipSync(Buffer.concat([frameMessage(MESSAGE), TRAILERS])), { "content-encoding": "gzip" });
   await call(frameMessage(MESSAGE));
   const found = await theCall();
   assert.deepEqual([found.status_code, found.frames_received, found.issues], [0, 1, []]);
@@ -175,7 +175,7 @@ test("a body that HTTP has coded as a whole is read too", async () => {
 const ENDS: readonly (readonly [what: string, respond: Respond, expected: Partial<GrpcStream>])[] = [
   [
     "only trailers, with percent encoding and details",
-    answer("", {
+    response("", {
       "grpc-status": "5",
       "grpc-message": "no%20order f%C3%BCr 7",
       // google.rpc.Status with an ErrorInfo
@@ -205,17 +205,17 @@ const ENDS: readonly (readonly [what: string, respond: Respond, expected: Partia
   ],
   [
     "no status at all",
-    answer(frameMessage(MESSAGE)),
+    response(frameMessage(MESSAGE)),
     { status_code: null, failure: null, issues: ["response: ended without trailers, so without a status"] },
   ],
   [
     "a message that is cut",
-    answer(frameMessage(MESSAGE).subarray(0, 9)),
+    response(frameMessage(MESSAGE).subarray(0, 9)),
     { status_code: null, issues: ["response: ended after 4 bytes of a message of 12 bytes"] },
   ],
   [
     "something else behind a message",
-    answer(Buffer.concat([frameMessage(MESSAGE), Buffer.from("oops!")])),
+    response(Buffer.concat([frameMessage(MESSAGE), Buffer.from("oops!")])),
     { issues: ["response: 0x6f at byte 17 is no flag of a gRPC message"] },
   ],
 ];
@@ -232,7 +232,9 @@ for (const [what, respond, expected] of ENDS) {
 }
 
 test("damaged and unknown compression is named at its message", async () => {
-  rig.respond = answer(Buffer.concat([frameMessage(Buffer.from("no gzip"), 1), TRAILERS]), { "grpc-encoding": "gzip" });
+  rig.respond = response(Buffer.concat([frameMessage(Buffer.from("no gzip"), 1), TRAILERS]), {
+    "grpc-encoding": "gzip",
+  });
   await call(frameMessage(Buffer.from("unknown"), 1), { "grpc-encoding": "zstd" });
   const { id, compression } = await theCall();
   assert.equal(compression, "zstd");
@@ -250,7 +252,7 @@ test("damaged and unknown compression is named at its message", async () => {
 test("a message in snappy is decompressed", async () => {
   // A block: its length, and one literal.
   const packed = Buffer.concat([Buffer.from([MESSAGE.length, (MESSAGE.length - 1) << 2]), MESSAGE]);
-  rig.respond = answer(TRAILERS);
+  rig.respond = response(TRAILERS);
   await call(frameMessage(packed, 1), { "grpc-encoding": "snappy" });
   const { id, compression } = await theCall();
   const [frame] = await framesOf(`stream_id=${id}&order=asc`);
@@ -262,7 +264,7 @@ test("a message in snappy is decompressed", async () => {
 });
 
 test("a message that grows beyond what is kept gives its beginning", async () => {
-  rig.respond = answer(Buffer.concat([frameMessage(gzipSync(Buffer.alloc(5_000_000)), 1), TRAILERS]), {
+  rig.respond = response(Buffer.concat([frameMessage(gzipSync(Buffer.alloc(5_000_000)), 1), TRAILERS]), {
     "grpc-encoding": "gzip",
   });
   await call(frameMessage(MESSAGE));
@@ -299,10 +301,10 @@ test("a call is listed with its first message before its answer, and a client th
 });
 
 test("frames and calls go by service, method, path, direction, status, connection and text", async () => {
-  rig.respond = answer(Buffer.concat([frameMessage(MESSAGE), TRAILERS]));
+  rig.respond = response(Buffer.concat([frameMessage(MESSAGE), TRAILERS]));
   await call(frameMessage(Buffer.from("0a056170706c65", "hex")));
   await theCall();
-  rig.respond = answer("", { "grpc-status": "7" });
+  rig.respond = response("", { "grpc-status": "7" });
   await call(frameMessage(Buffer.from("0a0470656172", "hex")), {}, "/prefix/shop.v1.Basket/Put?x=1");
   const [put] = await waitUntil(async () => {
     const found = await rig.api<GrpcStream[]>("GET", "/grpc/streams?service=Basket&status_code=PERMISSION_DENIED");

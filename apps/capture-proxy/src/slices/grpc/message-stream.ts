@@ -36,7 +36,7 @@ export interface MessageStreamOptions {
 /** A message that gives at most so much is decompressed at once; others on zlib's threads, in their order. */
 const AT_ONCE_BYTES = 65_536;
 /** So much may wait for zlib's threads; beyond that messages are recorded as they are. */
-const MOST_WAITING_BYTES = 16_777_216;
+const MAX_WAITING_BYTES = 16_777_216;
 const PREFIX_BYTES = 5;
 
 /** Reads the messages of one body while it streams by. */
@@ -61,7 +61,7 @@ export class MessageStream implements BodyWatcher {
     const decoder = this.#decoder;
     if (decoder === undefined) return this.#read(bytes);
     this.#waitingBytes += bytes.length;
-    if (this.#waitingBytes > MOST_WAITING_BYTES) throw new RangeError("A coded body comes faster than it is decoded");
+    if (this.#waitingBytes > MAX_WAITING_BYTES) throw new RangeError("A coded body comes faster than it is decoded");
     this.#later(async () => {
       await decoder.write(bytes);
       this.#waitingBytes -= bytes.length;
@@ -135,7 +135,7 @@ export class MessageStream implements BodyWatcher {
     if (!message.isCompressed || !isKept) return this.#give(message, isWhole, message.bytes, undefined);
     const quick = decompressSync(message.bytes, encoding, Math.min(AT_ONCE_BYTES, maxMessageBytes));
     if (quick !== undefined) return this.#give(message, isWhole, quick.bytes, quick.stop);
-    if (this.#waitingBytes + message.bytes.length > MOST_WAITING_BYTES) {
+    if (this.#waitingBytes + message.bytes.length > MAX_WAITING_BYTES) {
       return this.#give(message, isWhole, message.bytes, "behind");
     }
     this.#waitingBytes += message.bytes.length;
@@ -149,7 +149,7 @@ export class MessageStream implements BodyWatcher {
   /** After those before it. */
   #give(message: WireMessage, isWhole: boolean, bytes: Buffer, stop: ReadMessage["stop"]): void {
     if (this.#tail === undefined) return this.#hand(message, isWhole, bytes, stop);
-    const isTooMuch = this.#waitingBytes + bytes.length > MOST_WAITING_BYTES;
+    const isTooMuch = this.#waitingBytes + bytes.length > MAX_WAITING_BYTES;
     const kept = isTooMuch ? bytes.subarray(0, 0) : bytes;
     this.#waitingBytes += kept.length;
     this.#later(async () => {

@@ -69,14 +69,14 @@ function refuse(stream: ServerHttp2Stream, code: number, message: string): void 
   stream.respond(fields, { endStream: true });
 }
 
-function answer(stream: ServerHttp2Stream, messages: readonly Buffer[]): void {
+function response(stream: ServerHttp2Stream, messages: readonly Buffer[]): void {
   stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
   stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
   stream.end(Buffer.concat(messages.map((message) => frameMessage(message))));
 }
 
 const honest: Answering = (stream, version, questions) => {
-  if (version === "v1") answer(stream, questions.map(told));
+  if (version === "v1") response(stream, questions.map(told));
   else refuse(stream, 12, "no such service");
 };
 
@@ -95,7 +95,7 @@ test("a server is asked for all its files, with those that they import", async (
 
 test("a server that has only the older version is asked by that", async () => {
   await using server = await startServer((stream, version, questions) => {
-    if (version === "v1alpha") answer(stream, questions.map(told));
+    if (version === "v1alpha") response(stream, questions.map(told));
     else refuse(stream, 12, "unknown service");
   });
   const schema = await rig.api<GrpcSchema>(
@@ -110,9 +110,9 @@ test("a server that has only the older version is asked by that", async () => {
 const FAILURES: readonly (readonly [what: string, answering: Answering, message: RegExp])[] = [
   ["does not offer it", (stream) => refuse(stream, 12, "unknown"), /UNIMPLEMENTED: unknown/u],
   ["wants credentials", (stream) => refuse(stream, 16, "who%20are%20you"), /UNAUTHENTICATED: who are you/u],
-  ["names no services", (stream) => answer(stream, [field(6, "")]), /names no services/u],
-  ["leaves questions open", (stream) => answer(stream, []), /without an answer/u],
-  ["answers with an error", (stream) => answer(stream, [field(7, field(2, "busy"))]), /names no services|busy/u],
+  ["names no services", (stream) => response(stream, [field(6, "")]), /names no services/u],
+  ["leaves questions open", (stream) => response(stream, []), /without an answer/u],
+  ["answers with an error", (stream) => response(stream, [field(7, field(2, "busy"))]), /names no services|busy/u],
   [
     "is no gRPC server",
     (stream) => {
@@ -121,11 +121,11 @@ const FAILURES: readonly (readonly [what: string, answering: Answering, message:
     },
     /answered 404 with text\/html/u,
   ],
-  ["sends garbage", (stream) => answer(stream, [Buffer.from("ffffffff", "hex")]), /names no services/u],
+  ["sends garbage", (stream) => response(stream, [Buffer.from("ffffffff", "hex")]), /names no services/u],
   [
     "gives files that are none",
     (stream, _, questions) =>
-      answer(
+      response(
         stream,
         questions.map((one) => ((one[0] ?? 0) >> 3 === 7 ? told(one) : field(4, field(1, "\u0001")))),
       ),

@@ -28,10 +28,10 @@ export interface Reflected {
 }
 
 const VERSIONS = ["v1", "v1alpha"] as const;
-const MOST_BYTES = 33_554_432;
-const MOST_MS = 15_000;
-const MOST_ROUNDS = 20;
-const MOST_NAMES = 2000;
+const MAX_BYTES = 33_554_432;
+const MAX_MS = 15_000;
+const MAX_ROUNDS = 20;
+const MAX_NAMES = 2000;
 const UNIMPLEMENTED = 12;
 
 const TEXT = `syntax = "proto3";
@@ -58,7 +58,7 @@ interface Told {
 export async function reflect(asked: ReflectGrpcSchema, send: SendExchange, signal: AbortSignal): Promise<Reflected> {
   const { schema } = buildSchema([parseProtoText("reflection.proto", TEXT)]);
   const target = readTarget(asked);
-  const bounded = AbortSignal.any([signal, AbortSignal.timeout(MOST_MS)]);
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(MAX_MS)]);
   let problem = new ReflectionProblem("The server does not offer reflection");
   for (const version of VERSIONS) {
     const call = new ReflectionCall(schema, target, version, send, bounded);
@@ -102,7 +102,7 @@ class ReflectionCall {
   readonly #version: string;
   readonly #send: SendExchange;
   readonly #signal: AbortSignal;
-  #leftBytes = MOST_BYTES;
+  #leftBytes = MAX_BYTES;
 
   constructor(schema: Schema, target: Target, version: string, send: SendExchange, signal: AbortSignal) {
     this.#schema = schema;
@@ -127,10 +127,10 @@ class ReflectionCall {
         for (const base64 of fileDescriptorResponse?.fileDescriptorProto ?? []) this.#note(base64, files, wanted);
       }
     };
-    take(await this.#ask(names.slice(0, MOST_NAMES).map((name) => ({ fileContainingSymbol: name }))));
+    take(await this.#ask(names.slice(0, MAX_NAMES).map((name) => ({ fileContainingSymbol: name }))));
     // Servers may leave out what a file imports.
-    for (let round = 0; round < MOST_ROUNDS; round += 1) {
-      const missing = [...wanted].filter((name) => !files.has(name)).slice(0, MOST_NAMES);
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const missing = [...wanted].filter((name) => !files.has(name)).slice(0, MAX_NAMES);
       if (missing.length === 0) break;
       for (const name of missing) wanted.delete(name);
       const told = await this.#ask(missing.map((name) => ({ fileByFilename: name })));
@@ -151,9 +151,9 @@ class ReflectionCall {
   async #ask(requests: readonly JsonValue[]): Promise<Told[]> {
     const type = this.#type("Request");
     const body = Buffer.concat(requests.map((json) => frameMessage(encodeMessage(this.#schema, type, json))));
-    const answers: Told[] = [];
-    const reader = new MessageReader({ maxKeptBytes: MOST_BYTES, allowsTrailers: false }, (message) => {
-      if (!message.isCompressed) answers.push(this.#decode("Response", message.bytes) as Told);
+    const responses: Told[] = [];
+    const reader = new MessageReader({ maxKeptBytes: MAX_BYTES, allowsTrailers: false }, (message) => {
+      if (!message.isCompressed) responses.push(this.#decode("Response", message.bytes) as Told);
     });
     const enough = new AbortController();
     const outcome = await this.#send(
@@ -168,8 +168,8 @@ class ReflectionCall {
       },
     );
     this.#check(outcome);
-    if (answers.length < requests.length) throw new ReflectionProblem("The server left questions without an answer");
-    return answers;
+    if (responses.length < requests.length) throw new ReflectionProblem("The server left questions without an answer");
+    return responses;
   }
 
   #path(): string {

@@ -13,7 +13,7 @@ import type { SchemaText } from "./schema-thread.ts";
 import { callType } from "./shown-call.ts";
 
 /** More schemas than anybody works with at a time. */
-const MOST_SCHEMAS = 200;
+const MAX_SCHEMAS = 200;
 
 type Operations = typeof grpcOperations;
 /** The operations on schemas. */
@@ -38,8 +38,8 @@ export function createSchemaHandlers({ host, store }: SchemaParts): {
     host.events.changed("grpc");
   };
   const checkRoom = (): void => {
-    if (book.schemas.length < MOST_SCHEMAS) return;
-    throw new ApiError("CONFLICT", `There are ${MOST_SCHEMAS} schemas; remove one first`);
+    if (book.schemas.length < MAX_SCHEMAS) return;
+    throw new ApiError("CONFLICT", `There are ${MAX_SCHEMAS} schemas; remove one first`);
   };
   const add = async (text: SchemaText, facts: Pick<StoredSchema, "name" | "source">, signal: AbortSignal) => {
     checkRoom();

@@ -30,9 +30,9 @@ type Outcome =
 
 /** Tells the thread that was started below from any other that loads this file. */
 const MARK = "readsGrpcSchema";
-const MOST_MS = 15_000;
-const MOST_HEAP_MB = 512;
-const LONGEST_NAME = 1024;
+const MAX_MS = 15_000;
+const MAX_HEAP_MB = 512;
+const MAX_NAME_LENGTH = 1024;
 
 /**
  * Reads a schema on a thread of its own: a hostile one costs that thread its time or memory, not the traffic. Throws
@@ -42,10 +42,10 @@ export function readSchemaApart(text: SchemaText, clock: Clock, signal: AbortSig
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL(import.meta.url), {
       workerData: { [MARK]: true, text },
-      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
     const stop = (): void => void worker.terminate();
-    const cancelStop = clock.after(MOST_MS, stop);
+    const cancelStop = clock.after(MAX_MS, stop);
     signal.addEventListener("abort", stop);
     worker.once("message", (outcome: Outcome) => {
       if (outcome.ok) resolve(outcome.files);
@@ -95,8 +95,8 @@ function problemOf(files: readonly SchemaFile[]): string | undefined {
   const [missing] = missingImports(files);
   if (missing !== undefined) return `${missing.file} imports ${missing.missing}, which was not given`;
   for (const { messages, enums, services } of files) {
-    const long = [...messages, ...enums, ...services].find(({ name }) => name.length > LONGEST_NAME);
-    if (long !== undefined) return `A name is longer than ${LONGEST_NAME} characters: ${long.name.slice(0, 80)}…`;
+    const long = [...messages, ...enums, ...services].find(({ name }) => name.length > MAX_NAME_LENGTH);
+    if (long !== undefined) return `A name is longer than ${MAX_NAME_LENGTH} characters: ${long.name.slice(0, 80)}…`;
   }
   // Whether it can be linked in time shows here, not on the thread of the traffic.
   const { schema } = buildSchema(files);

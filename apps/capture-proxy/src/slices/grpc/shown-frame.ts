@@ -12,7 +12,7 @@ import { metadataOf } from "./shown-call.ts";
 /** Bytes of each message that are given and decoded. */
 export const SHOWN_BYTES = 65_536;
 /** Bytes that are decoded for one answer; messages beyond are given without. */
-const MOST_DECODED_BYTES = 4_194_304;
+const MAX_DECODED_BYTES = 4_194_304;
 /** Others have their turn after so much work. */
 const WORK_MS = 10;
 const DECODE_LIMITS = { maxDepth: 100, maxValues: 20_000 };
@@ -32,7 +32,7 @@ export async function showFrames(
   book: SchemaBook,
 ): Promise<GrpcFrame[]> {
   const shown: GrpcFrame[] = [];
-  let leftBytes = MOST_DECODED_BYTES;
+  let leftBytes = MAX_DECODED_BYTES;
   let startedMs = performance.now();
   for (const frame of frames) {
     const attributes = calls.get(frame.streamId)?.attributes ?? {};

@@ -19,14 +19,14 @@ export interface BodyInput {
   readonly isCut: boolean;
   readonly contentType: string | undefined;
   readonly contentEncoding: readonly string[];
-  readonly mostBytes: number;
+  readonly maxBytes: number;
 }
 
-/** Undoes content codings, off this thread and within `mostBytes`, and makes text of what is for reading. */
+/** Undoes content codings, off this thread and within `maxBytes`, and makes text of what is for reading. */
 export async function loggedBody(body: BodyInput): Promise<LoggedBody> {
-  const { contentType, contentEncoding, mostBytes } = body;
+  const { contentType, contentEncoding, maxBytes } = body;
   const decoded: Uint8Array[] = [];
-  const decoder = createContentDecoder(contentEncoding, (bytes) => decoded.push(bytes), { maxBytes: mostBytes });
+  const decoder = createContentDecoder(contentEncoding, (bytes) => decoded.push(bytes), { maxBytes: maxBytes });
   for (const piece of body.pieces) await decoder.write(piece);
   const { stop, remaining } = await decoder.end();
   const notes = [bodyNote(body.sizeBytes, contentType)];

@@ -11,14 +11,14 @@ export interface TrafficLogPlan {
   /** False at a level without bodies, and where bodies are to be hidden. */
   readonly watchesBodies: boolean;
   /** Bytes of a body that are logged, before and after decoding. */
-  readonly mostBodyBytes: number;
+  readonly maxBodyBytes: number;
 }
 
 /** Nobody can want these in a log, whatever the list says. */
 const ALWAYS_REDACTED = ["proxy-authorization", "x-api-key"];
 
 /** A body is in memory while it is logged. */
-const MOST_BODY_BYTES = 33_554_432;
+const MAX_BODY_BYTES = 33_554_432;
 
 /** Undefined where nothing is logged. */
 export function compileTrafficLog(settings: Settings): TrafficLogPlan | undefined {
@@ -30,6 +30,6 @@ export function compileTrafficLog(settings: Settings): TrafficLogPlan | undefine
     matches: (host) => hosts === undefined || hosts.matches(host),
     redactedHeaders: new Set([...redact_headers.map((name) => name.toLowerCase()), ...ALWAYS_REDACTED]),
     watchesBodies: level === "full" && !redact_bodies,
-    mostBodyBytes: Math.min(settings.max_body_size, MOST_BODY_BYTES),
+    maxBodyBytes: Math.min(settings.max_body_size, MAX_BODY_BYTES),
   };
 }

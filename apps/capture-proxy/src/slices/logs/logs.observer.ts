@@ -11,7 +11,7 @@ import type { PendingBody, TrafficEvent } from "./traffic-log.ts";
 import { ByteBudget, WatchedBody } from "./watched-body.ts";
 
 /** All bodies that wait to be logged, together. */
-const MOST_WAITING_BYTES = 67_108_864;
+const MAX_WAITING_BYTES = 67_108_864;
 
 export interface TrafficLogObserverParts {
   /** Undefined where nothing is to be logged. */
@@ -28,11 +28,11 @@ interface Followed {
 
 /** Notes requests as they come in and answers as they end, where recorded traffic is to be logged. */
 export function createTrafficLogObserver({ plan, add }: TrafficLogObserverParts): Observer {
-  const budget = new ByteBudget(MOST_WAITING_BYTES);
+  const budget = new ByteBudget(MAX_WAITING_BYTES);
   const followed = new WeakMap<ExchangeView, Followed>();
   const watch = (current: TrafficLogPlan, body: BodyCapture): WatchedBody | undefined => {
     if (!current.watchesBodies) return undefined;
-    const watched = new WatchedBody(current.mostBodyBytes, budget);
+    const watched = new WatchedBody(current.maxBodyBytes, budget);
     body.watch(watched);
     return watched;
   };
@@ -124,7 +124,7 @@ function bodyEvent(
   const input = {
     contentType,
     contentEncoding: fieldValues(fields, "content-encoding"),
-    mostBytes: plan.mostBodyBytes,
+    maxBytes: plan.maxBodyBytes,
   };
   const pending: PendingBody = { watched, input };
   return { facts, message: `${mark} `, body: pending };

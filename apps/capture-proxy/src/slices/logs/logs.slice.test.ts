@@ -43,9 +43,9 @@ async function start(flags: Record<string, string | boolean> = {}): Promise<Rig>
     },
     status: async () => (await api.call("GET", "/api/logs")).json as LogStatus,
     change: async (body, status = 200) => {
-      const answer = await api.call("PATCH", "/api/logs", body);
-      assert.equal(answer.status, status, JSON.stringify(answer.json));
-      return answer.json as LogStatus & { message: string };
+      const response = await api.call("PATCH", "/api/logs", body);
+      assert.equal(response.status, status, JSON.stringify(response.json));
+      return response.json as LogStatus & { message: string };
     },
     [Symbol.asyncDispose]: async () => {
       await output.close();
@@ -124,10 +124,10 @@ test("a rotation on request names the archive, begins an empty file and keeps as
 test("retention and cap hold at once; rotation and form wait for a restart and say so; all are persisted", async () => {
   await using rig = await start();
   const change = { max_files: 3, max_file_size_mb: 5, rotation: { mode: "size", size_mb: 9 }, json_format: true };
-  const answer = await rig.change(change);
-  assert.equal(answer.message, "Saved; restart Weir for rotation and json_format");
-  assert.deepEqual(answer.restart_pending, ["rotation", "json_format"]);
-  assert.deepEqual([answer.rotation, answer.rotation_label], [{ mode: "size", size_mb: 9 }, "size (9 MB)"]);
+  const response = await rig.change(change);
+  assert.equal(response.message, "Saved; restart Weir for rotation and json_format");
+  assert.deepEqual(response.restart_pending, ["rotation", "json_format"]);
+  assert.deepEqual([response.rotation, response.rotation_label], [{ mode: "size", size_mb: 9 }, "size (9 MB)"]);
   assert.deepEqual(stored(rig), { log_config: change });
   assert.deepEqual(rig.api.settings.running.log_config.rotation, { mode: "daily" });
   assert.equal(rig.api.settings.running.log_config.max_files, 3);
@@ -141,9 +141,9 @@ test("a change of what a flag gives is saved, and the answer names what the flag
     "debug-logging-level": "full",
   });
   assert.deepEqual((await rig.status()).overridden_by, {});
-  const answer = await rig.change({ json_format: false, rotation: "hourly" });
-  assert.equal(answer.message, "Saved; restart Weir for rotation; at each start a flag overrides json_format");
-  assert.deepEqual([answer.restart_pending, answer.overridden_by], [["rotation"], { json_format: "flag" }]);
+  const response = await rig.change({ json_format: false, rotation: "hourly" });
+  assert.equal(response.message, "Saved; restart Weir for rotation; at each start a flag overrides json_format");
+  assert.deepEqual([response.restart_pending, response.overridden_by], [["rotation"], { json_format: "flag" }]);
   const { overridden_by: overridden } = await rig.change({ max_files: 5, debug_logging: { level: "headers" } });
   assert.deepEqual(overridden, { max_files: "flag", json_format: "flag", "debug_logging.level": "flag" });
   const { message } = await rig.change({ json_format: true, max_files: 3, debug_logging: { level: "full" } });

@@ -18,7 +18,7 @@ export interface PendingBody {
   readonly input: Omit<BodyInput, "pieces" | "sizeBytes" | "isCut">;
 }
 
-const MOST_WAITING = 4096;
+const MAX_WAITING = 4096;
 /** So many events in one go, before other work has its turn. */
 const EVENTS_PER_TURN = 32;
 
@@ -50,7 +50,7 @@ export class TrafficLog {
   }
 
   add(event: TrafficEvent): void {
-    if (this.#waiting.length >= MOST_WAITING) {
+    if (this.#waiting.length >= MAX_WAITING) {
       this.dropped += 1;
       event.body?.watched.release();
       return;

@@ -29,11 +29,11 @@ export class WatchedBody implements BodyWatcher {
   /** There was no room for it: nothing of it is logged. */
   isGivenUp = false;
   #keptBytes = 0;
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   readonly #budget: ByteBudget;
 
-  constructor(mostBytes: number, budget: ByteBudget) {
-    this.#mostBytes = mostBytes;
+  constructor(maxBytes: number, budget: ByteBudget) {
+    this.#maxBytes = maxBytes;
     this.#budget = budget;
   }
 
@@ -43,7 +43,7 @@ export class WatchedBody implements BodyWatcher {
 
   piece(bytes: Buffer): void {
     this.sizeBytes += bytes.length;
-    const kept = bytes.subarray(0, this.#mostBytes - this.#keptBytes);
+    const kept = bytes.subarray(0, this.#maxBytes - this.#keptBytes);
     if (kept.length === 0 || this.isGivenUp) return;
     if (!this.#budget.take(kept.length)) {
       this.release();

@@ -18,7 +18,7 @@ export const OWN_PREFIX = ".weir-";
 const NAME_BYTES = 220;
 /** What a whole path below the host may take; more is folded into a fingerprint. */
 const PATH_BYTES = 1800;
-const MOST_DIRECTORIES = 100;
+const MAX_DIRECTORIES = 100;
 
 /**
  * `<host>/<path of the URL>`. A path that ends in `/`, or whose last part has no extension, becomes a directory with
@@ -168,12 +168,12 @@ function shortened(name: string, part: string): string {
 }
 
 /** The longest start of a text that has at most so many bytes, without half of an escape. */
-function cut(text: string, mostBytes: number): string {
+function cut(text: string, maxBytes: number): string {
   let bytes = 0;
   let end = 0;
   for (const character of text) {
     bytes += Buffer.byteLength(character);
-    if (bytes > mostBytes) break;
+    if (bytes > maxBytes) break;
     end += character.length;
   }
   return text.slice(0, end).replace(/%[0-9A-F]?$/, "");
@@ -185,7 +185,7 @@ function folded(names: readonly string[]): string[] {
   let bytes = 0;
   for (const [index, name] of names.entries()) {
     bytes += Buffer.byteLength(name) + 1;
-    if (bytes > PATH_BYTES || kept.length >= MOST_DIRECTORIES) {
+    if (bytes > PATH_BYTES || kept.length >= MAX_DIRECTORIES) {
       return [...kept, `~${fingerprint(names.slice(index).join("/"))}`];
     }
     kept.push(name);

@@ -5,9 +5,9 @@ import type { CaptureStore } from "#storage/capture-store.ts";
 import type { FromMirror, MirrorJob, Side, ToMirror } from "./mirror-messages.ts";
 
 /** Memory that waiting bodies may take; beyond, exchanges are dropped and counted. */
-const MOST_BYTES = 67_108_864;
-const MOST_JOBS = 10_000;
-const MOST_STORED_JOBS = 1000;
+const MAX_BYTES = 67_108_864;
+const MAX_JOBS = 10_000;
+const MAX_STORED_JOBS = 1000;
 const RANGE_BYTES = 1_048_576;
 /** A thread that breaks at once is started again once a second. */
 const RESTART_MS = 1000;
@@ -40,9 +40,9 @@ type Counts = Omit<MirrorStatus, "enabled" | "output_dir" | "host_filter" | "sav
  */
 export class MirrorQueue {
   readonly #parts: MirrorQueueParts;
-  readonly #mostBytes: number;
-  readonly #mostJobs: number;
-  readonly #mostStoredJobs: number;
+  readonly #maxBytes: number;
+  readonly #maxJobs: number;
+  readonly #maxStoredJobs: number;
   /** Bytes of memory that each job takes, by its number. */
   readonly #waiting = new Map<number, number>();
   readonly #stored: { readonly number: number; readonly offered: OfferedJob }[] = [];
@@ -63,9 +63,9 @@ export class MirrorQueue {
 
   constructor(parts: MirrorQueueParts) {
     this.#parts = parts;
-    this.#mostBytes = parts.limits?.bytes ?? MOST_BYTES;
-    this.#mostJobs = parts.limits?.jobs ?? MOST_JOBS;
-    this.#mostStoredJobs = parts.limits?.storedJobs ?? MOST_STORED_JOBS;
+    this.#maxBytes = parts.limits?.bytes ?? MAX_BYTES;
+    this.#maxJobs = parts.limits?.jobs ?? MAX_JOBS;
+    this.#maxStoredJobs = parts.limits?.storedJobs ?? MAX_STORED_JOBS;
   }
 
   /** Numbers since the start. */
@@ -89,9 +89,9 @@ export class MirrorQueue {
     const bytes = bodies.reduce((sum, body) => sum + (body === "stored" ? 0 : body.length), 0);
     const isStored = bodies.includes("stored");
     const isFull =
-      this.#waiting.size >= this.#mostJobs ||
-      this.#bytes + bytes > this.#mostBytes ||
-      (isStored && this.#stored.length >= this.#mostStoredJobs);
+      this.#waiting.size >= this.#maxJobs ||
+      this.#bytes + bytes > this.#maxBytes ||
+      (isStored && this.#stored.length >= this.#maxStoredJobs);
     if (isFull) return this.drop("The queue is full: files are written slower than answers arrive", bodies.length);
     this.#restsWhenIdle = false;
     const number = this.#nextNumber++;

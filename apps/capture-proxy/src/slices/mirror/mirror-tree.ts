@@ -27,9 +27,9 @@ const PORTS = `${OWN_PREFIX}ports.json`;
 /** A temporary file this old was left behind by a process that ended. */
 const STALE_MS = 600_000;
 /** Hosts whose port is remembered; those beyond get a directory per port. */
-const MOST_HOSTS = 1000;
+const MAX_HOSTS = 1000;
 /** Directories whose names are remembered, on file systems that do not tell case apart. */
-const MOST_LISTINGS = 500;
+const MAX_LISTINGS = 500;
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
@@ -184,7 +184,7 @@ export class MirrorTree {
     const owner = this.#ports.get(host);
     if (port === undefined) return owner === undefined ? host : `${host}_default`;
     if (owner === port) return host;
-    const isFree = owner === undefined && this.#ports.size < MOST_HOSTS && !existsIn(this.#root, host);
+    const isFree = owner === undefined && this.#ports.size < MAX_HOSTS && !existsIn(this.#root, host);
     if (!isFree) return portDirectory(host, port);
     const owners = new Map(this.#ports).set(host, port);
     this.#writePorts(owners);
@@ -227,7 +227,7 @@ export class MirrorTree {
     const known = this.#listings.get(identity);
     if (known !== undefined) return known;
     const listing = new Map(readdirSync(directory.path).map((name) => [name.toLowerCase(), name]));
-    if (this.#listings.size >= MOST_LISTINGS) this.#listings.clear();
+    if (this.#listings.size >= MAX_LISTINGS) this.#listings.clear();
     this.#listings.set(identity, listing);
     return listing;
   }
@@ -302,7 +302,7 @@ function readPorts(root: OpenDirectory): Map<string, number> {
     return new Map();
   }
   const entries = typeof read === "object" && read !== null ? Object.entries(read) : [];
-  return new Map(entries.filter((entry): entry is [string, number] => Number.isInteger(entry[1])).slice(0, MOST_HOSTS));
+  return new Map(entries.filter((entry): entry is [string, number] => Number.isInteger(entry[1])).slice(0, MAX_HOSTS));
 }
 
 function refuse(path: string): never {

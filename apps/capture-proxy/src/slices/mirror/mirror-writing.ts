@@ -9,10 +9,10 @@ import type { TemporaryFile } from "./mirror-tree.ts";
 /** Decoded at once in memory up to here, piece by piece beyond. */
 const AT_ONCE_BYTES = 4_194_304;
 /** What decodes to more is a bomb, and is kept as it came. */
-const MOST_DECODED_BYTES = 1_073_741_824;
+const MAX_DECODED_BYTES = 1_073_741_824;
 const PIECE_BYTES = 1_048_576;
 /** Files whose newest answer is remembered. */
-const MOST_REMEMBERED = 20_000;
+const MAX_REMEMBERED = 20_000;
 
 /** In which form a body was written: without its content coding, or as it came because that could not be removed. */
 type BodyForm = "decoded" | "raw";
@@ -137,7 +137,7 @@ export class MirrorWriting {
     this.#newest.delete(key);
     this.#newest.set(key, number);
     const [oldest] = this.#newest.keys();
-    if (this.#newest.size > MOST_REMEMBERED && oldest !== undefined) this.#newest.delete(oldest);
+    if (this.#newest.size > MAX_REMEMBERED && oldest !== undefined) this.#newest.delete(oldest);
   }
 
   /** The body in the form in which it is kept, in a file of its own. Files it makes are noted in `open`. */
@@ -197,7 +197,7 @@ async function decodedFile(
     bytes += piece.length;
     writeAll(file.fd, piece);
   };
-  const decoder = createContentDecoder(head.contentEncoding, deliver, { maxBytes: MOST_DECODED_BYTES });
+  const decoder = createContentDecoder(head.contentEncoding, deliver, { maxBytes: MAX_DECODED_BYTES });
   for (const piece of piecesOf(source)) await decoder.write(piece);
   const { stop } = await decoder.end();
   if (stop === undefined || (stop === "truncated" && isCut(head))) return { file, bytes };

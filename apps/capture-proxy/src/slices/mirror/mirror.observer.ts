@@ -51,12 +51,12 @@ export class MirrorObserver implements Observer {
     const isLost = responseBody.state === "not_stored" || (hasRequest && requestBody.state === "not_stored");
     if (isLost) return this.#queue.drop("The body was not captured: bodies are not recorded, or storage fell behind");
     const isBroken = exchange.state.step === "failed";
-    const answer = responseBody.sizeBytes > 0 ? given(responseBody) : undefined;
+    const givenBody = responseBody.sizeBytes > 0 ? given(responseBody) : undefined;
     const question = hasRequest ? given(requestBody) : undefined;
     this.#queue.offer({
       entryId: exchange.id,
       bodies: {
-        ...(answer !== undefined && { response: answer }),
+        ...(givenBody !== undefined && { response: givenBody }),
         ...(question !== undefined && { request: question }),
       },
       job: {
@@ -64,7 +64,7 @@ export class MirrorObserver implements Observer {
         host: request.host,
         port: OWN_PORTS[request.scheme] === request.port ? undefined : request.port,
         path: request.path,
-        response: answer === undefined ? undefined : headOf(responseBody, response.fields, isBroken),
+        response: givenBody === undefined ? undefined : headOf(responseBody, response.fields, isBroken),
         request: question === undefined ? undefined : headOf(requestBody, request.fields, false),
         facts: factsOf(exchange, response),
       },

@@ -5,7 +5,7 @@ import type { FromMirror, MirrorResult, ToMirror } from "./mirror-messages.ts";
 import { MirrorWriting } from "./mirror-writing.ts";
 
 /** Results are told together while more is waiting: a message for each would cost the proxy much. */
-const MOST_RESULTS = 64;
+const MAX_RESULTS = 64;
 
 /** Where all cores are busy, traffic goes first. Linux alone gives threads priorities of their own. */
 const NICENESS = 10;
@@ -22,7 +22,7 @@ if (port !== null) {
   };
   const note = (result: MirrorResult | undefined): void => {
     if (result !== undefined) results.push(result);
-    if (waiting === 1 || results.length >= MOST_RESULTS) tell();
+    if (waiting === 1 || results.length >= MAX_RESULTS) tell();
   };
   const serve = async (message: ToMirror): Promise<void> => {
     switch (message.kind) {

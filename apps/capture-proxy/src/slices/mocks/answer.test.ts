@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { anyCharacter } from "@headworks/testkit";
 import { responseHeadText } from "@headworks/http1";
 import type { SyntheticResponse } from "#exchange/phases.ts";
-import { prepareAnswer } from "./answer.ts";
+import { prepareResponse } from "./answer.ts";
 import type { FileReading } from "./body-file.ts";
 import { filledResponse } from "./mock-rule.ts";
 import { sampleSubject } from "./sample-request.ts";
@@ -23,7 +23,7 @@ async function answered(
   request: TemplateRequest = subject,
 ): Promise<SyntheticResponse> {
   const surroundings = { nowMs: NOW, readFile: async () => file ?? assert.fail("no file was expected") };
-  return await prepareAnswer(filledResponse(response)).make(request, surroundings);
+  return await prepareResponse(filledResponse(response)).make(request, surroundings);
 }
 
 const field = ({ fields }: SyntheticResponse, name: string): string[] =>
@@ -162,14 +162,16 @@ test("a text goes out in the charset that its Content-Type names, filled in or n
 });
 
 test("whatever a request puts into a header value, the head stays one that can be written", async () => {
-  const answer = prepareAnswer(filledResponse({ headers: { "X-T": "a{{request.body}}b" }, template_enabled: true }));
+  const response = prepareResponse(
+    filledResponse({ headers: { "X-T": "a{{request.body}}b" }, template_enabled: true }),
+  );
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: anyCharacter, minLength: 1 }), async (body) => {
       const own = await sampleSubject(
         { url: "http://a.test/", method: "POST", headers: { "Content-Length": "1" }, body, body_encoding: "utf8" },
         "",
       );
-      const made = await answer.make(own, { nowMs: NOW, readFile: () => assert.fail() });
+      const made = await response.make(own, { nowMs: NOW, readFile: () => assert.fail() });
       assert.equal(responseHeadText(200, "OK", made.fields).split("\r\n").length, 5);
     }),
     { numRuns: 50 },
@@ -177,15 +179,16 @@ test("whatever a request puts into a header value, the head stays one that can b
 });
 
 test("the fields of one answer can be changed without a trace in the next", async () => {
-  const answer = prepareAnswer(filledResponse({ headers: { "X-A": "1" }, body: "x" }));
+  const response = prepareResponse(filledResponse({ headers: { "X-A": "1" }, body: "x" }));
   const surroundings = { nowMs: NOW, readFile: () => assert.fail() };
-  const first = await answer.make(subject, surroundings);
+  const first = await response.make(subject, surroundings);
   first.fields.push("X-B", "2");
-  assert.deepEqual(field(await answer.make(subject, surroundings), "x-b"), []);
+  assert.deepEqual(field(await response.make(subject, surroundings), "x-b"), []);
 });
 
 test("a delay stays inside its variance and never below nothing", () => {
-  const delay = (random: number, response: NewMockResponse) => prepareAnswer(filledResponse(response)).delayMs(random);
+  const delay = (random: number, response: NewMockResponse) =>
+    prepareResponse(filledResponse(response)).delayMs(random);
   assert.deepEqual(
     [0, 0.5, 1].map((random) => delay(random, { delay_ms: 100, delay_variance_ms: 20 })),
     [80, 100, 120],
@@ -198,7 +201,7 @@ test("a delay stays inside its variance and never below nothing", () => {
 });
 
 test("an answer says whether it depends on the request's body", () => {
-  const needs = (response: NewMockResponse) => prepareAnswer(filledResponse(response)).needsBody;
+  const needs = (response: NewMockResponse) => prepareResponse(filledResponse(response)).needsBody;
   assert.equal(needs({ body: "{{request.body.a}}" }), false);
   assert.equal(needs({ body: "{{request.body.a}}", template_enabled: true }), true);
   assert.equal(needs({ body: "{{uuid}}", template_enabled: true }), false);

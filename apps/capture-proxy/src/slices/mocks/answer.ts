@@ -11,21 +11,21 @@ import { compileTemplate } from "./template.ts";
 import type { Template, TemplateRequest } from "./template.ts";
 
 /** What making an answer needs from outside. */
-export interface AnswerSurroundings {
+export interface ResponseSurroundings {
   readonly nowMs: number;
   /** Reads a body file; its place was checked. */
   readonly readFile: (path: string) => Promise<FileReading>;
 }
 
 /** One answer of a rule, ready to be given. */
-export interface PreparedAnswer {
+export interface PreparedResponse {
   readonly response: MockResponse;
   /** Its template says something about the request's body. */
   readonly needsBody: boolean;
   /** Milliseconds to wait, `random` between 0 and 1. */
   delayMs(random: number): number;
   /** The answer; a promise only when a file has to be read. */
-  make(request: TemplateRequest, surroundings: AnswerSurroundings): SyntheticResponse | Promise<SyntheticResponse>;
+  make(request: TemplateRequest, surroundings: ResponseSurroundings): SyntheticResponse | Promise<SyntheticResponse>;
 }
 
 /** Statuses whose answers have no content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5). */
@@ -44,7 +44,7 @@ const FRAMING = new Set([
 const EMPTY = Buffer.alloc(0);
 
 /** Makes everything of an answer that does not depend on the request. */
-export function prepareAnswer(response: MockResponse): PreparedAnswer {
+export function prepareResponse(response: MockResponse): PreparedResponse {
   const isTemplate = response.template_enabled;
   const fields = preparedFields(response, isTemplate);
   const announced = announcedLength(response);

@@ -7,11 +7,11 @@ import { isDeepStrictEqual } from "node:util";
 import { exactly, isToken, responseOf } from "./captured-mock.ts";
 import { ImportCollector, ImportProblem } from "./imported-mocks.ts";
 import type { ImportedMocks } from "./imported-mocks.ts";
-import { answersOf, plainDraft } from "./mock-rule.ts";
+import { responsesOf, plainDraft } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 import { inOrder } from "./mocks.observer.ts";
 
-const LARGEST_DECODED_BYTES = 16_777_216;
+const MAX_DECODED_BYTES = 16_777_216;
 
 /**
  * A rule for each answered request of a HAR, made while its bytes come; several answers to the same request become one
@@ -62,7 +62,7 @@ export class HarMocks {
   #take({ request, response }: HarExchange, warn: (what: string) => void): string | undefined {
     if (response === undefined) return "it has no answer";
     if (response.status < 200 || response.status > 599) return `a status ${response.status} cannot be given`;
-    const made = answerOf(response, request.method);
+    const made = mockResponseOf(response, request.method);
     if (typeof made === "string") return made;
     for (const sentence of lossesOf(response)) warn(sentence);
     const key = `${request.method} ${request.url}`;
@@ -73,10 +73,10 @@ export class HarMocks {
       this.#byRequest.set(key, added ?? plainDraft(key, { type: "all" }, { type: "single", response: made }));
       return undefined;
     }
-    const answers = answersOf(known.responseConfig);
-    if (isDeepStrictEqual(answers.at(-1), made)) return undefined;
-    if (answers.length >= 100) return "there are 100 answers to this request already";
-    const longer = { ...known, responseConfig: inOrder([...answers, made]) };
+    const responses = responsesOf(known.responseConfig);
+    if (isDeepStrictEqual(responses.at(-1), made)) return undefined;
+    if (responses.length >= 100) return "there are 100 answers to this request already";
+    const longer = { ...known, responseConfig: inOrder([...responses, made]) };
     this.#collector.replaceLast(known, longer);
     this.#byRequest.set(key, longer);
     return undefined;
@@ -100,7 +100,7 @@ function lossesOf({ fields, body, missingBodyBytes }: NonNullable<HarExchange["r
 }
 
 /** The answer that gives a response again, or why there can be none. */
-function answerOf(response: NonNullable<HarExchange["response"]>, method: string): ReturnType<typeof responseOf> {
+function mockResponseOf(response: NonNullable<HarExchange["response"]>, method: string): ReturnType<typeof responseOf> {
   const fields: [string, string][] = [];
   for (let at = 0; at < response.fields.length; at += 2) {
     fields.push([response.fields[at] ?? "", response.fields[at + 1] ?? ""]);
@@ -108,7 +108,7 @@ function answerOf(response: NonNullable<HarExchange["response"]>, method: string
   const codings = fields.filter(([name]) => name.toLowerCase() === "content-encoding").map(([, value]) => value);
   let bytes: Buffer = Buffer.from(response.body?.bytes ?? []);
   if (response.body?.isEncoded === true && codings.length > 0) {
-    const decoded = decodeContentSync(bytes, codings, { maxBytes: LARGEST_DECODED_BYTES });
+    const decoded = decodeContentSync(bytes, codings, { maxBytes: MAX_DECODED_BYTES });
     if (decoded.stop !== undefined && decoded.remaining.length === 0) return "its body cannot be decoded";
     bytes = Buffer.from(decoded.bytes);
   }

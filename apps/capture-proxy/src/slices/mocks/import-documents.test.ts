@@ -7,7 +7,7 @@ import { openDocument } from "./import-documents.ts";
 import type { DocumentImport } from "./import-documents.ts";
 import { ImportProblem } from "./imported-mocks.ts";
 import type { ImportedMocks } from "./imported-mocks.ts";
-import { answersOf, newMock } from "./mock-rule.ts";
+import { responsesOf, newMock } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 import { createMockCompiler } from "./mocks.compile.ts";
 import { sampleSubject } from "./sample-request.ts";
@@ -22,7 +22,7 @@ function read(format: DocumentImport["format"], data: unknown, baseUrl: string |
 }
 
 const bodyOf = (draft: MockDraft | undefined): unknown =>
-  JSON.parse(answersOf(draft?.responseConfig ?? assert.fail("no rule"))[0]?.body ?? "null");
+  JSON.parse(responsesOf(draft?.responseConfig ?? assert.fail("no rule"))[0]?.body ?? "null");
 
 const compiler = createMockCompiler(() => ({ hits: 0, nextIndex: 0 }));
 
@@ -111,7 +111,7 @@ test("a HAR gives a rule for each request, with its fields and its decoded body"
   );
   assert.equal(imported.skipped, 2);
   assert.match(imported.warnings.join("\n"), /has no answer[^]*has no request/);
-  const [json, image, latin] = imported.drafts.map(({ responseConfig }) => answersOf(responseConfig)[0]);
+  const [json, image, latin] = imported.drafts.map(({ responseConfig }) => responsesOf(responseConfig)[0]);
   assert.deepEqual(json?.headers, { "Content-Type": "application/json", "Set-Cookie": ["a=1", "b=2"] });
   assert.equal(json?.body, '{"a":1}');
   assert.deepEqual([image?.status_code, image?.body, image?.body_base64], [404, null, "AP8B"]);
@@ -138,7 +138,7 @@ test("a HAR of a browser gives repeated fields apart, and what its rules lack is
   );
   assert.equal(skipped, 0);
   assert.deepEqual(
-    drafts.map(({ responseConfig }) => answersOf(responseConfig)[0]?.headers),
+    drafts.map(({ responseConfig }) => responsesOf(responseConfig)[0]?.headers),
     [{ "Set-Cookie": ["a=1", "b=2"], Link: ["<a>", "<b>"] }, {}],
   );
   assert.deepEqual(warnings, [
@@ -166,15 +166,15 @@ test("a byte order mark, also one of UTF-16, is no part of a document", () => {
 });
 
 test("answers to the same request of a HAR become one rule in their order, without repetition", () => {
-  const answer = (text: string) =>
+  const response = (text: string) =>
     harEntry("https://a.test/", { status: 200, headers: [], content: { size: 1, mimeType: "text/plain", text } });
-  const { drafts } = read("har", har(answer("1"), answer("1"), answer("2"), answer("1")));
+  const { drafts } = read("har", har(response("1"), response("1"), response("2"), response("1")));
   assert.equal(drafts.length, 1);
   const config = drafts[0]?.responseConfig;
   assert.equal(config?.type, "sequence");
   assert.equal(config?.type === "sequence" && config.cycle, false);
   assert.deepEqual(
-    answersOf(config ?? assert.fail()).map(({ body }) => body),
+    responsesOf(config ?? assert.fail()).map(({ body }) => body),
     ["1", "2", "1"],
   );
 });
@@ -190,8 +190,8 @@ test("a HAR body that is still compressed in the record of this service is decod
     }),
   };
   const [draft] = read("har", har(entry)).drafts;
-  const [answer] = answersOf(draft?.responseConfig ?? assert.fail());
-  assert.deepEqual([answer?.body, answer?.headers], [text, {}]);
+  const [response] = responsesOf(draft?.responseConfig ?? assert.fail());
+  assert.deepEqual([response?.body, response?.headers], [text, {}]);
 });
 
 const OPENAPI = `
@@ -254,7 +254,7 @@ test("an OpenAPI document gives a rule for each answer, the successful one switc
   assert.equal(owner.mail, "user@example.com");
   assert.equal(owner.pets.length, 1);
   assert.deepEqual(bodyOf(missing), { error: "gone" });
-  assert.deepEqual(answersOf(pet?.responseConfig ?? assert.fail())[0]?.headers, {
+  assert.deepEqual(responsesOf(pet?.responseConfig ?? assert.fail())[0]?.headers, {
     "X-Rate": "7",
     "Content-Type": "application/json",
   });
@@ -349,7 +349,7 @@ test("schemas and references that contain themselves come to an end", () => {
   const { drafts, skipped } = read("openapi", document);
   assert.equal(drafts.length, 2);
   assert.equal(skipped, 2);
-  assert.ok((answersOf(drafts[0]?.responseConfig ?? assert.fail())[0]?.body?.length ?? Infinity) < 100_000);
+  assert.ok((responsesOf(drafts[0]?.responseConfig ?? assert.fail())[0]?.body?.length ?? Infinity) < 100_000);
   assert.equal(bodyOf(drafts[1]), null);
 });
 
@@ -386,7 +386,7 @@ test("a saved response of a Postman collection is given in the charset that it n
   const header = [{ key: "Content-Type", value: "text/plain; charset=iso-8859-1" }];
   const item = [{ name: "n", request: "https://a.test/", response: [{ code: 200, header, body: "é" }] }];
   const [draft] = read("postman", JSON.stringify({ ...POSTMAN, item })).drafts;
-  assert.equal(draft && answersOf(draft.responseConfig)[0]?.body_base64, "6Q==");
+  assert.equal(draft && responsesOf(draft.responseConfig)[0]?.body_base64, "6Q==");
 });
 
 test("a Postman collection gives a rule for each saved response, in folders too, variables filled in", async () => {

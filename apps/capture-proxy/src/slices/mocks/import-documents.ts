@@ -39,7 +39,7 @@ export function openDocument({ format, baseUrl }: DocumentImport): DocumentReade
 }
 
 /** Aliases of YAML may multiply a document; this many values is more than any that was written by somebody. */
-const MOST_ALIASES = 1000;
+const MAX_ALIASES = 1000;
 
 class WholeDocument implements DocumentReader {
   readonly #read: (text: string) => ReadDocument;
@@ -110,7 +110,7 @@ function parsedText(text: string, mayBeYaml: boolean): unknown {
     const [error] = document.errors;
     if (error !== undefined) throw error;
     visit(document, { Scalar: (_key, scalar) => keepDigits(scalar) });
-    return document.toJS({ maxAliasCount: MOST_ALIASES });
+    return document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch (error) {
     throw new ImportProblem(`The document is not YAML: ${(error as Error).message.slice(0, 200)}`, { cause: error });
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { test } from "node:test";
-import { MOST_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
+import { MAX_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
 import type { MockRule } from "@headworks/capture-contract";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
@@ -123,7 +123,7 @@ const ENTRY = (url: string, text: string) => ({
   response: { status: 200, headers: [], content: { mimeType: "text/plain", text } },
 });
 
-interface Answer {
+interface Response {
   readonly status: number;
   readonly json: { readonly imported?: number; readonly skipped?: number; readonly error?: string };
 }
@@ -134,14 +134,14 @@ async function send(
   query: string,
   document: string | AsyncIterable<Uint8Array>,
   type = "application/octet-stream",
-): Promise<Answer> {
+): Promise<Response> {
   const response = await fetch(`${api.url}/api/mocks/import/document?${query}`, {
     method: "POST",
     headers: { "content-type": type },
     body: document,
     duplex: "half",
   });
-  return { status: response.status, json: (await response.json()) as Answer["json"] };
+  return { status: response.status, json: (await response.json()) as Response["json"] };
 }
 
 test("a document sent as it is makes the rules that it makes inside a JSON request", async () => {
@@ -194,9 +194,9 @@ test("what is wrong with a document sent as it is is said, and nothing is made o
     ["format=har&colour=red", "{}", 400, /query\/colour/],
   ];
   for (const [query, document, status, message] of cases) {
-    const answer = await send(api, query, document);
-    assert.equal(answer.status, status, query);
-    assert.match(answer.json.error ?? "", message);
+    const response = await send(api, query, document);
+    assert.equal(response.status, status, query);
+    assert.match(response.json.error ?? "", message);
   }
   assert.equal((await send(api, "format=har", "{}", "text/plain")).status, 415);
   assert.deepEqual(await list(api), []);
@@ -214,15 +214,15 @@ test("an entry that no rule can be made of is left out and named", async () => {
 
 test("a document above the limit of its format is refused with the limit, before it is read where its length is known", async () => {
   await using api = await startMocks();
-  const sentence = (format: keyof typeof MOST_MOCK_DOCUMENT_BYTES): string => {
-    const most = MOST_MOCK_DOCUMENT_BYTES[format];
+  const sentence = (format: keyof typeof MAX_MOCK_DOCUMENT_BYTES): string => {
+    const most = MAX_MOCK_DOCUMENT_BYTES[format];
     return `The document is larger than ${most} bytes (${most / 1_048_576} MiB), the most for the format ${format}`;
   };
   for (const format of ["har", "openapi", "postman", "json"] as const) {
     const { promise, resolve, reject } = Promise.withResolvers<{ status: number | undefined; text: string }>();
     const headers = {
       "content-type": "application/octet-stream",
-      "content-length": String(MOST_MOCK_DOCUMENT_BYTES[format] + 1),
+      "content-length": String(MAX_MOCK_DOCUMENT_BYTES[format] + 1),
     };
     const url = `${api.url}/api/mocks/import/document?format=${format}`;
     const outgoing = request(url, { method: "POST", headers }, (response) => {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { ImportMocks, mocksOperations, MockUpdate } from "@headworks/capture-contract";
-import { MockUpdate as MockUpdateSchema, MOST_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
+import { MockUpdate as MockUpdateSchema, MAX_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
 import { readJson } from "@headworks/exact-json";
 import type { Handlers } from "@headworks/contract-kit";
 import { portableList } from "#portable/portable-list.ts";
@@ -17,7 +17,7 @@ import { draftIssues, readDraft } from "./mocks.check.ts";
 import { checkedCollection } from "./recording-handlers.ts";
 import type { RuleBook } from "./rule-book.ts";
 
-const MOST_SHOWN = 200;
+const MAX_SHOWN = 200;
 const CHECKED_AT_ONCE = 20;
 
 /** What an import does with the rules that a document gives. */
@@ -45,7 +45,7 @@ export function importHandlers(
           await readDocumentApart({ format, baseUrl }, [bytesOf(data)], { clock: book.clock, signal }),
         );
       });
-      return await answer(book, read, { format, collectionId, enabled, isDryRun });
+      return await response(book, read, { format, collectionId, enabled, isDryRun });
     },
     importMockDocument: async ({ query, body, headers, signal }) => {
       const { format, base_url: baseUrl = null } = query;
@@ -60,12 +60,12 @@ export function importHandlers(
         return { read: found, completed: found.drafts.length };
       });
       const wishes = { enabled: query.enabled !== "false", isDryRun: query.dry_run === "true" };
-      return await answer(book, read, { format, collectionId, ...wishes });
+      return await response(book, read, { format, collectionId, ...wishes });
     },
   };
 }
 
-async function answer(book: RuleBook, given: ImportedMocks, wishes: ImportWishes) {
+async function response(book: RuleBook, given: ImportedMocks, wishes: ImportWishes) {
   const { format, collectionId, enabled, isDryRun } = wishes;
   const read = await checked(given);
   const drafts = read.drafts.map((draft) => ({
@@ -82,7 +82,7 @@ async function answer(book: RuleBook, given: ImportedMocks, wishes: ImportWishes
   if (isDryRun) {
     const nowMs = book.clock.now();
     const rules = drafts
-      .slice(0, MOST_SHOWN)
+      .slice(0, MAX_SHOWN)
       .map((draft) => showMock(newMock(randomUUID(), draft, nowMs), { hits: 0, nextIndex: 0 }, nowMs));
     return { status: 200, body: { ...facts, dry_run: true, rules } } as const;
   }
@@ -118,7 +118,7 @@ async function* within(
   source: AsyncIterable<Uint8Array>,
   contentLength: string | string[] | undefined,
 ): AsyncGenerator<Uint8Array> {
-  const most = MOST_MOCK_DOCUMENT_BYTES[format];
+  const most = MAX_MOCK_DOCUMENT_BYTES[format];
   const tooLarge = (): ApiError => {
     const sentence = `The document is larger than ${most} bytes (${most / 1_048_576} MiB), the most for the format ${format}`;
     return new ApiError("PAYLOAD_TOO_LARGE", sentence);

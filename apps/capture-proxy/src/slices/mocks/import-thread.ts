@@ -21,8 +21,8 @@ export interface DocumentWait {
 /** Tells the thread that was started below from any other that loads this file. */
 const MARK = "readsMockImport";
 /** For one step: a chunk of a HAR, or the whole of another document. */
-const MOST_MS = 60_000;
-const MOST_HEAP_MB = 1024;
+const MAX_MS = 60_000;
+const MAX_HEAP_MB = 1024;
 const PROGRESS_MS = 100;
 
 /**
@@ -43,14 +43,14 @@ export async function readDocumentApart(
   try {
     for await (const chunk of chunks) {
       bytes += chunk.length;
-      const answer = await thread.take(chunk);
+      const response = await thread.take(chunk);
       if (clock.monotonic() - toldMs < PROGRESS_MS) continue;
       toldMs = clock.monotonic();
-      onProgress?.({ bytes, entries: answer.kind === "taken" ? answer.entries : 0 });
+      onProgress?.({ bytes, entries: response.kind === "taken" ? response.entries : 0 });
     }
-    const answer = await thread.ask({ kind: "end" });
-    if (answer.kind !== "done") throw new Error("The reading thread lost its place");
-    return answer.document;
+    const response = await thread.ask({ kind: "end" });
+    if (response.kind !== "done") throw new Error("The reading thread lost its place");
+    return response.document;
   } catch (error) {
     signal.throwIfAborted();
     throw error;
@@ -63,20 +63,20 @@ export async function readDocumentApart(
 class ReadingThread {
   readonly #worker: Worker;
   readonly #clock: Clock;
-  #answer = unheard<FromThread>();
+  #response = unheard<FromThread>();
 
   constructor(document: DocumentImport, clock: Clock) {
     this.#clock = clock;
     this.#worker = new Worker(new URL(import.meta.url), {
       workerData: { [MARK]: true, document },
-      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
-    this.#worker.on("message", (message: FromThread) => this.#answer.resolve(message));
+    this.#worker.on("message", (message: FromThread) => this.#response.resolve(message));
     this.#worker.once("error", (error: NodeJS.ErrnoException) => {
       const isMemory = error.code === "ERR_WORKER_OUT_OF_MEMORY";
-      this.#answer.reject(isMemory ? new ImportProblem("The document takes too much memory to read") : error);
+      this.#response.reject(isMemory ? new ImportProblem("The document takes too much memory to read") : error);
     });
-    this.#worker.once("exit", () => this.#answer.reject(new ImportProblem("The document takes too long to read")));
+    this.#worker.once("exit", () => this.#response.reject(new ImportProblem("The document takes too long to read")));
   }
 
   async take(chunk: Uint8Array): Promise<FromThread> {
@@ -86,13 +86,13 @@ class ReadingThread {
   }
 
   async ask(message: ToThread, transfer: ArrayBuffer[] = []): Promise<FromThread> {
-    const cancelStop = this.#clock.after(MOST_MS, () => void this.close());
+    const cancelStop = this.#clock.after(MAX_MS, () => void this.close());
     try {
       this.#worker.postMessage(message, transfer);
-      const answer = await this.#answer.promise;
-      this.#answer = unheard<FromThread>();
-      if (answer.kind === "problem") throw new ImportProblem(answer.problem);
-      return answer;
+      const response = await this.#response.promise;
+      this.#response = unheard<FromThread>();
+      if (response.kind === "problem") throw new ImportProblem(response.problem);
+      return response;
     } finally {
       cancelStop();
     }
@@ -116,10 +116,10 @@ if (given?.[MARK] === true && parentPort !== null) {
   // Here alone, since what reads YAML takes long to load.
   const { openDocument } = await import("./import-documents.ts");
   const reader = openDocument(given.document);
-  port.on("message", (message: ToThread) => port.postMessage(answerTo(message, reader)));
+  port.on("message", (message: ToThread) => port.postMessage(replyTo(message, reader)));
 }
 
-function answerTo(message: ToThread, reader: DocumentReader): FromThread {
+function replyTo(message: ToThread, reader: DocumentReader): FromThread {
   try {
     if (message.kind === "chunk") return { kind: "taken", entries: reader.write(message.bytes) };
     return { kind: "done", document: reader.end() };

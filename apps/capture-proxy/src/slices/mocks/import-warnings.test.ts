@@ -4,7 +4,7 @@ import type { Condition } from "@headworks/capture-contract";
 import { openDocument } from "./import-documents.ts";
 import { ImportCollector, shownWarnings } from "./imported-mocks.ts";
 import type { ImportedMocks } from "./imported-mocks.ts";
-import { answersOf } from "./mock-rule.ts";
+import { responsesOf } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 
 function read(format: "openapi" | "postman", document: object): ImportedMocks {
@@ -14,7 +14,7 @@ function read(format: "openapi" | "postman", document: object): ImportedMocks {
   return "exported" in given ? assert.fail("an export is no rule yet") : given;
 }
 
-const answer = (draft: MockDraft | undefined) => answersOf(draft?.responseConfig ?? assert.fail("no rule"))[0];
+const response = (draft: MockDraft | undefined) => responsesOf(draft?.responseConfig ?? assert.fail("no rule"))[0];
 
 const openApi = (responses: object, components: object = {}) =>
   read("openapi", { openapi: "3.1.0", paths: { "/a": { get: { responses } } }, components });
@@ -36,7 +36,7 @@ test("the examples, media types and header fields of an OpenAPI answer that its 
       },
     },
   });
-  assert.equal(answer(imported.drafts[0])?.body, "[\n  1\n]");
+  assert.equal(response(imported.drafts[0])?.body, "[\n  1\n]");
   assert.deepEqual(imported.warnings, [
     "GET /a -> 200: the header field X-List is left out, since there is no plain value for it",
     "GET /a -> 200: of its media types application/json is given; left out: application/xml",
@@ -59,7 +59,7 @@ const postman = (response: object, more: object = {}, url = "https://a.test/") =
 test("header fields that Postman wrote as text are given", () => {
   for (const header of ["X-One: 1\r\nX-Two: a:b\n", ["X-One: 1", { key: "X-Two", value: "a:b" }]]) {
     const { drafts, warnings } = postman({ code: 200, header, body: "" });
-    const { headers } = answer(drafts[0]) ?? {};
+    const { headers } = response(drafts[0]) ?? {};
     assert.equal(headers?.["X-One"], "1");
     assert.equal(headers?.["X-Two"], "a:b");
     assert.deepEqual(warnings, []);
@@ -72,7 +72,7 @@ test("a saved response of Postman with a status that no rule can give is no 200"
   const { drafts, skipped, warnings } = postman({ code: 101, header: [], body: "" });
   assert.deepEqual([drafts, skipped, warnings], [[], 1, ["n: a status 101 cannot be given"]]);
   const guessed = postman({ name: "no code", body: "" });
-  assert.equal(answer(guessed.drafts[0])?.status_code, 200);
+  assert.equal(response(guessed.drafts[0])?.status_code, 200);
   assert.deepEqual(guessed.warnings, ["n: its response has no status, so the rule gives 200"]);
 });
 

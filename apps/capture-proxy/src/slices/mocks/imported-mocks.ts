@@ -18,9 +18,9 @@ export interface ImportedMocks {
   readonly moreWarnings: number;
 }
 
-const MOST_DRAFTS = 5000;
-const MOST_WARNINGS = 100;
-const LONGEST_WARNING = 500;
+const MAX_DRAFTS = 5000;
+const MAX_WARNINGS = 100;
+const MAX_WARNING_LENGTH = 500;
 
 /** Takes in what an importer makes of its document, up to a bound. */
 export class ImportCollector {
@@ -30,8 +30,8 @@ export class ImportCollector {
   #skipped = 0;
 
   add(name: string, condition: Condition, response: MockResponse, more: Partial<MockDraft> = {}): void {
-    if (this.#drafts.length >= MOST_DRAFTS) {
-      throw new ImportProblem(`The document gives more than ${MOST_DRAFTS} rules; import it in parts`);
+    if (this.#drafts.length >= MAX_DRAFTS) {
+      throw new ImportProblem(`The document gives more than ${MAX_DRAFTS} rules; import it in parts`);
     }
     this.#drafts.push({ ...plainDraft(name, condition, { type: "single", response }), ...more });
   }
@@ -48,9 +48,9 @@ export class ImportCollector {
 
   /** The same warning is given once. */
   warn(warning: string): void {
-    const text = warning.length > LONGEST_WARNING ? `${warning.slice(0, LONGEST_WARNING - 1)}…` : warning;
+    const text = warning.length > MAX_WARNING_LENGTH ? `${warning.slice(0, MAX_WARNING_LENGTH - 1)}…` : warning;
     if (this.#warnings.has(text)) return;
-    if (this.#warnings.size < MOST_WARNINGS) this.#warnings.add(text);
+    if (this.#warnings.size < MAX_WARNINGS) this.#warnings.add(text);
     else this.#moreWarnings += 1;
   }
 
@@ -72,8 +72,8 @@ export class ImportCollector {
 /** As many warnings as a result may have; the last says how many there were besides. */
 export function shownWarnings(warnings: readonly string[], moreWarnings: number): string[] {
   const all = warnings.length + moreWarnings;
-  if (all <= MOST_WARNINGS) return [...warnings];
-  const shown = warnings.slice(0, MOST_WARNINGS - 1);
+  if (all <= MAX_WARNINGS) return [...warnings];
+  const shown = warnings.slice(0, MAX_WARNINGS - 1);
   return [...shown, `${all - shown.length} more warnings are not shown`];
 }
 

@@ -127,12 +127,12 @@ function segmentDistance(left: string, right: string): number {
   return distance;
 }
 
-const MOST_PARAMETERS = 50;
+const MAX_PARAMETERS = 50;
 
 function queryDifferences(recorded: MatchFacts["query"], asked: MatchFacts["query"]): string[] {
   const before = valuesByName(recorded);
   const now = valuesByName(asked);
-  const names = [...new Set([...before.keys(), ...now.keys()])].slice(0, MOST_PARAMETERS);
+  const names = [...new Set([...before.keys(), ...now.keys()])].slice(0, MAX_PARAMETERS);
   return names.flatMap((name) => {
     const was = before.get(name);
     const is = now.get(name);

@@ -141,7 +141,7 @@ export function filledConfig(config: NewMockResponseConfig): MockResponseConfig 
 }
 
 /** Every answer a rule may give. */
-export function answersOf(config: MockResponseConfig): readonly MockResponse[] {
+export function responsesOf(config: MockResponseConfig): readonly MockResponse[] {
   switch (config.type) {
     case "single":
       return [config.response];

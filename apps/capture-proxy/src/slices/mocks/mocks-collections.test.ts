@@ -22,7 +22,7 @@ const rule = (collection: string | null, enabled = true) => ({
 });
 
 /** Whether any rule answers now. */
-async function answers(api: ApiRig): Promise<boolean> {
+async function responses(api: ApiRig): Promise<boolean> {
   const { json } = await api.call("POST", "/api/mocks/preview", { request: { url: "http://a.test/" } });
   return (json as { matched: boolean }).matched;
 }
@@ -57,12 +57,12 @@ test("a disabled collection keeps its rules from answering, whatever they say th
   await using api = await startMocks();
   const id = await create(api, "/mocks/collections", { name: "C" });
   await create(api, "/mocks", rule(id));
-  assert.equal(await answers(api), true);
+  assert.equal(await responses(api), true);
   await api.call("PUT", `/api/mocks/collections/${id}`, { enabled: false });
-  assert.equal(await answers(api), false);
+  assert.equal(await responses(api), false);
   assert.equal(((await api.call("GET", "/api/mocks")).json as MockRule[])[0]?.enabled, true);
   await api.call("PUT", `/api/mocks/collections/${id}`, { enabled: true });
-  assert.equal(await answers(api), true);
+  assert.equal(await responses(api), true);
 });
 
 test("switching a collection switches its rules too, sets what the body says, and flips without one", async () => {
@@ -74,9 +74,9 @@ test("switching a collection switches its rules too, sets what the body says, an
   const toggle = async (body?: object) => (await api.call("POST", `/api/mocks/collections/${id}/toggle`, body)).json;
   const enabled = async () => ((await api.call("GET", "/api/mocks")).json as MockRule[]).map((each) => each.enabled);
   assert.deepEqual(await toggle(), { id, enabled: false, toggled: 2 });
-  assert.deepEqual([await enabled(), await answers(api)], [[true, false, false], false]);
+  assert.deepEqual([await enabled(), await responses(api)], [[true, false, false], false]);
   assert.deepEqual(await toggle({ enabled: true }), { id, enabled: true, toggled: 2 });
-  assert.deepEqual([await enabled(), await answers(api)], [[true, true, true], true]);
+  assert.deepEqual([await enabled(), await responses(api)], [[true, true, true], true]);
   const empty = await create(api, "/mocks/collections", { name: "Empty" });
   assert.deepEqual((await api.call("POST", `/api/mocks/collections/${empty}/toggle`)).json, {
     id: empty,

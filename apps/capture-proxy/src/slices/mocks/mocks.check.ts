@@ -8,11 +8,11 @@ import type {
   NewMock,
   NewMockResponse,
 } from "@headworks/capture-contract";
-import { compileCondition, conditionOfAnswer, parseCondition, parseRuleCondition } from "@headworks/match-condition";
+import { compileCondition, conditionOfResponse, parseCondition, parseRuleCondition } from "@headworks/match-condition";
 import { validationError } from "#api/api-error.ts";
 import type { ErrorDetail } from "#api/api-error.ts";
 import { headerPairs } from "./answer.ts";
-import { answersOf, filledConfig, filledResponse } from "./mock-rule.ts";
+import { responsesOf, filledConfig, filledResponse } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 import { bodyProblem, schemaProblem } from "./response-schema.ts";
 
@@ -97,24 +97,24 @@ export function draftIssues(
   const { responseConfig, responseSchema } = draft;
   const issues = conditionIssues(draft.condition, `${place}/condition`);
   issues.push(...configIssues(responseConfig, `${place}/response_config`));
-  const answers = answersOf(responseConfig);
-  for (const [index, answer] of answers.entries()) {
-    const path = `${place}/${answerPath(responseConfig, index)}`;
-    issues.push(...responseIssues(answer, path));
+  const responses = responsesOf(responseConfig);
+  for (const [index, response] of responses.entries()) {
+    const path = `${place}/${responsePath(responseConfig, index)}`;
+    issues.push(...responseIssues(response, path));
   }
   const problem = responseSchema === null ? undefined : schemaProblem(responseSchema);
   if (problem !== undefined) issues.push({ path: `${place}/response_schema`, message: problem });
   else if (responseSchema !== null) {
-    for (const [index, answer] of answers.entries()) {
-      const misfit = bodyProblem(responseSchema, answer);
-      const path = `${place}/${answerPath(responseConfig, index)}/body`;
+    for (const [index, response] of responses.entries()) {
+      const misfit = bodyProblem(responseSchema, response);
+      const path = `${place}/${responsePath(responseConfig, index)}/body`;
       if (misfit !== undefined) issues.push({ path, message: misfit });
     }
   }
   return issues;
 }
 
-function answerPath(config: MockResponseConfig, index: number): string {
+function responsePath(config: MockResponseConfig, index: number): string {
   switch (config.type) {
     case "single":
       return "response_config/response";
@@ -147,26 +147,26 @@ function configIssues(config: MockResponseConfig, path: string): ErrorDetail[] {
 }
 
 function requestConditionIssues(condition: MockRequestCondition, path: string): ErrorDetail[] {
-  return conditionIssues(conditionOfAnswer(condition), path);
+  return conditionIssues(conditionOfResponse(condition), path);
 }
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-function responseIssues(answer: MockResponse, path: string): ErrorDetail[] {
+function responseIssues(response: MockResponse, path: string): ErrorDetail[] {
   const issues: ErrorDetail[] = [];
-  for (const [name, value] of headerPairs(answer.headers)) {
+  for (const [name, value] of headerPairs(response.headers)) {
     const field = `${path}/headers/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
     if (!TOKEN.test(name)) issues.push({ path: field, message: "is not the name of a header field" });
     if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(value)) {
       issues.push({ path: field, message: "has a line break or another control character in its value" });
     }
   }
-  const bodies = (["body", "body_base64", "body_file"] as const).filter((name) => answer[name] !== null);
+  const bodies = (["body", "body_base64", "body_file"] as const).filter((name) => response[name] !== null);
   if (bodies.length > 1) issues.push({ path: `${path}/${bodies[1]}`, message: `is given beside ${bodies[0]}` });
-  if (answer.body !== null && Buffer.byteLength(answer.body) > MOCK_LIMITS.bodyBytes) {
+  if (response.body !== null && Buffer.byteLength(response.body) > MOCK_LIMITS.bodyBytes) {
     issues.push({ path: `${path}/body`, message: `is larger than ${MOCK_LIMITS.bodyBytes} bytes` });
   }
-  if (answer.body_base64 !== null && !isBase64(answer.body_base64)) {
+  if (response.body_base64 !== null && !isBase64(response.body_base64)) {
     issues.push({ path: `${path}/body_base64`, message: "is not base64" });
   }
   return issues;

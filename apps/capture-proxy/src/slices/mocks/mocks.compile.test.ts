@@ -116,7 +116,7 @@ function chosen(
   const subject = new RequestSubject(message());
   return Array.from(
     { length: times },
-    (_, time) => choice.choose(subject, place, random(time), false).answer.response.body,
+    (_, time) => choice.choose(subject, place, random(time), false).response.response.body,
   );
 }
 
@@ -179,7 +179,7 @@ test("the first condition that holds decides, over fields, query and decoded bod
   const ask = async (path: string, fields: string[], body?: Buffer): Promise<string | null> => {
     const subject = new RequestSubject(message(path, fields, "POST"));
     await subject.readBody(body);
-    return choice.choose(subject, { hits: 0, nextIndex: 0 }, 0, false).answer.response.body;
+    return choice.choose(subject, { hits: 0, nextIndex: 0 }, 0, false).response.response.body;
   };
   assert.equal(await ask("/", ["X-A", "1"]), "header");
   assert.equal(await ask("/", ["X-A", "23"]), "pattern");

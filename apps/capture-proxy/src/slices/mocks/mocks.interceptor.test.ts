@@ -114,7 +114,7 @@ test("what fails while a session is served goes to the session, not to an origin
     },
   };
   const refusal: Verdict = { kind: "respond", response: { status: 502, fields: [], body: Buffer.alloc(0) } };
-  const session = { answer: async () => CONTINUE, broken: () => refusal } as unknown as ServedSession;
+  const session = { response: async () => CONTINUE, broken: () => refusal } as unknown as ServedSession;
   assert.equal(await statusOf(run(failing, session)), 502);
   assert.throws(() => run(failing), /broken/);
   let calls = 0;

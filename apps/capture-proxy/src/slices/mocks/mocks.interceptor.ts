@@ -9,7 +9,7 @@ import { RequestSubject } from "./request-subject.ts";
 import type { ServedSession } from "./served-session.ts";
 
 /** Larger bodies are not waited for; conditions and templates that need them see none. */
-const LARGEST_BODY_BYTES = 10_485_760;
+const MAX_BODY_BYTES = 10_485_760;
 
 export interface MocksInterceptorParts {
   /** The rules in force. */
@@ -58,8 +58,8 @@ function decide(parts: MocksInterceptorParts, exchange: Exchange, set: MockSet):
   if (found === "needs-body" || (found?.choice.needsBody === true && subject.isBodyUnread)) {
     return withBody(parts, exchange, subject, startedMs);
   }
-  if (found !== undefined) return answer(parts, exchange, subject, found, startedMs);
-  return parts.serving()?.answer(exchange) ?? CONTINUE;
+  if (found !== undefined) return response(parts, exchange, subject, found, startedMs);
+  return parts.serving()?.response(exchange) ?? CONTINUE;
 }
 
 async function withBody(
@@ -68,16 +68,16 @@ async function withBody(
   subject: RequestSubject,
   startedMs: number,
 ): Promise<Verdict> {
-  const content = await exchange.requestContent(LARGEST_BODY_BYTES);
+  const content = await exchange.requestContent(MAX_BODY_BYTES);
   if (content.kind === "gone") return CONTINUE;
   await subject.readBody(content.kind === "complete" ? content.bytes : undefined);
   // Rules may have changed while the body came in.
   const found = parts.rules().find(subject, parts.clock.now());
-  if (found !== undefined && found !== "needs-body") return await answer(parts, exchange, subject, found, startedMs);
-  return (await parts.serving()?.answer(exchange)) ?? CONTINUE;
+  if (found !== undefined && found !== "needs-body") return await response(parts, exchange, subject, found, startedMs);
+  return (await parts.serving()?.response(exchange)) ?? CONTINUE;
 }
 
-function answer(
+function response(
   parts: MocksInterceptorParts,
   exchange: Exchange,
   subject: RequestSubject,
@@ -90,8 +90,8 @@ function answer(
   const choice = mock.choice.choose(subject, progress, random(), false);
   progress.hits += 1;
   hits.touched(rule.id);
-  const delayMs = choice.answer.delayMs(random());
-  const make = () => choice.answer.make(subject, { nowMs: clock.now(), readFile: parts.readFile });
+  const delayMs = choice.response.delayMs(random());
+  const make = () => choice.response.make(subject, { nowMs: clock.now(), readFile: parts.readFile });
   const respond = (response: Awaited<ReturnType<typeof make>>): Verdict => {
     hits.answered({
       mockId: rule.id,

@@ -7,7 +7,7 @@ import type { SliceWorker } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { draftOfEntry } from "./captured-mock.ts";
 import type { MockDraft, StoredMock } from "./mock-rule.ts";
-import { answersOf } from "./mock-rule.ts";
+import { responsesOf } from "./mock-rule.ts";
 import type { RuleBook } from "./rule-book.ts";
 
 /** Answers of origins becoming rules. */
@@ -22,9 +22,9 @@ export interface MockRecorder {
 }
 
 const PERSIST_EVERY_MS = 500;
-const MOST_WAITING = 1000;
-const MOST_RECORDED = 2000;
-const MOST_ANSWERS = 100;
+const MAX_WAITING = 1000;
+const MAX_RECORDED = 2000;
+const MAX_RESPONSES = 100;
 
 /**
  * While recording, remembers which entries got an answer from their origin, and makes rules of them a little later from
@@ -46,7 +46,7 @@ export function createMockRecorder(parts: {
       name: "mocks",
       onFinished: (exchange) => {
         if (!recorder.isRecording || !isAnswered(exchange)) return;
-        if (exchange.isRecorded && waiting.length < MOST_WAITING) waiting.push(exchange.id);
+        if (exchange.isRecorded && waiting.length < MAX_WAITING) waiting.push(exchange.id);
         else recorder.missed += 1;
       },
     },
@@ -87,23 +87,23 @@ function record(book: RuleBook, draft: MockDraft): boolean {
   const recorded = book.store.rules().filter(({ isRecorded }) => isRecorded);
   const same = recorded.find((rule) => isDeepStrictEqual(rule.condition, draft.condition));
   if (same !== undefined) return extended(book, same, draft);
-  if (recorded.length >= MOST_RECORDED) return false;
+  if (recorded.length >= MAX_RECORDED) return false;
   book.add([draft], true);
   return true;
 }
 
 function extended(book: RuleBook, rule: StoredMock, draft: MockDraft): boolean {
-  const answers = answersOf(rule.responseConfig);
-  const [answer] = answersOf(draft.responseConfig);
-  if (answer === undefined || isDeepStrictEqual(answers.at(-1), answer)) return true;
-  if (answers.length >= MOST_ANSWERS) return false;
-  book.change([{ rule, to: { responseConfig: inOrder([...answers, answer]) } }]);
+  const responses = responsesOf(rule.responseConfig);
+  const [response] = responsesOf(draft.responseConfig);
+  if (response === undefined || isDeepStrictEqual(responses.at(-1), response)) return true;
+  if (responses.length >= MAX_RESPONSES) return false;
+  book.change([{ rule, to: { responseConfig: inOrder([...responses, response]) } }]);
   return true;
 }
 
 /** The answers one after the other; the last one stays. */
-export function inOrder(answers: readonly MockResponse[]): MockResponseConfig {
-  const [only] = answers;
-  if (only !== undefined && answers.length === 1) return { type: "single", response: only };
-  return { type: "sequence", responses: answers, current_index: 0, cycle: false };
+export function inOrder(responses: readonly MockResponse[]): MockResponseConfig {
+  const [only] = responses;
+  if (only !== undefined && responses.length === 1) return { type: "single", response: only };
+  return { type: "sequence", responses: responses, current_index: 0, cycle: false };
 }

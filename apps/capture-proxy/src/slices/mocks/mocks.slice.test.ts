@@ -255,7 +255,7 @@ test("a request can be tried on one rule and on all, without a hit and without m
 
 test("values that cannot be a rule are refused with the field's name and make nothing", async () => {
   await using api = await startMocks();
-  const answer = (response: object) => ({ name: "n", condition: ALL, response });
+  const response = (response: object) => ({ name: "n", condition: ALL, response });
   const config = (response_config: object) => ({ name: "n", condition: ALL, response_config });
   const bad: readonly (readonly [object, string])[] = [
     [{ condition: ALL, response: {} }, "body/name"],
@@ -284,13 +284,13 @@ test("values that cannot be a rule are refused with the field's name and make no
     ],
     [{ name: "n", condition: ALL, response: {}, response_schema: "{" }, "body/response_schema"],
     [{ name: "n", condition: ALL, response: {}, response_script: "x" }, "body/response_script"],
-    [answer({ status_code: 199 }), "body/response/status_code"],
-    [answer({ status_code: 600 }), "body/response/status_code"],
-    [answer({ headers: { "bad name": "x" } }), "body/response_config/response/headers/bad name"],
-    [answer({ headers: { A: "x\r\nB: c" } }), "body/response_config/response/headers/A"],
-    [answer({ body: "x", body_base64: "AA==" }), "body/response_config/response/body_base64"],
-    [answer({ body_base64: "not base64" }), "body/response_config/response/body_base64"],
-    [answer({ delay_ms: -1 }), "body/response/delay_ms"],
+    [response({ status_code: 199 }), "body/response/status_code"],
+    [response({ status_code: 600 }), "body/response/status_code"],
+    [response({ headers: { "bad name": "x" } }), "body/response_config/response/headers/bad name"],
+    [response({ headers: { A: "x\r\nB: c" } }), "body/response_config/response/headers/A"],
+    [response({ body: "x", body_base64: "AA==" }), "body/response_config/response/body_base64"],
+    [response({ body_base64: "not base64" }), "body/response_config/response/body_base64"],
+    [response({ delay_ms: -1 }), "body/response/delay_ms"],
     [config({ type: "many" }), "body/response_config"],
     [config({ type: "sequence", responses: [] }), "body/response_config/responses"],
     [config({ type: "probabilistic", responses: [{ weight: 0, response: {} }] }), "body/response_config/responses"],

@@ -5,7 +5,7 @@ import type { MockProgress } from "./response-choice.ts";
 
 /** Hits cost a transaction for each batch, not for each request; a crash loses at most this much of them. */
 const PERSIST_EVERY_MS = 2000;
-const LONGEST_URL = 4096;
+const MAX_URL_LENGTH = 4096;
 
 /**
  * Counts, history and places of sequences, kept in memory and written now and then. A place that was not written before a
@@ -68,7 +68,7 @@ export function createMockHits(parts: {
       moved.add(id);
     },
     answered: (given) => {
-      const hit = { ...given, url: given.url.slice(0, LONGEST_URL) };
+      const hit = { ...given, url: given.url.slice(0, MAX_URL_LENGTH) };
       history.push(hit);
       unsaved.push(hit);
       // Dropping one at a time from the front would cost a copy of all for each hit.

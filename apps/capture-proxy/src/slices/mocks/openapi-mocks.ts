@@ -61,14 +61,14 @@ class OpenApiReader {
   }
 
   #operation(path: string, method: string, item: Members, operation: Members): void {
-    const answers = Object.entries(membersOf(member(operation, "responses")) ?? {});
-    if (answers.length === 0) return this.#collector.skip(`${method} ${path}: it has no responses`);
+    const responses = Object.entries(membersOf(member(operation, "responses")) ?? {});
+    if (responses.length === 0) return this.#collector.skip(`${method} ${path}: it has no responses`);
     const servers = [operation, item, this.#root].map((place) => listOf(member(place, "servers")));
     const condition = this.#condition(path, method, servers.find((list) => list.length > 0) ?? []);
     if (condition === undefined) return this.#collector.skip(`${method} ${path.slice(0, 200)}: the path is too long`);
-    const readable = answers.flatMap(([code, value]) => {
+    const readable = responses.flatMap(([code, value]) => {
       const status = statusOf(code);
-      if (status !== undefined) return [{ code, status, answer: this.#dereferenced(value) ?? {} }];
+      if (status !== undefined) return [{ code, status, response: this.#dereferenced(value) ?? {} }];
       const place = `${method} ${path.slice(0, 200)} -> ${code.slice(0, 50)}`;
       if (!code.startsWith("x-")) this.#collector.skip(`${place}: no rule can give this status`);
       return [];
@@ -79,7 +79,7 @@ class OpenApiReader {
       this.#collector.add(
         `OpenAPI: ${method} ${path} -> ${each.code}`,
         condition,
-        this.#response(each.status, each.answer, `${method} ${path} -> ${each.code}`),
+        this.#response(each.status, each.response, `${method} ${path} -> ${each.code}`),
         {
           enabled: each === chosen,
           priority: 100 + Math.min(parameters, 50),
@@ -114,9 +114,9 @@ class OpenApiReader {
     return { type: "and", conditions: [host, ...parts] };
   }
 
-  #response(status: number, answer: Members, place: string) {
+  #response(status: number, response: Members, place: string) {
     const headers: Record<string, string> = {};
-    for (const [name, value] of Object.entries(membersOf(member(answer, "headers")) ?? {})) {
+    for (const [name, value] of Object.entries(membersOf(member(response, "headers")) ?? {})) {
       const header = this.#dereferenced(value);
       const example =
         header === undefined
@@ -130,7 +130,7 @@ class OpenApiReader {
         this.#collector.warn(`${place}: the header field ${name.slice(0, 100)} is left out, ${reason}`);
       }
     }
-    const contents = Object.entries(membersOf(member(answer, "content")) ?? {});
+    const contents = Object.entries(membersOf(member(response, "content")) ?? {});
     const [type, media] = contents.find(([name]) => isJson(name)) ?? contents[0] ?? [];
     if (type === undefined) return filledResponse({ status_code: status, headers });
     this.#nameOthers(`${place}: of its media types`, type, contents);

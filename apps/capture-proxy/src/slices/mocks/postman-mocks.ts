@@ -6,7 +6,7 @@ import { escapedPattern, responseOf } from "./captured-mock.ts";
 import { ImportCollector, ImportProblem, listOf, member, membersOf, textOf } from "./imported-mocks.ts";
 import type { ImportedMocks, Members } from "./imported-mocks.ts";
 
-const DEEPEST_FOLDER = 32;
+const MAX_FOLDER_DEPTH = 32;
 
 /**
  * A rule for each saved response of a Postman collection 2.0 or 2.1; of several for one request the first is switched on.
@@ -45,7 +45,7 @@ function takeItems(
   variables: ReadonlyMap<string, string>,
   depth: number,
 ): void {
-  if (depth > DEEPEST_FOLDER) throw new ImportProblem(`Folders nest deeper than ${DEEPEST_FOLDER}`);
+  if (depth > MAX_FOLDER_DEPTH) throw new ImportProblem(`Folders nest deeper than ${MAX_FOLDER_DEPTH}`);
   for (const value of items) {
     const item = membersOf(value);
     const inside = member(item, "item");
@@ -121,7 +121,7 @@ interface AskedRequest {
   readonly unasked: readonly string[];
 }
 
-const MOST_PARAMETERS = 50;
+const MAX_PARAMETERS = 50;
 
 function requestCondition(request: unknown, variables: ReadonlyMap<string, string>): AskedRequest | undefined {
   const members = membersOf(request);
@@ -147,7 +147,7 @@ function requestCondition(request: unknown, variables: ReadonlyMap<string, strin
     if (parameter === "") continue;
     const [name = "", value] = parameter.split("=", 2).map((text) => decoded(text));
     const shown = name.slice(0, 100);
-    if (name.includes("{{") || index >= MOST_PARAMETERS) {
+    if (name.includes("{{") || index >= MAX_PARAMETERS) {
       unasked.push(shown);
       continue;
     }

@@ -12,7 +12,7 @@ import { ExchangeSubject } from "#rules/exchange-subject.ts";
 import type { TemplateRequest } from "./template.ts";
 
 /** Bytes that a coded body may have after decoding before it counts as none. */
-const LARGEST_DECODED_BYTES = 16_777_216;
+const MAX_DECODED_BYTES = 16_777_216;
 
 /** A request as conditions and templates see it. Its body is not there before `readBody` gave it. */
 export class RequestSubject extends ExchangeSubject implements TemplateRequest {
@@ -40,7 +40,7 @@ export class RequestSubject extends ExchangeSubject implements TemplateRequest {
   async #decoded(bytes: Uint8Array): Promise<string | undefined> {
     const coding = fieldValues(this.#fields, "content-encoding");
     const decoded =
-      coding.length === 0 ? bytes : await decodeContent(bytes, coding, { maxBytes: LARGEST_DECODED_BYTES }).then(whole);
+      coding.length === 0 ? bytes : await decodeContent(bytes, coding, { maxBytes: MAX_DECODED_BYTES }).then(whole);
     if (decoded === undefined) return undefined;
     const type = fieldValue(this.#fields, "content-type");
     // Bodies without a type are mostly JSON sent by hand.

@@ -1,9 +1,9 @@
 // Tested by mocks.compile.test.ts
 import type { MockResponseConfig } from "@headworks/capture-contract";
-import { compileCondition, conditionOfAnswer } from "@headworks/match-condition";
+import { compileCondition, conditionOfResponse } from "@headworks/match-condition";
 import type { CompiledCondition } from "@headworks/match-condition";
-import { prepareAnswer } from "./answer.ts";
-import type { PreparedAnswer } from "./answer.ts";
+import { prepareResponse } from "./answer.ts";
+import type { PreparedResponse } from "./answer.ts";
 import type { RequestSubject } from "./request-subject.ts";
 
 /** Where a rule stands; it outlives every compilation. */
@@ -15,7 +15,7 @@ export interface MockProgress {
 
 /** The answer that was chosen, and which of several it is. */
 export interface Choice {
-  readonly answer: PreparedAnswer;
+  readonly response: PreparedResponse;
   /** Null for a rule with one answer. */
   readonly index: number | null;
 }
@@ -32,62 +32,62 @@ export interface ResponseChoice {
 export function compileResponseChoice(config: MockResponseConfig): ResponseChoice {
   switch (config.type) {
     case "single": {
-      const answer = prepareAnswer(config.response);
-      return { needsBody: answer.needsBody, choose: () => ({ answer, index: null }) };
+      const response = prepareResponse(config.response);
+      return { needsBody: response.needsBody, choose: () => ({ response, index: null }) };
     }
     case "sequence":
-      return compileSequence(config.responses.map(prepareAnswer), config.cycle ?? true);
+      return compileSequence(config.responses.map(prepareResponse), config.cycle ?? true);
     case "probabilistic":
       return compileLottery(
-        config.responses.map(({ response }) => prepareAnswer(response)),
+        config.responses.map(({ response }) => prepareResponse(response)),
         config.responses.map(({ weight }) => weight),
       );
     case "conditional":
       return compileConditional(
         config.conditions.map(({ condition, response }) => ({
-          condition: compileCondition(conditionOfAnswer(condition)),
-          answer: prepareAnswer(response),
+          condition: compileCondition(conditionOfResponse(condition)),
+          response: prepareResponse(response),
         })),
-        prepareAnswer(config.default_response),
+        prepareResponse(config.default_response),
       );
   }
 }
 
-function compileSequence(answers: readonly PreparedAnswer[], isCycle: boolean): ResponseChoice {
-  const last = answers.length - 1;
+function compileSequence(responses: readonly PreparedResponse[], isCycle: boolean): ResponseChoice {
+  const last = responses.length - 1;
   return {
-    needsBody: answers.some((answer) => answer.needsBody),
+    needsBody: responses.some((response) => response.needsBody),
     choose: (_subject, progress, _random, isPeek) => {
       const index = Math.min(progress.nextIndex, last);
       if (!isPeek) progress.nextIndex = index < last ? index + 1 : isCycle ? 0 : last;
-      return { answer: answers[index] as PreparedAnswer, index };
+      return { response: responses[index] as PreparedResponse, index };
     },
   };
 }
 
-function compileLottery(answers: readonly PreparedAnswer[], weights: readonly number[]): ResponseChoice {
+function compileLottery(responses: readonly PreparedResponse[], weights: readonly number[]): ResponseChoice {
   const sum = weights.reduce((total, weight) => total + weight, 0);
   return {
-    needsBody: answers.some((answer) => answer.needsBody),
+    needsBody: responses.some((response) => response.needsBody),
     choose: (_subject, _progress, random) => {
       let rest = random * sum;
       let index = weights.findIndex((weight) => (rest -= weight) < 0);
-      if (index === -1) index = answers.length - 1;
-      return { answer: answers[index] as PreparedAnswer, index };
+      if (index === -1) index = responses.length - 1;
+      return { response: responses[index] as PreparedResponse, index };
     },
   };
 }
 
 function compileConditional(
-  cases: readonly { readonly condition: CompiledCondition; readonly answer: PreparedAnswer }[],
-  otherwise: PreparedAnswer,
+  cases: readonly { readonly condition: CompiledCondition; readonly response: PreparedResponse }[],
+  otherwise: PreparedResponse,
 ): ResponseChoice {
   return {
     needsBody:
-      otherwise.needsBody || cases.some(({ condition, answer }) => condition.atRequest.request || answer.needsBody),
+      otherwise.needsBody || cases.some(({ condition, response }) => condition.atRequest.request || response.needsBody),
     choose: (subject) => {
       const index = cases.findIndex(({ condition }) => condition.matches(subject));
-      return { answer: cases[index]?.answer ?? otherwise, index: index === -1 ? cases.length : index };
+      return { response: cases[index]?.response ?? otherwise, index: index === -1 ? cases.length : index };
     },
   };
 }

@@ -52,11 +52,11 @@ export function schemaProblem(text: string): string | undefined {
  * What keeps the body of an answer from fitting a schema that can be used. Answers with an error status, without a body,
  * from a file or a template are not held to it: what they say is not known now or not meant.
  */
-export function bodyProblem(text: string, answer: MockResponse): string | undefined {
-  if (answer.status_code >= 400 || answer.body === null || isFilledIn(answer, answer.body)) return undefined;
+export function bodyProblem(text: string, response: MockResponse): string | undefined {
+  if (response.status_code >= 400 || response.body === null || isFilledIn(response, response.body)) return undefined;
   let value: unknown;
   try {
-    value = JSON.parse(answer.body);
+    value = JSON.parse(response.body);
   } catch {
     return "is not JSON, so it cannot fit response_schema";
   }
@@ -71,8 +71,8 @@ export function bodyProblem(text: string, answer: MockResponse): string | undefi
   return `does not fit response_schema: ${first === undefined ? "it is not valid" : sentence(first)}`;
 }
 
-function isFilledIn(answer: MockResponse, body: string): boolean {
-  return answer.template_enabled && body.includes("{{");
+function isFilledIn(response: MockResponse, body: string): boolean {
+  return response.template_enabled && body.includes("{{");
 }
 
 function compiledSchema(text: string): ValidateFunction | string {

@@ -7,10 +7,10 @@ import type { Members } from "./imported-mocks.ts";
 export type Resolve = (reference: string) => unknown;
 
 /** How many values one example may have, and how deep they nest. */
-const MOST_VALUES = 2000;
+const MAX_VALUES = 2000;
 const DEEPEST = 16;
 /** How often a schema may stand inside of itself before its example ends. */
-const MOST_REPEATS = 1;
+const MAX_REPEATS = 1;
 
 /**
  * A value that fits a schema of OpenAPI 3.0 or 3.1: its own example or default where it has one, else one made of its type.
@@ -32,7 +32,7 @@ class ExampleMaker {
   /** Undefined: nothing can be said, or the end of a schema that contains itself. */
   make(schema: unknown, depth: number): unknown {
     this.#values += 1;
-    if (depth > DEEPEST || this.#values > MOST_VALUES) return undefined;
+    if (depth > DEEPEST || this.#values > MAX_VALUES) return undefined;
     const members = membersOf(schema);
     if (members === undefined) return schema === true ? {} : undefined;
     const reference = textOf(member(members, "$ref"));
@@ -52,7 +52,7 @@ class ExampleMaker {
   }
 
   #referred(reference: string, depth: number): unknown {
-    if (this.#open.filter((each) => each === reference).length > MOST_REPEATS) return undefined;
+    if (this.#open.filter((each) => each === reference).length > MAX_REPEATS) return undefined;
     this.#open.push(reference);
     try {
       return this.make(this.#resolve(reference), depth + 1);

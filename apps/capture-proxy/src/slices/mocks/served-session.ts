@@ -18,7 +18,7 @@ import type { RecordedExchange, RecordedGroup, SessionRecord } from "./session-r
 /** A recorded session that stands in for all origins. */
 export interface ServedSession {
   /** An exchange that no rule answers. Never throws: what goes wrong must not reach an origin in strict mode. */
-  answer(exchange: Exchange): Verdict | Promise<Verdict>;
+  response(exchange: Exchange): Verdict | Promise<Verdict>;
   /** Something failed while an answer was looked for. */
   broken(exchange: Exchange, error: unknown): Verdict;
   /** A tunnel, whose bytes cannot be answered from a record. */
@@ -34,10 +34,10 @@ export interface ServedSessionParts {
   readonly onFault: (error: unknown) => void;
 }
 
-const LARGEST_BODY_BYTES = 67_108_864;
-const MOST_MISSES = 1000;
-const MOST_CANDIDATES = 500;
-const MOST_NEAR = 3;
+const MAX_BODY_BYTES = 67_108_864;
+const MAX_MISSES = 1000;
+const MAX_CANDIDATES = 500;
+const MAX_NEAR = 3;
 
 /** What is said while no session is served. */
 export const NOT_SERVING: MockServing = {
@@ -135,9 +135,9 @@ class SessionServer implements ServedSession {
     return { kind: "respond", response: missPage(miss, false) };
   }
 
-  async answer(exchange: Exchange): Promise<Verdict> {
+  async response(exchange: Exchange): Promise<Verdict> {
     try {
-      return await this.#answer(exchange);
+      return await this.#response(exchange);
     } catch (error) {
       return this.broken(exchange, error);
     }
@@ -148,11 +148,11 @@ class SessionServer implements ServedSession {
     return this.#refuse(exchange, "The answer could not be made; the log says why", []);
   }
 
-  async #answer(exchange: Exchange): Promise<Verdict> {
+  async #response(exchange: Exchange): Promise<Verdict> {
     const { request } = exchange;
     let body = "";
     if (this.#match.body) {
-      const content = await exchange.requestContent(LARGEST_BODY_BYTES);
+      const content = await exchange.requestContent(MAX_BODY_BYTES);
       if (content.kind === "too-large") return this.#refuse(exchange, "The request's body is too large to compare", []);
       if (content.kind === "complete") body = bodyDigest(content.bytes);
     }
@@ -211,7 +211,7 @@ class SessionServer implements ServedSession {
     const miss = { timestamp: new Date(this.#parts.nowMs()).toISOString(), method, url, reason, near };
     this.#missed += 1;
     this.#misses.push(miss);
-    if (this.#misses.length > MOST_MISSES) this.#misses.shift();
+    if (this.#misses.length > MAX_MISSES) this.#misses.shift();
     return miss;
   }
 
@@ -219,14 +219,14 @@ class SessionServer implements ServedSession {
   #near(asked: MatchFacts): MockMiss["near"] {
     const groups = new Set<RecordedGroup>();
     const pools = [this.#byPath.get(asked.path) ?? [], this.#byAuthority.get(asked.authority) ?? []];
-    for (const pool of pools) for (const group of pool.slice(0, MOST_CANDIDATES / 2)) groups.add(group);
+    for (const pool of pools) for (const group of pool.slice(0, MAX_CANDIDATES / 2)) groups.add(group);
     const compared = [...groups].flatMap((group) => {
       const [first] = group.exchanges;
       return first === undefined ? [] : [{ first, ...differenceOf(this.#match, first.facts, asked) }];
     });
     return compared
       .toSorted((a: Difference, b: Difference) => a.distance - b.distance)
-      .slice(0, MOST_NEAR)
+      .slice(0, MAX_NEAR)
       .map(({ first, differences }) => ({
         entry_id: first.entryId,
         method: first.method,

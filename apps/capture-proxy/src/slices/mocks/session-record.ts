@@ -34,7 +34,7 @@ export interface SessionRecord {
 }
 
 const PAGE = 1000;
-const MOST_ENTRIES = 200_000;
+const MAX_ENTRIES = 200_000;
 
 /** Reads the heads of a session, and of the requests' bodies their digests where they matter. */
 export async function readSession(
@@ -55,11 +55,8 @@ export async function readSession(
       includeBodies: false,
       signal,
     });
-    if (total > MOST_ENTRIES) {
-      throw new ApiError(
-        "CONFLICT",
-        `A session of more than ${MOST_ENTRIES} entries cannot be served; it has ${total}`,
-      );
+    if (total > MAX_ENTRIES) {
+      throw new ApiError("CONFLICT", `A session of more than ${MAX_ENTRIES} entries cannot be served; it has ${total}`);
     }
     const page = JSON.parse(Buffer.from(json).toString()) as { entries: TrafficEntry[]; next_cursor: string | null };
     for (const entry of page.entries) {

@@ -29,9 +29,9 @@ export interface Template {
 }
 
 /** Longest name between braces; what is longer is text. */
-const LONGEST_NAME = 512;
+const MAX_NAME_LENGTH = 512;
 /** Longest text that one place is filled in with. */
-const LONGEST_VALUE = 1_048_576;
+const MAX_VALUE_LENGTH = 1_048_576;
 
 type Value = (request: TemplateRequest, nowMs: number) => string;
 interface Place {
@@ -48,7 +48,7 @@ export function compileTemplate(text: string): Template {
   let from = 0;
   for (let open = text.indexOf("{{"); open !== -1; open = text.indexOf("{{", open + 1)) {
     if (open < from) continue;
-    const inside = text.slice(open + 2, open + 2 + LONGEST_NAME + 2);
+    const inside = text.slice(open + 2, open + 2 + MAX_NAME_LENGTH + 2);
     const close = inside.indexOf("}}");
     const place = close === -1 ? undefined : placeOf(inside.slice(0, close).trim());
     if (place === undefined) continue;
@@ -71,7 +71,7 @@ function rendered(
   let result = "";
   for (const part of parts) {
     if (result.length >= limitChars) break;
-    const piece = typeof part === "string" ? part : part.value(request, nowMs).slice(0, LONGEST_VALUE);
+    const piece = typeof part === "string" ? part : part.value(request, nowMs).slice(0, MAX_VALUE_LENGTH);
     result += piece.length <= limitChars - result.length ? piece : piece.slice(0, limitChars - result.length);
   }
   return result;

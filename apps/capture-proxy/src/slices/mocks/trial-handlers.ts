@@ -30,14 +30,14 @@ export function trialHandlers(parts: {
         return { status: 200, body: { matched: false, message: "No enabled rule matches this request" } };
       }
       const { rule, choice, progress } = found;
-      const { answer, index } = choice.choose(subject, progress, parts.random(), true);
+      const { response, index } = choice.choose(subject, progress, parts.random(), true);
       return {
         status: 200,
         body: {
           matched: true,
           rule_id: rule.id,
           rule_name: rule.name,
-          response: writable(answer.response),
+          response: writable(response.response),
           response_index: index,
         },
       };

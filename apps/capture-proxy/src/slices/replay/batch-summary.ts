@@ -1,8 +1,8 @@
 // Tested by batch-summary.test.ts
 import type { ReplayBatch, ReplayResult } from "@headworks/capture-contract";
 
-const MOST_SLICES = 20;
-const MOST_ERRORS = 50;
+const MAX_SLICES = 20;
+const MAX_ERRORS = 50;
 
 /** What counts of one replay of a batch. */
 export interface BatchPoint {
@@ -72,7 +72,7 @@ export function histogram(sorted: readonly number[]): ReplayBatch["histogram"] {
   const first = sorted[0];
   const last = sorted.at(-1);
   if (first === undefined || last === undefined) return [];
-  const sliceCount = first === last ? 1 : Math.min(MOST_SLICES, Math.max(1, Math.ceil(Math.sqrt(sorted.length))));
+  const sliceCount = first === last ? 1 : Math.min(MAX_SLICES, Math.max(1, Math.ceil(Math.sqrt(sorted.length))));
   const width = (last - first) / sliceCount;
   const counts = Array.from({ length: sliceCount }, () => 0);
   for (const value of sorted) {
@@ -98,7 +98,7 @@ function errors(points: readonly BatchPoint[]): ReplayBatch["errors"] {
     if (error === undefined) continue;
     const known = found.get(error.code);
     if (known) known.count += 1;
-    else if (found.size < MOST_ERRORS) found.set(error.code, { ...error, count: 1 });
+    else if (found.size < MAX_ERRORS) found.set(error.code, { ...error, count: 1 });
   }
   return [...found.values()].sort((a, b) => b.count - a.count);
 }

@@ -8,7 +8,7 @@ import { withoutBodies } from "./replay-result.ts";
 
 /** Results wait for others to be written with, so that a fast batch does not wait for the disk each time. */
 const WRITE_EVERY_MS = 500;
-const WRITE_AT_MOST = 200;
+const MAX_REPLAYS_PER_WRITE = 200;
 
 export interface BatchNumbers {
   readonly iterations: number;
@@ -110,7 +110,7 @@ export class Batch {
     this.#points.push(pointOf(result));
     this.#waiting.push(withoutBodies(result));
     const nowMs = this.#parts.clock.monotonic();
-    if (this.#waiting.length >= WRITE_AT_MOST || nowMs - this.#writtenMs >= WRITE_EVERY_MS) this.#write();
+    if (this.#waiting.length >= MAX_REPLAYS_PER_WRITE || nowMs - this.#writtenMs >= WRITE_EVERY_MS) this.#write();
   }
 
   #write(): void {

@@ -11,7 +11,7 @@ import type { HistoryStore, StoredBatch } from "./replay-history.ts";
 import type { Replayed, Replays } from "./replays.ts";
 
 /** Batches that run at the same time. */
-const MOST_RUNNING = 4;
+const MAX_RUNNING = 4;
 const PROGRESS_EVERY_MS = 100;
 
 export interface BatchesParts {
@@ -53,10 +53,10 @@ export function createBatches(parts: BatchesParts): Batches {
   };
   return {
     begin: (replayed, order, id = randomUUID()) => {
-      if (running.size >= MOST_RUNNING) {
+      if (running.size >= MAX_RUNNING) {
         throw new ApiError(
           "CONFLICT",
-          `${MOST_RUNNING} batches are running already: wait for one to end or call it off`,
+          `${MAX_RUNNING} batches are running already: wait for one to end or call it off`,
         );
       }
       const modifications: ReplayModifications = order.modifications ?? {};

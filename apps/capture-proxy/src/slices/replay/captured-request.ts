@@ -3,7 +3,7 @@ import type { TrafficEntry } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import { ApiError } from "#api/api-error.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import { LARGEST_BODY_BYTES } from "./replay-request.ts";
+import { MAX_BODY_BYTES } from "./replay-request.ts";
 import type { ReplayRequest } from "./replay-request.ts";
 
 /** What was said to the proxy alone, or of the connection that is gone. */
@@ -42,14 +42,14 @@ function refuseUnrepeatable({ is_passthrough: isTunnel, request, state }: Traffi
     const reason = state === "pending" ? "The request is still running" : "The request's body was not stored";
     throw new ApiError("CONFLICT", `${reason}: it cannot be sent again`);
   }
-  if (size > LARGEST_BODY_BYTES) {
+  if (size > MAX_BODY_BYTES) {
     throw new ApiError("PAYLOAD_TOO_LARGE", `The request's body has ${size} bytes, more than can be sent again`);
   }
 }
 
 async function bodyOf(store: CaptureStore, { id, request }: TrafficEntry): Promise<Uint8Array | undefined> {
   if (request.body_state === "none") return undefined;
-  const range = { decoded: false, utf8: false, start: 0, end: LARGEST_BODY_BYTES };
+  const range = { decoded: false, utf8: false, start: 0, end: MAX_BODY_BYTES };
   const part = await store.readBody(id, "request", range);
   if (part?.bytes.length !== request.body_stored_size) {
     throw new ApiError("CONFLICT", "The request's body is no longer stored");

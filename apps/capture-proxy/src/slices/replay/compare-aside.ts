@@ -8,8 +8,8 @@ import { compareNow } from "./compare-now.ts";
 
 /** Up to this many characters of text a comparison is over before anybody notices. */
 const SMALL_CHARACTERS = 131_072;
-const MOST_MS = 10_000;
-const MOST_HEAP_MB = 512;
+const MAX_MS = 10_000;
+const MAX_HEAP_MB = 512;
 
 /** What the thread is given. */
 export interface Comparison {
@@ -38,7 +38,7 @@ async function onThread(clock: Clock, comparison: Comparison): Promise<string | 
   if (thread === undefined) return undefined;
   let stopTimer = (): void => undefined;
   const result = await new Promise<string | undefined>((resolve) => {
-    stopTimer = clock.after(MOST_MS, () => resolve(undefined));
+    stopTimer = clock.after(MAX_MS, () => resolve(undefined));
     thread.once("message", (text: string) => resolve(text));
     thread.once("error", () => resolve(undefined));
     thread.once("exit", () => resolve(undefined));
@@ -53,7 +53,7 @@ function begin(comparison: Comparison): Worker | undefined {
   try {
     return new Worker(new URL("./compare-thread.ts", import.meta.url), {
       workerData: comparison,
-      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
   } catch {
     return undefined;

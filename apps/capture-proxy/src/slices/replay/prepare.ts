@@ -6,7 +6,7 @@ import { fieldValue, removeField, setField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { OutgoingRequest } from "#exchange/outgoing.ts";
-import { bodyBytes, hasVariables, LARGEST_BODY_BYTES, writtenField } from "./replay-request.ts";
+import { bodyBytes, hasVariables, MAX_BODY_BYTES, writtenField } from "./replay-request.ts";
 import type { ReplayRequest } from "./replay-request.ts";
 import { parseTarget } from "./target-url.ts";
 
@@ -92,7 +92,7 @@ function filledBody(request: ReplayRequest, fields: RawFields, variables: Variab
     if (value === undefined) return place;
     const wire = Buffer.from(value, "utf8").toString("latin1");
     sizeBytes += wire.length;
-    if (sizeBytes > 2 * LARGEST_BODY_BYTES) {
+    if (sizeBytes > 2 * MAX_BODY_BYTES) {
       throw new ApiError("PAYLOAD_TOO_LARGE", "The variables make the body larger than requests may be");
     }
     return wire;

@@ -8,7 +8,7 @@ import { shownRequest } from "#exchange/shown-message.ts";
 import { parseTarget } from "./target-url.ts";
 
 /** Bodies above this are not kept for replays. */
-export const LARGEST_BODY_BYTES = 16_777_216;
+export const MAX_BODY_BYTES = 16_777_216;
 
 /** A request as it is kept to be sent again. URL, field values and body may have `{{variables}}`. */
 export interface ReplayRequest {

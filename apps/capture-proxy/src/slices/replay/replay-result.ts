@@ -7,7 +7,7 @@ import type { BodyFacts } from "#exchange/shown-message.ts";
 import type { Run } from "./run.ts";
 
 /** A small body that unpacks to more than this is shown as it came. */
-const MOST_DECODED_BYTES = 4_194_304;
+const MAX_DECODED_BYTES = 4_194_304;
 
 /** What a replay belongs to. */
 export interface ReplayOf {
@@ -79,7 +79,7 @@ export function decoded(result: ReplayResult): ReplayResult {
   const bytes = bytesOf(response?.body ?? null);
   const codings = response?.headers_list.flatMap(([name, value]) => (/^content-encoding$/iu.test(name) ? [value] : []));
   if (response === null || bytes === undefined || codings === undefined || codings.length === 0) return result;
-  const { bytes: plain, stop } = decodeContentSync(bytes, codings, { maxBytes: MOST_DECODED_BYTES });
+  const { bytes: plain, stop } = decodeContentSync(bytes, codings, { maxBytes: MAX_DECODED_BYTES });
   if (stop === "limit") return result;
   return { ...result, response: { ...response, ...bodyText(plain) } };
 }

@@ -10,8 +10,8 @@ import type { ReplayRequest } from "./replay-request.ts";
 import { showSaved } from "./saved-request.ts";
 import type { SavedRequestsStore, StoredRequest } from "./saved-requests.ts";
 
-const MOST_SAVED = 10_000;
-const MOST_SAVED_BYTES = 268_435_456;
+const MAX_SAVED = 10_000;
+const MAX_SAVED_BYTES = 268_435_456;
 const DEFAULT_LIMIT = 100;
 
 type Table = Handlers<typeof replayOperations>;
@@ -145,7 +145,7 @@ function refuseExcess(
   const present = saved.usage();
   const count = present.count + added.length - (replaced === undefined ? 0 : 1);
   const bytes = added.reduce((sum, { bodyBytes }) => sum + bodyBytes, present.bodyBytes - (replaced?.bodyBytes ?? 0));
-  if (count <= MOST_SAVED && bytes <= MOST_SAVED_BYTES) return;
+  if (count <= MAX_SAVED && bytes <= MAX_SAVED_BYTES) return;
   throw new ApiError(
     "CONFLICT",
     `${present.count} requests with ${present.bodyBytes} bytes of bodies are saved already: delete some first`,

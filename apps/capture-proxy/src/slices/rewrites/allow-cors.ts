@@ -21,17 +21,17 @@ export function allowCors(action: RewriteAction & { readonly type: "allow_cors" 
   readonly response: Apply;
 } {
   const maxAge = String(action.max_age_secs ?? DEFAULT_MAX_AGE_S);
-  return { request: (edit) => answerPreflight(edit, maxAge), response: allowReading };
+  return { request: (edit) => respondToPreflight(edit, maxAge), response: allowReading };
 }
 
-function answerPreflight(edit: MessageEdit, maxAge: string): void {
+function respondToPreflight(edit: MessageEdit, maxAge: string): void {
   const { fields: asked } = edit.request;
   if (!isPreflight(edit)) return edit.note("this is no preflight");
   const origin = fieldValue(asked, "origin") ?? "";
   const wanted = fieldValue(asked, "access-control-request-method") ?? "";
   const names = fieldValues(asked, "access-control-request-headers").join(", ");
   const isPrivate = fieldValue(asked, "access-control-request-private-network") === "true";
-  edit.answer = {
+  edit.ownResponse = {
     status: 204,
     fields: [
       ...allowing(origin),
@@ -55,7 +55,7 @@ function isPreflight({ request: { method, fields } }: MessageEdit): boolean {
 }
 
 function allowReading(edit: MessageEdit): void {
-  if (edit.isOwnAnswer && isPreflight(edit)) return;
+  if (edit.isOwnResponse && isPreflight(edit)) return;
   const origin = fieldValue(edit.request.fields, "origin");
   if (origin === undefined) return edit.note("the request is not from a page of another origin");
   const { fields } = edit;

@@ -36,11 +36,11 @@ export async function dryRun(
   const verdict = await run.request(exchange, rules);
   const requestAfter = await exchange.shownRequest();
   let responseBefore: RewrittenResponse | null = null;
-  if (verdict.kind === "respond") exchange.answer(verdict.response);
+  if (verdict.kind === "respond") exchange.respond(verdict.response);
   else responseBefore = await exchange.shownResponse();
   if (exchange.response !== undefined) {
     const later = await run.response(exchange, rules);
-    if (later.kind === "respond") exchange.answer(later.response);
+    if (later.kind === "respond") exchange.respond(later.response);
   }
   const responseAfter = await exchange.shownResponse();
   return {
@@ -114,7 +114,7 @@ class RecordedExchange implements EditedExchange {
   }
 
   /** A rule answered by itself. */
-  answer({ status, reason, fields, body }: SyntheticResponse): void {
+  respond({ status, reason, fields, body }: SyntheticResponse): void {
     this.isChanged = true;
     this.response = {
       status,

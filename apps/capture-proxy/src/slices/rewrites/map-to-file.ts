@@ -15,7 +15,7 @@ export function mapToFile({ path, prefix }: MapToFile, files: MappedFiles): (edi
   const isFolder = path.endsWith("/") || typeof prefix === "string";
   const folder = isFolder && path.length > 1 ? path.replace(/\/+$/, "") : path;
   return async (edit) => {
-    if (edit.isOwnAnswer) return edit.note("the answer is from the file already");
+    if (edit.isOwnResponse) return edit.note("the answer is from the file already");
     if (edit.request.scheme === "ws" || edit.request.scheme === "wss") {
       return edit.note("a WebSocket is not answered from a file");
     }
@@ -24,13 +24,13 @@ export function mapToFile({ path, prefix }: MapToFile, files: MappedFiles): (edi
     const search = await files.read(folder, rest);
     if (search.kind !== "found") {
       edit.changed(`answered with 404: ${search.reason}`);
-      edit.answer = missing(search.reason);
+      edit.ownResponse = missing(search.reason);
       return;
     }
     const type = fileType(search.path);
     edit.changed(`answered from ${search.path} (${search.bytes.length} bytes, ${type})`);
-    if (edit.phase === "request") edit.answer = found(search.bytes, type);
-    else await replaceAnswer(edit, search.bytes, type);
+    if (edit.phase === "request") edit.ownResponse = found(search.bytes, type);
+    else await replaceResponse(edit, search.bytes, type);
   };
 }
 
@@ -60,7 +60,7 @@ function missing(reason: string): SyntheticResponse {
 /** Statuses that no whole body can have. */
 const WITHOUT_WHOLE_BODY = new Set([204, 205, 206, 304]);
 
-async function replaceAnswer(edit: MessageEdit, bytes: Buffer, type: string): Promise<void> {
+async function replaceResponse(edit: MessageEdit, bytes: Buffer, type: string): Promise<void> {
   const { status } = edit.response;
   if (WITHOUT_WHOLE_BODY.has(status)) {
     const response = edit.changeResponse();

@@ -45,7 +45,7 @@ export class MessageEdit {
   readonly phase: Phase;
   readonly body: EditedBody;
   /** Set by an action that answers by itself. */
-  answer: SyntheticResponse | undefined;
+  ownResponse: SyntheticResponse | undefined;
   readonly #exchange: EditedExchange;
   readonly #answeredBy: string | undefined;
   readonly #steps: Step[] = [];
@@ -91,7 +91,7 @@ export class MessageEdit {
   }
 
   /** The rule whose actions run gave the answer it now sees. */
-  get isOwnAnswer(): boolean {
+  get isOwnResponse(): boolean {
     return this.#answeredBy !== undefined && this.#step?.ruleId === this.#answeredBy;
   }
 
@@ -162,7 +162,7 @@ export class MessageEdit {
 
   /** All rules are through: the new body is coded, the trace is handed over. */
   finish(): void | Promise<void> {
-    if (!this.body.isChanged || this.answer !== undefined) return this.#report();
+    if (!this.body.isChanged || this.ownResponse !== undefined) return this.#report();
     return this.#finishBody();
   }
 
@@ -170,14 +170,14 @@ export class MessageEdit {
     const { bytes, fields, words } = await this.body.finish();
     this.setFields(fields);
     if (this.phase === "request") this.#exchange.setRequestContent(bytes);
-    else if (this.body.hasPassed) this.answer = this.#answerWith(bytes, fields);
+    else if (this.body.hasPassed) this.ownResponse = this.#responseWith(bytes, fields);
     else this.#exchange.setResponseContent(bytes);
     this.#bodyStep?.words.push(...words);
     this.#report();
   }
 
   /** The answer as an own one: nobody waits for the rest of what came. */
-  #answerWith(body: Buffer, fields: Readonly<RawFields>): SyntheticResponse {
+  #responseWith(body: Buffer, fields: Readonly<RawFields>): SyntheticResponse {
     const { status, reason } = this.response;
     return { status, reason, fields: withField(fields, "Content-Length", String(body.length), false), body };
   }

@@ -59,10 +59,10 @@ export function createRewriteRun({ limits, onHit }: RewriteRunParts): RewriteRun
     const pass = new Pass(edit, rules, found, memory, (rule) => matched(exchange, rule.id));
     const settled = pass.run();
     const end = (): Verdict | Promise<Verdict> => {
-      if (edit.answer !== undefined) remember(exchange).answeredBy = pass.lastRule?.id;
+      if (edit.ownResponse !== undefined) remember(exchange).answeredBy = pass.lastRule?.id;
       if (keepsBody) remember(exchange).requestText = edit.body.text;
       const verdict = (): Verdict =>
-        edit.answer === undefined ? CONTINUE : { kind: "respond", response: edit.answer };
+        edit.ownResponse === undefined ? CONTINUE : { kind: "respond", response: edit.ownResponse };
       const finished = edit.finish();
       return finished === undefined ? verdict() : finished.then(verdict);
     };
@@ -174,7 +174,7 @@ class Pass {
 
   /** A rule was applied. False: it gave an answer, no other rule is asked. */
   #passed(rule: CompiledRule, isMoved: boolean): boolean {
-    if (this.#edit.answer !== undefined) return false;
+    if (this.#edit.ownResponse !== undefined) return false;
     this.#next += 1;
     // Other rules may hold for what the request is now.
     if (isMoved) {
@@ -200,7 +200,7 @@ class Pass {
   }
 
   #actions(rule: CompiledRule, start: number): void | Promise<void> {
-    for (let at = start; at < rule.actions.length && this.#edit.answer === undefined; at += 1) {
+    for (let at = start; at < rule.actions.length && this.#edit.ownResponse === undefined; at += 1) {
       const done = rule.actions[at]?.(this.#edit);
       if (done !== undefined) return done.then(() => this.#actions(rule, at + 1));
     }

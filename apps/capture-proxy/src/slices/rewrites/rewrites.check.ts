@@ -15,7 +15,7 @@ export interface RuleIssue {
 
 /** Actions that concern requests alone, and answers alone. */
 const ON_REQUESTS = new Set(["url_rewrite", "map_to_url", "query_param", "remove_query_param", "set_method"]);
-const ON_ANSWERS = new Set(["set_status"]);
+const ON_RESPONSES = new Set(["set_status"]);
 
 /** What a schema cannot say about the actions of a rule. */
 export function actionIssues(
@@ -33,7 +33,7 @@ function directionIssues({ type }: RewriteAction, direction: string): RuleIssue[
   if (direction === "response" && ON_REQUESTS.has(type)) {
     return [{ path: "/type", message: "changes requests, but the direction of the rule is response" }];
   }
-  if (direction === "request" && ON_ANSWERS.has(type)) {
+  if (direction === "request" && ON_RESPONSES.has(type)) {
     return [{ path: "/type", message: "changes answers, but the direction of the rule is request" }];
   }
   if (direction !== "both" && type === "allow_cors") {

@@ -76,9 +76,9 @@ test("a rule takes part in the phases in which it can do something", () => {
     ["both", { type: "url_rewrite", pattern: "a", replacement: "b" }, { type: "all" }, 1, 0],
     ["both", { type: "set_header", name: "A", value: "" }, { type: "status_code", range: "2xx" }, 0, 1],
   ];
-  for (const [direction, action, condition, onRequests, onAnswers] of table) {
+  for (const [direction, action, condition, onRequests, onResponses] of table) {
     const { request, response } = compileOnce([rule("r", { direction, actions: [action], condition })], files, thread);
-    assert.deepEqual([request.size, response.size], [onRequests, onAnswers], JSON.stringify([direction, action]));
+    assert.deepEqual([request.size, response.size], [onRequests, onResponses], JSON.stringify([direction, action]));
   }
 });
 

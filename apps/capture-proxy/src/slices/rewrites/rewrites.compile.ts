@@ -79,13 +79,13 @@ function compileParts(rule: StoredRewrite, files: MappedFiles, thread: TextThrea
   const condition = compileCondition(rule.condition);
   const actions = rule.actions.map((action) => compileAction(action, files, thread));
   const forRequests = actions.flatMap(({ request }) => request ?? []);
-  const forAnswers = actions.flatMap(({ response }) => response ?? []);
+  const forResponses = actions.flatMap(({ response }) => response ?? []);
   const isOnRequests = direction !== "response" && forRequests.length > 0 && condition.atRequest.possible;
-  const isOnAnswers = direction !== "request" && forAnswers.length > 0 && condition.atResponse.possible;
+  const isOnResponses = direction !== "request" && forResponses.length > 0 && condition.atResponse.possible;
   return {
     condition,
     request: isOnRequests ? forRequests : undefined,
-    response: isOnAnswers ? forAnswers : undefined,
+    response: isOnResponses ? forResponses : undefined,
   };
 }
 

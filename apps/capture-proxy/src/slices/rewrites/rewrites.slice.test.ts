@@ -197,10 +197,10 @@ test("rules that cannot be carried out are refused where they are wrong, and cha
   ];
   for (const [change, path] of bad) {
     const { status, json } = await api.call("POST", "/api/rewrites", { ...RULE, ...change });
-    const answer = json as { error: string; code: string; details: { path: string; message: string }[] };
-    assert.deepEqual([status, answer.code], [400, "VALIDATION_ERROR"], JSON.stringify([change, json]));
-    const first = answer.details[0]?.path ?? "";
-    assert.ok(first === path || first === `${path}/type`, `${JSON.stringify(change)}: ${answer.error}`);
+    const ownResponse = json as { error: string; code: string; details: { path: string; message: string }[] };
+    assert.deepEqual([status, ownResponse.code], [400, "VALIDATION_ERROR"], JSON.stringify([change, json]));
+    const first = ownResponse.details[0]?.path ?? "";
+    assert.ok(first === path || first === `${path}/type`, `${JSON.stringify(change)}: ${ownResponse.error}`);
   }
   assert.deepEqual((await api.call("GET", "/api/rewrites")).json, []);
   const device = await api.call("POST", "/api/rewrites", { ...RULE, device_id: "phone" });

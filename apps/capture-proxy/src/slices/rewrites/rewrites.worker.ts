@@ -8,12 +8,12 @@ import type { EditedBytes, TextJob, TextReply } from "./text-thread-messages.ts"
 
 /** Compiled actions by their JSON text; rules are few, and thrown away together when they are not. */
 const compiled = new Map<string, (text: string) => EditedText>();
-const MOST_COMPILED = 200;
+const MAX_COMPILED = 200;
 
 function editFor(action: string): (text: string) => EditedText {
   let edit = compiled.get(action);
   if (edit === undefined) {
-    if (compiled.size >= MOST_COMPILED) compiled.clear();
+    if (compiled.size >= MAX_COMPILED) compiled.clear();
     edit = compileTextEdit(readJson(action) as unknown as TextAction);
     compiled.set(action, edit);
   }

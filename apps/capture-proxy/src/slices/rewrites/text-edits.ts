@@ -36,7 +36,7 @@ export function editWord(
   for (let at = body.indexOf(word); at !== -1; at = body.indexOf(word, kept)) {
     pieces.push(body.subarray(kept, at), by);
     kept = at + word.length;
-    if (pieces.length * by.length > MOST_UNITS) return TOO_LARGE;
+    if (pieces.length * by.length > MAX_UNITS) return TOO_LARGE;
   }
   if (pieces.length === 0) return { problem: "the pattern is not in the body" };
   const words = countWords(pieces.length / 2);
@@ -65,7 +65,7 @@ function editOf(action: TextAction): (text: string) => EditedText {
       const multiplies = action.patch.some(({ op }) => op === "copy");
       return jsonEdit("JSON Patch", (json) => {
         const patched = jsonPatch(json, action.patch as unknown as Json);
-        if (multiplies && unitsLeft(patched, MOST_JSON_UNITS) < 0) throw new RangeError("too large");
+        if (multiplies && unitsLeft(patched, MAX_JSON_UNITS) < 0) throw new RangeError("too large");
         return patched;
       });
     }
@@ -98,7 +98,7 @@ function jsonEdit(words: string, change: (json: Json) => Json): (text: string) =
 }
 
 /** Units that a JSON text with copies may have, about. */
-const MOST_JSON_UNITS = 16_777_216;
+const MAX_JSON_UNITS = 16_777_216;
 
 /** What is left of a number of units when a value is written; below 0 as soon as it is too large. */
 function unitsLeft(json: Json, units: number): number {
@@ -113,9 +113,9 @@ function unitsLeft(json: Json, units: number): number {
 }
 
 /** Longer words are left to the automaton: searching them plainly can take the product of both lengths. */
-const LONGEST_WORD = 32;
+const MAX_WORD_LENGTH = 32;
 /** Units of a text that replacing may make; a short pattern and a long replacement multiply. */
-const MOST_UNITS = 67_108_864;
+const MAX_UNITS = 67_108_864;
 
 /** A pattern and its replacement, ready to run. Throws a `RangeError` for what the check of rules refuses. */
 export function compilePatternEdit(action: PatternEdit): (text: string) => Replaced | "gave-up" {
@@ -126,7 +126,7 @@ export function compilePatternEdit(action: PatternEdit): (text: string) => Repla
   const { replacement } = read;
   const word = wordOf(action);
   if (word !== undefined) return (text) => withWordReplaced(text, source, word);
-  return (text) => pattern.replaceAll(text, replacement, MOST_UNITS);
+  return (text) => pattern.replaceAll(text, replacement, MAX_UNITS);
 }
 
 interface PatternEdit {
@@ -137,7 +137,7 @@ interface PatternEdit {
 
 /** What takes the place of a pattern that is a plain word; undefined for others. */
 function wordOf({ pattern: source, replacement, flags = "" }: PatternEdit): string | undefined {
-  const isWord = flags === "" && source.length <= LONGEST_WORD && /^[^\\^$.*+?()[\]{}|]+$/.test(source);
+  const isWord = flags === "" && source.length <= MAX_WORD_LENGTH && /^[^\\^$.*+?()[\]{}|]+$/.test(source);
   const read = isWord ? readReplacement(replacement, { groupCount: 0, groupNames: [] }) : undefined;
   return read?.ok === true
     ? read.replacement({ start: 0, end: source.length, groups: [source], named: {} })
@@ -148,7 +148,7 @@ function wordOf({ pattern: source, replacement, flags = "" }: PatternEdit): stri
 function withWordReplaced(text: string, word: string, by: string): Replaced | "gave-up" {
   const parts = text.split(word);
   const count = parts.length - 1;
-  if (text.length + count * by.length > MOST_UNITS) return "gave-up";
+  if (text.length + count * by.length > MAX_UNITS) return "gave-up";
   return { text: count === 0 ? text : parts.join(by), count };
 }
 

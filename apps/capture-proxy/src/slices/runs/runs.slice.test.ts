@@ -71,12 +71,12 @@ async function startRuns(limits: Partial<StoreLimits> = {}): Promise<Rig> {
       return json as Run;
     },
     end: async (id) => {
-      let answer: { status: number; json: unknown } | undefined;
-      const call = api.call("POST", `/api/runs/${id}/end`).then((given) => (answer = given));
-      while (answer === undefined) await api.clock.advance(20);
+      let response: { status: number; json: unknown } | undefined;
+      const call = api.call("POST", `/api/runs/${id}/end`).then((given) => (response = given));
+      while (response === undefined) await api.clock.advance(20);
       await call;
-      assert.equal(answer.status, 200, JSON.stringify(answer.json));
-      return answer.json as Run;
+      assert.equal(response.status, 200, JSON.stringify(response.json));
+      return response.json as Run;
     },
     [Symbol.asyncDispose]: async () => {
       stop.abort();

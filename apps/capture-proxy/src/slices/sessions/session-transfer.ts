@@ -7,7 +7,7 @@ import type { SliceHost } from "#slice.ts";
 type Operations = typeof sessionsOperations;
 
 /** Streams a session as a native document or as HAR, oldest entry first. */
-export async function answerSessionExport(
+export async function handleSessionExport(
   { store }: Pick<SliceHost, "store">,
   { params, query, signal }: HandlerInput<Operations["exportSession"]>,
 ): Promise<HandlerResult<Operations["exportSession"]>> {
@@ -29,7 +29,7 @@ export async function answerSessionExport(
 }
 
 /** Restores a native document into a session of its own. A bad document is refused and leaves nothing behind. */
-export async function answerSessionImport(
+export async function handleSessionImport(
   { store, events }: Pick<SliceHost, "store" | "events">,
   { query, body, headers, signal }: HandlerInput<Operations["importSession"]>,
 ): Promise<HandlerResult<Operations["importSession"]>> {

@@ -3,7 +3,7 @@ import type { sessionsOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError, notFound } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
-import { answerSessionExport, answerSessionImport } from "./session-transfer.ts";
+import { handleSessionExport, handleSessionImport } from "./session-transfer.ts";
 
 /** Handlers of the sessions' operations. */
 export function createSessionsOperations(
@@ -17,7 +17,7 @@ export function createSessionsOperations(
       events.changed("sessions");
       return { status: 200, body: session };
     },
-    importSession: async (input) => await answerSessionImport(host, input),
+    importSession: async (input) => await handleSessionImport(host, input),
     getSession: async ({ params }) => ({
       status: 200,
       body: (await store.getSession(params.id)) ?? notFound("session", params.id),
@@ -36,7 +36,7 @@ export function createSessionsOperations(
       if (outcome === "deleted") events.changed("sessions");
       return { status: 204 };
     },
-    exportSession: async (input) => await answerSessionExport(host, input),
+    exportSession: async (input) => await handleSessionExport(host, input),
     switchSession: async ({ params }) => {
       const droppedCount = (await store.switchSession(params.id)) ?? notFound("session", params.id);
       events.changed("sessions");

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
-import { AnswerDecoder, DECODABLE } from "./answer-decoder.ts";
+import { ResponseDecoder, DECODABLE } from "./answer-decoder.ts";
 import type { DecodableCoding } from "./answer-decoder.ts";
 
 const encoders: readonly [coding: DecodableCoding, encode: (bytes: Buffer) => Buffer][] = [
@@ -16,7 +16,7 @@ const encoders: readonly [coding: DecodableCoding, encode: (bytes: Buffer) => Bu
 
 async function decoded(coding: DecodableCoding, pieces: readonly Buffer[]) {
   const parts: Buffer[] = [];
-  const decoder = new AnswerDecoder(coding, (bytes) => parts.push(Buffer.from(bytes)));
+  const decoder = new ResponseDecoder(coding, (bytes) => parts.push(Buffer.from(bytes)));
   for (const piece of pieces) await decoder.write(piece);
   const stop = await decoder.end();
   return { bytes: Buffer.concat(parts), stop };
@@ -49,7 +49,7 @@ for (const [index, [coding, encode]] of encoders.entries()) {
     const bomb = encode(Buffer.alloc(40_000_000));
     let handedOut = 0;
     let largest = 0;
-    const decoder = new AnswerDecoder(coding, (bytes) => {
+    const decoder = new ResponseDecoder(coding, (bytes) => {
       handedOut += bytes.length;
       largest = Math.max(largest, bytes.length);
     });

@@ -18,7 +18,7 @@ const SUSPECT_GROWTH = 250;
  * Undoes one content coding of a stream without an end, on zlib's threads: what a piece gives is handed out in small parts
  * as it is made, so that memory stays flat whatever it grows to.
  */
-export class AnswerDecoder {
+export class ResponseDecoder {
   readonly #coding: DecodableCoding;
   readonly #onBytes: (bytes: Buffer) => void;
   #stream: Transform | undefined;

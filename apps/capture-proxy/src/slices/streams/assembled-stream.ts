@@ -1,16 +1,16 @@
 // Tested by streams.slice.test.ts
 import type { AssembledChat, AssembledStream } from "@headworks/capture-contract";
 import { ChatAssembler } from "@headworks/event-stream";
-import type { ChatAnswer } from "@headworks/event-stream";
+import type { ChatResponse } from "@headworks/event-stream";
 import type { StoredFrame, StreamRow, StreamStore } from "#storage/stream-store.ts";
 
 const PAGE_FRAMES = 500;
 /** What is put together at most, in frames, in bytes of all, and in bytes of one. */
-const MOST_FRAMES = 100_000;
-const MOST_BYTES = 33_554_432;
-const MOST_FRAME_BYTES = 1_048_576;
-const MOST_TEXT_CHARACTERS = 1_048_576;
-const MOST_NAMES = 100;
+const MAX_FRAMES = 100_000;
+const MAX_BYTES = 33_554_432;
+const MAX_FRAME_BYTES = 1_048_576;
+const MAX_TEXT_CHARACTERS = 1_048_576;
+const MAX_NAMES = 100;
 
 /** Puts together what a stream's frames say, reading them page by page. */
 export async function assembleStream(
@@ -28,7 +28,7 @@ export async function assembleStream(
         limit: PAGE_FRAMES,
         offset: 0,
         order: "asc",
-        payloadBytes: MOST_FRAME_BYTES,
+        payloadBytes: MAX_FRAME_BYTES,
       },
       signal,
     );
@@ -50,7 +50,7 @@ class Assembly {
   #isCut = false;
 
   get isFull(): boolean {
-    return this.#frames >= MOST_FRAMES || this.#bytes >= MOST_BYTES;
+    return this.#frames >= MAX_FRAMES || this.#bytes >= MAX_BYTES;
   }
 
   add(frame: StoredFrame): void {
@@ -70,21 +70,21 @@ class Assembly {
   }
 
   of(row: StreamRow): AssembledStream {
-    const answer = this.#chat.answer();
+    const response = this.#chat.response();
     const events = [...this.#names.values()].sort((left, right) => right.count - left.count);
     return {
       id: row.id,
       kind: row.kind,
       frames: this.#frames,
       text: this.#texts.join("\n"),
-      truncated: this.#isCut || this.isFull || answer?.isCut === true || row.framesNotStored > 0,
-      events: events.slice(0, MOST_NAMES),
-      chat: answer === undefined ? null : shownChat(answer),
+      truncated: this.#isCut || this.isFull || response?.isCut === true || row.framesNotStored > 0,
+      events: events.slice(0, MAX_NAMES),
+      chat: response === undefined ? null : shownChat(response),
     };
   }
 
   #addText(text: string): void {
-    const room = MOST_TEXT_CHARACTERS - this.#characters;
+    const room = MAX_TEXT_CHARACTERS - this.#characters;
     if (text.length > room) this.#isCut = true;
     if (room <= 0) return;
     this.#texts.push(text.slice(0, room));
@@ -96,7 +96,7 @@ class Assembly {
     if (known !== undefined) {
       known.count += 1;
       known.bytes += bytes;
-    } else if (this.#names.size < 10 * MOST_NAMES) {
+    } else if (this.#names.size < 10 * MAX_NAMES) {
       this.#names.set(event, { name: event, count: 1, bytes });
     }
   }
@@ -105,13 +105,13 @@ class Assembly {
 /** Frames that carry what somebody says; bytes and control frames are not text. */
 const CONTENT: ReadonlySet<StoredFrame["type"]> = new Set(["event", "item", "text", "continuation"]);
 
-function shownChat(answer: ChatAnswer): AssembledChat {
-  const { usage } = answer;
+function shownChat(response: ChatResponse): AssembledChat {
+  const { usage } = response;
   return {
-    format: answer.format,
-    id: answer.id,
-    model: answer.model,
-    choices: answer.choices.map((choice) => ({
+    format: response.format,
+    id: response.id,
+    model: response.model,
+    choices: response.choices.map((choice) => ({
       index: choice.index,
       text: choice.text,
       reasoning: choice.reasoning,
@@ -129,7 +129,7 @@ function shownChat(answer: ChatAnswer): AssembledChat {
             cached_input_tokens: usage.cachedInputTokens,
             reasoning_tokens: usage.reasoningTokens,
           },
-    error: answer.error,
-    complete: answer.isComplete,
+    error: response.error,
+    complete: response.isComplete,
   };
 }

@@ -1,13 +1,13 @@
 import type { BodyWatcher } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { StreamRecorder } from "#storage/stream-store.ts";
-import { AnswerDecoder } from "./answer-decoder.ts";
+import { ResponseDecoder } from "./answer-decoder.ts";
 import { frameReader } from "./frame-reader.ts";
 import type { FrameReader, ReadFrame } from "./frame-reader.ts";
 import { contentCoding, streamForm } from "./stream-form.ts";
 
 /** So much may wait to be decoded; zlib's threads are far faster than what an origin sends for long. */
-const MOST_WAITING_BYTES = 16_777_216;
+const MAX_WAITING_BYTES = 16_777_216;
 
 export interface StreamWatchOptions {
   readonly recorder: StreamRecorder;
@@ -48,7 +48,7 @@ export class StreamWatch implements BodyWatcher {
   piece(bytes: Buffer): void {
     if (this.#isLost) return;
     this.#waitingBytes += bytes.length;
-    if (this.#waitingBytes > MOST_WAITING_BYTES) return this.#lose();
+    if (this.#waitingBytes > MAX_WAITING_BYTES) return this.#lose();
     this.#arrivals.push({ atMs: this.#options.now(), bytes });
     this.#schedule();
   }
@@ -137,7 +137,7 @@ export class StreamWatch implements BodyWatcher {
       });
     };
     const frames = frameReader(form, maxFrameBytes, record);
-    return { frames, decoder: isCompressed ? new AnswerDecoder(coding, (bytes) => frames.read(bytes)) : undefined };
+    return { frames, decoder: isCompressed ? new ResponseDecoder(coding, (bytes) => frames.read(bytes)) : undefined };
   }
 
   async #endReading(): Promise<void> {
@@ -178,5 +178,5 @@ export class StreamWatch implements BodyWatcher {
 interface Reading {
   readonly frames: FrameReader;
   /** Undefined where no content coding has to be undone. */
-  readonly decoder: AnswerDecoder | undefined;
+  readonly decoder: ResponseDecoder | undefined;
 }

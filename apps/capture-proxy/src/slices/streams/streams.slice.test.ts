@@ -52,7 +52,7 @@ async function openStream(type: string, path = "/events") {
     headers: { host: `127.0.0.1:${rig.originPort}` },
     agent: false,
   });
-  outgoing.on("response", (answer) => answer.on("data", (piece: Buffer) => got.push(piece.toString())));
+  outgoing.on("response", (response) => response.on("data", (piece: Buffer) => got.push(piece.toString())));
   outgoing.on("error", () => undefined);
   outgoing.end();
   return { origin: await origin.promise, got, client: outgoing };
@@ -95,8 +95,8 @@ test("one stream tells its fields, and has the id of its entry", async () => {
     detail.response_headers?.some(([name, value]) => name === "content-type" && value === "application/x-ndjson"),
   );
   const entry = await waitUntil(async () => {
-    const answer = await fetch(`${rig.proxy.addresses.api}/api/traffic/${id}`);
-    return answer.status === 200 ? ((await answer.json()) as { request: { path: string } }) : undefined;
+    const response = await fetch(`${rig.proxy.addresses.api}/api/traffic/${id}`);
+    return response.status === 200 ? ((await response.json()) as { request: { path: string } }) : undefined;
   });
   assert.equal(entry.request.path, "/lines");
 });
@@ -232,8 +232,8 @@ test("what a rewrite makes of a stream is told behind what the origin sent, and 
   };
   await rig.api("POST", "/rewrites", rule, 201);
   rig.respond = (_, response) => void response.writeHead(200, { "content-type": "application/jsonl" }).end("secret\n");
-  const answer = await rig.send({ path: "/rewritten" });
-  assert.equal(answer.body.toString(), "hidden\n");
+  const response = await rig.send({ path: "/rewritten" });
+  assert.equal(response.body.toString(), "hidden\n");
   const { id, attributes } = await theStream(({ frames_stored }) => frames_stored === 2);
   assert.deepEqual(
     (await framesOf(id)).map(({ text, effect }) => [text, effect]),

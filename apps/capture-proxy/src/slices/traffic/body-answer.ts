@@ -10,7 +10,7 @@ const PIECE_BYTES = 1_048_576;
 type BodyOperation = (typeof trafficOperations)["getTrafficBody"];
 
 /** Answers a body or the part of it that Range asks for, piece by piece, never with its captured type. */
-export async function answerBody(
+export async function respondWithBody(
   store: Pick<CaptureStore, "readBody">,
   input: HandlerInput<BodyOperation>,
 ): Promise<HandlerResult<BodyOperation>> {
@@ -39,7 +39,7 @@ export async function answerBody(
       at += bytes.length;
     }
   }
-  const answerHeaders = {
+  const responseHeaders = {
     "content-type": options.utf8 ? "text/plain; charset=utf-8" : "application/octet-stream",
     "content-length": String(end - start),
     "accept-ranges": "bytes",
@@ -50,9 +50,9 @@ export async function answerBody(
       "content-disposition": `attachment; filename="${params.side}-${params.id.replaceAll(/[^\w-]/gu, "_")}.bin"`,
     }),
   };
-  if (range === undefined) return { status: 200, headers: answerHeaders, body: pieces() };
+  if (range === undefined) return { status: 200, headers: responseHeaders, body: pieces() };
   const contentRange = `bytes ${start}-${end - 1}/${totalBytes}`;
-  return { status: 206, headers: { ...answerHeaders, "content-range": contentRange }, body: pieces() };
+  return { status: 206, headers: { ...responseHeaders, "content-range": contentRange }, body: pieces() };
 }
 
 function single(value: string | string[] | undefined): string | undefined {

@@ -4,7 +4,7 @@ import { JsonBytes } from "@headworks/contract-kit";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
-import { answerBody } from "./body-answer.ts";
+import { respondWithBody } from "./body-answer.ts";
 import { checkFilter, previewedCondition } from "./traffic.check.ts";
 import type { TrafficObserver } from "./traffic.observer.ts";
 
@@ -121,7 +121,7 @@ function createQuestions(store: SliceHost["store"]): Omit<Table, Change> {
       const entry = await store.getEntry(params.id, options);
       return { status: 200, body: entry ?? notFound("entry", params.id) };
     },
-    getTrafficBody: async (input) => await answerBody(store, input),
+    getTrafficBody: async (input) => await respondWithBody(store, input),
     getScriptTraces: async ({ params }) => {
       const row = await store.getRow(params.id);
       return row === undefined ? notFound("entry", params.id) : { status: 200, body: [] };

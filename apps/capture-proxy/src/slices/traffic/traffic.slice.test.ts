@@ -35,9 +35,9 @@ async function startTraffic(): Promise<Rig> {
 const inSession = testsSharing("the traffic API", startTraffic, async ({ stored }) => await beginSession(stored));
 
 async function get<T>({ api }: Rig, path: string, status = 200): Promise<{ body: T; headers: Headers }> {
-  const answer = await api.call("GET", `/api/traffic${path}`);
-  assert.equal(answer.status, status, `${path}: ${JSON.stringify(answer.json)}`);
-  return { body: answer.json as T, headers: answer.headers };
+  const response = await api.call("GET", `/api/traffic${path}`);
+  assert.equal(response.status, status, `${path}: ${JSON.stringify(response.json)}`);
+  return { body: response.json as T, headers: response.headers };
 }
 
 interface Page {
@@ -207,12 +207,12 @@ inSession("bodies come whole or in ranges, never with their captured type", asyn
     ["lines=1-2", 200, text],
   ];
   for (const [range, status, expected] of ranges) {
-    const answer = await fetch(url, { headers: { range } });
-    assert.equal(answer.status, status, range);
-    const body = await answer.text();
+    const response = await fetch(url, { headers: { range } });
+    assert.equal(response.status, status, range);
+    const body = await response.text();
     if (status !== 416) assert.equal(body, expected, range);
-    if (status === 416) assert.equal(answer.headers.get("content-range"), "bytes */3000000");
-    if (status === 206) assert.match(answer.headers.get("content-range") ?? "", /^bytes \d+-\d+\/3000000$/u);
+    if (status === 416) assert.equal(response.headers.get("content-range"), "bytes */3000000");
+    if (status === 206) assert.match(response.headers.get("content-range") ?? "", /^bytes \d+-\d+\/3000000$/u);
   }
   const download = await fetch(`${url}?download=true&charset=utf-8&decoded=true`, { headers: { range: "bytes=0-3" } });
   assert.equal(download.headers.get("content-type"), "text/plain; charset=utf-8");

@@ -8,9 +8,9 @@ import type { PausedMessages } from "./paused-messages.ts";
 import type { WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/u;
-const LONGEST_CONTROL_BYTES = 125;
+const MAX_CONTROL_BYTES = 125;
 /** A close frame has its code before the reason. */
-const LONGEST_REASON_BYTES = LONGEST_CONTROL_BYTES - 2;
+const MAX_REASON_BYTES = MAX_CONTROL_BYTES - 2;
 
 export interface MessageHandlersParts {
   readonly interceptor: WsTrafficInterceptor;
@@ -37,8 +37,8 @@ export function createMessageHandlers({ interceptor, paused, found }: MessageHan
       const control = await openControl(params.id);
       const payload = contentOf(body) ?? Buffer.alloc(0);
       const type = body.message_type ?? (body.base64 === undefined ? "text" : "binary");
-      if ((type === "ping" || type === "pong") && payload.length > LONGEST_CONTROL_BYTES) {
-        throw validationError([{ path: "body", message: `a ${type} has at most ${LONGEST_CONTROL_BYTES} bytes` }]);
+      if ((type === "ping" || type === "pong") && payload.length > MAX_CONTROL_BYTES) {
+        throw validationError([{ path: "body", message: `a ${type} has at most ${MAX_CONTROL_BYTES} bytes` }]);
       }
       if (type === "text" && body.base64 !== undefined && !isWellFormed(payload)) {
         throw validationError([{ path: "body/base64", message: "a text message must be UTF-8" }]);
@@ -56,9 +56,9 @@ export function createMessageHandlers({ interceptor, paused, found }: MessageHan
       }
       const reason = body?.reason ?? "";
       // The schema counts characters; a frame holds bytes, and what does not fit would be cut without a word.
-      if (Buffer.byteLength(reason) > LONGEST_REASON_BYTES) {
+      if (Buffer.byteLength(reason) > MAX_REASON_BYTES) {
         throw validationError([
-          { path: "body/reason", message: `must not have more than ${LONGEST_REASON_BYTES} bytes in UTF-8` },
+          { path: "body/reason", message: `must not have more than ${MAX_REASON_BYTES} bytes in UTF-8` },
         ]);
       }
       if (!control.close(code, reason)) throw new ApiError("CONFLICT", "The connection is closing already");
@@ -76,8 +76,8 @@ export function createMessageHandlers({ interceptor, paused, found }: MessageHan
       if (opcode === OPCODES.text && !isWellFormed(payload)) {
         throw validationError([{ path: "body/base64", message: "a text message must be UTF-8" }]);
       }
-      if (opcode >= OPCODES.close && payload.length > LONGEST_CONTROL_BYTES) {
-        throw validationError([{ path: "body", message: `it has at most ${LONGEST_CONTROL_BYTES} bytes` }]);
+      if (opcode >= OPCODES.close && payload.length > MAX_CONTROL_BYTES) {
+        throw validationError([{ path: "body", message: `it has at most ${MAX_CONTROL_BYTES} bytes` }]);
       }
       paused.resume(params.id, { kind: "replace", payload });
       return { status: 204 };

@@ -6,7 +6,7 @@ import type { MessageVerdict, TappedMessage } from "#exchange/messages.ts";
 import { shownPayload } from "./shown-message.ts";
 
 /** When one more waits, the oldest goes on. */
-const MOST_PAUSED = 100;
+const MAX_PAUSED = 100;
 
 interface Waiting {
   readonly shown: WsPaused;
@@ -44,7 +44,7 @@ export class PausedMessages {
     nowMs: number,
   ): Promise<MessageVerdict> {
     const [oldest] = this.#waiting.keys();
-    if (oldest !== undefined && this.#waiting.size >= MOST_PAUSED) this.resume(oldest, { kind: "pass" });
+    if (oldest !== undefined && this.#waiting.size >= MAX_PAUSED) this.resume(oldest, { kind: "pass" });
     const id = randomUUID();
     const { promise, resolve } = Promise.withResolvers<MessageVerdict>();
     const name = opcodeName(message.opcode) ?? "binary";

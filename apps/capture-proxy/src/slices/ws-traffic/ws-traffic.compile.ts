@@ -9,7 +9,7 @@ import type { MessageDirection, TappedMessage } from "#exchange/messages.ts";
 import type { StoredWsRule } from "./ws-rule.ts";
 
 /** A replacement makes a message at most this many times as long, or this many characters. */
-const MOST_UNITS = 16_777_216;
+const MAX_UNITS = 16_777_216;
 
 /** A rule made ready for messages. */
 export interface CompiledWsRule {
@@ -79,7 +79,7 @@ function replacer(find: string | undefined, replacement: string): (text: string)
   const read = readReplacement(replacement, pattern);
   if (!read.ok) return () => undefined;
   return (text) => {
-    const replaced = pattern.replaceAll(text, read.replacement, MOST_UNITS);
+    const replaced = pattern.replaceAll(text, read.replacement, MAX_UNITS);
     return replaced === "gave-up" || replaced.count === 0 ? undefined : replaced.text;
   };
 }

@@ -304,9 +304,14 @@ test("rules that cannot work are refused with their place", async () => {
     [{ action: { type: "drop" }, foo: 1 }, "body"],
   ];
   for (const [body, path] of table) {
-    const answer = await rig.api<{ code: string; details: { path: string }[] }>("POST", "/ws-traffic/rules", body, 400);
-    assert.equal(answer.code, "VALIDATION_ERROR");
-    assert.ok(answer.details[0]?.path.startsWith(path), `${JSON.stringify(body)}: ${answer.details[0]?.path}`);
+    const response = await rig.api<{ code: string; details: { path: string }[] }>(
+      "POST",
+      "/ws-traffic/rules",
+      body,
+      400,
+    );
+    assert.equal(response.code, "VALIDATION_ERROR");
+    assert.ok(response.details[0]?.path.startsWith(path), `${JSON.stringify(body)}: ${response.details[0]?.path}`);
   }
 });
 

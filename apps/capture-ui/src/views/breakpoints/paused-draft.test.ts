@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { PausedItem } from "@headworks/capture-contract";
 import { headerDraft } from "../../rules/headers-draft.ts";
 import {
-  answerDraft,
+  responseDraft,
   bodyObstacle,
   draftOfPaused,
   draftProblem,
@@ -84,7 +84,7 @@ test("a body that is not here is left alone", () => {
 });
 
 test("an answer of its own is sent whole", () => {
-  const decision = respondDecision({ ...answerDraft(item), status: "418", reason: "Teapot" });
+  const decision = respondDecision({ ...responseDraft(item), status: "418", reason: "Teapot" });
   assert.equal(decision.status_code, 418);
   assert.equal(decision.status_message, "Teapot");
   assert.equal(decision.body, "{}");
@@ -96,7 +96,7 @@ test("drafts that cannot be sent say why", () => {
   assert.notEqual(draftProblem({ ...before, url: "/x" }), null);
   assert.notEqual(draftProblem({ ...before, body: { encoding: "base64", text: "A" } }), null);
   for (const status of ["", "99", "1000", "20x", "101"]) {
-    assert.notEqual(draftProblem({ ...answerDraft(item), status }), null, status);
+    assert.notEqual(draftProblem({ ...responseDraft(item), status }), null, status);
   }
 });
 

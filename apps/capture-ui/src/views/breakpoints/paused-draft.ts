@@ -59,7 +59,7 @@ export function draftText(draft: PausedDraft): string {
 }
 
 /** An answer to give instead of asking the server. */
-export function answerDraft(item: PausedItem): PausedDraft {
+export function responseDraft(item: PausedItem): PausedDraft {
   return {
     side: "response",
     method: item.request.method,

@@ -14,7 +14,7 @@ import styles from "./breakpoints.module.css";
 import { DecisionBar } from "./decision-bar.tsx";
 import { MessageForm } from "./message-form.tsx";
 import {
-  answerDraft,
+  responseDraft,
   bodyObstacle,
   draftOfPaused,
   draftProblem,
@@ -25,7 +25,7 @@ import {
 } from "./paused-draft.ts";
 
 const nameOfPaused = (id: string): string => PAUSED + id;
-const nameOfAnswer = (id: string): string => `${PAUSED}${id} answer`;
+const nameOfResponse = (id: string): string => `${PAUSED}${id} answer`;
 
 /** A message opened for editing gets more time at once; the shell goes on holding it. */
 function useHold(id: string, isEdited: boolean): void {
@@ -53,7 +53,7 @@ export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; r
     );
     if (done) {
       keepDraft(nameOfPaused(item.id), null);
-      keepDraft(nameOfAnswer(item.id), null);
+      keepDraft(nameOfResponse(item.id), null);
       onDecided();
     } else {
       setBusy(false);
@@ -94,20 +94,22 @@ function Editor({
   const [before] = useState(() => draftOfPaused(item));
   const name = nameOfPaused(item.id);
   const [draft, setDraft] = useState(() => keptDraft<PausedDraft>(name)?.draft ?? before);
-  const [freshAnswer] = useState(() => answerDraft(item));
-  const [answer, setAnswer] = useState(() => keptDraft<PausedDraft>(nameOfAnswer(item.id))?.draft ?? freshAnswer);
-  const [isAnswering, setAnswering] = useState(() => keptDraft(nameOfAnswer(item.id)) !== undefined);
+  const [freshResponse] = useState(() => responseDraft(item));
+  const [response, setResponse] = useState(
+    () => keptDraft<PausedDraft>(nameOfResponse(item.id))?.draft ?? freshResponse,
+  );
+  const [isAnswering, setAnswering] = useState(() => keptDraft(nameOfResponse(item.id)) !== undefined);
   const form = useRef<HTMLDivElement>(null);
   const isChanged = !isSameDraft(before, draft);
   useEffect(() => keepDraft(name, isChanged ? { base: before, draft } : null), [name, isChanged, before, draft]);
-  const isAnswerChanged = !isSameDraft(freshAnswer, answer);
-  const keptAnswer = nameOfAnswer(item.id);
+  const isResponseChanged = !isSameDraft(freshResponse, response);
+  const keptResponse = nameOfResponse(item.id);
   useEffect(
-    () => keepDraft(keptAnswer, isAnswerChanged ? { base: freshAnswer, draft: answer } : null),
-    [keptAnswer, isAnswerChanged, freshAnswer, answer],
+    () => keepDraft(keptResponse, isResponseChanged ? { base: freshResponse, draft: response } : null),
+    [keptResponse, isResponseChanged, freshResponse, response],
   );
   useHold(item.id, isChanged || isAnswering);
-  const problem = isAnswering ? draftProblem(answer) : isChanged ? draftProblem(draft) : null;
+  const problem = isAnswering ? draftProblem(response) : isChanged ? draftProblem(draft) : null;
 
   const allowAll = async (disable: boolean): Promise<void> => {
     await attempt("The queue was not let go", async () => {
@@ -121,16 +123,16 @@ function Editor({
   };
   const send = (): void => {
     if (problem !== null) return;
-    if (isAnswering) void decide(respondDecision(answer));
+    if (isAnswering) void decide(respondDecision(response));
     else void decide(isChanged ? modifyDecision(item, before, draft) : { action: "continue" });
   };
-  const startAnswer = (): void => {
+  const startResponse = (): void => {
     setAnswering(true);
     focusForm();
   };
   useAction("paused.send", send);
   useAction("paused.edit", focusForm);
-  useAction("paused.respond", startAnswer);
+  useAction("paused.respond", startResponse);
   useAction("close", isAnswering ? () => setAnswering(false) : undefined);
   return (
     <section className={styles["editor"]} aria-label="Waiting exchange">
@@ -144,7 +146,7 @@ function Editor({
         onSend={send}
         onAllow={() => void decide({ action: "continue" })}
         onReject={() => void decide({ action: "abort" })}
-        onRespond={startAnswer}
+        onRespond={startResponse}
         onBack={() => setAnswering(false)}
         onReset={() => setDraft(before)}
         onAllowAll={(disable) => void allowAll(disable)}
@@ -152,7 +154,7 @@ function Editor({
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
       <div ref={form} className={styles["form"]} tabIndex={0} role="group" aria-label="The message">
         {isAnswering ? (
-          <MessageForm draft={answer} onChange={setAnswer} title="Your answer" />
+          <MessageForm draft={response} onChange={setResponse} title="Your answer" />
         ) : (
           <MessageForm
             draft={draft}

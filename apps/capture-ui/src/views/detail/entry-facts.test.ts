@@ -7,7 +7,7 @@ const response = (status: number, message: string | null = null) =>
   ({ status_code: status, status_message: message }) as ResponseData;
 
 test("the status is given with its reason, sent or standard", () => {
-  for (const [state, answer, tunnel, text] of [
+  for (const [state, reply, tunnel, text] of [
     ["complete", response(404, "Nope"), false, "404 Nope"],
     ["complete", response(422), false, "422 Unprocessable Content"],
     ["complete", response(299), false, "299"],
@@ -18,7 +18,7 @@ test("the status is given with its reason, sent or standard", () => {
     ["closed", response(200, "OK"), false, "200 OK, closed by the client"],
     ["complete", null, true, "No response"],
   ] as const) {
-    assert.equal(statusText({ state, response: answer, is_passthrough: tunnel, source: "upstream" }), text);
+    assert.equal(statusText({ state, response: reply, is_passthrough: tunnel, source: "upstream" }), text);
   }
   assert.equal(
     statusText({ state: "failed", response: response(502), is_passthrough: false, source: "slice" }),

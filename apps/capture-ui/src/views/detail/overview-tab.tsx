@@ -179,9 +179,11 @@ function upstreamTlsLines(tls: NonNullable<TrafficEntry["tls"]>): Line[] {
   ];
 }
 
-function clientCertificateText(answer: NonNullable<TrafficEntry["tls"]>["upstream_client_certificate"]): string | null {
-  if (answer === null) return null;
-  return answer === "sent" ? "Asked for and sent" : "Asked for; none is set for this host";
+function clientCertificateText(
+  response: NonNullable<TrafficEntry["tls"]>["upstream_client_certificate"],
+): string | null {
+  if (response === null) return null;
+  return response === "sent" ? "Asked for and sent" : "Asked for; none is set for this host";
 }
 
 function TimingSection({ entry }: { readonly entry: TrafficEntry }) {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Condition, MockRequestCondition } from "@headworks/capture-contract";
-import { conditionOfAnswer } from "@headworks/match-condition";
+import { conditionOfResponse } from "@headworks/match-condition";
 import { conditionOf, draftOfCondition, newTest, withSubject, newGroup } from "../../rules/condition-draft.ts";
-import { ANSWER_VOCABULARY, toAnswerCondition } from "./answer-condition.ts";
+import { RESPONSE_VOCABULARY, toResponseCondition } from "./answer-condition.ts";
 
 const CONDITIONS: readonly MockRequestCondition[] = [
   { type: "header_equals", name: "x-a", value: "" },
@@ -25,21 +25,21 @@ test("every condition of an answer goes through the lines of the builder unchang
       conditions: [condition, { type: "and", conditions: [condition, condition] }],
     };
     for (const each of [condition, grouped]) {
-      const built = conditionOf(draftOfCondition(conditionOfAnswer(each)));
+      const built = conditionOf(draftOfCondition(conditionOfResponse(each)));
       assert.ok(built.ok);
-      assert.deepEqual(toAnswerCondition(built.condition), each);
+      assert.deepEqual(toResponseCondition(built.condition), each);
     }
   }
 });
 
 test("what the vocabulary of answers offers can be said of an answer", () => {
-  for (const [subject, comparisons] of ANSWER_VOCABULARY.comparisons) {
-    const begun = withSubject({ ...newTest("host"), comparison: "there" }, subject, ANSWER_VOCABULARY);
+  for (const [subject, comparisons] of RESPONSE_VOCABULARY.comparisons) {
+    const begun = withSubject({ ...newTest("host"), comparison: "there" }, subject, RESPONSE_VOCABULARY);
     assert.ok(comparisons.includes(begun.comparison), subject);
     for (const comparison of comparisons) {
       const built = conditionOf(newGroup([{ ...begun, comparison, name: "$.a", value: "1" }]));
       assert.ok(built.ok);
-      assert.notEqual(toAnswerCondition(built.condition), null, `${subject} ${comparison}`);
+      assert.notEqual(toResponseCondition(built.condition), null, `${subject} ${comparison}`);
     }
   }
 });
@@ -54,5 +54,5 @@ test("what an answer cannot ask is refused, deep inside too", () => {
     { type: "and", conditions: [] },
     { type: "or", conditions: [{ type: "body_pattern", pattern: "a" }, { type: "all" }] },
   ];
-  for (const condition of refused) assert.equal(toAnswerCondition(condition), null, JSON.stringify(condition));
+  for (const condition of refused) assert.equal(toResponseCondition(condition), null, JSON.stringify(condition));
 });

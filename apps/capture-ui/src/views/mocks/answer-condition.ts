@@ -2,7 +2,7 @@ import type { Condition, MockRequestCondition } from "@headworks/capture-contrac
 import type { Vocabulary } from "../../rules/condition-draft.ts";
 
 /** What the condition of one of several answers can ask: about the request, and never for the opposite. */
-export const ANSWER_VOCABULARY: Vocabulary = {
+export const RESPONSE_VOCABULARY: Vocabulary = {
   comparisons: new Map([
     ["query_param", ["equals"]],
     ["header", ["equals", "matches"]],
@@ -13,7 +13,7 @@ export const ANSWER_VOCABULARY: Vocabulary = {
 };
 
 /** The answer's form of a rule's condition; null for what an answer cannot ask. */
-export function toAnswerCondition(condition: Condition): MockRequestCondition | null {
+export function toResponseCondition(condition: Condition): MockRequestCondition | null {
   switch (condition.type) {
     case "header":
       return condition.value == null ? null : { type: "header_equals", name: condition.name, value: condition.value };
@@ -33,7 +33,7 @@ export function toAnswerCondition(condition: Condition): MockRequestCondition | 
       return { type: "body_matches", pattern: condition.pattern };
     case "and":
     case "or": {
-      const conditions = condition.conditions.map(toAnswerCondition);
+      const conditions = condition.conditions.map(toResponseCondition);
       const whole = conditions.filter((each) => each !== null);
       return whole.length === 0 || whole.length < conditions.length
         ? null

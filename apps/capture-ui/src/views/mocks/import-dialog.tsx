@@ -13,7 +13,7 @@ import { toast } from "../../ui/toast.tsx";
 import { guessFormat, HEAD_BYTES, sizeProblem } from "./import-format.ts";
 import styles from "./mocks.module.css";
 import { useDocumentSending } from "./use-document-sending.ts";
-import type { ImportAnswer } from "./use-document-sending.ts";
+import type { ImportResponse } from "./use-document-sending.ts";
 
 const FORMATS = [
   { value: "har", label: "HAR" },
@@ -31,7 +31,7 @@ export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
   const [enabled, setEnabled] = useState(true);
   const [baseUrl, setBaseUrl] = useState("");
   const { sentBytes, send, stop } = useDocumentSending();
-  const sendFile = async (isDryRun: boolean): Promise<ImportAnswer> =>
+  const sendFile = async (isDryRun: boolean): Promise<ImportResponse> =>
     await send(file ?? new Blob(), {
       format,
       dry_run: isDryRun ? "true" : "false",
@@ -155,7 +155,7 @@ function Sending({ sentBytes, totalBytes }: { readonly sentBytes: number | undef
   );
 }
 
-function Preview({ result }: { readonly result: ImportAnswer }) {
+function Preview({ result }: { readonly result: ImportResponse }) {
   const rules = "rules" in result ? result.rules : [];
   return (
     <div className={styles["preview"]} role="group" aria-label="What it makes">

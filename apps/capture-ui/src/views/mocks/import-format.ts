@@ -1,4 +1,4 @@
-import { MOST_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
+import { MAX_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
 import type { ImportMocks } from "@headworks/capture-contract";
 import { formatBytes } from "../../ui/format.ts";
 
@@ -7,7 +7,7 @@ export const HEAD_BYTES = 20_000;
 
 /** Why a document of this size is not taken in; undefined when it is. */
 export function sizeProblem(format: ImportMocks["format"], sizeBytes: number): string | undefined {
-  const most = MOST_MOCK_DOCUMENT_BYTES[format];
+  const most = MAX_MOCK_DOCUMENT_BYTES[format];
   if (sizeBytes <= most) return undefined;
   const kind = { har: "a HAR", openapi: "an OpenAPI document", postman: "a Postman collection", json: "an export" }[
     format

@@ -44,7 +44,7 @@ export function newMock(collectionId: string | null = null): MockDraft {
 /** A mock that answers requests such as that of an entry as it was answered; `body` is that of the answer, decoded. */
 export function mockFromEntry(entry: TrafficEntry, body: ResponseDraft["body"]): MockDraft {
   const { request, response } = entry;
-  const answer: ResponseDraft = {
+  const responseDraft: ResponseDraft = {
     ...newResponse(),
     status: String(response?.status_code ?? 200),
     headers: headerDrafts(mockFields(response?.headers_list ?? [])),
@@ -55,7 +55,7 @@ export function mockFromEntry(entry: TrafficEntry, body: ResponseDraft["body"]):
     ...draft,
     name: nameForRequest(request),
     condition: conditionForRequest(request),
-    config: { ...draft.config, responses: [answer] },
+    config: { ...draft.config, responses: [responseDraft] },
   };
 }
 

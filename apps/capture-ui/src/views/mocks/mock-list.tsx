@@ -49,7 +49,7 @@ function bodyOf({ name, description, tags, collection_id, condition, response_co
 }
 
 /** The answer of a rule in a few words. */
-function answerWords({ response_config: config }: MockRule): string {
+function responseWords({ response_config: config }: MockRule): string {
   switch (config.type) {
     case "single":
       return `${config.response.status_code}${config.response.delay_ms === null ? "" : ` after ${config.response.delay_ms} ms`}`;
@@ -96,7 +96,7 @@ export function MockList({
             key={rule.id}
             rule={rule}
             isChosen={rule.id === chosenId}
-            lines={[conditionSentence(rule.condition), answerWords(rule)]}
+            lines={[conditionSentence(rule.condition), responseWords(rule)]}
             mark={rule.expired && <Tag tone="warning">expired</Tag>}
             before={
               <input

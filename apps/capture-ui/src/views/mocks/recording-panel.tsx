@@ -22,7 +22,7 @@ export async function setRecording(enabled: boolean): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: ["mocks"] });
 }
 
-const answers = (count: number): string => (count === 1 ? "1 answer" : `${formatCount(count)} answers`);
+const responses = (count: number): string => (count === 1 ? "1 answer" : `${formatCount(count)} answers`);
 
 /** Says that answers are being recorded, or wait to be reviewed. */
 export function RecordingNotice() {
@@ -32,7 +32,7 @@ export function RecordingNotice() {
     <div className={styles["notice"]} role="status">
       <span>
         {state.recording ? <b>Recording answers as mocks. </b> : null}
-        {answers(state.recorded)} recorded{state.missed > 0 ? `, ${state.missed} could not be` : ""}.
+        {responses(state.recorded)} recorded{state.missed > 0 ? `, ${state.missed} could not be` : ""}.
       </span>
       <Button onClick={() => setParams({ panel: "recording", id: null })}>Review</Button>
       {state.recording && <Button onClick={() => void setRecording(false)}>Stop recording</Button>}
@@ -62,7 +62,7 @@ export function RecordingPanel({ onClose }: { readonly onClose: () => void }) {
   const clear = async (): Promise<void> => {
     const sure = await confirmAction({
       title: "Forget what was recorded?",
-      text: `${answers(list.length)} are gone for good.`,
+      text: `${responses(list.length)} are gone for good.`,
       action: "Forget",
       danger: true,
     });

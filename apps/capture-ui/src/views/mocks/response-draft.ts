@@ -5,10 +5,10 @@ import type {
   MockResponseConfig,
   NewMockResponse,
 } from "@headworks/capture-contract";
-import { conditionOfAnswer } from "@headworks/match-condition";
+import { conditionOfResponse } from "@headworks/match-condition";
 import { bodyDraft, markedBody, type BodyDraft } from "../../rules/body-draft.ts";
 import { headerDraft, headersRecord, recordDrafts, type HeaderDraft } from "../../rules/headers-draft.ts";
-import { toAnswerCondition } from "./answer-condition.ts";
+import { toResponseCondition } from "./answer-condition.ts";
 
 /** One answer in the editor; numbers as typed. */
 export interface ResponseDraft {
@@ -101,7 +101,7 @@ export function draftOfConfig(config: MockResponseConfig): ConfigDraft {
         ...base,
         responses: config.conditions.map(({ condition, response }) => ({
           ...draftOfResponse(response),
-          when: { condition: conditionOfAnswer(condition), isWhole: true },
+          when: { condition: conditionOfResponse(condition), isWhole: true },
         })),
         otherwise: draftOfResponse(config.default_response),
       };
@@ -116,13 +116,13 @@ function responseProblem(draft: ResponseDraft, kind: ConfigKind, isDefault: bool
   }
   if (draft.source === "file" && draft.file.trim() === "") return "The file is missing";
   if (kind === "probabilistic" && !/^\d{1,7}$/u.test(draft.weight.trim())) return "A weight is a whole number";
-  return kind === "conditional" && !isDefault && answerCondition(draft) === null
+  return kind === "conditional" && !isDefault && responseCondition(draft) === null
     ? "The condition of an answer is not whole"
     : null;
 }
 
-function answerCondition({ when }: ResponseDraft): MockRequestCondition | null {
-  return when.isWhole ? toAnswerCondition(when.condition) : null;
+function responseCondition({ when }: ResponseDraft): MockRequestCondition | null {
+  return when.isWhole ? toResponseCondition(when.condition) : null;
 }
 
 const optionalNumber = (text: string): number | null => (text.trim() === "" ? null : Number(text));
@@ -173,7 +173,7 @@ function build({ kind, otherwise, cycle }: ConfigDraft, shown: readonly Response
       return {
         type: kind,
         conditions: shown.flatMap((each) => {
-          const condition = answerCondition(each);
+          const condition = responseCondition(each);
           return condition === null ? [] : [{ condition, response: responseOf(each) }];
         }),
         default_response: responseOf(otherwise),

@@ -7,7 +7,7 @@ import { OrderButtons } from "../../rules/order-buttons.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
 import { Segmented } from "../../ui/segmented.tsx";
-import { ANSWER_VOCABULARY } from "./answer-condition.ts";
+import { RESPONSE_VOCABULARY } from "./answer-condition.ts";
 import styles from "./mocks.module.css";
 import { newResponse, type ConfigDraft, type ConfigKind, type ResponseDraft } from "./response-draft.ts";
 
@@ -111,7 +111,7 @@ function ResponseEditor({
           <ConditionLines
             initial={draft.when.condition}
             isSided={false}
-            vocabulary={ANSWER_VOCABULARY}
+            vocabulary={RESPONSE_VOCABULARY}
             onChange={(condition) =>
               set({ when: { condition: condition ?? draft.when.condition, isWhole: condition !== null } })
             }

@@ -6,14 +6,14 @@ import { operations, operationUrl } from "../../api.ts";
 import { sendFile } from "../../transfer/send-file.ts";
 
 /** What an import answers. */
-export type ImportAnswer = Awaited<ReturnType<typeof api.mocks.importMockDocument>>;
+export type ImportResponse = Awaited<ReturnType<typeof api.mocks.importMockDocument>>;
 
 type ImportQuery = NonNullable<OperationInput<typeof operations.mocks.importMockDocument>["query"]>;
 
 /** Sends a document for import, and knows how much of it has left; undefined while nothing is sent. */
 export function useDocumentSending(): {
   readonly sentBytes: number | undefined;
-  readonly send: (file: Blob, query: ImportQuery) => Promise<ImportAnswer>;
+  readonly send: (file: Blob, query: ImportQuery) => Promise<ImportResponse>;
   readonly stop: () => void;
 } {
   const [sentBytes, setSentBytes] = useState<number>();
@@ -26,7 +26,7 @@ export function useDocumentSending(): {
       setSentBytes(0);
       try {
         const url = operationUrl(operations.mocks.importMockDocument, { query });
-        return (await sendFile(url, file, setSentBytes, current.signal, "application/octet-stream")) as ImportAnswer;
+        return (await sendFile(url, file, setSentBytes, current.signal, "application/octet-stream")) as ImportResponse;
       } finally {
         setSentBytes(undefined);
       }

@@ -17,15 +17,15 @@ export function useMockPrefill(): { readonly key: string; readonly draft: MockDr
         params: { id, side: "response" },
         query: { decoded: "true" },
       });
-      const answer = await fetch(url, { signal });
-      return draftOfBytes(new Uint8Array(answer.ok ? await answer.arrayBuffer() : new ArrayBuffer(0)));
+      const response = await fetch(url, { signal });
+      return draftOfBytes(new Uint8Array(response.ok ? await response.arrayBuffer() : new ArrayBuffer(0)));
     },
     enabled: entry !== null,
     staleTime: Infinity,
   });
-  const answer = body.data;
+  const response = body.data;
   return useMemo(
-    () => (entry === null || answer === undefined ? null : { key: entry.id, draft: mockFromEntry(entry, answer) }),
-    [entry, answer],
+    () => (entry === null || response === undefined ? null : { key: entry.id, draft: mockFromEntry(entry, response) }),
+    [entry, response],
   );
 }

@@ -111,7 +111,7 @@ function Outcome({ diff }: { readonly diff: SessionDiff }) {
                     <Link href={`/replay?left=${left.id}&right=${right.id}`}>{`${left.method} ${left.url}`}</Link>
                   </td>
                   <td>
-                    {answerOf(left)} → {answerOf(right)}
+                    {responseOf(left)} → {responseOf(right)}
                   </td>
                   <td>
                     {formatDuration(left.duration_ms)} → {formatDuration(right.duration_ms)}
@@ -152,7 +152,7 @@ function Alone({
               <td>
                 <Link href={`/traffic?id=${row.id}`}>{`${row.method} ${row.url}`}</Link>
               </td>
-              <td className={styles[tone]}>{answerOf(row)}</td>
+              <td className={styles[tone]}>{responseOf(row)}</td>
             </tr>
           ))}
         </tbody>
@@ -167,6 +167,6 @@ function More({ shown, total }: { readonly shown: number; readonly total: number
   return <p className={styles["quiet"]}>{formatCount(total - shown)} more are not listed</p>;
 }
 
-function answerOf({ status_code, failure_code }: SessionDiffRow): string {
+function responseOf({ status_code, failure_code }: SessionDiffRow): string {
   return failure_code ?? String(status_code ?? "no answer");
 }

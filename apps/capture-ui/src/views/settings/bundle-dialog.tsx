@@ -1,4 +1,4 @@
-import { MOST_IMPORT_BYTES } from "@headworks/capture-contract";
+import { MAX_IMPORT_BYTES } from "@headworks/capture-contract";
 import type { ConfigImport, RulesImport } from "@headworks/capture-contract";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
@@ -61,8 +61,8 @@ export function BundleDialog({ onClose }: { readonly onClose: () => void }) {
     if (file === undefined) return;
     forget();
     setChosen(null);
-    if (file.size > MOST_IMPORT_BYTES) {
-      setProblem(`The file has ${formatBytes(file.size)}; at most ${formatBytes(MOST_IMPORT_BYTES)} are taken in`);
+    if (file.size > MAX_IMPORT_BYTES) {
+      setProblem(`The file has ${formatBytes(file.size)}; at most ${formatBytes(MAX_IMPORT_BYTES)} are taken in`);
       return;
     }
     const text = await file.text();

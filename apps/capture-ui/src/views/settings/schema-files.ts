@@ -1,7 +1,7 @@
 import type { NewGrpcSchema } from "@headworks/capture-contract";
 
 /** The request that adds them may have 10 MiB, base64 included. */
-const MOST_BYTES = 7 * 1024 * 1024;
+const MAX_BYTES = 7 * 1024 * 1024;
 
 /** As much of a browser's file as is needed; in a folder that was chosen, `webkitRelativePath` begins with its name. */
 export interface ChosenFile {
@@ -21,7 +21,7 @@ export async function readSchemaFiles(files: readonly ChosenFile[]): Promise<Rea
   const protos = files.filter(({ name }) => name.endsWith(".proto"));
   const [only] = files;
   if (only === undefined) return { ok: false, message: "No file was chosen" };
-  if (files.reduce((sum, { size }) => sum + size, 0) > MOST_BYTES) {
+  if (files.reduce((sum, { size }) => sum + size, 0) > MAX_BYTES) {
     return { ok: false, message: "The files are larger than 7 MiB together" };
   }
   if (protos.length > 0) {

@@ -13,7 +13,7 @@ import styles from "./streams.module.css";
 import { throttled } from "./use-paged-rows.ts";
 
 const REFRESH_MS = 500;
-const MOST_CALLS = 200;
+const MAX_CALLS = 200;
 
 /** How a call ended, or that it runs. */
 export function CallStatus({ call }: { readonly call: GrpcStream }) {
@@ -39,7 +39,7 @@ export function GrpcCalls({ onShow }: { readonly onShow: (id: string) => void })
   const client = useQueryClient();
   const calls = useQuery({
     queryKey: ["grpc", "calls"],
-    queryFn: ({ signal }) => api.grpc.listGrpcStreams({ query: { limit: MOST_CALLS }, signal }),
+    queryFn: ({ signal }) => api.grpc.listGrpcStreams({ query: { limit: MAX_CALLS }, signal }),
   });
   useEffect(() => {
     const refresh = throttled(() => void client.invalidateQueries({ queryKey: ["grpc", "calls"] }), REFRESH_MS);
@@ -88,8 +88,8 @@ export function GrpcCalls({ onShow }: { readonly onShow: (id: string) => void })
           <EmptyState title="No gRPC calls yet">Calls of gRPC and gRPC-Web appear here while they run.</EmptyState>
         }
       />
-      {calls.data?.length === MOST_CALLS && (
-        <p className={styles["none"]}>These are the newest {MOST_CALLS}; the list beside has all.</p>
+      {calls.data?.length === MAX_CALLS && (
+        <p className={styles["none"]}>These are the newest {MAX_CALLS}; the list beside has all.</p>
       )}
     </div>
   );

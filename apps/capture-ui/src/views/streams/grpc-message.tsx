@@ -94,13 +94,13 @@ function Decoded({ decoded }: { readonly decoded: GrpcDecoded }) {
 }
 
 /** More depth than this is a mistake of the guess. */
-const MOST_DEPTH = 12;
+const MAX_DEPTH = 12;
 
 function fieldLines(fields: readonly Field[], depth: number): string[] {
   const indent = "  ".repeat(depth);
   return fields.flatMap(({ number, name, value }) => {
     const label = `${indent}${number}${name === null ? "" : ` ${name}`}`;
-    if (Array.isArray(value.value) && depth < MOST_DEPTH) {
+    if (Array.isArray(value.value) && depth < MAX_DEPTH) {
       return [`${label} {`, ...fieldLines(value.value as readonly Field[], depth + 1), `${indent}}`];
     }
     const text = value.packed === undefined ? JSON.stringify(value.value) : `[${value.packed.join(", ")}]`;

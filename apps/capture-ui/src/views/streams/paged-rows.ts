@@ -27,7 +27,7 @@ export class PagedRows<T> {
   error: unknown = null;
   readonly #load: LoadRows<T>;
   readonly #pageRows: number;
-  readonly #mostPages: number;
+  readonly #maxPages: number;
   /** The page that was used last is the last one. */
   readonly #pages = new Map<number, Page<T>>();
   readonly #loading = new Map<number, AbortController>();
@@ -38,10 +38,10 @@ export class PagedRows<T> {
   #to = 0;
   #version = 0;
 
-  constructor(load: LoadRows<T>, pageRows = 100, mostPages = 24) {
+  constructor(load: LoadRows<T>, pageRows = 100, maxPages = 24) {
     this.#load = load;
     this.#pageRows = pageRows;
-    this.#mostPages = mostPages;
+    this.#maxPages = maxPages;
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -142,7 +142,7 @@ export class PagedRows<T> {
     this.#pages.set(page, { rows, isStale });
     const wanted = new Set(this.#wanted());
     for (const other of this.#pages.keys()) {
-      if (this.#pages.size <= this.#mostPages) break;
+      if (this.#pages.size <= this.#maxPages) break;
       if (!wanted.has(other) && other !== page) this.#pages.delete(other);
     }
   }

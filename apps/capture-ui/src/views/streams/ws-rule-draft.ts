@@ -27,9 +27,9 @@ export const NEW_RULE: WsRuleDraft = {
 };
 
 /** Of a longer text the rule asks for the beginning. */
-const MOST_TEXT_CHARACTERS = 200;
+const MAX_TEXT_CHARACTERS = 200;
 /** What a pattern may have, as the service takes it. */
-const MOST_PATTERN_CHARACTERS = 1000;
+const MAX_PATTERN_CHARACTERS = 1000;
 
 /** The actions that a rule may take on messages like this one; none for what rules do not decide on. */
 export function actionsFor({ kind, type, text }: Pick<StreamFrame, "kind" | "type" | "text">): readonly ActionType[] {
@@ -46,15 +46,15 @@ export function draftOfMessage(
   const [address = ""] = stream.url.split("?", 1);
   const url = literalPattern("begins", address);
   const text = frame.type === "text" ? (frame.text ?? "") : "";
-  const shown = Array.from(text.slice(0, 2 * MOST_TEXT_CHARACTERS))
-    .slice(0, MOST_TEXT_CHARACTERS)
+  const shown = Array.from(text.slice(0, 2 * MAX_TEXT_CHARACTERS))
+    .slice(0, MAX_TEXT_CHARACTERS)
     .join("");
   const isWhole = frame.is_final && shown === text && new TextEncoder().encode(text).length === frame.size;
   const pattern = text === "" ? "" : onOneLine(literalPattern(isWhole ? "is" : "begins", shown));
   return {
     ...NEW_RULE,
     host: stream.host,
-    url: url.length > MOST_PATTERN_CHARACTERS ? "" : url,
+    url: url.length > MAX_PATTERN_CHARACTERS ? "" : url,
     direction: frame.direction,
     text: pattern,
     action,

@@ -19,7 +19,7 @@ import {
 } from "./list/selection.ts";
 import type { TrafficList } from "./list/traffic-list.ts";
 
-const MOST_SELECTED = 10_000;
+const MAX_SELECTED = 10_000;
 /** While an arrow key is held down, the details follow only when it rests. */
 const FOLLOW_MS = 90;
 
@@ -47,7 +47,7 @@ export function useSelection(list: TrafficList, grid: RefObject<GridHandle | nul
     const anchor = selection.anchor === null ? undefined : list.indexOf(selection.anchor);
     if (row === undefined) return;
     try {
-      const range = await list.idsBetween(anchor ?? index, index, MOST_SELECTED);
+      const range = await list.idsBetween(anchor ?? index, index, MAX_SELECTED);
       setSelection((now) => selectRange(now, row.id, range));
     } catch (error) {
       if (!isAbort(error)) {
@@ -91,16 +91,16 @@ export function useSelection(list: TrafficList, grid: RefObject<GridHandle | nul
   };
   const selectAll = async (): Promise<void> => {
     try {
-      const ids = await list.idsBetween(0, list.length - 1, MOST_SELECTED);
+      const ids = await list.idsBetween(0, list.length - 1, MAX_SELECTED);
       setSelection((now) => ({
         ids: new Set(ids),
         active: now.active ?? ids[0] ?? null,
         anchor: now.anchor ?? ids[0] ?? null,
         isHolding: ids.length > 0,
       }));
-      if (list.length > MOST_SELECTED) {
+      if (list.length > MAX_SELECTED) {
         toast({
-          title: `The first ${formatCount(MOST_SELECTED)} entries are selected`,
+          title: `The first ${formatCount(MAX_SELECTED)} entries are selected`,
           text: "Export and clear work on everything without a selection.",
         });
       }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { AnswerMemory, MOST_BYTES, sizeOf, type Entry } from "./answer-memory.ts";
+import { ResponseMemory, MAX_BYTES, sizeOf, type Entry } from "./answer-memory.ts";
 
 const entryOf = (bytes: number, route = "r"): Entry => ({
   route,
@@ -17,9 +17,9 @@ const entryOf = (bytes: number, route = "r"): Entry => ({
 });
 
 test("cache bound: 64 MiB", () => {
-  const memory = new AnswerMemory();
+  const memory = new ResponseMemory();
   for (let index = 0; index < 100; index += 1) memory.put(`key ${index}`, entryOf(1024 * 1024), 0);
-  assert.ok(memory.bytes <= MOST_BYTES && memory.bytes > MOST_BYTES * 0.97, String(memory.bytes));
+  assert.ok(memory.bytes <= MAX_BYTES && memory.bytes > MAX_BYTES * 0.97, String(memory.bytes));
   assert.equal(memory.get("key 0", 0), undefined);
   assert.ok(memory.get("key 99", 0));
 });
@@ -29,7 +29,7 @@ test("cache bound: whatever is stored and used, the bytes are counted right, nev
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
       const most = 6000;
-      const memory = new AnswerMemory(most);
+      const memory = new ResponseMemory(most);
       /** Oldest use first. */
       let model: { key: string; entry: Entry }[] = [];
       const total = (): number => model.reduce((sum, { key, entry }) => sum + sizeOf(key, entry), 0);
@@ -58,7 +58,7 @@ test("cache bound: whatever is stored and used, the bytes are counted right, nev
 });
 
 test("cache bound: idle 1 h", () => {
-  const memory = new AnswerMemory();
+  const memory = new ResponseMemory();
   memory.put("used", entryOf(10), 0);
   memory.put("idle", entryOf(10), 0);
   assert.ok(memory.get("used", 3_000_000));
@@ -70,7 +70,7 @@ test("cache bound: idle 1 h", () => {
 });
 
 test("an entry that is put anew counts once, one that is too large is not kept and takes the old one with it", () => {
-  const memory = new AnswerMemory(2000);
+  const memory = new ResponseMemory(2000);
   memory.put("k", entryOf(100), 0);
   memory.put("k", entryOf(200), 0);
   assert.deepEqual([memory.size, memory.bytes], [1, sizeOf("k", entryOf(200))]);
@@ -79,7 +79,7 @@ test("an entry that is put anew counts once, one that is too large is not kept a
 });
 
 test("an entry that lists representations is no response", () => {
-  const memory = new AnswerMemory();
+  const memory = new ResponseMemory();
   const list = { ...entryOf(0), codings: ["identity gzip", "gzip"] };
   memory.put("k", list, 0);
   memory.put("k", list, 0);
@@ -92,7 +92,7 @@ test("an entry that lists representations is no response", () => {
 });
 
 test("a route's entries go together", () => {
-  const memory = new AnswerMemory();
+  const memory = new ResponseMemory();
   memory.put("a", entryOf(1, "one"), 0);
   memory.put("b", entryOf(1, "two"), 0);
   memory.deleteRoute("one");
@@ -100,7 +100,7 @@ test("a route's entries go together", () => {
 });
 
 test("bodies under way are bounded too", () => {
-  const memory = new AnswerMemory(1000);
+  const memory = new ResponseMemory(1000);
   assert.deepEqual([memory.reserve(600), memory.reserve(600)], [true, false]);
   memory.free(600);
   assert.equal(memory.reserve(1000), true);

@@ -1,8 +1,8 @@
 import { ownText, type RawFields } from "@headworks/http1";
 
 /** All kept answers of all routes together. */
-export const MOST_BYTES = 64 * 1024 * 1024;
-const MOST_IDLE_MS = 3_600_000;
+export const MAX_BYTES = 64 * 1024 * 1024;
+const MAX_IDLE_MS = 3_600_000;
 /** What an entry costs besides its text and body, roughly. */
 const OVERHEAD_BYTES = 512;
 
@@ -39,8 +39,8 @@ export interface Entry extends AskedWhen {
 }
 
 /** Answers by key, bounded in bytes; those that were not used for longest make room. */
-export class AnswerMemory {
-  readonly #mostBytes: number;
+export class ResponseMemory {
+  readonly #maxBytes: number;
   /** In the order of their last use. */
   readonly #entries = new Map<string, { readonly entry: Entry; readonly bytes: number; usedMs: number }>();
   #bytes = 0;
@@ -48,8 +48,8 @@ export class AnswerMemory {
   #choices = 0;
   #pendingBytes = 0;
 
-  constructor(mostBytes = MOST_BYTES) {
-    this.#mostBytes = mostBytes;
+  constructor(maxBytes = MAX_BYTES) {
+    this.#maxBytes = maxBytes;
   }
 
   get size(): number {
@@ -68,7 +68,7 @@ export class AnswerMemory {
   get(key: string, nowMs: number): Entry | undefined {
     const found = this.#entries.get(key);
     if (found === undefined) return undefined;
-    if (nowMs - found.usedMs > MOST_IDLE_MS) {
+    if (nowMs - found.usedMs > MAX_IDLE_MS) {
       this.delete(key);
       return undefined;
     }
@@ -81,14 +81,14 @@ export class AnswerMemory {
   put(key: string, entry: Entry, nowMs: number): void {
     this.delete(key);
     const bytes = sizeOf(key, entry);
-    if (bytes > this.#mostBytes) return;
+    if (bytes > this.#maxBytes) return;
     // What is not counted must not be held on to.
     const own = { ...entry, fields: entry.fields.map(ownText) };
     this.#entries.set(ownText(key), { entry: own, bytes, usedMs: nowMs });
     this.#bytes += bytes;
     if (entry.codings !== undefined) this.#choices += 1;
     for (const [oldest, { usedMs }] of this.#entries) {
-      if (this.#bytes <= this.#mostBytes && nowMs - usedMs <= MOST_IDLE_MS) break;
+      if (this.#bytes <= this.#maxBytes && nowMs - usedMs <= MAX_IDLE_MS) break;
       this.delete(oldest);
     }
   }
@@ -107,7 +107,7 @@ export class AnswerMemory {
 
   /** Room for a body that is being read; false when too many are, so that it must not be kept. */
   reserve(bytes: number): boolean {
-    if (this.#pendingBytes + bytes > this.#mostBytes) return false;
+    if (this.#pendingBytes + bytes > this.#maxBytes) return false;
     this.#pendingBytes += bytes;
     return true;
   }

@@ -2,7 +2,7 @@ import { fieldValue, fieldValues, hasBody, hasField, type Framing, type RawField
 import { parseAcceptEncoding, parseHttpDate } from "@headworks/http-fields";
 import type { RequestContext } from "#request/context.ts";
 import { askedOrigin, identityKey } from "#request/forwarded-fields.ts";
-import type { AnswerHead } from "#request/phases.ts";
+import type { ResponseHead } from "#request/phases.ts";
 import { ANY_FRESH, remembering, requestPolicy, type RequestPolicy } from "./cache-control.ts";
 
 /**
@@ -59,7 +59,7 @@ export function resourceKey(request: RequestContext): string {
  * Whether a response may be stored, apart from what its policy says: 200, for everybody, in one coding at most, and varying
  * on nothing but coding and `vary`.
  */
-export function mayStore(head: AnswerHead, framing: Framing, vary: readonly string[], maxBodyBytes: number): boolean {
+export function mayStore(head: ResponseHead, framing: Framing, vary: readonly string[], maxBodyBytes: number): boolean {
   const { status, fields } = head;
   if (status !== 200) return false;
   if (framing.kind === "length" && framing.lengthBytes > maxBodyBytes) return false;

@@ -21,7 +21,7 @@ test("a route whose action asks nobody has nothing to keep", () => {
   const action = { type: "respond", status: 200 } as const;
   assert.deepEqual(issuesOfRoute(slice, { cache, action }), ["warning unused routes.0.cache"]);
   const route = routeWith("r", { path }, { cache, action });
-  assert.equal(slice.compile?.(documentOf([route]), compileScope()).answerStoreFor?.(route), undefined);
+  assert.equal(slice.compile?.(documentOf([route]), compileScope()).responseStoreFor?.(route), undefined);
 });
 
 test("purge: epochs rise; a route without cache is unknown; all routes at once", () => {
@@ -32,7 +32,7 @@ test("purge: epochs rise; a route without cache is unknown; all routes at once",
     routeWith("plain", { path }),
   ];
   const compiled = slice.compile?.(documentOf(routes), compileScope());
-  for (const route of routes) compiled?.answerStoreFor?.(route);
+  for (const route of routes) compiled?.responseStoreFor?.(route);
   assert.equal(slice.purge("a"), undefined, "not published yet");
   compiled?.published?.();
   const [first, second] = [slice.purge("a") ?? 0, slice.purge("a") ?? 0];

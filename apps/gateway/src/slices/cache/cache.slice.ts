@@ -1,9 +1,9 @@
 import type { ConfigDocument, Route } from "@headworks/gateway-contract";
 import { removeField } from "@headworks/http1";
 import { systemTimer, type Timer } from "#egress/timer.ts";
-import type { AnswerStore, Decorator } from "#request/phases.ts";
+import type { ResponseStore, Decorator } from "#request/phases.ts";
 import type { Clock, GatewaySlice } from "#slice.ts";
-import { AnswerMemory } from "./answer-memory.ts";
+import { ResponseMemory } from "./answer-memory.ts";
 import { checkCache } from "./cache.check.ts";
 import { ChangedResources } from "./changed-resources.ts";
 import { Flights } from "./flights.ts";
@@ -17,7 +17,7 @@ export interface CacheHost {
 }
 
 /** The slice, with what the admin API and metrics ask it. */
-export interface AnswerCache extends GatewaySlice {
+export interface ResponseCache extends GatewaySlice {
   /** Forgets what is kept of a route, and what is on its way; the new epoch, or undefined for a route without cache. */
   purge(route: string): number | undefined;
   /** The same for all routes; how many there are. */
@@ -40,8 +40,8 @@ interface KnownRoute {
 }
 
 /** Keeps answers of routes that ask for it, in memory and bounded, so that their upstreams are asked less often. */
-export function createCache({ clock, timer = systemTimer }: CacheHost): AnswerCache {
-  const memory = new AnswerMemory();
+export function createCache({ clock, timer = systemTimer }: CacheHost): ResponseCache {
+  const memory = new ResponseMemory();
   const changed = new ChangedResources();
   const lookups = new Map<string, Map<CacheOutcome, number>>();
   let running: ReadonlyMap<string, KnownRoute> = new Map();
@@ -70,7 +70,7 @@ export function createCache({ clock, timer = systemTimer }: CacheHost): AnswerCa
       const known = new Map<string, KnownRoute>();
       return {
         decoratorFor: (route) => (route.cache !== undefined ? watch : hasCache ? watchChanges : undefined),
-        answerStoreFor: (route): AnswerStore | undefined => {
+        responseStoreFor: (route): ResponseStore | undefined => {
           if (route.cache === undefined || route.action.type !== "proxy") return undefined;
           const identity = identityOf(route, document);
           const before = running.get(route.name);

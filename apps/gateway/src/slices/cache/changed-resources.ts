@@ -5,9 +5,9 @@ import { resourceKey } from "./cache-rules.ts";
 
 /** Methods after which a resource is as before (RFC 9110, 9.2.1). */
 const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
-const MOST_RESOURCES = 10_000;
+const MAX_RESOURCES = 10_000;
 /** A resource with a longer name is remembered by its digest: clients choose the names. */
-const LONGEST_NAME = 256;
+const MAX_NAME_LENGTH = 256;
 
 /**
  * Remembers which resources a request may have changed (RFC 9111, 4.4), by counting changes: an answer that was asked for
@@ -15,15 +15,15 @@ const LONGEST_NAME = 256;
  * for until now count as changed.
  */
 export class ChangedResources {
-  readonly #mostResources: number;
+  readonly #maxResources: number;
   /** The number of its last change, by resource. */
   readonly #changes = new Map<string, number>();
   #count = 0;
   /** Changes up to this one may be of any resource. */
   #forgotten = 0;
 
-  constructor(mostResources = MOST_RESOURCES) {
-    this.#mostResources = mostResources;
+  constructor(maxResources = MAX_RESOURCES) {
+    this.#maxResources = maxResources;
   }
 
   /** How many changes there were; to be kept with an answer that is asked for now. */
@@ -36,7 +36,7 @@ export class ChangedResources {
     // An error says that nothing was done.
     if (SAFE.has(request.method) || status < 200 || status > 399) return;
     this.#count += 1;
-    if (this.#changes.size >= this.#mostResources) {
+    if (this.#changes.size >= this.#maxResources) {
       this.#changes.clear();
       this.#forgotten = this.#count;
     }
@@ -52,5 +52,5 @@ export class ChangedResources {
 
 function resourceOf(request: RequestContext): string {
   const name = resourceKey(request);
-  return name.length > LONGEST_NAME ? hash("sha256", name) : ownText(name);
+  return name.length > MAX_NAME_LENGTH ? hash("sha256", name) : ownText(name);
 }

@@ -35,13 +35,13 @@ export class Flights {
     for (const land of flight.landed) land();
   }
 
-  /** Resolves when the flight ended, or after `mostMs`. */
-  async wait(key: string, mostMs: number): Promise<void> {
+  /** Resolves when the flight ended, or after `maxMs`. */
+  async wait(key: string, maxMs: number): Promise<void> {
     const flight = this.#byKey.get(key);
     if (flight === undefined) return;
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const land = (): void => resolve(undefined);
-    const cancel = this.#timer(mostMs, land);
+    const cancel = this.#timer(maxMs, land);
     flight.landed.add(land);
     await promise;
     cancel();

@@ -2,9 +2,9 @@
 import type { Cache } from "@headworks/gateway-contract";
 import { hasField, lengthFraming, ownText, removeField, type Framing, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
-import type { Answer, AnswerCapture, AnswerHead, AnswerStore, KeptAnswer } from "#request/phases.ts";
+import type { Response, ResponseCapture, ResponseHead, ResponseStore, KeptResponse } from "#request/phases.ts";
 import type { Clock } from "#slice.ts";
-import type { AnswerMemory, AskedWhen, Entry } from "./answer-memory.ts";
+import type { ResponseMemory, AskedWhen, Entry } from "./answer-memory.ts";
 import { ANY_FRESH, initialAgeMs, responsePolicy, type RequestPolicy, type ResponsePolicy } from "./cache-control.ts";
 import {
   acceptedCodings,
@@ -34,7 +34,7 @@ export interface CacheState {
 
 /** What all routes share. */
 export interface CacheTools {
-  readonly memory: AnswerMemory;
+  readonly memory: ResponseMemory;
   readonly changed: ChangedResources;
   readonly clock: Clock;
   readonly count: (route: string, outcome: CacheOutcome) => void;
@@ -80,7 +80,7 @@ const OF_BODY: ReadonlySet<string> = new Set([
 ]);
 
 /** Keeps answers of one route. */
-export class RouteCache implements AnswerStore {
+export class RouteCache implements ResponseStore {
   readonly #route: string;
   readonly #cache: Cache;
   readonly #vary: readonly string[];
@@ -106,7 +106,7 @@ export class RouteCache implements AnswerStore {
     this.#tools = tools;
   }
 
-  lookup(request: RequestContext): KeptAnswer | Promise<KeptAnswer> {
+  lookup(request: RequestContext): KeptResponse | Promise<KeptResponse> {
     const said = requestPolicyOf(request, this.#vary);
     if (said === undefined) {
       this.#tell(request, "bypass");
@@ -136,7 +136,7 @@ export class RouteCache implements AnswerStore {
   }
 
   /** With a stored response that has a validator, the upstream is asked about that one. */
-  #miss(request: RequestContext, key: string, flight: string, entry: Entry | undefined): KeptAnswer {
+  #miss(request: RequestContext, key: string, flight: string, entry: Entry | undefined): KeptResponse {
     const validation = entry === undefined ? [] : conditionsFor(entry.fields);
     if (entry === undefined || validation.length === 0) {
       this.#asks(request, key, flight);
@@ -156,7 +156,7 @@ export class RouteCache implements AnswerStore {
     flight: string,
     policy: RequestPolicy,
     waitMs: number,
-  ): Promise<KeptAnswer> {
+  ): Promise<KeptResponse> {
     await this.#state.flights.wait(flight, waitMs);
     const entry = this.#entryFor(request, key);
     // The response is as fresh as one to this request would be.
@@ -192,7 +192,7 @@ export class RouteCache implements AnswerStore {
     entry: Entry,
     policy: RequestPolicy,
     mayRefresh: boolean,
-  ): KeptAnswer | undefined {
+  ): KeptResponse | undefined {
     const now = this.#tools.clock.monotonic();
     const residentMs = now - entry.receivedMs;
     const freshMs = entry.freshForMs - residentMs;
@@ -200,21 +200,21 @@ export class RouteCache implements AnswerStore {
     if (freshMs > 0) {
       this.#tell(request, entry.isConfirmed === true ? "revalidated" : "hit");
       entry.isConfirmed = false;
-      return answerOf(request, entry, residentMs);
+      return responseOf(request, entry, residentMs);
     }
     const isWithinStale = -freshMs < entry.staleForMs;
     if (entry.forbidsStale || !(isWithinStale || -freshMs <= policy.maxStaleMs)) return undefined;
     this.#tell(request, "stale");
-    const answer = answerOf(request, entry, residentMs);
+    const response = responseOf(request, entry, residentMs);
     const flight = flightKey(request, key);
-    if (!mayRefresh || !isWithinStale || request.method !== "GET" || policy.noStore) return answer;
-    if (this.#state.flights.has(flight) || now < (this.#pausedUntilMs.get(flight) ?? 0)) return answer;
+    if (!mayRefresh || !isWithinStale || request.method !== "GET" || policy.noStore) return response;
+    if (this.#state.flights.has(flight) || now < (this.#pausedUntilMs.get(flight) ?? 0)) return response;
     this.#state.flights.begin(flight, request);
     this.#asks(request, key, flight, entry);
-    return { stale: answer, conditions: conditionsFor(entry.fields) };
+    return { stale: response, conditions: conditionsFor(entry.fields) };
   }
 
-  capture(request: RequestContext, head: AnswerHead, framing: Framing): AnswerCapture | Answer | undefined {
+  capture(request: RequestContext, head: ResponseHead, framing: Framing): ResponseCapture | Response | undefined {
     const { memory } = this.#tools;
     const asked = this.#askedFor(request);
     const { key, flight } = asked;
@@ -268,7 +268,7 @@ export class RouteCache implements AnswerStore {
   }
 
   /** A response as it is stored, without its body; undefined if it may not be. */
-  #storable(request: RequestContext, head: AnswerHead, framing: Framing): Omit<Entry, "body"> | undefined {
+  #storable(request: RequestContext, head: ResponseHead, framing: Framing): Omit<Entry, "body"> | undefined {
     const { fields } = head;
     if (!mayStore(head, framing, this.#vary, this.#maxBodyBytes)) return undefined;
     const policy = responsePolicy(fields, this.#tools.clock.now());
@@ -324,14 +324,14 @@ export class RouteCache implements AnswerStore {
     memory.put(codingKey(key, name), entry, now);
   }
 
-  #validated(request: RequestContext, unvalidated: Entry, head: AnswerHead): Answer {
+  #validated(request: RequestContext, unvalidated: Entry, head: ResponseHead): Response {
     this.#tell(request, "revalidated");
     const entry = this.#confirm(request, unvalidated, head.fields, false);
     this.#landed(request);
-    const answer = answerOf(request, entry, 0);
+    const response = responseOf(request, entry, 0);
     // Cookies are for this client alone.
-    answer.fields.push(...filterFields(head.fields, (name) => name === "set-cookie"));
-    return answer;
+    response.fields.push(...filterFields(head.fields, (name) => name === "set-cookie"));
+    return response;
   }
 
   /** The upstream says that a stored response is still valid, with these fields in place of the old ones (RFC 9111, 3.2). */
@@ -400,9 +400,9 @@ export class RouteCache implements AnswerStore {
 
 /** Sets X-Cache of the response to a request. */
 function mark(request: RequestContext, outcome: CacheOutcome): void {
-  const at = request.answerFields?.indexOf("X-Cache") ?? -1;
-  if (at === -1) request.addAnswerField("X-Cache", outcome);
-  else request.answerFields?.splice(at + 1, 1, outcome);
+  const at = request.responseFields?.indexOf("X-Cache") ?? -1;
+  if (at === -1) request.addResponseField("X-Cache", outcome);
+  else request.responseFields?.splice(at + 1, 1, outcome);
 }
 
 const NO_BYTES = Buffer.alloc(0);
@@ -427,7 +427,7 @@ function allows(policy: RequestPolicy, entry: Entry, residentMs: number): boolea
   return policy.minFreshMs === 0 || freshMs >= policy.minFreshMs;
 }
 
-function answerOf(request: RequestContext, entry: Entry, residentMs: number): Answer {
+function responseOf(request: RequestContext, entry: Entry, residentMs: number): Response {
   const age = ["Age", String(Math.floor((entry.initialAgeMs + residentMs) / 1000))];
   if (!isUnchanged(request.fields, entry.fields)) {
     return { status: 200, fields: [...entry.fields, ...age], body: entry.body };

@@ -11,8 +11,8 @@ import { readDecision, type Decision } from "./decision.ts";
 import { DecisionCache } from "./decision-cache.ts";
 
 /** Questions that may be under way at once; more are errors, so that a slow decision point fills no memory. */
-const MOST_QUESTIONS = 512;
-const MOST_ANSWER_BYTES = 65_536;
+const MAX_QUESTIONS = 512;
+const MAX_RESPONSE_BYTES = 65_536;
 
 /** A callout of one generation. */
 export interface DecisionPointParts {
@@ -78,7 +78,7 @@ export class DecisionPoint {
   }
 
   async #ask(body: Buffer, requestId: string): Promise<Decision> {
-    if (this.#underWay >= MOST_QUESTIONS) return { kind: "error", why: "saturated" };
+    if (this.#underWay >= MAX_QUESTIONS) return { kind: "error", why: "saturated" };
     const over = new AbortController();
     const cancel = this.#tools.timer(this.#parts.timeoutMs, () => over.abort());
     this.#underWay += 1;
@@ -88,7 +88,7 @@ export class DecisionPoint {
         purpose: "callout",
         fields: [...this.#parts.fields, "X-Request-Id", requestId],
         body,
-        mostBodyBytes: MOST_ANSWER_BYTES,
+        maxBodyBytes: MAX_RESPONSE_BYTES,
         needsBody: this.#parts.type === "opa",
         isLenient: false,
         kept: this.#kept,

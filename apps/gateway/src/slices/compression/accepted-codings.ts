@@ -5,8 +5,8 @@ import { ownText } from "@headworks/http1";
 export type Coding = "gzip" | "br" | "zstd";
 
 /** Distinct values that are remembered; browsers send a handful, whoever sends more only makes work for itself. */
-const MOST_REMEMBERED = 256;
-const LONGEST_REMEMBERED = 256;
+const MAX_REMEMBERED = 256;
+const MAX_REMEMBERED_LENGTH = 256;
 
 /** Chooses a content coding by what a client accepts (RFC 9110, 12.5.3) among those that are offered, best first. */
 export class CodingChoice {
@@ -21,8 +21,8 @@ export class CodingChoice {
   of(accepted: string): Coding | undefined {
     if (this.#known.has(accepted)) return this.#known.get(accepted);
     const coding = this.#chosen(accepted);
-    if (accepted.length > LONGEST_REMEMBERED) return coding;
-    if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
+    if (accepted.length > MAX_REMEMBERED_LENGTH) return coding;
+    if (this.#known.size >= MAX_REMEMBERED) this.#known.clear();
     this.#known.set(ownText(accepted), coding);
     return coding;
   }

@@ -3,7 +3,7 @@ import type { Compression, Route } from "@headworks/gateway-contract";
 import { fieldValue, fieldValues, removeField, setField, type RawFields } from "@headworks/http1";
 import { foldVary } from "@headworks/http-fields";
 import type { RequestContext } from "#request/context.ts";
-import type { AnswerHead, BodyFilter, Decorator } from "#request/phases.ts";
+import type { ResponseHead, BodyFilter, Decorator } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 import { CodingChoice, type Coding } from "./accepted-codings.ts";
 import { createCompressor } from "./compressors.ts";
@@ -81,7 +81,7 @@ class RouteCompression implements BodyFilter, Decorator {
     if (isWeak) setField(fields, "ETag", `W/${tag}`);
   }
 
-  #codingFor(request: RequestContext, head: AnswerHead, lengthBytes: number | undefined): Coding | undefined {
+  #codingFor(request: RequestContext, head: ResponseHead, lengthBytes: number | undefined): Coding | undefined {
     if (lengthBytes !== undefined && lengthBytes < this.#minBytes) return undefined;
     // Ranges count bytes of the body as it was.
     if (head.status === 204 || head.status === 206 || head.status === 304) return undefined;

@@ -16,7 +16,7 @@ interface KnownKey {
 }
 
 /** Keys that came lately and were good; most requests of a moment carry the same few. */
-const MOST_RECENT = 1024;
+const MAX_RECENT = 1024;
 
 /**
  * The API keys of a generation, and those that were given out beside its document. Keeps their SHA-256, and of a few that
@@ -56,7 +56,7 @@ export class ApiKeys {
     // A client cannot choose the digest of a key it does not know, so how long the search takes tells it nothing.
     const known = this.#byDigest.get(selectorOf(digest));
     if (known === undefined || !isSameDigest(known.digest, digest)) return this.#findIssued(digest);
-    if (this.#recent.size >= MOST_RECENT) this.#recent.clear();
+    if (this.#recent.size >= MAX_RECENT) this.#recent.clear();
     this.#recent.set(ownText(key), known);
     return known.isValid?.() === false ? undefined : known.identity;
   }

@@ -22,10 +22,10 @@ const FETCH_MS = 5000;
 /** What was found is looked up again behind the requests' backs. */
 const REFRESH_MS = 3_600_000;
 /** Between two lookups at least, however many questions the endpoint leaves without an answer. */
-const LEAST_PAUSE_MS = 5000;
+const MIN_PAUSE_MS = 5000;
 /** Behind a lookup that failed; twice as long behind each further one. */
 const FIRST_PAUSE_MS = 1000;
-const MOST_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
 
 /**
  * The introspection endpoint that an issuer names in its metadata (OpenID Connect Discovery 1.0, 4; RFC 8414, 3): looked
@@ -76,11 +76,11 @@ export class DiscoveredEndpoint {
       const body = await fetchPublished(dialer, this.#place, AbortSignal.timeout(FETCH_MS));
       this.#found = endpointIn(body, issuer);
       this.#pauseMs = FIRST_PAUSE_MS;
-      this.#nextAtMs = clock.monotonic() + LEAST_PAUSE_MS;
+      this.#nextAtMs = clock.monotonic() + MIN_PAUSE_MS;
       this.#refreshAtMs = clock.monotonic() + REFRESH_MS;
     } catch (error) {
       this.#nextAtMs = clock.monotonic() + this.#pauseMs;
-      this.#pauseMs = Math.min(this.#pauseMs * 2, MOST_PAUSE_MS);
+      this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_PAUSE_MS);
       const { code, message } = asEgressError(error, "bad_answer");
       const facts = { code: "discovery_failed", provider, failure: code, why: message };
       log.warn(facts, "An issuer does not say where its tokens can be asked about");

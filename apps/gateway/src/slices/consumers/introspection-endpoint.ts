@@ -15,9 +15,9 @@ export interface IntrospectionTools {
   readonly log: Logger;
 }
 
-const ANSWER_MS = 5000;
+const RESPONSE_TIMEOUT_MS = 5000;
 /** Answers have some hundred bytes. */
-const MOST_ANSWER_BYTES = 65_536;
+const MAX_RESPONSE_BYTES = 65_536;
 const LOG_EVERY_MS = 10_000;
 
 /** A provider as something to ask. What goes wrong is logged now and then, never with the token or the secret. */
@@ -52,9 +52,9 @@ export function introspectionSource(
       if (found === undefined) return failed("It is not known where it is");
       const url = roots === undefined ? found : { ...found, roots };
       const body = Buffer.from(`token=${encoded(token)}&token_type_hint=access_token`);
-      const mostBodyBytes = MOST_ANSWER_BYTES;
-      const request = { url, fields, body, mostBodyBytes, needsBody: true, isLenient: true } as const;
-      const signal = AbortSignal.timeout(ANSWER_MS);
+      const maxBodyBytes = MAX_RESPONSE_BYTES;
+      const request = { url, fields, body, maxBodyBytes, needsBody: true, isLenient: true } as const;
+      const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
       const result = await post(dialer, { ...request, purpose: "introspection" }, signal);
       const claims = result.kind === "answer" && result.status === 200 ? jsonObject(result.body) : undefined;
       if (claims !== undefined) return claims;

@@ -9,7 +9,7 @@ import type { IssuedKeys } from "./issued-keys.ts";
 
 const KEY_BYTES = { least: 16, most: 512 };
 /** All are in memory, and workers are sent all of them. */
-const MOST_CREDENTIALS = 10_000;
+const MAX_CREDENTIALS = 10_000;
 /** Field values hold nothing else, and blanks at their ends are lost on the way. */
 const KEY_FORM = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
@@ -70,8 +70,8 @@ export class IssuedCredentials {
       const isTaken = keys.all.some((known) => selectorOf(known.digest) === selectorOf(digest)) || isInDocument(key);
       const problem = problemOfKey(key) ?? (isTaken ? "This key was given out before" : undefined);
       if (problem !== undefined) return { refused: "credential_issue_invalid", message: problem };
-      if (keys.all.length >= MOST_CREDENTIALS) {
-        const message = `${MOST_CREDENTIALS} keys are kept already; they are forgotten 30 days after they were retired`;
+      if (keys.all.length >= MAX_CREDENTIALS) {
+        const message = `${MAX_CREDENTIALS} keys are kept already; they are forgotten 30 days after they were retired`;
         return { refused: "credential_issue_invalid", message };
       }
       const credential = { id: randomUUID(), consumer, digest, createdMs: clock.now(), retireMs: undefined };

@@ -17,12 +17,12 @@ class SlowIssuer {
 
   readonly fetch = async (): Promise<Buffer> => {
     this.fetches += 1;
-    const answer = Promise.withResolvers<Buffer>();
-    this.waiting.push(answer);
-    return await answer.promise;
+    const response = Promise.withResolvers<Buffer>();
+    this.waiting.push(response);
+    return await response.promise;
   };
 
-  answer(keys: readonly JWK[]): void {
+  response(keys: readonly JWK[]): void {
     this.waiting.shift()?.resolve(Buffer.from(JSON.stringify({ keys })));
   }
 
@@ -47,7 +47,7 @@ test("tokens that come while keys are fetched wait for the same fetch", async ()
   const issuer = new SlowIssuer();
   const keys = keySetOf(issuer, new FakeClock());
   const searches = Promise.all(Array.from({ length: 20 }, async () => await keys.find("a", "ES256")));
-  issuer.answer([await publicKey("a")]);
+  issuer.response([await publicKey("a")]);
   assert.deepEqual(
     (await searches).map(kidsOf),
     Array.from({ length: 20 }, () => ["a"]),
@@ -61,7 +61,7 @@ test("old keys are fetched again behind the requests' backs", async () => {
   const keys = keySetOf(issuer, clock);
   const first = keys.find("a", "ES256");
   const a = await publicKey("a");
-  issuer.answer([a]);
+  issuer.response([a]);
   await first;
   await clock.advance(299_999);
   await keys.find("a", "ES256");
@@ -69,7 +69,7 @@ test("old keys are fetched again behind the requests' backs", async () => {
   await clock.advance(1);
   assert.deepEqual(kidsOf(await keys.find("a", "ES256")), ["a"], "at once, while the fetch is under way");
   assert.equal(issuer.fetches, 2);
-  issuer.answer([await publicKey("b")]);
+  issuer.response([await publicKey("b")]);
   await clock.advance(0);
   assert.deepEqual(kidsOf(await keys.find("b", "ES256")), ["b"]);
   assert.deepEqual(kidsOf(await keys.find("a", "ES256")), [], "published no more, and there is no grace");
@@ -80,7 +80,7 @@ test("keys are believed for a day without their issuer, not for longer", async (
   const clock = new FakeClock();
   const keys = keySetOf(issuer, clock);
   const first = keys.find("a", "ES256");
-  issuer.answer([await publicKey("a")]);
+  issuer.response([await publicKey("a")]);
   await first;
   await clock.advance(86_400_000);
   assert.deepEqual(kidsOf(await keys.find("a", "ES256")), ["a"]);
@@ -91,7 +91,7 @@ test("keys are believed for a day without their issuer, not for longer", async (
   assert.equal(await late, "unavailable");
   await clock.advance(5000);
   const back = keys.find("a", "ES256");
-  issuer.answer([await publicKey("a")]);
+  issuer.response([await publicKey("a")]);
   assert.deepEqual(kidsOf(await back), ["a"]);
 });
 
@@ -100,7 +100,7 @@ test("a key id that cannot be looked for is not told from one that nobody has", 
   const clock = new FakeClock();
   const keys = keySetOf(issuer, clock);
   const first = keys.find("a", "ES256");
-  issuer.answer([await publicKey("a")]);
+  issuer.response([await publicKey("a")]);
   await first;
   await clock.advance(5000);
   const unknown = keys.find("b", "ES256");

@@ -24,10 +24,10 @@ export type KeySearch = readonly VerificationKey[] | "unavailable";
 
 const FETCH_MS = 5000;
 /** Between two attempts, so that tokens with unknown key ids do not flood the issuer. */
-const LEAST_PAUSE_MS = 5000;
+const MIN_PAUSE_MS = 5000;
 /** While an issuer cannot be reached its keys are believed; not for ever. */
-const MOST_STALE_MS = 86_400_000;
-const MOST_RETIRED = 64;
+const MAX_STALE_MS = 86_400_000;
+const MAX_RETIRED = 64;
 
 interface RetiredKey {
   readonly key: VerificationKey;
@@ -58,9 +58,9 @@ export class KeySet {
   async find(kid: string | undefined, algorithm: string): Promise<KeySearch> {
     const nowMs = this.#parts.clock.monotonic();
     const ageMs = nowMs - this.#fetchedMs;
-    if (ageMs > MOST_STALE_MS) {
+    if (ageMs > MAX_STALE_MS) {
       await this.#load(nowMs);
-      if (nowMs - this.#fetchedMs > MOST_STALE_MS) return "unavailable";
+      if (nowMs - this.#fetchedMs > MAX_STALE_MS) return "unavailable";
     } else if (ageMs >= this.rules.refreshMs) {
       // Rejects never.
       void this.#load(nowMs);
@@ -81,7 +81,7 @@ export class KeySet {
   /** Fetches the keys, unless that was tried a moment ago; joins an attempt that is under way. */
   async #load(nowMs: number): Promise<void> {
     if (this.#loading !== undefined) return await this.#loading;
-    if (nowMs - this.#attemptedMs < Math.min(LEAST_PAUSE_MS, this.rules.refreshMs)) return;
+    if (nowMs - this.#attemptedMs < Math.min(MIN_PAUSE_MS, this.rules.refreshMs)) return;
     this.#attemptedMs = nowMs;
     this.#loading = this.#fetch();
     await this.#loading;
@@ -116,7 +116,7 @@ export class KeySet {
     const leaving = this.#keys.map((key): RetiredKey => ({ key, untilMs }));
     this.#retired = [...leaving, ...this.#retired]
       .filter(({ key, untilMs: endMs }) => endMs > nowMs && !published.has(key.id))
-      .slice(0, MOST_RETIRED);
+      .slice(0, MAX_RETIRED);
     const before = new Map(this.#keys.map((key) => [key.id, key]));
     // Imported already, if it is the same.
     this.#keys = keys.map((key) => before.get(key.id) ?? key);

@@ -23,7 +23,7 @@ export interface PresentedCredentials {
 }
 
 const SIGNING_NAMES: ReadonlySet<string> = new Set(Object.values(SIGNING_FIELDS));
-const SHORTEST_SIGNING_NAME = Math.min(...Object.values(SIGNING_FIELDS).map((name) => name.length));
+const MIN_SIGNING_NAME_LENGTH = Math.min(...Object.values(SIGNING_FIELDS).map((name) => name.length));
 
 /**
  * Finds what a client presents, in one pass; undefined for the anonymous, who are most. Names are told by their length
@@ -58,7 +58,7 @@ function mayMatter(name: string): boolean {
   // Lower-cases letters; what else it changes is sorted out by comparing the whole name.
   const first = name.charCodeAt(0) | 0x20;
   if (first === 0x61) return name.length === AUTHORIZATION_FIELD.length;
-  return first === 0x78 && (name.length === API_KEY_FIELD.length || name.length >= SHORTEST_SIGNING_NAME);
+  return first === 0x78 && (name.length === API_KEY_FIELD.length || name.length >= MIN_SIGNING_NAME_LENGTH);
 }
 
 function addRepeated(found: PresentedCredentials, lowerName: string): void {

@@ -15,7 +15,7 @@ async function fetched(server: RawServer, signal = AbortSignal.timeout(20_000)):
 }
 
 test("what an issuer publishes is asked for by one plain GET, and read however its body is framed", async () => {
-  for (const answer of [
+  for (const response of [
     "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nkeys",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nke\r\n2\r\nys\r\n0\r\n\r\n",
     "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nConnection: close\r\n\r\nkeys",
@@ -23,17 +23,17 @@ test("what an issuer publishes is asked for by one plain GET, and read however i
     let asked = "";
     await using server = await startRawServer(async (connection) => {
       asked = (await connection.readUntil("\r\n\r\n")).toString();
-      await connection.write(answer);
+      await connection.write(response);
       connection.end();
     });
-    assert.equal(await fetched(server), "keys", answer);
+    assert.equal(await fetched(server), "keys", response);
     assert.equal(asked.split("\r\n")[0], "GET /keys?v=1 HTTP/1.1");
     assert.match(asked, /\r\nHost: 127\.0\.0\.1:[0-9]+\r\n/);
   }
 });
 
 test("an answer that is not whole, not one, or too large is a failure", async () => {
-  const cases: readonly [answer: string, code: string][] = [
+  const cases: readonly [response: string, code: string][] = [
     ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nkeys", "bad_answer"],
     ["HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nkeys", "bad_answer"],
     ["HTTP/1.1 204 No Content\r\n\r\n", "bad_answer"],
@@ -42,15 +42,15 @@ test("an answer that is not whole, not one, or too large is a failure", async ()
     [`HTTP/1.1 200 OK\r\nX-Pad: ${"x".repeat(9000)}\r\n\r\nkeys`, "bad_answer"],
     [`HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\n\r\n${"x".repeat(1_048_577)}`, "answer_too_large"],
   ];
-  for (const [answer, code] of cases) {
+  for (const [response, code] of cases) {
     await using server = await startRawServer(async (connection) => {
       await connection.readUntil("\r\n\r\n");
-      await connection.write(answer);
+      await connection.write(response);
       connection.end();
     });
     await assert.rejects(fetched(server), (error) => {
       assert.ok(error instanceof EgressError);
-      assert.equal(error.code, code, answer.slice(0, 60));
+      assert.equal(error.code, code, response.slice(0, 60));
       return true;
     });
   }
@@ -66,9 +66,9 @@ test("a server that never answers is given up with the signal, and its connectio
     isClosed = true;
   });
   const over = new AbortController();
-  const answer = fetched(server, over.signal);
+  const response = fetched(server, over.signal);
   await asked.promise;
   over.abort();
-  await assert.rejects(answer, (error) => error instanceof EgressError && error.code === "timeout");
+  await assert.rejects(response, (error) => error instanceof EgressError && error.code === "timeout");
   await waitUntil(() => isClosed);
 });

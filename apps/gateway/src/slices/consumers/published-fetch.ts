@@ -11,9 +11,9 @@ export interface PublishedPlace {
   readonly roots: readonly string[] | undefined;
 }
 
-const MOST_HEAD_BYTES = 8192;
+const MAX_HEAD_BYTES = 8192;
 /** Key sets and metadata have a few kilobytes; what is larger is something else. */
-const MOST_BODY_BYTES = 1_048_576;
+const MAX_BODY_BYTES = 1_048_576;
 const USER_AGENTS = { "key-set": "gateway-jwks", introspection: "gateway-introspection" } as const;
 
 type Connection = Awaited<ReturnType<EgressDialer["dial"]>>;
@@ -36,7 +36,7 @@ export async function fetchPublished(
   socket.on("error", () => undefined);
   try {
     if (signal.aborted) throw timedOut();
-    return await answerOf(socket, place);
+    return await responseOf(socket, place);
   } catch (error) {
     throw asEgressError(error, "connection_lost");
   } finally {
@@ -45,7 +45,7 @@ export async function fetchPublished(
   }
 }
 
-async function answerOf(socket: Connection, { url, purpose }: PublishedPlace): Promise<Buffer> {
+async function responseOf(socket: Connection, { url, purpose }: PublishedPlace): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const pieces: Buffer[] = [];
   let sizeBytes = 0;
@@ -57,13 +57,13 @@ async function answerOf(socket: Connection, { url, purpose }: PublishedPlace): P
       },
       onData: (piece) => {
         sizeBytes += piece.length;
-        if (sizeBytes > MOST_BODY_BYTES) reject(new EgressError("answer_too_large", "The answer's body is too large"));
+        if (sizeBytes > MAX_BODY_BYTES) reject(new EgressError("answer_too_large", "The answer's body is too large"));
         else pieces.push(Buffer.from(piece));
       },
       onEnd: () => resolve(Buffer.concat(pieces)),
       onError: (error) => reject(new EgressError("bad_answer", error.message)),
     },
-    { lenient: true, limits: { headBytes: MOST_HEAD_BYTES } },
+    { lenient: true, limits: { headBytes: MAX_HEAD_BYTES } },
   );
   reader.expect("GET");
   socket.on("error", reject);

@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
 import type { ConsumerIdentity } from "#request/context.ts";
 
-const MOST_TOKENS = 8192;
+const MAX_TOKENS = 8192;
 /** How long a token is believed without looking at its issuer's keys again. */
-const MOST_MS = 60_000;
+const MAX_MS = 60_000;
 
 interface GoodToken {
   readonly identity: ConsumerIdentity;
@@ -30,11 +30,11 @@ export class TokenCache {
 
   /** Remembers a good token until it ends, but not for longer than a minute. The oldest makes room. */
   set(token: string, identity: ConsumerIdentity, nowMs: number, endMs: number): void {
-    if (this.#byDigest.size >= MOST_TOKENS) {
+    if (this.#byDigest.size >= MAX_TOKENS) {
       const oldest = this.#byDigest.keys().next().value;
       if (oldest !== undefined) this.#byDigest.delete(oldest);
     }
-    this.#byDigest.set(digestOf(token), { identity, untilMs: Math.min(endMs, nowMs + MOST_MS) });
+    this.#byDigest.set(digestOf(token), { identity, untilMs: Math.min(endMs, nowMs + MAX_MS) });
   }
 }
 

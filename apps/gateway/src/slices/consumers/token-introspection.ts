@@ -22,13 +22,13 @@ interface Known {
 
 /** What bearer tokens consist of (RFC 6750, 2.1); nothing else is worth a question. */
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
-const MOST_TOKEN_CHARACTERS = 16_384;
-const MOST_KNOWN = 8192;
+const MAX_TOKEN_CHARACTERS = 16_384;
+const MAX_KNOWN = 8192;
 const DEFAULT_TTL_S = 60;
 /** A token may become good soon after somebody used it too early. */
-const MOST_REFUSED_MS = 10_000;
+const MAX_REFUSED_MS = 10_000;
 /** Questions at a time: whoever invents tokens must not make us flood the endpoint. */
-const MOST_QUESTIONS = 64;
+const MAX_QUESTIONS = 64;
 const UNAVAILABLE: Recognition = Object.freeze({
   kind: "unavailable",
   why: "The token introspection endpoint gives no answer",
@@ -39,7 +39,7 @@ const UNCHECKED: Recognition = Object.freeze({
 });
 const TOO_MANY: Recognition = Object.freeze({
   kind: "unavailable",
-  why: `More than ${MOST_QUESTIONS} tokens are being asked about`,
+  why: `More than ${MAX_QUESTIONS} tokens are being asked about`,
 });
 
 /**
@@ -61,17 +61,17 @@ export class TokenIntrospection {
 
   /** Whose token it is. Requests with the same token share one question. */
   recognise(token: string): Recognition | Promise<Recognition> {
-    if (token.length > MOST_TOKEN_CHARACTERS || !TOKEN.test(token)) return INVALID;
+    if (token.length > MAX_TOKEN_CHARACTERS || !TOKEN.test(token)) return INVALID;
     const digest = hash("sha256", token, "hex");
     const known = this.#known.get(digest);
     if (known !== undefined && known.untilMs > this.#clock.now()) return known.recognition;
     this.#known.delete(digest);
     const asking = this.#asking.get(digest);
     if (asking !== undefined) return asking;
-    if (this.#asking.size >= MOST_QUESTIONS) return TOO_MANY;
-    const answer = this.#ask(token, digest).finally(() => this.#asking.delete(digest));
-    this.#asking.set(digest, answer);
-    return answer;
+    if (this.#asking.size >= MAX_QUESTIONS) return TOO_MANY;
+    const response = this.#ask(token, digest).finally(() => this.#asking.delete(digest));
+    this.#asking.set(digest, response);
+    return response;
   }
 
   async #ask(token: string, digest: string): Promise<Recognition> {
@@ -82,7 +82,7 @@ export class TokenIntrospection {
       else if (claims["active"] === true) return this.#active(document, claims, digest);
     }
     if (silent.length > 0) return silent.every(({ fail_open: isOpen }) => isOpen) ? UNCHECKED : UNAVAILABLE;
-    const ttlMs = Math.min(...this.#sources.map(({ document }) => ttlMsOf(document)), MOST_REFUSED_MS);
+    const ttlMs = Math.min(...this.#sources.map(({ document }) => ttlMsOf(document)), MAX_REFUSED_MS);
     return this.#remember(digest, INVALID, this.#clock.now() + ttlMs);
   }
 
@@ -91,7 +91,7 @@ export class TokenIntrospection {
     const endMs = typeof claims["exp"] === "number" ? claims["exp"] * 1000 : Number.POSITIVE_INFINITY;
     const untilMs = Math.min(nowMs + ttlMsOf(document), endMs);
     const identity = endMs > nowMs ? this.#ownerOf(document, claims) : undefined;
-    return this.#remember(digest, recognitionOf(identity), identity === undefined ? nowMs + MOST_REFUSED_MS : untilMs);
+    return this.#remember(digest, recognitionOf(identity), identity === undefined ? nowMs + MAX_REFUSED_MS : untilMs);
   }
 
   #ownerOf(document: IntrospectionProvider, claims: Readonly<Record<string, unknown>>): ConsumerIdentity | undefined {
@@ -105,7 +105,7 @@ export class TokenIntrospection {
   }
 
   #remember(digest: string, recognition: Recognition, untilMs: number): Recognition {
-    if (this.#known.size >= MOST_KNOWN) {
+    if (this.#known.size >= MAX_KNOWN) {
       const oldest = this.#known.keys().next().value;
       if (oldest !== undefined) this.#known.delete(oldest);
     }

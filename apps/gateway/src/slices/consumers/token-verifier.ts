@@ -19,9 +19,9 @@ export interface TokenProvider {
 const DEFAULT_ALGORITHMS: readonly string[] = ["RS256", "ES256"];
 const DEFAULT_LEEWAY_S = 30;
 /** Longer than any token that browsers and servers let through in one field. */
-const MOST_TOKEN_CHARACTERS = 16_384;
+const MAX_TOKEN_CHARACTERS = 16_384;
 /** A token without a key id is tried with so many keys. */
-const MOST_TRIES = 4;
+const MAX_TRIES = 4;
 const UNAVAILABLE: Recognition = Object.freeze({
   kind: "unavailable",
   why: "The keys of the token's issuer cannot be had",
@@ -52,7 +52,7 @@ export class TokenVerifier {
    * issuer, or none, as for what is no JSON Web Token.
    */
   keysOf(token: string): "own" | "perhaps" | "none" {
-    const head = token.length > MOST_TOKEN_CHARACTERS ? undefined : headOf(token);
+    const head = token.length > MAX_TOKEN_CHARACTERS ? undefined : headOf(token);
     if (head === undefined) return "none";
     const [provider] = this.#providersFor(head.issuer);
     if (provider === undefined) return "none";
@@ -61,7 +61,7 @@ export class TokenVerifier {
 
   /** Whose token it is; at once for one that was good a moment ago, and for what is no token at all. */
   verify(token: string): Recognition | Promise<Recognition> {
-    if (token.length > MOST_TOKEN_CHARACTERS) return INVALID;
+    if (token.length > MAX_TOKEN_CHARACTERS) return INVALID;
     const known = this.#cache.get(token, this.#clock.now());
     if (known !== undefined) return { kind: "consumer", identity: known };
     const head = headOf(token);
@@ -78,7 +78,7 @@ export class TokenVerifier {
         isUnavailable = true;
         continue;
       }
-      const identity = await this.#verifyWith(provider.document, keys.slice(0, MOST_TRIES), token, head.algorithm);
+      const identity = await this.#verifyWith(provider.document, keys.slice(0, MAX_TRIES), token, head.algorithm);
       if (identity !== undefined) return { kind: "consumer", identity };
     }
     return isUnavailable ? UNAVAILABLE : INVALID;

@@ -21,7 +21,7 @@ export const VERIFIABLE_ALGORITHMS: readonly string[] = Object.keys(ALGORITHMS);
 
 /** Members of a key that make it what it is (RFC 7638 section 3.2). */
 const MATERIAL = ["kty", "crv", "n", "e", "x", "y"] as const;
-const MOST_KEYS = 128;
+const MAX_KEYS = 128;
 
 /** One public key of an issuer. */
 export class VerificationKey {
@@ -76,7 +76,7 @@ export function readKeySet(body: Buffer): VerificationKey[] | undefined {
   }
   const keys: unknown = isRecord(value) ? value["keys"] : undefined;
   if (!Array.isArray(keys)) return undefined;
-  return keys.slice(0, MOST_KEYS).flatMap((key: unknown) => verificationKeyOf(key) ?? []);
+  return keys.slice(0, MAX_KEYS).flatMap((key: unknown) => verificationKeyOf(key) ?? []);
 }
 
 function verificationKeyOf(key: unknown): VerificationKey | undefined {

@@ -3,7 +3,7 @@ import { fieldValue, fieldValues, type RawFields } from "@headworks/http1";
 import { foldVary } from "@headworks/http-fields";
 import type { RequestContext } from "#request/context.ts";
 import { asksAhead, isPreflight } from "#request/preflight.ts";
-import type { Answer, Decorator, Gate } from "#request/phases.ts";
+import type { Response, Decorator, Gate } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 import { checkCors, TOKEN } from "./cors.check.ts";
 import { normalOrigin } from "./origin.ts";
@@ -33,7 +33,7 @@ class CrossOriginRule {
   readonly #methods: ReadonlySet<string> | undefined;
   /** Undefined: every header. */
   readonly #headers: ReadonlySet<string> | undefined;
-  readonly #answer: readonly string[];
+  readonly #response: readonly string[];
   readonly #preflight: readonly string[];
 
   /** Whatever the block allows, the route has a say in its methods: it responds to all others with 405 or 404. */
@@ -48,7 +48,7 @@ class CrossOriginRule {
     this.#headers = headers.includes("*") ? undefined : new Set(headers.map((name) => name.toLowerCase()));
     const credentials = block.allow_credentials === true ? ["Access-Control-Allow-Credentials", "true"] : [];
     const exposed = block.expose_headers ?? [];
-    this.#answer = [
+    this.#response = [
       ...credentials,
       ...(exposed.length === 0 ? [] : ["Access-Control-Expose-Headers", exposed.join(", ")]),
     ];
@@ -73,8 +73,8 @@ class CrossOriginRule {
     return normal !== undefined && this.#origins.has(normal) ? origin : undefined;
   }
 
-  get answerFields(): readonly string[] {
-    return this.#answer;
+  get responseFields(): readonly string[] {
+    return this.#response;
   }
 
   /** The fields that allow what a preflight asks for; none when any of it is not allowed. */
@@ -103,7 +103,7 @@ const PREFLIGHT_VARY = "Origin, Access-Control-Request-Method, Access-Control-Re
 
 function preflightGate(rule: CrossOriginRule): Gate {
   return {
-    check: (request): Answer | undefined =>
+    check: (request): Response | undefined =>
       isPreflight(request)
         ? { status: 204, fields: [...rule.preflightFields(request), "Vary", PREFLIGHT_VARY], body: "" }
         : undefined,
@@ -119,7 +119,7 @@ function decoratorOf(rule: CrossOriginRule): Decorator {
       // Of answers that were kept as well: they are as the upstream gave them.
       if (origin !== "short-circuit") removeUpstreamFields(head.fields);
       const allowed = rule.allowOrigin(request);
-      if (allowed !== undefined) head.fields.push("Access-Control-Allow-Origin", allowed, ...rule.answerFields);
+      if (allowed !== undefined) head.fields.push("Access-Control-Allow-Origin", allowed, ...rule.responseFields);
       foldVary(head.fields, "Origin");
     },
   };

@@ -1,5 +1,5 @@
 /** How far back requests of single routes are counted. */
-const MOST_MINUTES = 60;
+const MAX_MINUTES = 60;
 const MINUTE_MS = 60_000;
 
 /** What routes had to do lately. */
@@ -12,13 +12,13 @@ export interface RecentTraffic {
 
 /** Requests in each of the last 60 minutes; a moment is in milliseconds of a clock that never goes back. */
 export class MinuteCounts {
-  readonly #counts = new Uint32Array(MOST_MINUTES);
+  readonly #counts = new Uint32Array(MAX_MINUTES);
   #minute = 0;
 
   add(nowMs: number): void {
     const minute = Math.floor(nowMs / MINUTE_MS);
     if (minute !== this.#minute) this.#forgetUntil(minute);
-    const at = this.#minute % MOST_MINUTES;
+    const at = this.#minute % MAX_MINUTES;
     this.#counts[at] = (this.#counts[at] ?? 0) + 1;
   }
 
@@ -29,8 +29,8 @@ export class MinuteCounts {
 
   /** A request may have ended a moment before another one that was counted already. */
   #forgetUntil(minute: number): void {
-    for (let one = Math.max(this.#minute + 1, minute - MOST_MINUTES + 1); one <= minute; one += 1) {
-      this.#counts[one % MOST_MINUTES] = 0;
+    for (let one = Math.max(this.#minute + 1, minute - MAX_MINUTES + 1); one <= minute; one += 1) {
+      this.#counts[one % MAX_MINUTES] = 0;
     }
     this.#minute = Math.max(this.#minute, minute);
   }
@@ -38,5 +38,5 @@ export class MinuteCounts {
 
 /** How much time counts of a process stand for that started at `startedMs`. */
 export function spanMs(startedMs: number, nowMs: number): number {
-  return Math.min(Math.max(0, nowMs - startedMs), MOST_MINUTES * MINUTE_MS);
+  return Math.min(Math.max(0, nowMs - startedMs), MAX_MINUTES * MINUTE_MS);
 }

@@ -248,8 +248,8 @@ test("quota rule 4: without a store nothing is enforced, and the log says so onc
     lines.map((line) => line["code"]),
     ["quota_store_missing"],
   );
-  const answer = await slice.usageRecord();
-  assert.equal("refused" in answer && answer.refused, "state_store_not_configured");
+  const response = await slice.usageRecord();
+  assert.equal("refused" in response && response.refused, "state_store_not_configured");
 });
 
 function storeAnswering(result: ChargeResult | Promise<ChargeResult>): StateStore {
@@ -330,8 +330,8 @@ test("the usage record is the specification's: fields, order, daily first, exact
     ["a"],
   );
   for (const bad of ["without", "nobody", ""]) {
-    const answer = await slice.usageRecord(bad);
-    assert.equal("refused" in answer && answer.refused, "quota_bad_consumer");
+    const response = await slice.usageRecord(bad);
+    assert.equal("refused" in response && response.refused, "quota_bad_consumer");
   }
 });
 

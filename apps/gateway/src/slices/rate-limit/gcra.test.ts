@@ -5,21 +5,21 @@ import { chargeWindow } from "./gcra.ts";
 
 /** A bucket of tokens in whole numbers: a token is `periodMs` parts, and `limit` parts come in each millisecond. */
 class TokenBucket {
-  readonly #mostParts: number;
+  readonly #maxParts: number;
   readonly #periodMs: number;
   readonly #limit: number;
   #parts: number;
   #atMs = 0;
 
   constructor(limit: number, periodMs: number, burst: number) {
-    this.#mostParts = burst * periodMs;
-    this.#parts = this.#mostParts;
+    this.#maxParts = burst * periodMs;
+    this.#parts = this.#maxParts;
     this.#periodMs = periodMs;
     this.#limit = limit;
   }
 
   take(nowMs: number): { readonly passes: boolean; readonly tokens: number } {
-    this.#parts = Math.min(this.#mostParts, this.#parts + (nowMs - this.#atMs) * this.#limit);
+    this.#parts = Math.min(this.#maxParts, this.#parts + (nowMs - this.#atMs) * this.#limit);
     this.#atMs = nowMs;
     const passes = this.#parts >= this.#periodMs;
     if (passes) this.#parts -= this.#periodMs;

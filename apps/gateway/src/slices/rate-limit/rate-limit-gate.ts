@@ -91,7 +91,7 @@ export class RateLimitGate implements Gate {
     }
     if (tightest !== undefined) {
       const fields = this.#fields(tightest, nowMs);
-      for (let at = 0; at < fields.length; at += 2) request.addAnswerField(fields[at] ?? "", fields[at + 1] ?? "");
+      for (let at = 0; at < fields.length; at += 2) request.addResponseField(fields[at] ?? "", fields[at + 1] ?? "");
     }
     return undefined;
   }

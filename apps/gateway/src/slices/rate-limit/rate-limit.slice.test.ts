@@ -82,7 +82,7 @@ function outcomeOf(request: RequestContext, verdict: Verdict): Outcome {
   const isRefused = verdict !== undefined;
   if (isRefused) assert.deepEqual("code" in verdict && verdict.code, "rate_limit_exceeded");
   assert.equal(request.wasRateLimited, isRefused);
-  const pairs = [...((isRefused ? verdict.fields : request.answerFields) ?? [])];
+  const pairs = [...((isRefused ? verdict.fields : request.responseFields) ?? [])];
   const fields = new Map<string, string>();
   for (let at = 0; at < pairs.length; at += 2) fields.set(pairs[at] ?? "", pairs[at + 1] ?? "");
   const [limit, remaining, reset] = ["Limit", "Remaining", "Reset"].map((name) => fields.get(`X-RateLimit-${name}`));

@@ -42,7 +42,7 @@ export interface ExporterTools {
 
 const RETRIED_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 /** Of an answer: a partial success has a number and a sentence. */
-const MOST_ANSWER_BYTES = 65_536;
+const MAX_RESPONSE_BYTES = 65_536;
 /** A failing receiver is told of this often. */
 const REPEAT_MS = 60_000;
 /** The last spans, at the end of the process. */
@@ -135,10 +135,10 @@ export class SpanExporter implements SpanSink {
   async #post(body: Buffer): Promise<PostResult> {
     const { url, fields, timeoutMs } = this.#rules;
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(timeoutMs)]);
-    const answer = { mostBodyBytes: MOST_ANSWER_BYTES, needsBody: true, isLenient: true };
+    const response = { maxBodyBytes: MAX_RESPONSE_BYTES, needsBody: true, isLenient: true };
     return await post(
       this.#tools.dialer,
-      { url, purpose: "traces", fields, body, ...answer, kept: this.#kept },
+      { url, purpose: "traces", fields, body, ...response, kept: this.#kept },
       signal,
     );
   }
@@ -170,8 +170,8 @@ export class SpanExporter implements SpanSink {
 /** How many spans the receiver took note of and threw away (OTLP's partial success); 0 for what cannot be read. */
 function rejectedSpans(body: Buffer): number {
   try {
-    const answer = JSON.parse(body.toString()) as { partialSuccess?: { rejectedSpans?: string | number } } | null;
-    const count = Number(answer?.partialSuccess?.rejectedSpans ?? 0);
+    const response = JSON.parse(body.toString()) as { partialSuccess?: { rejectedSpans?: string | number } } | null;
+    const count = Number(response?.partialSuccess?.rejectedSpans ?? 0);
     return Number.isInteger(count) && count > 0 ? count : 0;
   } catch {
     return 0;

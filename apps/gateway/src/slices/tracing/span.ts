@@ -26,7 +26,7 @@ export interface SpanSource {
 const KINDS = { server: 2, client: 3 } as const;
 const STATUS_ERROR = 2;
 /** Clients choose paths, hosts and agents, and nobody reads more of them. */
-const MOST_TEXT_CHARS = 1024;
+const MAX_TEXT_CHARS = 1024;
 
 /**
  * The body of one export: an `ExportTraceServiceRequest` in the JSON mapping of OTLP 1.x, with ids in hexadecimal digits
@@ -79,5 +79,5 @@ function valueOf(value: string | number | boolean): object {
 }
 
 function cut(text: string): string {
-  return text.length <= MOST_TEXT_CHARS ? text : text.slice(0, MOST_TEXT_CHARS);
+  return text.length <= MAX_TEXT_CHARS ? text : text.slice(0, MAX_TEXT_CHARS);
 }

@@ -14,7 +14,7 @@ export interface TraceParent {
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const SAMPLED = 0x01;
 /** What the standard asks everybody to hand on. */
-const MOST_STATE_CHARS = 512;
+const MAX_STATE_CHARS = 512;
 
 /** The parent that a request names; undefined for none, for several, and for one that is not written as it must be. */
 export function traceParent(fields: Readonly<RawFields>): TraceParent | undefined {
@@ -28,7 +28,7 @@ export function traceParent(fields: Readonly<RawFields>): TraceParent | undefine
     traceId,
     spanId,
     isSampled: (Number.parseInt(flags, 16) & SAMPLED) !== 0,
-    state: state.length > MOST_STATE_CHARS ? "" : state,
+    state: state.length > MAX_STATE_CHARS ? "" : state,
   };
 }
 

@@ -30,7 +30,7 @@ type Place = readonly (string | number)[];
 
 /** Fields that the gateway answers for cannot be changed, and no field of a client can become an identity. */
 export function checkTransforms(document: ConfigDocument, report: IssueReport): void {
-  const answerProblem = (name: string): string | undefined =>
+  const responseProblem = (name: string): string | undefined =>
     carriesAnId(name, document.gateway)
       ? `${name} carries an id, which the gateway adds to every answer`
       : connectionProblem(name);
@@ -44,7 +44,7 @@ export function checkTransforms(document: ConfigDocument, report: IssueReport): 
       const message = `A client could say who it is by sending ${from}: the gateway alone writes ${to}`;
       report.error("bad_header", [...place, "request", "headers", "rename", from], message);
     }
-    checkFields(response?.headers, answerProblem, [...place, "response", "headers"], report);
+    checkFields(response?.headers, responseProblem, [...place, "response", "headers"], report);
     if (request !== undefined && action.type !== "proxy") {
       const message = "Only requests of proxy routes can be changed: this route's action asks nobody";
       report.warning("unused", [...place, "request"], message);

@@ -11,7 +11,7 @@ import { statementCsv, statementJson, totalOf } from "./usage-statement.ts";
 
 /** A window is exported when it has been over for so long: what was counted in it is in the store then. */
 const DUE_AFTER_MS = 300_000;
-const MOST_WINDOWS_AT_ONCE = 64;
+const MAX_WINDOWS_AT_ONCE = 64;
 const RETRY_MS = 600_000;
 
 /** Where and what is exported. */
@@ -85,7 +85,7 @@ export class ExportSchedule {
 
   async #exportDue(): Promise<void> {
     const { clock } = this.#host;
-    for (let count = 0; count < MOST_WINDOWS_AT_ONCE; count += 1) {
+    for (let count = 0; count < MAX_WINDOWS_AT_ONCE; count += 1) {
       const plan = this.#plan;
       if (plan === undefined || clock.monotonic() < this.#retryAtMs) return;
       const window = await this.#next(plan.kind);

@@ -4,7 +4,7 @@ import type { UsageRow, UsageStore } from "#storage/state-store.ts";
 
 const HOUR_MS = 3_600_000;
 /** Hours that are kept in memory while the store cannot take them. */
-const MOST_HOURS = 48;
+const MAX_HOURS = 48;
 
 interface Counts {
   requests: number;
@@ -82,7 +82,7 @@ export class UsageObserver implements Observer {
       }
     }
     const oldestFirst = [...this.#hours.keys()].toSorted((a, b) => a - b);
-    for (const hourStartS of oldestFirst.slice(0, -MOST_HOURS)) this.#hours.delete(hourStartS);
+    for (const hourStartS of oldestFirst.slice(0, -MAX_HOURS)) this.#hours.delete(hourStartS);
   }
 }
 

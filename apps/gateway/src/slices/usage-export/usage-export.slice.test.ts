@@ -113,8 +113,8 @@ test("without analytics.exports nothing is counted", async () => {
   rig.finish("acme");
   await rig.slice.stop?.();
   assert.equal(await rig.store.usage.oldestHour(), undefined);
-  const answer = await rig.slice.runExport();
-  assert.equal("refused" in answer && answer.refused, "analytics_exports_not_configured");
+  const response = await rig.slice.runExport();
+  assert.equal("refused" in response && response.refused, "analytics_exports_not_configured");
 });
 
 test("missed windows are made up for, oldest first, at most 64 at a time, empty ones too", async () => {
@@ -237,8 +237,8 @@ test("a manual run of a window that cannot be exported is refused", async () => 
   await using rig = await rigOf();
   rig.publish(plan(rig.exports, "daily"));
   for (const [name, request] of BAD) {
-    const answer = await rig.slice.runExport(request);
-    assert.equal("refused" in answer && answer.refused, "analytics_export_run_invalid", name);
+    const response = await rig.slice.runExport(request);
+    assert.equal("refused" in response && response.refused, "analytics_export_run_invalid", name);
   }
   assert.deepEqual(await rig.slice.exportRuns(), { runs: [] });
 });
@@ -258,8 +258,10 @@ test("a manual run counts what is still in memory, writes over an older file, an
   assert.ok(rig.file(name).includes("acme,2,"));
   assert.deepEqual(readdirSync(rig.exports), [name]);
   rig.publish(plan(join(rig.exports, name, "below"), "hourly"));
-  const answer = await rig.slice.runExport();
-  assert.ok("refused" in answer && answer.refused === "analytics_export_failed" && /ENOTDIR/u.test(answer.message));
+  const response = await rig.slice.runExport();
+  assert.ok(
+    "refused" in response && response.refused === "analytics_export_failed" && /ENOTDIR/u.test(response.message),
+  );
 });
 
 test("counts that the store refused are kept and added later", async () => {
@@ -293,7 +295,7 @@ test("without a store there is nothing to export", async () => {
   const log = pino({ level: "silent" });
   const slice = usageExport({ store: undefined, log, clock: new FakeClock(), every: () => () => undefined });
   assert.equal(slice.observer, undefined);
-  for (const answer of [await slice.runExport(), await slice.exportRuns()]) {
-    assert.equal("refused" in answer && answer.refused, "analytics_not_configured");
+  for (const response of [await slice.runExport(), await slice.exportRuns()]) {
+    assert.equal("refused" in response && response.refused, "analytics_not_configured");
   }
 });

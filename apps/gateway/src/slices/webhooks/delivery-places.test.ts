@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { DeliveryPlaces, MOST_DELIVERIES } from "./delivery-places.ts";
+import { DeliveryPlaces, MAX_DELIVERIES } from "./delivery-places.ts";
 
 test("delivery rule 6: there are 32 places, and no more", () => {
   const places = new DeliveryPlaces();
-  assert.equal(MOST_DELIVERIES, 32);
+  assert.equal(MAX_DELIVERIES, 32);
   assert.equal(Array.from({ length: 40 }, () => places.take()).filter(Boolean).length, 32);
   places.release();
   assert.deepEqual([places.take(), places.take()], [true, false]);

@@ -1,7 +1,7 @@
 /** How many deliveries may run at once (delivery rule 6). */
-export const MOST_DELIVERIES = 32;
+export const MAX_DELIVERIES = 32;
 /** How many of the places those that wait may fill: a replay to many slow targets must not crowd out new events. */
-const MOST_PATIENT = 8;
+const MAX_PATIENT = 8;
 
 /** Counts the deliveries that run, and queues those that may wait for a place. */
 export class DeliveryPlaces {
@@ -11,7 +11,7 @@ export class DeliveryPlaces {
   #taken = 0;
   #patientTaken = 0;
 
-  constructor(capacity: number = MOST_DELIVERIES, patientCapacity: number = MOST_PATIENT) {
+  constructor(capacity: number = MAX_DELIVERIES, patientCapacity: number = MAX_PATIENT) {
     this.#capacity = capacity;
     this.#patientCapacity = patientCapacity;
   }

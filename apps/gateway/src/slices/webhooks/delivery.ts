@@ -78,7 +78,7 @@ async function attemptOnce(
     purpose: "webhook",
     fields: [...target.fields, ...signature],
     body: event.envelope,
-    mostBodyBytes: 0,
+    maxBodyBytes: 0,
     needsBody: false,
     isLenient: true,
   } as const;

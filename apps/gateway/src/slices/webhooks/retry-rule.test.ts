@@ -62,11 +62,11 @@ test("delivery rules 2 and 5: however a target answers, no delivery has more att
       fc.integer({ min: 1, max: 10 }),
       fc.integer({ min: 0, max: 5000 }),
       fc.integer({ min: 1, max: 60_000 }),
-      (answers, maxAttempts, backoffBaseMs, timeoutMs) => {
+      (responses, maxAttempts, backoffBaseMs, timeoutMs) => {
         const bounds = { maxAttempts, backoffBaseMs, backoffCapMs: 2 * backoffBaseMs };
         let waitedMs = 0;
         let attempt = 0;
-        for (const result of answers) {
+        for (const result of responses) {
           attempt += 1;
           const next = nextStep(result, attempt, bounds, timeoutMs - waitedMs);
           if (next.step !== "retry") break;

@@ -1,8 +1,8 @@
 import { createHmac } from "node:crypto";
 
 const PREFIX = "whsec_";
-const LEAST_KEY_BYTES = 24;
-const MOST_KEY_BYTES = 64;
+const MIN_KEY_BYTES = 24;
+const MAX_KEY_BYTES = 64;
 
 /**
  * The key in a Standard Webhooks secret: base64 of 24 to 64 bytes, with or without the prefix `whsec_`. Undefined when
@@ -13,7 +13,7 @@ export function signingKey(secret: string): Buffer | undefined {
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined;
   const key = Buffer.from(text, "base64");
   const isWhole = key.toString("base64").replace(/=+$/, "") === text.replace(/=+$/, "");
-  return isWhole && key.length >= LEAST_KEY_BYTES && key.length <= MOST_KEY_BYTES ? key : undefined;
+  return isWhole && key.length >= MIN_KEY_BYTES && key.length <= MAX_KEY_BYTES ? key : undefined;
 }
 
 /**

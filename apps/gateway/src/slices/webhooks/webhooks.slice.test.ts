@@ -4,7 +4,7 @@ import { EVENT_KINDS, type WebhookTarget } from "@headworks/gateway-contract";
 import { EgressDialer } from "#egress/egress-dialer.ts";
 import { documentWith, issuesOf, publish, realClock } from "../../../test/egress/documents.ts";
 import { logLines } from "../../../test/egress/log-lines.ts";
-import { answer, ok, startReceiver } from "../../../test/webhooks/receiver.ts";
+import { response, ok, startReceiver } from "../../../test/webhooks/receiver.ts";
 import { SAMPLE, target as sampleTarget, webhookRig } from "../../../test/webhooks/webhook-rig.ts";
 import { signatureFields } from "./signature.ts";
 import { createWebhooks } from "./webhooks.slice.ts";
@@ -115,7 +115,7 @@ test("a target gets only the kinds it lists, and a new generation changes who ge
 });
 
 test("signing adds the three headers of Standard Webhooks, the same id and a time of its own for each attempt", async () => {
-  await using receiver = await startReceiver(answer(503, "Retry-After: 1"), ok);
+  await using receiver = await startReceiver(response(503, "Retry-After: 1"), ok);
   await using rig = webhookRig();
   rig.publish([sampleTarget(receiver.url, { signing: { secret: "${SIGN}" } })], SECRETS);
   assert.equal(await rig.deliver(), "delivered");
@@ -131,7 +131,7 @@ test("signing adds the three headers of Standard Webhooks, the same id and a tim
 });
 
 test("what is known of targets names them without their query, with their last outcome", async () => {
-  await using receiver = await startReceiver(answer(404));
+  await using receiver = await startReceiver(response(404));
   await using rig = webhookRig();
   rig.publish([sampleTarget(`${receiver.url}?token=querysecret`)]);
   assert.deepEqual(rig.webhooks.targets(), [{ url: receiver.url, events: ["breaker_half_open"], last: undefined }]);

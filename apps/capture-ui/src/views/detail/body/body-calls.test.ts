@@ -1,23 +1,23 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { serveBody } from "./body-calls.ts";
-import type { BodyCallName, WorkerAnswer } from "./body-calls.ts";
+import type { BodyCallName, WorkerResponse } from "./body-calls.ts";
 
 /** Opens a body behind the worker's messages; gives a function that makes one call. */
 async function desk(body: string, contentType = "application/json") {
-  const answers: WorkerAnswer[] = [];
+  const responses: WorkerResponse[] = [];
   const serve = serveBody(
-    (answer) => answers.push(structuredClone(answer)),
+    (response) => responses.push(structuredClone(response)),
     () => Promise.resolve(new Response(body)),
   );
   await serve({ kind: "open", source: { url: "/body?", contentType } });
   let id = 0;
   return async (name: BodyCallName, ...parameters: unknown[]): Promise<unknown> => {
     await serve({ kind: "call", id: ++id, name, parameters });
-    const answer = answers.at(-1);
-    assert.ok(answer !== undefined && answer.kind !== "progress" && answer.id === id);
-    if (answer.kind === "failure") throw new Error(answer.message);
-    return answer.value;
+    const response = responses.at(-1);
+    assert.ok(response !== undefined && response.kind !== "progress" && response.id === id);
+    if (response.kind === "failure") throw new Error(response.message);
+    return response.value;
   };
 }
 
@@ -48,29 +48,29 @@ test("tables, text, search and wrapping answer for the same body", async () => {
 
 test("rows are handed out while a large body is still laid out, and its text only when it is whole", async () => {
   const body = `[${'{"id":1,"text":"abc"},'.repeat(40_000)}0]`;
-  const answers: WorkerAnswer[] = [];
+  const responses: WorkerResponse[] = [];
   const ask = (name: BodyCallName, ...parameters: unknown[]): void =>
     // As a message would come: not before what is under way has paused.
     void setTimeout(() => void serve({ kind: "call", id: 0, name, parameters }), 0);
   const serve = serveBody(
-    (answer) => {
-      if (answers.length === 0) {
+    (response) => {
+      if (responses.length === 0) {
         ask("rows", "pretty", 0, 2);
         ask("text", "raw");
       }
-      answers.push(answer);
+      responses.push(response);
     },
     () => Promise.resolve(new Response(body)),
   );
   await serve({ kind: "open", source: { url: "/body?", contentType: "application/json" } });
-  const whole = answers.findIndex((answer) => answer.kind === "progress" && answer.progress.done);
-  const [rows, text] = answers.filter((answer) => answer.kind === "result");
-  assert.ok(rows !== undefined && answers.indexOf(rows) < whole);
+  const whole = responses.findIndex((response) => response.kind === "progress" && response.progress.done);
+  const [rows, text] = responses.filter((response) => response.kind === "result");
+  assert.ok(rows !== undefined && responses.indexOf(rows) < whole);
   assert.deepEqual(
     (rows.value as { text: string }[]).map((row) => row.text),
     ["[", "  {"],
   );
-  assert.ok(text !== undefined && answers.indexOf(text) > whole);
+  assert.ok(text !== undefined && responses.indexOf(text) > whole);
   assert.equal(text.value, body);
 });
 

@@ -72,7 +72,7 @@ export type WorkerRequest =
     };
 
 /** Messages from the worker. */
-export type WorkerAnswer =
+export type WorkerResponse =
   | { readonly kind: "progress"; readonly progress: BodyProgress }
   | { readonly kind: "result"; readonly id: number; readonly value: unknown }
   | { readonly kind: "failure"; readonly id: number; readonly message: string };
@@ -201,7 +201,7 @@ function previewOf(body: Uint8Array): string | null {
 }
 
 /** Connects a desk to the messages of a worker: call the result with every message of the page. */
-export function serveBody(post: (answer: WorkerAnswer) => void, fetchBody?: typeof fetch) {
+export function serveBody(post: (response: WorkerResponse) => void, fetchBody?: typeof fetch) {
   let desk: BodyDesk | null = null;
   return async (request: WorkerRequest): Promise<void> => {
     if (request.kind === "open") {

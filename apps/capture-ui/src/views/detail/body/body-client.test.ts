@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { serveBody } from "./body-calls.ts";
-import type { WorkerAnswer, WorkerRequest } from "./body-calls.ts";
+import type { WorkerResponse, WorkerRequest } from "./body-calls.ts";
 import { BodyClient, CallTimeout } from "./body-client.ts";
 import type { BodyWorker } from "./body-client.ts";
 
@@ -23,7 +23,7 @@ function localWorker(body: string): BodyWorker & { ended: boolean; sent: WorkerR
     },
   };
   const serve = serveBody(
-    (data) => worker.onmessage?.({ data } as MessageEvent<WorkerAnswer>),
+    (data) => worker.onmessage?.({ data } as MessageEvent<WorkerResponse>),
     () => Promise.resolve(new Response(body)),
   );
   return worker;

@@ -1,15 +1,15 @@
-import type { BodyCallName, BodyCalls, WorkerAnswer, WorkerRequest } from "./body-calls.ts";
+import type { BodyCallName, BodyCalls, WorkerResponse, WorkerRequest } from "./body-calls.ts";
 import type { BodyProgress, BodySource } from "./body-document.ts";
 
 /** The part of a Worker that is used; tests give their own. */
 export interface BodyWorker {
   postMessage(message: WorkerRequest): void;
   terminate(): void;
-  onmessage: ((event: MessageEvent<WorkerAnswer>) => void) | null;
+  onmessage: ((event: MessageEvent<WorkerResponse>) => void) | null;
   onerror: ((event: ErrorEvent) => void) | null;
 }
 
-type Answer<N extends BodyCallName> = Awaited<ReturnType<BodyCalls[N]>>;
+type Response<N extends BodyCallName> = Awaited<ReturnType<BodyCalls[N]>>;
 
 /** A call that took longer than it may; the worker was ended, since a pattern that never ends cannot be interrupted. */
 export class CallTimeout extends Error {}
@@ -41,9 +41,13 @@ export class BodyClient {
   }
 
   /** Asks the worker. With `timeoutMs` the worker is ended when the answer does not come in time. */
-  call<N extends BodyCallName>(name: N, parameters: Parameters<BodyCalls[N]>, timeoutMs?: number): Promise<Answer<N>> {
+  call<N extends BodyCallName>(
+    name: N,
+    parameters: Parameters<BodyCalls[N]>,
+    timeoutMs?: number,
+  ): Promise<Response<N>> {
     const id = ++this.#lastId;
-    return new Promise<Answer<N>>((resolve, reject) => {
+    return new Promise<Response<N>>((resolve, reject) => {
       const timer =
         timeoutMs === undefined
           ? undefined
@@ -67,11 +71,11 @@ export class BodyClient {
     this.#end(new Error("The body was closed"));
   }
 
-  #settle(answer: Exclude<WorkerAnswer, { kind: "progress" }>): void {
-    const waiting = this.#waiting.get(answer.id);
-    this.#waiting.delete(answer.id);
-    if (answer.kind === "result") waiting?.resolve(answer.value as never);
-    else waiting?.reject(new Error(answer.message));
+  #settle(response: Exclude<WorkerResponse, { kind: "progress" }>): void {
+    const waiting = this.#waiting.get(response.id);
+    this.#waiting.delete(response.id);
+    if (response.kind === "result") waiting?.resolve(response.value as never);
+    else waiting?.reject(new Error(response.message));
   }
 
   #end(reason: Error): void {

@@ -2,6 +2,6 @@
 import { serveBody } from "./body-calls.ts";
 import type { WorkerRequest } from "./body-calls.ts";
 
-const serve = serveBody((answer) => self.postMessage(answer));
+const serve = serveBody((response) => self.postMessage(response));
 
 self.addEventListener("message", (event: MessageEvent<WorkerRequest>) => void serve(event.data));

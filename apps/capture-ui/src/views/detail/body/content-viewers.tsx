@@ -16,20 +16,22 @@ function useWholeText(
   client: BodyClient,
   done: boolean,
 ): { readonly text: string | null; readonly problem: string | null; readonly ready: boolean } {
-  const [answer, setAnswer] = useState<{ readonly text: string | null; readonly problem: string | null } | null>(null);
+  const [response, setResponse] = useState<{ readonly text: string | null; readonly problem: string | null } | null>(
+    null,
+  );
   useEffect(() => {
     if (!done) return undefined;
     let current = true;
     client.call("text", ["raw"]).then(
       (text) =>
-        current && setAnswer({ text, problem: text === null ? "It is larger than 1 MiB; Raw shows it." : null }),
-      (error: unknown) => current && setAnswer({ text: null, problem: errorText(error) }),
+        current && setResponse({ text, problem: text === null ? "It is larger than 1 MiB; Raw shows it." : null }),
+      (error: unknown) => current && setResponse({ text: null, problem: errorText(error) }),
     );
     return () => {
       current = false;
     };
   }, [client, done]);
-  return { text: answer?.text ?? null, problem: answer?.problem ?? null, ready: answer !== null };
+  return { text: response?.text ?? null, problem: response?.problem ?? null, ready: response !== null };
 }
 
 /** Captured HTML as a page without scripts, network, forms and links. */
@@ -91,7 +93,7 @@ export function PartsViewer({
     if (!done) return undefined;
     let current = true;
     client.call("parts", [contentType]).then(
-      (answer) => current && setFound(answer),
+      (response) => current && setFound(response),
       (error: unknown) => current && setFound({ parts: [], problem: errorText(error) }),
     );
     return () => {

@@ -4,7 +4,7 @@ import { deflateSync, gzipSync } from "node:zlib";
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { contentCodings, messageLines } from "./decoded-message.ts";
 
-function answer(body: Buffer | null, coding: string | null): NonNullable<TrafficEntry["response"]> {
+function response(body: Buffer | null, coding: string | null): NonNullable<TrafficEntry["response"]> {
   return {
     status_code: 200,
     status_message: "OK",
@@ -24,23 +24,23 @@ function answer(body: Buffer | null, coding: string | null): NonNullable<Traffic
 
 test("codings are undone, several of them in turn", async () => {
   const text = Buffer.from("one\ntwo");
-  assert.deepEqual((await messageLines(answer(gzipSync(text), "gzip"))).body, ["one", "two"]);
-  assert.deepEqual((await messageLines(answer(gzipSync(deflateSync(text)), "deflate, gzip"))).body, ["one", "two"]);
-  assert.deepEqual((await messageLines(answer(text, null))).body, ["one", "two"]);
+  assert.deepEqual((await messageLines(response(gzipSync(text), "gzip"))).body, ["one", "two"]);
+  assert.deepEqual((await messageLines(response(gzipSync(deflateSync(text)), "deflate, gzip"))).body, ["one", "two"]);
+  assert.deepEqual((await messageLines(response(text, null))).body, ["one", "two"]);
 });
 
 test("what cannot be undone is said, and broken bytes are no error", async () => {
   for (const coding of ["gzip", "strange"]) {
-    const shown = await messageLines(answer(Buffer.from("no such coding"), coding));
+    const shown = await messageLines(response(Buffer.from("no such coding"), coding));
     assert.deepEqual(shown.body, []);
     assert.match(shown.note ?? "", new RegExp(coding, "u"));
   }
-  assert.equal((await messageLines(answer(null, null))).note, null);
+  assert.equal((await messageLines(response(null, null))).note, null);
 });
 
 test("what grows beyond any use is given up on the way", async () => {
   // Undone once it is 32 MB that nothing more can be undone of.
-  const shown = await messageLines(answer(gzipSync(Buffer.alloc(32_000_000)), "gzip, gzip"));
+  const shown = await messageLines(response(gzipSync(Buffer.alloc(32_000_000)), "gzip, gzip"));
   assert.deepEqual([shown.body, shown.note], [[], "The body is too large to be compared here."]);
 });
 

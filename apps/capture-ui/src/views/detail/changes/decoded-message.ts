@@ -13,9 +13,9 @@ export interface MessageLines {
 
 const MARK = "base64:";
 /** Larger bodies are left to the body viewer, which shows them in windows. */
-const MOST_BYTES = 2_000_000;
+const MAX_BYTES = 2_000_000;
 /** What a coding, one of several perhaps, may give on the way; a few kilobytes can stand for gigabytes. */
-const MOST_UNDONE_BYTES = 16_000_000;
+const MAX_UNDONE_BYTES = 16_000_000;
 
 /** The lines of a message, its content codings undone where the browser can. */
 export async function messageLines(message: Message): Promise<MessageLines> {
@@ -30,7 +30,7 @@ export async function messageLines(message: Message): Promise<MessageLines> {
   if (decoded === null) {
     return { head, body: [], note: `The body is coded as ${codings.join(", ")}, which the browser cannot undo.` };
   }
-  if (decoded === "too-large" || decoded.length > MOST_BYTES) {
+  if (decoded === "too-large" || decoded.length > MAX_BYTES) {
     return { head, body: [], note: "The body is too large to be compared here." };
   }
   const draft = draftOfBytes(decoded);
@@ -85,7 +85,7 @@ async function piecesOf(
     const { value } = await reader.read();
     if (value === undefined) return pieces;
     sizeBytes += value.length;
-    if (sizeBytes > MOST_UNDONE_BYTES) {
+    if (sizeBytes > MAX_UNDONE_BYTES) {
       await reader.cancel();
       return undefined;
     }

@@ -4,8 +4,8 @@ export interface SavedView {
   readonly q: string;
 }
 
-const MOST_VIEWS = 50;
-const MOST_HISTORY = 30;
+const MAX_VIEWS = 50;
+const MAX_HISTORY = 30;
 /** Names can be used as presets (`@name`), so they are written as the language allows. */
 const NAME = /^[A-Za-z0-9_.-]{1,40}$/u;
 
@@ -19,7 +19,7 @@ export function readViews(stored: unknown): readonly SavedView[] {
         ? [{ name, q }]
         : [];
     })
-    .slice(0, MOST_VIEWS);
+    .slice(0, MAX_VIEWS);
 }
 
 /** A sentence that says what is wrong with a name, or undefined. */
@@ -31,20 +31,20 @@ export function viewNameProblem(name: string, taken: readonly string[]): string 
 
 /** Adds a view or replaces the one of the same name. */
 export function saveView(views: readonly SavedView[], view: SavedView): readonly SavedView[] {
-  return [...views.filter((other) => other.name !== view.name), view].slice(-MOST_VIEWS);
+  return [...views.filter((other) => other.name !== view.name), view].slice(-MAX_VIEWS);
 }
 
 /** Puts a query at the top of the history; each text is there once. */
 export function addToHistory(history: readonly string[], q: string): readonly string[] {
   const text = q.trim();
   if (text === "") return history;
-  return [text, ...history.filter((other) => other !== text)].slice(0, MOST_HISTORY);
+  return [text, ...history.filter((other) => other !== text)].slice(0, MAX_HISTORY);
 }
 
 /** Makes a history of whatever was stored. */
 export function readHistory(stored: unknown): readonly string[] {
   return Array.isArray(stored)
-    ? stored.filter((item): item is string => typeof item === "string").slice(0, MOST_HISTORY)
+    ? stored.filter((item): item is string => typeof item === "string").slice(0, MAX_HISTORY)
     : [];
 }
 

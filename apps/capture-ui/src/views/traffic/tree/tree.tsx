@@ -12,7 +12,7 @@ import { filterOf } from "../../../queries.ts";
 import { refuseUnreadable } from "../query/refuse-unreadable.ts";
 import styles from "./tree.module.css";
 
-const MOST_SHOWN = 500;
+const MAX_SHOWN = 500;
 
 /** Hosts with their paths, how often and how well they were asked. Choosing a path shows its entries. */
 export function TrafficTree({
@@ -67,7 +67,7 @@ export function TrafficTree({
         </p>
       )}
       <div role="tree" tabIndex={-1} aria-label="Hosts and paths" onKeyDown={onKeyDown}>
-        {hosts.data?.slice(0, MOST_SHOWN).map((host) => (
+        {hosts.data?.slice(0, MAX_SHOWN).map((host) => (
           <HostBranch
             key={host.name}
             node={host}
@@ -79,8 +79,8 @@ export function TrafficTree({
           />
         ))}
       </div>
-      {hosts.data !== undefined && hosts.data.length > MOST_SHOWN && (
-        <p className={styles["note"]}>{formatCount(hosts.data.length - MOST_SHOWN)} more hosts; filter to see them.</p>
+      {hosts.data !== undefined && hosts.data.length > MAX_SHOWN && (
+        <p className={styles["note"]}>{formatCount(hosts.data.length - MAX_SHOWN)} more hosts; filter to see them.</p>
       )}
       {hosts.data?.length === 0 && <p className={styles["note"]}>Nothing matches.</p>}
     </div>
@@ -150,7 +150,7 @@ function HostBranch({
         </p>
       )}
       {open &&
-        paths.data?.slice(0, MOST_SHOWN).map((path) => (
+        paths.data?.slice(0, MAX_SHOWN).map((path) => (
           <button
             key={path.name}
             type="button"
@@ -165,8 +165,8 @@ function HostBranch({
             <Numbers node={path} />
           </button>
         ))}
-      {open && paths.data !== undefined && paths.data.length > MOST_SHOWN && (
-        <p className={styles["note"]}>{formatCount(paths.data.length - MOST_SHOWN)} more paths; filter to see them.</p>
+      {open && paths.data !== undefined && paths.data.length > MAX_SHOWN && (
+        <p className={styles["note"]}>{formatCount(paths.data.length - MAX_SHOWN)} more paths; filter to see them.</p>
       )}
     </>
   );
