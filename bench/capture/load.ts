@@ -1,5 +1,5 @@
 import { createSecureContext, type SecureContext } from "node:tls";
-import { answeredBody } from "./answered-body.ts";
+import { answeredBody } from "./response-body.ts";
 import { Http1Channel, type Channel } from "./channel.ts";
 import { Http2Channel } from "./http2-channel.ts";
 import { WebSocketChannel } from "./websocket-channel.ts";

@@ -8,7 +8,7 @@ import { createServer as createTlsServer } from "node:tls";
 import { Http2Session, type Http2Stream } from "@headworks/http2";
 import { FrameReader, frameBytes } from "@headworks/websocket";
 import { CertificateAuthority } from "@headworks/tls-authority";
-import { answeredBody } from "./answered-body.ts";
+import { answeredBody } from "./response-body.ts";
 
 /**
  * The origin behind the proxies, a process of its own: raw sockets, so that it costs as little as possible. It answers

@@ -3,10 +3,10 @@ import { createReadStream, existsSync, statSync } from "node:fs";
 import { extname, join, normalize } from "node:path";
 import { WebSocketServer } from "ws";
 import type { ServerMessage } from "@headworks/capture-contract";
-import { otherResponse } from "./fake-answers.ts";
+import { otherResponse } from "./fake-responses.ts";
 import { FakeState } from "./fake-state.ts";
 import type { FakeStore } from "./fake-store.ts";
-import { trafficResponse } from "./fake-traffic-answers.ts";
+import { trafficResponse } from "./fake-traffic-responses.ts";
 
 /** Stands in for Weir while the web UI is built and measured: generated traffic, no proxy. Never part of a product. */
 export interface FakeApi {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Framing, RawFields, ResponseHead } from "@headworks/http1";
 import { hasBody, lengthFraming } from "@headworks/http1";
 import { BufferBudget } from "@headworks/sockets";
-import { ResponseSender } from "#request/answer-delivery.ts";
+import { ResponseSender } from "#request/response-sender.ts";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import { RequestContext } from "#request/context.ts";
 import type { Generation } from "#request/generation.ts";

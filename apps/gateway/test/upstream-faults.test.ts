@@ -12,7 +12,7 @@ import {
 } from "@headworks/testkit";
 import type { DocumentInput } from "@headworks/gateway-contract";
 import { CertificateAuthority } from "@headworks/tls-authority";
-import { ResponseSender } from "#request/answer-delivery.ts";
+import { ResponseSender } from "#request/response-sender.ts";
 import { serving, startGateway, type TestGateway } from "./gateway-rig.ts";
 
 type Extra = Partial<NonNullable<DocumentInput["upstreams"]>[number]>;

@@ -1,4 +1,4 @@
-export { conditionOfResponse } from "./answer-condition.ts";
+export { conditionOfResponse } from "./response-condition.ts";
 export { compileCondition } from "./compile.ts";
 export type { BodyNeeds, CompiledCondition, Decision, Explanation } from "./compiled.ts";
 export { compileConditionSet, type ConditionSet } from "./condition-set.ts";

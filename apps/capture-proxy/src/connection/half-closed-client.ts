@@ -1,6 +1,6 @@
 // Tested by ../../test/breakpoints-pausing.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
-import type { Http1Response } from "./http1-answer.ts";
+import type { Http1Response } from "./http1-response.ts";
 
 /**
  * A client that ended its sending side may still read, or may be gone: TCP does not tell until something is written.

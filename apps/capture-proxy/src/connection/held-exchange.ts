@@ -2,10 +2,10 @@
 import { removeField, setFraming } from "@headworks/http1";
 import { newMoments } from "#exchange/exchange.ts";
 import type { Content, Original, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
-import { ResponseSender } from "./answer-delivery.ts";
+import { ResponseSender } from "./response-sender.ts";
 import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { LiveExchange } from "./live-exchange.ts";
-import { RequestSender } from "./request-delivery.ts";
+import { RequestSender } from "./request-sender.ts";
 
 /** An exchange whose bodies rules may wait for and replace, since both its messages are held until they have decided. */
 export abstract class HeldExchange extends LiveExchange {

@@ -22,7 +22,7 @@ import type { ClientSocket, ExchangeClient } from "./exchange-client.ts";
 import { failTunnel, mayBeForeign } from "./foreign-client.ts";
 import { switchFields } from "./forwarded-fields.ts";
 import { askWhetherGone, HALF_CLOSED_MS } from "./half-closed-client.ts";
-import { Http1Response } from "./http1-answer.ts";
+import { Http1Response } from "./http1-response.ts";
 import { HttpExchange } from "./http-exchange.ts";
 import { KnownHost } from "./known-host.ts";
 import type { ProxyServices } from "./proxy-services.ts";

@@ -12,7 +12,7 @@ import { CLIENT_GONE, internalFailure, stalled } from "./client-failures.ts";
 import type { ClientOrigins } from "./client-origins.ts";
 import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { failureResponse } from "./failure-page.ts";
-import { responseSection, switchSection } from "./http2-answer.ts";
+import { responseSection, switchSection } from "./http2-response.ts";
 import { SEND_BUFFER_BYTES, SURPLUS_BODY_MS } from "./http2-limits.ts";
 import { HttpExchange } from "./http-exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";

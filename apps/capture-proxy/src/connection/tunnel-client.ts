@@ -8,7 +8,7 @@ import type { ByteSocket } from "@headworks/sockets";
 import type { HttpVersion } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
-import { responseSection } from "./http2-answer.ts";
+import { responseSection } from "./http2-response.ts";
 
 /** What the listener keeps of a connection, or a connection of a tunnel on it, to end it at shutdown. */
 export interface ConnectionHandle {

@@ -24,7 +24,7 @@ import {
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { TunnelEnd } from "#request/join-sockets.ts";
 import { ClientPace } from "./client-pace.ts";
-import { Http1ResponseWriter } from "./http1-answer-writer.ts";
+import { Http1ResponseWriter } from "./http1-response-writer.ts";
 import { http1ErrorCode } from "./http1-error-code.ts";
 import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./connection-services.ts";
 

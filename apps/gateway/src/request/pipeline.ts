@@ -2,12 +2,12 @@
 import { fieldValue, type RawFields } from "@headworks/http1";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
-import { ResponseSender } from "./answer-delivery.ts";
+import { ResponseSender } from "./response-sender.ts";
 import type { ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
 import { LOWER_CORRELATION, X_REQUEST_ID } from "./forwarded-fields.ts";
 import type { CompiledRoute } from "./generation.ts";
-import { lastRecipientsResponse, WHOLE_SERVER } from "./own-answers.ts";
+import { lastRecipientsResponse, WHOLE_SERVER } from "./own-responses.ts";
 import type { Response, ResponseStore, FinishedRequest, Gate, KeptResponse, Observer, Verdict } from "./phases.ts";
 import { ProxiedRequest, type EndpointPools } from "./proxied-request.ts";
 import { refreshRequest } from "./refresh-request.ts";

@@ -9,7 +9,7 @@ import {
 import type { BufferBudget } from "@headworks/sockets";
 import type { EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
-import type { ResponseSender } from "./answer-delivery.ts";
+import type { ResponseSender } from "./response-sender.ts";
 import { Attempt, type AttemptFailure, type AttemptOwner } from "./attempt.ts";
 import { CheckedBody } from "./checked-body.ts";
 import type { ClientHandler } from "./client-stream.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { heapGrowthBytes, rawClient, readResponse, startRawServer, type RawConnection } from "@headworks/testkit";
-import { ResponseMemory } from "#slices/cache/answer-memory.ts";
+import { ResponseMemory } from "#slices/cache/response-memory.ts";
 import { serving, startGateway, type TestGateway } from "../gateway-rig.ts";
 import { proxied, responding } from "../route-documents.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { ChatAssembler } from "./chat-assembler.ts";
-import type { ChatResponse, ChatChoice } from "./chat-answer.ts";
+import type { ChatResponse, ChatChoice } from "./chat-response.ts";
 import type { ChatEvent } from "./chat-reader.ts";
 
 function typeNamedBy(payload: unknown): string {

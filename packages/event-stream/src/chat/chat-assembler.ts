@@ -1,6 +1,6 @@
 import { anthropic } from "./anthropic.ts";
-import { OpenResponse } from "./chat-answer.ts";
-import type { ChatResponse } from "./chat-answer.ts";
+import { OpenResponse } from "./chat-response.ts";
+import type { ChatResponse } from "./chat-response.ts";
 import type { ChatEvent, ChatReader, ReadEvent } from "./chat-reader.ts";
 import { google } from "./google.ts";
 import { asName, asObject, asText, parsedObject } from "./json-facts.ts";

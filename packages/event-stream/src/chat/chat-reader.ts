@@ -1,5 +1,5 @@
 // Tested by chat-assembler.test.ts
-import type { ChatFormat, OpenResponse } from "./chat-answer.ts";
+import type { ChatFormat, OpenResponse } from "./chat-response.ts";
 import type { Facts } from "./json-facts.ts";
 
 /** One event of a stream, as far as it matters for a chat. */

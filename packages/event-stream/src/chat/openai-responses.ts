@@ -1,5 +1,5 @@
 // Tested by chat-assembler.test.ts
-import type { OpenResponse, OpenChoice } from "./chat-answer.ts";
+import type { OpenResponse, OpenChoice } from "./chat-response.ts";
 import type { ChatReader } from "./chat-reader.ts";
 import { asCount, asName, asObject, asObjects, asText } from "./json-facts.ts";
 import type { Facts } from "./json-facts.ts";

@@ -11,7 +11,7 @@ import type {
 import { compileCondition, conditionOfResponse, parseCondition, parseRuleCondition } from "@headworks/match-condition";
 import { validationError } from "#api/api-error.ts";
 import type { ErrorDetail } from "#api/api-error.ts";
-import { headerPairs } from "./answer.ts";
+import { headerPairs } from "./prepared-response.ts";
 import { responsesOf, filledConfig, filledResponse } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 import { bodyProblem, schemaProblem } from "./response-schema.ts";

@@ -2,8 +2,8 @@
 import type { MockResponseConfig } from "@headworks/capture-contract";
 import { compileCondition, conditionOfResponse } from "@headworks/match-condition";
 import type { CompiledCondition } from "@headworks/match-condition";
-import { prepareResponse } from "./answer.ts";
-import type { PreparedResponse } from "./answer.ts";
+import { prepareResponse } from "./prepared-response.ts";
+import type { PreparedResponse } from "./prepared-response.ts";
 import type { RequestSubject } from "./request-subject.ts";
 
 /** Where a rule stands; it outlives every compilation. */

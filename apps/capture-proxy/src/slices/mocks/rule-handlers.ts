@@ -2,7 +2,7 @@
 import type { mocksOperations, MockUpdate, NewMock } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound, validationError } from "#api/api-error.ts";
-import { TEMPLATES } from "./answer-templates.ts";
+import { TEMPLATES } from "./response-templates.ts";
 import type { StoredMock } from "./mock-rule.ts";
 import { showVersion } from "./mock-rule.ts";
 import { draftIssues, readDraft } from "./mocks.check.ts";

@@ -4,7 +4,7 @@ import { hasField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import { validationError } from "#api/api-error.ts";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
-import { headerPairs } from "./answer.ts";
+import { headerPairs } from "./prepared-response.ts";
 import { RequestSubject } from "./request-subject.ts";
 
 const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443 };

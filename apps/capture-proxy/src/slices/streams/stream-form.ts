@@ -3,8 +3,8 @@ import { parseContentEncoding } from "@headworks/http-fields/content-coding";
 import { fieldValue, fieldValues } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import type { ExchangeView } from "#exchange/exchange.ts";
-import { DECODABLE } from "./answer-decoder.ts";
-import type { DecodableCoding } from "./answer-decoder.ts";
+import { DECODABLE } from "./response-decoder.ts";
+import type { DecodableCoding } from "./response-decoder.ts";
 
 /** How the body of an answer is cut into frames. */
 export type StreamForm = { readonly kind: "sse" } | { readonly kind: "json"; readonly form: JsonStreamForm };

@@ -1,7 +1,7 @@
 import type { BodyWatcher } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { StreamRecorder } from "#storage/stream-store.ts";
-import { ResponseDecoder } from "./answer-decoder.ts";
+import { ResponseDecoder } from "./response-decoder.ts";
 import { frameReader } from "./frame-reader.ts";
 import type { FrameReader, ReadFrame } from "./frame-reader.ts";
 import { contentCoding, streamForm } from "./stream-form.ts";

@@ -4,7 +4,7 @@ import { JsonBytes } from "@headworks/contract-kit";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
-import { respondWithBody } from "./body-answer.ts";
+import { respondWithBody } from "./body-response.ts";
 import { checkFilter, previewedCondition } from "./traffic.check.ts";
 import type { TrafficObserver } from "./traffic.observer.ts";
 

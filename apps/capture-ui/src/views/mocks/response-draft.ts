@@ -8,7 +8,7 @@ import type {
 import { conditionOfResponse } from "@headworks/match-condition";
 import { bodyDraft, markedBody, type BodyDraft } from "../../rules/body-draft.ts";
 import { headerDraft, headersRecord, recordDrafts, type HeaderDraft } from "../../rules/headers-draft.ts";
-import { toResponseCondition } from "./answer-condition.ts";
+import { toResponseCondition } from "./response-condition.ts";
 
 /** One answer in the editor; numbers as typed. */
 export interface ResponseDraft {

@@ -7,7 +7,7 @@ import { OrderButtons } from "../../rules/order-buttons.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
 import { Segmented } from "../../ui/segmented.tsx";
-import { RESPONSE_VOCABULARY } from "./answer-condition.ts";
+import { RESPONSE_VOCABULARY } from "./response-condition.ts";
 import styles from "./mocks.module.css";
 import { newResponse, type ConfigDraft, type ConfigKind, type ResponseDraft } from "./response-draft.ts";
 

@@ -3,7 +3,7 @@ import { removeField } from "@headworks/http1";
 import { systemTimer, type Timer } from "#egress/timer.ts";
 import type { ResponseStore, Decorator } from "#request/phases.ts";
 import type { Clock, GatewaySlice } from "#slice.ts";
-import { ResponseMemory } from "./answer-memory.ts";
+import { ResponseMemory } from "./response-memory.ts";
 import { checkCache } from "./cache.check.ts";
 import { ChangedResources } from "./changed-resources.ts";
 import { Flights } from "./flights.ts";

@@ -4,7 +4,7 @@ import { hasField, lengthFraming, ownText, removeField, type Framing, type RawFi
 import type { RequestContext } from "#request/context.ts";
 import type { Response, ResponseCapture, ResponseHead, ResponseStore, KeptResponse } from "#request/phases.ts";
 import type { Clock } from "#slice.ts";
-import type { ResponseMemory, AskedWhen, Entry } from "./answer-memory.ts";
+import type { ResponseMemory, AskedWhen, Entry } from "./response-memory.ts";
 import { ANY_FRESH, initialAgeMs, responsePolicy, type RequestPolicy, type ResponsePolicy } from "./cache-control.ts";
 import {
   acceptedCodings,

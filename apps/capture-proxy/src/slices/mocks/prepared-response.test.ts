@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { anyCharacter } from "@headworks/testkit";
 import { responseHeadText } from "@headworks/http1";
 import type { SyntheticResponse } from "#exchange/phases.ts";
-import { prepareResponse } from "./answer.ts";
+import { prepareResponse } from "./prepared-response.ts";
 import type { FileReading } from "./body-file.ts";
 import { filledResponse } from "./mock-rule.ts";
 import { sampleSubject } from "./sample-request.ts";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Condition, MockRequestCondition } from "@headworks/capture-contract";
 import { conditionOfResponse } from "@headworks/match-condition";
 import { conditionOf, draftOfCondition, newTest, withSubject, newGroup } from "../../rules/condition-draft.ts";
-import { RESPONSE_VOCABULARY, toResponseCondition } from "./answer-condition.ts";
+import { RESPONSE_VOCABULARY, toResponseCondition } from "./response-condition.ts";
 
 const CONDITIONS: readonly MockRequestCondition[] = [
   { type: "header_equals", name: "x-a", value: "" },

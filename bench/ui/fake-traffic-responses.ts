@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { SORT_COLUMNS, TrafficSnapshot } from "@headworks/capture-contract";
-import { ok, type Response } from "./fake-answers.ts";
+import { ok, type Response } from "./fake-responses.ts";
 import type { FakeState } from "./fake-state.ts";
 import { bodyText, SESSION_ID } from "./fake-store.ts";
 

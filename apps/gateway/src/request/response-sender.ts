@@ -6,7 +6,7 @@ import { noteGarbage } from "@headworks/sockets";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import type { ClientHandler, ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
-import { errorResponse, isRefusal } from "./error-answer.ts";
+import { errorResponse, isRefusal } from "./error-response.ts";
 import { X_REQUEST_ID, type RequestIdField } from "./forwarded-fields.ts";
 import type { Response, ResponseHead, ResponseOrigin, Decorator, Refusal, Verdict } from "./phases.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { ResponseMemory, MAX_BYTES, sizeOf, type Entry } from "./answer-memory.ts";
+import { ResponseMemory, MAX_BYTES, sizeOf, type Entry } from "./response-memory.ts";
 
 const entryOf = (bytes: number, route = "r"): Entry => ({
   route,

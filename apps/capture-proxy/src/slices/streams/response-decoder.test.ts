@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
-import { ResponseDecoder, DECODABLE } from "./answer-decoder.ts";
-import type { DecodableCoding } from "./answer-decoder.ts";
+import { ResponseDecoder, DECODABLE } from "./response-decoder.ts";
+import type { DecodableCoding } from "./response-decoder.ts";
 
 const encoders: readonly [coding: DecodableCoding, encode: (bytes: Buffer) => Buffer][] = [
   ["gzip", gzipSync],
