@@ -32,9 +32,9 @@ function load(
 ): { stop(): Promise<Map<string, number>>; seen: Map<string, number>; sent: Set<string> } {
   const seen = new Map<string, number>();
   const sent = new Set<string>();
-  let isOver = false;
+  let isFinished = false;
   const worker = async (number: number): Promise<void> => {
-    for (let index = 0; !isOver; index += 1) {
+    for (let index = 0; !isFinished; index += 1) {
       const path = `/${prefix}-${number}-${index}`;
       sent.add(path);
       const status = await client.fetch(`${origin.url}${path}`).then(
@@ -50,7 +50,7 @@ function load(
     seen,
     sent,
     async stop() {
-      isOver = true;
+      isFinished = true;
       await workers;
       return seen;
     },

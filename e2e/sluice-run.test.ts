@@ -98,9 +98,9 @@ async function underLoad(
   const agent = new Agent({ keepAlive: true, maxSockets: clients });
   const odd: string[] = [];
   let answered = 0;
-  let isOver = false;
+  let isFinished = false;
   const one = async (): Promise<void> => {
-    while (!isOver) {
+    while (!isFinished) {
       try {
         const sent = request({ host: "127.0.0.1", port, path: "/load", agent }).end();
         const [response] = (await once(sent, "response")) as [IncomingMessage];
@@ -117,7 +117,7 @@ async function underLoad(
   try {
     await during();
   } finally {
-    isOver = true;
+    isFinished = true;
     await Promise.all(running);
     agent.destroy();
   }

@@ -115,7 +115,7 @@ class Windows implements AsyncDisposable {
   readonly #weir: Weir;
   readonly #cleanups = new Cleanups();
   readonly #pages: Page[] = [];
-  readonly #troubles: string[] = [];
+  readonly #problems: string[] = [];
   #refusedHandlersExpected = false;
 
   constructor(view: SharedView, weir: Weir) {
@@ -126,14 +126,14 @@ class Windows implements AsyncDisposable {
   async open(path: string, options?: BrowserContextOptions): Promise<Page> {
     const page = await (options === undefined ? this.#pageWithoutPast() : this.#pageOfOwnContext(options));
     this.#pages.push(page);
-    page.on("pageerror", (error) => this.#troubles.push(`error in the page: ${error.stack ?? error.message}`));
+    page.on("pageerror", (error) => this.#problems.push(`error in the page: ${error.stack ?? error.message}`));
     page.on("dialog", (dialog) => {
-      this.#troubles.push(`dialog: ${dialog.message()}`);
+      this.#problems.push(`dialog: ${dialog.message()}`);
       void dialog.dismiss();
     });
-    page.on("popup", () => this.#troubles.push("a window opened by itself"));
+    page.on("popup", () => this.#problems.push("a window opened by itself"));
     page.on("console", (message) => {
-      if (/Content Security Policy/u.test(message.text())) this.#troubles.push(message.text());
+      if (/Content Security Policy/u.test(message.text())) this.#problems.push(message.text());
     });
     await page.goto(new URL(path, this.#weir.apiUrl).href);
     await page.getByRole("navigation", { name: "Screens" }).waitFor();
@@ -171,14 +171,14 @@ class Windows implements AsyncDisposable {
       const tree = await page.locator("body").ariaSnapshot({ timeout: 2000 }).catch(String);
       return `${page.url()} shows\n${tree.slice(0, 6000)}`;
     });
-    return [...(await Promise.all(shown)), ...this.#troubles];
+    return [...(await Promise.all(shown)), ...this.#problems];
   }
 
   assertQuiet(): void {
-    const isExpected = (trouble: string): boolean =>
-      this.#refusedHandlersExpected && trouble.startsWith("Executing inline event handler violates");
+    const isExpected = (problem: string): boolean =>
+      this.#refusedHandlersExpected && problem.startsWith("Executing inline event handler violates");
     assert.deepEqual(
-      this.#troubles.filter((trouble) => !isExpected(trouble)),
+      this.#problems.filter((problem) => !isExpected(problem)),
       [],
     );
   }

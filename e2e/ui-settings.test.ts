@@ -255,7 +255,7 @@ journey("A file with mistakes is refused with the place of each, and changes not
   await dialog.getByText(/This is not JSON/u).waitFor();
   assert.equal(await dialog.getByRole("button", { name: "Show what changes" }).isDisabled(), true);
   const wrong = { ...rewrite("Broken", "("), id: "11111111-1111-4111-8111-111111111111", enabled: true };
-  await choose(dialog, JSON.stringify({ version: 1, rewrites: [wrong], focus: {}, wishes: [] }));
+  await choose(dialog, JSON.stringify({ version: 1, rewrites: [wrong], focus: {}, options: [] }));
   await dialog.getByRole("button", { name: "Show what changes" }).click();
   const refusal = dialog.getByRole("alert");
   await refusal.getByText("wishes", { exact: true }).waitFor();

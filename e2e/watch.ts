@@ -13,9 +13,9 @@ export interface HealthReport {
 /** Asks for `/health` every 50 ms until stopped; a probe that fails makes `stop` reject. */
 export function watchHealth(weir: Weir): { stop(): Promise<HealthReport> } {
   const took: number[] = [];
-  let isOver = false;
+  let isFinished = false;
   const watching = (async (): Promise<void> => {
-    while (!isOver) {
+    while (!isFinished) {
       const startedMs = performance.now();
       const response = await fetch(`${weir.apiUrl}/health`, { signal: AbortSignal.timeout(5000) });
       assert.equal(await response.text(), "OK");
@@ -26,7 +26,7 @@ export function watchHealth(weir: Weir): { stop(): Promise<HealthReport> } {
   watching.catch(() => undefined);
   return {
     async stop() {
-      isOver = true;
+      isFinished = true;
       await watching;
       const sorted = took.toSorted((a, b) => a - b);
       return { probes: took.length, p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? 0, maxMs: sorted.at(-1) ?? 0 };

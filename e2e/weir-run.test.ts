@@ -156,11 +156,11 @@ describe("weir run in a Weir that others use", () => {
 
   /** Sends as fast as it can on several connections until it is told to stop; gives how many were answered. */
   function foreignLoad(): { readonly stop: () => Promise<number> } {
-    let isOver = false;
+    let isFinished = false;
     let sent = 0;
     const client = proxyClient(weir.proxyPort, { ca: weir.caPem });
     const senders = Array.from({ length: 4 }, async (_, number) => {
-      while (!isOver) {
+      while (!isFinished) {
         const { status } = await client.fetch(`https://localhost:${origin.port}/foreign-${number}`);
         assert.equal(status, 200);
         sent += 1;
@@ -168,7 +168,7 @@ describe("weir run in a Weir that others use", () => {
     });
     return {
       stop: async () => {
-        isOver = true;
+        isFinished = true;
         await Promise.all(senders);
         return sent;
       },

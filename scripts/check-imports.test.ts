@@ -262,15 +262,15 @@ test("a file outside all zones is reported", () => {
 });
 
 test("a circle of value imports is reported once with its path; one closed by a type is none", () => {
-  const circle = {
+  const loop = {
     "packages/http1/src/a.ts": 'import "./b.ts";',
     "packages/http1/src/b.ts": 'import { c } from "./c.ts";',
     "packages/http1/src/c.ts": 'export { a } from "./a.ts";',
   };
-  const problems = problemsWith(circle);
+  const problems = problemsWith(loop);
   assert.equal(problems.length, 1, problems.join("\n"));
   assert.match(problems[0] ?? "", /a\.ts > .*b\.ts > .*c\.ts > .*a\.ts/u);
-  assert.deepEqual(problemsWith({ ...circle, "packages/http1/src/c.ts": 'import type { A } from "./a.ts";' }), []);
+  assert.deepEqual(problemsWith({ ...loop, "packages/http1/src/c.ts": 'import type { A } from "./a.ts";' }), []);
 });
 
 test("Node reached through other files of a browser entry is reported with the way to it", () => {

@@ -91,12 +91,12 @@ function documentOf(at: number, originPort: number, write: (document: object) =>
 class Load {
   requests = 0;
   readonly failures: string[] = [];
-  isOver = false;
+  isFinished = false;
 
   /** One connection that asks again and again; it is opened anew when the gateway closes it between two requests. */
   async ask(port: number, seed: number): Promise<void> {
     let connection = await rawClient(port);
-    for (let at = seed; !this.isOver; at += 1) {
+    for (let at = seed; !this.isFinished; at += 1) {
       const path = `/r${at % 200}/x`;
       try {
         await connection.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nX-API-Key: ${KEY}\r\n\r\n`);
@@ -191,7 +191,7 @@ async function run({ write, reloads, warmUp, everyMs, connections }: RunOptions)
   await waitUntil(async () => (await metric(port, "config_generation")) === 1, { what: "the first generation" });
   const load = new Load();
   void gateway.exited.then((exit) => {
-    if (!load.isOver) console.error(`The gateway ended by itself: ${exit.code ?? exit.signal}\n${exit.stderr}`);
+    if (!load.isFinished) console.error(`The gateway ended by itself: ${exit.code ?? exit.signal}\n${exit.stderr}`);
   });
   const asking = Array.from({ length: connections }, async (_, at) => await load.ask(port, at * 10));
   const samples: Sample[] = [];
@@ -211,7 +211,7 @@ async function run({ write, reloads, warmUp, everyMs, connections }: RunOptions)
   const generation = await lastGeneration(port);
   clearInterval(sampling);
   clearInterval(forget);
-  load.isOver = true;
+  load.isFinished = true;
   await Promise.all(asking);
   const tookS = (performance.now() - startedMs) / 1000;
   const counted = samples.slice(thousands[0]);

@@ -25,14 +25,14 @@ interface Shot {
 }
 
 async function take(browser: Browser, apiUrl: string, scene: Scene, folder: string): Promise<string[]> {
-  const troubles: string[] = [];
+  const problems: string[] = [];
   for (const colorScheme of THEMES) {
     const shots: Shot[] = [];
     for (const viewport of SIZES) {
       const context = await browser.newContext({ viewport, colorScheme, reducedMotion: "reduce" });
       context.setDefaultTimeout(6000);
       const page = await context.newPage();
-      page.on("pageerror", (error) => troubles.push(`${scene.name}: ${error.message}`));
+      page.on("pageerror", (error) => problems.push(`${scene.name}: ${error.message}`));
       try {
         await scene.before?.(page);
         await page.goto(apiUrl + scene.path);
@@ -40,16 +40,16 @@ async function take(browser: Browser, apiUrl: string, scene: Scene, folder: stri
         await settle(page);
       } catch (error) {
         const first = (error instanceof Error ? error.message : String(error)).split("\n", 3).join(" ");
-        troubles.push(`${scene.name}, ${viewport.width}, ${colorScheme}: ${first}`);
+        problems.push(`${scene.name}, ${viewport.width}, ${colorScheme}: ${first}`);
       }
       const overhang = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
-      if (overhang > 0) troubles.push(`${scene.name}, ${viewport.width}: ${overhang} px wider than the window`);
+      if (overhang > 0) problems.push(`${scene.name}, ${viewport.width}: ${overhang} px wider than the window`);
       shots.push({ png: await page.screenshot(), width: viewport.width });
       await context.close();
     }
     await writeFile(join(folder, `${scene.name}-${colorScheme}.png`), await beside(browser, shots));
   }
-  return troubles;
+  return problems;
 }
 
 async function settle(page: Page): Promise<void> {
@@ -81,9 +81,9 @@ try {
   await using full = await startWeir();
   await fillWithTraffic(full);
   for (const scene of scenes) {
-    const troubles = await take(browser, scene.isEmpty === true ? empty.apiUrl : full.apiUrl, scene, folder);
-    console.log(troubles.length === 0 ? `ok   ${scene.name}` : `BAD  ${troubles.join("\n     ")}`);
-    if (troubles.length > 0) process.exitCode = 1;
+    const problems = await take(browser, scene.isEmpty === true ? empty.apiUrl : full.apiUrl, scene, folder);
+    console.log(problems.length === 0 ? `ok   ${scene.name}` : `BAD  ${problems.join("\n     ")}`);
+    if (problems.length > 0) process.exitCode = 1;
   }
 } finally {
   await browser.close();

@@ -23,7 +23,7 @@ export const parts: Parts = {
     // A stalled terminal, or a disk that is full, must not stall the proxy.
     const stream = new DescriptorLines({
       descriptor: target === "stdout" ? STANDARD_OUTPUT : STANDARD_ERROR,
-      onTrouble: (error) => complain(`The log cannot be written: ${reasonOf(error)}. It is tried again every second`),
+      onProblem: (error) => complain(`The log cannot be written: ${reasonOf(error)}. It is tried again every second`),
       onRecovered: (lostLines) => log.warn({ missing: lostLines }, "The log is written again"),
     });
     const output = openLogOutput({
@@ -40,7 +40,7 @@ export const parts: Parts = {
     const log = pino({ level, base: null }, output);
     return { log, output };
   },
-  startWriter: async () => (await import("#storage/writer-worker.ts")).startWriterWorker(),
+  startWriter: async () => (await import("#storage/writer-worker.ts")).startWriterThread(),
   checkDatabase: async (path, content) => {
     const { openDatabase, STATE_MIGRATIONS, TRAFFIC_MIGRATIONS } = await import("#storage/database.ts");
     const migrations = { state: STATE_MIGRATIONS, traffic: TRAFFIC_MIGRATIONS, other: undefined }[content];

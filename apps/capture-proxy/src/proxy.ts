@@ -12,7 +12,7 @@ import { createEventHub } from "#api/events.ts";
 import type { EventHub } from "#api/events.ts";
 import { createApiServer } from "#api/server.ts";
 import { DeadlineSweep } from "@headworks/sockets";
-import { storageTroubleOf } from "@headworks/storage-trouble";
+import { storageErrorKind } from "@headworks/storage-trouble";
 import { InternalClient } from "#connection/internal-client.ts";
 import { CertificateRefusals } from "#connection/certificate-refusals.ts";
 import { LeafContexts } from "#connection/leaf-contexts.ts";
@@ -31,13 +31,13 @@ import type { SettingsStore } from "#settings/settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
 import { readClientCertificate, readTlsMinVersion } from "#settings/upstream-tls.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import { openDatabase, reasonOfTrouble, STATE_MIGRATIONS } from "#storage/database.ts";
+import { openDatabase, storageErrorReason, STATE_MIGRATIONS } from "#storage/database.ts";
 import type { Database } from "#storage/database.ts";
 import { DataDirectoryInUseError } from "#storage/data-lock.ts";
 import { ForeignFileError } from "#storage/foreign-file.ts";
 import { DatabaseTooNewError } from "#storage/migrations.ts";
 import { openCaptureStore } from "#storage/open-capture-store.ts";
-import { StoreTroubleError } from "#storage/store-trouble.ts";
+import { StorageError } from "#storage/store-trouble.ts";
 import { Dialer } from "#upstream/dial.ts";
 import { IdleOrigins } from "#upstream/idle-origins.ts";
 import type { OriginConnection } from "#upstream/origin-connection.ts";
@@ -46,7 +46,7 @@ import { OwnListeners } from "#upstream/own-listeners.ts";
 import type { ProxyAddress } from "#upstream/proxy-address.ts";
 import { ProxyRoutes } from "#upstream/proxy-route.ts";
 import type { ProxyChoices } from "#upstream/proxy-route.ts";
-import { newPseudonym } from "#upstream/pseudonym.ts";
+import { newViaPseudonym } from "#upstream/pseudonym.ts";
 import { probeRoute } from "#upstream/route-probe.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 import { systemClock } from "./clock.ts";
@@ -151,8 +151,8 @@ function startupError(error: unknown, place: string): unknown {
   if (isMendable) return new StartupError(error.message, { cause: error });
   // Listening has the same codes, and a file that is named says more than its directory.
   if (!(error instanceof Error) || "port" in error || "path" in error) return error;
-  if (!(error instanceof StoreTroubleError) && storageTroubleOf(error) === "other") return error;
-  return new StartupError(`Cannot use ${place}: ${reasonOfTrouble(error)}`, { cause: error });
+  if (!(error instanceof StorageError) && storageErrorKind(error) === "other") return error;
+  return new StartupError(`Cannot use ${place}: ${storageErrorReason(error)}`, { cause: error });
 }
 
 interface Parts {
@@ -323,7 +323,7 @@ function dataPath(
       trust,
       own,
       routes,
-      pseudonym: newPseudonym(),
+      viaPseudonym: newViaPseudonym(),
       timeoutMs: () => settings.running.connect_timeout_ms,
     }),
     idleOrigins,

@@ -103,7 +103,7 @@ export interface SliceHost {
 }
 
 /** Something periodic or long that a slice runs; ends when the signal aborts. */
-export interface SliceWorker {
+export interface SliceTask {
   start(signal: AbortSignal): void;
   /** Awaited when the service stops, after the signal and before the stores close; it bounds its own time. */
   stopped?(): Promise<void>;
@@ -161,6 +161,6 @@ export interface Slice<T extends Operations> {
   readonly operations: Handlers<T>;
   readonly interceptor?: Interceptor;
   readonly observer?: Observer;
-  readonly worker?: SliceWorker;
+  readonly worker?: SliceTask;
   readonly portableRules?: PortableRules;
 }

@@ -4,7 +4,7 @@ import { probeInterception } from "#api/interception-probe.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";
 import type { ProbeRoute } from "#exchange/route-probe.ts";
 import { createRuleBundles } from "#portable/rule-bundles.ts";
-import type { OpenSessionProxy, PortableRules, SliceHost, SliceWorker } from "./slice.ts";
+import type { OpenSessionProxy, PortableRules, SliceHost, SliceTask } from "./slice.ts";
 import { createAutosaveSlice } from "./slices/autosave/autosave.slice.ts";
 import { createBlocklistSlice } from "./slices/blocklist/blocklist.slice.ts";
 import { createBreakpointsSlice } from "./slices/breakpoints/breakpoints.slice.ts";
@@ -39,7 +39,7 @@ interface AnySlice {
   readonly operations: object;
   readonly interceptor?: Interceptor;
   readonly observer?: Observer;
-  readonly worker?: SliceWorker;
+  readonly worker?: SliceTask;
   readonly portableRules?: PortableRules;
   /** The feature whose switching off leaves nothing of it but its name. */
   readonly switchedOffBy?: FeatureName;

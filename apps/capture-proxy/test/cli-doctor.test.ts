@@ -23,13 +23,13 @@ interface Report {
   }[];
 }
 
-const NOWHERE = "http://127.0.0.1:9";
+const NOT_IN_SET = "http://127.0.0.1:9";
 const FREE = { WEIR_PROXY_PORT: "0", WEIR_API_PORT: "0" };
 
 async function examine(
   dataDir: string,
   env: Readonly<Record<string, string>> = {},
-  api = NOWHERE,
+  api = NOT_IN_SET,
 ): Promise<{ code: number; report: Report; of: (name: string) => string[] }> {
   const { code, stdout, stderr } = await runInside(["doctor", "--json", "--data-dir", dataDir, "--api-url", api], {
     environment: { ...FREE, ...env },

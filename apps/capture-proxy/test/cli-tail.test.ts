@@ -144,9 +144,9 @@ test("each exchange is one line, when it ends, stored ones first, whatever how o
 test("a connection that ends is made again, and what came in between is shown once and nothing older", async () => {
   const first = [row("a", { seq: 5 })];
   const second = [row("b", { seq: 6 }), row("a", { seq: 5 }), row("long-ago", { seq: 4 })];
-  const trouble: ServerMessage = { type: "Error", data: { message: "not now" } };
+  const problem: ServerMessage = { type: "Error", data: { message: "not now" } };
   const full: ServerMessage = { type: "Notice", data: { code: "entries-removed", message: "it is full" } };
-  const again = scripted([pong, trouble, full, { type: "Resync", data: { missed: 9 } }]);
+  const again = scripted([pong, problem, full, { type: "Resync", data: { missed: 9 } }]);
   const { ids, stderr, urls } = await followed(
     ["-n", "1"],
     [first, second, second],

@@ -16,7 +16,7 @@ import { OwnListeners } from "#upstream/own-listeners.ts";
 import type { ProxyAddress } from "#upstream/proxy-address.ts";
 import { ProxyRoutes } from "#upstream/proxy-route.ts";
 import type { ProxyChoices } from "#upstream/proxy-route.ts";
-import { newPseudonym } from "#upstream/pseudonym.ts";
+import { newViaPseudonym } from "#upstream/pseudonym.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 
 /** The data path alone: real sockets, no store, no API; finished exchanges are kept for the test to look at. */
@@ -128,7 +128,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<Engine> 
       trust,
       own,
       routes,
-      pseudonym: newPseudonym(),
+      viaPseudonym: newViaPseudonym(),
       timeoutMs: () => options.connectTimeoutMs ?? 5000,
     }),
     idleOrigins: new IdleOrigins({ deadlines, gauges, keepMs: () => options.keepAliveMs ?? 0 }),

@@ -198,7 +198,7 @@ for (const { what, authority, fields = {}, options = {}, status, entries } of RE
   test(`CONNECT with ${what} is answered ${status}, and its connection goes on`, async () => {
     await using proxy = await http2Engine(options);
     await using session = await sessionWith(proxy);
-    const written = JSON.stringify(fields).replace("PSEUDONYM", proxy.services.dialer.pseudonym);
+    const written = JSON.stringify(fields).replace("PSEUDONYM", proxy.services.dialer.viaPseudonym);
     const target = typeof authority === "string" ? authority : authority(proxy);
     const refused = await connectTo(session, target, JSON.parse(written) as object);
     assert.equal(refused.status, status);

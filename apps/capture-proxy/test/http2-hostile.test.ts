@@ -76,11 +76,11 @@ const odd = (at: number): number => 2 * at + 1;
 
 /** What a flood must not touch: somebody else is served all the while. */
 async function served(proxy: Engine, port: number, during: () => Promise<void>): Promise<number> {
-  let isOver = false;
+  let isFinished = false;
   let count = 0;
   const client = proxyClient(proxy.port);
   const probe = async (): Promise<void> => {
-    while (!isOver) {
+    while (!isFinished) {
       assert.equal((await client.fetch(`http://127.0.0.1:${port}/probe`)).status, 200);
       count += 1;
     }
@@ -89,7 +89,7 @@ async function served(proxy: Engine, port: number, during: () => Promise<void>):
   try {
     await during();
   } finally {
-    isOver = true;
+    isFinished = true;
     await probing;
   }
   return count;
@@ -346,12 +346,13 @@ test("nothing that HTTP/1.1 would read otherwise reaches an origin over HTTP/1.1
     await client.write(Buffer.concat([PREFACE, settings(), frame(FRAME.settings, FLAG.ack, 0)]));
     await client.write(Buffer.concat([frame(FRAME.headers, 5, 1, bytes), frame(FRAME.ping, 0, 0, "the end.")]));
     const reader = new FrameReader();
-    let isOver = false;
-    while (!isOver && !client.ended) {
+    let isFinished = false;
+    while (!isFinished && !client.ended) {
       const chunk = await client.readSome().catch(() => undefined);
       if (chunk === undefined) break;
       for (const { type, stream } of reader.read(chunk)) {
-        if (type === FRAME.goaway || (stream === 1 && (type === FRAME.reset || type === FRAME.headers))) isOver = true;
+        if (type === FRAME.goaway || (stream === 1 && (type === FRAME.reset || type === FRAME.headers)))
+          isFinished = true;
       }
     }
   }

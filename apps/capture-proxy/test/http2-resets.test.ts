@@ -20,7 +20,7 @@ import {
   waitUntil,
 } from "@headworks/testkit";
 import type { Http2Origin, StreamHandler } from "@headworks/testkit";
-import { Line } from "#exchange/line.ts";
+import { BandwidthLimiter } from "#exchange/line.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import { clientOf, http2Engine, originCa, startVersioned } from "./http2-rig.ts";
 
@@ -210,7 +210,7 @@ test("over a limited line, too, a refused request goes out once more with all of
       return () => clearTimeout(timer);
     },
   };
-  const pace = { up: new Line(clock), down: new Line(clock) };
+  const pace = { up: new BandwidthLimiter(clock), down: new BandwidthLimiter(clock) };
   pace.up.setRate(1_000_000);
   await using proxy = await http2Engine({
     rules: {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { test } from "node:test";
 import { setField } from "@headworks/http1";
-import { Line } from "#exchange/line.ts";
+import { BandwidthLimiter } from "#exchange/line.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import { clientOf, http2Engine, startVersioned, tunnelTo, valuesOf } from "./http2-rig.ts";
 
@@ -79,7 +79,7 @@ for (const [client, origin] of PAIRS) {
   test(`a limited line paces both bodies, ${way}`, async () => {
     await using server = await startVersioned(origin, ({ body }) => ({ body }));
     const clock = { monotonic: () => performance.now(), after: later };
-    const pace = { up: new Line(clock), down: new Line(clock) };
+    const pace = { up: new BandwidthLimiter(clock), down: new BandwidthLimiter(clock) };
     pace.up.setRate(2_000_000);
     pace.down.setRate(2_000_000);
     await using proxy = await http2Engine({

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TrafficEvent } from "@headworks/capture-contract";
 import { FakeClock, rawClient, startRawServer, temporaryDirectory } from "@headworks/testkit";
 import type { Exchange } from "#exchange/exchange.ts";
-import { Line } from "#exchange/line.ts";
+import { BandwidthLimiter } from "#exchange/line.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Verdict } from "#exchange/phases.ts";
 import type { EventSink } from "#slice.ts";
@@ -68,7 +68,7 @@ test("an exchange that fails once its entry is shown is stored once, with its pa
 test("a verdict that comes while the page of a failure is on its way to a slow client changes nothing", async () => {
   const verdict = Promise.withResolvers<Verdict>();
   const asked = Promise.withResolvers<void>();
-  const down = new Line(new FakeClock());
+  const down = new BandwidthLimiter(new FakeClock());
   down.setRate(1000);
   await using origin = await startRawServer(async (connection) => {
     await connection.readUntil("\r\n\r\n");
@@ -81,7 +81,7 @@ test("a verdict that comes while the page of a failure is on its way to a slow c
       {
         name: "blocklist",
         onRequestHead: (exchange) => {
-          exchange.pace = { down, up: new Line(new FakeClock()) };
+          exchange.pace = { down, up: new BandwidthLimiter(new FakeClock()) };
           return CONTINUE;
         },
         onResponseHead: async (exchange) => {

@@ -18,7 +18,7 @@ interface Circle extends AsyncDisposable {
 }
 
 /** So many proxies, each of which names the next as its upstream proxy, and the last the first. */
-async function startCircle(size: number, policy: Partial<TrafficPolicy> = {}): Promise<Circle> {
+async function startLoop(size: number, policy: Partial<TrafficPolicy> = {}): Promise<Circle> {
   const signpost = await startSignpost();
   const engines: Engine[] = [];
   let nextPort = signpost.port;
@@ -106,8 +106,8 @@ const WAYS: readonly [name: string, ask: Ask, policy?: Partial<TrafficPolicy>][]
 for (const size of [2, 3]) {
   for (const [name, ask, policy] of WAYS) {
     test(`${name} that goes round a circle of ${size} is noticed by whom it comes back to, and goes no further`, async () => {
-      await using circle = await startCircle(size, policy);
-      const { engines, first } = circle;
+      await using loop = await startLoop(size, policy);
+      const { engines, first } = loop;
       assert.equal(await ask(first), 508);
       await first.waitFor(2);
       await waitUntil(() => engines.every(({ services }) => services.gauges.activeExchanges === 0));
@@ -123,30 +123,30 @@ for (const size of [2, 3]) {
 }
 
 test("a tunnel whose client says nothing does not go round either", async () => {
-  await using circle = await startCircle(2);
-  const { response, connection } = await proxyClient(circle.first.port).tunnel("origin.test:25");
+  await using loop = await startLoop(2);
+  const { response, connection } = await proxyClient(loop.first.port).tunnel("origin.test:25");
   assert.equal(response.status, 200);
-  const [exchange] = await circle.first.waitFor(1);
+  const [exchange] = await loop.first.waitFor(1);
   assert.ok(exchange !== undefined && isLoop(exchange));
   connection.destroy();
-  await waitUntil(() => circle.engines.every(({ services }) => services.gauges.activeConnections === 0));
+  await waitUntil(() => loop.engines.every(({ services }) => services.gauges.activeConnections === 0));
 });
 
 test("by prior knowledge of HTTP/2, a request that comes back is noticed too", async () => {
-  await using circle = await startCircle(2);
-  const session = connectHttp2(`http://127.0.0.1:${circle.first.port}`);
+  await using loop = await startLoop(2);
+  const session = connectHttp2(`http://127.0.0.1:${loop.first.port}`);
   session.on("error", () => undefined);
   const stream = session.request({ ":authority": "origin.test", ":path": "/x", ":method": "POST" });
   stream.end("some text");
   const [{ ":status": status }] = (await once(stream, "response")) as [{ ":status": number }];
   assert.equal(status, 508);
   session.destroy();
-  const back = await circle.first.waitFor(2);
+  const back = await loop.first.waitFor(2);
   assert.ok(back.some(isLoop));
-  const looped = connectHttp2(`http://127.0.0.1:${circle.first.port}`);
+  const looped = connectHttp2(`http://127.0.0.1:${loop.first.port}`);
   looped.on("error", () => undefined);
-  const { pseudonym } = circle.first.services.dialer;
-  const again = looped.request({ ":authority": "origin.test", ":path": "/y", via: `1.1 a, 1.1 ${pseudonym}` });
+  const { viaPseudonym } = loop.first.services.dialer;
+  const again = looped.request({ ":authority": "origin.test", ":path": "/y", via: `1.1 a, 1.1 ${viaPseudonym}` });
   const [response] = (await once(again, "response")) as [{ ":status": number }];
   assert.equal(response[":status"], 508);
   looped.destroy();
@@ -172,7 +172,7 @@ test("an upstream proxy gets the client's Via as it is and one name behind it; e
   const proxy = await startHttpProxy({ response: () => "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n" });
   const upstreamProxy = { protocol: "http", host: "127.0.0.1", port: proxy.port } as const;
   const engine = await startEngine({ upstreamProxy });
-  const own = `1.1 ${engine.services.dialer.pseudonym}`;
+  const own = `1.1 ${engine.services.dialer.viaPseudonym}`;
   const vias = (): string[] =>
     [...(proxy.asked.at(-1) ?? "").matchAll(/^via: (.*)\r$/gim)].map(([, value = ""]) => value);
   const client = proxyClient(engine.port);
@@ -219,8 +219,8 @@ test("the origin at the end of a chain sees the Via of its client and nobody els
   await proxyClient(first.port).fetch({ url, headers: [["Via", "1.0 fred"]] });
   assert.deepEqual(seen(), ["1.0 fred"]);
   const [arrived] = await last.waitFor(1);
-  const pseudonyms = [first, middle].map(({ services }) => `1.1 ${services.dialer.pseudonym}`);
-  assert.deepEqual(valuesOf(arrived?.request.fields ?? [], "via"), pseudonyms);
+  const viaPseudonyms = [first, middle].map(({ services }) => `1.1 ${services.dialer.viaPseudonym}`);
+  assert.deepEqual(valuesOf(arrived?.request.fields ?? [], "via"), viaPseudonyms);
   for (const engine of [first, middle, last]) await engine.stop();
 });
 

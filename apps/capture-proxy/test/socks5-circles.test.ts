@@ -27,7 +27,7 @@ async function startMember(options: EngineOptions): Promise<SocksEngine> {
 }
 
 /** Proxies of which each reaches the next by its step, and the last the first. */
-async function startCircle(steps: readonly Step[]): Promise<SocksEngine[]> {
+async function startLoop(steps: readonly Step[]): Promise<SocksEngine[]> {
   const signpost = await startSignpost();
   cleanups.push(async () => await signpost[Symbol.asyncDispose]());
   const members: SocksEngine[] = [];
@@ -70,7 +70,7 @@ for (const steps of [
 ] as const) {
   const name = steps.join(", ");
   test(`a circle by ${name}: plain requests end with 508, and the proxies go on`, async () => {
-    const members = await startCircle(steps);
+    const members = await startLoop(steps);
     const [first] = members;
     assert.ok(first);
     const { status } = await proxyClient(first.port).fetch("http://origin.test/x");
@@ -89,7 +89,7 @@ for (const steps of [
 }
 
 test("a circle by socks5: its clients are told that it is not allowed, reply 2", async () => {
-  const members = await startCircle(["socks5", "socks5"]);
+  const members = await startLoop(["socks5", "socks5"]);
   const [first] = members;
   assert.ok(first);
   assert.equal(await replyOf(first, "origin.test", 25), 2);
@@ -118,5 +118,5 @@ test("a crowd that goes to one place by way of a proxy is no circle: all of it a
     assert.deepEqual(new Set(responses.map(({ status }) => status)), new Set([200]));
   }
   const others = proxy.asked.filter((place) => place !== "origin.test:80");
-  assert.deepEqual(others, [`${member.services.dialer.pseudonym}.invalid:80`]);
+  assert.deepEqual(others, [`${member.services.dialer.viaPseudonym}.invalid:80`]);
 });

@@ -7,7 +7,7 @@ import type { RawConnection } from "@headworks/testkit";
 import { SocksClient } from "socks";
 import { ProxyListener, serveSocks5 } from "#connection/listener.ts";
 import { BodyCapture } from "#exchange/body.ts";
-import { Line } from "#exchange/line.ts";
+import { BandwidthLimiter } from "#exchange/line.ts";
 import type { Interceptor } from "#exchange/phases.ts";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";
@@ -315,19 +315,19 @@ test("when as many clients are there as may be, others are turned away until one
     await listener.close(0);
     await engine.stop();
   });
-  const greet = async (): Promise<RawConnection> => {
+  const connectionPreface = async (): Promise<RawConnection> => {
     const client = await rawClient(port);
     cleanups.push(() => client.destroy());
     await client.write("\x05\x01\x00").catch(() => undefined);
     return client;
   };
-  const first = await greet();
+  const first = await connectionPreface();
   await first.read(2);
-  await (await greet()).read(2);
-  assert.equal((await (await greet()).collect()).length, 0);
+  await (await connectionPreface()).read(2);
+  assert.equal((await (await connectionPreface()).collect()).length, 0);
   first.destroy();
   await waitUntil(() => engine.services.gauges.activeConnections < 2, { what: "the first client gone" });
-  assert.equal((await (await greet()).read(2)).length, 2);
+  assert.equal((await (await connectionPreface()).read(2)).length, 2);
 });
 
 test("a client that is not allowed is hung up on before a byte is read", async () => {
@@ -377,7 +377,7 @@ test("a tunnel goes over the line that a slice gives it", async () => {
   const origin = await startOrigin();
   cleanups.push(() => origin.close());
   const clock = { monotonic: () => performance.now(), after: () => () => undefined };
-  const pace = { up: new Line(clock), down: new Line(clock) };
+  const pace = { up: new BandwidthLimiter(clock), down: new BandwidthLimiter(clock) };
   const engine = await socksEngine({
     interceptors: [
       {

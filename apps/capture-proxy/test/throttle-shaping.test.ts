@@ -80,11 +80,11 @@ test("a change reaches a transfer that runs: from slow to free, and from free to
   // It would take a quarter of an hour.
   assert.equal((await slow).body.length, 1_000_000);
 
-  let isOver = false;
+  let isFinished = false;
   rig.respond = (_seen, response) => {
     const more = (): void => {
-      while (!isOver && response.write(Buffer.alloc(65_536)));
-      if (!isOver) response.once("drain", more);
+      while (!isFinished && response.write(Buffer.alloc(65_536)));
+      if (!isFinished) response.once("drain", more);
     };
     more();
   };
@@ -102,7 +102,7 @@ test("a change reaches a transfer that runs: from slow to free, and from free to
     await new Promise((resolve) => setTimeout(resolve, 100));
     return passed < 50_000;
   });
-  isOver = true;
+  isFinished = true;
   client.destroy();
 });
 

@@ -185,7 +185,7 @@ function followed(
   files: NonNullable<Admin["tls"]>,
   { place, generations, log }: Pick<AdminPlaneParts, "generations" | "log"> & Pick<FollowParts, "place">,
 ): AdminServer {
-  const follower = new TlsFollower(files, {
+  const subscriber = new TlsFollower(files, {
     place,
     watch: (path, changed) => watchFile(path, readFileSync(path, "utf8"), async () => await Promise.resolve(changed())),
     renew: (material) => server.renew(material),
@@ -193,7 +193,7 @@ function followed(
   });
   const forget = generations.onPublished(({ document }) => {
     if (document.admin?.tls === undefined) return;
-    follower.follow(document.admin.tls).catch((error: unknown) => {
+    subscriber.follow(document.admin.tls).catch((error: unknown) => {
       log.error({ err: error, code: "admin_tls_kept" }, "The admin API's certificate is not followed any more");
     });
   });
@@ -201,7 +201,7 @@ function followed(
     ...server,
     stop: async (graceMs) => {
       forget();
-      await follower.close();
+      await subscriber.close();
       await server.stop(graceMs);
     },
   };

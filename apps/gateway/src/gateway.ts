@@ -9,7 +9,7 @@ import type { Logger } from "pino";
 import {
   Generations,
   type CheckedReading,
-  type Followers,
+  type GenerationSubscribers,
   type NoText,
   type SubmitOutcome,
   type SubmittedText,
@@ -36,7 +36,7 @@ import type { IssuedCredential, StateStore } from "#storage/state-store.ts";
 import { EndpointPools } from "#upstream/endpoint-pools.ts";
 import { UpstreamRegistry } from "#upstream/upstream-registry.ts";
 import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
-import { UpstreamUpkeep } from "#upstream/upstream-upkeep.ts";
+import { UpstreamMaintenance } from "#upstream/upstream-upkeep.ts";
 import { WorkerPool } from "#workers/worker-pool.ts";
 import { systemClock } from "./clock.ts";
 import type { AdminPlaneParts } from "./admin-plane.ts";
@@ -132,7 +132,7 @@ export interface ProcessParts {
   /** False in the control process of others: nobody there asks how upstreams are. */
   readonly hasTraffic?: boolean;
   readonly elsewhere?: CountedElsewhere;
-  readonly followers?: Followers;
+  readonly subscribers?: GenerationSubscribers;
   /** What answers a scrape; not given: this process's own metrics. */
   readonly scrape?: () => Promise<string>;
   readonly ownPart?: (document: ConfigDocument) => ConfigDocument;
@@ -157,10 +157,10 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
   const pool = workers > 1 ? createPool(parts, workers, () => control) : undefined;
   const graceMs = (): number => drainTimeMs(parts, generations);
   const listening = pool ?? listenerFollowers(() => traffic.listeners, graceMs);
-  const followers = alsoOpening(listening, async (reading) => {
+  const subscribers = alsoOpening(listening, async (reading) => {
     if (generations.current === undefined) adminServer = await openAdmin(reading, adminParts());
   });
-  const control: Control = createControl({ ...parts, hasTraffic: pool === undefined, followers });
+  const control: Control = createControl({ ...parts, hasTraffic: pool === undefined, subscribers });
   const { generations, events, slices, issued } = control;
   const traffic: Traffic = pool === undefined ? trafficHere(createDataPlane(parts, control)) : trafficIn(pool);
   issued.follow(async () => await pool?.giveOut(issued.all));
@@ -222,7 +222,10 @@ async function publishFirst(generations: Generations, text: string): Promise<voi
 }
 
 /** Opens, besides what `listening` opens, what a generation needs. Whatever cannot be opened rejects its document. */
-function alsoOpening(listening: Followers, open: (reading: CheckedReading) => Promise<void>): Followers {
+function alsoOpening(
+  listening: GenerationSubscribers,
+  open: (reading: CheckedReading) => Promise<void>,
+): GenerationSubscribers {
   return {
     prepare: async (candidate, reading) => {
       const issues = await listening.prepare(candidate, reading);
@@ -335,7 +338,7 @@ export function createControl(parts: ProcessParts) {
   const pools = new EndpointPools(deadlines, (error) =>
     log.error({ err: error }, "A connection to an endpoint failed"),
   );
-  const upkeep = new UpstreamUpkeep({ upstreams, pools, log });
+  const maintenance = new UpstreamMaintenance({ upstreams, pools, log });
   const { elsewhere, instance } = parts;
   const issued = new IssuedKeys(clock, parts.issued);
   const slices = createSlices({ log, clock, store, environment, elsewhere, instance, issued });
@@ -352,7 +355,7 @@ export function createControl(parts: ProcessParts) {
         // Before its publication is told, so that the envelope has the name.
         events.rename(document.gateway.name ?? "gateway");
         actions.published();
-        if (parts.hasTraffic !== false) upkeep.published();
+        if (parts.hasTraffic !== false) maintenance.published();
       };
       return { ...actions, published };
     },
@@ -365,16 +368,16 @@ export function createControl(parts: ProcessParts) {
     ...(onlyListener === undefined ? {} : { onlyListener }),
     // Workers are told the numbers, and nobody asks them for what was.
     ...(elsewhere === undefined ? { history } : {}),
-    ...(parts.followers === undefined ? {} : { followers: parts.followers }),
+    ...(parts.subscribers === undefined ? {} : { subscribers: parts.subscribers }),
     ...(parts.ownPart === undefined ? {} : { ownPart: parts.ownPart }),
   });
   const stop = async (): Promise<void> => {
     for (const slice of slices.all) await slice.stop?.();
-    upkeep.stop();
+    maintenance.stop();
     pools.stop();
     deadlines.stop();
   };
-  return { events, deadlines, upstreams, pools, upkeep, slices, issued, generations, history, stop };
+  return { events, deadlines, upstreams, pools, maintenance, slices, issued, generations, history, stop };
 }
 
 /** A name that is never found does not keep a gateway out of service whose other upstreams can be reached. */
@@ -382,14 +385,14 @@ const MAX_DISCOVERY_WAIT_MS = 30_000;
 
 /** What handles requests. */
 export function createDataPlane({ environment, log, ...parts }: ProcessParts, control: Control) {
-  const { slices, generations, pools, deadlines, upkeep } = control;
+  const { slices, generations, pools, deadlines, maintenance } = control;
   let isWithdrawn = false;
   const startedMs = performance.now();
   let hasBeenReady = false;
   const isReady = (): boolean => {
     if (isWithdrawn || generations.current === undefined) return false;
     // Reloads do not take a gateway out of service that serves.
-    hasBeenReady ||= upkeep.hasEndpoints || performance.now() - startedMs >= MAX_DISCOVERY_WAIT_MS;
+    hasBeenReady ||= maintenance.hasEndpoints || performance.now() - startedMs >= MAX_DISCOVERY_WAIT_MS;
     return hasBeenReady;
   };
   const withdraw = (): void => void (isWithdrawn = true);

@@ -1,11 +1,14 @@
 // Tested by ../test/listener-changes.test.ts
 import type { Issue } from "@headworks/gateway-contract";
-import type { CheckedReading, Followers } from "#config/generations.ts";
+import type { CheckedReading, GenerationSubscribers } from "#config/generations.ts";
 import type { ListenerSet } from "#listener/listener-set.ts";
 import type { ListenerProblem } from "#listener/listening-trouble.ts";
 
 /** Lets the listeners of this process follow what is published. `graceMs`: for what is gone then. */
-export function listenerFollowers(listeners: () => ListenerSet | undefined, graceMs: () => number): Followers {
+export function listenerFollowers(
+  listeners: () => ListenerSet | undefined,
+  graceMs: () => number,
+): GenerationSubscribers {
   return {
     prepare: async (_candidate, reading) => {
       const problems = (await listeners()?.prepare(reading.document.listeners)) ?? [];

@@ -10,7 +10,7 @@ const STANDARD_ERROR = 2;
 export function openProcessLog(level: string): Logger {
   const output = new DescriptorLines({
     descriptor: STANDARD_OUTPUT,
-    onTrouble: (error) => complain(`The log cannot be written: ${reasonOf(error)}. It is tried again every second`),
+    onProblem: (error) => complain(`The log cannot be written: ${reasonOf(error)}. It is tried again every second`),
     onRecovered: (lostLines) => log.warn({ code: "log_recovered", lost_lines: lostLines }, "the log is written again"),
   });
   process.on("exit", () => output.flushSync());

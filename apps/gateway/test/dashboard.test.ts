@@ -51,7 +51,7 @@ const document = (port: number) => ({
 interface Window extends AsyncDisposable {
   readonly page: Page;
   /** What the page complained of, and whom it asked. */
-  readonly troubles: readonly string[];
+  readonly problems: readonly string[];
   readonly asked: readonly string[];
 }
 
@@ -60,15 +60,15 @@ async function open(url: string, options: BrowserContextOptions = {}): Promise<W
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   context.setDefaultTimeout(20_000);
   const page = await context.newPage();
-  const troubles: string[] = [];
+  const problems: string[] = [];
   const asked: string[] = [];
-  page.on("pageerror", (error) => troubles.push(error.message));
+  page.on("pageerror", (error) => problems.push(error.message));
   page.on("console", (message) => {
-    if (message.type() === "error" && !/404 \(Not Found\)/.test(message.text())) troubles.push(message.text());
+    if (message.type() === "error" && !/404 \(Not Found\)/.test(message.text())) problems.push(message.text());
   });
   page.on("request", (request) => asked.push(new URL(request.url()).origin));
   await page.goto(url);
-  return { page, troubles, asked, [Symbol.asyncDispose]: async () => await context.close() };
+  return { page, problems, asked, [Symbol.asyncDispose]: async () => await context.close() };
 }
 
 async function running(run: (gateway: TestGateway, url: string) => Promise<void>): Promise<void> {
@@ -109,7 +109,7 @@ describe("the page", { concurrency: 12 }, () => {
         await gateway.reload({ ...document(2), routes: [] });
         await page.locator("#generations").getByText("2 (runs)").waitFor();
         assert.match(await text("routes"), /No routes/);
-        assert.deepEqual(window.troubles, []);
+        assert.deepEqual(window.problems, []);
         assert.deepEqual(
           [...new Set(window.asked)].filter((origin) => origin !== "null"),
           [url],
@@ -131,7 +131,7 @@ describe("the page", { concurrency: 12 }, () => {
         const background = String(await page.evaluate("getComputedStyle(document.body).backgroundColor"));
         assert.equal(background, "rgb(15, 21, 25)");
         await picture(page, "dashboard-dark-narrow");
-        assert.deepEqual(window.troubles, []);
+        assert.deepEqual(window.problems, []);
       });
     },
   );

@@ -7,7 +7,7 @@ import { serving, startGateway } from "./gateway-rig.ts";
 type Retries = NonNullable<NonNullable<DocumentInput["upstreams"]>[number]["retries"]>;
 
 /** The gateway has ended its side, whatever the server does with its own. */
-const isOver = (connection: RawConnection | undefined): boolean =>
+const isFinished = (connection: RawConnection | undefined): boolean =>
   connection !== undefined && (connection.socket.destroyed || connection.socket.readableEnded);
 
 const ROUTES: NonNullable<DocumentInput["routes"]> = [
@@ -34,7 +34,7 @@ test("hedge: after hedge_after_ms another endpoint is asked, its answer wins, an
   const response = await gateway.send({ path: "/", method: "PUT", body: "text" });
   assert.deepEqual([response.status, response.body.toString()], [200, "200 text"]);
   assert.ok(performance.now() - startedMs >= 39);
-  await waitUntil(() => isOver(slow.connections[0]), { what: "the end of the slow attempt" });
+  await waitUntil(() => isFinished(slow.connections[0]), { what: "the end of the slow attempt" });
 });
 
 test("hedge: the first head wins, also when it is that of the first attempt", async () => {
@@ -42,7 +42,7 @@ test("hedge: the first head wins, also when it is that of the first attempt", as
   await using second = await silent();
   await using gateway = await over([first.port, second.port], { hedge: { hedge_after_ms: 20 } });
   assert.equal((await gateway.send({ path: "/" })).status, 200);
-  await waitUntil(() => isOver(second.connections[0]), { what: "the end of the hedge" });
+  await waitUntil(() => isFinished(second.connections[0]), { what: "the end of the hedge" });
 });
 
 test("hedge: an attempt that fails leaves the other one to answer", async () => {

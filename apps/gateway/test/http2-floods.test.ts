@@ -75,10 +75,10 @@ const MAX_WAIT_MS = 5000;
  * long they waited.
  */
 async function served(gateway: TestGateway, during: () => Promise<void>): Promise<number> {
-  let isOver = false;
+  let isFinished = false;
   let slowestMs = 0;
   const probe = async (): Promise<void> => {
-    while (!isOver) {
+    while (!isFinished) {
       const startedMs = performance.now();
       const before = process.threadCpuUsage();
       assert.equal((await gateway.send({ path: "/healthz" })).status, 200);
@@ -92,7 +92,7 @@ async function served(gateway: TestGateway, during: () => Promise<void>): Promis
   try {
     await during();
   } finally {
-    isOver = true;
+    isFinished = true;
     await probing;
   }
   return slowestMs;

@@ -31,7 +31,7 @@ async function endless(idleMs: number) {
     const { socket } = connection;
     socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
     const chunk = Buffer.concat([Buffer.from("10000\r\n"), Buffer.alloc(65_536), Buffer.from("\r\n")]);
-    while (!isOver(connection)) {
+    while (!isFinished(connection)) {
       if (!socket.write(chunk)) await Promise.race([once(socket, "drain"), connection.closed]).catch(() => undefined);
     }
   });
@@ -52,7 +52,7 @@ async function endless(idleMs: number) {
   };
 }
 
-const isOver = (connection: RawConnection | undefined): boolean =>
+const isFinished = (connection: RawConnection | undefined): boolean =>
   connection !== undefined && (connection.socket.destroyed || connection.socket.readableEnded);
 
 async function gauge(gateway: TestGateway, name: string): Promise<number> {
@@ -85,9 +85,9 @@ describe("clients that are gone", { concurrency: 12 }, () => {
           if (type === FRAME.data) received += payload.length;
         }
       }
-      assert.deepEqual([server.connections.length, server.connections.some(isOver)], [2, false]);
+      assert.deepEqual([server.connections.length, server.connections.some(isFinished)], [2, false]);
       leave(client);
-      await waitUntil(() => server.connections.every(isOver), {
+      await waitUntil(() => server.connections.every(isFinished), {
         what: "the end of the upstream connections",
         timeoutMs: 30_000,
       });
@@ -130,7 +130,7 @@ describe("clients that are gone", { concurrency: 12 }, () => {
     stream.on("error", () => undefined);
     stream.pause();
     const closed = once(stream, "close");
-    await waitUntil(() => isOver(server.connections[0]), { what: "the end of the upstream connection" });
+    await waitUntil(() => isFinished(server.connections[0]), { what: "the end of the upstream connection" });
     stream.resume();
     await closed;
     assert.equal(stream.rstCode, 8);
@@ -148,7 +148,7 @@ describe("clients that are gone", { concurrency: 12 }, () => {
     await client.write(Buffer.concat([PREFACE, settings([4, most]), widest, ...requests]));
     await client.readSome();
     client.socket.pause();
-    await waitUntil(() => server.connections.length === 3 && server.connections.every(isOver), {
+    await waitUntil(() => server.connections.length === 3 && server.connections.every(isFinished), {
       what: "the end of the upstream connections",
     });
     await isForgotten(gateway);

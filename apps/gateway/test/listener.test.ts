@@ -216,11 +216,11 @@ test("reload: connections of all kinds stay where the listener stays, and speak 
 test("reload: fifty of them under load lose no request", async () => {
   await using origin = await startOrigin();
   await using gateway = await startGateway(documentFor(origin.port));
-  let isOver = false;
+  let isFinished = false;
   let answered = 0;
   const load = async (): Promise<void> => {
     await using client = await rawClient(gateway.port());
-    while (!isOver) {
+    while (!isFinished) {
       await client.write(GET);
       assert.equal((await readResponse(client)).status, 200);
       answered += 1;
@@ -232,7 +232,7 @@ test("reload: fifty of them under load lose no request", async () => {
     // The watch of the file may have been faster.
     assert.notEqual(outcome.outcome, "rejected");
   }
-  isOver = true;
+  isFinished = true;
   await loading;
   assert.ok(answered >= 50, String(answered));
 });

@@ -15,7 +15,7 @@ type Extra = Partial<NonNullable<DocumentInput["upstreams"]>[number]>;
 type Retries = NonNullable<Extra["retries"]>;
 
 /** The gateway has ended its side, whatever the server does with its own. */
-const isOver = (connection: RawConnection | undefined): boolean =>
+const isFinished = (connection: RawConnection | undefined): boolean =>
   connection !== undefined && (connection.socket.destroyed || connection.socket.readableEnded);
 
 const ROUTES: NonNullable<DocumentInput["routes"]> = [
@@ -194,7 +194,7 @@ test("retries: an answer that nobody wants and that never ends delays nothing, a
   });
   await using gateway = await over([server.port], { attempts: 1 });
   assert.equal((await gateway.send({ path: "/" })).body.toString(), "ok");
-  await waitUntil(() => isOver(server.connections[0]), { what: "the end of the answer" });
+  await waitUntil(() => isFinished(server.connections[0]), { what: "the end of the answer" });
   assert.ok((server.connections[0]?.socket.bytesWritten ?? 0) < 16 * 1024 * 1024);
 });
 
@@ -208,7 +208,7 @@ test("retries: an answer that nobody wants and that stands still is cut off as w
   });
   await using gateway = await over([server.port], { attempts: 1 });
   assert.equal((await gateway.send({ path: "/" })).body.toString(), "ok");
-  await waitUntil(() => isOver(server.connections[0]), { what: "the end of the answer", timeoutMs: 5000 });
+  await waitUntil(() => isFinished(server.connections[0]), { what: "the end of the answer", timeoutMs: 5000 });
 });
 
 for (const [method, status] of [
@@ -219,7 +219,7 @@ for (const [method, status] of [
 ] as const) {
   test(`a ${method} on a connection that was closed just then gets ${status}, without any retries, and blames nobody`, async () => {
     await using server = await startRawServer(async (connection, index) => {
-      for (let responses = 0; !isOver(connection); responses++) {
+      for (let responses = 0; !isFinished(connection); responses++) {
         await connection.readUntil("\r\n\r\n").catch(() => connection.end());
         if (index === 0 && responses === 1) return connection.destroy();
         connection.socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");

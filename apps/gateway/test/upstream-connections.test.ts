@@ -22,7 +22,7 @@ const ROUTES: NonNullable<DocumentInput["routes"]> = [
   { name: "api", service: "api", match: { path: { type: "prefix", value: "/" } }, action: { type: "proxy" } },
 ];
 
-const isOver = (connection: RawConnection | undefined): boolean =>
+const isFinished = (connection: RawConnection | undefined): boolean =>
   connection !== undefined && (connection.socket.destroyed || connection.socket.readableEnded);
 
 /** Pools of one upstream, and waiters that note what they get. */
@@ -90,7 +90,7 @@ test("connect_ms bounds everything up to the end of the TLS handshake", async (c
   const { acquire } = rig(context, server.port, { protocol: "https", timeouts: { connect_ms: 60 } });
   const { got } = acquire();
   await waitUntil(() => got.failure === "connect-timeout", { what: "the timeout" });
-  await waitUntil(() => isOver(server.connections[0]), { what: "the end of the connection" });
+  await waitUntil(() => isFinished(server.connections[0]), { what: "the end of the connection" });
 });
 
 test("a name with addresses of both families is reached where only one answers, in turn or side by side", async (context) => {
@@ -119,10 +119,10 @@ test("a retired pool closes what is idle, and finishes what is under way", async
   await gateway.send({ path: "/" });
   assert.equal(server.connections.length, 2);
   await gateway.reload(document(6));
-  await waitUntil(() => isOver(server.connections[1]), { what: "the end of the idle connection" });
+  await waitUntil(() => isFinished(server.connections[1]), { what: "the end of the idle connection" });
   isSlowDone.resolve();
   assert.equal((await slow).body.toString(), "ok");
-  await waitUntil(() => isOver(server.connections[0]), { what: "the end of the busy one behind its answer" });
+  await waitUntil(() => isFinished(server.connections[0]), { what: "the end of the busy one behind its answer" });
 });
 
 test("when one idle connection turns out closed, the others are not tried one after the other", async () => {

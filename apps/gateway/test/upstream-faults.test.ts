@@ -51,7 +51,7 @@ async function faulty(fault: Fault, more: Extra = {}) {
 }
 
 /** The gateway has ended its side, whatever the server does with its own. */
-const isOver = (connection: RawConnection | undefined): boolean =>
+const isFinished = (connection: RawConnection | undefined): boolean =>
   connection !== undefined && (connection.socket.destroyed || connection.socket.readableEnded);
 
 async function metric(gateway: TestGateway, name: string): Promise<number | undefined> {
@@ -133,7 +133,7 @@ for (const [what, fault, status, more = {}] of BEFORE_THE_HEAD) {
     }
     assert.equal(response.status, status);
     assert.equal(await metric(gateway, "breaker_state"), 1, "the breaker opened");
-    await waitUntil(() => isOver(server.connections[0]), { what: "the end of the connection" });
+    await waitUntil(() => isFinished(server.connections[0]), { what: "the end of the connection" });
     await waitUntil(async () => (await gateway.send({ path: "/" })).status === 200, { what: "the next answer" });
   });
 }
@@ -186,7 +186,7 @@ for (const [what, fault, more = {}] of BEHIND_THE_HEAD) {
     assert.doesNotMatch(got, /\r\n0\r\n\r\n$/, "no end that looks like one");
     assert.equal(await metric(gateway, "endpoint_health"), 0);
     assert.equal(await metric(gateway, "breaker_state"), 0);
-    await waitUntil(() => isOver(server.connections[0]), { what: "the end of the connection" });
+    await waitUntil(() => isFinished(server.connections[0]), { what: "the end of the connection" });
   });
 }
 
@@ -236,7 +236,7 @@ for (const [what, fault] of OUT_OF_TURN) {
     await using rig = await faulty(fault);
     const { gateway, server } = rig;
     assert.equal((await gateway.send({ path: "/" })).body.toString(), "good");
-    await waitUntil(() => isOver(server.connections[0]), { what: "the end of the connection" });
+    await waitUntil(() => isFinished(server.connections[0]), { what: "the end of the connection" });
     for (let at = 0; at < 3; at++) assert.equal((await gateway.send({ path: "/" })).body.toString(), "good");
     assert.equal(server.connections.length, 2, "the second connection is kept");
   });
@@ -251,7 +251,7 @@ test("an answer before the request's end ends the exchange, and the connection i
   await using client = await rawClient(gateway.port());
   await client.write("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nsome");
   assert.equal((await readResponse(client)).status, 413);
-  await waitUntil(() => isOver(server.connections[0]), { what: "the end of the connection" });
+  await waitUntil(() => isFinished(server.connections[0]), { what: "the end of the connection" });
   assert.equal((await gateway.send({ path: "/" })).body.toString(), "good");
 });
 
@@ -262,7 +262,7 @@ test("an endless answer goes as fast as its client reads, and ends with the clie
     const { socket } = connection;
     socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
     const chunk = Buffer.concat([Buffer.from("10000\r\n"), Buffer.alloc(65_536), Buffer.from("\r\n")]);
-    while (!isOver(connection)) {
+    while (!isFinished(connection)) {
       if (!socket.write(chunk)) await Promise.race([once(socket, "drain"), connection.closed]).catch(() => undefined);
       writtenBytes = socket.bytesWritten;
     }
@@ -286,10 +286,10 @@ test("an endless answer goes as fast as its client reads, and ends with the clie
     { what: "the standstill" },
   );
   assert.ok(writtenBytes < 64 * 1024 * 1024, `${writtenBytes} bytes`);
-  assert.equal(isOver(server.connections[0]), false, "a client that does not read is not the endpoint's fault");
+  assert.equal(isFinished(server.connections[0]), false, "a client that does not read is not the endpoint's fault");
   assert.equal(await metric(gateway, "endpoint_health"), 1);
   client.socket.resetAndDestroy();
-  await waitUntil(() => isOver(server.connections[0]), { what: "the end of the answer" });
+  await waitUntil(() => isFinished(server.connections[0]), { what: "the end of the answer" });
   assert.equal(await metric(gateway, "endpoint_health"), 1);
 });
 

@@ -11,9 +11,9 @@ const PRIVATE = 0o700;
  * directory that cannot be made that it is missing, as below `/proc`.
  */
 export async function makeDirectory(path: string, mode: number = PRIVATE): Promise<void> {
-  const trouble = await attempt(path, mode);
-  if (trouble === undefined) return;
-  if (!isMissing(trouble) || dirname(path) === path) throw trouble;
+  const problem = await attempt(path, mode);
+  if (problem === undefined) return;
+  if (!isMissing(problem) || dirname(path) === path) throw problem;
   await makeDirectory(dirname(path), mode);
   const again = await attempt(path, mode);
   if (again !== undefined) throw again;
@@ -21,9 +21,9 @@ export async function makeDirectory(path: string, mode: number = PRIVATE): Promi
 
 /** {@link makeDirectory}, at once. */
 export function makeDirectorySync(path: string, mode: number = PRIVATE): void {
-  const trouble = attemptSync(path, mode);
-  if (trouble === undefined) return;
-  if (!isMissing(trouble) || dirname(path) === path) throw trouble;
+  const problem = attemptSync(path, mode);
+  if (problem === undefined) return;
+  if (!isMissing(problem) || dirname(path) === path) throw problem;
   makeDirectorySync(dirname(path), mode);
   const again = attemptSync(path, mode);
   if (again !== undefined) throw again;

@@ -159,7 +159,7 @@ class History {
   get head(): Extract<Event, { kind: "head" }> | undefined {
     return this.present.find((event) => event.kind === "head");
   }
-  get isOver(): boolean {
+  get isFinished(): boolean {
     return this.ever("over") || this.ever("tunnel");
   }
   /** Everything that forbids another request on this connection. */
@@ -183,14 +183,14 @@ function step(
   run: (model: History, real: DownstreamState) => void,
 ): Step {
   return {
-    check: (model) => !model.isOver && check(model),
+    check: (model) => !model.isFinished && check(model),
     run: (model, real) => {
       run(model, real);
       const isAnswering = model.has("answer");
       const isAsked = model.has("head") || model.has("refused");
-      assert.equal(real.mayRespond, !model.isOver && isAsked && !isAnswering, "mayAnswer");
+      assert.equal(real.mayRespond, !model.isFinished && isAsked && !isAnswering, "mayAnswer");
       const isArriving = !model.has("request-end") && !model.has("refused");
-      assert.equal(real.mayRead, !model.isOver && (isArriving || !isAsked), "mayRead");
+      assert.equal(real.mayRead, !model.isFinished && (isArriving || !isAsked), "mayRead");
     },
     toString: () => name,
   };

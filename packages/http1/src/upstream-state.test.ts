@@ -152,7 +152,7 @@ interface Exchange {
 class Reference {
   finished = 0;
   present: Exchange | undefined;
-  isOver = false;
+  isFinished = false;
 }
 
 interface Step extends fc.Command<Reference, UpstreamState> {}
@@ -163,10 +163,10 @@ function step(
   run: (model: Reference, real: UpstreamState) => void,
 ): Step {
   return {
-    check: (model) => !model.isOver && check(model),
+    check: (model) => !model.isFinished && check(model),
     run: (model, real) => {
       run(model, real);
-      assert.equal(real.isIdle, !model.isOver && model.present === undefined);
+      assert.equal(real.isIdle, !model.isFinished && model.present === undefined);
     },
     toString: () => name,
   };
@@ -208,7 +208,7 @@ const steps = [
       (model) => isBusy(model) || model.finished > 2,
       (model, real) => {
         assert.equal(real.bytesArrived(), isBusy(model) ? "read" : "destroy");
-        if (model.present === undefined) model.isOver = true;
+        if (model.present === undefined) model.isFinished = true;
         else model.present.bytes = true;
       },
     ),
@@ -247,7 +247,7 @@ const steps = [
           assert.equal(real.responseEnded(surplus, head.oddities.length + more), isKept ? "keep" : "destroy");
           model.present = undefined;
           model.finished++;
-          model.isOver = !isKept;
+          model.isFinished = !isKept;
         },
       ),
     ),
@@ -265,7 +265,7 @@ const steps = [
           !present.request.isRetry &&
           isIdempotent(present.request.method);
         assert.equal(real.lost(), present === undefined ? "none" : mayRetry ? "retry" : "fail");
-        model.isOver = true;
+        model.isFinished = true;
       },
     ),
   ),

@@ -6,7 +6,7 @@ import { ConnectionWindow } from "./receive-window.ts";
 import type { Http2Stream } from "./stream.ts";
 
 /** Takes DATA frames in (RFC 9113, 6.1): counts them against windows, and gives their content to their streams. */
-export class DataIntake {
+export class DataReceiver {
   readonly #out: FrameWriter;
   readonly #budget: FrameBudget;
   readonly #isServer: boolean;

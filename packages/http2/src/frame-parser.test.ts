@@ -8,7 +8,7 @@ import { Http2Error } from "./http2-error.ts";
 
 /** Notes frames as they are told; content of DATA in one piece, as it may come in any. */
 class Noted implements FrameSink {
-  isOver = false;
+  isFinished = false;
   readonly events: string[] = [];
   /** Ends the reading behind this event. */
   last = Number.POSITIVE_INFINITY;
@@ -38,9 +38,9 @@ class Noted implements FrameSink {
   }
 
   #note(event: string): void {
-    assert.equal(this.isOver, false, "told when nothing more was to be");
+    assert.equal(this.isFinished, false, "told when nothing more was to be");
     this.events.push(event);
-    if (this.events.length >= this.last) this.isOver = true;
+    if (this.events.length >= this.last) this.isFinished = true;
   }
 }
 

@@ -22,7 +22,7 @@ const NOTHING = Buffer.alloc(0);
 /** Told of frames in their order. What it throws ends the reading. */
 export interface FrameSink {
   /** Nothing more is to be told. */
-  readonly isOver: boolean;
+  readonly isFinished: boolean;
   /** DATA begins; `sizeBytes` counts against windows, padding included. */
   onDataFrame(stream: number, flags: number, sizeBytes: number): void;
   /** Some of its content, in memory that is the receiver's. */
@@ -66,13 +66,13 @@ export class FrameParser {
       this.#held = NOTHING;
     }
     let at = this.#prefaceAt < PREFACE.length ? this.#readPreface(bytes) : 0;
-    while (at < bytes.length && !this.#sink.isOver) {
+    while (at < bytes.length && !this.#sink.isFinished) {
       const next = this.#isInData ? this.#readData(bytes, at) : this.#readFrame(bytes, at);
       if (next === -1) break;
       at = next;
     }
     // A slice would keep a whole read of the socket alive.
-    if (at < bytes.length && !this.#sink.isOver) this.#held = Buffer.from(bytes.subarray(at));
+    if (at < bytes.length && !this.#sink.isFinished) this.#held = Buffer.from(bytes.subarray(at));
   }
 
   #readPreface(bytes: Buffer): number {

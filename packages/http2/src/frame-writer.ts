@@ -1,5 +1,5 @@
 // Tested by http2-session.test.ts
-import { DeskWriter, type ByteSocket } from "@headworks/sockets";
+import { PooledWriter, type ByteSocket } from "@headworks/sockets";
 import {
   ACK,
   CONTINUATION,
@@ -18,10 +18,10 @@ import { PREFACE } from "./preface.ts";
 
 /** Writes frames (RFC 9113, 6); all of a turn leave together. */
 export class FrameWriter {
-  readonly #out: DeskWriter;
+  readonly #out: PooledWriter;
 
   constructor(socket: ByteSocket) {
-    this.#out = new DeskWriter(socket);
+    this.#out = new PooledWriter(socket);
   }
 
   /** The socket takes no more for now. */
@@ -41,14 +41,14 @@ export class FrameWriter {
 
   preface(): void {
     const at = this.#out.reserve(PREFACE.length);
-    PREFACE.copy(this.#out.desk, at);
+    PREFACE.copy(this.#out.pooledBuffer, at);
   }
 
   settings(pairs: readonly (readonly [id: number, value: number])[]): void {
     let at = this.#begin(SETTINGS, 0, 0, pairs.length * 6);
     for (const [id, value] of pairs) {
-      this.#out.desk.writeUInt16BE(id, at);
-      this.#out.desk.writeUInt32BE(value, at + 2);
+      this.#out.pooledBuffer.writeUInt16BE(id, at);
+      this.#out.pooledBuffer.writeUInt32BE(value, at + 2);
       at += 6;
     }
   }
@@ -59,7 +59,7 @@ export class FrameWriter {
 
   ping(payload: Buffer, isResponse: boolean): void {
     const at = this.#begin(PING, isResponse ? ACK : 0, 0, payload.length);
-    payload.copy(this.#out.desk, at);
+    payload.copy(this.#out.pooledBuffer, at);
   }
 
   goaway(lastStream: number, code: number): void {
@@ -84,7 +84,7 @@ export class FrameWriter {
       const isLast = end === block.length;
       const flags = (isLast ? END_HEADERS : 0) | (isEnd && type === HEADERS ? END_STREAM : 0);
       const at = this.#begin(type, flags, stream, end - start);
-      block.copy(this.#out.desk, at, start, end);
+      block.copy(this.#out.pooledBuffer, at, start, end);
       start = end;
       type = CONTINUATION;
     } while (start < block.length);
@@ -93,34 +93,34 @@ export class FrameWriter {
   /** One DATA frame without an end, or the end alone; gives its place, which holds until {@link handOvers} changes. */
   data(stream: number, piece: Buffer | undefined, start: number, end: number): number {
     const at = this.#begin(DATA, piece === undefined ? END_STREAM : 0, stream, end - start);
-    piece?.copy(this.#out.desk, at, start, end);
+    piece?.copy(this.#out.pooledBuffer, at, start, end);
     return at - FRAME_HEAD_BYTES;
   }
 
   /** Makes the frame at this place the last of its stream. */
   endAt(place: number): void {
-    this.#out.desk[place + 4] = END_STREAM;
+    this.#out.pooledBuffer[place + 4] = END_STREAM;
   }
 
   #numbers(type: number, stream: number, first: number, second?: number): void {
     const at = this.#begin(type, 0, stream, second === undefined ? 4 : 8);
-    this.#out.desk.writeUInt32BE(first, at);
-    if (second !== undefined) this.#out.desk.writeUInt32BE(second, at + 4);
+    this.#out.pooledBuffer.writeUInt32BE(first, at);
+    if (second !== undefined) this.#out.pooledBuffer.writeUInt32BE(second, at + 4);
   }
 
   /** Writes the head of a frame; gives where its content is to be. */
   #begin(type: number, flags: number, stream: number, sizeBytes: number): number {
     const at = this.#out.reserve(FRAME_HEAD_BYTES + sizeBytes);
-    const { desk } = this.#out;
-    desk[at] = sizeBytes >>> 16;
-    desk[at + 1] = sizeBytes >>> 8;
-    desk[at + 2] = sizeBytes;
-    desk[at + 3] = type;
-    desk[at + 4] = flags;
-    desk[at + 5] = stream >>> 24;
-    desk[at + 6] = stream >>> 16;
-    desk[at + 7] = stream >>> 8;
-    desk[at + 8] = stream;
+    const { pooledBuffer } = this.#out;
+    pooledBuffer[at] = sizeBytes >>> 16;
+    pooledBuffer[at + 1] = sizeBytes >>> 8;
+    pooledBuffer[at + 2] = sizeBytes;
+    pooledBuffer[at + 3] = type;
+    pooledBuffer[at + 4] = flags;
+    pooledBuffer[at + 5] = stream >>> 24;
+    pooledBuffer[at + 6] = stream >>> 16;
+    pooledBuffer[at + 7] = stream >>> 8;
+    pooledBuffer[at + 8] = stream;
     return at + FRAME_HEAD_BYTES;
   }
 }

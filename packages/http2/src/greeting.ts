@@ -5,7 +5,7 @@ import { CONNECTION_WINDOW_BYTES } from "./receive-window.ts";
 import type { SessionOptions } from "./session-events.ts";
 
 /** What either side says first (RFC 9113, 3.4). */
-export function greet(out: FrameWriter, options: SessionOptions): void {
+export function connectionPreface(out: FrameWriter, options: SessionOptions): void {
   const { role, maxConcurrentStreams, section, takesWebSockets = false } = options;
   const said: [number, number][] = [[SETTING.headerListBytes, section.listBytes]];
   if (role === "client") {

@@ -6,7 +6,7 @@ import { FIRST_WINDOW_BYTES, MAX_WINDOW_BYTES } from "./peer-settings.ts";
 import type { Http2Stream } from "./stream.ts";
 
 /** What streams send, as windows and the socket let it go: in turn, a frame each, where not all of it can. */
-export class Outflow {
+export class SendScheduler {
   readonly #out: FrameWriter;
   readonly #budget: FrameBudget;
   /** Streams that wait for the socket, or for the connection's window, and whose turn it is. */

@@ -26,8 +26,8 @@ export class WindowShare {
     this.#leftBytes = sharedBytes;
   }
 
-  take(wishedBytes: number): number {
-    const takenBytes = Math.min(wishedBytes, this.#leftBytes);
+  take(requestedBytes: number): number {
+    const takenBytes = Math.min(requestedBytes, this.#leftBytes);
     this.#leftBytes -= takenBytes;
     return takenBytes;
   }

@@ -23,7 +23,7 @@ test("6.8: a GOAWAY refuses the streams above its last, and the others finish", 
   assert.deepEqual([await asked[0]?.code(), await asked[1]?.code()], [NO_ERROR, NO_ERROR]);
   assert.equal(asked[0]?.body.toString(), "one");
   await peer.goesOn();
-  assert.equal(tested.session.isOver, false);
+  assert.equal(tested.session.isFinished, false);
   assert.deepEqual(tested.broken, []);
 });
 
@@ -59,7 +59,7 @@ test("6.8: warn() takes what still comes; close() takes nothing more, finishes w
     [2 ** 31 - 1, 3],
   );
   assert.equal(tested.streams.length, 2);
-  assert.equal(tested.session.isOver, false);
+  assert.equal(tested.session.isFinished, false);
   for (const { stream } of tested.streams) {
     stream.sendSection(OK, false);
     stream.write(pattern(30_000));
@@ -67,7 +67,7 @@ test("6.8: warn() takes what still comes; close() takes nothing more, finishes w
   }
   peer.say(data(1, "", true));
   await tested.streams[0]?.code();
-  assert.equal(tested.session.isOver, false);
+  assert.equal(tested.session.isFinished, false);
   peer.say(data(3, "", true));
   assert.equal(await peer.goaway(), NO_ERROR);
   assert.equal(await tested.end(), undefined);
@@ -277,5 +277,5 @@ test("a session on a socket that is gone already is closed", async () => {
     { onClose: () => closed.resolve(undefined) },
   );
   await within(closed.promise, () => "the session was not closed");
-  assert.equal(session.isOver, true);
+  assert.equal(session.isFinished, true);
 });

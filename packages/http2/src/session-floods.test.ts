@@ -83,7 +83,7 @@ test("10.5: a window for each frame, of the stream and of the connection, is no 
   }
   await peer.frame("the end", () => peer.hasEnd(1));
   assert.ok(peer.frames.filter(({ type }) => type === FRAME.data).length >= FRAMES);
-  assert.equal(tested.session.isOver, false);
+  assert.equal(tested.session.isFinished, false);
 });
 
 test("10.5: many small frames of a body that is read are no flood", async () => {
@@ -119,11 +119,11 @@ for (const [what, again] of UNREAD) {
     for (let at = 0; at < 200; at += 1) {
       const many = Buffer.concat(Array.from({ length: 1000 }, (_, one) => again(at * 1000 + one)));
       const { promise, resolve } = Promise.withResolvers<undefined>();
-      const isOver = (): void => resolve(undefined);
-      tested.socket.once("pause", isOver);
-      peer.socket.write(many, isOver);
+      const isFinished = (): void => resolve(undefined);
+      tested.socket.once("pause", isFinished);
+      peer.socket.write(many, isFinished);
       await within(promise, () => "nothing went on");
-      tested.socket.off("pause", isOver);
+      tested.socket.off("pause", isFinished);
       await new Promise((turn) => setImmediate(turn));
       maxBytes = Math.max(maxBytes, tested.socket.writableLength);
       if (tested.socket.isPaused()) break;

@@ -147,7 +147,7 @@ test("a client of ours and node's server understand each other, byte for byte", 
         if (seen !== undefined) checkBody(`request ${at}`, seen, one.askBytes, one);
       }
       assert.deepEqual(tested.broken, []);
-      assert.equal(tested.session.isOver, false);
+      assert.equal(tested.session.isFinished, false);
     }),
     { numRuns: 40 },
   );
@@ -199,7 +199,7 @@ test("node's client and a server of ours understand each other, byte for byte", 
         checkBody(`request ${at}`, { body: told.body, trailers: told.trailers ?? [] }, one.askBytes, one);
       }
       assert.deepEqual(tested.broken, []);
-      assert.equal(tested.session.isOver, false);
+      assert.equal(tested.session.isFinished, false);
       session.destroy();
     }),
     { numRuns: 40 },

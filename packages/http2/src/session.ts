@@ -1,5 +1,5 @@
 // Tested by http2-session.test.ts
-import { noteGarbage, type ByteSocket } from "@headworks/sockets";
+import { trackExternalMemory, type ByteSocket } from "@headworks/sockets";
 import {
   ACK,
   CONTINUATION,
@@ -21,15 +21,15 @@ import {
   WINDOW_UPDATE,
 } from "./codes.ts";
 import { ClosedStreams } from "./closed-streams.ts";
-import { DataIntake } from "./data-intake.ts";
+import { DataReceiver } from "./data-intake.ts";
 import { sectionProblem } from "./field-rules.ts";
 import { FrameBudget } from "./frame-budget.ts";
 import { dependsOnItself, FrameParser, type FrameSink } from "./frame-parser.ts";
 import { FrameWriter } from "./frame-writer.ts";
-import { greet } from "./greeting.ts";
+import { connectionPreface } from "./greeting.ts";
 import { HpackEncoder } from "./hpack/hpack-encoder.ts";
 import { Http2Error } from "./http2-error.ts";
-import { Outflow } from "./outflow.ts";
+import { SendScheduler } from "./outflow.ts";
 import { endBehindResponses, endWithLastWords } from "./parting.ts";
 import { MAX_WINDOW_BYTES, PeerSettings } from "./peer-settings.ts";
 import { PING_BYTES, Pings } from "./pings.ts";
@@ -60,13 +60,13 @@ export class Http2Session implements FrameSink, StreamCarrier {
   readonly #sections: SectionReader;
   readonly #encoder = new HpackEncoder();
   readonly #out: FrameWriter;
-  readonly #outflow: Outflow;
+  readonly #sendScheduler: SendScheduler;
   readonly #budget = new FrameBudget();
   readonly #share: WindowShare;
   readonly #streams = new StreamTable();
   readonly #closed = new ClosedStreams();
   readonly #pings = new Pings();
-  readonly #data: DataIntake;
+  readonly #data: DataReceiver;
   #hasSettings = false;
   #unackedSettings = 1;
   /** Of the peer's streams the highest that was seen; of ours the next. */
@@ -76,7 +76,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
   #nextStream = 1;
   #isPeerLeaving = false;
   #isClosing = false;
-  #isOver = false;
+  #isFinished = false;
   #isClosed = false;
   #error: Error | undefined;
 
@@ -90,9 +90,9 @@ export class Http2Session implements FrameSink, StreamCarrier {
     this.#sections = new SectionReader(options.section);
     this.#share = new WindowShare(options.bodies);
     this.#out = new FrameWriter(socket);
-    this.#outflow = new Outflow(this.#out, this.#budget);
-    this.#data = new DataIntake(this.#out, this.#budget, this.#isServer);
-    greet(this.#out, options);
+    this.#sendScheduler = new SendScheduler(this.#out, this.#budget);
+    this.#data = new DataReceiver(this.#out, this.#budget, this.#isServer);
+    connectionPreface(this.#out, options);
     socket.on("data", this.#onData);
     socket.on("end", this.#onEnd);
     socket.on("drain", this.#onDrain);
@@ -102,8 +102,8 @@ export class Http2Session implements FrameSink, StreamCarrier {
   }
 
   /** Nothing goes on on it any more. */
-  get isOver(): boolean {
-    return this.#isOver;
+  get isFinished(): boolean {
+    return this.#isFinished;
   }
 
   /** The peer said what it allows: it does speak HTTP/2. */
@@ -118,7 +118,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
 
   /** Whether the peer takes new streams at all, as far as we know. */
   get takesStreams(): boolean {
-    return !this.#isOver && !this.#isClosing && !this.#isPeerLeaving && this.#nextStream <= MAX_STREAM_ID;
+    return !this.#isFinished && !this.#isClosing && !this.#isPeerLeaving && this.#nextStream <= MAX_STREAM_ID;
   }
 
   /** Opens a stream where one is taken. Nothing is told of it before the caller has set its handler. */
@@ -131,18 +131,18 @@ export class Http2Session implements FrameSink, StreamCarrier {
 
   /** Asks whether the peer is there; `answered` is called once. */
   ping(answered: (isAnswered: boolean) => void): void {
-    if (this.#isOver) return answered(false);
+    if (this.#isFinished) return answered(false);
     this.#out.ping(this.#pings.add(answered), false);
   }
 
   /** Says that the connection will end; streams that the peer begins before it knows are still taken (RFC 9113, 6.8). */
   warn(): void {
-    if (!this.#isOver && !this.#isClosing) this.#out.goaway(MAX_STREAM_ID, NO_ERROR);
+    if (!this.#isFinished && !this.#isClosing) this.#out.goaway(MAX_STREAM_ID, NO_ERROR);
   }
 
   /** Takes no more streams, and ends when those that are there have. */
   close(): void {
-    if (this.#isOver || this.#isClosing) return;
+    if (this.#isFinished || this.#isClosing) return;
     this.#isClosing = true;
     this.#out.goaway(this.#lastTaken, NO_ERROR);
     if (this.#streams.size === 0) this.#finish();
@@ -150,7 +150,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
 
   /** Ends at once whatever goes on; a code other than NO_ERROR tells the peer why. */
   destroy(code: number = NO_ERROR, error?: Error): void {
-    if (this.#isOver) return;
+    if (this.#isFinished) return;
     this.#error ??= error;
     this.#out.goaway(this.#lastTaken, code);
     this.#end();
@@ -159,29 +159,29 @@ export class Http2Session implements FrameSink, StreamCarrier {
   }
 
   pump(stream: Http2Stream): void {
-    if (!this.#isOver) this.#outflow.pump(stream);
+    if (!this.#isFinished) this.#sendScheduler.pump(stream);
   }
 
   sendBlock(stream: Http2Stream, section: readonly string[], isEnd: boolean): void {
-    if (!this.#isOver) this.#out.block(stream.id, this.#encoder.encode(section), isEnd);
+    if (!this.#isFinished) this.#out.block(stream.id, this.#encoder.encode(section), isEnd);
   }
 
   sendEnd(stream: Http2Stream): void {
-    if (!this.#isOver) this.#outflow.end(stream);
+    if (!this.#isFinished) this.#sendScheduler.end(stream);
   }
 
   sendReset(stream: Http2Stream, code: number): void {
-    if (!this.#isOver) this.#out.reset(stream.id, code);
+    if (!this.#isFinished) this.#out.reset(stream.id, code);
   }
 
   widen(stream: Http2Stream, byBytes: number): void {
-    if (!this.#isOver) this.#out.widen(stream.id, byBytes);
+    if (!this.#isFinished) this.#out.widen(stream.id, byBytes);
   }
 
   forget(stream: Http2Stream): void {
     this.#streams.remove(stream);
     this.#closed.note(stream.id, stream.wasReset ? "reset" : stream.hasReceivedEnd ? "ended" : "left");
-    this.#outflow.forget(stream);
+    this.#sendScheduler.forget(stream);
     if (this.#isClosing && this.#streams.size === 0) this.#finish();
   }
 
@@ -406,12 +406,12 @@ export class Http2Session implements FrameSink, StreamCarrier {
       return;
     }
     if (byBytes === 0) throw new Http2Error(PROTOCOL_ERROR, "WINDOW_UPDATE by nothing");
-    if (!this.#outflow.widen(byBytes)) throw new Http2Error(FLOW_CONTROL_ERROR, "A window is too large");
+    if (!this.#sendScheduler.widen(byBytes)) throw new Http2Error(FLOW_CONTROL_ERROR, "A window is too large");
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    noteGarbage(chunk.length);
-    if (this.#isOver) return;
+    trackExternalMemory(chunk.length);
+    if (this.#isFinished) return;
     try {
       this.#parser.read(chunk);
     } catch (error) {
@@ -419,7 +419,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
       this.destroy(error instanceof Http2Error ? error.http2Code : INTERNAL_ERROR, cause);
       if (!(error instanceof Http2Error)) this.#events.onDefect?.(cause);
     }
-    if (this.#socket.writableLength > MAX_UNREAD_BYTES && !this.#isOver) this.#socket.pause();
+    if (this.#socket.writableLength > MAX_UNREAD_BYTES && !this.#isFinished) this.#socket.pause();
   };
 
   readonly #onEnd = (): void => {
@@ -430,11 +430,11 @@ export class Http2Session implements FrameSink, StreamCarrier {
 
   readonly #onDrain = (): void => {
     this.#socket.resume();
-    this.#outflow.pumpAll();
+    this.#sendScheduler.pumpAll();
   };
 
   readonly #onError = (error: Error): void => {
-    if (!this.#isOver) this.#error ??= error;
+    if (!this.#isFinished) this.#error ??= error;
   };
 
   readonly #onClose = (): void => {
@@ -446,15 +446,15 @@ export class Http2Session implements FrameSink, StreamCarrier {
 
   /** Nothing is read any more, and nothing but what is on its way is written. */
   #end(): void {
-    if (this.#isOver) return;
+    if (this.#isFinished) return;
     this.#out.flush();
-    this.#isOver = true;
+    this.#isFinished = true;
     for (const stream of this.#streams.all()) stream.lost(NO_ERROR);
     this.#pings.end();
   }
 
   #finish(): void {
-    if (this.#isOver) return;
+    if (this.#isFinished) return;
     this.#end();
     if (this.#isServer) endBehindResponses(this.#socket);
     else this.#socket.destroySoon();

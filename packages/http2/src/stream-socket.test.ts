@@ -187,7 +187,7 @@ for (const [side, other] of [
     assert.equal(sockets[`${side}Stream`].closeCode, PROTOCOL_ERROR);
     assert.equal(sockets[`${other}Stream`].problem, "HEADERS in a tunnel");
     assert.deepEqual(events, ["close"]);
-    assert.ok(sockets.sessions.every(({ session }) => !session.isOver));
+    assert.ok(sockets.sessions.every(({ session }) => !session.isFinished));
   });
 }
 

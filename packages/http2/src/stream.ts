@@ -1,4 +1,4 @@
-import { noteGarbage } from "@headworks/sockets";
+import { trackExternalMemory } from "@headworks/sockets";
 import { FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from "./codes.ts";
 import { HeldPieces } from "./held-pieces.ts";
 import { MAX_WINDOW_BYTES } from "./peer-settings.ts";
@@ -127,15 +127,15 @@ export class Http2Stream {
   }
 
   /**
-   * Sends content, which is not looked at after it left, and not to be changed before. `isLent`: it may be changed after the
+   * Sends content, which is not looked at after it left, and not to be changed before. `isShared`: it may be changed after the
    * call, so that what cannot leave at once is copied.
    */
-  write(piece: Buffer, isLent = false): void {
+  write(piece: Buffer, isShared = false): void {
     if (this.#isForgotten || this.#isEnding || piece.length === 0) return;
     this.#queue.push(piece);
     this.waitingBytes += piece.length;
     this.#carrier.pump(this);
-    if (isLent && this.waitingBytes > 0) this.#keepLast();
+    if (isShared && this.waitingBytes > 0) this.#keepLast();
   }
 
   /** Nothing follows what was written but these trailers. */
@@ -307,7 +307,7 @@ export class Http2Stream {
     const start = last === 0 ? this.#sentBytes : 0;
     this.#queue[last] = Buffer.from(piece.subarray(start));
     if (last === 0) this.#sentBytes = 0;
-    noteGarbage(piece.length - start);
+    trackExternalMemory(piece.length - start);
   }
 
   #drained(): void {

@@ -10,12 +10,12 @@ class FakeDescriptor {
   text = "";
   /** What the next writes come to: an error's code, or how many bytes are taken; without one all of them. */
   readonly outcomes: (string | number)[] = [];
-  readonly troubles: string[] = [];
+  readonly problems: string[] = [];
   readonly recovered: number[] = [];
   #pending: (() => void)[] = [];
   readonly lines = new DescriptorLines({
     descriptor: 1,
-    onTrouble: ({ code }) => this.troubles.push(code ?? ""),
+    onProblem: ({ code }) => this.problems.push(code ?? ""),
     onRecovered: (lost) => this.recovered.push(lost),
     calls: {
       write: (_descriptor, bytes, done: Done) =>
@@ -74,10 +74,10 @@ describe("a descriptor that is in trouble", () => {
       assert.equal(fake.writesUnderWay, 0);
       mock.timers.tick(1);
       fake.settle();
-      assert.deepEqual([fake.troubles, fake.recovered], [["ENOSPC"], []]);
+      assert.deepEqual([fake.problems, fake.recovered], [["ENOSPC"], []]);
       mock.timers.tick(1000);
       fake.settle();
-      assert.deepEqual([fake.troubles, fake.recovered, fake.text], [["ENOSPC", "ENOSPC"], [0], "fir"]);
+      assert.deepEqual([fake.problems, fake.recovered, fake.text], [["ENOSPC", "ENOSPC"], [0], "fir"]);
       mock.timers.tick(1000);
       fake.settle();
       assert.deepEqual([fake.recovered, fake.text], [[0, 0], "first\nsecond\n"]);
@@ -125,7 +125,7 @@ test("what a reader that is gone would have got is forgotten, and nobody is told
     fake.settle();
     fake.lines.write("b\n");
     fake.lines.flushSync();
-    assert.deepEqual([fake.text, fake.troubles, fake.writesUnderWay], ["", [], 0], code);
+    assert.deepEqual([fake.text, fake.problems, fake.writesUnderWay], ["", [], 0], code);
   }
 });
 
@@ -135,7 +135,7 @@ test("a pipe that is full is offered the rest until it takes it, at the end of t
   fake.lines.write("ab\ncd\n");
   fake.settle();
   fake.lines.flushSync();
-  assert.deepEqual([fake.text, fake.troubles], ["ab\ncd\n", []]);
+  assert.deepEqual([fake.text, fake.problems], ["ab\ncd\n", []]);
 });
 
 test("at the end of the process what a write is under way with is not written twice", () => {
@@ -154,14 +154,14 @@ test(
     const descriptor = openSync("/dev/full", "w");
     try {
       assert.throws(() => writeSync(descriptor, "x"), { code: "ENOSPC" });
-      const trouble = Promise.withResolvers<string>();
+      const problem = Promise.withResolvers<string>();
       const lines = new DescriptorLines({
         descriptor,
-        onTrouble: ({ code }) => trouble.resolve(code ?? ""),
+        onProblem: ({ code }) => problem.resolve(code ?? ""),
         onRecovered: () => undefined,
       });
       lines.write("a\n");
-      assert.equal(await trouble.promise, "ENOSPC");
+      assert.equal(await problem.promise, "ENOSPC");
       lines.write("b\n");
       lines.flushSync();
     } finally {

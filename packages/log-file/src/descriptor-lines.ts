@@ -19,7 +19,7 @@ export interface DescriptorLinesOptions {
   /** Open, and somebody else's to close, as standard output is. */
   readonly descriptor: number;
   /** It cannot be written: said once, and again only after it could be. Nothing is said of a reader that went away. */
-  readonly onTrouble: (error: NodeJS.ErrnoException) => void;
+  readonly onProblem: (error: NodeJS.ErrnoException) => void;
   /** It can be written again; so many lines were lost meanwhile. */
   readonly onRecovered: (lostLines: number) => void;
   readonly calls?: WriteCalls;
@@ -40,7 +40,7 @@ export class DescriptorLines {
   #begun: Buffer | undefined;
   #isWriting = false;
   #retry: NodeJS.Timeout | undefined;
-  #isInTrouble = false;
+  #hasProblem = false;
   #isUnread = false;
   #lostLines = 0;
 
@@ -114,17 +114,17 @@ export class DescriptorLines {
       this.#begun = undefined;
       return;
     }
-    if (!isBusy(error) && !this.#isInTrouble) {
-      this.#isInTrouble = true;
-      this.#options.onTrouble(error);
+    if (!isBusy(error) && !this.#hasProblem) {
+      this.#hasProblem = true;
+      this.#options.onProblem(error);
     }
     // Nothing to stay alive for: whoever ends the process flushes.
     this.#retry = setTimeout(() => this.#pump(), isBusy(error) ? BUSY_MS : RETRY_MS).unref();
   }
 
   #recovered(): void {
-    if (!this.#isInTrouble) return;
-    this.#isInTrouble = false;
+    if (!this.#hasProblem) return;
+    this.#hasProblem = false;
     const lost = this.#lostLines;
     this.#lostLines = 0;
     this.#options.onRecovered(lost);

@@ -59,7 +59,7 @@ async function open(options: Partial<LogFileOptions> = {}, before?: (path: strin
     bufferLines: 10_000,
     overflow: "drop_newest",
     clock,
-    onTrouble: (sentence) => said.push(sentence),
+    onProblem: (sentence) => said.push(sentence),
     onRecovered: (dropped) => said.push(`recovered, ${dropped} lost`),
     ...options,
   });
@@ -455,13 +455,13 @@ test("a full disk is said once, costs only what has no room, and the rest comes 
     for (let at = 0; at < 10; at += 1) await clock.advance(1000);
     await file.settled();
     assert.equal(said.length, 1);
-    const { droppedLines, writtenLines, waitingLines, trouble } = file.status;
-    assert.ok(droppedLines > 0 && writtenLines > 0 && waitingLines > 0 && trouble !== undefined);
+    const { droppedLines, writtenLines, waitingLines, problem } = file.status;
+    assert.ok(droppedLines > 0 && writtenLines > 0 && waitingLines > 0 && problem !== undefined);
     assert.equal(droppedLines + writtenLines + waitingLines, 60);
     unlinkSync(ballast);
     await clock.advance(1000);
     await file.settled();
-    assert.deepEqual([said.length, file.status.trouble], [2, undefined]);
+    assert.deepEqual([said.length, file.status.problem], [2, undefined]);
     assert.equal(said[1], `recovered, ${droppedLines} lost`);
     const numbers = rig.text().trimEnd().split("\n");
     assert.equal(numbers.length, 60 - droppedLines);

@@ -3,7 +3,7 @@ import { lookAgain, openAppendFile, putAway } from "./append-file.ts";
 import { pruneArchives } from "./archives.ts";
 import { periodStart } from "./rotation-period.ts";
 import type { Rotation } from "./rotation-period.ts";
-import { troubleSentence } from "./trouble.ts";
+import { problemSentence } from "./trouble.ts";
 import { WaitingLines } from "./waiting-lines.ts";
 import type { OverflowRule } from "./waiting-lines.ts";
 
@@ -35,7 +35,7 @@ export interface LogFileOptions extends LogFileLimits {
   readonly rotation: Rotation;
   readonly clock: LogClock;
   /** The file cannot be written, in a sentence: said once, and again only after it could be. */
-  readonly onTrouble: (sentence: string) => void;
+  readonly onProblem: (sentence: string) => void;
   /** The file can be written again; so many lines were lost meanwhile. */
   readonly onRecovered: (droppedLines: number) => void;
 }
@@ -47,7 +47,7 @@ export interface LogFileStatus {
   readonly droppedLines: number;
   readonly writtenLines: number;
   /** Why the file cannot be written now. */
-  readonly trouble: string | undefined;
+  readonly problem: string | undefined;
 }
 
 const CHECK_PERIOD_MS = 60_000;
@@ -83,7 +83,7 @@ export class LogFile {
   #inFlight: Chunk | undefined;
   #isClosed = false;
   #written = 0;
-  #trouble: string | undefined;
+  #problem: string | undefined;
   #toldMs = Number.NEGATIVE_INFINITY;
   #wasTold = false;
   #droppedBefore = 0;
@@ -110,7 +110,7 @@ export class LogFile {
       highWater: this.#waiting.highWater,
       droppedLines: this.#waiting.dropped,
       writtenLines: this.#written,
-      trouble: this.#trouble,
+      problem: this.#problem,
     };
   }
 
@@ -118,7 +118,7 @@ export class LogFile {
   write(line: string): void {
     if (this.#isClosed) return;
     this.#waiting.add(Buffer.from(line));
-    if (this.#inFlight !== undefined || this.#trouble !== undefined) return;
+    if (this.#inFlight !== undefined || this.#problem !== undefined) return;
     if (this.#limits.isAsync) this.#pump();
     else this.flushSync();
   }
@@ -189,7 +189,7 @@ export class LogFile {
           this.#fail(error);
         }
         if (this.#rotations.length > 0) this.#settleRotations();
-        if (this.#trouble === undefined) this.#pump();
+        if (this.#problem === undefined) this.#pump();
         else this.#becomeIdle();
       });
     });
@@ -296,14 +296,14 @@ export class LogFile {
     for (const request of this.#rotations.splice(0)) {
       try {
         this.flushSync();
-        if (this.#trouble !== undefined) throw new Error(this.#trouble);
+        if (this.#problem !== undefined) throw new Error(this.#problem);
         this.#ready();
         const archive = this.#renameFile() ?? this.#rotateAnew();
         this.#ready();
         request.resolve(archive);
       } catch (error) {
         this.#fail(error);
-        request.reject(new Error(this.#trouble ?? (error as Error).message));
+        request.reject(new Error(this.#problem ?? (error as Error).message));
       }
     }
   }
@@ -352,9 +352,9 @@ export class LogFile {
   }
 
   #fail(error: unknown): void {
-    const isNew = this.#trouble === undefined;
-    const sentence = troubleSentence(this.#options.path, error);
-    this.#trouble = sentence;
+    const isNew = this.#problem === undefined;
+    const sentence = problemSentence(this.#options.path, error);
+    this.#problem = sentence;
     this.#stopRetry ??= this.#options.clock.after(RETRY_MS, () => this.#retry());
     if (!isNew) return;
     const nowMs = this.#options.clock.monotonic();
@@ -362,7 +362,7 @@ export class LogFile {
     this.#toldMs = nowMs;
     this.#wasTold = true;
     this.#droppedBefore = this.#waiting.dropped;
-    this.#options.onTrouble(sentence);
+    this.#options.onProblem(sentence);
   }
 
   #retry(): void {
@@ -378,7 +378,7 @@ export class LogFile {
 
   /** The file took a line. It is told when there is room for the line that the caller will write about it. */
   #recover(): void {
-    this.#trouble = undefined;
+    this.#problem = undefined;
     if (!this.#wasTold || this.#waiting.length >= this.#limits.bufferLines / 2) return;
     this.#wasTold = false;
     this.#options.onRecovered(this.#waiting.dropped - this.#droppedBefore);

@@ -16,7 +16,7 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** A sentence on why a log file cannot be written; the error of an earlier sentence gives that one. */
-export function troubleSentence(path: string, error: unknown): string {
+export function problemSentence(path: string, error: unknown): string {
   const { message } = error as Error;
   return message.startsWith("The log file") ? message : `The log file ${path} cannot be written: ${reasonOf(error)}`;
 }

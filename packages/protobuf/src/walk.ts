@@ -44,24 +44,24 @@ export interface Walked {
  * without it, length-delimited values are shown as what they look like: text, a message, packed numbers or bytes.
  */
 export function walkFields(bytes: Buffer, type?: MessageType, limits: WalkLimits = WALK_LIMITS): Walked {
-  const walk: Walk = { leftFields: limits.maxFields, leftBytes: limits.maxValueBytes, isOver: false };
+  const walk: Walk = { leftFields: limits.maxFields, leftBytes: limits.maxValueBytes, isFinished: false };
   const cursor = new WireCursor(bytes);
   const fields = fieldsOf(cursor, type, walk, limits.maxDepth);
   if (cursor.isMalformed) return { fields, stop: { reason: "malformed", offset: cursor.at } };
-  return { fields, stop: walk.isOver ? { reason: "limit", offset: cursor.at } : undefined };
+  return { fields, stop: walk.isFinished ? { reason: "limit", offset: cursor.at } : undefined };
 }
 
 interface Walk {
   leftFields: number;
   leftBytes: number;
-  isOver: boolean;
+  isFinished: boolean;
 }
 
 function fieldsOf(cursor: WireCursor, type: MessageType | undefined, walk: Walk, depth: number): WireField[] {
   const fields: WireField[] = [];
   while (cursor.next()) {
     if (walk.leftFields === 0) {
-      walk.isOver = true;
+      walk.isFinished = true;
       break;
     }
     walk.leftFields -= 1;
@@ -161,7 +161,7 @@ function asPacked(value: Buffer, walk: Walk): WireValue {
     packed.push(String(cursor.varint));
     walk.leftFields -= 1;
   }
-  if (cursor.at < cursor.end && !cursor.isMalformed) walk.isOver = true;
+  if (cursor.at < cursor.end && !cursor.isMalformed) walk.isFinished = true;
   return { type: "lengthdelimited", value: take(value, walk).toString("base64"), packed };
 }
 
@@ -176,6 +176,6 @@ function asBytes(value: Buffer, walk: Walk): WireValue {
 function take(value: Buffer, walk: Walk): Buffer {
   const taken = value.subarray(0, walk.leftBytes);
   walk.leftBytes -= taken.length;
-  if (taken.length < value.length) walk.isOver = true;
+  if (taken.length < value.length) walk.isFinished = true;
   return taken;
 }

@@ -1,9 +1,9 @@
 import type { Writable } from "node:stream";
 import { CHUNK_END, chunkPrefix } from "@headworks/http1";
-import { noteGarbage } from "./buffer-garbage.ts";
-import { DESK_BYTES, returnDesk, takeDesk } from "./desks.ts";
-import { takeStrip } from "./strips.ts";
-import { atTurnEnd, type Waiting } from "./turn-end.ts";
+import { trackExternalMemory } from "./buffer-garbage.ts";
+import { POOLED_BUFFER_BYTES, releaseBuffer, acquireBuffer } from "./desks.ts";
+import { allocSlice } from "./strips.ts";
+import { scheduleFlush, type Waiting } from "./turn-end.ts";
 
 /** Pieces up to this size travel as text together with the head before them: one write instead of two. */
 const TEXT_PIECE_BYTES = 8192;
@@ -27,7 +27,7 @@ export class BatchedWriter implements Waiting {
   /** A larger piece, and what came before it. */
   #large: Buffer | undefined;
   /** The desk on which it lies. */
-  #desk: Buffer | undefined;
+  #pooledBuffer: Buffer | undefined;
   /** What came behind it. */
   #text = "";
 
@@ -69,7 +69,7 @@ export class BatchedWriter implements Waiting {
   /** Hands over what waits with the writes of other connections, at the end of this turn. Answers like {@link flush}. */
   flushSoon(): boolean {
     if (this.#text.length > MAX_WAITING_CHARACTERS) return this.flush();
-    if (this.#text !== "" || this.#large !== undefined) atTurnEnd(this);
+    if (this.#text !== "" || this.#large !== undefined) scheduleFlush(this);
     return !this.#socket.writableNeedDrain;
   }
 
@@ -100,7 +100,7 @@ export class BatchedWriter implements Waiting {
     if (isApart || (text === "" && suffix === "" && !this.#copies)) {
       this.#large = this.#copies ? Buffer.from(piece) : piece;
       this.#text = suffix;
-      if (this.#copies) noteGarbage(piece.length);
+      if (this.#copies) trackExternalMemory(piece.length);
     } else {
       const joined = this.#room(text.length + piece.length + suffix.length);
       joined.write(text, 0, "latin1");
@@ -108,37 +108,37 @@ export class BatchedWriter implements Waiting {
       joined.write(suffix, text.length + piece.length, "latin1");
       this.#large = joined;
     }
-    atTurnEnd(this);
+    scheduleFlush(this);
   }
 
   #room(sizeBytes: number): Buffer {
-    if (sizeBytes <= DESK_BYTES && this.#socket.writableLength === 0) {
-      this.#desk = takeDesk();
-      return this.#desk.subarray(0, sizeBytes);
+    if (sizeBytes <= POOLED_BUFFER_BYTES && this.#socket.writableLength === 0) {
+      this.#pooledBuffer = acquireBuffer();
+      return this.#pooledBuffer.subarray(0, sizeBytes);
     }
-    return takeStrip(sizeBytes);
+    return allocSlice(sizeBytes);
   }
 
   #writeText(text: string): void {
-    if (!this.#isSecure || text.length > DESK_BYTES || this.#socket.writableLength > 0) {
+    if (!this.#isSecure || text.length > POOLED_BUFFER_BYTES || this.#socket.writableLength > 0) {
       this.#socket.write(text, "latin1");
       return;
     }
-    const desk = takeDesk();
-    this.#socket.write(desk.subarray(0, desk.write(text, "latin1")));
-    returnDesk(desk);
+    const pooledBuffer = acquireBuffer();
+    this.#socket.write(pooledBuffer.subarray(0, pooledBuffer.write(text, "latin1")));
+    releaseBuffer(pooledBuffer);
   }
 
   #writeLarge(large: Buffer): void {
-    const desk = this.#desk;
+    const pooledBuffer = this.#pooledBuffer;
     this.#large = undefined;
-    this.#desk = undefined;
+    this.#pooledBuffer = undefined;
     // Behind another write it would wait, where it lies.
     const isLookedAtOnce = this.#isSecure && this.#socket.writableLength === 0;
     if (!this.#socket.destroyed) this.#socket.write(large);
-    if (desk === undefined) return;
+    if (pooledBuffer === undefined) return;
     // Memory of a write that is still under way is that socket's.
-    if (isLookedAtOnce || this.#socket.writableLength === 0) returnDesk(desk);
-    else noteGarbage(DESK_BYTES);
+    if (isLookedAtOnce || this.#socket.writableLength === 0) releaseBuffer(pooledBuffer);
+    else trackExternalMemory(POOLED_BUFFER_BYTES);
   }
 }

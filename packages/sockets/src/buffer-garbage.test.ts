@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { noteGarbage } from "./buffer-garbage.ts";
+import { trackExternalMemory } from "./buffer-garbage.ts";
 
 const READ_BYTES = 65_536;
 
@@ -10,7 +10,7 @@ test("buffers of reads are collected long before V8 would, however many there ar
   let last = new ArrayBuffer(0);
   for (let read = 0; read < 4096; read += 1) {
     last = new ArrayBuffer(READ_BYTES);
-    noteGarbage(last.byteLength);
+    trackExternalMemory(last.byteLength);
     if (read % 32 === 0) peakBytes = Math.max(peakBytes, process.memoryUsage().arrayBuffers - startBytes);
   }
   assert.equal(last.byteLength, READ_BYTES);
@@ -18,6 +18,6 @@ test("buffers of reads are collected long before V8 would, however many there ar
 });
 
 test("nobody else is given V8's collector", () => {
-  for (let read = 0; read < 200; read += 1) noteGarbage(READ_BYTES);
+  for (let read = 0; read < 200; read += 1) trackExternalMemory(READ_BYTES);
   assert.equal((globalThis as { gc?: unknown }).gc, undefined);
 });

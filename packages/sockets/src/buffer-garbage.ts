@@ -15,7 +15,7 @@ let garbageBytes = 0;
 let collect: Collect | undefined;
 
 /** To be told of each buffer that came of a read, or of putting pieces together, and is not used again. */
-export function noteGarbage(bytes: number): void {
+export function trackExternalMemory(bytes: number): void {
   garbageBytes += bytes;
   if (garbageBytes < COLLECT_AFTER_BYTES) return;
   garbageBytes = 0;

@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { createServer, connect, type AddressInfo, type Socket } from "node:net";
 import { test } from "node:test";
 import { DeadlineSweep } from "./deadlines.ts";
-import { NOWHERE } from "./roster.ts";
+import { NOT_IN_SET } from "./roster.ts";
 
 function timed(deadlineMs: number): {
-  rosterPlace: number;
+  setIndex: number;
   deadlineMs: number;
   fired: Promise<void>;
   onDeadline: () => void;
@@ -14,7 +14,7 @@ function timed(deadlineMs: number): {
 } {
   const fired = Promise.withResolvers<void>();
   const entry = {
-    rosterPlace: NOWHERE,
+    setIndex: NOT_IN_SET,
     deadlineMs,
     fired: fired.promise,
     count: 0,

@@ -1,7 +1,7 @@
-import { Roster, type Rostered } from "./roster.ts";
+import { ConnectionSet, type SetMember } from "./roster.ts";
 
 /** Something that must make progress before a moment on the monotonic clock. */
-export interface Timed extends Rostered {
+export interface Timed extends SetMember {
   /** Monotonic milliseconds; Infinity for no deadline. Written freely, read by the sweep. */
   deadlineMs: number;
   onDeadline(): void;
@@ -13,7 +13,7 @@ export interface Timed extends Rostered {
  * held up, what waits unread is read before anybody is late.
  */
 export class DeadlineSweep {
-  readonly #watched = new Roster<Timed>();
+  readonly #watched = new ConnectionSet<Timed>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(intervalMs = 500) {

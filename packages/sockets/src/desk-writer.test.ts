@@ -7,9 +7,9 @@ import { test } from "node:test";
 import { connect as connectTls, createServer as createSecureServer } from "node:tls";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import fc from "fast-check";
-import { DeskWriter } from "./desk-writer.ts";
-import { DESK_BYTES } from "./desks.ts";
-import { MAX_STRIP_BYTES } from "./strips.ts";
+import { PooledWriter } from "./desk-writer.ts";
+import { POOLED_BUFFER_BYTES } from "./desks.ts";
+import { MAX_SHARED_SLICE_BYTES } from "./strips.ts";
 
 const authority = CertificateAuthority.create();
 
@@ -47,9 +47,9 @@ class Taker extends Writable {
   }
 }
 
-function put(writer: DeskWriter, text: string): void {
+function put(writer: PooledWriter, text: string): void {
   const at = writer.reserve(text.length);
-  writer.desk.write(text, at, "latin1");
+  writer.pooledBuffer.write(text, at, "latin1");
 }
 
 async function socketPair(isSecure: boolean): Promise<readonly [writing: Socket, reading: Socket]> {
@@ -67,7 +67,7 @@ async function socketPair(isSecure: boolean): Promise<readonly [writing: Socket,
 
 test("what is put on a desk in one turn leaves as one write, in its order, when the turn ends", async () => {
   const taker = new Taker();
-  const writer = new DeskWriter(taker);
+  const writer = new PooledWriter(taker);
   for (const text of ["a", "", "bc", "d".repeat(1000)]) put(writer, text);
   assert.equal(taker.writes.length, 0);
   await turn();
@@ -80,7 +80,7 @@ test("what is put on a desk in one turn leaves as one write, in its order, when 
 
 test("a flush hands over at once, and the turn's end adds nothing to it", async () => {
   const taker = new Taker();
-  const writer = new DeskWriter(taker);
+  const writer = new PooledWriter(taker);
   put(writer, "now");
   writer.flush();
   assert.equal(taker.text, "now");
@@ -94,47 +94,47 @@ test("a flush hands over at once, and the turn's end adds nothing to it", async 
 
 test("the offset of what was reserved holds for as long as nothing was handed over", () => {
   const taker = new Taker();
-  const writer = new DeskWriter(taker);
+  const writer = new PooledWriter(taker);
   put(writer, "head");
   const { handOvers } = writer;
   const at = writer.reserve(4);
   put(writer, "tail");
   assert.equal(writer.handOvers, handOvers);
-  writer.desk.write("body", at);
+  writer.pooledBuffer.write("body", at);
   writer.flush();
   assert.notEqual(writer.handOvers, handOvers);
   assert.equal(taker.text, "headbodytail");
 });
 
 for (const [what, sizes] of [
-  ["exactly a desk", [DESK_BYTES]],
-  ["a byte more than a desk in two parts", [DESK_BYTES - 5, 6]],
-  ["a desk twice", [DESK_BYTES, DESK_BYTES]],
-  ["nothing on a full desk", [DESK_BYTES, 0, 1]],
+  ["exactly a desk", [POOLED_BUFFER_BYTES]],
+  ["a byte more than a desk in two parts", [POOLED_BUFFER_BYTES - 5, 6]],
+  ["a desk twice", [POOLED_BUFFER_BYTES, POOLED_BUFFER_BYTES]],
+  ["nothing on a full desk", [POOLED_BUFFER_BYTES, 0, 1]],
   ["ten desks in parts of a frame", Array.from({ length: 45 }, () => 16_393)],
 ] as const) {
   test(`${what} leaves whole and in order`, async () => {
     const taker = new Taker();
-    const writer = new DeskWriter(taker);
+    const writer = new PooledWriter(taker);
     const texts = sizes.map((size, at) => String.fromCharCode(97 + (at % 26)).repeat(size));
     for (const text of texts) put(writer, text);
     await turn();
     taker.take();
     assert.ok(taker.text === texts.join(""), `${taker.text.length} of ${texts.join("").length} bytes`);
-    for (const { length } of taker.writes) assert.ok(length <= DESK_BYTES);
+    for (const { length } of taker.writes) assert.ok(length <= POOLED_BUFFER_BYTES);
   });
 }
 
 for (const count of [CROWD - 1, CROWD, CROWD + 1, 3 * CROWD]) {
   test(`of ${count} writers in one turn none has half of what it reserved taken along`, async () => {
     const takers = Array.from({ length: count }, () => new Taker());
-    const writers = takers.map((taker) => new DeskWriter(taker));
+    const writers = takers.map((taker) => new PooledWriter(taker));
     // What is reserved is written only after the call, as frames are.
     for (const [at, writer] of writers.entries()) {
       const place = writer.reserve(6);
       assert.deepEqual(takers[at]?.writes, [], "nothing of it left before it was written");
-      writer.desk.write(`<${String(at).padStart(4, "0")}`, place);
-      writer.desk[place + 5] = 0x3e;
+      writer.pooledBuffer.write(`<${String(at).padStart(4, "0")}`, place);
+      writer.pooledBuffer[place + 5] = 0x3e;
     }
     await turn();
     await turn();
@@ -147,9 +147,9 @@ for (const count of [CROWD - 1, CROWD, CROWD + 1, 3 * CROWD]) {
 
 test("the one that is flushed with a crowd while it writes on has it all, once and in order", async () => {
   const taker = new Taker();
-  const writer = new DeskWriter(taker);
+  const writer = new PooledWriter(taker);
   put(writer, "before ");
-  for (let at = 1; at < CROWD; at += 1) put(new DeskWriter(new Taker()), "x");
+  for (let at = 1; at < CROWD; at += 1) put(new PooledWriter(new Taker()), "x");
   assert.equal(taker.text, "before ");
   put(writer, "behind");
   await turn();
@@ -158,22 +158,22 @@ test("the one that is flushed with a crowd while it writes on has it all, once a
 
 for (const [what, bytes] of [
   ["small", 100],
-  ["as large as a strip", MAX_STRIP_BYTES],
-  ["larger than a strip", MAX_STRIP_BYTES + 1],
-  ["as large as a desk", DESK_BYTES],
+  ["as large as a strip", MAX_SHARED_SLICE_BYTES],
+  ["larger than a strip", MAX_SHARED_SLICE_BYTES + 1],
+  ["as large as a desk", POOLED_BUFFER_BYTES],
 ] as const) {
   test(`memory of a write that is under way is not written again, ${what} as it is`, () => {
     const slow = new Taker();
     slow.isLate = true;
-    const writer = new DeskWriter(slow);
+    const writer = new PooledWriter(slow);
     put(writer, "a".repeat(bytes));
     writer.flush();
     put(writer, "b".repeat(bytes));
     writer.flush();
     // Others fill whatever memory is free.
     for (let at = 0; at < 5; at += 1) {
-      const other = new DeskWriter(new Taker());
-      put(other, "x".repeat(DESK_BYTES));
+      const other = new PooledWriter(new Taker());
+      put(other, "x".repeat(POOLED_BUFFER_BYTES));
       other.flush();
       put(other, "y".repeat(100));
       other.flush();
@@ -187,7 +187,7 @@ for (const [what, bytes] of [
 test("isFull follows the socket, for as long as it needs to drain", async () => {
   const slow = new Taker();
   slow.isLate = true;
-  const writer = new DeskWriter(slow);
+  const writer = new PooledWriter(slow);
   assert.equal(writer.isFull, false);
   put(writer, "x".repeat(20_000));
   assert.equal(writer.isFull, false);
@@ -207,7 +207,7 @@ for (const [what, end] of [
     const taker = new Taker();
     const errors: Error[] = [];
     taker.on("error", (error: Error) => void errors.push(error));
-    const writer = new DeskWriter(taker);
+    const writer = new PooledWriter(taker);
     put(writer, "lost");
     end(taker);
     await turn();
@@ -222,13 +222,13 @@ for (const [what, end] of [
 test("any writes and flushes of several writers give each socket its own bytes, in order", async () => {
   const step = fc.record({
     who: fc.nat({ max: 19 }),
-    bytes: fc.oneof(fc.nat({ max: 50 }), fc.nat({ max: DESK_BYTES })),
+    bytes: fc.oneof(fc.nat({ max: 50 }), fc.nat({ max: POOLED_BUFFER_BYTES })),
     behind: fc.constantFrom("go on", "go on", "flush", "turn", "take"),
   });
   const property = fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.subarray([0, 3, 5]), async (steps, late) => {
     const takers = Array.from({ length: 20 }, () => new Taker());
     for (const at of late) if (takers[at] !== undefined) takers[at].isLate = true;
-    const writers = takers.map((taker) => new DeskWriter(taker));
+    const writers = takers.map((taker) => new PooledWriter(taker));
     const expected = takers.map(() => "");
     for (const [at, { who, bytes, behind }] of steps.entries()) {
       const text = String.fromCharCode(33 + (at % 90)).repeat(bytes);
@@ -254,7 +254,7 @@ for (const isSecure of [false, true]) {
       writing.destroy();
       reading.destroy();
     });
-    const writer = new DeskWriter(writing);
+    const writer = new PooledWriter(writing);
     reading.pause();
     const pieces: string[] = [];
     // The system holds some megabytes of its own; behind them it goes on for a while.
@@ -263,8 +263,8 @@ for (const isSecure of [false, true]) {
       pieces.push(piece);
       put(writer, piece);
       writer.flush();
-      const other = new DeskWriter(new Taker());
-      put(other, "?".repeat(DESK_BYTES));
+      const other = new PooledWriter(new Taker());
+      put(other, "?".repeat(POOLED_BUFFER_BYTES));
       other.flush();
       assert.ok(pieces.length < 5000, "the socket was never full");
     }

@@ -2,16 +2,16 @@
 import { Socket } from "node:net";
 import type { Writable } from "node:stream";
 import { TLSSocket } from "node:tls";
-import { noteGarbage } from "./buffer-garbage.ts";
-import { DESK_BYTES, returnDesk, takeDesk } from "./desks.ts";
-import { MAX_STRIP_BYTES, takeStrip } from "./strips.ts";
-import { atTurnEnd, type Waiting } from "./turn-end.ts";
+import { trackExternalMemory } from "./buffer-garbage.ts";
+import { POOLED_BUFFER_BYTES, releaseBuffer, acquireBuffer } from "./desks.ts";
+import { MAX_SHARED_SLICE_BYTES, allocSlice } from "./strips.ts";
+import { scheduleFlush, type Waiting } from "./turn-end.ts";
 
 /**
  * Puts small things, frames for one, together on a desk, which leaves in one write when the turn ends or it is full. What is
  * under way waits for as long as the socket takes.
  */
-export class DeskWriter implements Waiting {
+export class PooledWriter implements Waiting {
   isWaiting = false;
   /** Counts what was handed over: what was reserved at the same count is still on the desk. */
   handOvers = 0;
@@ -20,7 +20,7 @@ export class DeskWriter implements Waiting {
   readonly #isPrompt: boolean;
   /** TLS says later that it has taken a write, but looks at the memory at once: it encrypts what is there, or copies it. */
   readonly #isSecure: boolean;
-  #desk: Buffer | undefined;
+  #pooledBuffer: Buffer | undefined;
   #usedBytes = 0;
 
   constructor(socket: Writable) {
@@ -30,9 +30,9 @@ export class DeskWriter implements Waiting {
   }
 
   /** Where the bytes that were reserved last are to be written, at once. */
-  get desk(): Buffer {
-    this.#desk ??= takeDesk();
-    return this.#desk;
+  get pooledBuffer(): Buffer {
+    this.#pooledBuffer ??= acquireBuffer();
+    return this.#pooledBuffer;
   }
 
   /** The socket holds so much that it takes no more for now; its "drain" tells when it does. */
@@ -40,11 +40,11 @@ export class DeskWriter implements Waiting {
     return this.#socket.writableNeedDrain;
   }
 
-  /** Makes room for `sizeBytes`, {@link DESK_BYTES} at most, on the {@link desk}; gives their offset there. */
+  /** Makes room for `sizeBytes`, {@link POOLED_BUFFER_BYTES} at most, on the {@link desk}; gives their offset there. */
   reserve(sizeBytes: number): number {
     // Many that wait are flushed in the call itself, which must not take along what is still to be written.
-    while (!this.isWaiting) atTurnEnd(this);
-    if (this.#usedBytes + sizeBytes > DESK_BYTES) this.flush();
+    while (!this.isWaiting) scheduleFlush(this);
+    if (this.#usedBytes + sizeBytes > POOLED_BUFFER_BYTES) this.flush();
     const at = this.#usedBytes;
     this.#usedBytes += sizeBytes;
     return at;
@@ -52,29 +52,29 @@ export class DeskWriter implements Waiting {
 
   /** Hands over what is on the desk. */
   flush(): void {
-    const desk = this.#desk;
+    const pooledBuffer = this.#pooledBuffer;
     const sizeBytes = this.#usedBytes;
-    if (desk === undefined || sizeBytes === 0) return;
-    this.#desk = undefined;
+    if (pooledBuffer === undefined || sizeBytes === 0) return;
+    this.#pooledBuffer = undefined;
     this.#usedBytes = 0;
     this.handOvers += 1;
-    if (this.#socket.destroyed || this.#socket.writableEnded) returnDesk(desk);
-    else if (this.#isPrompt && this.#socket.writableLength === 0) this.#writePromptly(desk, sizeBytes);
-    else if (sizeBytes <= MAX_STRIP_BYTES) this.#writeCopy(desk, sizeBytes);
-    else this.#socket.write(desk.subarray(0, sizeBytes), () => returnDesk(desk));
+    if (this.#socket.destroyed || this.#socket.writableEnded) releaseBuffer(pooledBuffer);
+    else if (this.#isPrompt && this.#socket.writableLength === 0) this.#writePromptly(pooledBuffer, sizeBytes);
+    else if (sizeBytes <= MAX_SHARED_SLICE_BYTES) this.#writeCopy(pooledBuffer, sizeBytes);
+    else this.#socket.write(pooledBuffer.subarray(0, sizeBytes), () => releaseBuffer(pooledBuffer));
   }
 
-  #writePromptly(desk: Buffer, sizeBytes: number): void {
-    this.#socket.write(desk.subarray(0, sizeBytes));
+  #writePromptly(pooledBuffer: Buffer, sizeBytes: number): void {
+    this.#socket.write(pooledBuffer.subarray(0, sizeBytes));
     // Memory of a write that is still under way is that socket's.
-    if (this.#isSecure || this.#socket.writableLength === 0) returnDesk(desk);
-    else noteGarbage(DESK_BYTES);
+    if (this.#isSecure || this.#socket.writableLength === 0) releaseBuffer(pooledBuffer);
+    else trackExternalMemory(POOLED_BUFFER_BYTES);
   }
 
-  #writeCopy(desk: Buffer, sizeBytes: number): void {
-    const strip = takeStrip(sizeBytes);
-    desk.copy(strip, 0, 0, sizeBytes);
-    returnDesk(desk);
+  #writeCopy(pooledBuffer: Buffer, sizeBytes: number): void {
+    const strip = allocSlice(sizeBytes);
+    pooledBuffer.copy(strip, 0, 0, sizeBytes);
+    releaseBuffer(pooledBuffer);
     this.#socket.write(strip);
   }
 }

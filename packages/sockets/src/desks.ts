@@ -1,6 +1,6 @@
 // Tested by batched-writer.test.ts
 /** One read of a socket, and a head before it. */
-export const DESK_BYTES = 69_632;
+export const POOLED_BUFFER_BYTES = 69_632;
 
 /**
  * Where writes are put together. The next one uses the same memory if the system took the last one at once, as it does
@@ -11,11 +11,11 @@ const free: Buffer[] = [];
 const MAX_FREE = 64;
 
 /** A desk of the caller's own, until it is returned. */
-export function takeDesk(): Buffer {
-  return free.pop() ?? Buffer.allocUnsafeSlow(DESK_BYTES);
+export function acquireBuffer(): Buffer {
+  return free.pop() ?? Buffer.allocUnsafeSlow(POOLED_BUFFER_BYTES);
 }
 
 /** Gives it back: nobody looks at it any more. */
-export function returnDesk(desk: Buffer): void {
-  if (free.length < MAX_FREE) free.push(desk);
+export function releaseBuffer(pooledBuffer: Buffer): void {
+  if (free.length < MAX_FREE) free.push(pooledBuffer);
 }

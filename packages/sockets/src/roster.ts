@@ -1,13 +1,13 @@
 // Tested by roster.test.ts
 
 /** What can be on one roster at a time. */
-export interface Rostered {
+export interface SetMember {
   /** Begins as {@link NOWHERE}; only the roster writes it. */
-  rosterPlace: number;
+  setIndex: number;
 }
 
 /** The place of what is on no roster. */
-export const NOWHERE = -1;
+export const NOT_IN_SET = -1;
 
 /**
  * Members that come and go by the thousand, in no order. A `Map` or `Set` under such use makes a new table every few dozen
@@ -15,7 +15,7 @@ export const NOWHERE = -1;
  * young objects keeps all later tables and half of all members that ever were, until a full collection. Here nothing refers
  * to a member that has gone.
  */
-export class Roster<T extends Rostered> {
+export class ConnectionSet<T extends SetMember> {
   readonly #members: T[] = [];
 
   get size(): number {
@@ -24,23 +24,23 @@ export class Roster<T extends Rostered> {
 
   /** Does nothing for a member. */
   add(member: T): void {
-    if (member.rosterPlace !== NOWHERE) return;
-    member.rosterPlace = this.#members.push(member) - 1;
+    if (member.setIndex !== NOT_IN_SET) return;
+    member.setIndex = this.#members.push(member) - 1;
   }
 
   /** Does nothing for who is no member. */
   delete(member: T): void {
-    const place = member.rosterPlace;
-    if (place === NOWHERE) return;
-    member.rosterPlace = NOWHERE;
+    const place = member.setIndex;
+    if (place === NOT_IN_SET) return;
+    member.setIndex = NOT_IN_SET;
     const last = this.#members.pop();
     if (last === undefined || last === member) return;
     this.#members[place] = last;
-    last.rosterPlace = place;
+    last.setIndex = place;
   }
 
   clear(): void {
-    for (const member of this.#members) member.rosterPlace = NOWHERE;
+    for (const member of this.#members) member.setIndex = NOT_IN_SET;
     this.#members.length = 0;
   }
 

@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo, type Server, type Socket } fro
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { waitUntil } from "@headworks/testkit";
-import { keptBytes, lendReads, ownBytes } from "./shared-reads.ts";
+import { keptBytes, shareReadBuffer, ownBytes } from "./shared-reads.ts";
 
 async function acceptedPair(
   server: Server = createServer({ allowHalfOpen: true, pauseOnConnect: true }),
@@ -37,7 +37,7 @@ function collector(): { readonly take: (bytes: Buffer) => void; readonly until: 
 
 test("lent reads lie in the same memory, until they are not lent any more", async () => {
   const [accepted, client, server] = await acceptedPair();
-  const endLending = lendReads(accepted);
+  const stopSharing = shareReadBuffer(accepted);
   const read = async (text: string): Promise<Buffer> => {
     client.write(text);
     const [chunk] = (await once(accepted, "data")) as [Buffer];
@@ -56,7 +56,7 @@ test("lent reads lie in the same memory, until they are not lent any more", asyn
   await read("other");
   assert.deepEqual([large.toString(), waiting.toString()], ["x".repeat(2000), "y".repeat(2000)]);
   assert.equal(waiting.buffer.byteLength, 2000, "what waits holds on to nothing else");
-  endLending();
+  stopSharing();
   const kept = await read("third");
   await read("fourth");
   assert.equal(kept.toString(), "third");
@@ -67,7 +67,7 @@ test("lent reads lie in the same memory, until they are not lent any more", asyn
 
 test("a paused socket whose reads are lent keeps what comes, up to its high-water mark, and notices a reset", async () => {
   const [accepted, client, server] = await acceptedPair();
-  lendReads(accepted);
+  shareReadBuffer(accepted);
   const { take, until } = collector();
   accepted.on("data", take);
   accepted.resume();
@@ -89,6 +89,6 @@ test("a paused socket whose reads are lent keeps what comes, up to its high-wate
 test("streams that are no sockets of the system are not changed by lending", () => {
   const stream = new PassThrough();
   const names = Reflect.ownKeys(stream);
-  lendReads(stream)();
+  shareReadBuffer(stream)();
   assert.deepEqual(Reflect.ownKeys(stream), names);
 });

@@ -1,7 +1,7 @@
 // Tested by shared-reads.test.ts
 import { Socket, type OnReadOpts } from "node:net";
 import { Duplex } from "node:stream";
-import { takeStrip } from "./strips.ts";
+import { allocSlice } from "./strips.ts";
 
 const READ_BYTES = 65_536;
 const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
@@ -27,7 +27,7 @@ const BUFFER = PLACES.find(({ description }) => description === "kBuffer");
 const CALLBACK = PLACES.find(({ description }) => description === "kBufferCb");
 
 /** What a socket reads by; no declaration of node's knows of it. */
-interface Lending {
+interface UserBufferHandle {
   _handle?: { useUserBuffer?(buffer: Buffer): void } | null;
 }
 
@@ -40,15 +40,15 @@ interface Lending {
  * The function that is returned ends it: what comes then is owned again, at the cost of copying it. Sockets that are no
  * sockets of the system stay as they are.
  */
-export function lendReads(socket: Duplex): () => void {
-  const handle = (socket as Duplex & Lending)._handle;
+export function shareReadBuffer(socket: Duplex): () => void {
+  const handle = (socket as Duplex & UserBufferHandle)._handle;
   if (BUFFER === undefined || CALLBACK === undefined || handle?.useUserBuffer === undefined) return () => undefined;
-  let isLent = true;
+  let isShared = true;
   const receive = (sizeBytes: number): boolean => {
     const chunk = readBuffer.subarray(0, sizeBytes);
     // As Readable does with what is pushed: nothing may overtake what waits.
     if (socket.readableFlowing !== true || socket.readableLength > 0) return socket.push(keptBytes(chunk));
-    socket.emit("data", isLent ? chunk : keptBytes(chunk));
+    socket.emit("data", isShared ? chunk : keptBytes(chunk));
     return true;
   };
   // With a buffer of its own, a socket that is paused would read nothing at all, not even that the other side is gone.
@@ -56,12 +56,12 @@ export function lendReads(socket: Duplex): () => void {
   Object.assign(socket, { [BUFFER]: readBuffer, [CALLBACK]: receive, pause });
   handle.useUserBuffer(readBuffer);
   return () => {
-    isLent = false;
+    isShared = false;
   };
 }
 
 /** Smaller copies have memory of their own: next to them, what they would hold on to is much. */
-const MIN_STRIP_BYTES = 1024;
+const MIN_SHARED_SLICE_BYTES = 1024;
 
 /**
  * The same bytes in memory that nobody overwrites, a copy only where they were lent; for what is on its way. Larger ones share
@@ -69,7 +69,10 @@ const MIN_STRIP_BYTES = 1024;
  */
 export function ownBytes(bytes: Buffer): Buffer {
   if (bytes.buffer !== readBuffer.buffer) return bytes;
-  return copyOf(bytes, bytes.length < MIN_STRIP_BYTES ? Buffer.allocUnsafeSlow(bytes.length) : takeStrip(bytes.length));
+  return copyOf(
+    bytes,
+    bytes.length < MIN_SHARED_SLICE_BYTES ? Buffer.allocUnsafeSlow(bytes.length) : allocSlice(bytes.length),
+  );
 }
 
 /** The same for what may have to wait for long: it holds on to nothing else. */

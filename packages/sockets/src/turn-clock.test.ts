@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { turnMs } from "./turn-clock.ts";
-import { atTurnEnd } from "./turn-end.ts";
+import { scheduleFlush } from "./turn-end.ts";
 
 test("the clock of turns stands still within one, however long it takes, and is right at the beginning of the next", async () => {
   await turn();
@@ -21,7 +21,7 @@ test("the clock of turns stands still within one, however long it takes, and is 
 test("the clock of turns is right however many wait for the end of the turn when it is asked", async () => {
   for (let others = 0; others < 40; others += 1) {
     await turn();
-    for (let at = 0; at < others; at += 1) atTurnEnd({ isWaiting: false, flush: () => undefined });
+    for (let at = 0; at < others; at += 1) scheduleFlush({ isWaiting: false, flush: () => undefined });
     const before = performance.now();
     const first = turnMs();
     assert.ok(first >= before && first <= performance.now(), `${first} with ${others} others`);

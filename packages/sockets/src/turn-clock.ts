@@ -1,4 +1,4 @@
-import { atTurnEnd, type Waiting } from "./turn-end.ts";
+import { scheduleFlush, type Waiting } from "./turn-end.ts";
 
 const UNKNOWN = -1;
 let presentMs = UNKNOWN;
@@ -19,7 +19,7 @@ export function turnMs(): number {
   if (presentMs !== UNKNOWN) return presentMs;
   const nowMs = performance.now();
   // Many that wait are flushed in the call itself, and then nobody would forget what is remembered.
-  atTurnEnd(forgetting);
+  scheduleFlush(forgetting);
   if (forgetting.isWaiting) presentMs = nowMs;
   return nowMs;
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { atTurnEnd, type Waiting } from "./turn-end.ts";
+import { scheduleFlush, type Waiting } from "./turn-end.ts";
 
 /** Notes its name in a log when it is flushed. */
 class Noted implements Waiting {
@@ -25,7 +25,7 @@ function noted(count: number, log: number[]): Noted[] {
 
 test("nobody is flushed before the end of the turn, then all are in their order", async () => {
   const log: number[] = [];
-  for (const writer of noted(3, log)) atTurnEnd(writer);
+  for (const writer of noted(3, log)) scheduleFlush(writer);
   await Promise.resolve();
   assert.deepEqual(log, []);
   await turn();
@@ -36,11 +36,11 @@ test("who asks twice in a turn is flushed once, and may ask again in the next", 
   const log: number[] = [];
   const [writer] = noted(1, log);
   assert.ok(writer !== undefined);
-  atTurnEnd(writer);
-  atTurnEnd(writer);
+  scheduleFlush(writer);
+  scheduleFlush(writer);
   await turn();
   assert.deepEqual(log, [0]);
-  atTurnEnd(writer);
+  scheduleFlush(writer);
   await turn();
   assert.deepEqual(log, [0, 0]);
 });
@@ -48,9 +48,9 @@ test("who asks twice in a turn is flushed once, and may ask again in the next", 
 test("a crowd is not held until the end of a long turn: the sixteenth flushes all that wait", async () => {
   const log: number[] = [];
   const writers = noted(20, log);
-  for (const writer of writers.slice(0, 15)) atTurnEnd(writer);
+  for (const writer of writers.slice(0, 15)) scheduleFlush(writer);
   assert.equal(log.length, 0);
-  for (const writer of writers.slice(15)) atTurnEnd(writer);
+  for (const writer of writers.slice(15)) scheduleFlush(writer);
   assert.equal(log.length, 16);
   await turn();
   assert.deepEqual(
@@ -63,8 +63,8 @@ test("who asks from inside a flush is flushed in a turn of its own", async () =>
   const log: number[] = [];
   const [later] = noted(1, log);
   assert.ok(later !== undefined);
-  const first: Waiting = { isWaiting: false, flush: () => atTurnEnd(later) };
-  atTurnEnd(first);
+  const first: Waiting = { isWaiting: false, flush: () => scheduleFlush(later) };
+  scheduleFlush(first);
   await turn();
   await turn();
   assert.deepEqual(log, [0]);

@@ -1,6 +1,6 @@
 /** Somebody who has something to write at the end of this turn of the event loop. */
 export interface Waiting {
-  /** Kept by {@link atTurnEnd} alone. */
+  /** Kept by {@link scheduleFlush} alone. */
   isWaiting: boolean;
   flush(): void;
 }
@@ -19,7 +19,7 @@ let isScheduled = false;
  * the other cost a fifth less than writes with a request's work between them: a peer that is awake for the first need not be
  * woken for the next, and the system's code stays in the processor's caches.
  */
-export function atTurnEnd(writer: Waiting): void {
+export function scheduleFlush(writer: Waiting): void {
   if (writer.isWaiting) return;
   writer.isWaiting = true;
   waiting.push(writer);

@@ -1,2 +1,2 @@
-export { storageTroubleOf } from "./storage-trouble.ts";
-export type { StorageTrouble } from "./storage-trouble.ts";
+export { storageErrorKind } from "./storage-trouble.ts";
+export type { StorageErrorKind } from "./storage-trouble.ts";

@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
-import { storageTroubleOf } from "./storage-trouble.ts";
-import type { StorageTrouble } from "./storage-trouble.ts";
+import { storageErrorKind } from "./storage-trouble.ts";
+import type { StorageErrorKind } from "./storage-trouble.ts";
 
 function thrownBy(work: () => unknown): unknown {
   try {
@@ -15,7 +15,7 @@ function thrownBy(work: () => unknown): unknown {
   return assert.fail("Nothing was thrown");
 }
 
-const FAILURES: readonly (readonly [what: string, trouble: StorageTrouble, fail: (path: string) => unknown])[] = [
+const FAILURES: readonly (readonly [what: string, problem: StorageErrorKind, fail: (path: string) => unknown])[] = [
   ["a write to a file that was opened to be read", "read-only", writeReadOnly],
   ["a lock that another connection holds", "busy", lockTwice],
   ["a file that is no database", "corrupt", openText],
@@ -24,10 +24,10 @@ const FAILURES: readonly (readonly [what: string, trouble: StorageTrouble, fail:
   ["a statement that is none", "other", (path) => new DatabaseSync(path).exec("SELEC 1")],
   ["a file that is not there", "other", (path) => readFileSync(`${path}.gone`)],
 ];
-for (const [what, trouble, fail] of FAILURES) {
-  test(`the error of ${what} is ${trouble}`, async () => {
+for (const [what, problem, fail] of FAILURES) {
+  test(`the error of ${what} is ${problem}`, async () => {
     await using directory = await temporaryDirectory();
-    assert.equal(storageTroubleOf(thrownBy(() => fail(directory.file("a.db")))), trouble);
+    assert.equal(storageErrorKind(thrownBy(() => fail(directory.file("a.db")))), problem);
   });
 }
 
@@ -52,7 +52,7 @@ function fill(path: string): void {
   database.exec("INSERT INTO thing VALUES (randomblob(100000))");
 }
 
-const SYSTEM_ERRORS: readonly (readonly [code: string, trouble: StorageTrouble])[] = [
+const SYSTEM_ERRORS: readonly (readonly [code: string, problem: StorageErrorKind])[] = [
   ["ENOSPC", "full"],
   ["EDQUOT", "full"],
   ["EROFS", "read-only"],
@@ -61,14 +61,14 @@ const SYSTEM_ERRORS: readonly (readonly [code: string, trouble: StorageTrouble])
   ["EIO", "io"],
   ["ENOENT", "other"],
 ];
-for (const [code, trouble] of SYSTEM_ERRORS) {
-  test(`the system's ${code} is ${trouble}`, () => {
-    assert.equal(storageTroubleOf(Object.assign(new Error("write"), { code })), trouble);
+for (const [code, problem] of SYSTEM_ERRORS) {
+  test(`the system's ${code} is ${problem}`, () => {
+    assert.equal(storageErrorKind(Object.assign(new Error("write"), { code })), problem);
   });
 }
 
 test("what is no error, or has no code, is other", () => {
   for (const thrown of [undefined, "ENOSPC", { code: "ENOSPC" }, new Error("else"), { errcode: 13 }]) {
-    assert.equal(storageTroubleOf(thrown), "other");
+    assert.equal(storageErrorKind(thrown), "other");
   }
 });

@@ -1,8 +1,8 @@
 /** Why SQLite or the file system could not do something, as far as the caller can act on it. */
-export type StorageTrouble = "full" | "read-only" | "corrupt" | "busy" | "io" | "other";
+export type StorageErrorKind = "full" | "read-only" | "corrupt" | "busy" | "io" | "other";
 
 /** By the primary result code of SQLite. It says CANTOPEN (14) for whatever reason, a full disk among them. */
-const BY_SQLITE_CODE: Readonly<Record<number, StorageTrouble>> = {
+const BY_SQLITE_CODE: Readonly<Record<number, StorageErrorKind>> = {
   5: "busy",
   6: "busy",
   8: "read-only",
@@ -13,7 +13,7 @@ const BY_SQLITE_CODE: Readonly<Record<number, StorageTrouble>> = {
   26: "corrupt",
 };
 
-const BY_SYSTEM_CODE: Readonly<Record<string, StorageTrouble>> = {
+const BY_SYSTEM_CODE: Readonly<Record<string, StorageErrorKind>> = {
   ENOSPC: "full",
   EDQUOT: "full",
   EROFS: "read-only",
@@ -23,7 +23,7 @@ const BY_SYSTEM_CODE: Readonly<Record<string, StorageTrouble>> = {
 };
 
 /** Sorts an error that a call of `node:sqlite` or `node:fs` threw; whatever else there is, is `other`. */
-export function storageTroubleOf(error: unknown): StorageTrouble {
+export function storageErrorKind(error: unknown): StorageErrorKind {
   if (!(error instanceof Error)) return "other";
   if ("errcode" in error && typeof error.errcode === "number") return BY_SQLITE_CODE[error.errcode & 0xff] ?? "other";
   const code = "code" in error && typeof error.code === "string" ? error.code : "";

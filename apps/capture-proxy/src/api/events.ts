@@ -126,13 +126,13 @@ class Hub implements EventHub {
     if (this.#clients.size >= (this.#options.maxClients ?? MAX_CLIENTS)) {
       return refusalResponse("SERVICE_UNAVAILABLE", "Too many clients are listening");
     }
-    let wishes: Wishes;
+    let clientOptions: ClientOptions;
     try {
-      wishes = wishesOf(request.url ?? "", this.#options.clock.now());
+      clientOptions = clientOptionsOf(request.url ?? "", this.#options.clock.now());
     } catch (error) {
       return errorResponse(error);
     }
-    this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#welcome(webSocket, socket, wishes));
+    this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#welcome(webSocket, socket, clientOptions));
     return undefined;
   }
 
@@ -145,12 +145,12 @@ class Hub implements EventHub {
     }
   }
 
-  #welcome(webSocket: WebSocket, socket: Duplex, wishes: Wishes): void {
+  #welcome(webSocket: WebSocket, socket: Duplex, clientOptions: ClientOptions): void {
     const client = new EventClient({
       id: randomUUID(),
       webSocket,
       socket,
-      ...wishes,
+      ...clientOptions,
       latestRows: this.#options.latestRows,
       nowMs: () => this.#options.clock.now(),
       onFailure: (error) =>
@@ -243,13 +243,13 @@ function progressOf({ id, kind, contentLength, totalEntries }: TaskStart): TaskP
 }
 
 /** What a client asked for in the address. */
-type Wishes = Pick<ClientParts, "isBatched" | "filter">;
+type ClientOptions = Pick<ClientParts, "isBatched" | "filter">;
 
 /**
  * A filter in the address holds from the first event on; one sent with Subscribe cannot. Throws 400 for parameters that
  * are unknown or repeated, as operations do.
  */
-function wishesOf(url: string, nowMs: number): Wishes {
+function clientOptionsOf(url: string, nowMs: number): ClientOptions {
   const query = parseSearch(url.split("?").slice(1).join("?"));
   const issues = validateParameters(query);
   if (issues.length > 0) throw validationError(issues);

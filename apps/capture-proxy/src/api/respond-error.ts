@@ -50,7 +50,7 @@ const STORE: Readonly<Record<string, ErrorCode>> = {
   FilterError: "VALIDATION_ERROR",
   ImportRefusedError: "BAD_REQUEST",
   ReaderBusyError: "SERVICE_UNAVAILABLE",
-  StoreTroubleError: "CORE_DATABASE",
+  StorageError: "CORE_DATABASE",
   CancelledError: "CANCELLED",
   AbortError: "CANCELLED",
 };

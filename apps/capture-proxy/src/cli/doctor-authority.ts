@@ -7,14 +7,14 @@ import { isLoopback } from "@headworks/host-patterns";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
 import { callJson, shownUrl } from "./api-connection.ts";
 import { authorityPaths } from "./authority-files.ts";
-import type { Finding, Patient } from "./doctor.ts";
+import type { Finding, CheckContext } from "./doctor.ts";
 
 // Tested by ../../test/cli-doctor.test.ts
 
 const SOON_MS = 30 * 86_400_000;
 
 /** Whether the CA's files are there, belong together, are private and valid. */
-export function checkAuthority({ places, nowMs }: Patient): readonly Finding[] {
+export function checkAuthority({ places, nowMs }: CheckContext): readonly Finding[] {
   const name = "CA";
   const { certificate, key } = authorityPaths(places.certificateDirectory);
   if (!existsSync(certificate)) {
@@ -69,7 +69,7 @@ function validity(certificate: string, key: string, nowMs: number): Finding {
  * Whether the running service signs with the CA of these files: what is put there meanwhile is used from the next start on,
  * and who trusts it already refuses the other. Nothing to say of a service whose files are others.
  */
-export async function checkAuthorityInUse({ places, health, address }: Patient): Promise<readonly Finding[]> {
+export async function checkAuthorityInUse({ places, health, address }: CheckContext): Promise<readonly Finding[]> {
   const { certificate } = authorityPaths(places.certificateDirectory);
   const found = certificateIn(certificate);
   if (!health || !found || !isThisMachine(new URL(address.baseUrl).hostname)) return [];
@@ -87,7 +87,7 @@ export async function checkAuthorityInUse({ places, health, address }: Patient):
 }
 
 /** Whether the running service keeps its files where these checks look; nothing to say where it does. */
-export async function checkServiceFiles({ places, health, address }: Patient): Promise<readonly Finding[]> {
+export async function checkServiceFiles({ places, health, address }: CheckContext): Promise<readonly Finding[]> {
   if (!health || !isThisMachine(new URL(address.baseUrl).hostname)) return [];
   const { value } = await callJson(address, certOperations.getCertificateInfo, {});
   const { path } = value as CertificateInfo;
@@ -117,7 +117,7 @@ function certificateIn(path: string): X509Certificate | undefined {
 }
 
 /** Whether programs that ask the system trust the CA. Not to trust it is no error: `weir run` needs no system-wide trust. */
-export function checkAuthorityTrust({ places }: Patient): Finding {
+export function checkAuthorityTrust({ places }: CheckContext): Finding {
   const name = "System trust";
   const { certificate } = authorityPaths(places.certificateDirectory);
   if (!existsSync(certificate)) return { name, status: "skip", detail: "there is no CA yet" };

@@ -5,7 +5,7 @@ import { trafficOperations } from "@headworks/capture-contract";
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { callJson } from "./api-connection.ts";
 import { PROXY_VARIABLES } from "./client-environment.ts";
-import type { Finding, Patient } from "./doctor.ts";
+import type { Finding, CheckContext } from "./doctor.ts";
 import type { DatabaseContent, Parts } from "./invocation.ts";
 import { sizeText } from "./present-values.ts";
 
@@ -31,7 +31,7 @@ const LITTLE_SPACE = 1_073_741_824;
 const NO_SPACE = 104_857_600;
 
 /** Whether the data directory can be written, is private and has room. */
-export function checkDataDirectory({ dataDir }: Patient): readonly Finding[] {
+export function checkDataDirectory({ dataDir }: CheckContext): readonly Finding[] {
   const name = "Data directory";
   const exists = existsSync(dataDir);
   const place = exists ? dataDir : nearestExisting(dataDir);
@@ -91,7 +91,7 @@ const LAST_BUILD_YEAR = 2025;
 const FUTURE_MS = 5 * 60_000;
 
 /** A clock that is behind what was written with it makes certificates invalid and entries jump. */
-export async function checkClock({ dataDir, nowMs, health, address }: Patient): Promise<Finding> {
+export async function checkClock({ dataDir, nowMs, health, address }: CheckContext): Promise<Finding> {
   const name = "Clock";
   const advice = "set the clock (timedatectl, or the settings of the system)";
   if (new Date(nowMs).getUTCFullYear() < LAST_BUILD_YEAR) {
@@ -130,7 +130,7 @@ function newestFile(directory: string): { readonly path: string; readonly timeMs
 const MAX_CHECKED_BYTES = 4_294_967_296;
 
 /** SQLite's own check of every database in the data directory, and of the traffic's elsewhere; ours must not be too new. */
-export async function checkDatabases({ dataDir, places, invocation }: Patient): Promise<readonly Finding[]> {
+export async function checkDatabases({ dataDir, places, invocation }: CheckContext): Promise<readonly Finding[]> {
   const name = "Database";
   const files = existsSync(dataDir) ? readdirSync(dataDir).filter((file) => file.endsWith(".db")) : [];
   const contents = new Map<string, DatabaseContent>(files.map((file) => [join(dataDir, file), "other"]));
@@ -171,7 +171,7 @@ async function checkDatabase(
 }
 
 /** Variables of this shell that send traffic somewhere else. */
-export function checkProxyVariables({ invocation, health }: Patient): Finding {
+export function checkProxyVariables({ invocation, health }: CheckContext): Finding {
   const name = "Proxy variables";
   const set = PROXY_VARIABLES.filter((variable) => (invocation.environment[variable] ?? "") !== "");
   if (set.length === 0) return { name, status: "ok", detail: "none is set" };

@@ -4,13 +4,13 @@ import type { ProxyConfig } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { hostPortText } from "@headworks/host-patterns";
 import { callJson, shownUrl } from "./api-connection.ts";
-import type { Finding, Patient } from "./doctor.ts";
+import type { Finding, CheckContext } from "./doctor.ts";
 
 // Tested by ../../test/cli-doctor.test.ts
 
 /** Whether a port is free, or held by the service itself. The ports of a service that was named are its own affair. */
 export async function checkPort(
-  { settings, health, address, isServiceNamed }: Patient,
+  { settings, health, address, isServiceNamed }: CheckContext,
   which: "proxy" | "api",
 ): Promise<Finding> {
   const name = which === "proxy" ? "Proxy port" : "API port";
@@ -54,7 +54,7 @@ async function listenProblem(port: number, host: string): Promise<string | undef
 }
 
 /** One HTTPS request through the running proxy, step by step. That interception is off may be intended. */
-export async function checkInterception({ health, address }: Patient): Promise<Finding> {
+export async function checkInterception({ health, address }: CheckContext): Promise<Finding> {
   const name = "Interception";
   if (!health) return { name, status: "skip", detail: "the service does not run" };
   try {

@@ -33,7 +33,7 @@ export interface Finding {
 type ExaminedPlaces = Pick<DataPlaces, "trafficFile" | "certificateDirectory">;
 
 /** What the checks look at. */
-export interface Patient {
+export interface CheckContext {
   readonly invocation: Invocation;
   readonly dataDir: string;
   readonly places: ExaminedPlaces;
@@ -46,13 +46,13 @@ export interface Patient {
   readonly nowMs: number;
 }
 
-type Check = (patient: Patient) => Finding | readonly Finding[] | Promise<Finding | readonly Finding[]>;
+type Check = (context: CheckContext) => Finding | readonly Finding[] | Promise<Finding | readonly Finding[]>;
 
 const CHECKS: readonly (readonly [name: string, check: Check])[] = [
   ["Node.js", checkNode],
   ["Data directory", checkDataDirectory],
-  ["Proxy port", (patient) => checkPort(patient, "proxy")],
-  ["API port", (patient) => checkPort(patient, "api")],
+  ["Proxy port", (context) => checkPort(context, "proxy")],
+  ["API port", (context) => checkPort(context, "api")],
   ["Service", checkService],
   ["CA", checkAuthority],
   ["Service", checkServiceFiles],
@@ -95,7 +95,7 @@ async function doctor(invocation: Invocation, options: DoctorOptions): Promise<n
     homeDir: homedir(),
   });
   const { settings, finding } = readSettings(dataDir, environment);
-  const patient: Patient = {
+  const context: CheckContext = {
     invocation,
     dataDir,
     places: placesOf(options, environment, dataDir),
@@ -112,7 +112,7 @@ async function doctor(invocation: Invocation, options: DoctorOptions): Promise<n
   };
   report(finding);
   for (const [name, check] of CHECKS) {
-    for (const found of await examined(name, check, patient)) report(found);
+    for (const found of await examined(name, check, context)) report(found);
   }
   const isWell = findings.every(({ status }) => status !== "fail");
   if (options.json === true) {
@@ -137,9 +137,9 @@ function placesOf(flags: DoctorOptions, environment: Invocation["environment"], 
 }
 
 /** A check that breaks is a finding too; the others still run. */
-async function examined(name: string, check: Check, patient: Patient): Promise<readonly Finding[]> {
+async function examined(name: string, check: Check, context: CheckContext): Promise<readonly Finding[]> {
   try {
-    const found = await check(patient);
+    const found = await check(context);
     return Array.isArray(found) ? (found as readonly Finding[]) : [found as Finding];
   } catch (error) {
     return [{ name, status: "fail", detail: `could not be checked: ${(error as Error).message}` }];
@@ -177,7 +177,7 @@ function readSettings(
 /** Short: a service on this machine answers at once or is in trouble. */
 const PROBE_MS = 3000;
 
-function checkService({ health, address }: Patient): Finding {
+function checkService({ health, address }: CheckContext): Finding {
   const name = "Service";
   if (!health) {
     return {

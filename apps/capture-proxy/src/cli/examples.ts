@@ -14,7 +14,7 @@ export function addExamples(command: Command, path: string): void {
 /** The command with what it cannot do without. */
 function madeExample(command: Command, path: string): string {
   const words = command.registeredArguments.map(
-    (argument) => argument.argChoices?.[0] ?? SAMPLES[argument.name()] ?? standIn(argument.name()),
+    (argument) => argument.argChoices?.[0] ?? SAMPLES[argument.name()] ?? placeholder(argument.name()),
   );
   const flags = command.options
     .filter((option) => option instanceof PropertyOption)
@@ -36,10 +36,10 @@ function sampleOf(option: PropertyOption): string {
   const { path, schema } = option.property;
   const name = path.at(-1) ?? "";
   const isNumber = schema.type === "integer" || schema.type === "number";
-  return option.argChoices?.[0] ?? SAMPLES[name] ?? (isNumber ? String(schema.minimum ?? 1) : standIn(name));
+  return option.argChoices?.[0] ?? SAMPLES[name] ?? (isNumber ? String(schema.minimum ?? 1) : placeholder(name));
 }
 
 /** `entry_ids` takes an id, and so do the others of its kind. */
-function standIn(name: string): string {
+function placeholder(name: string): string {
   return /(?:^|_)ids?$/.test(name) ? "ID" : name.toUpperCase();
 }

@@ -1,5 +1,5 @@
 // Tested by certificate-refusals.test.ts
-import { NOWHERE, Roster, type DeadlineSweep, type Rostered } from "@headworks/sockets";
+import { NOT_IN_SET, ConnectionSet, type DeadlineSweep, type SetMember } from "@headworks/sockets";
 import type { CertificateAuthority } from "@headworks/tls-authority";
 
 /** How soon after TLS a client that refuses the certificate hangs up. */
@@ -18,13 +18,13 @@ interface SecureEnd {
   once(event: "end" | "error" | "close", listener: () => void): unknown;
 }
 
-interface Member extends Rostered {
+interface Member extends SetMember {
   readonly inner: Inner;
 }
 
 /** Connections over which one client has done TLS with one host. */
 interface User {
-  readonly open: Roster<Member>;
+  readonly open: ConnectionSet<Member>;
   /** When the last one that it had used was closed. */
   usedUntilMs: number;
 }
@@ -63,14 +63,14 @@ export class CertificateRefusals {
    */
   watch(name: string, secure: SecureEnd, inner: Inner, refused: () => void): void {
     const user = this.#userOf(name);
-    const member = { rosterPlace: NOWHERE, inner };
+    const member = { setIndex: NOT_IN_SET, inner };
     user.open.add(member);
     const sinceMs = this.#nowMs();
-    let isOver = false;
+    let isFinished = false;
     // It is a reset when the client had not read our session tickets yet.
     const hungUp = (): void => {
-      if (isOver) return;
-      isOver = true;
+      if (isFinished) return;
+      isFinished = true;
       if (inner.hasReceived || this.#nowMs() - sinceMs > REFUSAL_MS || hasShownTrust(user, sinceMs)) return;
       if (user.open.size === 1) return refused();
       // The client may be about to use another one.
@@ -92,7 +92,7 @@ export class CertificateRefusals {
     this.#issuer = authority;
     let user = this.#users.get(name);
     if (user === undefined) {
-      user = { open: new Roster(), usedUntilMs: Number.NEGATIVE_INFINITY };
+      user = { open: new ConnectionSet(), usedUntilMs: Number.NEGATIVE_INFINITY };
       if (this.#users.size === MAX_USERS) this.#users.delete(this.#users.keys().next().value ?? "");
       this.#users.set(name, user);
     }
@@ -101,7 +101,7 @@ export class CertificateRefusals {
 
   #later(decide: () => void): void {
     const timed = {
-      rosterPlace: NOWHERE,
+      setIndex: NOT_IN_SET,
       deadlineMs: this.#nowMs() + REFUSAL_MS,
       onDeadline: () => {
         this.#deadlines.delete(timed);

@@ -20,7 +20,7 @@ const MAX_ORIGINS = 8;
  * `http2`: the client knows that it speaks HTTP/2 without TLS. `upgrade`: HTTP/1.1, for an upgrade. `websocket`: HTTP/2
  * where the origin says that it takes WebSockets on streams, else an upgrade.
  */
-export type OriginWish = "any" | "http2" | "upgrade" | "websocket";
+export type UpstreamRequirement = "any" | "http2" | "upgrade" | "websocket";
 
 /** Receives the outcome of one wish for an origin, exactly once. */
 export interface OriginResult {
@@ -33,13 +33,13 @@ interface Waiter {
   readonly result: OriginResult;
   /** Gives up what it waits for at the moment. */
   abandon: () => void;
-  isOver: boolean;
+  isFinished: boolean;
 }
 
 /** One attempt to connect that several exchanges of a client wait for, since one connection may serve them all. */
 interface SharedDial {
   readonly destination: Destination;
-  readonly wish: OriginWish;
+  readonly requirement: UpstreamRequirement;
   /** Of the settings by which it was begun. */
   readonly age: number;
   readonly waiters: Set<Waiter>;
@@ -50,7 +50,7 @@ interface SharedDial {
  * The connections to origins that serve one client connection; nothing of them is shared with another one, which may at most
  * go on with what this one left behind clean.
  */
-export class ClientOrigins implements SessionEvents {
+export class UpstreamConnections implements SessionEvents {
   readonly #onGoaway: (origin: Destination) => void;
   readonly #services: ProxyServices;
   readonly #clientAddress: string | undefined;
@@ -71,20 +71,21 @@ export class ClientOrigins implements SessionEvents {
   }
 
   /** What is open to the same place and takes another request now. */
-  ready(destination: Destination, wish: OriginWish): Origin | undefined {
-    if (this.#sessions.length > 0 && wish !== "upgrade") {
-      const session = this.#sessions.find((known) => this.#serves(known, destination, wish));
+  ready(destination: Destination, requirement: UpstreamRequirement): Origin | undefined {
+    if (this.#sessions.length > 0 && requirement !== "upgrade") {
+      const session = this.#sessions.find((known) => this.#serves(known, destination, requirement));
       if (session) return session.open();
     }
-    if (!this.#wantsHttp1(destination, wish) && !destination.secure) return undefined;
+    if (!this.#wantsHttp1(destination, requirement) && !destination.secure) return undefined;
     return this.#connections.find(
-      (known) => known.isIdle && isSamePlace(known.destination, destination) && (wish === "any" || !known.isForwarded),
+      (known) =>
+        known.isIdle && isSamePlace(known.destination, destination) && (requirement === "any" || !known.isForwarded),
     );
   }
 
   /** What an earlier connection of this client left behind, if this request may go on with it. */
-  inherit(destination: Destination, wish: OriginWish, request: SharedRequest): Origin | undefined {
-    if (wish !== "any") return undefined;
+  inherit(destination: Destination, requirement: UpstreamRequirement, request: SharedRequest): Origin | undefined {
+    if (requirement !== "any") return undefined;
     const isHttp1 = this.#isHttp1(destination);
     const origin = this.#services.idleOrigins.take(
       destination,
@@ -102,12 +103,12 @@ export class ClientOrigins implements SessionEvents {
   }
 
   /** Opens a connection for this client, or waits for one that is being opened. Gives the function that gives up. */
-  open(destination: Destination, wish: OriginWish, moments: Moments, result: OriginResult): () => void {
+  open(destination: Destination, requirement: UpstreamRequirement, moments: Moments, result: OriginResult): () => void {
     const { dialer, idleOrigins } = this.#services;
-    if (this.#wantsHttp1(destination, wish)) {
+    if (this.#wantsHttp1(destination, requirement)) {
       const { age } = idleOrigins;
       return dialer.dial(
-        wish === "any" || destination.secure ? destination : { ...destination, tunnel: true },
+        requirement === "any" || destination.secure ? destination : { ...destination, tunnel: true },
         moments,
         {
           connected: (dialled) => result.connected(this.#ownConnection(destination, dialled, age)),
@@ -116,11 +117,11 @@ export class ClientOrigins implements SessionEvents {
         ONLY_HTTP1,
       );
     }
-    const dial = this.#dialFor(destination, wish, moments);
-    const waiter: Waiter = { moments, result, isOver: false, abandon: () => this.#leave(dial, waiter) };
+    const dial = this.#dialFor(destination, requirement, moments);
+    const waiter: Waiter = { moments, result, isFinished: false, abandon: () => this.#leave(dial, waiter) };
     dial.waiters.add(waiter);
     return () => {
-      waiter.isOver = true;
+      waiter.isFinished = true;
       waiter.abandon();
     };
   }
@@ -153,26 +154,28 @@ export class ClientOrigins implements SessionEvents {
     this.#noteHttp1(destination);
   }
 
-  #serves(session: OriginSession, destination: Destination, wish: OriginWish): boolean {
+  #serves(session: OriginSession, destination: Destination, requirement: UpstreamRequirement): boolean {
     if (!session.hasRoom || !isSamePlace(session.destination, destination)) return false;
-    return wish === "websocket" ? session.takesWebSockets : session.hasSettings || destination.secure;
+    return requirement === "websocket" ? session.takesWebSockets : session.hasSettings || destination.secure;
   }
 
-  #wantsHttp1(destination: Destination, wish: OriginWish): boolean {
-    if (wish === "upgrade" || this.#isHttp1(destination)) return true;
-    if (wish === "any") return !destination.secure;
+  #wantsHttp1(destination: Destination, requirement: UpstreamRequirement): boolean {
+    if (requirement === "upgrade" || this.#isHttp1(destination)) return true;
+    if (requirement === "any") return !destination.secure;
     // An origin that speaks HTTP/2 may take WebSockets over HTTP/1.1 only.
     const refuses = (session: OriginSession): boolean =>
       session.hasSettings && !session.takesWebSockets && isSamePlace(session.destination, destination);
-    return wish === "websocket" && this.#sessions.some(refuses);
+    return requirement === "websocket" && this.#sessions.some(refuses);
   }
 
-  #dialFor(destination: Destination, wish: OriginWish, moments: Moments): SharedDial {
-    const known = this.#dials.find((dial) => dial.wish === wish && isSamePlace(dial.destination, destination));
+  #dialFor(destination: Destination, requirement: UpstreamRequirement, moments: Moments): SharedDial {
+    const known = this.#dials.find(
+      (dial) => dial.requirement === requirement && isSamePlace(dial.destination, destination),
+    );
     if (known) return known;
     const { dialer, idleOrigins } = this.#services;
     const { age } = idleOrigins;
-    const dial: SharedDial = { destination, wish, age, waiters: new Set(), abandon: () => undefined };
+    const dial: SharedDial = { destination, requirement, age, waiters: new Set(), abandon: () => undefined };
     this.#dials.push(dial);
     const offered: readonly ApplicationProtocol[] = destination.secure ? ALL_PROTOCOLS : ONLY_HTTP1;
     dial.abandon = dialer.dial(
@@ -190,11 +193,11 @@ export class ClientOrigins implements SessionEvents {
   }
 
   #connected(dial: SharedDial, dialled: Dialled): void {
-    const { destination, wish } = dial;
+    const { destination, requirement } = dial;
     if (dialled.protocol === "http/1.1" && destination.secure) return this.#serveHttp1(dial, dialled);
     const session = this.#ownSession(destination, dialled, dial.age);
     // By knowledge of the client alone, requests are not risked before the origin proved that it is right.
-    const servesFirst = destination.secure && wish !== "websocket";
+    const servesFirst = destination.secure && requirement !== "websocket";
     const abandon = (): void => (servesFirst ? undefined : session.destroy());
     dial.abandon = abandon;
     // One request need not wait for the origin to say how many it allows.
@@ -219,21 +222,21 @@ export class ClientOrigins implements SessionEvents {
     this.#again(dial, this.#settle(dial));
   }
 
-  #serveWaiters({ waiters, destination, wish }: SharedDial, session: OriginSession): void {
+  #serveWaiters({ waiters, destination, requirement }: SharedDial, session: OriginSession): void {
     for (const waiter of waiters) {
-      if (!this.#serves(session, destination, wish)) return;
+      if (!this.#serves(session, destination, requirement)) return;
       waiters.delete(waiter);
       waiter.result.connected(session.open());
     }
   }
 
-  #again({ destination, wish }: SharedDial, waiters: readonly Waiter[]): void {
+  #again({ destination, requirement }: SharedDial, waiters: readonly Waiter[]): void {
     for (const waiter of waiters) {
-      if (waiter.isOver) continue;
+      if (waiter.isFinished) continue;
       const { moments, result } = waiter;
-      const ready = this.ready(destination, wish);
+      const ready = this.ready(destination, requirement);
       if (ready) result.connected(ready);
-      else waiter.abandon = this.open(destination, wish, moments, result);
+      else waiter.abandon = this.open(destination, requirement, moments, result);
     }
   }
 

@@ -3,14 +3,14 @@ import type { SecureContext, TLSSocket } from "node:tls";
 import { fieldValue, removeField } from "@headworks/http1";
 import type { ClientFacts, HttpVersion, Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import type { Pace } from "#exchange/line.ts";
+import type { ThrottledPace } from "#exchange/line.ts";
 import type { Refusal, Target, Verdict } from "#exchange/phases.ts";
 import { ALL_PROTOCOLS, ONLY_HTTP1 } from "#upstream/dial.ts";
 import type { Dialled } from "#upstream/dial.ts";
-import { CAME_ROUND, hasPassed, viaOf } from "#upstream/pseudonym.ts";
+import { LOOP_DETECTED, hasPassed, viaOf } from "#upstream/pseudonym.ts";
 import { internalFailure, invalidRequest } from "./client-failures.ts";
 import type { ClientHello } from "./client-hello.ts";
-import { NOWHERE, type ByteSocket, type Timed } from "@headworks/sockets";
+import { NOT_IN_SET, type ByteSocket, type Timed } from "@headworks/sockets";
 import { detectProtocol } from "./detect.ts";
 import { failureResponse } from "./failure-page.ts";
 import { Http2Connection } from "./http2-connection.ts";
@@ -20,7 +20,7 @@ import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
 import type { TunnelBase } from "./request-plan.ts";
-import { SilenceBreaker } from "./silence-breaker.ts";
+import { ServerFirstProbe } from "./silence-breaker.ts";
 import { parseConnectTarget, shownTarget } from "./target.ts";
 import { terminateTls } from "./tls-handshake.ts";
 import type { ConnectHead, ConnectionHandle, TunnelClient } from "./tunnel-client.ts";
@@ -47,7 +47,7 @@ interface TunnelTarget {
  * hands the socket, or the stream that is used as one, to the one or the other.
  */
 export class ConnectTunnel implements Timed, ConnectionHandle {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #services: ProxyServices;
   readonly #facts: ClientFacts;
@@ -59,11 +59,11 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   readonly #unread: Buffer[] = [];
   #unreadBytes = 0;
   #neededBytes = 0;
-  #silence: SilenceBreaker | undefined;
+  #silence: ServerFirstProbe | undefined;
   #cancelDial: (() => void) | undefined;
   #next: ConnectionHandle | undefined;
   /** The line that a slice wants the tunnel's bytes on. */
-  #pace: Pace | undefined;
+  #pace: ThrottledPace | undefined;
 
   /** Takes the socket of a CONNECT request whose head was read; `first` are bytes read behind it. */
   static open(
@@ -87,9 +87,9 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
       return undefined;
     }
     const asked = { ...target, fields, version: client.version, via: viaOf(fields) };
-    if (hasPassed(asked.via, services.dialer.pseudonym)) {
-      new TunnelExchange(services, facts, asked).ended(CAME_ROUND);
-      respondWithFailure(client, CAME_ROUND, fields);
+    if (hasPassed(asked.via, services.dialer.viaPseudonym)) {
+      new TunnelExchange(services, facts, asked).ended(LOOP_DETECTED);
+      respondWithFailure(client, LOOP_DETECTED, fields);
       return undefined;
     }
     return new ConnectTunnel(services, facts, client, asked, first);
@@ -163,7 +163,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     const { host, port, via } = this.#target;
     if (host !== MAGIC_HOST) {
       const target = { host, port, via, client: this.#facts };
-      this.#silence = new SilenceBreaker(this.#services, target, {
+      this.#silence = new ServerFirstProbe(this.#services, target, {
         serverSpoke: (dialled, moments) => this.#serverSpoke(dialled, moments),
         refused: (verdict) => this.#unused(blocked(host, verdict)),
         failed: (failure, moments, address) => this.#unused(failure, moments, address),

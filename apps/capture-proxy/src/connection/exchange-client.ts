@@ -3,7 +3,7 @@ import type { Framing, RawFields } from "@headworks/http1";
 import type { ByteSocket } from "@headworks/sockets";
 import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import type { ClientOrigins } from "./client-origins.ts";
+import type { UpstreamConnections } from "./client-origins.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 
@@ -20,7 +20,7 @@ export type ClientSocket = ByteSocket & {
 export interface ExchangeClient {
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
-  readonly origins: ClientOrigins;
+  readonly origins: UpstreamConnections;
   /** Whether an answer may still be started. */
   readonly mayRespond: boolean;
   /** A byte moved: the exchange is alive. */

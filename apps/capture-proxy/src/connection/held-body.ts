@@ -34,8 +34,8 @@ export class HeldBody {
    * Resolves when the body is complete, larger than `limitBytes`, or not going to come. `onWanted` is called when more
    * of it has to be read for that.
    */
-  content(limitBytes: number, isOver: boolean, onWanted: () => void): Promise<Content> {
-    if (isOver) return Promise.resolve(GONE);
+  content(limitBytes: number, isFinished: boolean, onWanted: () => void): Promise<Content> {
+    if (isFinished) return Promise.resolve(GONE);
     if (this.#sizeBytes > limitBytes) return Promise.resolve(TOO_LARGE);
     if (this.#isComplete) return Promise.resolve({ kind: "complete", bytes: this.joined() });
     if (isKnownLonger(this.framing, limitBytes)) return Promise.resolve(TOO_LARGE);

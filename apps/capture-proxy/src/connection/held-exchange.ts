@@ -24,13 +24,13 @@ export abstract class HeldExchange extends LiveExchange {
   abstract onResponseMoved(): void;
 
   requestContent(limitBytes: number): Promise<Content> {
-    if (this.sending.isSent && !this.isOver) throw new TypeError("The request is on its way already");
-    return this.sending.held.content(limitBytes, this.isOver, () => this.readRequestOn());
+    if (this.sending.isSent && !this.isFinished) throw new TypeError("The request is on its way already");
+    return this.sending.held.content(limitBytes, this.isFinished, () => this.readRequestOn());
   }
 
   responseContent(limitBytes: number): Promise<Content> {
-    if (this.responseSender.hasStarted && !this.isOver) throw new TypeError("The answer is on its way already");
-    return this.responseSender.held.content(limitBytes, this.isOver, () => this.readResponseOn());
+    if (this.responseSender.hasStarted && !this.isFinished) throw new TypeError("The answer is on its way already");
+    return this.responseSender.held.content(limitBytes, this.isFinished, () => this.readResponseOn());
   }
 
   setRequestContent(bytes: Buffer): void {

@@ -5,18 +5,18 @@ import { beginsAsHttp2 } from "@headworks/http2";
 import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import {
-  NOWHERE,
+  NOT_IN_SET,
   BatchedWriter,
   cutConnection,
   keptBytes,
-  lendReads,
+  shareReadBuffer,
   Linger,
-  noteGarbage,
+  trackExternalMemory,
   ownBytes,
 } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
-import { ClientOrigins } from "./client-origins.ts";
+import { UpstreamConnections } from "./client-origins.ts";
 import { isForeignToHttp1 } from "./detect.ts";
 import type { ClientSocket, ExchangeClient } from "./exchange-client.ts";
 import { failTunnel, mayBeForeign } from "./foreign-client.ts";
@@ -32,7 +32,7 @@ import type { TunnelBase } from "./request-plan.ts";
 import { relay } from "./relay.ts";
 
 /** An idle client of a service that stops has so long to see the end; its request may be on its way. */
-const PARTING_MS = 250;
+const CLOSE_DELAY_MS = 250;
 
 /** What a connection to the proxy itself may turn into; the socket, without listeners and paused, is its owner's again. */
 export interface Handover {
@@ -47,11 +47,11 @@ export interface Handover {
  * are answered one at a time in their order; pipelined ones wait unread, which holds the client back.
  */
 export class HttpConnection implements ExchangeClient, Timed {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs: number;
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
-  readonly origins: ClientOrigins;
+  readonly origins: UpstreamConnections;
   readonly #writer: BatchedWriter;
   readonly #state = new DownstreamState();
   readonly #response: Http1Response;
@@ -64,7 +64,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   #connectHead: RequestHead | undefined;
   #held: Buffer | undefined;
   /** Set from the second request on: a connection that is used again is worth it, and hardly ever becomes a tunnel. */
-  #endLending: (() => void) | undefined;
+  #stopSharing: (() => void) | undefined;
   #isWorking = false;
   readonly #linger = new Linger();
   #isHeadTimed = false;
@@ -84,7 +84,9 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.facts = facts;
     this.#writer = new BatchedWriter(socket);
     this.#response = new Http1Response(this.#writer, this.#state);
-    this.origins = new ClientOrigins(services, facts.address, (origin) => services.pipeline.closing(facts, origin));
+    this.origins = new UpstreamConnections(services, facts.address, (origin) =>
+      services.pipeline.closing(facts, origin),
+    );
     this.#socket = socket;
     this.#base = base;
     this.#handover = handover;
@@ -131,7 +133,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     if (this.#linger.isOn || this.#state.isTunnel || this.#state.drain() === "finish") return;
     this.#stopReading();
     // The last answer may still be leaving. What was sent before our end was seen would cause a reset, which loses it.
-    this.#socket.once("finish", () => setTimeout(() => this.#socket.destroy(), PARTING_MS).unref());
+    this.#socket.once("finish", () => setTimeout(() => this.#socket.destroy(), CLOSE_DELAY_MS).unref());
   }
 
   /** Ends at once whatever goes on. */
@@ -192,7 +194,7 @@ export class HttpConnection implements ExchangeClient, Timed {
       case "read":
         this.#reader.next();
         this.#reader.resume();
-        this.#endLending ??= lendReads(this.#socket);
+        this.#stopSharing ??= shareReadBuffer(this.#socket);
         this.touch();
         if (!this.#isWorking) this.#work();
         return;
@@ -282,7 +284,7 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   readonly #onData = (chunk: Buffer): void => {
     if (this.#linger.isOn) return this.#linger.renew(this);
-    if (this.#endLending === undefined) noteGarbage(chunk.length);
+    if (this.#stopSharing === undefined) trackExternalMemory(chunk.length);
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#hasReceived && this.#handover && this.#mayBeHttp2(this.#held, this.#handover)) return;
     const isFirst = !this.#hasReceived;
@@ -371,7 +373,7 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   /** Gives the socket away. */
   #release(): void {
-    this.#endLending?.();
+    this.#stopSharing?.();
     this.services.deadlines.delete(this);
     this.#socket.off("data", this.#onData);
     this.#socket.off("end", this.#onEnd);

@@ -13,7 +13,7 @@ import { informationalFields } from "./forwarded-fields.ts";
 import { isKnownLonger } from "./held-body.ts";
 import { HeldExchange } from "./held-exchange.ts";
 import { whenDecided } from "./later-verdict.ts";
-import { OriginClaim } from "./origin-claim.ts";
+import { UpstreamLease } from "./origin-claim.ts";
 import { replanned } from "./request-plan.ts";
 import type { ExchangePlan, ForwardPlan } from "./request-plan.ts";
 
@@ -39,7 +39,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   readonly #client: ExchangeClient;
   readonly #head: ReceivedHead;
   #plan: ExchangePlan;
-  readonly #claim: OriginClaim;
+  readonly #lease: UpstreamLease;
   #isRetry = false;
   /** Rules decide, and the bytes they wait for are here: nobody is late. */
   #isDeciding = false;
@@ -50,7 +50,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   constructor(client: ExchangeClient, head: ReceivedHead, request: RequestMessage, plan: ExchangePlan) {
     super(client, head, request, plan.kind !== "own-page" && client.services.policy().records(request.host));
     this.#client = client;
-    this.#claim = new OriginClaim(client);
+    this.#lease = new UpstreamLease(client);
     this.#head = head;
     this.#plan = plan;
   }
@@ -69,7 +69,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     if (hasBody(this.#head.framing) && !this.sending.isWaitedFor) this.#client.holdReading();
     this.#whenDecided(verdict, (later) => {
       this.#decided(later);
-      this.#claim.origin?.flush();
+      this.#lease.origin?.flush();
       this.#client.releaseReading();
     });
   }
@@ -78,7 +78,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     this.#isDeciding = true;
     const decided = (later: Verdict): void => {
       // What failed meanwhile is being answered already.
-      if (this.isOver || this.#failure !== undefined) return;
+      if (this.isFinished || this.#failure !== undefined) return;
       this.#isDeciding = false;
       proceed(later);
     };
@@ -97,7 +97,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
 
   /** Answers without an origin, and without asking anybody. */
   respond(response: SyntheticResponse): void {
-    if (this.isOver || !this.#client.mayRespond) return;
+    if (this.isFinished || !this.#client.mayRespond) return;
     this.#setResponse(response);
     this.#deliver();
     this.#client.flush();
@@ -121,9 +121,9 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
 
   /** Ends the exchange with a failure: an error page when nothing was answered yet, else a cut connection. */
   fail(failure: Failure): void {
-    if (this.isOver) return;
+    if (this.isFinished) return;
     if (failure.code === "INTERNAL") this.services.log.error({ err: failure.cause }, "An exchange failed");
-    this.#claim.release(failure.resetCode);
+    this.#lease.release(failure.resetCode);
     this.#failure = failure;
     this.#isDeciding = false;
     // A stream that the origin reset without an answer is reset, where the client knows what that means.
@@ -149,13 +149,13 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   }
 
   protected readResponseOn(): void {
-    this.#claim.origin?.release();
+    this.#lease.origin?.release();
   }
 
   // Request side
 
   onRequestData(piece: Buffer): void {
-    if (this.isOver) return;
+    if (this.isFinished) return;
     this.requestBody.add(piece);
     if (this.#respondAfterBody !== undefined) {
       if (this.requestBody.sizeBytes > DRAINED_BODY_BYTES) this.#respondAfterBody();
@@ -178,23 +178,23 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
 
   /** What one read of the client caused goes to the origin. */
   onRequestBatch(): void {
-    if (this.sending.isSent && this.#claim.origin?.flush() === false) this.#client.holdReading();
+    if (this.sending.isSent && this.#lease.origin?.flush() === false) this.#client.holdReading();
   }
 
   /** The client takes more of the answer. */
   onClientDrain(): void {
     this.responseSender.resume();
     // While the answer's head is still being decided on, its body must stay where it is.
-    if (this.responseSender.hasStarted && this.responseSender.wantsMore) this.#claim.origin?.release();
+    if (this.responseSender.hasStarted && this.responseSender.wantsMore) this.#lease.origin?.release();
   }
 
   /** The line carried some of the request on. */
   onRequestMoved(): void {
-    if (this.isOver) return;
+    if (this.isFinished) return;
     this.#client.touch();
     if (this.sending.isReadyToEnd) {
       this.#endRequest();
-      this.#claim.origin?.flush();
+      this.#lease.origin?.flush();
     } else if (this.sending.wantsMore) {
       this.#client.releaseReading();
     }
@@ -202,10 +202,10 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
 
   /** The line carried some of the answer on. */
   onResponseMoved(): void {
-    if (this.isOver) return;
+    if (this.isFinished) return;
     this.#client.touch();
     if (this.responseSender.isReadyToEnd) this.#endResponse();
-    else if (this.responseSender.wantsMore) this.#claim.origin?.release();
+    else if (this.responseSender.wantsMore) this.#lease.origin?.release();
   }
 
   // Towards the origin
@@ -223,7 +223,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
 
   /** A rule made the answer; answer rules see it as they see an origin's. */
   #respondByRule(response: SyntheticResponse): void {
-    if (this.isOver || !this.#client.mayRespond) return;
+    if (this.isFinished || !this.#client.mayRespond) return;
     this.#setResponse(response);
     this.#runResponsePhases();
     this.#client.flush();
@@ -243,9 +243,9 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     const { originalRequest } = this;
     const plan = originalRequest === undefined ? planned : replanned(planned, originalRequest.message, this.request);
     const request = this.#originRequest(plan);
-    const ready = this.#claim.ready(plan, request, this);
+    const ready = this.#lease.ready(plan, request, this);
     if (ready) return this.#send(ready, request);
-    this.#claim.open(plan, request, this, {
+    this.#lease.open(plan, request, this, {
       connected: (origin) => this.#connected(origin, request),
       failed: (failure) => this.fail(failure),
     });
@@ -298,7 +298,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   }
 
   #send(origin: Origin, request: OriginRequest): void {
-    this.#claim.origin = origin;
+    this.#lease.origin = origin;
     this.serverAddress = origin.address;
     this.upstreamTls = origin.tls;
     this.moments.sendStarted = performance.now();
@@ -322,7 +322,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   }
 
   onOriginLost(outcome: LostOutcome, failure: Failure): void {
-    this.#claim.origin = undefined;
+    this.#lease.origin = undefined;
     const mayRepeat = outcome === "retry" || (outcome === "unseen" && this.sending.isRepeatable);
     if (mayRepeat && this.#plan.kind === "forward") {
       this.#isRetry = true;
@@ -340,7 +340,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
 
   onResponseHead(head: ResponseHead): void {
     const { pipeline } = this.services;
-    this.moments.firstByte = this.#claim.origin?.firstByteMs ?? performance.now();
+    this.moments.firstByte = this.#lease.origin?.firstByteMs ?? performance.now();
     this.sending.accepted();
     this.state = RESPONDING;
     this.response = {
@@ -360,11 +360,11 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   #runResponsePhases(): void {
     const verdict = this.services.pipeline.responseHead(this);
     if (!(verdict instanceof Promise)) return this.#onResponseVerdict(verdict);
-    if (!this.responseSender.isWaitedFor) this.#claim.origin?.hold();
+    if (!this.responseSender.isWaitedFor) this.#lease.origin?.hold();
     this.#whenDecided(verdict, (later) => {
       this.#onResponseVerdict(later);
       this.#client.flush();
-      if (!this.isOver) this.#claim.origin?.release();
+      if (!this.isFinished) this.#lease.origin?.release();
     });
   }
 
@@ -373,7 +373,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     if (verdict.kind === "continue") return this.#deliver();
     this.changeResponse();
     if (this.originalResponse !== undefined) this.originalResponse.body ??= this.responseSender.held.joined();
-    this.#claim.release();
+    this.#lease.release();
     this.respond(verdict.response);
   }
 
@@ -395,9 +395,9 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   }
 
   onResponseData(piece: Buffer): void {
-    if (this.isOver) return;
+    if (this.isFinished) return;
     this.responseBody.add(piece);
-    if (!this.responseSender.add(piece)) this.#claim.origin?.hold();
+    if (!this.responseSender.add(piece)) this.#lease.origin?.hold();
   }
 
   onResponseTrailers(fields: RawFields): void {
@@ -406,12 +406,12 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
 
   onResponseBatch(): void {
     this.#client.touch();
-    if (!this.#client.flush()) this.#claim.origin?.hold();
+    if (!this.#client.flush()) this.#lease.origin?.hold();
   }
 
   onResponseEnd(): void {
-    this.#claim.origin = undefined;
-    if (this.isOver) return;
+    this.#lease.origin = undefined;
+    if (this.isFinished) return;
     this.responseSender.complete();
     if (this.responseSender.isReadyToEnd) this.#endResponse();
   }
@@ -423,15 +423,15 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
 
   /** After a 101 both connections belong to the new protocol; the exchange lasts as long as they do. */
   onProtocolSwitched(): void {
-    const origin = this.#claim.origin;
+    const origin = this.#lease.origin;
     if (origin === undefined || this.response === undefined) return;
-    this.#claim.origin = undefined;
+    this.#lease.origin = undefined;
     this.#client.switchProtocols(origin.takeOver(), this);
   }
 
   /** The tunnel of a switched protocol ended. */
   tunnelEnded(failure: Failure | undefined): void {
-    if (this.isOver) return;
+    if (this.isFinished) return;
     this.#end(failure ? { step: "failed", failure } : COMPLETED);
   }
 
@@ -444,7 +444,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   }
 
   #end(state: ExchangeState): void {
-    this.#claim.release();
+    this.#lease.release();
     this.settle(state);
     this.sending.abandon();
     this.responseSender.abandon();

@@ -4,12 +4,12 @@ import { allowedTrailers, fieldValue, hasBody, Http1Error, NO_BODY } from "@head
 import type { Framing, RawFields } from "@headworks/http1";
 import { CANCEL, INTERNAL_ERROR, isSendable, NO_ERROR, StreamSocket } from "@headworks/http2";
 import type { Http2Stream, StreamHandler } from "@headworks/http2";
-import { NOWHERE } from "@headworks/sockets";
-import type { ByteSocket, Rostered, Timed } from "@headworks/sockets";
+import { NOT_IN_SET } from "@headworks/sockets";
+import type { ByteSocket, SetMember, Timed } from "@headworks/sockets";
 import type { ClientFacts, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { CLIENT_GONE, internalFailure, stalled } from "./client-failures.ts";
-import type { ClientOrigins } from "./client-origins.ts";
+import type { UpstreamConnections } from "./client-origins.ts";
 import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { failureResponse } from "./failure-page.ts";
 import { responseSection, switchSection } from "./http2-response.ts";
@@ -25,24 +25,24 @@ import type { ConnectionHandle, TunnelClient } from "./tunnel-client.ts";
 export interface StreamOwner {
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
-  readonly origins: ClientOrigins;
+  readonly origins: UpstreamConnections;
   /** It is over; `isWasted`: somebody ended it before its answer was taken. */
   closed(stream: Http2ClientStream, isWasted: boolean): void;
 }
 
 /** A stream among those of its connection; its deadlines have a roster of their own. */
-export interface StreamSeat extends Rostered {
+export interface StreamMember extends SetMember {
   readonly stream: Http2ClientStream;
 }
 
 /** One request of a client over HTTP/2. */
 export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs: number;
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
-  readonly origins: ClientOrigins;
-  readonly seat: StreamSeat = { rosterPlace: NOWHERE, stream: this };
+  readonly origins: UpstreamConnections;
+  readonly member: StreamMember = { setIndex: NOT_IN_SET, stream: this };
   readonly #stream: Http2Stream;
   readonly #owner: StreamOwner;
   #exchange: HttpExchange | undefined;

@@ -11,14 +11,14 @@ import {
   sectionLimits,
   type Http2Stream,
 } from "@headworks/http2";
-import { NOWHERE, Roster, type Timed } from "@headworks/sockets";
+import { NOT_IN_SET, ConnectionSet, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { HeadLimits } from "#upstream/origin.ts";
 import { internalFailure, invalidRequest } from "./client-failures.ts";
-import { ClientOrigins } from "./client-origins.ts";
+import { UpstreamConnections } from "./client-origins.ts";
 import { Http2ClientStream } from "./http2-client-stream.ts";
-import type { StreamOwner, StreamSeat } from "./http2-client-stream.ts";
+import type { StreamOwner, StreamMember } from "./http2-client-stream.ts";
 import type { ClientSocket } from "./exchange-client.ts";
 import { isHttp2Connect, readHttp2Connect, readHttp2Head } from "./http2-head.ts";
 import { COUNTED_FIELDS, DRAIN_WARNING_MS, MAX_CONCURRENT_STREAMS } from "./http2-limits.ts";
@@ -45,16 +45,16 @@ type Leading = { readonly base: TunnelBase } | { readonly openTunnel: OpenTunnel
 
 /** One client connection that speaks HTTP/2: inside a tunnel that is intercepted, or to the proxy itself. */
 export class Http2Connection implements StreamOwner, Timed {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs: number;
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
-  readonly origins: ClientOrigins;
+  readonly origins: UpstreamConnections;
   readonly #socket: ClientSocket;
   readonly #base: TunnelBase | undefined;
   readonly #openTunnel: OpenTunnel | undefined;
   readonly #session: Http2Session;
-  readonly #streams = new Roster<StreamSeat>();
+  readonly #streams = new ConnectionSet<StreamMember>();
   readonly #limits: HeadLimits;
   readonly #resets = new ResetAllowance();
   #isDraining = false;
@@ -64,7 +64,7 @@ export class Http2Connection implements StreamOwner, Timed {
   constructor(services: ProxyServices, socket: ClientSocket, facts: ClientFacts, leading: Leading) {
     this.services = services;
     this.facts = facts;
-    this.origins = new ClientOrigins(services, facts.address, (origin) => {
+    this.origins = new UpstreamConnections(services, facts.address, (origin) => {
       services.pipeline.closing(facts, origin);
       // The client of a tunnel is to learn that its origin ends their connection, as it would without us.
       if (this.#base !== undefined) this.drain();
@@ -109,7 +109,7 @@ export class Http2Connection implements StreamOwner, Timed {
 
   /** Says GOAWAY; requests that the client had sent by then are answered (RFC 9113, 6.8). */
   drain(): void {
-    if (this.#isDraining || this.#session.isOver) return;
+    if (this.#isDraining || this.#session.isFinished) return;
     this.#isDraining = true;
     if (this.#streams.size === 0) return this.#close();
     this.services.pipeline.closing(this.facts, undefined);
@@ -141,7 +141,7 @@ export class Http2Connection implements StreamOwner, Timed {
   }
 
   closed(stream: Http2ClientStream, isWasted: boolean): void {
-    this.#streams.delete(stream.seat);
+    this.#streams.delete(stream.member);
     if (this.#streams.size === 0) {
       const restMs = this.#isDraining ? DRAIN_WARNING_MS : this.services.policy().idleTimeoutMs;
       this.deadlineMs = performance.now() + restMs;
@@ -153,7 +153,7 @@ export class Http2Connection implements StreamOwner, Timed {
     this.#hasReceived = true;
     this.deadlineMs = Number.POSITIVE_INFINITY;
     const stream = new Http2ClientStream(this, http2);
-    this.#streams.add(stream.seat);
+    this.#streams.add(stream.member);
     try {
       begin(stream);
     } catch (error) {
@@ -211,7 +211,7 @@ export class Http2Connection implements StreamOwner, Timed {
     let writtenBytes = Number.NaN;
     let movedMs = performance.now();
     const timer = setInterval(() => {
-      if (this.#session.isOver) return clearInterval(timer);
+      if (this.#session.isFinished) return clearInterval(timer);
       const nowMs = performance.now();
       const { bytesWritten = -this.#socket.writableLength } = this.#socket;
       const isMoving = bytesWritten !== writtenBytes;
@@ -228,7 +228,7 @@ export class Http2Connection implements StreamOwner, Timed {
   }
 
   #close(): void {
-    if (this.#session.isOver) return;
+    if (this.#session.isFinished) return;
     this.#session.close();
     // What is left of the session must not wait for a client that reads nothing.
     if (this.#streams.size === 0) this.deadlineMs = performance.now() + DRAIN_WARNING_MS;

@@ -2,7 +2,7 @@
 import { createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { hostPortText } from "@headworks/host-patterns";
-import { NOWHERE, Roster, type Rostered, type Timed } from "@headworks/sockets";
+import { NOT_IN_SET, ConnectionSet, type SetMember, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { ConnectTunnel } from "./connect-tunnel.ts";
@@ -63,7 +63,7 @@ export const serveHttpOrSocks5: ServeClient = (client) => {
 
 /** A client whose first byte is awaited; it stays on the socket. */
 class SilentClient implements Timed, ConnectionHandle {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   readonly deadlineMs: number;
   readonly #services: ProxyServices;
   readonly #socket: Socket;
@@ -119,7 +119,7 @@ export const MAX_SOCKS5_CLIENTS = 4096;
 const TOLD_EVERY_MS = 10_000;
 
 /** A client that is there, and what its connection is at present. */
-interface Client extends Rostered {
+interface Client extends SetMember {
   readonly socket: Socket;
   /** Undefined only until it is served. */
   handle: ConnectionHandle | undefined;
@@ -130,7 +130,7 @@ export class ProxyListener {
   readonly #services: ProxyServices;
   readonly #serve: ServeClient;
   readonly #server: Server;
-  readonly #clients = new Roster<Client>();
+  readonly #clients = new ConnectionSet<Client>();
   readonly #session: number | undefined;
   #lastUseMs = performance.now();
   /** One count for all listeners: entries tell connections apart by it. */
@@ -232,7 +232,7 @@ export class ProxyListener {
       tls: undefined,
     };
     this.#lastUseMs = performance.now();
-    const client: Client = { rosterPlace: NOWHERE, socket, handle: undefined };
+    const client: Client = { setIndex: NOT_IN_SET, socket, handle: undefined };
     this.#clients.add(client);
     socket.once("close", () => {
       services.gauges.activeConnections -= 1;

@@ -14,7 +14,7 @@ import type {
   TraceStep,
   UpstreamTlsFacts,
 } from "#exchange/exchange.ts";
-import type { Pace } from "#exchange/line.ts";
+import type { ThrottledPace } from "#exchange/line.ts";
 import type { OpenTap } from "./message-tap.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { websocketTap } from "./websocket-tap.ts";
@@ -52,9 +52,9 @@ export abstract class LiveExchange implements Exchange {
   trace: readonly TraceStep[] | undefined = undefined;
   originalRequest: Original<RequestMessage> | undefined = undefined;
   originalResponse: Original<ResponseMessage> | undefined = undefined;
-  pace: Pace | undefined = undefined;
+  pace: ThrottledPace | undefined = undefined;
   protected readonly services: ProxyServices;
-  #isOver = false;
+  #isFinished = false;
 
   constructor(services: ProxyServices, start: ExchangeStart) {
     this.services = services;
@@ -69,8 +69,8 @@ export abstract class LiveExchange implements Exchange {
   }
 
   /** True once the answer ended or the exchange failed for good. */
-  get isOver(): boolean {
-    return this.#isOver;
+  get isFinished(): boolean {
+    return this.#isFinished;
   }
 
   get modified(): boolean {
@@ -133,8 +133,8 @@ export abstract class LiveExchange implements Exchange {
 
   /** The end: false when it had come already. */
   protected settle(state: ExchangeState): boolean {
-    if (this.#isOver) return false;
-    this.#isOver = true;
+    if (this.#isFinished) return false;
+    this.#isFinished = true;
     this.moments.ended = performance.now();
     this.state = state;
     this.requestBody.end();

@@ -1,18 +1,18 @@
 // Tested by ../../test/engine-flow.test.ts and ../../test/idle-origins.test.ts
 import type { Moments, RequestMessage } from "#exchange/exchange.ts";
 import type { Origin, OriginRequest } from "#upstream/origin.ts";
-import type { OriginResult, OriginWish } from "./client-origins.ts";
+import type { OriginResult, UpstreamRequirement } from "./client-origins.ts";
 import type { ExchangeClient } from "./exchange-client.ts";
 import type { ForwardPlan } from "./request-plan.ts";
 
 /** The exchange that needs an origin. */
-interface Claimant {
+interface LeaseHolder {
   readonly request: Readonly<RequestMessage>;
   readonly moments: Moments;
 }
 
 /** What one exchange has of its client's origins: it looks for one, holds it, and lets it go. */
-export class OriginClaim {
+export class UpstreamLease {
   /** Set while the exchange has one. */
   origin: Origin | undefined;
   readonly #client: ExchangeClient;
@@ -24,19 +24,19 @@ export class OriginClaim {
   }
 
   /** What takes the request now. What goes out for the second time needs something new. */
-  ready(plan: ForwardPlan, request: OriginRequest, claimant: Claimant): Origin | undefined {
+  ready(plan: ForwardPlan, request: OriginRequest, holder: LeaseHolder): Origin | undefined {
     if (request.isRetry) return undefined;
     const { origins } = this.#client;
     const { destination } = plan;
-    const wish = wishOf(plan, request, claimant);
-    return origins.ready(destination, wish) ?? origins.inherit(destination, wish, request);
+    const requirement = requirementOf(plan, request, holder);
+    return origins.ready(destination, requirement) ?? origins.inherit(destination, requirement, request);
   }
 
   /** Has a connection opened for the request, of which `result` hears unless the claim is released before. */
-  open(plan: ForwardPlan, request: OriginRequest, claimant: Claimant, result: OriginResult): void {
+  open(plan: ForwardPlan, request: OriginRequest, holder: LeaseHolder, result: OriginResult): void {
     const { origins, services } = this.#client;
     services.gauges.pendingRequests += 1;
-    this.#abandonDial = origins.open(plan.destination, wishOf(plan, request, claimant), claimant.moments, {
+    this.#abandonDial = origins.open(plan.destination, requirementOf(plan, request, holder), holder.moments, {
       connected: (origin) => {
         this.#dialEnded();
         result.connected(origin);
@@ -63,12 +63,12 @@ export class OriginClaim {
   }
 }
 
-function wishOf(
+function requirementOf(
   { isHttp2Known, destination }: ForwardPlan,
   { upgrade }: OriginRequest,
-  claimant: Claimant,
-): OriginWish {
+  holder: LeaseHolder,
+): UpstreamRequirement {
   if (upgrade === undefined) return isHttp2Known ? "http2" : "any";
-  const isStream = claimant.request.version === "HTTP/2" && (isHttp2Known || destination.secure);
+  const isStream = holder.request.version === "HTTP/2" && (isHttp2Known || destination.secure);
   return isStream ? "websocket" : "upgrade";
 }

@@ -1,8 +1,8 @@
 // Tested by ../../test/engine-flow.test.ts
 import type { BodyCapture } from "#exchange/body.ts";
 import type { Failure } from "#exchange/failure.ts";
-import type { Flow, Line, Pace } from "#exchange/line.ts";
-import { NOWHERE, cutConnection, noteGarbage } from "@headworks/sockets";
+import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange/line.ts";
+import { NOT_IN_SET, cutConnection, trackExternalMemory } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import type { DirectionTap, MessageTap, OpenTap } from "./message-tap.ts";
 import type { ProxyServices } from "./proxy-services.ts";
@@ -17,7 +17,7 @@ interface RelayOptions {
   readonly counts: {
     readonly requestBody: BodyCapture;
     readonly responseBody: BodyCapture;
-    readonly pace: Pace | undefined;
+    readonly pace: ThrottledPace | undefined;
     /** Looks at what flows, and may hold or change it. */
     readonly openTap?: OpenTap | undefined;
   };
@@ -27,13 +27,13 @@ interface RelayOptions {
 }
 
 /** For how long an origin's end may be awaited behind the bytes that had its client reset. */
-const PARTING_MS = 250;
+const CLOSE_DELAY_MS = 250;
 
 /** One direction of a relay. */
 interface Way {
   readonly from: ByteSocket;
   readonly to: ByteSocket;
-  readonly line: Line | undefined;
+  readonly line: BandwidthLimiter | undefined;
 }
 
 /** What bytes of a way meet. */
@@ -63,14 +63,14 @@ export function relay(options: RelayOptions): { readonly abort: (failure: Failur
 }
 
 class Relay implements Timed {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #options: RelayOptions;
   #openDirections = 2;
-  #isOver = false;
+  #isFinished = false;
   /** Set when the client was reset and the origin may still show that it was for its parting bytes. */
   #clientFailure: Failure | undefined;
-  readonly #flows: Flow[] = [];
+  readonly #flows: ThrottledStream[] = [];
   readonly #tap: MessageTap | undefined;
 
   constructor(options: RelayOptions) {
@@ -108,8 +108,8 @@ class Relay implements Timed {
   }
 
   end(failure: Failure | undefined): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.#isFinished) return;
+    this.#isFinished = true;
     const { client, upstream, services, counts, onEnd } = this.#options;
     services.deadlines.delete(this);
     services.gauges.activeTunnels -= 1;
@@ -161,7 +161,7 @@ class Relay implements Timed {
     const pass = (piece: Buffer): void => {
       if (this.#clientFailure !== undefined) return this.end(this.#clientFailure);
       this.#touch();
-      noteGarbage(piece.length);
+      trackExternalMemory(piece.length);
       count.add(piece);
       if (tap === undefined) return outlet.send(piece);
       tap.push(piece);
@@ -202,7 +202,7 @@ class Relay implements Timed {
     const failure: Failure = { stage: "client-write", side: "client", code: "CLIENT_ABORTED", message, cause };
     if (!CLOSED_CODES.includes(cause.code)) return this.end(failure);
     this.#clientFailure = failure;
-    this.deadlineMs = performance.now() + PARTING_MS;
+    this.deadlineMs = performance.now() + CLOSE_DELAY_MS;
   }
 
   #release({ from }: Way, outlet: Outlet): void {

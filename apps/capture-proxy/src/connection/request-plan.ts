@@ -6,7 +6,7 @@ import type { RequestHead } from "@headworks/http1";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { Destination } from "#upstream/dial.ts";
-import { CAME_ROUND, hasPassed, viaOf } from "#upstream/pseudonym.ts";
+import { LOOP_DETECTED, hasPassed, viaOf } from "#upstream/pseudonym.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { MAGIC_HOST } from "./proxy-services.ts";
 import type { ProxyServices } from "./proxy-services.ts";
@@ -87,8 +87,8 @@ export function planRequest(
       : toProxyItself(head, hostField, services, socket);
   if (planned.kind === "refused") return planned;
   const isForwarded = planned.plan.kind === "forward";
-  if (isForwarded && hasPassed(viaOf(head.fields), services.dialer.pseudonym)) {
-    return { ...planned, plan: { kind: "failure", failure: CAME_ROUND } };
+  if (isForwarded && hasPassed(viaOf(head.fields), services.dialer.viaPseudonym)) {
+    return { ...planned, plan: { kind: "failure", failure: LOOP_DETECTED } };
   }
   return withAsciiPath(planned);
 }

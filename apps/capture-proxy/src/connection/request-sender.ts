@@ -1,7 +1,7 @@
 // Tested by ../../test/engine-content.test.ts
 import type { Framing, RawFields } from "@headworks/http1";
 import type { ResponseHandler, Origin, OriginRequest } from "#upstream/origin.ts";
-import type { Flow, Line, Pace } from "#exchange/line.ts";
+import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange/line.ts";
 import { HeldBody } from "./held-body.ts";
 
 /**
@@ -12,7 +12,7 @@ const REPEATED_BODY_BYTES = 65_536;
 
 /** The exchange whose request it is. */
 interface RequestOwner {
-  readonly pace: Pace | undefined;
+  readonly pace: ThrottledPace | undefined;
   /** Bytes of a limited request left: more may be wanted, or its end may be due. */
   onRequestMoved(): void;
 }
@@ -29,7 +29,7 @@ export class RequestSender {
   #isComplete = false;
   #hasEnded = false;
   readonly #owner: RequestOwner;
-  #flow: Flow | undefined;
+  #flow: ThrottledStream | undefined;
   /** What was sent of the body, or waits for its line, as long as it may have to be sent again. */
   #sent: Buffer[] | undefined;
   #sentBytes = 0;
@@ -67,7 +67,7 @@ export class RequestSender {
   /** Sends the head, and what is there of the body. True: that was all. */
   send(origin: Origin, handler: ResponseHandler, request: OriginRequest): boolean {
     this.#origin = origin;
-    if (origin.maySayUnseen && request.hasBody && !request.isRetry) this.#sent = [];
+    if (origin.reportsUnprocessed && request.hasBody && !request.isRetry) this.#sent = [];
     const headBytes = origin.send(handler, request);
     this.#owner.pace?.up.charge(headBytes);
     if (this.#held) for (const piece of this.#held.take()) this.#write(origin, piece);
@@ -148,7 +148,7 @@ export class RequestSender {
     else sent.push(piece);
   }
 
-  #writePaced(origin: Origin, piece: Buffer, line: Line): void {
+  #writePaced(origin: Origin, piece: Buffer, line: BandwidthLimiter): void {
     if (this.#flow === undefined && !line.isLimited) {
       line.charge(piece.length);
       return origin.sendData(piece);

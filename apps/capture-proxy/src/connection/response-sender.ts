@@ -3,12 +3,12 @@ import { Http1Error, lengthFraming, NO_BODY } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
 import type { ResponseMessage } from "#exchange/exchange.ts";
 import type { ExchangeClient } from "./exchange-client.ts";
-import type { Flow, Line, Pace } from "#exchange/line.ts";
+import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange/line.ts";
 import { HeldBody } from "./held-body.ts";
 
 /** The exchange whose answer it is. */
 interface ResponseOwner {
-  readonly pace: Pace | undefined;
+  readonly pace: ThrottledPace | undefined;
   /** Bytes of a limited answer left: more may be wanted, or its end may be due. */
   onResponseMoved(): void;
 }
@@ -28,7 +28,7 @@ export class ResponseSender {
   #isComplete = false;
   #hidesBody = false;
   readonly #owner: ResponseOwner;
-  #flow: Flow | undefined;
+  #flow: ThrottledStream | undefined;
 
   constructor(client: ExchangeClient, method: string, owner: ResponseOwner) {
     this.#client = client;
@@ -131,7 +131,7 @@ export class ResponseSender {
     this.#writePaced(piece, this.#owner.pace.down);
   }
 
-  #writePaced(piece: Buffer, line: Line): void {
+  #writePaced(piece: Buffer, line: BandwidthLimiter): void {
     if (this.#flow === undefined && !line.isLimited) {
       line.charge(piece.length);
       return this.#client.sendData(piece);

@@ -13,7 +13,7 @@ const SILENCE_MS = 500;
 const PATIENCE_MS = 2000;
 
 /** What came of the target of a silent client; one of these is called, at most once. */
-export interface SilenceOutcome {
+export interface ServerFirstOutcome {
   /** The server spoke first, or ended its side; its bytes or its end are still unread. */
   serverSpoke(dialled: Dialled, moments: Moments): void;
   /** Rules keep connections from it; it was not dialled. */
@@ -31,15 +31,15 @@ type SilentTarget = Target & Pick<Destination, "via">;
  * too: a client that waits for the server would wait for ever. One that is merely slow has its time before that, since
  * an answer can say more than the end of a tunnel.
  */
-export class SilenceBreaker {
+export class ServerFirstProbe {
   readonly #startedMs = performance.now();
-  readonly #outcome: SilenceOutcome;
+  readonly #outcome: ServerFirstOutcome;
   #timer: NodeJS.Timeout;
   #isCancelled = false;
   #cancelDial: (() => void) | undefined;
   #upstream: Socket | undefined;
 
-  constructor(services: ProxyServices, target: SilentTarget, outcome: SilenceOutcome) {
+  constructor(services: ProxyServices, target: SilentTarget, outcome: ServerFirstOutcome) {
     this.#outcome = outcome;
     this.#timer = setTimeout(() => {
       const verdict = services.pipeline.target(target);

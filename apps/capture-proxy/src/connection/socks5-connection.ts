@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { parseHostPort } from "@headworks/host-patterns";
 import { COMMAND, REPLY, replyBytes, Socks5ServerHandshake } from "@headworks/socks5";
 import type { ReplyCode, ServerRefusal, Socks5Credentials, Socks5Host, Socks5Request } from "@headworks/socks5";
-import { NOWHERE, endAndLinger } from "@headworks/sockets";
+import { NOT_IN_SET, endAndLinger } from "@headworks/sockets";
 import type { Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
@@ -22,7 +22,7 @@ export type Socks5Check = ((credentials: Socks5Credentials) => boolean) | undefi
 
 /** One client of the SOCKS5 listener: its handshake, then a blind tunnel to where it wants to go. */
 export class Socks5Connection implements Timed, ConnectionHandle {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #services: ProxyServices;
   readonly #socket: Socket;

@@ -2,7 +2,7 @@
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { SecureContext } from "node:tls";
-import { NOWHERE, type DeadlineSweep, type Timed } from "@headworks/sockets";
+import { NOT_IN_SET, type DeadlineSweep, type Timed } from "@headworks/sockets";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 
@@ -62,7 +62,7 @@ export function terminateTls(options: HandshakeOptions): void {
   // Nobody reads yet, and the end of a stream that nobody reads is never announced.
   const onReadable = (): void => void secure.read(0);
   const handshake: Timed = {
-    rosterPlace: NOWHERE,
+    setIndex: NOT_IN_SET,
     deadlineMs: performance.now() + timeoutMs,
     onDeadline: () => {
       const message = `The client did not complete TLS within ${timeoutMs} ms`;

@@ -91,7 +91,7 @@ export class TunnelExchange extends LiveExchange {
 
   /** The end, exactly once. A failure becomes the answer when there was none yet. */
   ended(failure: Failure | undefined): void {
-    if (this.isOver) return;
+    if (this.isFinished) return;
     if (failure && this.response === undefined) this.#recordFailure(failure);
     this.settle(failure ? { step: "failed", failure } : { step: "completed" });
   }

@@ -30,7 +30,7 @@ class WebSocketTap implements MessageTap, MessageControl {
   readonly #end: () => void;
   #handler: MessageHandler | undefined;
   #directions: { readonly up: WebSocketDirection; readonly down: WebSocketDirection } | undefined;
-  #isOver = false;
+  #isFinished = false;
   #isClosing = false;
   #goodbye: NodeJS.Timeout | undefined;
 
@@ -72,12 +72,12 @@ class WebSocketTap implements MessageTap, MessageControl {
   }
 
   inject(direction: MessageDirection, opcode: number, payload: Buffer): boolean {
-    if (this.#isOver || this.#isClosing) return false;
+    if (this.#isFinished || this.#isClosing) return false;
     return (direction === "send" ? this.up : this.down).inject(opcode, payload);
   }
 
   close(code: number, reason: string): boolean {
-    if (this.#isOver || this.#isClosing) return false;
+    if (this.#isFinished || this.#isClosing) return false;
     this.#isClosing = true;
     const payload = closePayload(code, reason);
     this.up.close(payload);
@@ -88,8 +88,8 @@ class WebSocketTap implements MessageTap, MessageControl {
   }
 
   closed(failure: Failure | undefined): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.#isFinished) return;
+    this.#isFinished = true;
     clearTimeout(this.#goodbye);
     this.#handler?.closed(failure);
   }

@@ -3,7 +3,7 @@ import { hostPortText } from "@headworks/host-patterns";
 import type { FieldLines, RawFields } from "@headworks/http1";
 import type { BodyCapture } from "./body.ts";
 import type { Failure } from "./failure.ts";
-import type { Pace } from "./line.ts";
+import type { ThrottledPace } from "./line.ts";
 
 export type Scheme = "http" | "https" | "ws" | "wss" | "tcp";
 export type HttpVersion = "HTTP/1.0" | "HTTP/1.1" | "HTTP/2" | "SOCKS5";
@@ -163,7 +163,7 @@ export interface Exchange {
   readonly originalRequest: Original<RequestMessage> | undefined;
   readonly originalResponse: Original<ResponseMessage> | undefined;
   /** The line its bodies, or the bytes of its tunnel, go over; undefined: none that could be limited. */
-  pace: Pace | undefined;
+  pace: ThrottledPace | undefined;
 
   addTrace(step: TraceStep): void;
   /**

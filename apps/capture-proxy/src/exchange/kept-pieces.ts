@@ -60,6 +60,6 @@ export class KeptPieces {
   }
 }
 
-function memoryFor(sizeBytes: number, wishedBytes: number): Buffer {
-  return Buffer.allocUnsafeSlow(Math.max(sizeBytes, Math.min(wishedBytes, MAX_MEMORY_BYTES)));
+function memoryFor(sizeBytes: number, requestedBytes: number): Buffer {
+  return Buffer.allocUnsafeSlow(Math.max(sizeBytes, Math.min(requestedBytes, MAX_MEMORY_BYTES)));
 }

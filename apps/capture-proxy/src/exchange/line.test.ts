@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "@headworks/testkit";
 import fc from "fast-check";
-import { Line } from "./line.ts";
-import type { Flow } from "./line.ts";
+import { BandwidthLimiter } from "./line.ts";
+import type { ThrottledStream } from "./line.ts";
 
 interface Sink {
-  readonly flow: Flow;
+  readonly flow: ThrottledStream;
   readonly pieces: Buffer[];
   receivedBytes: number;
   isFull: boolean;
 }
 
-function sink(line: Line, onMoved?: (sink: Sink) => void): Sink {
+function sink(line: BandwidthLimiter, onMoved?: (sink: Sink) => void): Sink {
   const pieces: Buffer[] = [];
   const flow = line.open({
     take: (piece) => {
@@ -27,7 +27,7 @@ function sink(line: Line, onMoved?: (sink: Sink) => void): Sink {
 }
 
 /** A source that always has more, and comes with it when the flow is low. */
-function endless(line: Line): Sink {
+function endless(line: BandwidthLimiter): Sink {
   const refill = ({ flow }: Sink): void => {
     if (flow.isLow) flow.add(Buffer.alloc(65_536));
   };
@@ -40,7 +40,7 @@ const RATES = [20_000, 50_000, 180_000, 1_000_000, 10_000_000, 100_000_000];
 for (const rate of RATES) {
   test(`a flow gets ${rate} bytes in a second, from the first second on`, async () => {
     const clock = new FakeClock();
-    const line = new Line(clock);
+    const line = new BandwidthLimiter(clock);
     line.setRate(rate);
     await clock.advance(5000);
     const only = endless(line);
@@ -60,7 +60,7 @@ test("timers that come late lose nothing, as long as the process is not stuck", 
     monotonic: () => clock.monotonic(),
     after: (ms: number, run: () => void) => clock.after(ms + 60, run),
   };
-  const line = new Line(late);
+  const line = new BandwidthLimiter(late);
   line.setRate(1_000_000);
   const only = endless(line);
   await clock.advance(5000);
@@ -73,7 +73,7 @@ test("time in which nobody had anything to send is not made up for", async () =>
     monotonic: () => clock.monotonic(),
     after: (ms: number, run: () => void) => clock.after(ms + 200, run),
   };
-  const line = new Line(late);
+  const line = new BandwidthLimiter(late);
   line.setRate(1_000_000);
   const first = sink(line);
   first.flow.add(Buffer.alloc(20_000));
@@ -89,7 +89,7 @@ test("time in which nobody had anything to send is not made up for", async () =>
 
 test("many flows share a line evenly, and one that comes later gets its share at once", async () => {
   const clock = new FakeClock();
-  const line = new Line(clock);
+  const line = new BandwidthLimiter(clock);
   line.setRate(1_000_000);
   const early = Array.from({ length: 50 }, () => endless(line));
   await clock.advance(2000);
@@ -105,7 +105,7 @@ test("many flows share a line evenly, and one that comes later gets its share at
 
 test("a short transfer beside a long one takes little longer than its share", async () => {
   const clock = new FakeClock();
-  const line = new Line(clock);
+  const line = new BandwidthLimiter(clock);
   line.setRate(100_000);
   const long = endless(line);
   await clock.advance(1000);
@@ -118,7 +118,7 @@ test("a short transfer beside a long one takes little longer than its share", as
 
 test("bytes come in their order and whole", async () => {
   const clock = new FakeClock();
-  const line = new Line(clock);
+  const line = new BandwidthLimiter(clock);
   line.setRate(10_000);
   const whole = Buffer.from(Array.from({ length: 5000 }, (_, index) => index % 251));
   const only = sink(line);
@@ -132,7 +132,7 @@ test("bytes come in their order and whole", async () => {
 
 test("a receiver that is full holds up nobody but itself, and goes on where it was", async () => {
   const clock = new FakeClock();
-  const line = new Line(clock);
+  const line = new BandwidthLimiter(clock);
   line.setRate(100_000);
   const stuck = endless(line);
   const free = endless(line);
@@ -149,7 +149,7 @@ test("a receiver that is full holds up nobody but itself, and goes on where it w
 
 test("a rate that is changed holds at once, and no rate lets everything pass", async () => {
   const clock = new FakeClock();
-  const line = new Line(clock);
+  const line = new BandwidthLimiter(clock);
   line.setRate(10_000);
   const only = endless(line);
   await clock.advance(1000);
@@ -172,7 +172,7 @@ test("a rate that is changed holds at once, and no rate lets everything pass", a
 
 test("what is sent beside the flows takes its part of the bandwidth", async () => {
   const clock = new FakeClock();
-  const line = new Line(clock);
+  const line = new BandwidthLimiter(clock);
   line.setRate(10_000);
   line.charge(5000);
   const only = sink(line);
@@ -186,7 +186,7 @@ test("what is sent beside the flows takes its part of the bandwidth", async () =
 
 test("a closed flow delivers nothing more and leaves its turn to others", async () => {
   const clock = new FakeClock();
-  const line = new Line(clock);
+  const line = new BandwidthLimiter(clock);
   line.setRate(10_000);
   const closed = endless(line);
   const other = endless(line);
@@ -208,7 +208,7 @@ test("whatever comes and however receivers behave, every byte arrives in order, 
       fc.integer({ min: 1000, max: 500_000 }),
       async (steps, rate) => {
         const clock = new FakeClock();
-        const line = new Line(clock);
+        const line = new BandwidthLimiter(clock);
         line.setRate(rate);
         const sinks = [sink(line), sink(line), sink(line)] as const;
         const given: number[][] = [[], [], []];

@@ -1,5 +1,5 @@
 /** Time as a line needs it. */
-export interface LineClock {
+export interface LimiterClock {
   /** Monotonic milliseconds. */
   monotonic(): number;
   after(delayMs: number, callback: () => void): () => void;
@@ -32,19 +32,19 @@ const CATCH_UP_MS = 250;
  * and gives the flows their turns in a circle. Bytes wait here only as far as a flow took them in, and a flow tells when
  * it has enough, so that memory stays what one read of each source is.
  */
-export class Line {
+export class BandwidthLimiter {
   /** Bytes that passed, limited or not. */
   carriedBytes = 0;
-  readonly #clock: LineClock;
+  readonly #clock: LimiterClock;
   #bytesPerMs = 0;
   #credit = 0;
   #countedMs = 0;
   /** Flows that have something and whose receiver takes it, next one first. */
-  #turns: FlowOnLine[] = [];
+  #turns: LimitedStream[] = [];
   #stopTimer: (() => void) | undefined;
   #isSharing = false;
 
-  constructor(clock: LineClock) {
+  constructor(clock: LimiterClock) {
     this.#clock = clock;
   }
 
@@ -68,8 +68,8 @@ export class Line {
   }
 
   /** Opens a flow that delivers to `receiver`. */
-  open(receiver: Receiver): Flow {
-    return new FlowOnLine(this, receiver);
+  open(receiver: Receiver): ThrottledStream {
+    return new LimitedStream(this, receiver);
   }
 
   /** Bytes that were sent beside the flows, such as heads: what follows waits for them. */
@@ -81,7 +81,7 @@ export class Line {
   }
 
   /** A flow has something to deliver. */
-  queue(flow: FlowOnLine): void {
+  queue(flow: LimitedStream): void {
     if (this.#turns.length === 0 && !this.#isSharing) {
       this.#count(BURST_MS);
       // What nobody had use for while there was time is not made up for.
@@ -99,7 +99,7 @@ export class Line {
   }
 
   /** A flow has no more turns. */
-  drop(flow: FlowOnLine): void {
+  drop(flow: LimitedStream): void {
     const at = this.#turns.indexOf(flow);
     if (at !== -1) this.#turns.splice(at, 1);
   }
@@ -154,7 +154,7 @@ export class Line {
 }
 
 /** One transfer in one direction of a line. */
-export interface Flow {
+export interface ThrottledStream {
   /** Nothing waits in it. */
   readonly isEmpty: boolean;
   /** Little waits in it: its source should come with more. */
@@ -167,15 +167,15 @@ export interface Flow {
   close(): void;
 }
 
-class FlowOnLine implements Flow {
+class LimitedStream implements ThrottledStream {
   waitingBytes = 0;
-  readonly #line: Line;
+  readonly #line: BandwidthLimiter;
   readonly #receiver: Receiver;
   #pieces: Buffer[] = [];
   #isBlocked = false;
   #isQueued = false;
 
-  constructor(line: Line, receiver: Receiver) {
+  constructor(line: BandwidthLimiter, receiver: Receiver) {
     this.#line = line;
     this.#receiver = receiver;
   }
@@ -237,9 +237,9 @@ class FlowOnLine implements Flow {
 }
 
 /** Both directions of a line, as an exchange is given it. */
-export interface Pace {
+export interface ThrottledPace {
   /** Towards the client. */
-  readonly down: Line;
+  readonly down: BandwidthLimiter;
   /** Towards the origin. */
-  readonly up: Line;
+  readonly up: BandwidthLimiter;
 }

@@ -1,7 +1,7 @@
 import type { SliceName } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import type { Exchange, ExchangeView, ClientFacts } from "./exchange.ts";
-import type { Pace } from "./line.ts";
+import type { ThrottledPace } from "./line.ts";
 import type { MessageControl, MessageHandler } from "./messages.ts";
 
 /** An answer made here instead of by the origin. */
@@ -29,7 +29,7 @@ export interface Target {
   readonly port: number;
   readonly client: ClientFacts;
   /** To be set to the line that the bytes of the tunnel are to go over. */
-  pace?: Pace;
+  pace?: ThrottledPace;
 }
 
 /** What a slice may do to an exchange. Phases run in this order; absent ones cost nothing. */

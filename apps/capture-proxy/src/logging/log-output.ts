@@ -120,7 +120,7 @@ class RotatingLogOutput implements LogDestination {
 
   get isBehind(): boolean {
     const status = this.#file?.status;
-    return status !== undefined && status.trouble === undefined && status.waitingLines > 64;
+    return status !== undefined && status.problem === undefined && status.waitingLines > 64;
   }
 
   async settled(): Promise<void> {
@@ -171,7 +171,7 @@ class RotatingLogOutput implements LogDestination {
       rotation: this.#rotation,
       clock,
       ...limitsOf(settings),
-      onTrouble: (sentence) => complain(`${sentence}. The log goes on without it, and it is tried again`),
+      onProblem: (sentence) => complain(`${sentence}. The log goes on without it, and it is tried again`),
       onRecovered: (dropped) => {
         const msg =
           dropped === 0 ? "The log file is written again" : "The log file is written again; lines are missing";

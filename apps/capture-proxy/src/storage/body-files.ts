@@ -4,7 +4,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { makeDirectorySync } from "@headworks/directories";
-import { reasonOfTrouble } from "./database.ts";
+import { storageErrorReason } from "./database.ts";
 
 const FILE_NAME = /^(\d{1,15})\.body$/u;
 
@@ -66,7 +66,7 @@ export class BodyFiles {
       target.bytes += bytes.length;
       return true;
     } catch (error) {
-      if (this.#refusedBytes === undefined) this.#refusal = reasonOfTrouble(error);
+      if (this.#refusedBytes === undefined) this.#refusal = storageErrorReason(error);
       this.#refusedBytes = (this.#open.get(file)?.bytes ?? 0) + bytes.length;
       this.discard(file);
       this.#failed.add(file);

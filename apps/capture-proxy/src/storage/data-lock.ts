@@ -1,4 +1,4 @@
-import { storageTroubleOf } from "@headworks/storage-trouble";
+import { storageErrorKind } from "@headworks/storage-trouble";
 import { openDatabase } from "./database.ts";
 
 /** Another process has the data directory, or the database. */
@@ -21,7 +21,7 @@ export function lockForThisProcess(file: string, shownPath: string): () => void 
     database.exec("BEGIN EXCLUSIVE");
     return () => database.close();
   } catch (error) {
-    if (storageTroubleOf(error) === "busy") throw new DataDirectoryInUseError(shownPath);
+    if (storageErrorKind(error) === "busy") throw new DataDirectoryInUseError(shownPath);
     throw error;
   }
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { storageTroubleOf } from "@headworks/storage-trouble";
+import { storageErrorKind } from "@headworks/storage-trouble";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
 import { openDatabase, STATE_MIGRATIONS, TRAFFIC_MIGRATIONS } from "./database.ts";
@@ -102,7 +102,7 @@ test("a database that was opened to be read refuses to be written", async () => 
   const database = openDatabase(path, { readOnly: true });
   assert.throws(
     () => database.exec("INSERT INTO thing VALUES ('x')"),
-    (error) => storageTroubleOf(error) === "read-only",
+    (error) => storageErrorKind(error) === "read-only",
   );
   database.close();
 });

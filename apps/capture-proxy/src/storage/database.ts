@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import type { StatementSync } from "node:sqlite";
-import { storageTroubleOf, type StorageTrouble } from "@headworks/storage-trouble";
+import { storageErrorKind, type StorageErrorKind } from "@headworks/storage-trouble";
 import { migrate } from "./migrations.ts";
 
 /** A value SQLite stores. */
@@ -134,7 +134,7 @@ class SqliteStatement implements Statement {
   }
 }
 
-const REASONS: Readonly<Record<Exclude<StorageTrouble, "other">, string>> = {
+const REASONS: Readonly<Record<Exclude<StorageErrorKind, "other">, string>> = {
   full: "the disk is full",
   "read-only": "the directory cannot be written",
   corrupt: "the database is damaged",
@@ -144,8 +144,8 @@ const REASONS: Readonly<Record<Exclude<StorageTrouble, "other">, string>> = {
 };
 
 /** The end of a sentence that tells of such an error. */
-export function reasonOfTrouble(error: unknown): string {
-  const trouble = storageTroubleOf(error);
+export function storageErrorReason(error: unknown): string {
+  const errorKind = storageErrorKind(error);
   const message = error instanceof Error ? error.message : String(error);
-  return trouble === "other" ? message : `${REASONS[trouble]} (${message})`;
+  return errorKind === "other" ? message : `${REASONS[errorKind]} (${message})`;
 }

@@ -5,9 +5,9 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { makeDirectorySync } from "@headworks/directories";
 import { createContentDecoder, decodeText } from "@headworks/http-fields/content-coding";
 import { parseMediaType } from "@headworks/http-fields";
-import { reasonOfTrouble } from "./database.ts";
+import { storageErrorReason } from "./database.ts";
 import { readFilePart } from "./stored-bodies.ts";
-import { StoreTroubleError } from "./store-trouble.ts";
+import { StorageError } from "./store-trouble.ts";
 
 /** Results up to this size stay in memory. */
 const MEMORY_BYTES = 1_048_576;
@@ -51,7 +51,7 @@ export class DecodedBodies {
     this.#parent = parent;
   }
 
-  /** Rejects with {@link StoreTroubleError} when the disk takes no file. */
+  /** Rejects with {@link StorageError} when the disk takes no file. */
   async get(request: DecodingRequest): Promise<DecodedForm> {
     const known = this.#kept.get(request.key);
     if (known !== undefined) return await known.form;
@@ -102,7 +102,7 @@ export class DecodedBodies {
     } catch (error) {
       output.abandon();
       if (!(error instanceof Error && "syscall" in error)) throw error;
-      throw new StoreTroubleError(`A body this large is decoded into a file: ${reasonOfTrouble(error)}`);
+      throw new StorageError(`A body this large is decoded into a file: ${storageErrorReason(error)}`);
     }
   }
 }

@@ -6,7 +6,7 @@ import type { FilterPlan } from "./filter-plan.ts";
 import type { SessionScope } from "./reader-messages.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts";
 import { SeqSet } from "./seq-set.ts";
-import { SIEVE_COLUMNS, SIEVE_JOINS, TextSieve } from "./text-sieve.ts";
+import { PREFILTER_COLUMNS, PREFILTER_JOINS, TextPrefilter } from "./text-sieve.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 import { demandOf } from "./text-demand.ts";
 import type { TextFinding, TextIndex } from "./text-index.ts";
@@ -63,7 +63,7 @@ export class FilteredSet {
   readonly #newer: Statement;
   readonly #whole: Statement;
   readonly #picked: Statement;
-  readonly #sieve: TextSieve | undefined;
+  readonly #prefilter: TextPrefilter | undefined;
   readonly #find: (() => TextFinding | undefined) | undefined;
   readonly #index: TextIndex | undefined;
   #finding: TextFinding | undefined;
@@ -84,9 +84,9 @@ export class FilteredSet {
     this.#scope = scope;
     this.plan = plan;
     this.#streams = plan.predicate !== undefined && plan.needs.streams ? new EntryStreams(database) : undefined;
-    this.#sieve = plan.predicate === undefined ? undefined : TextSieve.of(plan.query, bodies);
+    this.#prefilter = plan.predicate === undefined ? undefined : TextPrefilter.of(plan.query, bodies);
     const heads = this.#needsHeads() ? "JOIN head h ON h.seq = e.seq" : "";
-    const parts = this.#sieve === undefined ? [this.#columns(), heads] : [SIEVE_COLUMNS, SIEVE_JOINS];
+    const parts = this.#prefilter === undefined ? [this.#columns(), heads] : [PREFILTER_COLUMNS, PREFILTER_JOINS];
     const source = `SELECT ${parts[0]} FROM entry e INDEXED BY entry_by_session ${parts[1]} WHERE e.session = ? AND`;
     this.#picked = database.prepare(
       `SELECT ${parts[0]} FROM entry e ${parts[1]} WHERE e.seq IN (SELECT value FROM json_each(?)) ORDER BY e.seq DESC`,
@@ -295,8 +295,8 @@ export class FilteredSet {
   }
 
   #holds(row: SqlRow): boolean {
-    if (this.#sieve === undefined) return this.#satisfies(row);
-    if (!this.#sieve.mayHold(row)) return false;
+    if (this.#prefilter === undefined) return this.#satisfies(row);
+    if (!this.#prefilter.mayHold(row)) return false;
     const whole = this.#whole.get(row["seq"] ?? null);
     return whole !== undefined && this.#satisfies(whole);
   }

@@ -178,7 +178,7 @@ class LiveStream implements StreamRecorder {
   readonly #exchange: ExchangeView;
   #attributes: Readonly<Record<string, string>> = {};
   #state = 0;
-  #isOver = false;
+  #isFinished = false;
   #hasToldResponse = false;
   #subprotocol: string | null = null;
   #closeCode: number | null = null;
@@ -200,7 +200,7 @@ class LiveStream implements StreamRecorder {
   }
 
   frame(frame: FrameRecord): number {
-    if (this.#isOver) return this.#ordinal;
+    if (this.#isFinished) return this.#ordinal;
     const ordinal = ++this.#ordinal;
     if (frame.direction === "send") {
       this.#framesSent += 1;
@@ -215,7 +215,7 @@ class LiveStream implements StreamRecorder {
   }
 
   change(facts: StreamFacts): void {
-    if (this.#isOver) return;
+    if (this.#isFinished) return;
     if (facts.state !== undefined) this.#state = STREAM_STATES.indexOf(facts.state);
     if (this.#state === STATE_CLOSED) this.#closedMs ??= Date.now();
     this.#subprotocol = facts.subprotocol ?? this.#subprotocol;
@@ -227,7 +227,7 @@ class LiveStream implements StreamRecorder {
 
   end(): void {
     this.change({ state: "closed" });
-    this.#isOver = true;
+    this.#isFinished = true;
   }
 
   /** What is known now; the answer's fields once. */

@@ -85,16 +85,16 @@ function* base64Pieces(
 ): Generator<Uint8Array> {
   let open = "";
   let unread = prefixLength;
-  let isOver = false;
+  let isFinished = false;
   for (const text of texts) {
     const known = open + text.slice(unread);
     unread = 0;
     const whole = known.slice(0, known.length - (known.length % 4));
     open = known.slice(whole.length);
     if (whole === "") continue;
-    if (isOver) members.refuse(name, "is not base64");
+    if (isFinished) members.refuse(name, "is not base64");
     yield base64Bytes(whole) ?? members.refuse(name, "is not base64");
-    isOver = whole.endsWith("=");
+    isFinished = whole.endsWith("=");
   }
   if (open !== "") members.refuse(name, "is not base64");
 }

@@ -32,7 +32,7 @@ import type {
 import { lockForThisProcess } from "./data-lock.ts";
 import { snapshotOfExchange } from "./entry-snapshot.ts";
 import { refuseForeignFile, refuseLinkedFile } from "./foreign-file.ts";
-import { laneOf, ReaderPool } from "./reader-pool.ts";
+import { readerOf, ReaderPool } from "./reader-pool.ts";
 import type { SessionScope } from "./reader-messages.ts";
 import { exportChunks } from "./export-chunks.ts";
 import { SessionImports } from "./session-imports.ts";
@@ -236,24 +236,24 @@ class ThreadedCaptureStore implements CaptureStore {
     const { signal, ...rest } = query;
     const { filter } = query;
     const question = () => ({ op: "entries", scope: this.#scope(filter.session_id), ...rest }) as const;
-    return await this.#readers.ask(laneOf(filter), question, signal);
+    return await this.#readers.ask(readerOf(filter), question, signal);
   }
 
   async listRows(window: RowWindow, signal: AbortSignal): Promise<RowPage> {
     const { filter, sort } = window;
-    const lane = sort === "seq" ? laneOf(filter) : "scan";
+    const reader = sort === "seq" ? readerOf(filter) : "scan";
     const question = () => ({ op: "rows", scope: this.#scope(filter.session_id), ...window }) as const;
-    return await this.#readers.ask(lane, question, signal);
+    return await this.#readers.ask(reader, question, signal);
   }
 
   async latestRows(limit: number, filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSnapshot[]> {
     const question = () => ({ op: "latest", scope: this.#scope(undefined), limit, filter }) as const;
-    return await this.#readers.ask(laneOf(filter), question, signal);
+    return await this.#readers.ask(readerOf(filter), question, signal);
   }
 
   async count(filter: TrafficFilter, signal: AbortSignal): Promise<number> {
     const question = () => ({ op: "count", scope: this.#scope(filter.session_id), filter }) as const;
-    return await this.#readers.ask(laneOf(filter), question, signal);
+    return await this.#readers.ask(readerOf(filter), question, signal);
   }
 
   async summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary> {

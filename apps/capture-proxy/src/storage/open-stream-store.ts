@@ -44,8 +44,8 @@ export class ThreadedStreamStore implements StreamStore {
   }
 
   async listFrames(query: FrameQuery, signal?: AbortSignal): Promise<{ frames: StoredFrame[]; total: number }> {
-    const lane = query.search === undefined || query.search === "" ? "quick" : "scan";
-    return await this.#readers.ask(lane, () => ({ op: "frames", query, sessions: this.#sessions }), signal);
+    const reader = query.search === undefined || query.search === "" ? "quick" : "scan";
+    return await this.#readers.ask(reader, () => ({ op: "frames", query, sessions: this.#sessions }), signal);
   }
 
   async frameBytes(streamId: string, ordinal: number): Promise<Buffer | undefined> {

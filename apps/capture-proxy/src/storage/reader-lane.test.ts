@@ -5,15 +5,15 @@ import { describe, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
-import { ReaderLane } from "./reader-lane.ts";
+import { ReaderClient } from "./reader-lane.ts";
 import type { ReaderRequest } from "./reader-messages.ts";
 
 const ROW: ReaderRequest = { op: "row", id: "nobody", sessions: new Map() };
 const ENDED = { name: "ReaderBusyError", message: "A reader thread ended" };
 
-class LaneRig {
+class ReaderRig {
   readonly broken: string[] = [];
-  readonly lane: ReaderLane;
+  readonly reader: ReaderClient;
   readonly #path: string;
   readonly #hidden: string;
   /** While it is false no thread begins: the system has none left. */
@@ -36,7 +36,7 @@ class LaneRig {
       decodedFolder: folder,
       index: undefined,
     };
-    this.lane = new ReaderLane(setup, "reader-of-a-test", (reason) => void this.broken.push(reason));
+    this.reader = new ReaderClient(setup, "reader-of-a-test", (reason) => void this.broken.push(reason));
   }
 
   /** Threads that begin now cannot open the store. */
@@ -53,7 +53,7 @@ class LaneRig {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.lane.close();
+    await this.reader.close();
   }
 }
 
@@ -61,12 +61,12 @@ class LaneRig {
 describe("a lane of a reader thread", { concurrency: true }, () => {
   test("what was asked of a thread that could not begin is answered by the next one", async () => {
     await using directory = await temporaryDirectory();
-    await using rig = new LaneRig(directory.path);
+    await using rig = new ReaderRig(directory.path);
     await rig.hide();
-    rig.lane.start();
-    const early = rig.lane.ask(ROW);
+    rig.reader.start();
+    const early = rig.reader.ask(ROW);
     await rig.brokenTimes(1);
-    const late = rig.lane.ask(ROW);
+    const late = rig.reader.ask(ROW);
     await rig.show();
     assert.deepEqual(await Promise.all([early, late]), [undefined, undefined]);
     assert.equal(rig.broken.length, 1);
@@ -74,11 +74,11 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
 
   test("where the system gives no thread, a question waits for one, and nothing breaks over a start by itself", async () => {
     await using directory = await temporaryDirectory();
-    await using rig = new LaneRig(directory.path);
+    await using rig = new ReaderRig(directory.path);
     rig.hasThreads = false;
-    rig.lane.start();
+    rig.reader.start();
     assert.deepEqual(rig.broken, ["A reader thread could not start: EAGAIN"]);
-    const early = rig.lane.ask(ROW);
+    const early = rig.reader.ask(ROW);
     await rig.brokenTimes(2);
     rig.hasThreads = true;
     assert.equal(await early, undefined);
@@ -87,46 +87,46 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
 
   test("a question is refused once four threads could not begin, a second apart, and a later one finds the store", async () => {
     await using directory = await temporaryDirectory();
-    await using rig = new LaneRig(directory.path);
+    await using rig = new ReaderRig(directory.path);
     await rig.hide();
     const startedMs = performance.now();
-    await assert.rejects(rig.lane.ask(ROW), ENDED);
+    await assert.rejects(rig.reader.ask(ROW), ENDED);
     assert.ok(performance.now() - startedMs >= 3000);
     await rig.brokenTimes(4);
     await rig.show();
-    assert.equal(await rig.lane.ask(ROW), undefined);
+    assert.equal(await rig.reader.ask(ROW), undefined);
     assert.equal(rig.broken.length, 4);
   });
 
   test("what a thread broke over is refused and not asked again; the next question has a new thread", async () => {
     await using directory = await temporaryDirectory();
-    await using rig = new LaneRig(directory.path);
-    assert.equal(await rig.lane.ask(ROW), undefined);
+    await using rig = new ReaderRig(directory.path);
+    assert.equal(await rig.reader.ask(ROW), undefined);
     await rig.hide();
     // A thread that answers breaks over a store that is gone.
-    rig.lane.tell({ kind: "reopen" });
-    await assert.rejects(rig.lane.ask(ROW), ENDED);
+    rig.reader.tell({ kind: "reopen" });
+    await assert.rejects(rig.reader.ask(ROW), ENDED);
     await rig.show();
-    assert.equal(await rig.lane.ask(ROW), undefined);
+    assert.equal(await rig.reader.ask(ROW), undefined);
     assert.equal(rig.broken.length, 1);
   });
 
   test("a question that is given up while there is no thread leaves at once, and closing refuses those that wait", async () => {
     await using directory = await temporaryDirectory();
-    await using rig = new LaneRig(directory.path);
+    await using rig = new ReaderRig(directory.path);
     // A thread that breaks is there for a while after it said so; one that was not given never was.
     rig.hasThreads = false;
-    const refused = assert.rejects(rig.lane.ask(ROW), ENDED);
+    const refused = assert.rejects(rig.reader.ask(ROW), ENDED);
     // More than may wait at a time.
     for (let count = 0; count < 100; count += 1) {
       const controller = new AbortController();
-      const givenUp = assert.rejects(rig.lane.ask(ROW, controller.signal), { message: "given up" });
+      const givenUp = assert.rejects(rig.reader.ask(ROW, controller.signal), { message: "given up" });
       controller.abort(new Error("given up"));
       await givenUp;
       await setImmediate();
     }
-    await rig.lane.close();
+    await rig.reader.close();
     await refused;
-    await assert.rejects(rig.lane.ask(ROW), { name: "ReaderBusyError" });
+    await assert.rejects(rig.reader.ask(ROW), { name: "ReaderBusyError" });
   });
 });

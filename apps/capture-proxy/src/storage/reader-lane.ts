@@ -33,7 +33,7 @@ interface Question {
  * after it broke, at most once a second. What was asked of a thread that could not even begin, for example because
  * every descriptor was taken, is asked of the next; what a thread broke over is not asked again.
  */
-export class ReaderLane {
+export class ReaderClient {
   readonly #setup: ReaderSetup;
   readonly #name: string;
   readonly #onBroken: (reason: string) => void;
@@ -143,10 +143,10 @@ export class ReaderLane {
 
   #onExit(): void {
     this.#worker = undefined;
-    const isOver = this.#isReady || this.#closing;
+    const isFinished = this.#isReady || this.#closing;
     this.#refuse((question) => {
       question.startsLeft -= 1;
-      return isOver || question.startsLeft === 0 || question.signal?.aborted === true;
+      return isFinished || question.startsLeft === 0 || question.signal?.aborted === true;
     });
     if (this.#questions.size > 0) this.start();
   }

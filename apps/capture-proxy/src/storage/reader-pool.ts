@@ -1,13 +1,13 @@
 import type { TrafficFilter } from "@headworks/capture-contract";
-import { ReaderLane } from "./reader-lane.ts";
+import { ReaderClient } from "./reader-lane.ts";
 import type { ReaderRequest, ReaderSetup } from "./reader-messages.ts";
 import type { StoreChange } from "./writer-messages.ts";
 
 /** Which thread answers: quick look-ups must not wait behind scans, and scans find their sets where they left them. */
-export type Lane = "quick" | "scan";
+export type ReaderKind = "quick" | "scan";
 
 /** A filter that looks at more than the session may have to scan. */
-export function laneOf(filter: TrafficFilter): Lane {
+export function readerOf(filter: TrafficFilter): ReaderKind {
   return Object.keys(filter).some((name) => name !== "session_id") ? "scan" : "quick";
 }
 
@@ -24,22 +24,22 @@ export interface ReaderPoolOwner {
 
 /** The threads that read. Each starts with its first question, unless it was started before. */
 export class ReaderPool {
-  readonly #lanes: Readonly<Record<Lane, ReaderLane>>;
+  readonly #readers: Readonly<Record<ReaderKind, ReaderClient>>;
   readonly #owner: ReaderPoolOwner;
   #lastReason = { text: "", atMs: Number.NEGATIVE_INFINITY };
 
   constructor(setup: ReaderSetup, owner: ReaderPoolOwner) {
     const onBroken = (reason: string): void => this.#onBroken(reason);
     this.#owner = owner;
-    this.#lanes = {
-      quick: new ReaderLane({ ...setup, index: undefined }, "weir-reader-quick", onBroken),
-      scan: new ReaderLane(setup, "weir-reader-scan", onBroken),
+    this.#readers = {
+      quick: new ReaderClient({ ...setup, index: undefined }, "weir-reader-quick", onBroken),
+      scan: new ReaderClient(setup, "weir-reader-scan", onBroken),
     };
   }
 
   /** Loading their code takes a tenth of a second, which the first question then need not wait for. */
   start(): void {
-    for (const lane of Object.values(this.#lanes)) lane.start();
+    for (const reader of Object.values(this.#readers)) reader.start();
   }
 
   /**
@@ -47,14 +47,14 @@ export class ReaderPool {
    * answer knows everything that was recorded before: who heard of an entry and asks then must find it. `question` is
    * called when that holds, so that what it says of sessions holds too.
    */
-  async ask<T>(lane: Lane, question: () => ReaderRequest, signal?: AbortSignal): Promise<T> {
+  async ask<T>(reader: ReaderKind, question: () => ReaderRequest, signal?: AbortSignal): Promise<T> {
     await this.#owner.caughtUp();
-    return (await this.#lanes[lane].ask(question(), signal)) as T;
+    return (await this.#readers[reader].ask(question(), signal)) as T;
   }
 
   /** Asks for the next part of an answer. */
-  async goOn<T>(lane: Lane, request: ReaderRequest, signal?: AbortSignal): Promise<T> {
-    return (await this.#lanes[lane].ask(request, signal)) as T;
+  async goOn<T>(reader: ReaderKind, request: ReaderRequest, signal?: AbortSignal): Promise<T> {
+    return (await this.#readers[reader].ask(request, signal)) as T;
   }
 
   /** Caches follow the store. */
@@ -62,12 +62,12 @@ export class ReaderPool {
     const { changedSeqs, streamedSeqs, removedSeqs, reset } = change;
     if (changedSeqs.length + streamedSeqs.length + removedSeqs.length === 0 && !reset) return;
     const message = { kind: "change", changedSeqs, streamedSeqs, removedSeqs, reset } as const;
-    for (const lane of Object.values(this.#lanes)) lane.tell(message);
+    for (const reader of Object.values(this.#readers)) reader.tell(message);
   }
 
   /** The database file is another one now. */
   reopen(): void {
-    for (const lane of Object.values(this.#lanes)) lane.tell({ kind: "reopen" });
+    for (const reader of Object.values(this.#readers)) reader.tell({ kind: "reopen" });
   }
 
   #onBroken(text: string): void {
@@ -78,6 +78,6 @@ export class ReaderPool {
   }
 
   async close(): Promise<void> {
-    await Promise.all(Object.values(this.#lanes).map(async (lane) => await lane.close()));
+    await Promise.all(Object.values(this.#readers).map(async (reader) => await reader.close()));
   }
 }

@@ -74,11 +74,11 @@ function linesOf(fields: readonly string[]): FieldLines {
 export function sampleExchange(options: SampleOptions = {}): Exchange {
   serial += 1;
   const state = options.state ?? { step: "completed" };
-  const isOver = state.step === "completed" || state.step === "failed";
+  const isFinished = state.step === "completed" || state.step === "failed";
   const hasResponse = state.step === "completed" || state.step === "responding";
   const requestBody = filled(options.requestBody ?? [], options);
   const responseBody = filled(options.responseBody ?? [], options);
-  if (isOver) {
+  if (isFinished) {
     requestBody.end();
     responseBody.end();
   }
@@ -104,7 +104,7 @@ export function sampleExchange(options: SampleOptions = {}): Exchange {
       sendStarted: 1001,
       sendEnded: 1001.5,
       firstByte: hasResponse ? 1000 + duration * 0.75 : 0,
-      ended: isOver ? 1000 + duration : 0,
+      ended: isFinished ? 1000 + duration : 0,
     },
     state,
     source: "upstream",

@@ -30,14 +30,14 @@ export class StoreProblem {
   }
 
   /** Waits for the end of `work`; rejects with the problem once there is one. */
-  async orTrouble(work: () => Promise<void>): Promise<void> {
-    const trouble = Promise.withResolvers<never>();
-    this.#waiting.add(trouble.reject);
+  async orProblem(work: () => Promise<void>): Promise<void> {
+    const errorKind = Promise.withResolvers<never>();
+    this.#waiting.add(errorKind.reject);
     try {
       if (this.#sentence !== null) throw new Error(this.#sentence);
-      await Promise.race([work(), trouble.promise]);
+      await Promise.race([work(), errorKind.promise]);
     } finally {
-      this.#waiting.delete(trouble.reject);
+      this.#waiting.delete(errorKind.reject);
     }
   }
 }

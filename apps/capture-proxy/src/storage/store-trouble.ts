@@ -1,6 +1,6 @@
 // Tested by capture-store-disk.test.ts and decoded-bodies.test.ts
 
 /** The disk, or the file, refuses what was asked for; it may be asked for again. */
-export class StoreTroubleError extends Error {
+export class StorageError extends Error {
   override readonly name = "StoreTroubleError";
 }

@@ -3,15 +3,15 @@ import type { Query, TextValue } from "@headworks/query-language";
 import { rowsOfNeedle } from "./text-signature.ts";
 
 /** What must be set in the signatures of every entry that a query holds for: all of some rows, or one of several demands. */
-export type TextDemand =
+export type RequiredText =
   | { readonly kind: "rows"; readonly rows: readonly number[] }
-  | { readonly kind: "all" | "any"; readonly terms: readonly TextDemand[] };
+  | { readonly kind: "all" | "any"; readonly terms: readonly RequiredText[] };
 
 /** Fields that look into bodies only. Other fields have columns, or are too rarely asked for alone. */
 const BODY_FIELDS: ReadonlySet<string> = new Set(["body", "req.body", "resp.body"]);
 
 /** Undefined when a query may hold for an entry whatever its texts are. */
-export function demandOf(query: Query): TextDemand | undefined {
+export function demandOf(query: Query): RequiredText | undefined {
   switch (query.kind) {
     case "and":
       return allOf(query.terms.map(demandOf));
@@ -31,7 +31,7 @@ export function demandOf(query: Query): TextDemand | undefined {
   }
 }
 
-function demandOfValue(value: TextValue): TextDemand | undefined {
+function demandOfValue(value: TextValue): RequiredText | undefined {
   switch (value.kind) {
     case "literal":
       return demandOfText(value.text);
@@ -43,17 +43,17 @@ function demandOfValue(value: TextValue): TextDemand | undefined {
 }
 
 /** Lower case is how the query language compares free texts and bodies. */
-function demandOfText(text: string): TextDemand | undefined {
+function demandOfText(text: string): RequiredText | undefined {
   const rows = rowsOfNeedle(text.toLowerCase());
   return rows === undefined ? undefined : { kind: "rows", rows };
 }
 
-function allOf(terms: readonly (TextDemand | undefined)[]): TextDemand | undefined {
+function allOf(terms: readonly (RequiredText | undefined)[]): RequiredText | undefined {
   const known = terms.filter((term) => term !== undefined);
   return known.length === 0 ? undefined : { kind: "all", terms: known };
 }
 
-function anyOf(terms: readonly (TextDemand | undefined)[]): TextDemand | undefined {
+function anyOf(terms: readonly (RequiredText | undefined)[]): RequiredText | undefined {
   const known = terms.filter((term) => term !== undefined);
   return known.length === 0 || known.length < terms.length ? undefined : { kind: "any", terms: known };
 }

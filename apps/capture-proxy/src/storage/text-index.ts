@@ -6,7 +6,7 @@ import { SeqBits } from "./seq-bits.ts";
 import { SignatureTable } from "./signature-table.ts";
 import type { Segment } from "./signature-table.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
-import type { TextDemand } from "./text-demand.ts";
+import type { RequiredText } from "./text-demand.ts";
 import { SignatureColumns } from "./text-signature.ts";
 
 /** Columns of a segment, at least: an entry is never split over two segments. */
@@ -104,7 +104,7 @@ export class TextIndex {
   }
 
   /** Undefined when nothing is indexed. */
-  find(demand: TextDemand): TextFinding | undefined {
+  find(demand: RequiredText): TextFinding | undefined {
     return this.#guarded(() => {
       if (!existsSync(this.#path) && this.#state === "closed") return undefined;
       this.#open();
@@ -142,7 +142,7 @@ export class TextIndex {
     return this.isWanted;
   }
 
-  #evaluate(demand: TextDemand): (seq: number) => boolean {
+  #evaluate(demand: RequiredText): (seq: number) => boolean {
     if (demand.kind !== "rows") {
       const terms = demand.terms.map((term) => this.#evaluate(term));
       return demand.kind === "all"

@@ -9,10 +9,10 @@ import { mayBeText, SEARCHED_BYTES } from "./row-record.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 
 /** What the sieve reads of an entry: one row instead of one look-up for each part. */
-export const SIEVE_COLUMNS =
+export const PREFILTER_COLUMNS =
   "e.seq, e.scheme, e.host, e.port, e.path, e.request_type, e.response_type, h.request_fields, h.response_fields, " +
   "q.bytes AS request_bytes, q.file AS request_file, r.bytes AS response_bytes, r.file AS response_file";
-export const SIEVE_JOINS =
+export const PREFILTER_JOINS =
   "JOIN head h ON h.seq = e.seq LEFT JOIN body q ON q.key = e.seq * 2 LEFT JOIN body r ON r.key = e.seq * 2 + 1";
 
 type Part = "url" | "fields" | "request" | "response";
@@ -41,14 +41,14 @@ const NOT_ASCII_CHARSET = /utf-?(?:16|32|7)|ucs-?[24]|iso-2022|hz-gb|ebcdic|unic
  * Says fast which entries cannot satisfy a free text, so that only the rest is looked at closely. Bytes are compared
  * without decoding characters: for texts in plain ASCII that never misses an entry, only lets too many through.
  */
-export class TextSieve {
+export class TextPrefilter {
   readonly #needles: readonly Needle[];
   readonly #bodies: StoredBodies;
 
   /** Undefined when the query has no text that every match must contain. */
-  static of(query: Query, bodies: StoredBodies): TextSieve | undefined {
+  static of(query: Query, bodies: StoredBodies): TextPrefilter | undefined {
     const needles = needlesOf(query);
-    return needles.length === 0 ? undefined : new TextSieve(needles, bodies);
+    return needles.length === 0 ? undefined : new TextPrefilter(needles, bodies);
   }
 
   private constructor(needles: readonly Needle[], bodies: StoredBodies) {
@@ -56,7 +56,7 @@ export class TextSieve {
     this.#bodies = bodies;
   }
 
-  /** False: the query does not hold for the entry of this row of {@link SIEVE_COLUMNS}. */
+  /** False: the query does not hold for the entry of this row of {@link PREFILTER_COLUMNS}. */
   mayHold(row: SqlRow): boolean {
     const texts = new Map<Part, string | undefined>();
     return this.#needles.every(({ text, parts, spansFields }) => {

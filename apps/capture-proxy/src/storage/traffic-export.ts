@@ -25,7 +25,7 @@ export class TrafficExport {
   /** Entries it holds, unless some are removed while it is written. */
   readonly total: number;
   readonly #texts: Iterator<string, undefined>;
-  #isOver = false;
+  #isFinished = false;
 
   constructor(total: number, texts: Iterator<string, undefined>) {
     this.total = total;
@@ -34,12 +34,12 @@ export class TrafficExport {
 
   /** The next piece; undefined after the last. */
   next(): Uint8Array | undefined {
-    if (this.#isOver) return undefined;
+    if (this.#isFinished) return undefined;
     const pieces: string[] = [];
     for (let characters = 0; characters < CHUNK_CHARACTERS;) {
       const step = this.#texts.next();
       if (step.done === true) {
-        this.#isOver = true;
+        this.#isFinished = true;
         break;
       }
       characters += step.value.length;

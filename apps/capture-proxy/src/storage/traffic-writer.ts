@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { closeSync, fsync, openSync, statSync } from "node:fs";
 import { promisify } from "node:util";
-import { storageTroubleOf } from "@headworks/storage-trouble";
+import { storageErrorKind } from "@headworks/storage-trouble";
 import { BodyFiles } from "./body-files.ts";
 import type { StoreLimits } from "./capture-store.ts";
 import { ChangeLog } from "./change-log.ts";
@@ -86,7 +86,7 @@ export class TrafficWriter {
       });
     } catch (error) {
       // What SQLite refuses for another reason than the disk it will refuse again: it must not hold up all that follow.
-      if (storageTroubleOf(error) !== "other") throw error;
+      if (storageErrorKind(error) !== "other") throw error;
     }
   }
 
@@ -95,7 +95,7 @@ export class TrafficWriter {
     try {
       return this.#writeBatch(batch, false);
     } catch (error) {
-      if (storageTroubleOf(error) !== "other") throw error;
+      if (storageErrorKind(error) !== "other") throw error;
       // One entry that SQLite refuses must not hold up all that follow.
       return this.#writeBatch(batch, true);
     }
@@ -112,7 +112,7 @@ export class TrafficWriter {
         try {
           this.#rows.store(entry, change);
         } catch (error) {
-          if (storageTroubleOf(error) !== "other") throw error;
+          if (storageErrorKind(error) !== "other") throw error;
           this.#database.exec("ROLLBACK TO one");
           change.entriesLost += 1;
         }

@@ -1,5 +1,5 @@
 // Tested by open-capture-store.test.ts
-import { StoreTroubleError } from "./store-trouble.ts";
+import { StorageError } from "./store-trouble.ts";
 import type { FromWriter } from "./writer-messages.ts";
 
 /** Changes that were asked of the writer thread and wait for its answer. */
@@ -20,8 +20,8 @@ export class WriterCalls {
     this.#waiting.delete(call);
   }
 
-  failed({ call, error, isTrouble }: FromWriter & { kind: "callFailed" }): void {
-    this.#waiting.get(call)?.reject(isTrouble ? new StoreTroubleError(error) : new Error(error));
+  failed({ call, error, isStorageError }: FromWriter & { kind: "callFailed" }): void {
+    this.#waiting.get(call)?.reject(isStorageError ? new StorageError(error) : new Error(error));
     this.#waiting.delete(call);
   }
 

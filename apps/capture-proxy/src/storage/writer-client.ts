@@ -12,7 +12,7 @@ import { RunningEntries } from "./running-entries.ts";
 import { SentWork } from "./sent-work.ts";
 import type { LostWork } from "./sent-work.ts";
 import { StoreProblem } from "./store-problem.ts";
-import { StoreTroubleError } from "./store-trouble.ts";
+import { StorageError } from "./store-trouble.ts";
 import type { FrameBatch } from "./stream-message.ts";
 import type {
   FromWriter,
@@ -24,7 +24,7 @@ import type {
   WriterSetup,
 } from "./writer-messages.ts";
 import { WriterCalls } from "./writer-calls.ts";
-import { startWriterWorker } from "./writer-worker.ts";
+import { startWriterThread } from "./writer-worker.ts";
 
 /** Above this much unwritten, bodies are shed; */
 const BODY_BACKLOG_BYTES = 67_108_864;
@@ -172,7 +172,7 @@ export class WriterClient {
   async recordImportedFrames(batch: FrameBatch): Promise<void> {
     if (this.#worker === undefined) throw new Error(this.#problem.sentence ?? "The store is closed");
     this.#sendFrames(batch);
-    await this.#committedOrTroubled();
+    await this.#committedOrFailed();
   }
 
   /** Hands over entries that were made elsewhere; they get numbers of their own. */
@@ -181,12 +181,12 @@ export class WriterClient {
     const firstSeq = this.#nextSeq;
     this.#nextSeq += batch.entries;
     this.#sendBatch({ ...batch, firstSeq });
-    await this.#committedOrTroubled();
+    await this.#committedOrFailed();
   }
 
   /** Rather than wait for the disk, who waits is told. */
-  async #committedOrTroubled(): Promise<void> {
-    await this.#problem.orTrouble(async () => await this.flush());
+  async #committedOrFailed(): Promise<void> {
+    await this.#problem.orProblem(async () => await this.flush());
   }
 
   async flush(): Promise<void> {
@@ -204,7 +204,7 @@ export class WriterClient {
     if (this.#sent.isDone) return undefined;
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, CATCH_UP_MS);
-    void this.#committedOrTroubled().then(resolve, resolve);
+    void this.#committedOrFailed().then(resolve, resolve);
     return promise.finally(() => clearTimeout(timer));
   }
 
@@ -269,7 +269,7 @@ export class WriterClient {
     clearTimeout(timer);
   }
 
-  async #startThread(worker: Worker = startWriterWorker()): Promise<void> {
+  async #startThread(worker: Worker = startWriterThread()): Promise<void> {
     worker.ref();
     worker.postMessage({ ...this.#setup, limits: this.#limits } satisfies WriterSetup);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -338,7 +338,7 @@ export class WriterClient {
       case "size":
         this.#storeSizeBytes = message.bytes;
         return;
-      case "trouble":
+      case "problem":
         return this.#problem.set(message.problem);
       case "reopened":
         this.#events.databaseReplaced();
@@ -433,9 +433,9 @@ export class WriterClient {
   }
 }
 
-function refusalOf({ error, tooNew, isTrouble }: FromWriter & { kind: "refused" }): Error {
+function refusalOf({ error, tooNew, isStorageError }: FromWriter & { kind: "refused" }): Error {
   if (tooNew) return new DatabaseTooNewError(error);
-  return isTrouble ? new StoreTroubleError(error) : new Error(error);
+  return isStorageError ? new StorageError(error) : new Error(error);
 }
 
 /** Bytes of all its bodies that would be stored, of those that rules replaced, too. */

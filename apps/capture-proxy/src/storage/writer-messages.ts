@@ -117,8 +117,8 @@ export type FromWriter =
       readonly nextStream: number;
       readonly movedAside: string | null;
     }
-  /** It cannot be opened; `isTrouble` as of `callFailed`. */
-  | { readonly kind: "refused"; readonly error: string; readonly tooNew: boolean; readonly isTrouble: boolean }
+  /** It cannot be opened; `isStorageError` as of `callFailed`. */
+  | { readonly kind: "refused"; readonly error: string; readonly tooNew: boolean; readonly isStorageError: boolean }
   | { readonly kind: "change"; readonly change: StoreChange }
   | {
       readonly kind: "committed";
@@ -136,7 +136,7 @@ export type FromWriter =
   /** `refusal` is the end of a sentence that says why, where it is to be said. */
   | { readonly kind: "fileFailed"; readonly file: number; readonly refusal: string | null }
   | { readonly kind: "size"; readonly bytes: number }
-  | { readonly kind: "trouble"; readonly problem: string | null }
+  | { readonly kind: "problem"; readonly problem: string | null }
   | { readonly kind: "reopened"; readonly movedAside: string }
   | { readonly kind: "answer"; readonly call: number; readonly value: unknown }
   | {
@@ -144,7 +144,7 @@ export type FromWriter =
       readonly call: number;
       readonly error: string;
       /** It is the disk that refuses, or the file: nobody's defect. */
-      readonly isTrouble: boolean;
+      readonly isStorageError: boolean;
     }
   /** `refusal` is the end of a sentence that says why something was not stored. */
   | { readonly kind: "closed"; readonly refusal: string | null };

@@ -13,7 +13,7 @@ import { TrafficWriter } from "./traffic-writer.ts";
 import { WriterClient } from "./writer-client.ts";
 import type { FromWriter, ToWriter, WriterSetup } from "./writer-messages.ts";
 import { WriterThread } from "./writer-thread.ts";
-import { startWriterWorker } from "./writer-worker.ts";
+import { startWriterThread } from "./writer-worker.ts";
 
 // What is kept when the thread that stores breaks, or the disk is slow or bad for a moment.
 
@@ -38,7 +38,7 @@ const BACK = { what: "the thread to be back", timeoutMs: 5000 };
 test("an exchange that began while nothing was stored is stored when it ends", async () => {
   await using directory = await temporaryDirectory();
   const setup = setupIn(directory);
-  const worker = startWriterWorker();
+  const worker = startWriterThread();
   const client = await WriterClient.start(setup, SILENT, worker);
   const [begunBefore, begunBetween] = [client.nextSeq(), client.nextSeq()];
   client.record(begunBefore, sampleExchange({ id: "before", state: RUNNING }));
@@ -65,7 +65,7 @@ test("an exchange that began while nothing was stored is stored when it ends", a
 test("closing while the thread is on its way back leaves none running", async () => {
   await using directory = await temporaryDirectory();
   const setup = setupIn(directory);
-  const worker = startWriterWorker();
+  const worker = startWriterThread();
   const client = await WriterClient.start(setup, SILENT, worker);
   await worker.terminate();
   await waitUntil(() => !client.status().ok, { what: "the end of the thread to be known" });

@@ -1,8 +1,8 @@
 // Tested by capture-store-disk.test.ts
 import { renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { storageTroubleOf } from "@headworks/storage-trouble";
-import { reasonOfTrouble } from "./database.ts";
+import { storageErrorKind } from "@headworks/storage-trouble";
+import { storageErrorReason } from "./database.ts";
 import { DiskReserve } from "./disk-reserve.ts";
 import { DatabaseTooNewError } from "./migrations.ts";
 import { TrafficWriter } from "./traffic-writer.ts";
@@ -93,8 +93,8 @@ export class WriterThread {
       this.#tidySoon();
     } catch (error) {
       const tooNew = error instanceof DatabaseTooNewError;
-      const isTrouble = storageTroubleOf(error) !== "other";
-      this.#post({ kind: "refused", error: reasonOfTrouble(error), tooNew, isTrouble });
+      const isStorageError = storageErrorKind(error) !== "other";
+      this.#post({ kind: "refused", error: storageErrorReason(error), tooNew, isStorageError });
       this.#end();
     }
   }
@@ -133,7 +133,7 @@ export class WriterThread {
     try {
       return this.#open();
     } catch (error) {
-      if (storageTroubleOf(error) !== "full" || !this.#reserve.release()) throw error;
+      if (storageErrorKind(error) !== "full" || !this.#reserve.release()) throw error;
       return this.#open();
     }
   }
@@ -147,7 +147,7 @@ export class WriterThread {
       this.#writer = new TrafficWriter(path, bodiesFolder, limits, onChange);
       return null;
     } catch (error) {
-      if (storageTroubleOf(error) !== "corrupt") throw error;
+      if (storageErrorKind(error) !== "corrupt") throw error;
       const aside = moveAside(path, bodiesFolder);
       this.#writer = new TrafficWriter(path, bodiesFolder, limits, onChange);
       return aside;
@@ -183,12 +183,12 @@ export class WriterThread {
   }
 
   #fail(error: unknown): void {
-    const trouble = storageTroubleOf(error);
-    if (trouble === "corrupt" && this.#startAnew()) return this.#drain();
-    if (trouble === "full" && this.#hasFreed && !this.#closing) return this.#freeFirst();
+    const errorKind = storageErrorKind(error);
+    if (errorKind === "corrupt" && this.#startAnew()) return this.#drain();
+    if (errorKind === "full" && this.#hasFreed && !this.#closing) return this.#freeFirst();
     const reason = error instanceof Error ? error.message : String(error);
-    this.#refusal = reasonOfTrouble(error);
-    this.#setProblem(`${SENTENCES[trouble]} (${reason})`);
+    this.#refusal = storageErrorReason(error);
+    this.#setProblem(`${SENTENCES[errorKind]} (${reason})`);
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
       this.#drain();
@@ -224,7 +224,7 @@ export class WriterThread {
   #setProblem(problem: string | null): void {
     if (problem === this.#problem) return;
     this.#problem = problem;
-    this.#post({ kind: "trouble", problem });
+    this.#post({ kind: "problem", problem });
   }
 
   /**
@@ -246,9 +246,14 @@ export class WriterThread {
       this.#post({ kind: "answer", call: message.call, value: this.#carryOut(message.request) });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      const trouble = storageTroubleOf(error);
-      const isTrouble = trouble !== "other";
-      this.#post({ kind: "callFailed", call: message.call, error: `${SENTENCES[trouble]} (${reason})`, isTrouble });
+      const errorKind = storageErrorKind(error);
+      const isStorageError = errorKind !== "other";
+      this.#post({
+        kind: "callFailed",
+        call: message.call,
+        error: `${SENTENCES[errorKind]} (${reason})`,
+        isStorageError,
+      });
     }
     this.#tidySoon();
   }
@@ -267,7 +272,7 @@ export class WriterThread {
     try {
       return work();
     } catch (error) {
-      if (storageTroubleOf(error) !== "full" || !this.#reserve.release()) throw error;
+      if (storageErrorKind(error) !== "full" || !this.#reserve.release()) throw error;
       this.#isFreeing = true;
       this.#emptyLog();
       return work();

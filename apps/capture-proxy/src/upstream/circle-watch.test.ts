@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { Socket } from "node:net";
 import { test } from "node:test";
 import type { Failure } from "#exchange/failure.ts";
-import { CIRCLE, CircleWatch } from "./circle-watch.ts";
+import { LOOP, LoopDetector } from "./circle-watch.ts";
 import type { Destination, Dialled, DialResult } from "./destination.ts";
 
 const CROWD = 64;
@@ -16,7 +16,7 @@ const placeAt = (port: number): Destination => ({ host: "origin.test", port, sec
 function rig() {
   const clock = { nowMs: 0 };
   const questions: { readonly destination: Destination; readonly result: DialResult }[] = [];
-  const watch = new CircleWatch(
+  const watch = new LoopDetector(
     "h0123456789abcdef",
     (destination, result) => {
       questions.push({ destination, result });
@@ -91,5 +91,5 @@ test("a question that comes round is a circle for ten seconds; what the proxy re
   clock.nowMs = 10_000;
   assert.equal(watch.isCircular, false, "a request may find out whether it is still there");
   later?.result.failed(REFUSED);
-  assert.deepEqual(outcomes, [CIRCLE, LATE, REFUSED]);
+  assert.deepEqual(outcomes, [LOOP, LATE, REFUSED]);
 });

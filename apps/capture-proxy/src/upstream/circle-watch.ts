@@ -11,7 +11,7 @@ const BELIEVED_MS = 10_000;
 const RESPONSE_TIMEOUT_MS = 5000;
 
 /** What went to the upstream proxy came back to this process. */
-export const CIRCLE: Failure = {
+export const LOOP: Failure = {
   stage: "policy",
   side: "internal",
   code: "LOOP",
@@ -35,7 +35,7 @@ export type AskProxy = (destination: Destination, result: DialResult) => () => v
  * once many connections to one place are under way, the proxy gets one more, to a name that no one else can mean. Whoever
  * is in a circle is asked for that name; any other proxy finds that it does not exist.
  */
-export class CircleWatch {
+export class LoopDetector {
   readonly #name: string;
   readonly #ask: AskProxy;
   readonly #nowMs: () => number;
@@ -49,9 +49,9 @@ export class CircleWatch {
    * @param pseudonym  the name of this process for proxies on the way
    * @param nowMs  a clock that only goes forward
    */
-  constructor(pseudonym: string, ask: AskProxy, nowMs: () => number = () => performance.now()) {
+  constructor(viaPseudonym: string, ask: AskProxy, nowMs: () => number = () => performance.now()) {
     // Never a host: RFC 6761, section 6.4.
-    this.#name = `${pseudonym}.invalid`;
+    this.#name = `${viaPseudonym}.invalid`;
     this.#ask = ask;
     this.#nowMs = nowMs;
   }
@@ -84,7 +84,7 @@ export class CircleWatch {
         failed: (failure) => {
           left();
           const isResponse = failure.stage === "proxy-handshake";
-          result.failed(isResponse && this.isCircular ? CIRCLE : failure);
+          result.failed(isResponse && this.isCircular ? LOOP : failure);
         },
       },
     };

@@ -3,7 +3,7 @@ import { newMoments } from "#exchange/exchange.ts";
 import type { Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { AttemptRequest } from "./attempt.ts";
-import { CIRCLE, CircleWatch } from "./circle-watch.ts";
+import { LOOP, LoopDetector } from "./circle-watch.ts";
 import { ONLY_HTTP1 } from "./destination.ts";
 import type { ApplicationProtocol, Destination, DialResult } from "./destination.ts";
 import { DirectAttempt } from "./direct-attempt.ts";
@@ -22,7 +22,7 @@ export interface DialerParts {
   /** Which destinations are reached by way of an upstream proxy. */
   readonly routes: ProxyRoutes;
   /** The name of this process in Via fields towards upstream proxies. */
-  readonly pseudonym: string;
+  readonly viaPseudonym: string;
   /** For everything up to the first request, the upstream proxy's part included. */
   readonly timeoutMs: () => number;
 }
@@ -33,19 +33,19 @@ export interface DialerParts {
  */
 export class Dialer {
   readonly #parts: DialerParts;
-  readonly #circles: CircleWatch;
+  readonly #loops: LoopDetector;
 
   constructor(parts: DialerParts) {
     this.#parts = parts;
-    this.#circles = new CircleWatch(parts.pseudonym, (destination, result) => {
-      const route = parts.routes.route(destination, parts.pseudonym);
+    this.#loops = new LoopDetector(parts.viaPseudonym, (destination, result) => {
+      const route = parts.routes.route(destination, parts.viaPseudonym);
       return start(this.#request(destination, newMoments(), result, ONLY_HTTP1), route);
     });
   }
 
   /** By this name in its Via fields, a request is known that was here before. */
-  get pseudonym(): string {
-    return this.#parts.pseudonym;
+  get viaPseudonym(): string {
+    return this.#parts.viaPseudonym;
   }
 
   /** Time for everything up to the first request, in milliseconds. */
@@ -69,14 +69,14 @@ export class Dialer {
     result: DialResult,
     offered: readonly ApplicationProtocol[] = ONLY_HTTP1,
   ): () => void {
-    const circles = this.#circles;
-    if (circles.hasComeRound(destination.host)) return failSoon(result, CIRCLE);
-    const route = this.#parts.routes.route(destination, this.#parts.pseudonym);
+    const loops = this.#loops;
+    if (loops.hasComeRound(destination.host)) return failSoon(result, LOOP);
+    const route = this.#parts.routes.route(destination, this.#parts.viaPseudonym);
     if (route.kind !== "tunnel" || route.proxy.protocol !== "socks5") {
       return start(this.#request(destination, moments, result, offered), route);
     }
-    if (circles.isCircular) return failSoon(result, CIRCLE);
-    const counted = circles.counted(destination, result);
+    if (loops.isCircular) return failSoon(result, LOOP);
+    const counted = loops.counted(destination, result);
     const abandon = start(this.#request(destination, moments, counted.result, offered), route);
     return () => {
       counted.left();

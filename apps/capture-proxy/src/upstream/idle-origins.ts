@@ -1,6 +1,6 @@
 // Tested by ../../test/idle-origins.test.ts
 import { isLoopback } from "@headworks/host-patterns";
-import { NOWHERE } from "@headworks/sockets";
+import { NOT_IN_SET } from "@headworks/sockets";
 import type { DeadlineSweep, Timed } from "@headworks/sockets";
 import type { MutableGauges } from "#exchange/gauges.ts";
 import { agentOf, isTraceless } from "./connection-history.ts";
@@ -45,7 +45,7 @@ interface IdleParts {
 
 /** A connection that waits, and for whom. */
 class IdleOrigin<Origin extends Resting> implements Timed {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs: number;
   readonly origin: Origin;
   readonly machine: string;

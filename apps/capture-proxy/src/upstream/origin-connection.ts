@@ -14,7 +14,7 @@ import {
 import type { Http1Error, RawFields, ResponseHead } from "@headworks/http1";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { BatchedWriter, keptBytes, lendReads, noteGarbage, ownBytes } from "@headworks/sockets";
+import { BatchedWriter, keptBytes, shareReadBuffer, trackExternalMemory, ownBytes } from "@headworks/sockets";
 import { brokenConnection, clientCertificateNote } from "./connect-failure.ts";
 import type { ConnectionHistory } from "./connection-history.ts";
 import { ownDestination } from "./destination.ts";
@@ -32,7 +32,7 @@ import { removeOurMembers } from "./pseudonym.ts";
 export class OriginConnection implements Origin {
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
-  readonly maySayUnseen = false;
+  readonly reportsUnprocessed = false;
   firstByteMs = 0;
   /** Called when the connection cannot be used any more. */
   onGone: (() => void) | undefined;
@@ -46,7 +46,7 @@ export class OriginConnection implements Origin {
   #handler: ResponseHandler | undefined;
   #held: Buffer | undefined;
   /** Set from the second exchange on: a connection that is used again is worth it, and hardly ever becomes a tunnel. */
-  #endLending: (() => void) | undefined;
+  #stopSharing: (() => void) | undefined;
   /** The connection ended behind bytes that are held: how, told once they are read. */
   #endBehindHeld: (() => void) | undefined;
   /** The response is an error that the end of the connection delimits, to a request with a body. */
@@ -175,7 +175,7 @@ export class OriginConnection implements Origin {
     this.#state.tunnelStarted();
     this.#handler = undefined;
     this.#detach();
-    this.#endLending?.();
+    this.#stopSharing?.();
     this.#socket.pause();
     const bytes = this.#held;
     this.#held = undefined;
@@ -202,7 +202,7 @@ export class OriginConnection implements Origin {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    if (this.#endLending === undefined) noteGarbage(chunk.length);
+    if (this.#stopSharing === undefined) trackExternalMemory(chunk.length);
     if (this.firstByteMs === 0) this.firstByteMs = performance.now();
     if (this.#state.bytesArrived() === "destroy") {
       this.#socket.destroy();
@@ -249,13 +249,13 @@ export class OriginConnection implements Origin {
     const handler = this.#handler;
     this.#responseEnded = false;
     this.#handler = undefined;
-    const isOver = surplus || this.#endBehindHeld !== undefined;
-    const next = this.#state.responseEnded(isOver, this.#reader.oddities.length);
+    const isFinished = surplus || this.#endBehindHeld !== undefined;
+    const next = this.#state.responseEnded(isFinished, this.#reader.oddities.length);
     if (next === "destroy") {
       this.#socket.destroy();
     } else {
       this.#reader.next();
-      this.#endLending ??= lendReads(this.#socket);
+      this.#stopSharing ??= shareReadBuffer(this.#socket);
     }
     // Nobody who held the answer back will release it, and an idle connection must notice its end.
     if (this.#reader.isPaused) this.release();

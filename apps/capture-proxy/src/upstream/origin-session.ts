@@ -138,7 +138,7 @@ export class OriginSession implements StreamOwner {
 
   /** Calls once the origin's settings came, or the connection ended without them. */
   whenSettled(callback: () => void): void {
-    if (this.session.hasSettings || this.session.isOver) callback();
+    if (this.session.hasSettings || this.session.isFinished) callback();
     else this.#whenSettled = callback;
   }
 
@@ -153,7 +153,7 @@ export class OriginSession implements StreamOwner {
   }
 
   doubted(): void {
-    if (this.#isPinging || this.session.isOver) return;
+    if (this.#isPinging || this.session.isFinished) return;
     this.#isPinging = true;
     const timer = setTimeout(() => this.session.destroy(), PING_MS).unref();
     this.session.ping(() => {

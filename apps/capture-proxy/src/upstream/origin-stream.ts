@@ -63,7 +63,7 @@ export interface StreamOwner {
 export class OriginStream implements Origin, StreamHandler {
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
-  readonly maySayUnseen = true;
+  readonly reportsUnprocessed = true;
   firstByteMs = 0;
   readonly #owner: StreamOwner;
   #stream: Http2Stream | undefined;
@@ -71,7 +71,7 @@ export class OriginStream implements Origin, StreamHandler {
   #request: OriginRequest | undefined;
   #informational = 0;
   #hasHead = false;
-  #isOver = false;
+  #isFinished = false;
   #wasUsed = false;
 
   constructor(owner: StreamOwner) {
@@ -90,7 +90,7 @@ export class OriginStream implements Origin, StreamHandler {
     let sizeBytes = 0;
     for (const part of section) sizeBytes += part.length;
     if (!isSendable(section)) {
-      this.#isOver = true;
+      this.#isFinished = true;
       this.#handler = undefined;
       this.#owner.ended(false);
       throw new Http1Error("unsafe-text", 500);
@@ -132,7 +132,7 @@ export class OriginStream implements Origin, StreamHandler {
   takeOver(): { readonly socket: ByteSocket; readonly bytes: Buffer | undefined } {
     const stream = this.#stream;
     if (stream === undefined) throw new TypeError("There is no stream to take over");
-    this.#isOver = true;
+    this.#isFinished = true;
     this.#handler = undefined;
     const socket = new StreamSocket(stream);
     socket.once("close", () => this.#owner.ended(true));
@@ -141,7 +141,7 @@ export class OriginStream implements Origin, StreamHandler {
 
   destroy(resetCode: number = CANCEL): void {
     this.#handler = undefined;
-    if (this.#isOver) return;
+    if (this.#isFinished) return;
     this.#owner.history?.spoil();
     if (!this.#hasHead) this.#owner.doubted();
     this.#stream?.reset(resetCode === NO_ERROR ? CANCEL : resetCode);
@@ -194,7 +194,7 @@ export class OriginStream implements Origin, StreamHandler {
   }
 
   #readSection(section: RawFields, isWhole: boolean): void {
-    if (this.#isOver) return;
+    if (this.#isFinished) return;
     const status = Number(sectionField(section, ":status"));
     if (status < 200) return this.#readInformational(status, section);
     this.firstByteMs = performance.now();
@@ -232,8 +232,8 @@ export class OriginStream implements Origin, StreamHandler {
   }
 
   #complete(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.#isFinished) return;
+    this.#isFinished = true;
     const handler = this.#handler;
     this.#handler = undefined;
     this.#owner.ended(true);
@@ -254,7 +254,7 @@ export class OriginStream implements Origin, StreamHandler {
   #broken(cause: unknown): void {
     const message = "The proxy failed; its log says why";
     const failure: Failure = { stage: "receive", side: "internal", code: "INTERNAL", message, cause };
-    if (!this.#isOver) this.#settle("fail", failure);
+    if (!this.#isFinished) this.#settle("fail", failure);
     this.#stream?.reset(CANCEL);
   }
 
@@ -267,13 +267,13 @@ export class OriginStream implements Origin, StreamHandler {
 
   /** The stream is gone, and its answer was not complete. */
   #lose(closeCode: number): void {
-    if (this.#isOver) return;
+    if (this.#isFinished) return;
     const code = closeCode || this.#owner.goawayCode || NO_ERROR;
     this.#settle(this.#outcome(code), this.#failure(code));
   }
 
   #settle(outcome: LostOutcome, failure: Failure): void {
-    this.#isOver = true;
+    this.#isFinished = true;
     const handler = this.#handler;
     this.#handler = undefined;
     this.#owner.history?.spoil();
@@ -289,7 +289,7 @@ export class OriginStream implements Origin, StreamHandler {
     // The origin says that it did not look at the request.
     if (code === REFUSED_STREAM || code === HTTP_1_1_REQUIRED) return request.hasBody ? "unseen" : "retry";
     // A connection that answered before was closed for being old.
-    const isStale = this.#wasUsed && this.#owner.session.isOver && !request.hasBody;
+    const isStale = this.#wasUsed && this.#owner.session.isFinished && !request.hasBody;
     return isStale && isIdempotent(request.method) ? "retry" : "fail";
   }
 
@@ -310,7 +310,7 @@ export class OriginStream implements Origin, StreamHandler {
     if (error !== undefined && code === NO_ERROR) {
       return brokenConnection(error, place, stage, this.tls?.clientCertificate);
     }
-    if (code === NO_ERROR && session.isOver) {
+    if (code === NO_ERROR && session.isFinished) {
       const message = `${place} closed the connection ${when}${clientCertificateNote(this.tls?.clientCertificate)}`;
       return { stage: "receive", side: "upstream", code: "UPSTREAM_CLOSED", message };
     }

@@ -64,7 +64,7 @@ export interface Origin {
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
   /** Whether it can say that it did not look at a request (RFC 9113, 8.7). */
-  readonly maySayUnseen: boolean;
+  readonly reportsUnprocessed: boolean;
   /** Monotonic moment at which the first bytes of the present answer arrived; 0 before. */
   readonly firstByteMs: number;
   /**

@@ -69,7 +69,7 @@ export class ProxyRoutes {
   }
 
   /** @param pseudonym  the name of this process for proxies on the way */
-  route(target: RouteTarget, pseudonym: string): Route {
+  route(target: RouteTarget, viaPseudonym: string): Route {
     const proxy = this.#proxy;
     if (proxy === undefined || this.#bypass.matches(target.host)) return DIRECT;
     const isForwardable = !target.secure && target.tunnel !== true;
@@ -77,11 +77,11 @@ export class ProxyRoutes {
     const authorization = this.#authorization();
     const { via: passed = [] } = target;
     if (isForwardable) {
-      const via = [...ourMembers(passed), viaMember(pseudonym)].join(", ");
+      const via = [...ourMembers(passed), viaMember(viaPseudonym)].join(", ");
       return { kind: "forward", forwarding: { proxy, authorization, via } };
     }
     if (proxy.protocol === "https") return { kind: "refused", failure: noTunnel(proxy, target) };
-    const via = [...passed, viaMember(pseudonym)];
+    const via = [...passed, viaMember(viaPseudonym)];
     return { kind: "tunnel", proxy, handshake: new HttpConnect(proxy, target, { authorization, via }) };
   }
 

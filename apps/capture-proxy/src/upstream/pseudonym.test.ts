@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hasPassed, newPseudonym, ourMembers, removeOurMembers, viaMember, viaOf } from "./pseudonym.ts";
+import { hasPassed, newViaPseudonym, ourMembers, removeOurMembers, viaMember, viaOf } from "./pseudonym.ts";
 
 const ONE = "h0123456789abcdef";
 const OTHER = "hfedcba9876543210";
 
 test("a pseudonym is another one for each process, and tells neither product nor machine", () => {
-  const names = Array.from({ length: 100 }, newPseudonym);
+  const names = Array.from({ length: 100 }, newViaPseudonym);
   assert.equal(new Set(names).size, names.length);
   for (const name of names) assert.match(name, /^h[0-9a-f]{16}$/);
 });

@@ -3,13 +3,13 @@ import { fieldValue, fieldValues } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import type { Failure } from "#exchange/failure.ts";
 
-const PSEUDONYM_BYTES = 8;
+const VIA_PSEUDONYM_BYTES = 8;
 
 /** A member of Via that a process of ours added. */
 const OUR_MEMBER = /^[ \t]*1\.1 h[0-9a-f]{16}[ \t]*$/;
 
 /** A request passed this process before. */
-export const CAME_ROUND: Failure = {
+export const LOOP_DETECTED: Failure = {
   stage: "policy",
   side: "internal",
   code: "LOOP",
@@ -20,13 +20,13 @@ export const CAME_ROUND: Failure = {
  * The name of one process in the Via fields of requests to upstream proxies (RFC 9110, 7.6.3), by which it knows what
  * comes back to it. Random, so that it tells neither the product nor the machine.
  */
-export function newPseudonym(): string {
-  return `h${randomBytes(PSEUDONYM_BYTES).toString("hex")}`;
+export function newViaPseudonym(): string {
+  return `h${randomBytes(VIA_PSEUDONYM_BYTES).toString("hex")}`;
 }
 
 /** What a process of that name adds to Via. */
-export function viaMember(pseudonym: string): string {
-  return `1.1 ${pseudonym}`;
+export function viaMember(viaPseudonym: string): string {
+  return `1.1 ${viaPseudonym}`;
 }
 
 /** The values of all Via fields; undefined where there is none, as mostly. */
@@ -35,8 +35,8 @@ export function viaOf(fields: Readonly<RawFields>): readonly string[] | undefine
 }
 
 /** Whether a message with these Via fields has passed the process of that name. */
-export function hasPassed(via: readonly string[] | undefined, pseudonym: string): boolean {
-  return via?.some((value) => value.includes(pseudonym)) ?? false;
+export function hasPassed(via: readonly string[] | undefined, viaPseudonym: string): boolean {
+  return via?.some((value) => value.includes(viaPseudonym)) ?? false;
 }
 
 /** The members that processes like this one added, in their order. */

@@ -26,7 +26,7 @@ export async function probeRoute(dialer: Dialer, request: ProbeRequest): Promise
     serverName: undefined,
     ...(target.path === undefined ? { tunnel: true } : {}),
   };
-  const via = routes.route(destination, dialer.pseudonym).kind;
+  const via = routes.route(destination, dialer.viaPseudonym).kind;
   const moments = newMoments();
   const dialled = await dialTo(dialer.withRoutes(routes), destination, moments, signal);
   if ("failure" in dialled) {

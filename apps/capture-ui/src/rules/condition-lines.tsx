@@ -101,7 +101,7 @@ function Group({ group, words, problems, onChange, replace, onRemove }: GroupPro
             onRemove={() => replace(item.key, null)}
           />
         ) : (
-          <Line
+          <BandwidthLimiter
             key={item.key}
             test={item}
             words={words}
@@ -160,7 +160,7 @@ const SIDES = [
   { value: "response", label: "answer" },
 ] as const;
 
-function Line({
+function BandwidthLimiter({
   test,
   words: { isSided, vocabulary },
   problem,

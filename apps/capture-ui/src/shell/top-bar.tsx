@@ -156,7 +156,7 @@ function Quota() {
 }
 
 /** Tells on every screen that nothing of it is live; the traffic says so at its end, also when all is well. */
-function ConnectionTrouble() {
+function ConnectionProblem() {
   const { state } = useConnection();
   const { path } = usePlace();
   const isLost = state === "reconnecting" || state === "offline";
@@ -176,7 +176,7 @@ export function TopBar({ onCommands, onKeys }: { readonly onCommands: () => void
       <Quota />
       <span className={styles["spacer"]} />
       <div className={styles["tools"]}>
-        <ConnectionTrouble />
+        <ConnectionProblem />
         <ServingMark />
         <PauseSwitch />
         <ThrottleMenu />

@@ -48,12 +48,12 @@ export function credentialOperations(credentials: IssuedCredentials, nowMs: () =
 }
 
 function shown({ id, createdMs, retireMs }: IssuedCredential, nowMs: number): object {
-  const isOver = retireMs !== undefined && retireMs <= nowMs;
+  const isFinished = retireMs !== undefined && retireMs <= nowMs;
   return {
     id,
     kind: "api_key",
     created_at: timeOf(createdMs),
-    revoked_at: isOver ? timeOf(retireMs) : null,
+    revoked_at: isFinished ? timeOf(retireMs) : null,
     retire_at: timeOf(retireMs),
   };
 }

@@ -1,7 +1,7 @@
 import { DEFAULT_ADMIN_BIND, type ConfigDocument, type Issue, type IssueCode } from "@headworks/gateway-contract";
 import { isLoopback } from "@headworks/host-patterns";
 import type { CheckScope, Clock, IssueReport } from "#slice.ts";
-import { checkDrafts } from "./check-drafts.ts";
+import { checkPartialDocument } from "./check-drafts.ts";
 import { checkEntities } from "./check-entities.ts";
 import { checkMarkedFields, checkMisplacedReferences } from "./check-fields.ts";
 import { checkListeners, parseBind } from "./check-listeners.ts";
@@ -85,7 +85,7 @@ export function* checkingSteps(reading: DocumentReading, parts: CheckParts, find
     parts.isOffline === true && draft !== undefined ? offlineReport(collector, draft, findings) : collector;
   for (const check of checks) {
     if (document !== undefined && isSound) runCheck(check, document, report, scope);
-    else yield* checkDrafts((checked, claims) => check(checked, claims, scope), reading, report);
+    else yield* checkPartialDocument((checked, claims) => check(checked, claims, scope), reading, report);
     yield;
   }
   unlisted.error += collector.unlisted.error;

@@ -3,7 +3,7 @@ import type { ConfigDocument, IssueCode } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import type { Place } from "./pointer.ts";
 import type { DocumentReading } from "./read-document.ts";
-import { withoutStandIns } from "./stand-ins.ts";
+import { withoutPlaceholders } from "./stand-ins.ts";
 import type { Steps } from "./steps.ts";
 import { MAX_ISSUES } from "./yaml-source.ts";
 
@@ -14,22 +14,22 @@ const MAX_CLAIMS = 10 * MAX_ISSUES;
  * Reports the errors that a check finds in a document of which something could not be read: those that are there whatever
  * stands in its place. What is found at that place itself, or where the reading has an issue already, is none.
  */
-export function* checkDrafts(
+export function* checkPartialDocument(
   check: (draft: ConfigDocument, report: IssueReport) => void,
   reading: DocumentReading,
   report: IssueReport,
 ): Steps<void> {
   const [first, ...others] = reading.drafts;
   if (first === undefined) return;
-  const claims = new Claims(reading);
+  const claims = new CrossReferences(reading);
   attempt(() => check(first, claims));
   for (const draft of others) {
     // Most checks find nothing, and then there is nothing to be confirmed.
     if (claims.areNone) return;
     yield;
     const seen = new Set<string>();
-    const witness: IssueReport = { error: (code, place) => seen.add(keyOf(code, place)), warning: () => undefined };
-    if (attempt(() => check(draft, witness))) claims.keep(seen);
+    const probeReport: IssueReport = { error: (code, place) => seen.add(keyOf(code, place)), warning: () => undefined };
+    if (attempt(() => check(draft, probeReport))) claims.keep(seen);
   }
   claims.tell(report);
 }
@@ -45,7 +45,7 @@ function attempt(check: () => void): boolean {
 }
 
 /** What is said of the first draft. */
-class Claims implements IssueReport {
+class CrossReferences implements IssueReport {
   readonly #reading: DocumentReading;
   readonly #reported: ReadonlySet<string>;
   readonly #told = new Map<string, Parameters<IssueReport["error"]>>();
@@ -64,7 +64,7 @@ class Claims implements IssueReport {
     if (this.#told.size >= MAX_CLAIMS || (isPartial && code === "unknown_reference")) return;
     const { path } = places.locate(place);
     if (this.#reported.has(path) || isWithin(path, unread)) return;
-    this.#told.set(keyOf(code, place), [code, place, withoutStandIns(message)]);
+    this.#told.set(keyOf(code, place), [code, place, withoutPlaceholders(message)]);
   }
 
   warning(): void {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { Issue } from "@headworks/gateway-contract";
 import { temporaryDirectory } from "@headworks/testkit";
 import { generationRig } from "../../test/config/generation-rig.ts";
-import type { AcceptedCandidate, Followers } from "./generations.ts";
+import type { AcceptedCandidate, GenerationSubscribers } from "./generations.ts";
 
 const documentOf = (name: string): string =>
   `routes: [{name: ${name}, match: {path: {type: prefix, value: /}}, action: {type: respond, status: 204}}]`;
@@ -12,7 +12,7 @@ const documentOf = (name: string): string =>
 function watched(prepare: (candidate: AcceptedCandidate) => readonly Issue[] = () => []) {
   const steps: string[] = [];
   const candidates: AcceptedCandidate[] = [];
-  const followers: Followers = {
+  const subscribers: GenerationSubscribers = {
     prepare: async (candidate) => {
       steps.push(`prepare ${candidate.generation}`);
       candidates.push(candidate);
@@ -24,7 +24,7 @@ function watched(prepare: (candidate: AcceptedCandidate) => readonly Issue[] = (
     },
     discard: () => void steps.push("discard"),
   };
-  return { steps, candidates, ...generationRig({ followers }) };
+  return { steps, candidates, ...generationRig({ subscribers }) };
 }
 
 void test("a candidate is prepared elsewhere before it is published, and published there before that is told", async () => {

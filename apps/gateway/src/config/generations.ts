@@ -62,7 +62,7 @@ export interface AcceptedCandidate {
 }
 
 /** What runs beside requests and switches with a generation: listeners, and other processes with the same configuration. */
-export interface Followers {
+export interface GenerationSubscribers {
   /** Makes it ready everywhere, running nowhere. What is wrong with that anywhere rejects the candidate. */
   prepare(candidate: AcceptedCandidate, reading: CheckedReading): Promise<readonly Issue[]>;
   /** The prepared candidate was published here: resolves when it runs everywhere. Never rejects. */
@@ -116,7 +116,7 @@ export interface GenerationParts extends CheckParts, CompileParts {
   readonly directory: string;
   /** What was published; not given: another process remembers that, and says the numbers. */
   readonly history?: GenerationHistory;
-  readonly followers?: Followers;
+  readonly subscribers?: GenerationSubscribers;
   /** Instead of all listeners that documents have. */
   readonly onlyListener?: Listener;
   /** What this process compiles of a document that it shares with others, such as its part of a limit. */
@@ -224,20 +224,20 @@ export class Generations {
     if (options.dryRun === true) {
       return { outcome: "valid", ...facts, plan: planChanges(running?.document, built.document) };
     }
-    const { followers } = this.#parts;
+    const { subscribers } = this.#parts;
     const { text } = candidate;
     const { fingerprint, findings } = built;
     const accepted = { generation: facts.generation, text, files: findings.files.outcomes, fingerprint };
-    const issues = (await followers?.prepare(accepted, built)) ?? [];
+    const issues = (await subscribers?.prepare(accepted, built)) ?? [];
     if (issues.length > 0) return this.#reject([...built.warnings, ...issues], options);
     try {
       await options.persist?.(text);
     } catch (error) {
-      followers?.discard();
+      subscribers?.discard();
       return { outcome: "not_persisted", error };
     }
     this.#publish(compiled, built, candidate, facts);
-    await followers?.publish();
+    await subscribers?.publish();
     return { outcome: "published", ...facts };
   }
 

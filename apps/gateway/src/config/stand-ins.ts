@@ -8,7 +8,7 @@ const MAX_DRAFTS = 12;
 const STAND_IN_TEXT = /unreadable-\d+/g;
 
 /** A member that could not be read, and what may stand there instead; undefined for nothing. */
-interface Gap {
+interface MissingValue {
   readonly place: Place;
   readonly variety: number;
   readonly valueOf: (draft: number) => unknown;
@@ -18,8 +18,8 @@ interface Gap {
  * The members of a document that could not be read. Each has stand-ins, so that all around it can be checked: as many
  * as checks may tell apart, since what is found with every one of them does not depend on the member.
  */
-export class Gaps {
-  readonly #gaps: Gap[] = [];
+export class MissingValues {
+  readonly #gaps: MissingValue[] = [];
   /** Pointers of the members. Nothing that is found there, or below, is what somebody wrote. */
   readonly pointers = new Set<string>();
   #serial = 0;
@@ -32,7 +32,7 @@ export class Gaps {
     const variety = isRequired ? ofSchema : ofSchema + 1;
     return this.#add(place, place, {
       variety,
-      valueOf: (draft) => (draft % variety === ofSchema ? undefined : standIn(schema, draft % variety, serial)),
+      valueOf: (draft) => (draft % variety === ofSchema ? undefined : placeholder(schema, draft % variety, serial)),
     });
   }
 
@@ -41,7 +41,7 @@ export class Gaps {
     return this.#add(place, unread, { variety: values.length, valueOf: (draft) => values[draft % values.length] });
   }
 
-  #add(place: Place, unread: Place, gap: Omit<Gap, "place">): unknown {
+  #add(place: Place, unread: Place, gap: Omit<MissingValue, "place">): unknown {
     this.#areTooMany ||= this.#gaps.length === MAX_ISSUES;
     if (this.#areTooMany) return undefined;
     this.#gaps.push({ place: [...place], ...gap });
@@ -74,12 +74,12 @@ export class Gaps {
 }
 
 /** A message without the names that nobody wrote. */
-export function withoutStandIns(message: string): string {
+export function withoutPlaceholders(message: string): string {
   return message.replaceAll(STAND_IN_TEXT, "?");
 }
 
 /** A copy with the stand-ins of a draft; what has no gap below is shared. */
-function filled(value: unknown, gaps: readonly Gap[], draft: number, depth: number): unknown {
+function filled(value: unknown, gaps: readonly MissingValue[], draft: number, depth: number): unknown {
   const copy = copyOf(value);
   for (const [step, below] of Map.groupBy(gaps, ({ place }) => place[depth] ?? "")) {
     const own = below.find(({ place }) => place.length === depth + 1);
@@ -127,24 +127,24 @@ function countVariety(schema: Schema): number {
 }
 
 /** A value that a schema allows; texts and whole numbers of their own for each `serial`, so that none is there twice. */
-function standIn(schema: Schema, draft: number, serial: number): unknown {
+function placeholder(schema: Schema, draft: number, serial: number): unknown {
   if (schema.anyOf !== undefined) {
     const count = schema.anyOf.length;
-    return standIn(schema.anyOf[draft % count] ?? {}, Math.floor(draft / count), serial);
+    return placeholder(schema.anyOf[draft % count] ?? {}, Math.floor(draft / count), serial);
   }
   if (schema.const !== undefined) return schema.const;
   if (schema.enum !== undefined) return schema.enum[draft % schema.enum.length];
   switch (schema.type) {
     case "object":
-      return standInObject(schema, draft, serial);
+      return placeholderObject(schema, draft, serial);
     case "array": {
       const { items = {}, minItems = 1 } = schema;
       const ofItems = varietyOf(items);
       if (draft % (ofItems + 1) === ofItems) return [];
-      return Array.from({ length: Math.max(1, minItems) }, () => standIn(items, draft % (ofItems + 1), serial));
+      return Array.from({ length: Math.max(1, minItems) }, () => placeholder(items, draft % (ofItems + 1), serial));
     }
     case "integer":
-      return standInInteger(schema, draft, serial);
+      return placeholderInteger(schema, draft, serial);
     case "number": {
       const { maximum = 1, exclusiveMinimum, minimum = exclusiveMinimum ?? 0 } = schema;
       return draft % 2 === 0 ? maximum : exclusiveMinimum === undefined ? minimum : minimum + maximum / 1000;
@@ -157,19 +157,19 @@ function standIn(schema: Schema, draft: number, serial: number): unknown {
 }
 
 /** First only what has to be there, then everything, with the stand-ins of all members in turn. */
-function standInObject(schema: Schema, draft: number, serial: number): unknown {
+function placeholderObject(schema: Schema, draft: number, serial: number): unknown {
   const value: Record<string, unknown> = schema.properties === undefined ? (Object.create(null) as typeof value) : {};
   for (const [name, inner] of Object.entries(schema.properties ?? {})) {
     const variety = varietyOf(inner);
-    if (isRequired(schema, name)) value[name] = standIn(inner, Math.max(0, draft - 1), serial);
+    if (isRequired(schema, name)) value[name] = placeholder(inner, Math.max(0, draft - 1), serial);
     else if (draft > 0 && (draft - 1) % (variety + 1) < variety) {
-      value[name] = standIn(inner, (draft - 1) % (variety + 1), serial);
+      value[name] = placeholder(inner, (draft - 1) % (variety + 1), serial);
     }
   }
   return value;
 }
 
-function standInInteger(schema: Schema, draft: number, serial: number): number | bigint {
+function placeholderInteger(schema: Schema, draft: number, serial: number): number | bigint {
   const { minimum = 0, maximum = Number.MAX_SAFE_INTEGER } = schema;
   const value = [minimum + (serial % (maximum - minimum + 1)), minimum, maximum][draft % 3] ?? minimum;
   return schema["x-uint64"] === true ? BigInt(value) : value;

@@ -7,7 +7,7 @@ import { ownName, rightForm } from "./other-gateways.ts";
 import { pointer, type Place } from "./pointer.ts";
 import { branchNames, chosenBranch, type Schema } from "./schema-shape.ts";
 import { choiceHint, constraintProblem, scalarValue } from "./scalar-rules.ts";
-import { Gaps } from "./stand-ins.ts";
+import { MissingValues } from "./stand-ins.ts";
 import type { Steps } from "./steps.ts";
 import { keyText, MEMBERS_OF_A_STEP, MAX_ISSUES, offsetOf, type YamlSource } from "./yaml-source.ts";
 
@@ -25,7 +25,7 @@ export class StructureReader {
   readonly issues: Issue[] = [];
   /** Issues beyond those that are listed. */
   unlisted = 0;
-  readonly gaps = new Gaps();
+  readonly gaps = new MissingValues();
   readonly #source: YamlSource;
   /** Members of sections that were read in steps. */
   readonly #readAlready = new Map<unknown, unknown>();
@@ -103,7 +103,7 @@ export class StructureReader {
   #wrongType(schema: Schema, node: unknown, offset: number | undefined): typeof UNREADABLE {
     const hasNone = isEmpty(node);
     const quotes = schema.type === "string" && isScalar(node) && !hasNone ? "; put it in quotes" : "";
-    const instead = hasNone ? "it has no value" : (numberTrouble(schema, node) ?? `it is ${kindOf(node)}`);
+    const instead = hasNone ? "it has no value" : (numberProblem(schema, node) ?? `it is ${kindOf(node)}`);
     this.#report(
       "type",
       offset,
@@ -125,7 +125,7 @@ export class StructureReader {
           ? this.#readAlready.get(item)
           : this.#readBelow(at, schema.items ?? {}, item, offset);
       if (value === UNREADABLE) (unread ??= new Set()).add(at);
-      values.push(value === UNREADABLE ? this.#standIn(at, schema.items ?? {}, true) : value);
+      values.push(value === UNREADABLE ? this.#placeholder(at, schema.items ?? {}, true) : value);
     }
     const read = unread === undefined ? values : values.filter((_, at) => unread?.has(at) !== true);
     const problem = constraintProblem(schema, read, list.items.length);
@@ -141,7 +141,7 @@ export class StructureReader {
     return value;
   }
 
-  #standIn(step: string | number, schema: Schema, isRequired: boolean): unknown {
+  #placeholder(step: string | number, schema: Schema, isRequired: boolean): unknown {
     return this.gaps.add([...this.#place, step], schema, isRequired);
   }
 
@@ -175,10 +175,10 @@ export class StructureReader {
     for (const name of schema.required ?? []) {
       if (isWritten(name)) continue;
       this.#report("required", offset, missing(this.#place, name), [...this.#place, name]);
-      value[name] = this.#standIn(name, memberOf(schema, name) ?? {}, true);
+      value[name] = this.#placeholder(name, memberOf(schema, name) ?? {}, true);
     }
     for (const name of meant ?? []) {
-      if (!isWritten(name)) value[name] = this.#standIn(name, memberOf(schema, name) ?? {}, false);
+      if (!isWritten(name)) value[name] = this.#placeholder(name, memberOf(schema, name) ?? {}, false);
     }
     // What is unknown fills a mapping, but makes none too full, since it has to go.
     const count = Math.max(known, Math.min(known + surplus, schema.minProperties ?? 0));
@@ -192,7 +192,7 @@ export class StructureReader {
     // A section whose every line is commented out has no value, and means nothing else than an empty one.
     if (this.#place.length === 0 && isEmpty(pair.value) && isSection(inner)) return undefined;
     const value = this.#readBelow(key, inner, pair.value, offsetOf(pair.key));
-    return value === UNREADABLE ? this.#standIn(key, inner, schema.required?.includes(key) === true) : value;
+    return value === UNREADABLE ? this.#placeholder(key, inner, schema.required?.includes(key) === true) : value;
   }
 
   /** Returns the name that was meant, if one is near. */
@@ -324,7 +324,7 @@ function expected(schema: Schema): string {
 }
 
 /** What is wrong with a number where a number belongs; undefined for all that is none. Whole ones are bigints. */
-function numberTrouble(schema: Schema, node: unknown): string | undefined {
+function numberProblem(schema: Schema, node: unknown): string | undefined {
   if ((schema.type !== "integer" && schema.type !== "number") || !isScalar(node)) return undefined;
   if (typeof node.value !== "number") return undefined;
   if (!Number.isFinite(node.value)) return "it is not finite";

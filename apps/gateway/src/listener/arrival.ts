@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { responseHeadText } from "@headworks/http1";
 import { beginsAsHttp2 } from "@headworks/http2";
-import { NOWHERE, endAndLinger, turnMs, type Timed } from "@headworks/sockets";
+import { NOT_IN_SET, endAndLinger, turnMs, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { ConnectionServices, OpenConnection } from "./connection-services.ts";
 import { Http1Connection } from "./http1-connection.ts";
@@ -25,7 +25,7 @@ export interface ArrivalRules {
  * All of that together has the time of one head.
  */
 export class Arrival implements OpenConnection, Timed {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs: number;
   readonly #rules: ArrivalRules;
   readonly #closed: () => void;

@@ -1,7 +1,7 @@
 // Tested by ../../test/listener.test.ts
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { Listener } from "@headworks/gateway-contract";
-import { NOWHERE, Roster, type Rostered } from "@headworks/sockets";
+import { NOT_IN_SET, ConnectionSet, type SetMember } from "@headworks/sockets";
 import type { Logger } from "pino";
 import { Arrival, type ArrivalRules } from "./arrival.ts";
 import type { ConnectionServices, ListenerTimeouts, SlowClients } from "./connection-services.ts";
@@ -41,7 +41,7 @@ export interface PreparedListener {
 }
 
 /** A connection among those that are open; its deadlines have a roster of their own. */
-interface Seat extends Rostered {
+interface ListedConnection extends SetMember {
   readonly arrival: Arrival;
 }
 
@@ -50,7 +50,7 @@ export class DataListener {
   readonly #parts: ListenerParts;
   readonly #server: Server;
   #port = 0;
-  readonly #open = new Roster<Seat>();
+  readonly #open = new ConnectionSet<ListedConnection>();
   #document: Listener;
   #rules: ArrivalRules | undefined;
   /** Clients that came before `begin`. */
@@ -177,9 +177,9 @@ export class DataListener {
 
   #letIn(socket: Socket): void {
     if (this.#rules === undefined) return void socket.destroy();
-    const arrival = new Arrival(socket, this.#rules, () => this.#open.delete(seat));
-    const seat: Seat = { rosterPlace: NOWHERE, arrival };
-    this.#open.add(seat);
+    const arrival = new Arrival(socket, this.#rules, () => this.#open.delete(member));
+    const member: ListedConnection = { setIndex: NOT_IN_SET, arrival };
+    this.#open.add(member);
   }
 
   #rulesOf(document: Listener, tls: TlsAcceptor | undefined): ArrivalRules {

@@ -11,10 +11,10 @@ import {
   type RequestHead,
 } from "@headworks/http1";
 import {
-  NOWHERE,
+  NOT_IN_SET,
   BatchedWriter,
   cutConnection,
-  lendReads,
+  shareReadBuffer,
   Linger,
   keptBytes,
   takenBytes,
@@ -39,7 +39,7 @@ const ON_ITS_WAY_MS = 200;
  * which holds the client back.
  */
 export class Http1Connection implements ClientStream, OpenConnection, Timed {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs: number;
   handler: ClientHandler | undefined;
   readonly #services: ConnectionServices;
@@ -65,7 +65,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   #hasClientEnded = false;
   /** The client ended behind bytes that still wait: what they ask for comes first. */
   #isEndWaiting = false;
-  readonly #endLending: () => void;
+  readonly #stopSharing: () => void;
 
   constructor(services: ConnectionServices, listener: ListenerFacts, peer: Peer, socket: Socket) {
     this.#services = services;
@@ -102,7 +102,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
       services.limits,
     );
     services.deadlines.add(this);
-    this.#endLending = lendReads(socket);
+    this.#stopSharing = shareReadBuffer(socket);
     // The listener handles errors of accepted sockets; "close" follows and cleans up.
     socket.on("data", this.#onData);
     socket.on("end", this.#onEnd);
@@ -227,7 +227,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#socket.off("drain", this.#onDrain);
     this.#socket.off("close", this.#onClose);
     this.#socket.pause();
-    this.#endLending();
+    this.#stopSharing();
     const bytes = this.#held;
     this.#held = undefined;
     return { socket: this.#socket, bytes, hasEnded: this.#hasClientEnded || this.#isEndWaiting };

@@ -11,7 +11,7 @@ import {
   type Http2Stream,
   type StreamHandler,
 } from "@headworks/http2";
-import { NOWHERE, turnMs, type Timed } from "@headworks/sockets";
+import { NOT_IN_SET, turnMs, type Timed } from "@headworks/sockets";
 import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import { ClientPace } from "./client-pace.ts";
 import type { ConnectionServices, ReceivedHead } from "./connection-services.ts";
@@ -35,7 +35,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   /** What came behind the head is told when it is asked for. */
   readonly bodyBytesHere = 0;
   handler: ClientHandler | undefined;
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs: number;
   readonly #stream: Http2Stream;
   readonly #head: ReceivedHead;

@@ -10,7 +10,7 @@ import {
   sectionField,
   type Http2Stream,
 } from "@headworks/http2";
-import { NOWHERE, turnMs, type Timed } from "@headworks/sockets";
+import { NOT_IN_SET, turnMs, type Timed } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import {
   HALF_CLOSED_MS,
@@ -27,7 +27,7 @@ const DRAIN_WARNING_MS = 1000;
 
 /** One client connection that speaks HTTP/2. */
 export class Http2Connection implements OpenConnection, StreamOwner, Timed {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs: number;
   readonly #services: ConnectionServices;
   readonly #listener: ListenerFacts;
@@ -84,7 +84,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
 
   /** Says GOAWAY; requests that the client had sent by then are answered (RFC 9113, 6.8). */
   drain(): void {
-    if (this.#isDraining || this.#session.isOver) return;
+    if (this.#isDraining || this.#session.isFinished) return;
     this.#isDraining = true;
     if (this.#streams === 0) return this.#close();
     this.#session.warn();
@@ -194,7 +194,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   }
 
   #close(): void {
-    if (this.#session.isOver) return;
+    if (this.#session.isFinished) return;
     this.#session.close();
     // What is left of the session must not wait for a client that reads nothing.
     if (this.#streams === 0) this.deadlineMs = turnMs() + DRAIN_WARNING_MS;

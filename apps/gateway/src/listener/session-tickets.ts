@@ -12,7 +12,7 @@ const ROTATE_MS = 12 * 3_600_000;
  */
 export class SessionTickets {
   #secret: Buffer;
-  readonly #followers = new Set<() => void>();
+  readonly #subscribers = new Set<() => void>();
   #rotation: NodeJS.Timeout | undefined;
 
   constructor(secret: Uint8Array = randomBytes(SECRET_BYTES)) {
@@ -30,15 +30,15 @@ export class SessionTickets {
 
   /** Calls `changed` after each change; gives a way to end that. */
   follow(changed: () => void): () => void {
-    this.#followers.add(changed);
+    this.#subscribers.add(changed);
     return () => {
-      this.#followers.delete(changed);
+      this.#subscribers.delete(changed);
     };
   }
 
   adopt(secret: Uint8Array): void {
     this.#secret = Buffer.from(secret);
-    for (const changed of this.#followers) changed();
+    for (const changed of this.#subscribers) changed();
   }
 
   rotate(): void {

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import { noteGarbage } from "@headworks/sockets";
+import { trackExternalMemory } from "@headworks/sockets";
 
 /** One end of a tunnel: paused, without listeners of its own; `bytes` were read from it already. */
 export interface TunnelEnd {
@@ -51,7 +51,7 @@ function pass(from: TunnelEnd, to: Duplex, count?: (sizeBytes: number) => void):
     return to.write(piece);
   };
   const receiver = (piece: Buffer): void => {
-    noteGarbage(piece.length);
+    trackExternalMemory(piece.length);
     if (!send(piece)) socket.pause();
   };
   if (from.receive === undefined) socket.on("data", receiver);

@@ -2,7 +2,7 @@
 import type { Transform } from "node:stream";
 import { reasonPhrase } from "@headworks/http-fields";
 import { CHUNKED, fieldValue, lengthFraming, NO_BODY, type Framing, type RawFields } from "@headworks/http1";
-import { noteGarbage } from "@headworks/sockets";
+import { trackExternalMemory } from "@headworks/sockets";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import type { ClientHandler, ClientStream } from "./client-stream.ts";
 import type { RequestContext } from "./context.ts";
@@ -151,7 +151,7 @@ export class ResponseSender implements ClientHandler {
     if (this.#filter !== undefined) {
       // The piece may lie in memory that is read into again.
       this.#isFilterFull = !this.#filter.write(Buffer.from(piece));
-      noteGarbage(piece.length);
+      trackExternalMemory(piece.length);
       return;
     }
     this.sentBytes += piece.length;

@@ -24,9 +24,9 @@ export class Via {
   constructor({ name = "gateway", via }: Pick<GatewaySettings, "name" | "via">, instance: string) {
     this.#instance = `-${instance}`;
     this.#maxPasses = via?.max_passes ?? DEFAULT_PASSES;
-    const pseudonym = `${name}${this.#instance}`;
+    const viaPseudonym = `${name}${this.#instance}`;
     // RFC 9113, 8.3: HTTP/2 is version 2.0.
-    const marks: Marks = { "1.0": `1.0 ${pseudonym}`, "1.1": `1.1 ${pseudonym}`, "2": `2.0 ${pseudonym}` };
+    const marks: Marks = { "1.0": `1.0 ${viaPseudonym}`, "1.1": `1.1 ${viaPseudonym}`, "2": `2.0 ${viaPseudonym}` };
     this.requests = (via?.requests ?? true) ? marks : undefined;
     this.responses = via?.responses === true ? marks : undefined;
   }

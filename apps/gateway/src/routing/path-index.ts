@@ -1,7 +1,7 @@
 import type { Match } from "@headworks/gateway-contract";
 import { NONE } from "./hash-index.ts";
 import { barePrefix, parseTemplate, templateForm, type ParameterSink } from "./path-template.ts";
-import { PatternShelves } from "./pattern-shelves.ts";
+import { PrefixBuckets } from "./pattern-shelves.ts";
 import { PrefixTable } from "./prefix-table.ts";
 import { TemplateTable } from "./template-table.ts";
 
@@ -19,7 +19,7 @@ export const UNDECIDED = -2;
 export class PathIndex {
   readonly #static = new Map<string, number>();
   readonly #templates = new TemplateTable();
-  readonly #patterns = new PatternShelves();
+  readonly #patterns = new PrefixBuckets();
   readonly #prefixes = new PrefixTable();
   readonly #hasPrefixes: boolean;
 

@@ -19,16 +19,16 @@ interface PatternRoute {
  * Patterns in the order of their declaration, sorted by the whole segments that every match must begin with: a path
  * meets only those patterns that it could match, so that `^/orders/\d+` costs nothing to who asks for `/users/7`.
  */
-export class PatternShelves {
+export class PrefixBuckets {
   /** Numbers of shelves by what paths must begin with to come to them. */
   readonly #starts = new PrefixTable();
-  readonly #shelfOf = new Map<string, number>();
-  readonly #shelves: PatternRoute[][] = [];
+  readonly #bucketOf = new Map<string, number>();
+  readonly #buckets: PatternRoute[][] = [];
   /** How far each shelf that the last path came to is worked off. */
   readonly #next: number[] = [];
 
   get isEmpty(): boolean {
-    return this.#shelves.length === 0;
+    return this.#buckets.length === 0;
   }
 
   /** Routes are added in the order of their declaration. */
@@ -36,19 +36,19 @@ export class PatternShelves {
     const pattern = compilePathPattern(source);
     // What stands behind the last slash of the start may go on.
     const start = pattern.requiredStart.slice(0, Math.max(0, pattern.requiredStart.lastIndexOf("/")));
-    let shelf = this.#shelfOf.get(start);
-    if (shelf === undefined) {
-      shelf = this.#shelves.push([]) - 1;
-      this.#shelfOf.set(start, shelf);
-      this.#starts.add(start, shelf);
+    let bucket = this.#bucketOf.get(start);
+    if (bucket === undefined) {
+      bucket = this.#buckets.push([]) - 1;
+      this.#bucketOf.set(start, bucket);
+      this.#starts.add(start, bucket);
     }
-    this.#shelves[shelf]?.push({ route, pattern });
+    this.#buckets[bucket]?.push({ route, pattern });
   }
 
   /** The first declared pattern that matches; `gave-up` when one before it cannot be decided on. */
   first(path: string): FoundPattern | undefined | "gave-up" {
     const count = this.#starts.find(path);
-    for (let shelf = 0; shelf < count; shelf += 1) this.#next[shelf] = 0;
+    for (let bucket = 0; bucket < count; bucket += 1) this.#next[bucket] = 0;
     for (;;) {
       const candidate = this.#takeNext(count);
       if (candidate === undefined) return undefined;
@@ -63,7 +63,7 @@ export class PatternShelves {
     let earliest: PatternRoute | undefined;
     let from = 0;
     for (let index = 0; index < count; index += 1) {
-      const candidate = this.#shelves[this.#starts.found[index] ?? 0]?.[this.#next[index] ?? 0];
+      const candidate = this.#buckets[this.#starts.found[index] ?? 0]?.[this.#next[index] ?? 0];
       if (candidate === undefined || (earliest !== undefined && earliest.route < candidate.route)) continue;
       earliest = candidate;
       from = index;

@@ -76,7 +76,11 @@ test("the file is its owner's alone, and a second store on it is refused", async
   assert.equal(statSync(path).mode & 0o777, 0o600);
   assert.equal(statSync(`${path}-wal`).mode & 0o777, 0o600);
   assert.equal(statSync(directory.file("made")).mode & 0o777, 0o700);
-  await assert.rejects(open(path), { name: "StateStoreError", trouble: "busy", message: /in use by another process/u });
+  await assert.rejects(open(path), {
+    name: "StateStoreError",
+    errorKind: "busy",
+    message: /in use by another process/u,
+  });
   assert.ok(existsSync(path));
   assert.equal((await store.quotas.charge("acme", [daily(1n)], true)).outcome, "charged");
   assert.ok(readdirSync(directory.path).length > 0);
@@ -408,7 +412,7 @@ test("a file system that becomes read-only fails charges, and one that is read-o
     await store.quotas.syncConsumers(["acme"]);
   }
   await runProcess("mount", ["-o", "remount,ro", path]);
-  await assert.rejects(open(file), { name: "StateStoreError", trouble: "read-only" });
+  await assert.rejects(open(file), { name: "StateStoreError", errorKind: "read-only" });
   await runProcess("mount", ["-o", "remount,rw", path]);
   await using store = await open(file);
   await store.quotas.syncConsumers(["acme"]);

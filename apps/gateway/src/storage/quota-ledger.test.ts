@@ -261,7 +261,7 @@ async function runModel(steps: readonly Step[], enforceAll: boolean | undefined)
       void result.then(({ outcome }) => outcome === "charged" && add(acknowledged, `${key} ${day}`));
     } else if (kind === "turn") rig.turn();
     else if (kind === "commit" || kind === "fail") {
-      if (rig.sent.length > 0) rig.commit(kind === "fail" ? "trouble" : undefined);
+      if (rig.sent.length > 0) rig.commit(kind === "fail" ? "problem" : undefined);
     } else {
       // The thread dies, before its commit or behind it.
       if (kind === "lose-late" && rig.sent.length > 0) rig.write();

@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { makePrivateFile } from "./private-file.ts";
 import { applyMigrations, schemaVersion } from "./state-migrations.ts";
 import type { MigrationScope } from "./state-migrations.ts";
-import { describeTrouble, StateStoreError } from "./store-trouble.ts";
+import { toStateStoreError, StateStoreError } from "./store-trouble.ts";
 
 /** Marks the file as ours ("SLUI"), so that the database of another program is not taken for an empty one. */
 const APPLICATION_ID = 0x53_4c_55_49;
@@ -36,13 +36,13 @@ export function openStateDatabase(scope: OpenScope): DatabaseSync {
       throw error;
     }
   } catch (error) {
-    throw describeTrouble(error, path);
+    throw toStateStoreError(error, path);
   }
 }
 
 function isOfOthers(error: unknown, path: string): boolean {
-  const { trouble } = describeTrouble(error, path);
-  return trouble === "foreign" || trouble === "corrupt";
+  const { errorKind } = toStateStoreError(error, path);
+  return errorKind === "foreign" || errorKind === "corrupt";
 }
 
 function prepareConnection(database: DatabaseSync, scope: OpenScope): void {

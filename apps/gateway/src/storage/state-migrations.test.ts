@@ -67,7 +67,7 @@ test("a file of a newer program is refused and not touched; a gap in the numbers
   const before = statSync(path);
   assert.throws(() => openStateDatabase({ path, nowMs: NOW_MS, migrations: folderOf(directory, ONE) }), {
     name: "StateStoreError",
-    trouble: "too-new",
+    errorKind: "too-new",
     message: /has schema version 2, this program knows up to 1/u,
   });
   assert.deepEqual([statSync(path).mtimeMs, statSync(path).size], [before.mtimeMs, before.size]);
@@ -83,17 +83,17 @@ test("the database of another program, and what is no database, are refused and 
   other.exec("CREATE TABLE theirs (x); PRAGMA user_version = 1");
   other.close();
   assert.throws(() => openStateDatabase({ path: directory.file("other.db"), nowMs: NOW_MS }), {
-    trouble: "foreign",
+    errorKind: "foreign",
     message: /database of another program/u,
   });
   writeFileSync(directory.file("text.db"), "no database at all ".repeat(1000));
   assert.throws(() => openStateDatabase({ path: directory.file("text.db"), nowMs: NOW_MS }), {
-    trouble: "corrupt",
+    errorKind: "corrupt",
     message: /damaged, or no database/u,
   });
   mkdirSync(directory.file("folder.db"));
   assert.throws(() => openStateDatabase({ path: directory.file("folder.db"), nowMs: NOW_MS }), {
-    trouble: "foreign",
+    errorKind: "foreign",
     message: /is a directory: name a file in it/u,
   });
 });

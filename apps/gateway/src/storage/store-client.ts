@@ -14,7 +14,7 @@ import type {
   ToStore,
 } from "./store-messages.ts";
 import { StateStoreError } from "./store-trouble.ts";
-import type { StoreTrouble } from "./store-trouble.ts";
+import type { StoreErrorKind } from "./store-trouble.ts";
 
 /** A disk that does not answer for so long fails the charges that wait for it. */
 const STUCK_MS = 5000;
@@ -130,7 +130,7 @@ export class StoreClient {
         this.#worker = worker;
         resolve();
       } else if (message.kind === "refused") {
-        reject(new StateStoreError(message.trouble as StoreTrouble, message.error));
+        reject(new StateStoreError(message.errorKind as StoreErrorKind, message.error));
       } else this.#receive(message);
     });
     worker.on("error", (error: Error) => {

@@ -103,7 +103,7 @@ export type ToStore =
 
 export type FromStore =
   | { readonly kind: "ready" }
-  | { readonly kind: "refused"; readonly trouble: string; readonly error: string }
+  | { readonly kind: "refused"; readonly errorKind: string; readonly error: string }
   | ({ readonly kind: "settled" } & GroupOutcome)
   | { readonly kind: "answer"; readonly call: number; readonly value: StoreResponses[StoreCallName] }
   | { readonly kind: "failed"; readonly call: number; readonly error: string };

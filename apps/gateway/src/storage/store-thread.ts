@@ -15,7 +15,7 @@ import type {
   StoreSetup,
   ToStore,
 } from "./store-messages.ts";
-import { describeTrouble } from "./store-trouble.ts";
+import { toStateStoreError } from "./store-trouble.ts";
 import { UsageTable } from "./usage-table.ts";
 
 const DAY_S = 86_400;
@@ -183,7 +183,7 @@ export class StoreThread {
     try {
       return work();
     } catch (error) {
-      this.#mustCheckpoint ||= describeTrouble(error, this.#setup.path).trouble === "io";
+      this.#mustCheckpoint ||= toStateStoreError(error, this.#setup.path).errorKind === "io";
       throw error;
     }
   }
@@ -199,6 +199,6 @@ export class StoreThread {
   }
 
   #describe(error: unknown): string {
-    return describeTrouble(error, this.#setup.path).message;
+    return toStateStoreError(error, this.#setup.path).message;
   }
 }

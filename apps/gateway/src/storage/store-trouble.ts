@@ -1,21 +1,21 @@
 // Tested by open-state-store.test.ts
-import { storageTroubleOf, type StorageTrouble } from "@headworks/storage-trouble";
+import { storageErrorKind, type StorageErrorKind } from "@headworks/storage-trouble";
 
 /** Why the store refuses or cannot do something. */
-export type StoreTrouble = StorageTrouble | "too-new" | "foreign";
+export type StoreErrorKind = StorageErrorKind | "too-new" | "foreign";
 
 /** A sentence for an operator, and what it is about. */
 export class StateStoreError extends Error {
   override readonly name = "StateStoreError";
-  readonly trouble: StoreTrouble;
+  readonly errorKind: StoreErrorKind;
 
-  constructor(trouble: StoreTrouble, message: string) {
+  constructor(errorKind: StoreErrorKind, message: string) {
     super(message);
-    this.trouble = trouble;
+    this.errorKind = errorKind;
   }
 }
 
-const SENTENCES: Readonly<Record<Exclude<StorageTrouble, "other">, string>> = {
+const SENTENCES: Readonly<Record<Exclude<StorageErrorKind, "other">, string>> = {
   full: "The disk of the state store is full",
   "read-only": "The file of the state store cannot be written",
   io: "The disk of the state store reports an error",
@@ -24,10 +24,10 @@ const SENTENCES: Readonly<Record<Exclude<StorageTrouble, "other">, string>> = {
 };
 
 /** Says in a sentence with the file's name what went wrong. */
-export function describeTrouble(error: unknown, path: string): StateStoreError {
+export function toStateStoreError(error: unknown, path: string): StateStoreError {
   if (error instanceof StateStoreError) return error;
-  const trouble = storageTroubleOf(error);
+  const errorKind = storageErrorKind(error);
   const cause = error instanceof Error ? error.message : String(error);
-  const sentence = trouble === "other" ? "The state store broke" : SENTENCES[trouble];
-  return new StateStoreError(trouble, `${sentence} (${path}: ${cause})`);
+  const sentence = errorKind === "other" ? "The state store broke" : SENTENCES[errorKind];
+  return new StateStoreError(errorKind, `${sentence} (${path}: ${cause})`);
 }

@@ -2,7 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { FromStore, StoreSetup, ToStore } from "./store-messages.ts";
 import { StoreThread } from "./store-thread.ts";
-import { describeTrouble } from "./store-trouble.ts";
+import { toStateStoreError } from "./store-trouble.ts";
 
 const port = parentPort;
 if (port !== null) {
@@ -17,7 +17,7 @@ if (port !== null) {
     });
     post({ kind: "ready" });
   } catch (error) {
-    const { trouble, message } = describeTrouble(error, setup.path);
-    post({ kind: "refused", trouble, error: message });
+    const { errorKind, message } = toStateStoreError(error, setup.path);
+    post({ kind: "refused", errorKind, error: message });
   }
 }

@@ -2,7 +2,12 @@
 import type { Socket } from "node:net";
 import { requestHeadText, RESPONSE_LIMITS, ResponseReader } from "@headworks/http1";
 import { Http2Session, sectionField, sectionLimits } from "@headworks/http2";
-import { connectEndpoint, connectHttp2Endpoint, type AttemptHandler, type EndpointWay } from "./endpoint-connection.ts";
+import {
+  connectEndpoint,
+  connectHttp2Endpoint,
+  type AttemptHandler,
+  type EndpointConnectionOptions,
+} from "./endpoint-connection.ts";
 
 /** What a probe asks an endpoint. */
 export interface ProbeQuestion {
@@ -28,16 +33,16 @@ type Finish = (ok: boolean) => void;
  * the upstream has it), `http` sends a GET and looks at the status of the answer, whose body nobody waits for. Gives a way
  * to cancel.
  */
-export function probeEndpoint(way: EndpointWay, question: ProbeQuestion, ended: Finish): () => void {
+export function probeEndpoint(way: EndpointConnectionOptions, question: ProbeQuestion, ended: Finish): () => void {
   const { timeoutMs } = question;
-  let isOver = false;
+  let isFinished = false;
   const stop = (): void => {
-    isOver = true;
+    isFinished = true;
     clearTimeout(timer);
     drop();
   };
   const finish = (ok: boolean): void => {
-    if (isOver) return;
+    if (isFinished) return;
     stop();
     ended(ok);
   };
@@ -47,7 +52,7 @@ export function probeEndpoint(way: EndpointWay, question: ProbeQuestion, ended: 
   return stop;
 }
 
-function connectToAskHttp1(way: EndpointWay, question: ProbeQuestion, finish: Finish): () => void {
+function connectToAskHttp1(way: EndpointConnectionOptions, question: ProbeQuestion, finish: Finish): () => void {
   const reader = readerOf(question, finish);
   return connectEndpoint(way, {
     ...attemptHandler(question, finish, (socket) => {
@@ -60,7 +65,7 @@ function connectToAskHttp1(way: EndpointWay, question: ProbeQuestion, finish: Fi
   });
 }
 
-function connectToAskHttp2(way: EndpointWay, question: ProbeQuestion, finish: Finish): () => void {
+function connectToAskHttp2(way: EndpointConnectionOptions, question: ProbeQuestion, finish: Finish): () => void {
   const scheme = way.tls === undefined ? "http" : "https";
   return connectHttp2Endpoint(
     way,

@@ -19,7 +19,7 @@ import {
 } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { ActiveHealth } from "./active-health.ts";
-import { EndpointWays } from "./endpoint-ways.ts";
+import { EndpointConnections } from "./endpoint-ways.ts";
 import { UpstreamRegistry, type LiveUpstream } from "./upstream-registry.ts";
 
 const QUICK: ActiveHealthBlock = { interval_ms: 20, timeout_ms: 20, jitter_ms: 0 };
@@ -43,7 +43,7 @@ function rig(context: TestContext, ports: readonly number[], block: ActiveHealth
     health.follow(registry.all);
     return group;
   };
-  const health = new ActiveHealth(new EndpointWays());
+  const health = new ActiveHealth(new EndpointConnections());
   context.after(() => health.stop());
   return { health, seen, publish, group: publish() };
 }
@@ -165,14 +165,14 @@ test("active health: a thousand endpoints are probed all the time, a bounded num
   };
   registry.prepare(document);
   registry.published([document]);
-  const ways = new EndpointWays();
+  const ways = new EndpointConnections();
   const health = new ActiveHealth(
     {
-      wayOf: (upstream, endpoint) => {
+      optionsOf: (upstream, endpoint) => {
         seen.add(endpoint.key);
         running += 1;
         most = Math.max(most, running);
-        return { ...ways.wayOf(upstream, endpoint), address: "127.0.0.1" };
+        return { ...ways.optionsOf(upstream, endpoint), address: "127.0.0.1" };
       },
     },
     { maxProbes: 100 },

@@ -1,6 +1,6 @@
 import { MAX_MS, type Upstream } from "@headworks/gateway-contract";
 import { probeEndpoint, type ProbeQuestion } from "./active-health-probe.ts";
-import type { EndpointWay } from "./endpoint-connection.ts";
+import type { EndpointConnectionOptions } from "./endpoint-connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { probeHost } from "./upstream-host.ts";
 
@@ -11,8 +11,8 @@ export interface ProbedGroup {
 }
 
 /** Where ways to endpoints come from; may throw for files that cannot be used. */
-export interface WaySource {
-  wayOf(document: Upstream, endpoint: Endpoint): EndpointWay;
+export interface ConnectionOptionsSource {
+  optionsOf(document: Upstream, endpoint: Endpoint): EndpointConnectionOptions;
 }
 
 /** Probes under way at a time, over all upstreams; others wait for their turn. */
@@ -22,12 +22,12 @@ const SPREAD_MS = 5;
 
 /** Asks endpoints of upstreams with `active_health` how they are, again and again, and tells them. */
 export class ActiveHealth {
-  readonly #ways: WaySource;
+  readonly #ways: ConnectionOptionsSource;
   readonly #random: () => number;
   readonly #loops = new Map<Endpoint, ProbeLoop>();
   readonly #turns: ProbeTurns;
 
-  constructor(ways: WaySource, { random = Math.random, maxProbes = MAX_PROBES } = {}) {
+  constructor(ways: ConnectionOptionsSource, { random = Math.random, maxProbes = MAX_PROBES } = {}) {
     this.#ways = ways;
     this.#random = random;
     this.#turns = new ProbeTurns(maxProbes);
@@ -99,7 +99,7 @@ interface LoopParts {
   readonly document: Upstream;
   readonly endpoint: Endpoint;
   readonly rules: ProbeRules;
-  readonly ways: WaySource;
+  readonly ways: ConnectionOptionsSource;
   readonly turns: ProbeTurns;
   readonly random: () => number;
 }
@@ -136,9 +136,9 @@ class ProbeLoop {
       endpoint.probed(ok, rules);
       this.start(Math.min(MAX_MS, rules.intervalMs + this.#parts.random() * rules.jitterMs));
     };
-    let way: EndpointWay;
+    let way: EndpointConnectionOptions;
     try {
-      way = ways.wayOf(document, endpoint);
+      way = ways.optionsOf(document, endpoint);
     } catch {
       // Without its files no connection can be made: that is our trouble, and says nothing about the endpoint.
       giveBack();

@@ -1,7 +1,7 @@
 // Tested by ../../test/upstream-connections.test.ts
 import { connect, type Socket } from "node:net";
 import { connect as connectTls, TLSSocket, type SecureContext } from "node:tls";
-import { lendReads, readPastBrokenWrites, sharedReads } from "@headworks/sockets";
+import { shareReadBuffer, readPastBrokenWrites, sharedReads } from "@headworks/sockets";
 
 interface EndpointTls {
   readonly context: SecureContext | undefined;
@@ -10,7 +10,7 @@ interface EndpointTls {
 }
 
 /** How an endpoint is reached. */
-export interface EndpointWay {
+export interface EndpointConnectionOptions {
   readonly address: string;
   readonly port: number;
   /** Undefined: plain TCP. */
@@ -40,7 +40,7 @@ const KEEP_ALIVE_MS = 60_000;
 const MIN_EYEBALLS_MS = 10;
 
 /** Opens a connection that speaks HTTP/1.1; gives a way to cancel that. */
-export function connectEndpoint(way: EndpointWay, handler: ConnectionHandler): () => void {
+export function connectEndpoint(way: EndpointConnectionOptions, handler: ConnectionHandler): () => void {
   const { tls } = way;
   return attempt(tls === undefined ? openPlain(way, handler) : openSecure(way, tls, handler), way, handler);
 }
@@ -49,7 +49,7 @@ export function connectEndpoint(way: EndpointWay, handler: ConnectionHandler): (
  * Opens a connection that speaks HTTP/2: without TLS whoever answers is taken at its word, with TLS it has to agree; gives a
  * way to cancel that.
  */
-export function connectHttp2Endpoint(way: EndpointWay, handler: AttemptHandler): () => void {
+export function connectHttp2Endpoint(way: EndpointConnectionOptions, handler: AttemptHandler): () => void {
   const socket = way.tls === undefined ? connect(targetOf(way)) : connectTls(secureTargetOf(way, way.tls, "h2"));
   return attempt(socket, way, handler, () =>
     socket instanceof TLSSocket && socket.alpnProtocol !== "h2" ? "the endpoint does not speak HTTP/2" : undefined,
@@ -59,7 +59,7 @@ export function connectHttp2Endpoint(way: EndpointWay, handler: AttemptHandler):
 /** @param refusal  why a socket that is connected is no use */
 function attempt(
   socket: Socket,
-  { tls, connectMs }: EndpointWay,
+  { tls, connectMs }: EndpointConnectionOptions,
   handler: AttemptHandler,
   refusal?: () => string | undefined,
 ): () => void {
@@ -89,7 +89,7 @@ function attempt(
 }
 
 /** What `connect` of TCP and TLS takes, whatever is spoken afterwards. */
-function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointWay) {
+function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointConnectionOptions) {
   return {
     host: address,
     port,
@@ -103,11 +103,11 @@ function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointWay) {
   };
 }
 
-function openPlain(way: EndpointWay, handler: ConnectionHandler): Socket {
+function openPlain(way: EndpointConnectionOptions, handler: ConnectionHandler): Socket {
   return connect({ ...targetOf(way), onread: sharedReads((bytes) => handler.received(bytes)) });
 }
 
-function secureTargetOf(way: EndpointWay, { context, serverName }: EndpointTls, protocol: string) {
+function secureTargetOf(way: EndpointConnectionOptions, { context, serverName }: EndpointTls, protocol: string) {
   return {
     ...targetOf(way),
     ALPNProtocols: [protocol],
@@ -116,10 +116,10 @@ function secureTargetOf(way: EndpointWay, { context, serverName }: EndpointTls, 
   };
 }
 
-function openSecure(way: EndpointWay, tls: EndpointTls, handler: ConnectionHandler): Socket {
+function openSecure(way: EndpointConnectionOptions, tls: EndpointTls, handler: ConnectionHandler): Socket {
   const socket = connectTls(secureTargetOf(way, tls, "http/1.1"));
   // Not by `onread`: what TLS has read already comes also after a pause, and a stream keeps it.
-  socket.once("secureConnect", () => lendReads(socket));
+  socket.once("secureConnect", () => shareReadBuffer(socket));
   socket.on("data", (bytes: Buffer) => handler.received(bytes));
   socket.pause();
   return socket;

@@ -9,7 +9,7 @@ import {
   STALLED_FOR_EACH,
 } from "@headworks/gateway-contract";
 import { BufferBudget, type DeadlineSweep } from "@headworks/sockets";
-import { EndpointWays } from "./endpoint-ways.ts";
+import { EndpointConnections } from "./endpoint-ways.ts";
 import { Http1Pool, type PoolSettings } from "./http1-pool.ts";
 import { Http2Pool } from "./http2-pool.ts";
 import type { EndpointPool } from "./upstream-exchange.ts";
@@ -28,7 +28,7 @@ interface KeptPool {
 
 /** The pools of all endpoints. A pool lives as long as nothing changes that it was made of. */
 export class EndpointPools {
-  readonly ways = new EndpointWays();
+  readonly ways = new EndpointConnections();
   /** For bodies that wait here, on their way in either direction. */
   readonly buffers = new BufferBudget(DEFAULT_BUFFERED_BYTES);
   readonly #deadlines: DeadlineSweep;
@@ -100,7 +100,7 @@ export class EndpointPools {
   #settings({ document, queueCounts }: UpstreamGroup, endpoint: EndpointState): PoolSettings {
     const connectionCap = document.connection_cap ?? DEFAULT_CONNECTION_CAP;
     return {
-      ...this.ways.wayOf(document, endpoint),
+      ...this.ways.optionsOf(document, endpoint),
       authority: endpointHost(document, endpoint),
       connectionCap,
       stalledCap: document.stalled_connection_cap ?? connectionCap * STALLED_FOR_EACH,

@@ -3,11 +3,11 @@ import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext, type SecureContext } from "node:tls";
 import type { Upstream } from "@headworks/gateway-contract";
-import type { EndpointWay } from "./endpoint-connection.ts";
+import type { EndpointConnectionOptions } from "./endpoint-connection.ts";
 import { tlsName } from "./upstream-host.ts";
 
 /** How endpoints of upstreams are reached. Files of TLS are read once for each generation, not for each endpoint. */
-export class EndpointWays {
+export class EndpointConnections {
   readonly #described = new Map<Upstream, string>();
   readonly #contexts = new Map<string, { readonly made: string; readonly context: SecureContext | undefined }>();
 
@@ -18,7 +18,10 @@ export class EndpointWays {
   }
 
   /** Throws what the system or OpenSSL says of files that cannot be used: nothing may be trusted in their place. */
-  wayOf(document: Upstream, endpoint: { readonly address: string; readonly port: number }): EndpointWay {
+  optionsOf(
+    document: Upstream,
+    endpoint: { readonly address: string; readonly port: number },
+  ): EndpointConnectionOptions {
     const isSecure = document.protocol === "https" || document.protocol === "http2";
     return {
       address: endpoint.address,

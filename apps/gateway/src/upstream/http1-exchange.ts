@@ -307,8 +307,8 @@ export class Http1Exchange implements UpstreamExchange {
     const handler = this.#handler;
     this.#responseEnded = false;
     this.#handler = undefined;
-    const isOver = surplus || this.#endBehindHeld !== undefined;
-    if (this.#state.responseEnded(isOver, this.#reader.oddities.length) === "keep") {
+    const isFinished = surplus || this.#endBehindHeld !== undefined;
+    if (this.#state.responseEnded(isFinished, this.#reader.oddities.length) === "keep") {
       this.#reader.next();
       this.#owner.freed(this);
     } else {

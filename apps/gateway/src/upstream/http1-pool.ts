@@ -1,12 +1,12 @@
 // Tested by ../../test/upstream-connections.test.ts
-import { NOWHERE, Queue, turnMs, type DeadlineSweep, type Timed } from "@headworks/sockets";
-import { connectEndpoint, type EndpointWay } from "./endpoint-connection.ts";
+import { NOT_IN_SET, Queue, turnMs, type DeadlineSweep, type Timed } from "@headworks/sockets";
+import { connectEndpoint, type EndpointConnectionOptions } from "./endpoint-connection.ts";
 import { Http1Exchange, type ConnectionOwner } from "./http1-exchange.ts";
 import type { CancelWait, EndpointPool, ExchangeWaiter, QueuedWaiter } from "./upstream-exchange.ts";
 import type { QueueCounts } from "./upstream-group.ts";
 
 /** How connections to one endpoint are made and kept. */
-export interface PoolSettings extends EndpointWay {
+export interface PoolSettings extends EndpointConnectionOptions {
   /** Host field of requests. */
   readonly authority: string;
   /** Open connections at most, beside those that do not move; more requests wait. */
@@ -44,7 +44,7 @@ const MAX_EVICTED_PACE = 16_384;
 
 /** HTTP/1.1 connections to one endpoint, the last used first, so that surplus ones grow old and close. */
 export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #settings: PoolSettings;
   readonly #idle: { readonly connection: Http1Exchange; readonly sinceMs: number }[] = [];

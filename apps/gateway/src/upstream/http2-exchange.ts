@@ -54,7 +54,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
   #method = "";
   #informational = 0;
   #hasHead = false;
-  #isOver = false;
+  #isFinished = false;
   #wasStale = false;
 
   constructor(owner: ExchangeOwner) {
@@ -109,7 +109,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
 
   abandon(): void {
     this.#handler = undefined;
-    if (this.#isOver) return;
+    if (this.#isFinished) return;
     if (this.#stream !== undefined && !this.#hasHead) this.#owner.doubted();
     this.#settle();
     this.#stream?.reset(CANCEL);
@@ -120,7 +120,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
   }
 
   onSection(section: RawFields, isWhole: boolean): void {
-    if (this.#isOver) return;
+    if (this.#isFinished) return;
     const status = Number(sectionField(section, ":status"));
     if (status < 200) return this.#readInformational(status, section);
     const head = headOf(status, section, NO_BODY);
@@ -173,7 +173,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
   }
 
   #complete(): void {
-    if (this.#isOver) return;
+    if (this.#isFinished) return;
     const handler = this.#handler;
     this.#handler = undefined;
     this.#settle();
@@ -183,7 +183,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
   }
 
   #lose(failure: UpstreamFailure, detail: string): void {
-    if (this.#isOver) return;
+    if (this.#isFinished) return;
     const handler = this.#handler;
     this.#handler = undefined;
     this.#settle();
@@ -191,13 +191,13 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
     // A malformed answer is an error of its stream (RFC 9113, 8.1.1).
     this.#stream?.reset(failure === "protocol" ? PROTOCOL_ERROR : CANCEL);
     // A session that ended after it had answered was closed for being old.
-    const wasOld = failure === "reset" && this.#wasStale && !this.#hasHead && this.#owner.session.isOver;
+    const wasOld = failure === "reset" && this.#wasStale && !this.#hasHead && this.#owner.session.isFinished;
     handler?.onUpstreamLost(failure, failure === "refused" || wasOld, detail);
   }
 
   /** Its place on the connection is free. */
   #settle(): void {
-    this.#isOver = true;
+    this.#isFinished = true;
     this.#owner.ended(this.#hasHead);
   }
 }

@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import { RESPONSE_LIMITS } from "@headworks/http1";
 import { Http2Session, sectionLimits } from "@headworks/http2";
-import { NOWHERE, Queue, turnMs, type Timed } from "@headworks/sockets";
+import { NOT_IN_SET, Queue, turnMs, type Timed } from "@headworks/sockets";
 import { connectHttp2Endpoint } from "./endpoint-connection.ts";
 import { Http2Exchange, type ExchangeOwner } from "./http2-exchange.ts";
 import { expiryMs, type PoolSettings } from "./http1-pool.ts";
@@ -114,7 +114,7 @@ class Http2Link implements ExchangeOwner {
   }
 
   doubted(): void {
-    if (this.#isPinging || this.session.isOver) return;
+    if (this.#isPinging || this.session.isFinished) return;
     this.#isPinging = true;
     const timer = setTimeout(() => this.session.destroy(), PING_MS).unref();
     this.session.ping(() => {
@@ -131,7 +131,7 @@ class Http2Link implements ExchangeOwner {
 
 /** HTTP/2 connections to one endpoint: as few as carry the requests, each with as many as the endpoint allows. */
 export class Http2Pool implements EndpointPool, Timed {
-  rosterPlace = NOWHERE;
+  setIndex = NOT_IN_SET;
   deadlineMs = Number.POSITIVE_INFINITY;
   readonly #settings: PoolSettings;
   readonly #maxRequests: number;

@@ -71,7 +71,7 @@ test("sticky: a first request gets a cookie, and whoever brings it stays where i
     assert.ok(value !== undefined, first.setCookie);
     seen.add(first.group.name);
     for (let at = 0; at < 5; at++) {
-      assert.deepEqual(choose(request(`${client} ${at}`, { seat: value })), {
+      assert.deepEqual(choose(request(`${client} ${at}`, { member: value })), {
         group: first.group,
         host: "endpoint",
         setCookie: undefined,
@@ -84,6 +84,6 @@ test("sticky: a first request gets a cookie, and whoever brings it stays where i
 test("sticky: any value of a client is only a place in the split", () => {
   const choose = compile({ ...split(["a", 1], ["b", 0]), sticky: { cookie: "seat" } });
   for (const value of ["", "x".repeat(10_000), "\u0000", "__proto__"]) {
-    assert.equal(choose(request("1", { seat: value })).group.name, "a");
+    assert.equal(choose(request("1", { member: value })).group.name, "a");
   }
 });

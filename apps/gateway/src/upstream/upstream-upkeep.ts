@@ -6,7 +6,7 @@ import { NameDiscovery } from "./name-discovery.ts";
 import type { UpstreamRegistry } from "./upstream-registry.ts";
 
 /** What is done for upstreams beside requests: endpoints are found by name, and asked how they are. */
-export class UpstreamUpkeep {
+export class UpstreamMaintenance {
   readonly #upstreams: UpstreamRegistry;
   readonly #health: ActiveHealth;
   readonly #names: NameDiscovery;

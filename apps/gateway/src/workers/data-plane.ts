@@ -1,7 +1,7 @@
 // Tested by ../../test/workers.test.ts
 import type { Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
-import type { AcceptedCandidate, Followers, SubmitOutcome } from "#config/generations.ts";
+import type { AcceptedCandidate, GenerationSubscribers, SubmitOutcome } from "#config/generations.ts";
 import { createControl, createDataPlane, drainTimeMs, SessionTickets, type ProcessParts } from "#gateway.ts";
 import { listenerFollowers } from "#listener-followers.ts";
 import type { Clock, EventSink } from "#slice.ts";
@@ -11,7 +11,7 @@ import { forceState, upstreamSnapshots, type ForcedState } from "#upstream/upstr
 import type { ProcessLink } from "./process-link.ts";
 import { countedByControl } from "./counted-by-control.ts";
 import { remoteStore } from "./remote-store.ts";
-import { shareOfLimits } from "./share-of-limits.ts";
+import { divideLimits } from "./share-of-limits.ts";
 import type {
   ControlCalls,
   ListenerAddress,
@@ -50,7 +50,7 @@ export class DataPlane {
       () => this.#data.listeners,
       () => drainTimeMs(this.#parts, this.#control.generations),
     );
-    const followers: Followers = {
+    const subscribers: GenerationSubscribers = {
       ...own,
       prepare: async (accepted, reading) =>
         accepted.fingerprint === this.#expected ? await own.prepare(accepted, reading) : [OTHER_CONTENT],
@@ -65,10 +65,10 @@ export class DataPlane {
       issued,
       store: hasStore ? remoteStore(link) : undefined,
       sink: told(link),
-      followers,
+      subscribers,
       elsewhere: countedByControl(link),
       scrape: async () => await link.ask("metrics", undefined),
-      ownPart: (document) => shareOfLimits(document, setup),
+      ownPart: (document) => divideLimits(document, setup),
     };
     this.#control = createControl(this.#parts);
     this.#data = createDataPlane(this.#parts, this.#control);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { ConfigDocument } from "@headworks/gateway-contract";
-import { partOf, shareOfLimits } from "./share-of-limits.ts";
+import { partOf, divideLimits } from "./share-of-limits.ts";
 
 test("the parts of a limit add up to it, and no worker has more than one above another", () => {
   fc.assert(
@@ -31,7 +31,7 @@ test("requests, their queue, and connections to endpoints are divided; nothing e
     routes: [{ name: "r" }],
   } as unknown as ConfigDocument;
   const before = structuredClone(document);
-  assert.deepEqual(shareOfLimits(document, { worker: 1, workers: 2 }), {
+  assert.deepEqual(divideLimits(document, { worker: 1, workers: 2 }), {
     gateway: {
       name: "edge",
       max_buffered_bytes: 67_108_864,
@@ -49,7 +49,7 @@ test("requests, their queue, and connections to endpoints are divided; nothing e
 
 test("a document without limits has none afterwards but its part of those that always hold", () => {
   const document = { gateway: {}, upstreams: [], routes: [] } as unknown as ConfigDocument;
-  assert.deepEqual(shareOfLimits(document, { worker: 0, workers: 2 }), {
+  assert.deepEqual(divideLimits(document, { worker: 0, workers: 2 }), {
     ...document,
     gateway: { max_buffered_bytes: 67_108_864 },
   });

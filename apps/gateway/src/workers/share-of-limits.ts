@@ -24,7 +24,7 @@ export function partOf(total: number, { worker, workers }: WorkerPlace): number 
  * The document as one of several workers runs it: requests and connections that may be there at a time, and places in
  * the queues for them, are its part of what the document says. Everything else is the same in all.
  */
-export function shareOfLimits(document: ConfigDocument, place: WorkerPlace): ConfigDocument {
+export function divideLimits(document: ConfigDocument, place: WorkerPlace): ConfigDocument {
   const { max_concurrent_requests: most, admission_queue: queue } = document.gateway;
   return {
     ...document,

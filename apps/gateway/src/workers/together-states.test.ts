@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { UpstreamSnapshot } from "#upstream/upstream-state.ts";
-import { togetherStates, togetherTraffic } from "./together-states.ts";
+import { mergeWorkerStates, mergeTraffic } from "./together-states.ts";
 
 const endpoint = (key: string, more: Partial<UpstreamSnapshot["endpoints"][number]> = {}) => ({
   key,
@@ -26,7 +26,7 @@ const upstream = (more: Partial<UpstreamSnapshot> = {}): UpstreamSnapshot => ({
 
 test("an upstream of two workers has the worst health of both, and the sums of what is counted", () => {
   const open = { state: "open" as const, consecutiveFailures: 5, opensAgainInMs: 700 };
-  const merged = togetherStates([
+  const merged = mergeWorkerStates([
     { upstreams: [upstream()], activeRequests: 3 },
     {
       upstreams: [upstream({ breaker: open, endpoints: [endpoint("h:1", { health: "ejected" })] })],
@@ -48,7 +48,7 @@ test("an upstream of two workers has the worst health of both, and the sums of w
 
 test("half-open is worse than closed, and draining anywhere is draining", () => {
   const half = { state: "half_open" as const, consecutiveFailures: 0, opensAgainInMs: 0 };
-  const { upstreams } = togetherStates([
+  const { upstreams } = mergeWorkerStates([
     {
       upstreams: [upstream({ breaker: half, endpoints: [endpoint("h:1", { health: "half_open" })] })],
       activeRequests: 0,
@@ -61,7 +61,7 @@ test("half-open is worse than closed, and draining anywhere is draining", () => 
 });
 
 test("what only one worker has is there: endpoints found by name a moment earlier, a new upstream", () => {
-  const { upstreams } = togetherStates([
+  const { upstreams } = mergeWorkerStates([
     { upstreams: [upstream()], activeRequests: 0 },
     { upstreams: [upstream({ endpoints: [endpoint("h:2")] }), upstream({ name: "v" })], activeRequests: 0 },
   ]);
@@ -75,11 +75,11 @@ test("what only one worker has is there: endpoints found by name a moment earlie
 });
 
 test("without workers there is nothing to see", () => {
-  assert.deepEqual(togetherStates([]), { upstreams: [], activeRequests: 0 });
+  assert.deepEqual(mergeWorkerStates([]), { upstreams: [], activeRequests: 0 });
 });
 
 test("workers add up, over the longest time of any", () => {
-  const traffic = togetherTraffic([
+  const traffic = mergeTraffic([
     {
       spanMs: 10,
       requests: [
@@ -96,5 +96,5 @@ test("workers add up, over the longest time of any", () => {
       ["b", 7],
     ],
   });
-  assert.deepEqual(togetherTraffic([]), { spanMs: 0, requests: [] });
+  assert.deepEqual(mergeTraffic([]), { spanMs: 0, requests: [] });
 });

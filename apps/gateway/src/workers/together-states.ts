@@ -3,7 +3,7 @@ import type { UpstreamSnapshot } from "#upstream/upstream-state.ts";
 import type { WorkerStates } from "./worker-calls.ts";
 
 /** What several workers are like, as one instance: sums, and of health the worst. */
-export function togetherStates(each: readonly WorkerStates[]): WorkerStates {
+export function mergeWorkerStates(each: readonly WorkerStates[]): WorkerStates {
   const all = new Map<string, UpstreamSnapshot>();
   for (const upstream of each.flatMap(({ upstreams }) => upstreams)) {
     const known = all.get(upstream.name);
@@ -16,7 +16,7 @@ export function togetherStates(each: readonly WorkerStates[]): WorkerStates {
 }
 
 /** What several workers counted, as one. */
-export function togetherTraffic(each: readonly RecentTraffic[]): RecentTraffic {
+export function mergeTraffic(each: readonly RecentTraffic[]): RecentTraffic {
   const requests = new Map<string, number>();
   for (const [route, count] of each.flatMap((one) => one.requests)) {
     requests.set(route, (requests.get(route) ?? 0) + count);

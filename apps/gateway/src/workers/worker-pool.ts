@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
-import type { AcceptedCandidate, CheckedReading, Followers } from "#config/generations.ts";
+import type { AcceptedCandidate, CheckedReading, GenerationSubscribers } from "#config/generations.ts";
 import type { EventSink } from "#slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
@@ -11,7 +11,7 @@ import { InstanceHealth } from "./instance-health.ts";
 import { MergedMetrics } from "./merged-metrics.ts";
 import type { Handlers } from "./process-link.ts";
 import type { ForcedState } from "#upstream/upstream-state.ts";
-import { togetherStates, togetherTraffic } from "./together-states.ts";
+import { mergeWorkerStates, mergeTraffic } from "./together-states.ts";
 import type { ControlCalls, ListenerAddress, WorkerStates } from "./worker-calls.ts";
 import { WorkerHandle } from "./worker-handle.ts";
 
@@ -60,7 +60,7 @@ const ENDING_MS = 3000;
  * The processes that handle requests, under this one that owns all state. A generation is prepared in all workers and
  * published in all, or in none; a worker that ends is replaced.
  */
-export class WorkerPool implements Followers {
+export class WorkerPool implements GenerationSubscribers {
   readonly #parts: WorkerPoolParts;
   readonly #handles = new Map<number, WorkerHandle>();
   readonly #metrics = new MergedMetrics();
@@ -163,12 +163,12 @@ export class WorkerPool implements Followers {
 
   /** What the workers say of upstreams and of requests under way, as one. */
   async states(): Promise<WorkerStates> {
-    return togetherStates(await this.#askAll(async ({ link }) => await link.ask("states", undefined)));
+    return mergeWorkerStates(await this.#askAll(async ({ link }) => await link.ask("states", undefined)));
   }
 
   /** What routes had to do lately, in all workers. What a worker counted that ended is not among it. */
   async traffic(): Promise<RecentTraffic> {
-    return togetherTraffic(await this.#askAll(async ({ link }) => await link.ask("traffic", undefined)));
+    return mergeTraffic(await this.#askAll(async ({ link }) => await link.ask("traffic", undefined)));
   }
 
   /** Does in every worker what an operator asked for, and again in workers that come later as long as it holds. */

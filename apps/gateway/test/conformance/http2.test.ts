@@ -95,8 +95,8 @@ async function read(client: RawConnection, streams: readonly number[]): Promise<
   const has = (wanted: (one: ReadFrame) => boolean): boolean => frames.some(wanted);
   for (;;) {
     const isFenced = has(({ type, payload }) => type === FRAME.ping && payload.toString() === FENCE);
-    const isOver = streams.every((number) => has((one) => one.stream === number && endsStream(one)));
-    if (isFenced && isOver) return frames;
+    const isFinished = streams.every((number) => has((one) => one.stream === number && endsStream(one)));
+    if (isFenced && isFinished) return frames;
     const chunk = await client.readSome(5000).catch((error: unknown) => {
       if (client.ended) return undefined;
       throw new Error(`got only ${JSON.stringify(frames.map(({ type, stream }) => [type, stream]))}`, { cause: error });

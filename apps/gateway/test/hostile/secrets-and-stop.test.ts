@@ -323,12 +323,12 @@ test("U18: reload storms fail no request, good and bad documents in turn, by fil
   await writeFile(file, documentText(origin.port));
   const [child, port] = await serve(file);
   await using _child = child;
-  let isOver = false;
+  let isFinished = false;
   let whole = 0;
   const broken: string[] = [];
   const clients = Array.from({ length: 20 }, async () => {
     await using client = await rawClient(port);
-    while (!isOver) {
+    while (!isFinished) {
       await client.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
       const response = await readResponse(client);
       if (response.status !== 200) broken.push(response.body.toString());
@@ -340,7 +340,7 @@ test("U18: reload storms fail no request, good and bad documents in turn, by fil
     if (at % 2 === 0) process.kill(child.pid, "SIGHUP");
     await sleep(10);
   }
-  isOver = true;
+  isFinished = true;
   await Promise.all(clients);
   assert.deepEqual(broken, []);
   assert.ok(whole > 200);

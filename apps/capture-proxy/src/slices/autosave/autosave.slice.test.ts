@@ -6,7 +6,7 @@ import { runProcess, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { pino } from "pino";
 import type { StoreRig } from "#storage/store-rig.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import type { SliceWorker } from "#slice.ts";
+import type { SliceTask } from "#slice.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import type { ApiRig } from "../../../test/api-rig.ts";
 import { beginSession, openTemporaryStore, testsSharing } from "../../../test/shared-rig.ts";
@@ -17,7 +17,7 @@ interface Rig extends AsyncDisposable {
   readonly stored: StoreRig;
   readonly backups: string;
   readonly tasks: TaskProgress[];
-  readonly worker: SliceWorker;
+  readonly worker: SliceTask;
   readonly stop: AbortController;
   files(): string[];
   status(): Promise<AutoSaveStatus>;
@@ -42,7 +42,7 @@ async function startAutosave(
   { wrap = (store) => store, onLine = () => undefined, savedSettings = {} }: RigOptions = {},
 ): Promise<Rig> {
   const tasks: TaskProgress[] = [];
-  let worker: SliceWorker | undefined;
+  let worker: SliceTask | undefined;
   const stop = new AbortController();
   const api = await startApi({
     flags,

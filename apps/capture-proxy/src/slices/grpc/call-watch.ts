@@ -37,7 +37,7 @@ export class CallWatch {
   #response: MessageStream | undefined;
   readonly #issues: string[] = [];
   #trailers: readonly string[] | undefined;
-  #isOver = false;
+  #isFinished = false;
 
   constructor(options: CallWatchOptions, keepsBytes: boolean) {
     this.#options = options;
@@ -71,8 +71,8 @@ export class CallWatch {
 
   /** The exchange is over: the status is recorded once everything before it is. */
   finished(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.#isFinished) return;
+    this.#isFinished = true;
     const waiting = [this.#request.settled(), this.#response?.settled()].filter((promise) => promise !== undefined);
     if (waiting.length === 0) this.#conclude();
     else void Promise.all(waiting).then(() => this.#conclude());

@@ -104,7 +104,7 @@ async function status(
       modified: new Date(modifiedMs).toISOString(),
     })),
     archived_count: archives.length,
-    problem: file?.trouble ?? null,
+    problem: file?.problem ?? null,
     verbosity: log.level,
     debug_logging: debug,
     traffic_events: { logged: traffic.logged, dropped: traffic.dropped, waiting: traffic.waiting },

@@ -21,7 +21,7 @@ const MAX_SHOWN = 200;
 const CHECKED_AT_ONCE = 20;
 
 /** What an import does with the rules that a document gives. */
-interface ImportWishes {
+interface ImportOptions {
   readonly format: ImportMocks["format"];
   readonly collectionId: string | null;
   /** False: all rules are made switched off. */
@@ -59,14 +59,14 @@ export function importHandlers(
         );
         return { read: found, completed: found.drafts.length };
       });
-      const wishes = { enabled: query.enabled !== "false", isDryRun: query.dry_run === "true" };
-      return await response(book, read, { format, collectionId, ...wishes });
+      const options = { enabled: query.enabled !== "false", isDryRun: query.dry_run === "true" };
+      return await response(book, read, { format, collectionId, ...options });
     },
   };
 }
 
-async function response(book: RuleBook, given: ImportedMocks, wishes: ImportWishes) {
-  const { format, collectionId, enabled, isDryRun } = wishes;
+async function response(book: RuleBook, given: ImportedMocks, options: ImportOptions) {
+  const { format, collectionId, enabled, isDryRun } = options;
   const read = await checked(given);
   const drafts = read.drafts.map((draft) => ({
     ...draft,

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { MockResponse, MockResponseConfig } from "@headworks/capture-contract";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { Observer } from "#exchange/phases.ts";
-import type { SliceWorker } from "#slice.ts";
+import type { SliceTask } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { draftOfEntry } from "./captured-mock.ts";
 import type { MockDraft, StoredMock } from "./mock-rule.ts";
@@ -13,7 +13,7 @@ import type { RuleBook } from "./rule-book.ts";
 /** Answers of origins becoming rules. */
 export interface MockRecorder {
   readonly observer: Observer;
-  readonly worker: SliceWorker;
+  readonly worker: SliceTask;
   isRecording: boolean;
   /** Answers that could not be recorded since it was switched on last. */
   missed: number;

@@ -1,5 +1,5 @@
 import { MOCK_LIMITS } from "@headworks/capture-contract";
-import type { Clock, SliceWorker } from "#slice.ts";
+import type { Clock, SliceTask } from "#slice.ts";
 import type { HitStats, HitStore, StoredHit } from "./hit-store.ts";
 import type { MockProgress } from "./response-choice.ts";
 
@@ -12,7 +12,7 @@ const MAX_URL_LENGTH = 4096;
  * crash is taken again: a sequence may repeat its last answers, it never skips one.
  */
 export interface MockHits {
-  readonly worker: SliceWorker;
+  readonly worker: SliceTask;
   /** Where a rule stands; made when it is first asked for. The caller moves it and then says `touched`. */
   readonly progress: (id: string) => MockProgress;
   readonly touched: (id: string) => void;

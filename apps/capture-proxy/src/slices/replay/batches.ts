@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { BatchOrder, ReplayBatch, ReplayModifications } from "@headworks/capture-contract";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
-import type { SliceHost, SliceWorker } from "#slice.ts";
+import type { SliceHost, SliceTask } from "#slice.ts";
 import { Batch } from "./batch.ts";
 import type { BatchNumbers } from "./batch.ts";
 import { pointOf, summarize } from "./batch-summary.ts";
@@ -36,7 +36,7 @@ export interface Batches {
   show(stored: StoredBatch): ReplayBatch;
   /** Throws 404. */
   find(id: string): ReplayBatch;
-  readonly worker: SliceWorker;
+  readonly worker: SliceTask;
 }
 
 /** Batches kept in the given history. */

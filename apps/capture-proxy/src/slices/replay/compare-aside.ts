@@ -4,7 +4,7 @@ import type { DiffOptions, EntryDiff } from "@headworks/capture-contract";
 import type { DiffSide, SideBody } from "@headworks/entry-diff";
 import { readJson } from "@headworks/exact-json";
 import type { Clock } from "#slice.ts";
-import { compareNow } from "./compare-now.ts";
+import { compareEntriesNow } from "./compare-now.ts";
 
 /** Up to this many characters of text a comparison is over before anybody notices. */
 const SMALL_CHARACTERS = 131_072;
@@ -22,13 +22,13 @@ export interface Comparison {
  * Compares two sides; large bodies on a thread of their own, so that traffic goes on meanwhile. What takes longer than
  * 10 s, or more memory than is good, is compared by its bytes.
  */
-export async function compareAside(clock: Clock, comparison: Comparison): Promise<EntryDiff> {
+export async function compareInWorker(clock: Clock, comparison: Comparison): Promise<EntryDiff> {
   const { left, right, options } = comparison;
   const bodies = [left.requestBody, left.responseBody, right.requestBody, right.responseBody];
   const characters = bodies.reduce((sum, body) => sum + (body.kind === "text" ? body.text.length : 0), 0);
-  if (characters <= SMALL_CHARACTERS) return compareNow(comparison);
+  if (characters <= SMALL_CHARACTERS) return compareEntriesNow(comparison);
   const text = await onThread(clock, comparison);
-  if (text === undefined) return compareNow({ left: byBytes(left), right: byBytes(right), options });
+  if (text === undefined) return compareEntriesNow({ left: byBytes(left), right: byBytes(right), options });
   return readJson(text) as unknown as EntryDiff;
 }
 

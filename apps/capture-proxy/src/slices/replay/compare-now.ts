@@ -4,7 +4,7 @@ import { compareEntries, compileHeaderNames, compileIgnoredPaths } from "@headwo
 import type { Comparison } from "./compare-aside.ts";
 
 /** Compares two sides. The options were checked. */
-export function compareNow({ left, right, options }: Comparison): EntryDiff {
+export function compareEntriesNow({ left, right, options }: Comparison): EntryDiff {
   const compiled = compileIgnoredPaths(options.ignore_paths ?? []);
   if (!compiled.ok) throw new TypeError("The paths to ignore cannot be read");
   return compareEntries(left, right, {

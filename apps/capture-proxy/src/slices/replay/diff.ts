@@ -7,7 +7,7 @@ import { isTextual } from "@headworks/http-fields";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import { compareAside } from "./compare-aside.ts";
+import { compareInWorker } from "./compare-aside.ts";
 import type { HistoryStore } from "./replay-history.ts";
 
 /** Bodies up to this size are compared as what they are, larger ones by their bytes. */
@@ -37,7 +37,7 @@ export async function diffOf(
   await store.flush();
   const right = await sideOf(store, history, order.right);
   const left = await sideOf(store, history, order.left ?? originalOf(history.get(order.right)));
-  return await compareAside(clock, { left, right, options: order });
+  return await compareInWorker(clock, { left, right, options: order });
 }
 
 /** The entry that a replay repeats. Throws 409 when there is none. */
@@ -56,7 +56,7 @@ export async function diffWithOriginal(
 ): Promise<EntryDiff> {
   const entry = result.entry_id === null ? undefined : await store.getEntry(result.entry_id, WITHOUT_BODIES);
   const right = entry === undefined ? sideOfResult(result) : await sideOfEntry(store, entry);
-  return await compareAside(clock, { left: original, right, options });
+  return await compareInWorker(clock, { left: original, right, options });
 }
 
 const WITHOUT_BODIES = { includeBodies: false, decompressed: false };

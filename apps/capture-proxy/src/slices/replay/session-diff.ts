@@ -12,7 +12,7 @@ import { compileHeaderNames, isBodySame } from "@headworks/entry-diff";
 import { parseQuery } from "@headworks/query-language";
 import { notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
-import { compareAside } from "./compare-aside.ts";
+import { compareInWorker } from "./compare-aside.ts";
 import { checkDiffOptions, sideOf } from "./diff.ts";
 import { pairRequests } from "./request-pairs.ts";
 
@@ -97,7 +97,7 @@ async function differencesOf(
   { left, right }: { readonly left: SessionDiffRow; readonly right: SessionDiffRow },
   options: SessionDiffOrder,
 ): Promise<SessionDiffPair["differs"]> {
-  const diff = await compareAside(clock, {
+  const diff = await compareInWorker(clock, {
     left: await sideOf(store, undefined, left.id),
     right: await sideOf(store, undefined, right.id),
     options,

@@ -4,7 +4,7 @@ import type { CaptureSession } from "@headworks/capture-contract";
 import { ApiError } from "#api/api-error.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { Observer } from "#exchange/phases.ts";
-import type { OpenSessionProxy, SessionProxy, SliceHost, SliceWorker } from "#slice.ts";
+import type { OpenSessionProxy, SessionProxy, SliceHost, SliceTask } from "#slice.ts";
 
 /** Runs whose proxy is open at the same time; each is a listener. */
 export const MAX_RUNS = 64;
@@ -16,7 +16,7 @@ const SWEEP_MS = 5000;
 /** What a program sent in its last moment has arrived by then. */
 const ARRIVAL_MS = 20;
 /** Connections of programs that have ended are gone by then; others belong to programs that were left running. */
-const PARTING_MS = 300;
+const CLOSE_DELAY_MS = 300;
 /** Exchanges in flight may take so long to end. */
 const SETTLE_MS = 3000;
 
@@ -34,7 +34,7 @@ export interface Program {
 }
 
 /** Keeps a proxy and a session for each run, as long as its programs live. */
-export class RunningPrograms implements Observer, SliceWorker {
+export class RunningPrograms implements Observer, SliceTask {
   readonly name = "runs";
   readonly #host: Pick<SliceHost, "clock" | "events" | "log" | "store">;
   readonly #openProxy: OpenSessionProxy;
@@ -110,7 +110,7 @@ export class RunningPrograms implements Observer, SliceWorker {
     for (;;) {
       await new Promise<void>((resolve) => void clock.after(ARRIVAL_MS, resolve));
       const waitedMs = clock.monotonic() - startMs;
-      const mayBeOver = program.proxy.clientCount === 0 || waitedMs >= PARTING_MS;
+      const mayBeOver = program.proxy.clientCount === 0 || waitedMs >= CLOSE_DELAY_MS;
       if ((mayBeOver && program.openExchanges === 0) || waitedMs >= SETTLE_MS) return;
     }
   }

@@ -14,7 +14,7 @@ import { MAX_RUNS } from "./running-programs.ts";
 import { createRunsSlice } from "./runs.slice.ts";
 
 /** Stands for a proxy; how it is used is for the test to say. */
-class StandIn implements SessionProxy {
+class Placeholder implements SessionProxy {
   readonly url = "http://127.0.0.1:45123";
   readonly session: number;
   clientCount = 0;
@@ -34,7 +34,7 @@ class StandIn implements SessionProxy {
 interface Rig extends AsyncDisposable {
   readonly api: ApiRig;
   readonly stored: StoreRig;
-  readonly proxies: readonly StandIn[];
+  readonly proxies: readonly Placeholder[];
   readonly slice: ReturnType<typeof createRunsSlice>;
   begin(name?: string): Promise<Run>;
   /** Calls, and lets time pass until there is an answer. */
@@ -44,12 +44,12 @@ interface Rig extends AsyncDisposable {
 async function startRuns(limits: Partial<StoreLimits> = {}): Promise<Rig> {
   const directory = await temporaryDirectory();
   const stored = await openRig(directory.path, limits);
-  const proxies: StandIn[] = [];
+  const proxies: Placeholder[] = [];
   const made: ReturnType<typeof createRunsSlice>[] = [];
   const api = await startApi({
     slices: (host) => {
       const slice = createRunsSlice({ ...host, store: stored.store }, async (session) => {
-        const proxy = new StandIn(session);
+        const proxy = new Placeholder(session);
         proxies.push(proxy);
         return await Promise.resolve(proxy);
       });

@@ -2,8 +2,8 @@
 import { randomInt } from "node:crypto";
 import { compileHostPatterns } from "@headworks/host-patterns";
 import type { HostMatcher } from "@headworks/host-patterns";
-import { Line } from "#exchange/line.ts";
-import type { Pace } from "#exchange/line.ts";
+import { BandwidthLimiter } from "#exchange/line.ts";
+import type { ThrottledPace } from "#exchange/line.ts";
 import type { Clock } from "#slice.ts";
 import { NO_THROTTLE } from "./throttle-profile.ts";
 import type { Profile } from "./throttle-profile.ts";
@@ -19,7 +19,7 @@ const evenRandom = (): number => randomInt(STEPS) / STEPS;
 
 /** The line that all throttled connections share, with the profile that holds now. */
 export class ThrottledLine {
-  readonly pace: Pace;
+  readonly pace: ThrottledPace;
   readonly #random: () => number;
   #profile: Profile = NO_THROTTLE;
   #isOn = false;
@@ -27,7 +27,7 @@ export class ThrottledLine {
 
   /** `random` gives numbers from 0 up to 1, 1 not included. */
   constructor(clock: Clock, random: () => number = evenRandom) {
-    this.pace = { down: new Line(clock), up: new Line(clock) };
+    this.pace = { down: new BandwidthLimiter(clock), up: new BandwidthLimiter(clock) };
     this.#random = random;
   }
 

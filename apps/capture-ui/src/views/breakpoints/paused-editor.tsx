@@ -64,8 +64,8 @@ export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; r
   useAction("paused.allow", () => void decide({ action: "continue" }));
   useAction("paused.reject", () => void decide({ action: "abort" }));
   if (full.error !== null) {
-    const isOver = full.error instanceof ApiFailure && full.error.status === 404;
-    return isOver ? (
+    const isFinished = full.error instanceof ApiFailure && full.error.status === 404;
+    return isFinished ? (
       <EmptyState title="It waits no longer">Somebody decided, its time was up, or the client went away.</EmptyState>
     ) : (
       <ErrorState title="The exchange cannot be loaded" error={full.error} onRetry={() => void full.refetch()} />

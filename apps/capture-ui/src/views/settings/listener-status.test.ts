@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { proxyTrouble, socksAddress, socksStatus, upstreamAddress, upstreamStatus } from "./listener-status.ts";
+import { proxyProblem, socksAddress, socksStatus, upstreamAddress, upstreamStatus } from "./listener-status.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -86,10 +86,10 @@ test("trouble at the upstream proxy is over once a server was reached again", ()
     failure: code === null ? null : { code, message: "m" },
     response: code === null ? {} : null,
   });
-  assert.equal(proxyTrouble([entry("1", null), entry("2", "UPSTREAM_REFUSED")]), null);
-  assert.deepEqual(proxyTrouble([entry("3", "UPSTREAM_PROXY_AUTH"), entry("2", null)])?.isLatest, true);
+  assert.equal(proxyProblem([entry("1", null), entry("2", "UPSTREAM_REFUSED")]), null);
+  assert.deepEqual(proxyProblem([entry("3", "UPSTREAM_PROXY_AUTH"), entry("2", null)])?.isLatest, true);
   // What Weir answered itself says nothing about the way.
-  assert.deepEqual(proxyTrouble([entry("4", null, "slice"), entry("3", "UPSTREAM_PROXY_AUTH")])?.isLatest, true);
-  const over = proxyTrouble([entry("4", null), entry("3", "UPSTREAM_PROXY_AUTH")]);
+  assert.deepEqual(proxyProblem([entry("4", null, "slice"), entry("3", "UPSTREAM_PROXY_AUTH")])?.isLatest, true);
+  const over = proxyProblem([entry("4", null), entry("3", "UPSTREAM_PROXY_AUTH")]);
   assert.deepEqual([over?.entry.id, over?.isLatest], ["3", false]);
 });

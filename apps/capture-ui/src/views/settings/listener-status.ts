@@ -101,7 +101,7 @@ interface Passed {
  * The newest entry that failed at the upstream proxy, and whether none has reached a server since. `entries` are newest
  * first.
  */
-export function proxyTrouble<Entry extends Passed>(
+export function proxyProblem<Entry extends Passed>(
   entries: readonly Entry[],
 ): { readonly entry: Entry; readonly isLatest: boolean } | null {
   let isLatest = true;

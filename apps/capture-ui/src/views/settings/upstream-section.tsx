@@ -8,7 +8,7 @@ import { Field, TextInput } from "../../ui/field.tsx";
 import { formatDateTime, formatDuration } from "../../ui/format.ts";
 import { Card } from "../../ui/page.tsx";
 import { Spinner } from "../../ui/states.tsx";
-import { proxyTrouble, upstreamAddress, upstreamStatus } from "./listener-status.ts";
+import { proxyProblem, upstreamAddress, upstreamStatus } from "./listener-status.ts";
 import { Problem, StatusLine } from "./section.tsx";
 import { ConfigForm } from "./setting-group.tsx";
 import type { SettingGroup } from "./setting-model.ts";
@@ -23,7 +23,7 @@ export function UpstreamSection({ group }: { readonly group: SettingGroup }) {
     <Card id={group.id} title={group.title}>
       <div className={styles["section"]}>
         <StatusLine tone={status.tone}>{status.text}</StatusLine>
-        {isUsed && <Trouble />}
+        {isUsed && <ProxyProblem />}
         <ConfigForm group={group} />
         <UpstreamTest address={upstreamAddress(group.fields, "configured")} />
       </div>
@@ -35,7 +35,7 @@ export function UpstreamSection({ group }: { readonly group: SettingGroup }) {
 const LOOK_BACK = 50;
 
 /** The last exchange that failed at the upstream proxy. */
-function Trouble() {
+function ProxyProblem() {
   const newest = useQuery({
     queryKey: ["upstream", "newest"],
     queryFn: async ({ signal }) => {
@@ -44,9 +44,9 @@ function Trouble() {
     },
     refetchInterval: 5000,
   });
-  const trouble = proxyTrouble(newest.data ?? []);
-  if (trouble === null) return null;
-  const { entry, isLatest } = trouble;
+  const problem = proxyProblem(newest.data ?? []);
+  if (problem === null) return null;
+  const { entry, isLatest } = problem;
   const sentence = (
     <>
       {entry.failure?.message ?? "An exchange failed there"} ({formatDateTime(Date.parse(entry.timestamp))},{" "}

@@ -6,7 +6,7 @@ import type { Clock, GatewaySlice } from "#slice.ts";
 import { ResponseMemory } from "./response-memory.ts";
 import { checkCache } from "./cache.check.ts";
 import { ChangedResources } from "./changed-resources.ts";
-import { Flights } from "./flights.ts";
+import { RequestCoalescer } from "./flights.ts";
 import { RouteCache, type CacheOutcome, type CacheState } from "./route-cache.ts";
 
 /** What the slice is made of. */
@@ -75,7 +75,9 @@ export function createCache({ clock, timer = systemTimer }: CacheHost): Response
           const identity = identityOf(route, document);
           const before = running.get(route.name);
           const state =
-            before?.identity === identity ? before.state : { epoch: nextEpoch(), flights: new Flights(timer) };
+            before?.identity === identity
+              ? before.state
+              : { epoch: nextEpoch(), coalescer: new RequestCoalescer(timer) };
           known.set(route.name, { identity, state });
           return new RouteCache(route.name, route.cache, state, { memory, changed, clock, count });
         },

@@ -1,14 +1,14 @@
 import type { Timer } from "#egress/timer.ts";
 import type { RequestContext } from "#request/context.ts";
 
-interface Flight {
+interface CoalescedRequest {
   readonly leader: RequestContext;
-  readonly landed: Set<() => void>;
+  readonly onEnd: Set<() => void>;
 }
 
 /** Requests under way whose answers may be kept, one for each key; others may wait for them. */
-export class Flights {
-  readonly #byKey = new Map<string, Flight>();
+export class RequestCoalescer {
+  readonly #byKey = new Map<string, CoalescedRequest>();
   readonly #timer: Timer;
 
   constructor(timer: Timer) {
@@ -24,27 +24,27 @@ export class Flights {
   }
 
   begin(key: string, leader: RequestContext): void {
-    if (!this.#byKey.has(key)) this.#byKey.set(key, { leader, landed: new Set() });
+    if (!this.#byKey.has(key)) this.#byKey.set(key, { leader, onEnd: new Set() });
   }
 
   /** The request has an answer that was kept, or will have none; nothing happens unless it is the one that others wait for. */
   end(key: string, request: RequestContext): void {
-    const flight = this.#byKey.get(key);
-    if (flight?.leader !== (request.refreshes ?? request)) return;
+    const coalesced = this.#byKey.get(key);
+    if (coalesced?.leader !== (request.refreshes ?? request)) return;
     this.#byKey.delete(key);
-    for (const land of flight.landed) land();
+    for (const land of coalesced.onEnd) land();
   }
 
   /** Resolves when the flight ended, or after `maxMs`. */
   async wait(key: string, maxMs: number): Promise<void> {
-    const flight = this.#byKey.get(key);
-    if (flight === undefined) return;
+    const coalesced = this.#byKey.get(key);
+    if (coalesced === undefined) return;
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const land = (): void => resolve(undefined);
     const cancel = this.#timer(maxMs, land);
-    flight.landed.add(land);
+    coalesced.onEnd.add(land);
     await promise;
     cancel();
-    flight.landed.delete(land);
+    coalesced.onEnd.delete(land);
   }
 }

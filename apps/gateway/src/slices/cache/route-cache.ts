@@ -20,7 +20,7 @@ import {
   variesOnCoding,
 } from "./cache-rules.ts";
 import type { ChangedResources } from "./changed-resources.ts";
-import type { Flights } from "./flights.ts";
+import type { RequestCoalescer } from "./flights.ts";
 
 /** How a request fared, as `X-Cache` says it. */
 export type CacheOutcome = "hit" | "revalidated" | "stale" | "miss" | "bypass";
@@ -29,7 +29,7 @@ export type CacheOutcome = "hit" | "revalidated" | "stale" | "miss" | "bypass";
 export interface CacheState {
   /** Answers of other epochs are not given any more. */
   epoch: number;
-  readonly flights: Flights;
+  readonly coalescer: RequestCoalescer;
 }
 
 /** What all routes share. */
@@ -43,13 +43,13 @@ export interface CacheTools {
 /** A request that the upstream is asked for. */
 interface Asked extends AskedWhen {
   readonly key: string;
-  readonly flight: string;
+  readonly coalesced: string;
   readonly askedMs: number;
   /** The stored response that the upstream is asked about. */
   readonly unvalidated?: Entry;
 }
 
-const NEVER: Asked = { key: "", flight: "", epoch: 0, changes: 0, askedMs: Number.POSITIVE_INFINITY };
+const NEVER: Asked = { key: "", coalesced: "", epoch: 0, changes: 0, askedMs: Number.POSITIVE_INFINITY };
 const DEFAULT_WAIT_MS = 5000;
 /** After a refresh that brought nothing, the next one waits so long: the upstream has trouble already. */
 const REFRESH_PAUSE_MS = 1000;
@@ -125,25 +125,25 @@ export class RouteCache implements ResponseStore {
       this.#tell(request, "miss");
       return "bypass";
     }
-    const { flights } = this.#state;
+    const { coalescer } = this.#state;
     const { coalescing } = this.#cache;
-    const flight = flightKey(request, key);
-    if (coalescing !== undefined && flights.has(flight)) {
-      return this.#afterOther(request, key, flight, policy, coalescing.wait_ms ?? DEFAULT_WAIT_MS);
+    const coalesced = coalescingKey(request, key);
+    if (coalescing !== undefined && coalescer.has(coalesced)) {
+      return this.#afterOther(request, key, coalesced, policy, coalescing.wait_ms ?? DEFAULT_WAIT_MS);
     }
-    flights.begin(flight, request);
-    return this.#miss(request, key, flight, entry);
+    coalescer.begin(coalesced, request);
+    return this.#miss(request, key, coalesced, entry);
   }
 
   /** With a stored response that has a validator, the upstream is asked about that one. */
-  #miss(request: RequestContext, key: string, flight: string, entry: Entry | undefined): KeptResponse {
+  #miss(request: RequestContext, key: string, coalesced: string, entry: Entry | undefined): KeptResponse {
     const validation = entry === undefined ? [] : conditionsFor(entry.fields);
     if (entry === undefined || validation.length === 0) {
-      this.#asks(request, key, flight);
+      this.#asks(request, key, coalesced);
       this.#tell(request, "miss");
       return "miss";
     }
-    this.#asks(request, key, flight, entry);
+    this.#asks(request, key, coalesced, entry);
     // For errors; a response of the upstream may say otherwise.
     mark(request, "miss");
     return { validation };
@@ -153,17 +153,17 @@ export class RouteCache implements ResponseStore {
   async #afterOther(
     request: RequestContext,
     key: string,
-    flight: string,
+    coalesced: string,
     policy: RequestPolicy,
     waitMs: number,
   ): Promise<KeptResponse> {
-    await this.#state.flights.wait(flight, waitMs);
+    await this.#state.coalescer.wait(coalesced, waitMs);
     const entry = this.#entryFor(request, key);
     // The response is as fresh as one to this request would be.
     const policyNow = { ...policy, noCache: false };
     // Without a refresh, which a client that is gone by now would not begin.
     const kept = entry === undefined ? undefined : this.#use(request, key, entry, policyNow, false);
-    return kept ?? this.#miss(request, key, flight, entry);
+    return kept ?? this.#miss(request, key, coalesced, entry);
   }
 
   /** The stored response for what the request accepts, fresh or not; what may not be used any more is deleted. */
@@ -179,8 +179,8 @@ export class RouteCache implements ResponseStore {
       entry = memory.get(entryKey, now);
     }
     if (entry === undefined) return undefined;
-    const isOver = now - entry.receivedMs >= entry.freshForMs + entry.staleForMs && !hasValidator(entry.fields);
-    if (!isOver && this.#isValid(request, entry)) return entry;
+    const isFinished = now - entry.receivedMs >= entry.freshForMs + entry.staleForMs && !hasValidator(entry.fields);
+    if (!isFinished && this.#isValid(request, entry)) return entry;
     memory.delete(entryKey);
     return undefined;
   }
@@ -206,21 +206,21 @@ export class RouteCache implements ResponseStore {
     if (entry.forbidsStale || !(isWithinStale || -freshMs <= policy.maxStaleMs)) return undefined;
     this.#tell(request, "stale");
     const response = responseOf(request, entry, residentMs);
-    const flight = flightKey(request, key);
+    const coalesced = coalescingKey(request, key);
     if (!mayRefresh || !isWithinStale || request.method !== "GET" || policy.noStore) return response;
-    if (this.#state.flights.has(flight) || now < (this.#pausedUntilMs.get(flight) ?? 0)) return response;
-    this.#state.flights.begin(flight, request);
-    this.#asks(request, key, flight, entry);
+    if (this.#state.coalescer.has(coalesced) || now < (this.#pausedUntilMs.get(coalesced) ?? 0)) return response;
+    this.#state.coalescer.begin(coalesced, request);
+    this.#asks(request, key, coalesced, entry);
     return { stale: response, conditions: conditionsFor(entry.fields) };
   }
 
   capture(request: RequestContext, head: ResponseHead, framing: Framing): ResponseCapture | Response | undefined {
     const { memory } = this.#tools;
     const asked = this.#askedFor(request);
-    const { key, flight } = asked;
+    const { key, coalesced } = asked;
     if (head.status === 304 && request.refreshes !== undefined) {
       if (asked.unvalidated !== undefined) this.#confirm(request, asked.unvalidated, head.fields, true);
-      this.#landed(request);
+      this.#onEnd(request);
       return undefined;
     }
     if (request.validation !== undefined) {
@@ -233,36 +233,36 @@ export class RouteCache implements ResponseStore {
     if (entry === undefined) {
       // What was stored is not so any more, unless the upstream only has trouble, or speaks of the client's copy.
       if (head.status < 500 && head.status !== 304) memory.delete(key);
-      this.#landed(request);
+      this.#onEnd(request);
       return undefined;
     }
     let pieces: Buffer[] = [];
     let bytes = 0;
-    let isOver = false;
+    let isFinished = false;
     const end = (): void => {
-      isOver = true;
+      isFinished = true;
       pieces = [];
       memory.free(bytes);
-      this.#landed(request);
+      this.#onEnd(request);
     };
     return {
       data: (piece) => {
-        if (isOver) return;
+        if (isFinished) return;
         if (bytes + piece.length > this.#maxBodyBytes || !memory.reserve(piece.length)) return end();
         bytes += piece.length;
         // It lies in memory that is read into again.
         pieces.push(Buffer.from(piece));
       },
       end: () => {
-        if (isOver) return;
+        if (isFinished) return;
         if (this.#isValid(request, entry)) {
           this.#put(request, key, { ...entry, body: Buffer.concat(pieces) });
-          this.#pausedUntilMs.delete(flight);
+          this.#pausedUntilMs.delete(coalesced);
         }
         end();
       },
       abandon: () => {
-        if (!isOver) end();
+        if (!isFinished) end();
       },
     };
   }
@@ -327,7 +327,7 @@ export class RouteCache implements ResponseStore {
   #validated(request: RequestContext, unvalidated: Entry, head: ResponseHead): Response {
     this.#tell(request, "revalidated");
     const entry = this.#confirm(request, unvalidated, head.fields, false);
-    this.#landed(request);
+    this.#onEnd(request);
     const response = responseOf(request, entry, 0);
     // Cookies are for this client alone.
     response.fields.push(...filterFields(head.fields, (name) => name === "set-cookie"));
@@ -357,9 +357,9 @@ export class RouteCache implements ResponseStore {
     return renewed;
   }
 
-  #asks(request: RequestContext, key: string, flight: string, unvalidated?: Entry): void {
+  #asks(request: RequestContext, key: string, coalesced: string, unvalidated?: Entry): void {
     const { changed, clock } = this.#tools;
-    const asked = { key, flight, epoch: this.#state.epoch, changes: changed.count, askedMs: clock.monotonic() };
+    const asked = { key, coalesced, epoch: this.#state.epoch, changes: changed.count, askedMs: clock.monotonic() };
     this.#asked.set(request, unvalidated === undefined ? asked : { ...asked, unvalidated });
   }
 
@@ -374,22 +374,22 @@ export class RouteCache implements ResponseStore {
 
   abandon(request: RequestContext): void {
     if (request.validation !== undefined) this.#tools.count(this.#route, "miss");
-    this.#landed(request);
+    this.#onEnd(request);
   }
 
-  #landed(request: RequestContext): void {
-    const { key, flight } = this.#askedFor(request);
-    if (request.refreshes !== undefined) this.#pause(request, key, flight);
-    this.#state.flights.end(flight, request);
+  #onEnd(request: RequestContext): void {
+    const { key, coalesced } = this.#askedFor(request);
+    if (request.refreshes !== undefined) this.#pause(request, key, coalesced);
+    this.#state.coalescer.end(coalesced, request);
   }
 
-  #pause(request: RequestContext, key: string, flight: string): void {
+  #pause(request: RequestContext, key: string, coalesced: string): void {
     const now = this.#tools.clock.monotonic();
     const entry = this.#entryFor(request, key);
     const isStale = entry !== undefined && now - entry.receivedMs >= entry.freshForMs;
     if (!isStale) return;
     for (const [known, untilMs] of this.#pausedUntilMs) if (untilMs <= now) this.#pausedUntilMs.delete(known);
-    this.#pausedUntilMs.set(ownText(flight), now + REFRESH_PAUSE_MS);
+    this.#pausedUntilMs.set(ownText(coalesced), now + REFRESH_PAUSE_MS);
   }
 
   #tell(request: RequestContext, outcome: CacheOutcome): void {
@@ -410,7 +410,7 @@ const NO_BYTES = Buffer.alloc(0);
 const codingKey = (key: string, coding: string): string => `${key}\n\n${coding}`;
 
 /** Requests that accept different codings do not wait for each other. */
-const flightKey = (request: RequestContext, key: string): string =>
+const coalescingKey = (request: RequestContext, key: string): string =>
   codingKey(key, acceptedCodings(request.fields).identity);
 
 const hasValidator = (fields: Readonly<RawFields>): boolean => conditionsFor(fields).length > 0;

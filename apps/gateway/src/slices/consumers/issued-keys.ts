@@ -6,7 +6,7 @@ import { isSameDigest, selectorOf } from "./credential-digest.ts";
 /** Keys that were given out over the admin API, in memory: what is looked up for requests never waits for the store. */
 export class IssuedKeys {
   readonly #clock: Pick<Clock, "now">;
-  readonly #followers: (() => Promise<void>)[] = [];
+  readonly #subscribers: (() => Promise<void>)[] = [];
   #all: readonly IssuedCredential[] = [];
   #byDigest: ReadonlyMap<string, IssuedCredential> = new Map();
 
@@ -31,12 +31,12 @@ export class IssuedKeys {
   /** These are all keys from now on; resolves when all who follow know it. */
   async replaceAll(credentials: readonly IssuedCredential[]): Promise<void> {
     this.#keep(credentials);
-    await Promise.all(this.#followers.map(async (changed) => await changed()));
+    await Promise.all(this.#subscribers.map(async (changed) => await changed()));
   }
 
   /** Calls back after each change. */
   follow(changed: () => Promise<void>): void {
-    this.#followers.push(changed);
+    this.#subscribers.push(changed);
   }
 
   #keep(credentials: readonly IssuedCredential[]): void {

@@ -147,11 +147,11 @@ export class SpanExporter implements SpanSink {
   async #pause(attempt: number, result: PostResult): Promise<boolean> {
     const { backoffBaseMs, backoffCapMs } = this.#rules;
     const asked = result.kind === "answer" ? fieldValue(result.fields, "retry-after") : undefined;
-    const wishedMs =
+    const requestedMs =
       asked !== undefined && /^\d{1,6}$/.test(asked) ? Number(asked) * 1000 : backoffBaseMs * 2 ** (attempt - 1);
     if (this.#stop.signal.aborted) return false;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#tools.timer(Math.min(wishedMs, backoffCapMs), resolve);
+    const cancel = this.#tools.timer(Math.min(requestedMs, backoffCapMs), resolve);
     this.#stop.signal.addEventListener("abort", () => resolve(), { once: true });
     await promise;
     cancel();

@@ -1,19 +1,19 @@
 /** How many deliveries may run at once (delivery rule 6). */
 export const MAX_DELIVERIES = 32;
 /** How many of the places those that wait may fill: a replay to many slow targets must not crowd out new events. */
-const MAX_PATIENT = 8;
+const MAX_QUEUED = 8;
 
 /** Counts the deliveries that run, and queues those that may wait for a place. */
-export class DeliveryPlaces {
+export class DeliverySemaphore {
   readonly #capacity: number;
-  readonly #patientCapacity: number;
+  readonly #queuedCapacity: number;
   readonly #waiting: (() => void)[] = [];
   #taken = 0;
-  #patientTaken = 0;
+  #queuedTaken = 0;
 
-  constructor(capacity: number = MAX_DELIVERIES, patientCapacity: number = MAX_PATIENT) {
+  constructor(capacity: number = MAX_DELIVERIES, queuedCapacity: number = MAX_QUEUED) {
     this.#capacity = capacity;
-    this.#patientCapacity = patientCapacity;
+    this.#queuedCapacity = queuedCapacity;
   }
 
   get taken(): number {
@@ -27,9 +27,9 @@ export class DeliveryPlaces {
     return true;
   }
 
-  /** Takes a place, waiting for one in order of arrival; give it back with {@link releasePatient}. */
-  async takePatiently(): Promise<void> {
-    if (this.#waiting.length > 0 || !this.#takePatient()) {
+  /** Takes a place, waiting for one in order of arrival; give it back with {@link releaseQueued}. */
+  async acquireQueued(): Promise<void> {
+    if (this.#waiting.length > 0 || !this.#tryAcquireQueued()) {
       const { promise, resolve } = Promise.withResolvers<undefined>();
       this.#waiting.push(() => resolve(undefined));
       await promise;
@@ -41,18 +41,18 @@ export class DeliveryPlaces {
     this.#admit();
   }
 
-  releasePatient(): void {
-    this.#patientTaken -= 1;
+  releaseQueued(): void {
+    this.#queuedTaken -= 1;
     this.release();
   }
 
-  #takePatient(): boolean {
-    if (this.#patientTaken >= this.#patientCapacity || !this.take()) return false;
-    this.#patientTaken += 1;
+  #tryAcquireQueued(): boolean {
+    if (this.#queuedTaken >= this.#queuedCapacity || !this.take()) return false;
+    this.#queuedTaken += 1;
     return true;
   }
 
   #admit(): void {
-    while (this.#waiting.length > 0 && this.#takePatient()) this.#waiting.shift()?.();
+    while (this.#waiting.length > 0 && this.#tryAcquireQueued()) this.#waiting.shift()?.();
   }
 }

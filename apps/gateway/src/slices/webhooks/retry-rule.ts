@@ -30,8 +30,8 @@ export function nextStep(result: AttemptResult, attempt: number, rule: RetryRule
     return { step: "failed", reason: "not_allowed" };
   }
   if (attempt >= rule.maxAttempts) return { step: "failed", reason: "attempts_spent" };
-  const wishedMs = result.kind === "answer" ? retryAfterMs(result.retryAfter) : undefined;
-  const waitMs = wishedMs ?? backoffMs(attempt, rule);
+  const requestedMs = result.kind === "answer" ? retryAfterMs(result.retryAfter) : undefined;
+  const waitMs = requestedMs ?? backoffMs(attempt, rule);
   return waitMs >= leftMs ? { step: "failed", reason: "time_spent" } : { step: "retry", waitMs };
 }
 

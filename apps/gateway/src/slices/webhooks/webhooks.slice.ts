@@ -6,7 +6,7 @@ import type { DeliveryOutcome, Recipient, RecipientList, SerialisedEvent } from 
 import type { Clock, GatewaySlice } from "#slice.ts";
 import { deliver, type DeliveryReport, type DeliveryTools } from "./delivery.ts";
 import { DeliveryCounts, type DeliveryCount } from "./delivery-counts.ts";
-import { DeliveryPlaces } from "./delivery-places.ts";
+import { DeliverySemaphore } from "./delivery-places.ts";
 import type { DeliveryTarget } from "./delivery-target.ts";
 import { checkWebhooks } from "./webhooks.check.ts";
 import { compileTargets } from "./webhooks.compile.ts";
@@ -54,7 +54,7 @@ class WebhookSlice implements Webhooks {
   readonly check = checkWebhooks;
   readonly #tools: DeliveryTools;
   readonly #log: Logger;
-  readonly #places = new DeliveryPlaces();
+  readonly #places = new DeliverySemaphore();
   readonly #counts = new DeliveryCounts();
   readonly #last = new Map<string, NonNullable<TargetStatus["last"]>>();
   readonly #stop = new AbortController();
@@ -128,11 +128,11 @@ class WebhookSlice implements Webhooks {
   }
 
   async #runLater(target: DeliveryTarget, event: SerialisedEvent): Promise<DeliveryReport> {
-    await this.#places.takePatiently();
+    await this.#places.acquireQueued();
     try {
       return await this.#run(target, event);
     } finally {
-      this.#places.releasePatient();
+      this.#places.releaseQueued();
     }
   }
 

@@ -4,7 +4,7 @@ import { serveBody } from "./body-calls.ts";
 import type { BodyCallName, WorkerResponse } from "./body-calls.ts";
 
 /** Opens a body behind the worker's messages; gives a function that makes one call. */
-async function desk(body: string, contentType = "application/json") {
+async function client(body: string, contentType = "application/json") {
   const responses: WorkerResponse[] = [];
   const serve = serveBody(
     (response) => responses.push(structuredClone(response)),
@@ -22,7 +22,7 @@ async function desk(body: string, contentType = "application/json") {
 }
 
 test("the tree of a body is opened, walked and read by node", async () => {
-  const call = await desk('{"a":[{"b":"x"}]}');
+  const call = await client('{"a":[{"b":"x"}]}');
   assert.equal(await call("openTree"), 3);
   assert.equal(await call("collapseTree"), 2);
   assert.deepEqual(await call("expandNode", 0), { complete: true, rows: 4 });
@@ -32,7 +32,7 @@ test("the tree of a body is opened, walked and read by node", async () => {
 });
 
 test("tables, text, search and wrapping answer for the same body", async () => {
-  const call = await desk('[{"id":1},{"id":2}]');
+  const call = await client('[{"id":1},{"id":2}]');
   assert.deepEqual(await call("tables"), [{ node: 0, path: "$", count: 2 }]);
   assert.deepEqual(await call("openTable", 0), { columns: ["id"], rows: 2 });
   assert.equal(((await call("tableRows", 0, 5)) as unknown[]).length, 2);
@@ -76,7 +76,7 @@ test("rows are handed out while a large body is still laid out, and its text onl
 
 test("parts of a multipart body come with a preview, and their bytes can be had", async () => {
   const type = "multipart/form-data; boundary=b";
-  const call = await desk('--b\r\nContent-Disposition: form-data; name="n"\r\n\r\nhello\r\n--b--', type);
+  const call = await client('--b\r\nContent-Disposition: form-data; name="n"\r\n\r\nhello\r\n--b--', type);
   const { parts } = (await call("parts", type)) as {
     parts: { name: string; preview: string; start: number; end: number }[];
   };
@@ -89,7 +89,7 @@ test("parts of a multipart body come with a preview, and their bytes can be had"
 });
 
 test("a call that fails answers with the reason, and the next one still works", async () => {
-  const call = await desk("not json");
+  const call = await client("not json");
   await assert.rejects(call("openTree"), /Not JSON/u);
   assert.equal(await call("text", "raw"), "not json");
   await assert.rejects(call("search", "raw", { text: "(", regex: true, matchCase: false }), /regular expression/iu);

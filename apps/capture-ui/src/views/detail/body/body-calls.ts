@@ -78,7 +78,7 @@ export type WorkerResponse =
   | { readonly kind: "failure"; readonly id: number; readonly message: string };
 
 /** Answers calls about one body. */
-class BodyDesk implements BodyCalls {
+class BodyWorkerClient implements BodyCalls {
   readonly #document: BodyDocument;
   #tree: TreeRows | null = null;
   #table: JsonTable | null = null;
@@ -202,17 +202,17 @@ function previewOf(body: Uint8Array): string | null {
 
 /** Connects a desk to the messages of a worker: call the result with every message of the page. */
 export function serveBody(post: (response: WorkerResponse) => void, fetchBody?: typeof fetch) {
-  let desk: BodyDesk | null = null;
+  let client: BodyWorkerClient | null = null;
   return async (request: WorkerRequest): Promise<void> => {
     if (request.kind === "open") {
       const document = new BodyDocument(request.source, (progress) => post({ kind: "progress", progress }), fetchBody);
-      desk = new BodyDesk(document);
+      client = new BodyWorkerClient(document);
       await document.open();
       return;
     }
     try {
-      if (desk === null) throw new Error("No body is open");
-      const call = desk[request.name].bind(desk) as (...parameters: readonly unknown[]) => unknown;
+      if (client === null) throw new Error("No body is open");
+      const call = client[request.name].bind(client) as (...parameters: readonly unknown[]) => unknown;
       post({ kind: "result", id: request.id, value: await call(...request.parameters) });
     } catch (error) {
       post({ kind: "failure", id: request.id, message: error instanceof Error ? error.message : String(error) });
