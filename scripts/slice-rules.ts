@@ -9,7 +9,7 @@ export const SLICE_ROLES: readonly string[] = [
   "observer",
   "operations",
   "store",
-  "worker",
+  "task",
 ];
 
 /** Names that say nothing about what is inside, so that anything ends up there. Forbidden for files and folders. */

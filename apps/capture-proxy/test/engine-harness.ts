@@ -16,7 +16,7 @@ import { OwnListeners } from "#upstream/own-listeners.ts";
 import type { ProxyAddress } from "#upstream/proxy-address.ts";
 import { ProxyRoutes } from "#upstream/proxy-route.ts";
 import type { ProxyChoices } from "#upstream/proxy-route.ts";
-import { newViaPseudonym } from "#upstream/pseudonym.ts";
+import { newViaPseudonym } from "#upstream/via-pseudonym.ts";
 import { UpstreamTrust } from "#upstream/trust.ts";
 
 /** The data path alone: real sockets, no store, no API; finished exchanges are kept for the test to look at. */

@@ -20,7 +20,7 @@ import {
   waitUntil,
 } from "@headworks/testkit";
 import type { Http2Origin, StreamHandler } from "@headworks/testkit";
-import { BandwidthLimiter } from "#exchange/line.ts";
+import { BandwidthLimiter } from "#exchange/bandwidth-limiter.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import { clientOf, http2Engine, originCa, startVersioned } from "./http2-rig.ts";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect as connectHttp2 } from "node:http2";
 import { test } from "node:test";
 import { setField } from "@headworks/http1";
-import { BandwidthLimiter } from "#exchange/line.ts";
+import { BandwidthLimiter } from "#exchange/bandwidth-limiter.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import { clientOf, http2Engine, startVersioned, tunnelTo, valuesOf } from "./http2-rig.ts";
 

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TrafficEvent } from "@headworks/capture-contract";
 import { FakeClock, rawClient, startRawServer, temporaryDirectory } from "@headworks/testkit";
 import type { Exchange } from "#exchange/exchange.ts";
-import { BandwidthLimiter } from "#exchange/line.ts";
+import { BandwidthLimiter } from "#exchange/bandwidth-limiter.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Verdict } from "#exchange/phases.ts";
 import type { EventSink } from "#slice.ts";

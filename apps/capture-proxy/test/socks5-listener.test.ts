@@ -7,7 +7,7 @@ import type { RawConnection } from "@headworks/testkit";
 import { SocksClient } from "socks";
 import { ProxyListener, serveSocks5 } from "#connection/listener.ts";
 import { BodyCapture } from "#exchange/body.ts";
-import { BandwidthLimiter } from "#exchange/line.ts";
+import { BandwidthLimiter } from "#exchange/bandwidth-limiter.ts";
 import type { Interceptor } from "#exchange/phases.ts";
 import { startEngine } from "./engine-harness.ts";
 import type { Engine, EngineOptions } from "./engine-harness.ts";

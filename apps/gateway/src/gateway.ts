@@ -22,7 +22,7 @@ import { readConfigFile, watchFile, type FileWatch } from "#config/watch-file.ts
 import { tryAddresses } from "#listener/address-trial.ts";
 import { environmentNumber, environmentProblems } from "#listener/environment-numbers.ts";
 import { ListenerSet } from "#listener/listener-set.ts";
-import { whyNoAddress } from "#listener/listening-trouble.ts";
+import { whyNoAddress } from "#listener/listen-error.ts";
 import { SessionTickets } from "#listener/session-tickets.ts";
 import { AdmissionControl } from "#request/admission.ts";
 import { dryRunReport } from "#request/dry-run-report.ts";
@@ -36,7 +36,7 @@ import type { IssuedCredential, StateStore } from "#storage/state-store.ts";
 import { EndpointPools } from "#upstream/endpoint-pools.ts";
 import { UpstreamRegistry } from "#upstream/upstream-registry.ts";
 import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
-import { UpstreamMaintenance } from "#upstream/upstream-upkeep.ts";
+import { UpstreamMaintenance } from "#upstream/upstream-maintenance.ts";
 import { WorkerPool } from "#workers/worker-pool.ts";
 import { systemClock } from "./clock.ts";
 import type { AdminPlaneParts } from "./admin-plane.ts";

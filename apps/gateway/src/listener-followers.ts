@@ -2,7 +2,7 @@
 import type { Issue } from "@headworks/gateway-contract";
 import type { CheckedReading, GenerationSubscribers } from "#config/generations.ts";
 import type { ListenerSet } from "#listener/listener-set.ts";
-import type { ListenerProblem } from "#listener/listening-trouble.ts";
+import type { ListenerProblem } from "#listener/listen-error.ts";
 
 /** Lets the listeners of this process follow what is published. `graceMs`: for what is gone then. */
 export function listenerFollowers(

@@ -21,15 +21,15 @@ import {
   WINDOW_UPDATE,
 } from "./codes.ts";
 import { ClosedStreams } from "./closed-streams.ts";
-import { DataReceiver } from "./data-intake.ts";
+import { DataReceiver } from "./data-receiver.ts";
 import { sectionProblem } from "./field-rules.ts";
 import { FrameBudget } from "./frame-budget.ts";
 import { dependsOnItself, FrameParser, type FrameSink } from "./frame-parser.ts";
 import { FrameWriter } from "./frame-writer.ts";
-import { connectionPreface } from "./greeting.ts";
+import { connectionPreface } from "./connection-preface.ts";
 import { HpackEncoder } from "./hpack/hpack-encoder.ts";
 import { Http2Error } from "./http2-error.ts";
-import { SendScheduler } from "./outflow.ts";
+import { SendScheduler } from "./send-scheduler.ts";
 import { endBehindResponses, endWithLastWords } from "./parting.ts";
 import { MAX_WINDOW_BYTES, PeerSettings } from "./peer-settings.ts";
 import { PING_BYTES, Pings } from "./pings.ts";

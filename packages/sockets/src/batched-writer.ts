@@ -1,9 +1,9 @@
 import type { Writable } from "node:stream";
 import { CHUNK_END, chunkPrefix } from "@headworks/http1";
-import { trackExternalMemory } from "./buffer-garbage.ts";
-import { POOLED_BUFFER_BYTES, releaseBuffer, acquireBuffer } from "./desks.ts";
-import { allocSlice } from "./strips.ts";
-import { scheduleFlush, type Waiting } from "./turn-end.ts";
+import { trackExternalMemory } from "./external-memory.ts";
+import { POOLED_BUFFER_BYTES, releaseBuffer, acquireBuffer } from "./buffer-pool.ts";
+import { allocSlice } from "./slab.ts";
+import { scheduleFlush, type Waiting } from "./scheduled-flush.ts";
 
 /** Pieces up to this size travel as text together with the head before them: one write instead of two. */
 const TEXT_PIECE_BYTES = 8192;

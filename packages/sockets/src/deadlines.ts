@@ -1,4 +1,4 @@
-import { ConnectionSet, type SetMember } from "./roster.ts";
+import { ConnectionSet, type SetMember } from "./connection-set.ts";
 
 /** Something that must make progress before a moment on the monotonic clock. */
 export interface Timed extends SetMember {

@@ -1,7 +1,7 @@
 // Tested by shared-reads.test.ts
 import { Socket, type OnReadOpts } from "node:net";
 import { Duplex } from "node:stream";
-import { allocSlice } from "./strips.ts";
+import { allocSlice } from "./slab.ts";
 
 const READ_BYTES = 65_536;
 const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { turnMs } from "./turn-clock.ts";
-import { scheduleFlush } from "./turn-end.ts";
+import { scheduleFlush } from "./scheduled-flush.ts";
 
 test("the clock of turns stands still within one, however long it takes, and is right at the beginning of the next", async () => {
   await turn();

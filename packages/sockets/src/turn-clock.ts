@@ -1,4 +1,4 @@
-import { scheduleFlush, type Waiting } from "./turn-end.ts";
+import { scheduleFlush, type Waiting } from "./scheduled-flush.ts";
 
 const UNKNOWN = -1;
 let presentMs = UNKNOWN;

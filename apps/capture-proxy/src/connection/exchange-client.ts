@@ -3,7 +3,7 @@ import type { Framing, RawFields } from "@headworks/http1";
 import type { ByteSocket } from "@headworks/sockets";
 import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import type { UpstreamConnections } from "./client-origins.ts";
+import type { UpstreamConnections } from "./upstream-connections.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 

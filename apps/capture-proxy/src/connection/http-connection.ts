@@ -16,7 +16,7 @@ import {
 } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
-import { UpstreamConnections } from "./client-origins.ts";
+import { UpstreamConnections } from "./upstream-connections.ts";
 import { isForeignToHttp1 } from "./detect.ts";
 import type { ClientSocket, ExchangeClient } from "./exchange-client.ts";
 import { failTunnel, mayBeForeign } from "./foreign-client.ts";

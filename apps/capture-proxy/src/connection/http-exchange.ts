@@ -13,7 +13,7 @@ import { informationalFields } from "./forwarded-fields.ts";
 import { isKnownLonger } from "./held-body.ts";
 import { HeldExchange } from "./held-exchange.ts";
 import { whenDecided } from "./later-verdict.ts";
-import { UpstreamLease } from "./origin-claim.ts";
+import { UpstreamLease } from "./upstream-lease.ts";
 import { replanned } from "./request-plan.ts";
 import type { ExchangePlan, ForwardPlan } from "./request-plan.ts";
 

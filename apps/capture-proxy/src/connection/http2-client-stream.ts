@@ -9,7 +9,7 @@ import type { ByteSocket, SetMember, Timed } from "@headworks/sockets";
 import type { ClientFacts, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { CLIENT_GONE, internalFailure, stalled } from "./client-failures.ts";
-import type { UpstreamConnections } from "./client-origins.ts";
+import type { UpstreamConnections } from "./upstream-connections.ts";
 import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { failureResponse } from "./failure-page.ts";
 import { responseSection, switchSection } from "./http2-response.ts";

@@ -16,7 +16,7 @@ import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { HeadLimits } from "#upstream/origin.ts";
 import { internalFailure, invalidRequest } from "./client-failures.ts";
-import { UpstreamConnections } from "./client-origins.ts";
+import { UpstreamConnections } from "./upstream-connections.ts";
 import { Http2ClientStream } from "./http2-client-stream.ts";
 import type { StreamOwner, StreamMember } from "./http2-client-stream.ts";
 import type { ClientSocket } from "./exchange-client.ts";

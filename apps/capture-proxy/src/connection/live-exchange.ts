@@ -14,7 +14,7 @@ import type {
   TraceStep,
   UpstreamTlsFacts,
 } from "#exchange/exchange.ts";
-import type { ThrottledPace } from "#exchange/line.ts";
+import type { ThrottledPace } from "#exchange/bandwidth-limiter.ts";
 import type { OpenTap } from "./message-tap.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { websocketTap } from "./websocket-tap.ts";

@@ -1,7 +1,7 @@
 // Tested by ../../test/engine-flow.test.ts
 import type { BodyCapture } from "#exchange/body.ts";
 import type { Failure } from "#exchange/failure.ts";
-import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange/line.ts";
+import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange/bandwidth-limiter.ts";
 import { NOT_IN_SET, cutConnection, trackExternalMemory } from "@headworks/sockets";
 import type { ByteSocket, Timed } from "@headworks/sockets";
 import type { DirectionTap, MessageTap, OpenTap } from "./message-tap.ts";

@@ -1,7 +1,7 @@
 // Tested by ../../test/engine-content.test.ts
 import type { Framing, RawFields } from "@headworks/http1";
 import type { ResponseHandler, Origin, OriginRequest } from "#upstream/origin.ts";
-import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange/line.ts";
+import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange/bandwidth-limiter.ts";
 import { HeldBody } from "./held-body.ts";
 
 /**

@@ -3,7 +3,7 @@ import { Http1Error, lengthFraming, NO_BODY } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
 import type { ResponseMessage } from "#exchange/exchange.ts";
 import type { ExchangeClient } from "./exchange-client.ts";
-import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange/line.ts";
+import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange/bandwidth-limiter.ts";
 import { HeldBody } from "./held-body.ts";
 
 /** The exchange whose answer it is. */

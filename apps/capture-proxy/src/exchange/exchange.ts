@@ -3,7 +3,7 @@ import { hostPortText } from "@headworks/host-patterns";
 import type { FieldLines, RawFields } from "@headworks/http1";
 import type { BodyCapture } from "./body.ts";
 import type { Failure } from "./failure.ts";
-import type { ThrottledPace } from "./line.ts";
+import type { ThrottledPace } from "./bandwidth-limiter.ts";
 
 export type Scheme = "http" | "https" | "ws" | "wss" | "tcp";
 export type HttpVersion = "HTTP/1.0" | "HTTP/1.1" | "HTTP/2" | "SOCKS5";

@@ -1,7 +1,7 @@
 import type { SliceName } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import type { Exchange, ExchangeView, ClientFacts } from "./exchange.ts";
-import type { ThrottledPace } from "./line.ts";
+import type { ThrottledPace } from "./bandwidth-limiter.ts";
 import type { MessageControl, MessageHandler } from "./messages.ts";
 
 /** An answer made here instead of by the origin. */

@@ -7,7 +7,7 @@ import { createContentDecoder, decodeText } from "@headworks/http-fields/content
 import { parseMediaType } from "@headworks/http-fields";
 import { storageErrorReason } from "./database.ts";
 import { readFilePart } from "./stored-bodies.ts";
-import { StorageError } from "./store-trouble.ts";
+import { StorageError } from "./storage-error.ts";
 
 /** Results up to this size stay in memory. */
 const MEMORY_BYTES = 1_048_576;

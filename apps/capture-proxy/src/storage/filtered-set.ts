@@ -6,9 +6,9 @@ import type { FilterPlan } from "./filter-plan.ts";
 import type { SessionScope } from "./reader-messages.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts";
 import { SeqSet } from "./seq-set.ts";
-import { PREFILTER_COLUMNS, PREFILTER_JOINS, TextPrefilter } from "./text-sieve.ts";
+import { PREFILTER_COLUMNS, PREFILTER_JOINS, TextPrefilter } from "./text-prefilter.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
-import { demandOf } from "./text-demand.ts";
+import { demandOf } from "./required-text.ts";
 import type { TextFinding, TextIndex } from "./text-index.ts";
 
 /** Others get their turn at the latest after this time. */

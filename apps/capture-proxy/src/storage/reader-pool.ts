@@ -1,5 +1,5 @@
 import type { TrafficFilter } from "@headworks/capture-contract";
-import { ReaderClient } from "./reader-lane.ts";
+import { ReaderClient } from "./reader-client.ts";
 import type { ReaderRequest, ReaderSetup } from "./reader-messages.ts";
 import type { StoreChange } from "./writer-messages.ts";
 

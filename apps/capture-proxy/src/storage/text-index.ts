@@ -6,7 +6,7 @@ import { SeqBits } from "./seq-bits.ts";
 import { SignatureTable } from "./signature-table.ts";
 import type { Segment } from "./signature-table.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
-import type { RequiredText } from "./text-demand.ts";
+import type { RequiredText } from "./required-text.ts";
 import { SignatureColumns } from "./text-signature.ts";
 
 /** Columns of a segment, at least: an entry is never split over two segments. */

@@ -1,5 +1,5 @@
 // Tested by open-capture-store.test.ts
-import { StorageError } from "./store-trouble.ts";
+import { StorageError } from "./storage-error.ts";
 import type { FromWriter } from "./writer-messages.ts";
 
 /** Changes that were asked of the writer thread and wait for its answer. */

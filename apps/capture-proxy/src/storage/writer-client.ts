@@ -12,7 +12,7 @@ import { RunningEntries } from "./running-entries.ts";
 import { SentWork } from "./sent-work.ts";
 import type { LostWork } from "./sent-work.ts";
 import { StoreProblem } from "./store-problem.ts";
-import { StorageError } from "./store-trouble.ts";
+import { StorageError } from "./storage-error.ts";
 import type { FrameBatch } from "./stream-message.ts";
 import type {
   FromWriter,
@@ -24,7 +24,7 @@ import type {
   WriterSetup,
 } from "./writer-messages.ts";
 import { WriterCalls } from "./writer-calls.ts";
-import { startWriterThread } from "./writer-worker.ts";
+import { startWriterThread } from "./start-writer-thread.ts";
 
 /** Above this much unwritten, bodies are shed; */
 const BODY_BACKLOG_BYTES = 67_108_864;

@@ -13,7 +13,7 @@ import { TrafficWriter } from "./traffic-writer.ts";
 import { WriterClient } from "./writer-client.ts";
 import type { FromWriter, ToWriter, WriterSetup } from "./writer-messages.ts";
 import { WriterThread } from "./writer-thread.ts";
-import { startWriterThread } from "./writer-worker.ts";
+import { startWriterThread } from "./start-writer-thread.ts";
 
 // What is kept when the thread that stores breaks, or the disk is slow or bad for a moment.
 

@@ -3,7 +3,7 @@ import { newMoments } from "#exchange/exchange.ts";
 import type { Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { AttemptRequest } from "./attempt.ts";
-import { LOOP, LoopDetector } from "./circle-watch.ts";
+import { LOOP, LoopDetector } from "./loop-detector.ts";
 import { ONLY_HTTP1 } from "./destination.ts";
 import type { ApplicationProtocol, Destination, DialResult } from "./destination.ts";
 import { DirectAttempt } from "./direct-attempt.ts";

@@ -23,7 +23,7 @@ import { absoluteTarget, addProxyFields, forwardedFailure, proxyResponseFailure 
 import { requestFields } from "./origin-fields.ts";
 import type { ResponseHandler, HeadLimits, Origin, OriginRequest } from "./origin.ts";
 import type { Forwarding } from "./proxy-route.ts";
-import { removeOurMembers } from "./pseudonym.ts";
+import { removeOurMembers } from "./via-pseudonym.ts";
 
 /**
  * One HTTP/1.1 connection to an origin, or to a proxy that forwards requests to it: one exchange at a time, its answer read strictly in framing and leniently in

@@ -32,7 +32,7 @@ import { brokenConnection, clientCertificateNote } from "./connect-failure.ts";
 import type { ConnectionHistory } from "./connection-history.ts";
 import { requestFields } from "./origin-fields.ts";
 import type { ResponseHandler, ResponseHead, LostOutcome, Origin, OriginRequest } from "./origin.ts";
-import { removeOurMembers } from "./pseudonym.ts";
+import { removeOurMembers } from "./via-pseudonym.ts";
 
 /** Bytes of a request's body that may wait for the origin's window before its client is held back. */
 const SEND_BUFFER_BYTES = 131_072;

@@ -5,7 +5,7 @@ import type { Failure } from "#exchange/failure.ts";
 import { basicCredentials, proxyText } from "./proxy-address.ts";
 import type { ProxyAddress, ProxyCredentials } from "./proxy-address.ts";
 import { capitalized, proxyFailure } from "./proxy-failure.ts";
-import { ourMembers, viaMember } from "./pseudonym.ts";
+import { ourMembers, viaMember } from "./via-pseudonym.ts";
 import type { TunnelHandshake } from "./tunnel-handshake.ts";
 import { HttpConnect } from "./via-http.ts";
 import { Socks5Connect } from "./via-socks5.ts";

@@ -1,7 +1,7 @@
 import { DEFAULT_ADMIN_BIND, type ConfigDocument, type Issue, type IssueCode } from "@headworks/gateway-contract";
 import { isLoopback } from "@headworks/host-patterns";
 import type { CheckScope, Clock, IssueReport } from "#slice.ts";
-import { checkPartialDocument } from "./check-drafts.ts";
+import { checkPartialDocument } from "./check-partial-document.ts";
 import { checkEntities } from "./check-entities.ts";
 import { checkMarkedFields, checkMisplacedReferences } from "./check-fields.ts";
 import { checkListeners, parseBind } from "./check-listeners.ts";

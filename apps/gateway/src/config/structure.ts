@@ -7,7 +7,7 @@ import { ownName, rightForm } from "./other-gateways.ts";
 import { pointer, type Place } from "./pointer.ts";
 import { branchNames, chosenBranch, type Schema } from "./schema-shape.ts";
 import { choiceHint, constraintProblem, scalarValue } from "./scalar-rules.ts";
-import { MissingValues } from "./stand-ins.ts";
+import { MissingValues } from "./placeholders.ts";
 import type { Steps } from "./steps.ts";
 import { keyText, MEMBERS_OF_A_STEP, MAX_ISSUES, offsetOf, type YamlSource } from "./yaml-source.ts";
 

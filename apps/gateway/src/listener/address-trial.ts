@@ -2,7 +2,7 @@
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Listener } from "@headworks/gateway-contract";
-import { whyNotListening, type ListenerProblem } from "./listening-trouble.ts";
+import { whyNotListening, type ListenerProblem } from "./listen-error.ts";
 
 /** Long enough for workers to close what they prepared. */
 const GIVEN_UP_MS = 100;

@@ -1,7 +1,7 @@
 import type { Match } from "@headworks/gateway-contract";
 import { NONE } from "./hash-index.ts";
 import { barePrefix, parseTemplate, templateForm, type ParameterSink } from "./path-template.ts";
-import { PrefixBuckets } from "./pattern-shelves.ts";
+import { PrefixBuckets } from "./prefix-buckets.ts";
 import { PrefixTable } from "./prefix-table.ts";
 import { TemplateTable } from "./template-table.ts";
 

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Clock } from "#slice.ts";
 import type { BudgetWindow, OutboxEvent, StateStore, UsageSpan, UsageStretch, UsageTotal } from "./state-store.ts";
 import { StoreClient } from "./store-client.ts";
-import { StateStoreError } from "./store-trouble.ts";
+import { StateStoreError } from "./state-store-error.ts";
 
 /** What the store is opened with. */
 export interface StateStoreOptions {

@@ -3,7 +3,7 @@ import { chmodSync, closeSync, fsyncSync, openSync, rmSync, statSync } from "nod
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { makeDirectorySync } from "@headworks/directories";
-import { StateStoreError } from "./store-trouble.ts";
+import { StateStoreError } from "./state-store-error.ts";
 
 /**
  * Makes the file and its folder, for the owner alone, or takes the rights of others away from one that is there. SQLite

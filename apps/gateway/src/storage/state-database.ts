@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { makePrivateFile } from "./private-file.ts";
 import { applyMigrations, schemaVersion } from "./state-migrations.ts";
 import type { MigrationScope } from "./state-migrations.ts";
-import { toStateStoreError, StateStoreError } from "./store-trouble.ts";
+import { toStateStoreError, StateStoreError } from "./state-store-error.ts";
 
 /** Marks the file as ours ("SLUI"), so that the database of another program is not taken for an empty one. */
 const APPLICATION_ID = 0x53_4c_55_49;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { copyDatabase } from "./private-file.ts";
-import { StateStoreError } from "./store-trouble.ts";
+import { StateStoreError } from "./state-store-error.ts";
 
 /** What migrating needs to know. */
 export interface MigrationScope {

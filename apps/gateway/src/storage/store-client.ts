@@ -13,8 +13,8 @@ import type {
   StoreSetup,
   ToStore,
 } from "./store-messages.ts";
-import { StateStoreError } from "./store-trouble.ts";
-import type { StoreErrorKind } from "./store-trouble.ts";
+import { StateStoreError } from "./state-store-error.ts";
+import type { StoreErrorKind } from "./state-store-error.ts";
 
 /** A disk that does not answer for so long fails the charges that wait for it. */
 const STUCK_MS = 5000;

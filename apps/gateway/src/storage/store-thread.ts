@@ -15,7 +15,7 @@ import type {
   StoreSetup,
   ToStore,
 } from "./store-messages.ts";
-import { toStateStoreError } from "./store-trouble.ts";
+import { toStateStoreError } from "./state-store-error.ts";
 import { UsageTable } from "./usage-table.ts";
 
 const DAY_S = 86_400;

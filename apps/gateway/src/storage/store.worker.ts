@@ -2,7 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { FromStore, StoreSetup, ToStore } from "./store-messages.ts";
 import { StoreThread } from "./store-thread.ts";
-import { toStateStoreError } from "./store-trouble.ts";
+import { toStateStoreError } from "./state-store-error.ts";
 
 const port = parentPort;
 if (port !== null) {

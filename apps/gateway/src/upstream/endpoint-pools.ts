@@ -9,7 +9,7 @@ import {
   STALLED_FOR_EACH,
 } from "@headworks/gateway-contract";
 import { BufferBudget, type DeadlineSweep } from "@headworks/sockets";
-import { EndpointConnections } from "./endpoint-ways.ts";
+import { EndpointConnections } from "./endpoint-connections.ts";
 import { Http1Pool, type PoolSettings } from "./http1-pool.ts";
 import { Http2Pool } from "./http2-pool.ts";
 import type { EndpointPool } from "./upstream-exchange.ts";

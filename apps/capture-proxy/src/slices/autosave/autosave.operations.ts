@@ -3,8 +3,8 @@ import type { AutoSaveStatus, autosaveOperations } from "@headworks/capture-cont
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
-import { failureSentence } from "./autosave.worker.ts";
-import type { AutoSaveWorker } from "./autosave.worker.ts";
+import { failureSentence } from "./autosave.task.ts";
+import type { AutoSaveWorker } from "./autosave.task.ts";
 
 export interface AutoSaveParts {
   readonly settings: SliceHost["settings"];

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { autosaveOperations } from "@headworks/capture-contract";
 import type { Slice, SliceHost } from "#slice.ts";
 import { createAutosaveOperations } from "./autosave.operations.ts";
-import { AutoSaveWorker } from "./autosave.worker.ts";
+import { AutoSaveWorker } from "./autosave.task.ts";
 
 /** The active session as a file, again and again. */
 export function createAutosaveSlice(host: SliceHost): Slice<typeof autosaveOperations> {

@@ -235,7 +235,7 @@ export class MirrorQueue {
   /** Undefined where the system gives no thread, which the constructor throws. */
   #begin(): Worker | undefined {
     try {
-      return new Worker(new URL("./mirror.worker.ts", import.meta.url), {
+      return new Worker(new URL("./mirror-thread.ts", import.meta.url), {
         name: "weir-mirror",
         resourceLimits: { maxYoungGenerationSizeMb: 16 },
       });

@@ -1,4 +1,4 @@
-// Tested by mocks.worker.test.ts
+// Tested by mocks.task.test.ts
 import type { MockHit, mocksOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import type { StoredHit } from "./hit-store.ts";

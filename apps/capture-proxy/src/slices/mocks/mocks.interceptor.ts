@@ -4,7 +4,7 @@ import type { Exchange } from "#exchange/exchange.ts";
 import type { Clock } from "#slice.ts";
 import type { FileReading } from "./body-file.ts";
 import type { CompiledMock, MockSet } from "./mocks.compile.ts";
-import type { MockHits } from "./mocks.worker.ts";
+import type { MockHits } from "./mocks.task.ts";
 import { RequestSubject } from "./request-subject.ts";
 import type { ServedSession } from "./served-session.ts";
 

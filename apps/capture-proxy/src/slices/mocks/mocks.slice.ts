@@ -12,7 +12,7 @@ import { createMocksInterceptor } from "./mocks.interceptor.ts";
 import { createMockRecorder } from "./mocks.observer.ts";
 import { createMocksOperations } from "./mocks.operations.ts";
 import { createMocksStore } from "./mocks.store.ts";
-import { createMockHits } from "./mocks.worker.ts";
+import { createMockHits } from "./mocks.task.ts";
 import { portableMocks } from "./portable-mocks.ts";
 import { createRuleBook } from "./rule-book.ts";
 import { createServing } from "./serving-handlers.ts";

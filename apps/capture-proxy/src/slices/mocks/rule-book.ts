@@ -7,7 +7,7 @@ import type { Clock } from "#slice.ts";
 import { newMock, showMock } from "./mock-rule.ts";
 import type { MockDraft, StoredCollection, StoredMock } from "./mock-rule.ts";
 import type { MocksStore } from "./mocks.store.ts";
-import type { MockHits } from "./mocks.worker.ts";
+import type { MockHits } from "./mocks.task.ts";
 
 /** The rules as operations and recording see them: found, shown, changed. Every change is durable and in force at once. */
 export interface RuleBook {

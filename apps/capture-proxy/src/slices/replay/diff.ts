@@ -7,7 +7,7 @@ import { isTextual } from "@headworks/http-fields";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import { compareInWorker } from "./compare-aside.ts";
+import { compareInWorker } from "./compare-in-worker.ts";
 import type { HistoryStore } from "./replay-history.ts";
 
 /** Bodies up to this size are compared as what they are, larger ones by their bytes. */

@@ -12,7 +12,7 @@ import { compileHeaderNames, isBodySame } from "@headworks/entry-diff";
 import { parseQuery } from "@headworks/query-language";
 import { notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
-import { compareInWorker } from "./compare-aside.ts";
+import { compareInWorker } from "./compare-in-worker.ts";
 import { checkDiffOptions, sideOf } from "./diff.ts";
 import { pairRequests } from "./request-pairs.ts";
 

@@ -28,7 +28,7 @@ export function createTextThread(): TextThread {
     waiting.clear();
   };
   const start = (): Worker => {
-    const started = new Worker(new URL("./rewrites.worker.ts", import.meta.url), {
+    const started = new Worker(new URL("./rewrites-thread.ts", import.meta.url), {
       name: "weir-rewrites",
       resourceLimits: LIMITS,
     });

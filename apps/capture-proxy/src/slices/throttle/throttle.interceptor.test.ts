@@ -7,7 +7,7 @@ import type { Target, Verdict } from "#exchange/phases.ts";
 import { NO_THROTTLE } from "./throttle-profile.ts";
 import type { Profile } from "./throttle-profile.ts";
 import { ThrottleInterceptor } from "./throttle.interceptor.ts";
-import { ThrottledLine } from "./throttled-line.ts";
+import { ThrottledLine } from "./throttled-limiter.ts";
 
 interface Made {
   readonly exchange: Exchange;

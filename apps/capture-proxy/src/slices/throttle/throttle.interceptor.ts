@@ -2,7 +2,7 @@ import type { Exchange } from "#exchange/exchange.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Interceptor, Observer, Target, Verdict } from "#exchange/phases.ts";
 import type { Clock } from "#slice.ts";
-import type { ThrottledLine } from "./throttled-line.ts";
+import type { ThrottledLine } from "./throttled-limiter.ts";
 
 /** What is kept for the trace where there is no rule with an id. */
 const RULE_ID = "throttle";

@@ -4,7 +4,7 @@ import type { Handlers } from "@headworks/contract-kit";
 import { parseProfile, PRESETS, showProfile } from "./throttle-profile.ts";
 import type { ThrottleInterceptor } from "./throttle.interceptor.ts";
 import type { StoredThrottle, ThrottleStore } from "./throttle.store.ts";
-import type { ThrottledLine } from "./throttled-line.ts";
+import type { ThrottledLine } from "./throttled-limiter.ts";
 
 export interface ThrottleOperationsParts {
   readonly store: ThrottleStore;

@@ -4,7 +4,7 @@ import { ThrottleInterceptor } from "./throttle.interceptor.ts";
 import { createThrottleOperations } from "./throttle.operations.ts";
 import { portableThrottle } from "./portable-throttle.ts";
 import { createThrottleStore } from "./throttle.store.ts";
-import { ThrottledLine } from "./throttled-line.ts";
+import { ThrottledLine } from "./throttled-limiter.ts";
 
 /** A line as slow and lossy as the ones users have. */
 export function createThrottleSlice(host: SliceHost): Slice<typeof throttleOperations> {

@@ -6,7 +6,7 @@ import type { Clock, GatewaySlice } from "#slice.ts";
 import { ResponseMemory } from "./response-memory.ts";
 import { checkCache } from "./cache.check.ts";
 import { ChangedResources } from "./changed-resources.ts";
-import { RequestCoalescer } from "./flights.ts";
+import { RequestCoalescer } from "./request-coalescer.ts";
 import { RouteCache, type CacheOutcome, type CacheState } from "./route-cache.ts";
 
 /** What the slice is made of. */

@@ -20,7 +20,7 @@ import {
   variesOnCoding,
 } from "./cache-rules.ts";
 import type { ChangedResources } from "./changed-resources.ts";
-import type { RequestCoalescer } from "./flights.ts";
+import type { RequestCoalescer } from "./request-coalescer.ts";
 
 /** How a request fared, as `X-Cache` says it. */
 export type CacheOutcome = "hit" | "revalidated" | "stale" | "miss" | "bypass";

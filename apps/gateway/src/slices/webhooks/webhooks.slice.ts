@@ -6,7 +6,7 @@ import type { DeliveryOutcome, Recipient, RecipientList, SerialisedEvent } from 
 import type { Clock, GatewaySlice } from "#slice.ts";
 import { deliver, type DeliveryReport, type DeliveryTools } from "./delivery.ts";
 import { DeliveryCounts, type DeliveryCount } from "./delivery-counts.ts";
-import { DeliverySemaphore } from "./delivery-places.ts";
+import { DeliverySemaphore } from "./delivery-semaphore.ts";
 import type { DeliveryTarget } from "./delivery-target.ts";
 import { checkWebhooks } from "./webhooks.check.ts";
 import { compileTargets } from "./webhooks.compile.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serveBody } from "./body-calls.ts";
-import type { WorkerResponse, WorkerRequest } from "./body-calls.ts";
+import { serveBody } from "./body-worker-client.ts";
+import type { WorkerResponse, WorkerRequest } from "./body-worker-client.ts";
 import { BodyClient, CallTimeout } from "./body-client.ts";
 import type { BodyWorker } from "./body-client.ts";
 

@@ -1,4 +1,4 @@
-import type { BodyCallName, BodyCalls, WorkerResponse, WorkerRequest } from "./body-calls.ts";
+import type { BodyCallName, BodyCalls, WorkerResponse, WorkerRequest } from "./body-worker-client.ts";
 import type { BodyProgress, BodySource } from "./body-document.ts";
 
 /** The part of a Worker that is used; tests give their own. */

@@ -11,7 +11,7 @@ import { BodySize, Notices } from "./body-notices.tsx";
 import { BodyTools } from "./body-tools.tsx";
 import { BodyView, isUndecodable } from "./body-view.tsx";
 import styles from "./body.module.css";
-import type { LayerName } from "./body-calls.ts";
+import type { LayerName } from "./body-worker-client.ts";
 import { KIND_VIEWS } from "./body-format.ts";
 import type { BodyViewName } from "./body-format.ts";
 import type { BodyOwner, Message, Side } from "./message-side.ts";

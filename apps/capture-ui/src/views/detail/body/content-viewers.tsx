@@ -7,7 +7,7 @@ import { formatBytes } from "../../../ui/format.ts";
 import { EmptyState, Spinner } from "../../../ui/states.tsx";
 import { ParamTable } from "../param-table.tsx";
 import styles from "./body.module.css";
-import type { PartPreview } from "./body-calls.ts";
+import type { PartPreview } from "./body-worker-client.ts";
 import type { BodyClient } from "./body-client.ts";
 import { previewDocument, withoutActiveParts } from "./preview-document.ts";
 

@@ -3,7 +3,7 @@
 let spare: Worker | null = null;
 
 function startWorker(): Worker {
-  return new Worker(new URL("./body.worker.ts", import.meta.url), { type: "module" });
+  return new Worker(new URL("./body-worker.ts", import.meta.url), { type: "module" });
 }
 
 /** Starts a worker for the next body ahead, since starting one takes as long as showing a small body. */

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { useDetailMemory } from "../detail-memory.ts";
 import styles from "./body.module.css";
-import type { LayerName } from "./body-calls.ts";
+import type { LayerName } from "./body-worker-client.ts";
 import type { BodyClient } from "./body-client.ts";
 import type { BodyKind } from "./body-format.ts";
 import type { BodyProgress } from "./body-document.ts";

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useState } from "react";
-import type { LayerName } from "./body-calls.ts";
+import type { LayerName } from "./body-worker-client.ts";
 import { CallTimeout } from "./body-client.ts";
 import type { BodyClient } from "./body-client.ts";
 import type { RowMatch } from "./text-layer.ts";

@@ -1,11 +1,11 @@
-// Tested by desk-writer.test.ts
+// Tested by pooled-writer.test.ts
 import { Socket } from "node:net";
 import type { Writable } from "node:stream";
 import { TLSSocket } from "node:tls";
-import { trackExternalMemory } from "./buffer-garbage.ts";
-import { POOLED_BUFFER_BYTES, releaseBuffer, acquireBuffer } from "./desks.ts";
-import { MAX_SHARED_SLICE_BYTES, allocSlice } from "./strips.ts";
-import { scheduleFlush, type Waiting } from "./turn-end.ts";
+import { trackExternalMemory } from "./external-memory.ts";
+import { POOLED_BUFFER_BYTES, releaseBuffer, acquireBuffer } from "./buffer-pool.ts";
+import { MAX_SHARED_SLICE_BYTES, allocSlice } from "./slab.ts";
+import { scheduleFlush, type Waiting } from "./scheduled-flush.ts";
 
 /**
  * Puts small things, frames for one, together on a desk, which leaves in one write when the turn ends or it is full. What is

@@ -1,4 +1,4 @@
-// Tested by roster.test.ts
+// Tested by connection-set.test.ts
 
 /** What can be on one roster at a time. */
 export interface SetMember {

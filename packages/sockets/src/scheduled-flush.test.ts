@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
-import { scheduleFlush, type Waiting } from "./turn-end.ts";
+import { scheduleFlush, type Waiting } from "./scheduled-flush.ts";
 
 /** Notes its name in a log when it is flushed. */
 class Noted implements Waiting {

@@ -1,7 +1,7 @@
 // Tested by ../../../test/replay-diff.test.ts
 import type { EntryDiff } from "@headworks/capture-contract";
 import { compareEntries, compileHeaderNames, compileIgnoredPaths } from "@headworks/entry-diff";
-import type { Comparison } from "./compare-aside.ts";
+import type { Comparison } from "./compare-in-worker.ts";
 
 /** Compares two sides. The options were checked. */
 export function compareEntriesNow({ left, right, options }: Comparison): EntryDiff {

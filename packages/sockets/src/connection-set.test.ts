@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { oldSpaceGrowthBytes } from "@headworks/testkit";
 import fc from "fast-check";
-import { NOT_IN_SET, ConnectionSet, type SetMember } from "./roster.ts";
+import { NOT_IN_SET, ConnectionSet, type SetMember } from "./connection-set.ts";
 
 const people = (count: number): SetMember[] => Array.from({ length: count }, () => ({ setIndex: NOT_IN_SET }));
 

@@ -1,6 +1,6 @@
-// Tested by body-calls.test.ts
-import { serveBody } from "./body-calls.ts";
-import type { WorkerRequest } from "./body-calls.ts";
+// Tested by body-worker-client.test.ts
+import { serveBody } from "./body-worker-client.ts";
+import type { WorkerRequest } from "./body-worker-client.ts";
 
 const serve = serveBody((response) => self.postMessage(response));
 

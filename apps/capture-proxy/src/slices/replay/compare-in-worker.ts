@@ -4,7 +4,7 @@ import type { DiffOptions, EntryDiff } from "@headworks/capture-contract";
 import type { DiffSide, SideBody } from "@headworks/entry-diff";
 import { readJson } from "@headworks/exact-json";
 import type { Clock } from "#slice.ts";
-import { compareEntriesNow } from "./compare-now.ts";
+import { compareEntriesNow } from "./compare-entries-now.ts";
 
 /** Up to this many characters of text a comparison is over before anybody notices. */
 const SMALL_CHARACTERS = 131_072;

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "@headworks/testkit";
 import fc from "fast-check";
-import { BandwidthLimiter } from "./line.ts";
-import type { ThrottledStream } from "./line.ts";
+import { BandwidthLimiter } from "./bandwidth-limiter.ts";
+import type { ThrottledStream } from "./bandwidth-limiter.ts";
 
 interface Sink {
   readonly flow: ThrottledStream;

@@ -5,7 +5,7 @@ import { describe, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
-import { ReaderClient } from "./reader-lane.ts";
+import { ReaderClient } from "./reader-client.ts";
 import type { ReaderRequest } from "./reader-messages.ts";
 
 const ROW: ReaderRequest = { op: "row", id: "nobody", sessions: new Map() };

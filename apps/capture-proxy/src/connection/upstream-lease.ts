@@ -1,7 +1,7 @@
 // Tested by ../../test/engine-flow.test.ts and ../../test/idle-origins.test.ts
 import type { Moments, RequestMessage } from "#exchange/exchange.ts";
 import type { Origin, OriginRequest } from "#upstream/origin.ts";
-import type { OriginResult, UpstreamRequirement } from "./client-origins.ts";
+import type { OriginResult, UpstreamRequirement } from "./upstream-connections.ts";
 import type { ExchangeClient } from "./exchange-client.ts";
 import type { ForwardPlan } from "./request-plan.ts";
 

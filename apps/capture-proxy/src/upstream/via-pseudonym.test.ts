@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hasPassed, newViaPseudonym, ourMembers, removeOurMembers, viaMember, viaOf } from "./pseudonym.ts";
+import { hasPassed, newViaPseudonym, ourMembers, removeOurMembers, viaMember, viaOf } from "./via-pseudonym.ts";
 
 const ONE = "h0123456789abcdef";
 const OTHER = "hfedcba9876543210";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { Socket } from "node:net";
 import { test } from "node:test";
 import type { Failure } from "#exchange/failure.ts";
-import { LOOP, LoopDetector } from "./circle-watch.ts";
+import { LOOP, LoopDetector } from "./loop-detector.ts";
 import type { Destination, Dialled, DialResult } from "./destination.ts";
 
 const CROWD = 64;

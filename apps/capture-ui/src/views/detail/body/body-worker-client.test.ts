@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { serveBody } from "./body-calls.ts";
-import type { BodyCallName, WorkerResponse } from "./body-calls.ts";
+import { serveBody } from "./body-worker-client.ts";
+import type { BodyCallName, WorkerResponse } from "./body-worker-client.ts";
 
 /** Opens a body behind the worker's messages; gives a function that makes one call. */
 async function client(body: string, contentType = "application/json") {

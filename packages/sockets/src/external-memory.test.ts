@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { trackExternalMemory } from "./buffer-garbage.ts";
+import { trackExternalMemory } from "./external-memory.ts";
 
 const READ_BYTES = 65_536;
 

@@ -7,9 +7,9 @@ import { test } from "node:test";
 import { connect as connectTls, createServer as createSecureServer } from "node:tls";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import fc from "fast-check";
-import { PooledWriter } from "./desk-writer.ts";
-import { POOLED_BUFFER_BYTES } from "./desks.ts";
-import { MAX_SHARED_SLICE_BYTES } from "./strips.ts";
+import { PooledWriter } from "./pooled-writer.ts";
+import { POOLED_BUFFER_BYTES } from "./buffer-pool.ts";
+import { MAX_SHARED_SLICE_BYTES } from "./slab.ts";
 
 const authority = CertificateAuthority.create();
 

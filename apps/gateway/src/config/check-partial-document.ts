@@ -3,7 +3,7 @@ import type { ConfigDocument, IssueCode } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import type { Place } from "./pointer.ts";
 import type { DocumentReading } from "./read-document.ts";
-import { withoutPlaceholders } from "./stand-ins.ts";
+import { withoutPlaceholders } from "./placeholders.ts";
 import type { Steps } from "./steps.ts";
 import { MAX_ISSUES } from "./yaml-source.ts";
 

@@ -2,8 +2,8 @@
 import { randomInt } from "node:crypto";
 import { compileHostPatterns } from "@headworks/host-patterns";
 import type { HostMatcher } from "@headworks/host-patterns";
-import { BandwidthLimiter } from "#exchange/line.ts";
-import type { ThrottledPace } from "#exchange/line.ts";
+import { BandwidthLimiter } from "#exchange/bandwidth-limiter.ts";
+import type { ThrottledPace } from "#exchange/bandwidth-limiter.ts";
 import type { Clock } from "#slice.ts";
 import { NO_THROTTLE } from "./throttle-profile.ts";
 import type { Profile } from "./throttle-profile.ts";

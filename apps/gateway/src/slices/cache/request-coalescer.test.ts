@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { FakeClock } from "@headworks/testkit";
 import type { Timer } from "#egress/timer.ts";
 import { requestFor } from "../../../test/routing/requests.ts";
-import { RequestCoalescer } from "./flights.ts";
+import { RequestCoalescer } from "./request-coalescer.ts";
 
 const clock = new FakeClock();
 const timer: Timer = (delayMs, run) => clock.after(delayMs, run);

@@ -6,7 +6,7 @@ import { createHitStore } from "./hit-store.ts";
 import type { HitStore, StoredHit } from "./hit-store.ts";
 import { newMock, plainDraft } from "./mock-rule.ts";
 import { createMocksStore } from "./mocks.store.ts";
-import { createMockHits } from "./mocks.worker.ts";
+import { createMockHits } from "./mocks.task.ts";
 
 const hit = (mockId: string, atMs: number, timeMs = 1): StoredHit => ({
   mockId,
