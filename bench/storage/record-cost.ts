@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openRig } from "../../apps/capture-proxy/src/storage/store-rig.ts";
-import { sampleExchange } from "../../apps/capture-proxy/src/storage/sample-exchange.ts";
+import { sampleExchange } from "../../apps/capture-proxy/src/storage/read/sample-exchange.ts";
 
 const entries = Number(process.argv[2] ?? 200_000);
 const bodyBytes = Number(process.argv[3] ?? 1000);

@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { sampleExchange } from "../../apps/capture-proxy/src/storage/sample-exchange.ts";
+import { sampleExchange } from "../../apps/capture-proxy/src/storage/read/sample-exchange.ts";
 import type { StoreRig } from "../../apps/capture-proxy/src/storage/store-rig.ts";
 
 /** What the store is filled with. */

@@ -40,7 +40,7 @@ export const parts: Parts = {
     const log = pino({ level, base: null }, output);
     return { log, output };
   },
-  startWriter: async () => (await import("#storage/start-writer-thread.ts")).startWriterThread(),
+  startWriter: async () => (await import("#storage/write/start-writer-thread.ts")).startWriterThread(),
   checkDatabase: async (path, content) => {
     const { openDatabase, STATE_MIGRATIONS, TRAFFIC_MIGRATIONS } = await import("#storage/database.ts");
     const migrations = { state: STATE_MIGRATIONS, traffic: TRAFFIC_MIGRATIONS, other: undefined }[content];

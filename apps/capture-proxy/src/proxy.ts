@@ -34,7 +34,7 @@ import type { CaptureStore } from "#storage/capture-store.ts";
 import { openDatabase, storageErrorReason, STATE_MIGRATIONS } from "#storage/database.ts";
 import type { Database } from "#storage/database.ts";
 import { DataDirectoryInUseError } from "#storage/data-lock.ts";
-import { ForeignFileError } from "#storage/foreign-file.ts";
+import { ForeignFileError } from "#storage/import/foreign-file.ts";
 import { DatabaseTooNewError } from "#storage/migrations.ts";
 import { openCaptureStore } from "#storage/open-capture-store.ts";
 import { StorageError } from "#storage/storage-error.ts";

@@ -8,7 +8,7 @@ import type { ServiceLogs } from "#logging/service-logs.ts";
 import type { SettingsStore } from "#settings/settings.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import type { Database } from "#storage/database.ts";
-import type { StreamStore } from "#storage/stream-store.ts";
+import type { StreamStore } from "#storage/streams/stream-store.ts";
 
 /** Time comes in by this door, so that tests can move it. */
 export interface Clock {

@@ -16,7 +16,7 @@ import { compileEventFilter } from "./event-filter.ts";
 import { coalesce } from "./event-window.ts";
 import { FrameFeed } from "./frame-feed.ts";
 import { SECURITY_FIELDS } from "./gate.ts";
-import type { FrameListener } from "#storage/stream-store.ts";
+import type { FrameListener } from "#storage/streams/stream-store.ts";
 import { refusalResponse, errorResponse, rawResponse } from "./respond-error.ts";
 import type { ErrorResponse } from "./respond-error.ts";
 import { textFrames } from "./text-frame.ts";

@@ -5,8 +5,8 @@ import { waitUntil } from "@headworks/testkit";
 import { WebSocket } from "ws";
 import { startApi } from "../../test/api-rig.ts";
 import type { ApiRig } from "../../test/api-rig.ts";
-import { sampleFrame } from "#storage/sample-frame.ts";
-import type { FrameRecord } from "#storage/stream-store.ts";
+import { sampleFrame } from "#storage/read/sample-frame.ts";
+import type { FrameRecord } from "#storage/streams/stream-store.ts";
 
 interface Listener extends AsyncDisposable {
   readonly messages: ServerMessage[];

@@ -11,7 +11,7 @@ import type {
 } from "@headworks/capture-contract";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
-import type { StreamStore } from "./stream-store.ts";
+import type { StreamStore } from "./streams/stream-store.ts";
 
 /** How storage is doing. */
 export interface StorageStatus {

@@ -1,4 +1,4 @@
-// Tested by capture-store-disk.test.ts
+// Tested by ./write/capture-store-disk.test.ts
 import type { Database } from "./database.ts";
 
 /** A database is not made smaller for less unused space than this; */

@@ -5,9 +5,9 @@ import { gzipSync } from "node:zlib";
 import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { beginSession, openTemporaryStore, testsSharing } from "../../test/shared-rig.ts";
 import { openDatabase } from "./database.ts";
-import { sampleExchange } from "./sample-exchange.ts";
+import { sampleExchange } from "./read/sample-exchange.ts";
 import { NEVER, openRig } from "./store-rig.ts";
-import { tlsText } from "./stored-tls.ts";
+import { tlsText } from "./read/stored-tls.ts";
 
 const inSession = testsSharing("what one session of a store holds", openTemporaryStore, beginSession);
 

@@ -30,19 +30,19 @@ import type {
   StoreLimits,
 } from "./capture-store.ts";
 import { lockForThisProcess } from "./data-lock.ts";
-import { snapshotOfExchange } from "./entry-snapshot.ts";
-import { refuseForeignFile, refuseLinkedFile } from "./foreign-file.ts";
-import { readerOf, ReaderPool } from "./reader-pool.ts";
-import type { SessionScope } from "./reader-messages.ts";
-import { exportChunks } from "./export-chunks.ts";
-import { SessionImports } from "./session-imports.ts";
-import { shownSession } from "./shown-session.ts";
-import { ThreadedStreamStore } from "./open-stream-store.ts";
+import { snapshotOfExchange } from "./read/entry-snapshot.ts";
+import { refuseForeignFile, refuseLinkedFile } from "./import/foreign-file.ts";
+import { readerOf, ReaderPool } from "./read/reader-pool.ts";
+import type { SessionScope } from "./read/reader-messages.ts";
+import { exportChunks } from "./export/export-chunks.ts";
+import { SessionImports } from "./import/session-imports.ts";
+import { shownSession } from "./sessions/shown-session.ts";
+import { ThreadedStreamStore } from "./streams/open-stream-store.ts";
 import { storePlaces } from "./store-places.ts";
 import type { StorePlaces } from "./store-places.ts";
-import type { StreamStore } from "./stream-store.ts";
-import { WriterClient } from "./writer-client.ts";
-import type { SessionRecord, StoreChange } from "./writer-messages.ts";
+import type { StreamStore } from "./streams/stream-store.ts";
+import { WriterClient } from "./write/writer-client.ts";
+import type { SessionRecord, StoreChange } from "./write/writer-messages.ts";
 
 /** The lines a store writes. */
 export interface StoreLog {

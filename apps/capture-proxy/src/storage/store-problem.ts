@@ -1,4 +1,4 @@
-// Tested by capture-store-disk.test.ts
+// Tested by ./write/capture-store-disk.test.ts
 
 /** Why nothing can be stored at present, and who would wait in vain for that to end. */
 export class StoreProblem {

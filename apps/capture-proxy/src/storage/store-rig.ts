@@ -3,8 +3,8 @@ import type { TrafficEntry, TrafficFilter, TrafficSnapshot } from "@headworks/ca
 import type { Exchange } from "#exchange/exchange.ts";
 import type { CaptureStore, StoreLimits } from "./capture-store.ts";
 import { openCaptureStore } from "./open-capture-store.ts";
-import { sampleExchange } from "./sample-exchange.ts";
-import type { SampleOptions } from "./sample-exchange.ts";
+import { sampleExchange } from "./read/sample-exchange.ts";
+import type { SampleOptions } from "./read/sample-exchange.ts";
 
 /** A real store on a directory, with the shortcuts that tests want. `await using` closes it. */
 export interface StoreRig {

@@ -4,7 +4,7 @@ import { parseCallForm, readStatus, readTrailerMessage, statusOfHttp } from "@he
 import type { CallForm, ReaderEnd } from "@headworks/grpc-framing";
 import type { RawFields } from "@headworks/http1";
 import type { ExchangeView } from "#exchange/exchange.ts";
-import type { StreamRecorder } from "#storage/stream-store.ts";
+import type { StreamRecorder } from "#storage/streams/stream-store.ts";
 import { MessageStream } from "./message-stream.ts";
 import type { ReadMessage } from "./message-stream.ts";
 

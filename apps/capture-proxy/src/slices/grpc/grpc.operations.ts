@@ -4,7 +4,7 @@ import type { Handlers } from "@headworks/contract-kit";
 import { parseGrpcStatus } from "@headworks/http-fields";
 import { notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
-import type { AttributeCondition, StreamRow } from "#storage/stream-store.ts";
+import type { AttributeCondition, StreamRow } from "#storage/streams/stream-store.ts";
 import type { SchemaBook } from "./schema-book.ts";
 import type { SchemaHandlers } from "./schema-handlers.ts";
 import { showCall, showConnection } from "./shown-call.ts";

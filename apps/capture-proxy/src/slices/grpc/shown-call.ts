@@ -4,7 +4,7 @@ import { parseTimeoutMs } from "@headworks/grpc-framing";
 import { GRPC_STATUS_NAMES } from "@headworks/http-fields";
 import { decodeMessage } from "@headworks/protobuf";
 import type { MethodType } from "@headworks/protobuf";
-import type { StreamGroup, StreamRow } from "#storage/stream-store.ts";
+import type { StreamGroup, StreamRow } from "#storage/streams/stream-store.ts";
 import type { SchemaBook } from "./schema-book.ts";
 
 /** A call as the API shows it, with the schemas there are now. */

@@ -5,7 +5,7 @@ import { readJson } from "@headworks/exact-json";
 import { readTrailerMessage } from "@headworks/grpc-framing";
 import { decodeMessage, walkFields } from "@headworks/protobuf";
 import type { MessageType, Schema } from "@headworks/protobuf";
-import type { StoredFrame, StreamRow } from "#storage/stream-store.ts";
+import type { StoredFrame, StreamRow } from "#storage/streams/stream-store.ts";
 import type { SchemaBook } from "./schema-book.ts";
 import { metadataOf } from "./shown-call.ts";
 

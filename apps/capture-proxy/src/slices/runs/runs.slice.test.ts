@@ -5,7 +5,7 @@ import { temporaryDirectory } from "@headworks/testkit";
 import type { StoreLimits } from "#storage/capture-store.ts";
 import { openRig } from "#storage/store-rig.ts";
 import type { StoreRig } from "#storage/store-rig.ts";
-import { sampleExchange } from "#storage/sample-exchange.ts";
+import { sampleExchange } from "#storage/read/sample-exchange.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { SessionProxy } from "#slice.ts";
 import { startApi } from "../../../test/api-rig.ts";

@@ -2,7 +2,7 @@
 import type { AssembledChat, AssembledStream } from "@headworks/capture-contract";
 import { ChatAssembler } from "@headworks/event-stream";
 import type { ChatResponse } from "@headworks/event-stream";
-import type { StoredFrame, StreamRow, StreamStore } from "#storage/stream-store.ts";
+import type { StoredFrame, StreamRow, StreamStore } from "#storage/streams/stream-store.ts";
 
 const PAGE_FRAMES = 500;
 /** What is put together at most, in frames, in bytes of all, and in bytes of one. */

@@ -1,7 +1,7 @@
 // Tested by stream-watch.test.ts
 import { EventReader, JsonStreamReader } from "@headworks/event-stream";
 import type { EventBlock, JsonItem } from "@headworks/event-stream";
-import type { FrameRecord } from "#storage/stream-store.ts";
+import type { FrameRecord } from "#storage/streams/stream-store.ts";
 import type { StreamForm } from "./stream-form.ts";
 
 /** A frame but for what the one who read its bytes knows. */

@@ -2,7 +2,7 @@
 import { isUtf8 } from "node:buffer";
 import { closeText } from "@headworks/websocket";
 import type { StreamDetail, StreamFrame, StreamSummary } from "@headworks/capture-contract";
-import type { StoredFrame, StreamRow } from "#storage/stream-store.ts";
+import type { StoredFrame, StreamRow } from "#storage/streams/stream-store.ts";
 
 /** A stream as the API shows it in lists. */
 export function shownStream(row: StreamRow): StreamSummary {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sampleExchange } from "#storage/sample-exchange.ts";
-import type { SampleOptions } from "#storage/sample-exchange.ts";
+import { sampleExchange } from "#storage/read/sample-exchange.ts";
+import type { SampleOptions } from "#storage/read/sample-exchange.ts";
 import { streamForm } from "./stream-form.ts";
 
 const answered = (type: string | undefined, change: SampleOptions & { coding?: string } = {}) => {

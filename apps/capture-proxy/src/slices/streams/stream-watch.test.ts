@@ -13,8 +13,8 @@ import type { Transform } from "node:stream";
 import { waitUntil } from "@headworks/testkit";
 import { BodyCapture } from "#exchange/body.ts";
 import type { Exchange } from "#exchange/exchange.ts";
-import { sampleExchange } from "#storage/sample-exchange.ts";
-import type { FrameRecord, StreamFacts } from "#storage/stream-store.ts";
+import { sampleExchange } from "#storage/read/sample-exchange.ts";
+import type { FrameRecord, StreamFacts } from "#storage/streams/stream-store.ts";
 import { StreamWatch } from "./stream-watch.ts";
 
 interface Watched {

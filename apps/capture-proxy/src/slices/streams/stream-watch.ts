@@ -1,6 +1,6 @@
 import type { BodyWatcher } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
-import type { StreamRecorder } from "#storage/stream-store.ts";
+import type { StreamRecorder } from "#storage/streams/stream-store.ts";
 import { ResponseDecoder } from "./response-decoder.ts";
 import { frameReader } from "./frame-reader.ts";
 import type { FrameReader, ReadFrame } from "./frame-reader.ts";

@@ -3,7 +3,7 @@ import type { streamsOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
-import type { StreamRow } from "#storage/stream-store.ts";
+import type { StreamRow } from "#storage/streams/stream-store.ts";
 import { assembleStream } from "./assembled-stream.ts";
 import { shownFrame, shownStream, shownStreamDetail } from "./shown-stream.ts";
 

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { gzipSync } from "node:zlib";
 import type { MatchPreview, TrafficEntry, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
-import { sampleExchange } from "#storage/sample-exchange.ts";
+import { sampleExchange } from "#storage/read/sample-exchange.ts";
 import { openRig } from "#storage/store-rig.ts";
 import type { StoreRig } from "#storage/store-rig.ts";
 import { startApi } from "../../../test/api-rig.ts";

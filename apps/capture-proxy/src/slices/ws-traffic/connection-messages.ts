@@ -11,7 +11,7 @@ import type {
   TappedFrame,
   TappedMessage,
 } from "#exchange/messages.ts";
-import type { StreamRecorder } from "#storage/stream-store.ts";
+import type { StreamRecorder } from "#storage/streams/stream-store.ts";
 import type { PausedMessages } from "./paused-messages.ts";
 import type { CompiledWsRule } from "./ws-traffic.compile.ts";
 

@@ -3,7 +3,7 @@ import type { wsTrafficOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { isSendableCloseCode, OPCODES } from "@headworks/websocket";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
-import type { StreamRow } from "#storage/stream-store.ts";
+import type { StreamRow } from "#storage/streams/stream-store.ts";
 import type { PausedMessages } from "./paused-messages.ts";
 import type { WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
 

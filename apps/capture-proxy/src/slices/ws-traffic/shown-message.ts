@@ -4,7 +4,7 @@ import { isUtf8 } from "node:buffer";
 import type { WsConnection, WsMessage, WsPayload } from "@headworks/capture-contract";
 import { closeText } from "@headworks/websocket";
 import { fieldPairs, joinedFields } from "#exchange/shown-message.ts";
-import type { StoredFrame, StreamRow } from "#storage/stream-store.ts";
+import type { StoredFrame, StreamRow } from "#storage/streams/stream-store.ts";
 
 /** JSON is shown as JSON up to this size. */
 const JSON_BYTES = 262_144;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sampleExchange } from "#storage/sample-exchange.ts";
-import type { FrameRecord, StreamStore } from "#storage/stream-store.ts";
+import { sampleExchange } from "#storage/read/sample-exchange.ts";
+import type { FrameRecord, StreamStore } from "#storage/streams/stream-store.ts";
 import type { MessagesParts } from "./connection-messages.ts";
 import { PausedMessages } from "./paused-messages.ts";
 import { newWsRule } from "./ws-rule.ts";

@@ -2,7 +2,7 @@
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { MessageControl, MessageHandler } from "#exchange/messages.ts";
 import type { Interceptor } from "#exchange/phases.ts";
-import type { StreamStore } from "#storage/stream-store.ts";
+import type { StreamStore } from "#storage/streams/stream-store.ts";
 import { ConnectionMessages } from "./connection-messages.ts";
 import type { MessagesParts } from "./connection-messages.ts";
 

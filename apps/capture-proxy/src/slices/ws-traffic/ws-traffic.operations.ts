@@ -4,7 +4,7 @@ import type { Handlers } from "@headworks/contract-kit";
 import { OPCODES } from "@headworks/websocket";
 import { notFound } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
-import type { StoredFrame, StreamRow, StreamStore } from "#storage/stream-store.ts";
+import type { StoredFrame, StreamRow, StreamStore } from "#storage/streams/stream-store.ts";
 import { createMessageHandlers } from "./message-handlers.ts";
 import type { PausedMessages } from "./paused-messages.ts";
 import { createRuleHandlers } from "./rule-handlers.ts";

@@ -1,0 +1,249 @@
+// Tested by ../import/session-import.test.ts
+import { fromLargeHarEntry, HarDecoder } from "@headworks/har";
+import type { HarItem, HarWebSocketMessage } from "@headworks/har";
+import type { ImportedSession } from "../import/import-messages.ts";
+import type { ImportedEntry } from "../import/imported-entry.ts";
+import { importedFrame, importedStream, streamOfHar } from "../import/imported-stream.ts";
+import type { ImportedFrame, ImportedStream } from "../import/imported-stream.ts";
+import type { FileTarget } from "../import/imported-content.ts";
+import { importedHarEntry } from "../import/imported-har-entry.ts";
+import { importedNativeEntry } from "../import/imported-native-entry.ts";
+import { CheckedMembers, MemberError } from "../import/checked-members.ts";
+import { LargeBodies } from "../read/large-bodies.ts";
+import { ElementTasks, placed } from "../import/element-tasks.ts";
+import { largeMembersOf } from "../import/large-members.ts";
+import { DocumentError, MemberScanner } from "../import/member-scanner.ts";
+import { SESSION_FORMAT_VERSION } from "./session-export.ts";
+import type { TextFiles } from "../search/text-files.ts";
+
+/** Where the entries of a document go while it is read. */
+export interface DocumentTarget extends FileTarget {
+  entry(entry: ImportedEntry): void;
+  /** A stream of an entry before it; gives its place among the streams. Throws {@link MemberError}. */
+  stream(stream: ImportedStream): number;
+  /** A frame of a stream before it. Throws {@link MemberError}. */
+  frame(frame: ImportedFrame): void;
+  /** An entry that cannot be used; the sentence names it. What went to files for it is not wanted. */
+  skip(sentence: string): void;
+  /** Something to know of an entry that is used nevertheless; the sentence names it. */
+  note(sentence: string): void;
+  session(facts: ImportedSession): void;
+}
+
+/** Reads a document from its bytes as they come. Both methods throw {@link DocumentError} or `HarFormatError`. */
+export interface DocumentReader {
+  /** Resolves when all that the bytes complete was taken in; nothing refers to them then. */
+  write(bytes: Uint8Array): Promise<void>;
+  /** The document is over. */
+  end(): void;
+}
+
+/** A HAR that stands alone, or as the member `har` of a request with options. Unusable entries are skipped. */
+export function harReader(target: DocumentTarget, texts: TextFiles): DocumentReader {
+  const decoder = new HarDecoder({ keepText: () => texts.keep() });
+  let documents = 0;
+  /** What the bytes at hand completed; large bodies of it are still to be read. */
+  let found: { readonly item: HarItem; readonly texts: ReturnType<TextFiles["taken"]> }[] = [];
+  const feed = (bytes: Uint8Array): void => {
+    for (const item of decoder.write(bytes)) found.push({ item, texts: texts.taken() });
+  };
+  const begin = (byteOffset: number): void => {
+    documents += 1;
+    if (documents > 1) throw new DocumentError("there is more than one HAR in the document", byteOffset);
+  };
+  let isOpen = false;
+  const stream = (before: string, after: string) => (bytes: Uint8Array | undefined, byteOffset: number) => {
+    if (!isOpen) {
+      begin(byteOffset);
+      isOpen = true;
+      feed(Buffer.from(before));
+    }
+    if (bytes !== undefined) return feed(bytes);
+    feed(Buffer.from(after));
+    decoder.end();
+    isOpen = false;
+  };
+  // A HAR may have members of its own beside `log`; what stands beside `har` is meant for the import.
+  let isWrapped = false;
+  let foreign: DocumentError | undefined;
+  const wrapped = stream("", "");
+  const scanner = new MemberScanner({
+    streams: {
+      har: (bytes, byteOffset) => {
+        isWrapped = true;
+        if (foreign !== undefined) throw foreign;
+        wrapped(bytes, byteOffset);
+      },
+      log: stream('{"log":', "}"),
+    },
+    unknown: (name, byteOffset) => {
+      foreign ??= new DocumentError(`unknown member ${JSON.stringify(name.slice(0, 100))} beside \`har\``, byteOffset);
+      if (isWrapped) throw foreign;
+    },
+    values: {
+      session_name: (value, byteOffset) => {
+        const isName = typeof value === "string" && value.trim() !== "" && value.length <= 255;
+        if (!isName || !value.isWellFormed() || value.includes("\0")) {
+          throw new DocumentError("`session_name` is no name", byteOffset);
+        }
+        target.session({ name: value });
+      },
+      switch_session: (value, byteOffset) => {
+        if (typeof value !== "boolean") throw new DocumentError("`switch_session` is not true or false", byteOffset);
+        target.session({ switchSession: value });
+      },
+    },
+  });
+  return {
+    write: async (bytes) => {
+      scanner.write(bytes);
+      const items = found;
+      found = [];
+      for (const each of items) {
+        await addHarItem(each.item, target);
+        each.texts.release();
+      }
+    },
+    end: () => {
+      scanner.end();
+      if (documents === 0) throw new DocumentError("there is no `log.entries` array", scanner.seenBytes);
+    },
+  };
+}
+
+async function addHarItem(item: HarItem, target: DocumentTarget): Promise<void> {
+  if (item.kind === "refused") return target.skip(item.message);
+  let entry: ImportedEntry;
+  let messages: readonly HarWebSocketMessage[] | undefined;
+  try {
+    const exchange = fromLargeHarEntry(item.entry, (text, isBase64) => ({ text, isBase64 }));
+    const imported = await importedHarEntry(exchange, target);
+    for (const note of [...item.leftOut, ...imported.notes]) target.note(`entry ${item.index}: ${note}`);
+    ({ entry } = imported);
+    messages = exchange.webSocketMessages;
+  } catch (error) {
+    return target.skip(`entry ${item.index}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  target.entry(entry);
+  if (messages === undefined) return undefined;
+  const { stream, frames } = streamOfHar(entry, messages);
+  try {
+    const place = target.stream(stream);
+    for (const frame of frames) target.frame({ ...frame, stream: place });
+  } catch (error) {
+    if (!(error instanceof MemberError)) throw error;
+    target.skip(`messages of entry ${item.index}: ${error.message}`);
+  }
+  return undefined;
+}
+
+/**
+ * A native session document. The first entry that is not as it must be ends the import: it must be restored whole, but for
+ * bodies of other programs that are larger than captured ones may be.
+ */
+export function sessionReader(target: DocumentTarget, texts: TextFiles): DocumentReader {
+  const bodies = new LargeBodies(target);
+  const tasks = new ElementTasks(texts);
+  let sawEntries = false;
+  let sawVersion = false;
+  const scanner = new MemberScanner({
+    values: {
+      version: (value, byteOffset) => {
+        if (value !== SESSION_FORMAT_VERSION) throw new DocumentError(versionSentence(value), byteOffset);
+        sawVersion = true;
+      },
+      session: (value, byteOffset) => {
+        try {
+          target.session(sessionFacts(value));
+        } catch (error) {
+          throw placed(error, "session", byteOffset);
+        }
+      },
+    },
+    elements: {
+      bodies: tasks.later(
+        "bodies",
+        async (value) => await bodies.add(value),
+        () => (sawEntries ? "`bodies` must stand before `entries`" : undefined),
+      ),
+      entries: tasks.later(
+        "entry",
+        async (value, index) => await addNativeEntry(value, index, target, bodies),
+        () => (sawVersion ? undefined : "`version` must stand before `entries`"),
+      ),
+      streams: tasks.later(
+        "stream",
+        (value) => void target.stream(importedStream(value)),
+        () => (sawEntries ? undefined : "`entries` must stand before `streams`"),
+      ),
+      frames: tasks.later("frame", (value) => target.frame(importedFrame(value))),
+    },
+    longTexts: { of: { bodies: "data", entries: "body" }, keep: () => texts.keep() },
+    arrays: { entries: () => (sawEntries = true) },
+  });
+  return {
+    write: async (bytes) => {
+      try {
+        scanner.write(bytes);
+      } finally {
+        // What is wrong with an element counts before what is wrong behind it.
+        await tasks.run();
+      }
+    },
+    end: () => {
+      scanner.end();
+      if (!sawVersion) throw new DocumentError("there is no `version`: this is no session document", scanner.seenBytes);
+      if (!sawEntries) throw new DocumentError("there is no `entries` array", scanner.seenBytes);
+    },
+  };
+}
+
+async function addNativeEntry(
+  value: unknown,
+  index: number,
+  target: DocumentTarget,
+  bodies: LargeBodies,
+): Promise<void> {
+  bodies.finish();
+  const entry = new CheckedMembers(value, "");
+  const { found, notes } = await largeMembersOf(entry, target);
+  for (const note of notes) target.note(`entry ${index}: ${note}`);
+  target.entry(importedNativeEntry(entry, (member, id) => bodies.take(member, id) ?? found.get(member)));
+}
+
+function versionSentence(value: unknown): string {
+  const isNewer = typeof value === "string" && Number.parseFloat(value) > Number.parseFloat(SESSION_FORMAT_VERSION);
+  return isNewer
+    ? `the document has version ${JSON.stringify(value.slice(0, 20))}, made by a newer program; this one reads ${SESSION_FORMAT_VERSION}`
+    : `the document's \`version\` is not "${SESSION_FORMAT_VERSION}"`;
+}
+
+/** As the API could have set them: what it would refuse is left out, cut or mended. */
+function sessionFacts(value: unknown): ImportedSession {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new MemberError("is not an object");
+  const { name, notes, tags } = value as Readonly<Record<string, unknown>>;
+  const shownName = typeof name === "string" ? cut(named(name), MAX_NAME_LENGTH) : "";
+  return {
+    ...(shownName.trim() !== "" && { name: shownName }),
+    ...(typeof notes === "string" && { notes: cut(notes.toWellFormed(), MAX_NOTES_LENGTH) }),
+    ...(Array.isArray(tags) && {
+      tags: tags
+        .flatMap((tag) => (typeof tag === "string" ? named(tag) : []))
+        .filter((tag) => tag.trim() !== "" && tag.length <= MAX_NAME_LENGTH)
+        .slice(0, MAX_TAGS),
+    }),
+  };
+}
+
+const [MAX_NAME_LENGTH, MAX_NOTES_LENGTH, MAX_TAGS] = [255, 65_536, 64];
+
+/** A text as names have it: no half of a surrogate pair and no NUL. */
+function named(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "");
+}
+
+/** The beginning of a well-formed text, and no half of the pair at its end. */
+function cut(text: string, maxLength: number): string {
+  const beginning = text.slice(0, maxLength);
+  return beginning.isWellFormed() ? beginning : beginning.slice(0, -1);
+}

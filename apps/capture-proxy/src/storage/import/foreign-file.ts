@@ -1,0 +1,67 @@
+import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { openDatabase } from "../database.ts";
+
+/** The file that was named for the captured traffic is somebody else's, or may be; opening it here would destroy it. */
+export class ForeignFileError extends Error {
+  override readonly name = "ForeignFileError";
+}
+
+/** What every file of SQLite begins with (database file format, 1.3.1). */
+const MAGIC = Buffer.from("SQLite format 3\0", "latin1");
+
+/**
+ * Throws {@link ForeignFileError} for a file with anything else in it than captured traffic. What is not there, is empty, or
+ * begins as a database but cannot be read any more is nobody else's.
+ */
+export function refuseForeignFile(path: string): void {
+  const start = startOf(path);
+  if (start.length === 0) return;
+  if (!start.equals(MAGIC)) throw new ForeignFileError(`${path} is no database; name another file with --db-path`);
+  const tables = tablesOf(path);
+  if (tables.length === 0 || tables.includes("entry")) return;
+  throw new ForeignFileError(`${path} is the database of another program; name another file with --db-path`);
+}
+
+/**
+ * Throws {@link ForeignFileError} for a file that has several names (hard links). What belongs to a database lies beside
+ * each name and no lock tells of the others: a process that opens it by another one would destroy it (SQLite, How To
+ * Corrupt An SQLite Database File, 2.5), and a backup made of links would change with it.
+ */
+export function refuseLinkedFile(path: string): void {
+  const names = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
+  if (names <= 1) return;
+  throw new ForeignFileError(
+    `${path} has ${names} names (hard links), and whoever opens it by another one destroys it: put a copy in its place`,
+  );
+}
+
+function startOf(path: string): Buffer {
+  let file: number;
+  try {
+    file = openSync(path, "r");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return Buffer.alloc(0);
+    throw error;
+  }
+  try {
+    const start = Buffer.alloc(MAGIC.length);
+    return start.subarray(0, readSync(file, start, 0, start.length, 0));
+  } finally {
+    closeSync(file);
+  }
+}
+
+function tablesOf(path: string): string[] {
+  try {
+    const database = openDatabase(path, { readOnly: true });
+    try {
+      const rows = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+      return rows.map(({ name }) => String(name));
+    } finally {
+      database.close();
+    }
+  } catch {
+    // Damaged: whoever opens it to write knows what to do.
+    return [];
+  }
+}

@@ -1,0 +1,110 @@
+// Tested by session-import-large.test.ts
+import { LargeText } from "@headworks/har";
+import { MemberError } from "./checked-members.ts";
+import type { CheckedMembers } from "./checked-members.ts";
+import { cutNote, writtenToFile } from "./imported-content.ts";
+import type { FileTarget } from "./imported-content.ts";
+import { base64Bytes, isBase64Body, withoutPrefix } from "./imported-message.ts";
+import type { FoundBody } from "./imported-message.ts";
+import { MAX_EMBEDDED_BODY_BYTES } from "../export/session-export.ts";
+
+/** The members of an entry of a native document that have a body. */
+export const MESSAGE_MEMBERS = ["request", "response", "original_request", "original_response"] as const;
+export type MessageMember = (typeof MESSAGE_MEMBERS)[number];
+
+/** The bodies of an entry that stand in one long string each, and what is to be said of them. */
+export interface LargeMembers {
+  readonly found: ReadonlyMap<MessageMember, FoundBody>;
+  readonly notes: readonly string[];
+}
+
+/**
+ * Puts the large bodies of an entry into files. What is larger than our own exports embed was written by another program and
+ * is cut at the target's limit, as captured bodies are. Throws {@link MemberError}.
+ */
+export async function largeMembersOf(entry: CheckedMembers, target: FileTarget): Promise<LargeMembers> {
+  const found = new Map<MessageMember, FoundBody>();
+  const notes: string[] = [];
+  for (const name of MESSAGE_MEMBERS) {
+    const members = entry.object(name);
+    const text = members?.raw("body");
+    if (members === null || !(text instanceof LargeText)) continue;
+    const pieces = (): Iterable<Uint8Array> => bodyPieces(members, text);
+    const isOwn = !exceeds(pieces(), MAX_EMBEDDED_BODY_BYTES);
+    const limited = isOwn ? { ...target, maxBodyBytes: MAX_EMBEDDED_BODY_BYTES } : target;
+    const isOriginal = name.startsWith("original");
+    const body = isOriginal ? heldInMemory(pieces(), limited.maxBodyBytes) : await writtenToFile(pieces(), limited);
+    found.set(name, body);
+    notes.push(...cutNote(name.replace("_", " "), body));
+  }
+  return { found, notes };
+}
+
+/** Bodies that a rule replaced are kept with their entry, not in files of their own. */
+function heldInMemory(pieces: Iterable<Uint8Array>, maxBytes: number): FoundBody & { readonly body: Uint8Array } {
+  const kept: Uint8Array[] = [];
+  let [keptBytes, totalBytes] = [0, 0];
+  for (const piece of pieces) {
+    totalBytes += piece.length;
+    const part = piece.subarray(0, maxBytes - keptBytes);
+    keptBytes += part.length;
+    if (part.length > 0) kept.push(part);
+  }
+  return { body: Buffer.concat(kept), totalBytes };
+}
+
+function exceeds(pieces: Iterable<Uint8Array>, bytes: number): boolean {
+  let seenBytes = 0;
+  for (const piece of pieces) {
+    seenBytes += piece.length;
+    if (seenBytes > bytes) return true;
+  }
+  return false;
+}
+
+function* bodyPieces(members: CheckedMembers, text: LargeText): Generator<Uint8Array> {
+  const [beginning = ""] = textsOf(members, "body", text);
+  const texts = textsOf(members, "body", text);
+  if (isBase64Body(members, beginning)) {
+    yield* base64Pieces(members, "body", texts, beginning.length - withoutPrefix(beginning).length);
+    return;
+  }
+  for (const part of texts) yield Buffer.from(part, "utf8");
+}
+
+/** The bytes of a long text of base64, which is as strict as a short one. Throws {@link MemberError}. */
+export function largeBase64(members: CheckedMembers, name: string, text: LargeText): Iterable<Uint8Array> {
+  return base64Pieces(members, name, textsOf(members, name, text), 0);
+}
+
+function* base64Pieces(
+  members: CheckedMembers,
+  name: string,
+  texts: Iterable<string>,
+  prefixLength: number,
+): Generator<Uint8Array> {
+  let open = "";
+  let unread = prefixLength;
+  let isFinished = false;
+  for (const text of texts) {
+    const known = open + text.slice(unread);
+    unread = 0;
+    const whole = known.slice(0, known.length - (known.length % 4));
+    open = known.slice(whole.length);
+    if (whole === "") continue;
+    if (isFinished) members.refuse(name, "is not base64");
+    yield base64Bytes(whole) ?? members.refuse(name, "is not base64");
+    isFinished = whole.endsWith("=");
+  }
+  if (open !== "") members.refuse(name, "is not base64");
+}
+
+/** What is wrong with a string is only known when it is read. */
+function* textsOf(members: CheckedMembers, name: string, text: LargeText): Generator<string> {
+  try {
+    yield* text.texts();
+  } catch (error) {
+    if (error instanceof MemberError) throw error;
+    members.refuse(name, error instanceof Error ? error.message : String(error));
+  }
+}

@@ -1,0 +1,184 @@
+// Tested by ../open-capture-store.test.ts
+import { closeSync, fsync, openSync, readdirSync, statSync, unlinkSync, writeSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { makeDirectorySync } from "@headworks/directories";
+import { storageErrorReason } from "../database.ts";
+
+const FILE_NAME = /^(\d{1,15})\.body$/u;
+
+/** Path of a body's file. */
+export function bodyFilePath(folder: string, file: number): string {
+  return join(folder, `${file}.body`);
+}
+
+interface OpenFile {
+  readonly fd: number;
+  bytes: number;
+}
+
+/** Large bodies beside the database, one file each. Used by the writer thread alone. */
+export class BodyFiles {
+  readonly #folder: string;
+  readonly #open = new Map<number, OpenFile>();
+  /** Could not be written; pieces on their way must not begin a new file. */
+  readonly #failed = new Set<number>();
+  /** Why one could not be written, until that is told. */
+  #refusal: string | null = null;
+  /** What it needed at least; once a body as large is written, the next refusal is another one. */
+  #refusedBytes: number | undefined;
+  readonly #sizes = new Map<number, number>();
+  #unsynced: number[] = [];
+  #totalBytes = 0;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    makeDirectorySync(folder);
+  }
+
+  /** Bytes of all finished files. */
+  get totalBytes(): number {
+    return this.#totalBytes;
+  }
+
+  /** Removes files nothing refers to and gives the first free number. `referenced` must hold every number in use. */
+  sweep(referenced: ReadonlySet<number>): number {
+    let highest = 0;
+    for (const name of readdirSync(this.#folder)) {
+      const file = Number(FILE_NAME.exec(name)?.[1] ?? Number.NaN);
+      if (Number.isNaN(file)) continue;
+      highest = Math.max(highest, file);
+      if (referenced.has(file)) this.#addSize(file, statSync(join(this.#folder, name)).size);
+      else removeFile(join(this.#folder, name));
+    }
+    for (const file of referenced) highest = Math.max(highest, file);
+    return highest + 1;
+  }
+
+  /** Appends; false when the file cannot be written: it is gone, and the caller gives no more of it. */
+  append(file: number, bytes: Uint8Array): boolean {
+    if (this.#failed.has(file)) return false;
+    try {
+      const target = this.#open.get(file) ?? this.#create(file);
+      let from = 0;
+      while (from < bytes.length) from += writeSync(target.fd, bytes, from);
+      target.bytes += bytes.length;
+      return true;
+    } catch (error) {
+      if (this.#refusedBytes === undefined) this.#refusal = storageErrorReason(error);
+      this.#refusedBytes = (this.#open.get(file)?.bytes ?? 0) + bytes.length;
+      this.discard(file);
+      this.#failed.add(file);
+      return false;
+    }
+  }
+
+  /** Why bodies are refused, as the end of a sentence. Given once until one as large as the last refused is written. */
+  takeRefusal(): string | null {
+    const refusal = this.#refusal;
+    this.#refusal = null;
+    return refusal;
+  }
+
+  /** All bytes were given. The file is closed at the next sync. */
+  finish(file: number): void {
+    const target = this.#open.get(file);
+    if (this.#failed.delete(file) || target === undefined) return;
+    if (this.#refusedBytes !== undefined && target.bytes >= this.#refusedBytes) this.#refusedBytes = undefined;
+    this.#addSize(file, target.bytes);
+    this.#unsynced.push(file);
+  }
+
+  /** Whether a body was written to its end. */
+  has(file: number): boolean {
+    return this.#sizes.has(file);
+  }
+
+  /** Deletes a file, finished or not. */
+  discard(file: number): void {
+    this.#failed.delete(file);
+    const target = this.#open.get(file);
+    if (target !== undefined) {
+      closeSync(target.fd);
+      this.#open.delete(file);
+    }
+    this.#totalBytes -= this.#sizes.get(file) ?? 0;
+    this.#sizes.delete(file);
+    removeFile(bodyFilePath(this.#folder, file));
+  }
+
+  /** Lets go of all files; unfinished ones are removed at the next start. */
+  close(): void {
+    for (const target of this.#open.values()) closeSync(target.fd);
+    this.#open.clear();
+    this.#unsynced = [];
+  }
+
+  /** Brings finished files to the disk and closes them. One that cannot be brought there is tried again by the next call. */
+  async sync(): Promise<void> {
+    const files = this.#unsynced;
+    if (files.length === 0) return;
+    this.#unsynced = [];
+    const failures: unknown[] = [];
+    for (const file of files) {
+      try {
+        await this.#bringToDisk(file);
+      } catch (error) {
+        failures.push(error);
+        this.#unsynced.push(file);
+      }
+    }
+    await syncFolder(this.#folder);
+    if (failures.length > 0) throw failures[0];
+  }
+
+  async #bringToDisk(file: number): Promise<void> {
+    const target = this.#open.get(file);
+    if (target === undefined) return;
+    // Whoever discards the file meanwhile must not close it under the system's hands.
+    this.#open.delete(file);
+    try {
+      await promisify(fsync)(target.fd);
+    } catch (error) {
+      if (this.has(file)) this.#open.set(file, target);
+      else closeSync(target.fd);
+      throw error;
+    }
+    closeSync(target.fd);
+  }
+
+  #create(file: number): OpenFile {
+    const target = { fd: openSync(bodyFilePath(this.#folder, file), "wx", 0o600), bytes: 0 };
+    this.#open.set(file, target);
+    return target;
+  }
+
+  #addSize(file: number, bytes: number): void {
+    this.#sizes.set(file, bytes);
+    this.#totalBytes += bytes;
+  }
+}
+
+/** A file that is gone already is as good as removed; one that cannot be removed now is swept at the next start. */
+function removeFile(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch {
+    return;
+  }
+}
+
+/** New names are on disk only when their folder is. Some systems cannot sync a folder; they need not. */
+async function syncFolder(folder: string): Promise<void> {
+  try {
+    const handle = await open(folder, "r");
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch {
+    return;
+  }
+}

@@ -1,0 +1,221 @@
+// Tested by ../open-capture-store.test.ts
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { makeDirectorySync } from "@headworks/directories";
+import { createContentDecoder, decodeText } from "@headworks/http-fields/content-coding";
+import { parseMediaType } from "@headworks/http-fields";
+import { storageErrorReason } from "../database.ts";
+import { readFilePart } from "./stored-bodies.ts";
+import { StorageError } from "../storage-error.ts";
+
+/** Results up to this size stay in memory. */
+const MEMORY_BYTES = 1_048_576;
+/** Decoding ends here: what is larger is a bomb or nothing anybody reads. */
+const MAX_DECODED_BYTES = 2_147_483_648;
+const PIECE_BYTES = 1_048_576;
+/** Decoded bodies kept for further ranges. */
+const KEPT_BODIES = 8;
+
+/** A decoded body: in memory or in a file. */
+export interface DecodedForm {
+  readonly totalBytes: number;
+  /** What stood in the way of decoding; `as-sent`: a coding stays, and no byte is missing. */
+  readonly problem: DecodingProblem | undefined;
+  read(start: number, end: number): Uint8Array;
+}
+
+export type DecodingProblem = "partial" | "as-sent";
+
+export interface DecodingRequest {
+  /** Names the body and the form of it that is asked for. */
+  readonly key: string;
+  /** Bytes, or the path of a file. */
+  readonly source: Uint8Array | string;
+  /** The values of the Content-Encoding fields; none to leave the codings on. */
+  readonly contentEncoding: readonly string[];
+  /** Set to convert text to UTF-8. */
+  readonly toUtf8From: string | undefined;
+}
+
+/** Bodies without their content coding; large ones are decoded once, piece by piece, into a file that later ranges read from. */
+export class DecodedBodies {
+  readonly #parent: string;
+  /** Made for the first file: whoever needs none can be answered where nothing can be written. */
+  #folder: string | undefined;
+  readonly #kept = new Map<string, { readonly form: Promise<DecodedForm>; path: string | undefined }>();
+  #nextFile = 1;
+
+  /** `parent` gets a folder for the files, which goes with `close`. */
+  constructor(parent: string) {
+    this.#parent = parent;
+  }
+
+  /** Rejects with {@link StorageError} when the disk takes no file. */
+  async get(request: DecodingRequest): Promise<DecodedForm> {
+    const known = this.#kept.get(request.key);
+    if (known !== undefined) return await known.form;
+    const kept = { form: this.#decode(request, (path) => (kept.path = path)), path: undefined as string | undefined };
+    this.#kept.set(request.key, kept);
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size > KEPT_BODIES && oldest !== undefined) this.#forget(oldest);
+    try {
+      return await kept.form;
+    } catch (error) {
+      this.#forget(request.key);
+      throw error;
+    }
+  }
+
+  close(): void {
+    if (this.#folder !== undefined) remove(this.#folder);
+  }
+
+  #newPath(): string {
+    if (this.#folder === undefined) {
+      makeDirectorySync(this.#parent);
+      this.#folder = mkdtempSync(join(this.#parent, "reader-"));
+    }
+    return join(this.#folder, `${this.#nextFile++}.decoded`);
+  }
+
+  #forget(key: string): void {
+    const kept = this.#kept.get(key);
+    this.#kept.delete(key);
+    // A file that is still being written has its path set by then; readers that hold its form open it by name.
+    void kept?.form
+      .catch(() => undefined)
+      .then(() => {
+        if (kept.path !== undefined) remove(kept.path);
+      });
+  }
+
+  async #decode(request: DecodingRequest, onFile: (path: string) => void): Promise<DecodedForm> {
+    const output = new GrowingOutput(() => {
+      const path = this.#newPath();
+      onFile(path);
+      return path;
+    });
+    try {
+      const problem = await decodeInto(request, (bytes) => output.write(bytes));
+      return output.finish(problem, (bytes) => smallText(request, bytes));
+    } catch (error) {
+      output.abandon();
+      if (!(error instanceof Error && "syscall" in error)) throw error;
+      throw new StorageError(`A body this large is decoded into a file: ${storageErrorReason(error)}`);
+    }
+  }
+}
+
+async function decodeInto(
+  request: DecodingRequest,
+  write: (bytes: Uint8Array) => void,
+): Promise<DecodingProblem | undefined> {
+  const charset = knownCharset(request.toUtf8From);
+  const text = charset === undefined || charset === "utf-8" ? undefined : new TextDecoder(charset);
+  const encoder = new TextEncoder();
+  const deliver =
+    text === undefined ? write : (bytes: Uint8Array) => write(encoder.encode(text.decode(bytes, { stream: true })));
+  const decoder = createContentDecoder(request.contentEncoding, deliver, { maxBytes: MAX_DECODED_BYTES });
+  for (let start = 0; ; start += PIECE_BYTES) {
+    const piece = pieceOf(request.source, start, start + PIECE_BYTES);
+    if (piece.length === 0) break;
+    await decoder.write(piece);
+    await nextTurn();
+  }
+  const { stop, remaining } = await decoder.end();
+  if (text !== undefined) write(encoder.encode(text.decode()));
+  if (stop === undefined) return undefined;
+  return remaining.length > 0 && stop !== "limit" ? "as-sent" : "partial";
+}
+
+function pieceOf(source: Uint8Array | string, start: number, end: number): Uint8Array {
+  return typeof source === "string"
+    ? (readFilePart(source, start, end) ?? new Uint8Array(0))
+    : source.subarray(start, end);
+}
+
+function knownCharset(contentType: string | undefined): string | undefined {
+  const label = parseMediaType(contentType)?.charset;
+  try {
+    return label === undefined ? undefined : new TextDecoder(label).encoding;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A small text without a declared charset is looked at as a whole: it may declare its own. */
+function smallText(request: DecodingRequest, bytes: Uint8Array): Uint8Array {
+  const { toUtf8From } = request;
+  if (toUtf8From === undefined || knownCharset(toUtf8From) !== undefined) return bytes;
+  const { text, charset } = decodeText(bytes, toUtf8From);
+  return charset === "utf-8" ? bytes : new TextEncoder().encode(text);
+}
+
+/** Memory first, a file once there is much. */
+class GrowingOutput {
+  readonly #newPath: () => string;
+  #path = "";
+  #pieces: Uint8Array[] = [];
+  #bytes = 0;
+  #fd: number | undefined;
+
+  constructor(newPath: () => string) {
+    this.#newPath = newPath;
+  }
+
+  write(piece: Uint8Array): void {
+    if (piece.length === 0) return;
+    this.#bytes += piece.length;
+    if (this.#fd === undefined) {
+      // The decoder may use its memory again.
+      this.#pieces.push(piece.slice());
+      if (this.#bytes > MEMORY_BYTES) this.#moveToFile();
+      return;
+    }
+    writeAll(this.#fd, piece);
+  }
+
+  finish(problem: DecodingProblem | undefined, lastStep: (bytes: Uint8Array) => Uint8Array): DecodedForm {
+    if (this.#fd === undefined) {
+      const bytes = lastStep(Buffer.concat(this.#pieces));
+      // A copy: what is handed out goes to another thread and is gone from this one; Buffer's own slice shares memory.
+      return { totalBytes: bytes.length, problem, read: (start, end) => new Uint8Array(bytes.subarray(start, end)) };
+    }
+    closeSync(this.#fd);
+    this.#fd = undefined;
+    const path = this.#path;
+    return {
+      totalBytes: this.#bytes,
+      problem,
+      read: (start, end) => readFilePart(path, start, end) ?? new Uint8Array(0),
+    };
+  }
+
+  abandon(): void {
+    if (this.#fd === undefined) return;
+    closeSync(this.#fd);
+    remove(this.#path);
+  }
+
+  #moveToFile(): void {
+    this.#path = this.#newPath();
+    this.#fd = openSync(this.#path, "wx", 0o600);
+    for (const piece of this.#pieces) writeAll(this.#fd, piece);
+    this.#pieces = [];
+  }
+}
+
+/** What cannot be removed now goes at the next start: a disk that is read-only must not end the thread. */
+function remove(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true });
+  } catch {
+    return;
+  }
+}
+
+function writeAll(fd: number, bytes: Uint8Array): void {
+  let from = 0;
+  while (from < bytes.length) from += writeSync(fd, bytes, from);
+}

@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { rename } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import { temporaryDirectory, waitUntil } from "@headworks/testkit";
+import { openDatabase, TRAFFIC_MIGRATIONS } from "../database.ts";
+import { ReaderClient } from "./reader-client.ts";
+import type { ReaderRequest } from "./reader-messages.ts";
+
+const ROW: ReaderRequest = { op: "row", id: "nobody", sessions: new Map() };
+const ENDED = { name: "ReaderBusyError", message: "A reader thread ended" };
+
+class ReaderRig {
+  readonly broken: string[] = [];
+  readonly reader: ReaderClient;
+  readonly #path: string;
+  readonly #hidden: string;
+  /** While it is false no thread begins: the system has none left. */
+  hasThreads = true;
+
+  constructor(folder: string) {
+    this.#path = join(folder, "traffic.db");
+    this.#hidden = join(folder, "hidden.db");
+    openDatabase(this.#path, { migrations: TRAFFIC_MIGRATIONS }).close();
+    const begin = (): string => {
+      if (!this.hasThreads) throw new Error("EAGAIN");
+      return this.#path;
+    };
+    const setup = {
+      // Copied for each thread where it is made, which fails there as it does for want of threads.
+      get path() {
+        return begin();
+      },
+      bodiesFolder: folder,
+      decodedFolder: folder,
+      index: undefined,
+    };
+    this.reader = new ReaderClient(setup, "reader-of-a-test", (reason) => void this.broken.push(reason));
+  }
+
+  /** Threads that begin now cannot open the store. */
+  async hide(): Promise<void> {
+    await rename(this.#path, this.#hidden);
+  }
+
+  async show(): Promise<void> {
+    await rename(this.#hidden, this.#path);
+  }
+
+  async brokenTimes(count: number): Promise<void> {
+    await waitUntil(() => this.broken.length >= count, { what: `thread ${count} to break` });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.reader.close();
+  }
+}
+
+// Most of their time they wait for the second that lies between two threads.
+describe("a lane of a reader thread", { concurrency: true }, () => {
+  test("what was asked of a thread that could not begin is answered by the next one", async () => {
+    await using directory = await temporaryDirectory();
+    await using rig = new ReaderRig(directory.path);
+    await rig.hide();
+    rig.reader.start();
+    const early = rig.reader.ask(ROW);
+    await rig.brokenTimes(1);
+    const late = rig.reader.ask(ROW);
+    await rig.show();
+    assert.deepEqual(await Promise.all([early, late]), [undefined, undefined]);
+    assert.equal(rig.broken.length, 1);
+  });
+
+  test("where the system gives no thread, a question waits for one, and nothing breaks over a start by itself", async () => {
+    await using directory = await temporaryDirectory();
+    await using rig = new ReaderRig(directory.path);
+    rig.hasThreads = false;
+    rig.reader.start();
+    assert.deepEqual(rig.broken, ["A reader thread could not start: EAGAIN"]);
+    const early = rig.reader.ask(ROW);
+    await rig.brokenTimes(2);
+    rig.hasThreads = true;
+    assert.equal(await early, undefined);
+    assert.equal(rig.broken.length, 2);
+  });
+
+  test("a question is refused once four threads could not begin, a second apart, and a later one finds the store", async () => {
+    await using directory = await temporaryDirectory();
+    await using rig = new ReaderRig(directory.path);
+    await rig.hide();
+    const startedMs = performance.now();
+    await assert.rejects(rig.reader.ask(ROW), ENDED);
+    assert.ok(performance.now() - startedMs >= 3000);
+    await rig.brokenTimes(4);
+    await rig.show();
+    assert.equal(await rig.reader.ask(ROW), undefined);
+    assert.equal(rig.broken.length, 4);
+  });
+
+  test("what a thread broke over is refused and not asked again; the next question has a new thread", async () => {
+    await using directory = await temporaryDirectory();
+    await using rig = new ReaderRig(directory.path);
+    assert.equal(await rig.reader.ask(ROW), undefined);
+    await rig.hide();
+    // A thread that answers breaks over a store that is gone.
+    rig.reader.tell({ kind: "reopen" });
+    await assert.rejects(rig.reader.ask(ROW), ENDED);
+    await rig.show();
+    assert.equal(await rig.reader.ask(ROW), undefined);
+    assert.equal(rig.broken.length, 1);
+  });
+
+  test("a question that is given up while there is no thread leaves at once, and closing refuses those that wait", async () => {
+    await using directory = await temporaryDirectory();
+    await using rig = new ReaderRig(directory.path);
+    // A thread that breaks is there for a while after it said so; one that was not given never was.
+    rig.hasThreads = false;
+    const refused = assert.rejects(rig.reader.ask(ROW), ENDED);
+    // More than may wait at a time.
+    for (let count = 0; count < 100; count += 1) {
+      const controller = new AbortController();
+      const givenUp = assert.rejects(rig.reader.ask(ROW, controller.signal), { message: "given up" });
+      controller.abort(new Error("given up"));
+      await givenUp;
+      await setImmediate();
+    }
+    await rig.reader.close();
+    await refused;
+    await assert.rejects(rig.reader.ask(ROW), { name: "ReaderBusyError" });
+  });
+});

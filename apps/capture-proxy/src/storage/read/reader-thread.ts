@@ -1,0 +1,211 @@
+// Tested by ../open-capture-store.test.ts
+import { statSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fieldValue, fieldValues } from "@headworks/http1";
+import type { BodyPart } from "../capture-store.ts";
+import { DecodedBodies } from "./decoded-bodies.ts";
+import { storedFields } from "./stored-json.ts";
+import { CancelledError } from "../search/filtered-set.ts";
+import type { Interest } from "../search/filtered-set.ts";
+import type { BodyRequest, FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
+import { readFilePart } from "./stored-bodies.ts";
+import { StreamReader } from "../streams/stream-reader.ts";
+import type { TrafficExport } from "../export/traffic-export.ts";
+import { TrafficReader } from "./traffic-reader.ts";
+
+/** A body is answered in ranges of at most this much. */
+const MAX_RANGE_BYTES = 16_777_216;
+/** Indexing goes on for so long at a time and rests as long: a core is never busy with it alone. */
+const INDEXING_MS = 10;
+/** How often is looked whether there is something to index. */
+const INDEX_LOOK_MS = 10_000;
+
+/** What a reader thread does with messages: answers questions, several at a time in turns. */
+export class ReaderThread {
+  readonly #setup: ReaderSetup;
+  readonly #post: (message: FromReader, transfer: ArrayBuffer[]) => void;
+  readonly #interests = new Map<number, { cancelled: boolean }>();
+  readonly #decoded: DecodedBodies;
+  readonly #exports = new Map<number, TrafficExport>();
+  readonly #looks: NodeJS.Timeout;
+  #nextExport = 1;
+  #isIndexing = false;
+  #reader: TrafficReader;
+  #streams: StreamReader | undefined;
+
+  constructor(setup: ReaderSetup, post: (message: FromReader, transfer: ArrayBuffer[]) => void) {
+    this.#setup = setup;
+    this.#post = post;
+    this.#decoded = new DecodedBodies(setup.decodedFolder);
+    this.#reader = new TrafficReader(setup);
+    this.#looks = setInterval(() => this.#look(), INDEX_LOOK_MS).unref();
+  }
+
+  /** False: it was the last message. */
+  receive(message: ToReader): boolean {
+    switch (message.kind) {
+      case "request":
+        void this.#serve(message.id, message.request);
+        return true;
+      case "cancel": {
+        const interest = this.#interests.get(message.id);
+        if (interest !== undefined) interest.cancelled = true;
+        return true;
+      }
+      case "change":
+        this.#reader.note(message);
+        return true;
+      case "reopen":
+        this.#closeStreams();
+        this.#reader.close();
+        this.#reader = new TrafficReader(this.#setup);
+        return true;
+      case "close":
+        clearInterval(this.#looks);
+        this.#closeStreams();
+        this.#reader.close();
+        this.#decoded.close();
+        return false;
+    }
+  }
+
+  async #serve(id: number, request: ReaderRequest): Promise<void> {
+    const interest = { cancelled: false };
+    this.#interests.set(id, interest);
+    try {
+      const value = await this.#response(request, interest);
+      this.#post({ kind: "answer", id, value }, transferable(value));
+    } catch (error) {
+      const known = error instanceof Error ? error : new Error(String(error));
+      this.#post(
+        { kind: "failed", id, name: interest.cancelled ? CancelledError.name : known.name, message: known.message },
+        [],
+      );
+    } finally {
+      this.#interests.delete(id);
+      if (this.#reader.index?.isWanted === true) void this.#keepIndexing();
+    }
+  }
+
+  #look(): void {
+    this.#reader.index?.look();
+    if (this.#reader.index?.isWanted === true) void this.#keepIndexing();
+  }
+
+  /** While nobody asks anything. */
+  async #keepIndexing(): Promise<void> {
+    if (this.#isIndexing) return;
+    this.#isIndexing = true;
+    do await sleep(INDEXING_MS);
+    while (this.#interests.size === 0 && this.#reader.index?.step(performance.now() + INDEXING_MS) === true);
+    this.#isIndexing = false;
+  }
+
+  async #response(request: ReaderRequest, interest: Interest): Promise<unknown> {
+    switch (request.op) {
+      case "rows": {
+        const { rows, total, isComplete } = await this.#reader.rows(request, interest);
+        return { json: jsonBytes({ total, total_complete: isComplete, rows }), total };
+      }
+      case "entries": {
+        const { page, ...totals } = await this.#reader.entries(request, interest);
+        return { json: jsonBytes(page), ...totals };
+      }
+      case "latest":
+        return await this.#reader.latest(request.scope, request.limit, request.filter, interest);
+      case "count":
+        return await this.#reader.count(request.scope, request.filter, interest);
+      case "summary":
+        return await this.#reader.summary(request.scope, request.filter, interest);
+      case "tree":
+        return await this.#reader.tree(request.scope, request.filter, request.ofHost, interest);
+      case "values":
+        return this.#reader.values(request.scope, request.field, request.prefix, request.limit);
+      case "preview":
+        return await this.#reader.preview(request, interest);
+      case "row":
+        return this.#reader.snapshot(request.id, request.sessions);
+      case "entry":
+        return await this.#reader.entry(request.id, request.sessions, request.includeBodies, request.decompressed);
+      case "body":
+        return await this.#body(request);
+      case "exportOpen": {
+        const document = await this.#reader.openExport(request, interest);
+        this.#exports.set(this.#nextExport, document);
+        return { handle: this.#nextExport++, total: document.total };
+      }
+      case "exportNext":
+        return { bytes: this.#exports.get(request.handle)?.next() };
+      case "exportClose":
+        return this.#exports.delete(request.handle);
+      case "streams":
+        return this.#streamReader.listStreams(request.query, request.sessions);
+      case "streamGroups":
+        return this.#streamReader.listGroups(request.query, request.sessions);
+      case "stream":
+        return this.#streamReader.getStream(request.id, request.sessions);
+      case "frames":
+        return await this.#streamReader.listFrames(request.query, request.sessions, interest);
+      case "frameBytes":
+        return { bytes: this.#streamReader.frameBytes(request.id, request.ordinal, request.sessions) };
+      case "streamStats":
+        return this.#streamReader.stats(request.kind, request.sessions);
+    }
+  }
+
+  /** Opened by the first question about streams. */
+  get #streamReader(): StreamReader {
+    return (this.#streams ??= new StreamReader(this.#setup.path));
+  }
+
+  #closeStreams(): void {
+    this.#streams?.close();
+    this.#streams = undefined;
+  }
+
+  async #body(request: BodyRequest): Promise<BodyPart | undefined> {
+    const { side, start } = request;
+    const row = this.#reader.visibleRow(request.id, request.sessions);
+    if (row === undefined) return undefined;
+    const seq = Number(row["seq"]);
+    const fields = storedFields(row[`${side}_fields`]) ?? [];
+    const type = row[`${side}_type`];
+    // Imported entries may know it from elsewhere.
+    const contentType = fieldValue(fields, "content-type") ?? (typeof type === "string" ? type : null);
+    const isCut = Number(row[`${side}_body_stored`]) < Number(row[`${side}_body_size`]);
+    const source = this.#reader.bodies.locate(seq, side) ?? new Uint8Array(0);
+    if (!request.decoded && !request.utf8) {
+      const totalBytes =
+        typeof source === "string" ? (statSync(source, { throwIfNoEntry: false })?.size ?? 0) : source.length;
+      const end = rangeEnd(request, totalBytes);
+      const bytes = typeof source === "string" ? readFilePart(source, start, end) : source.slice(start, end);
+      return { totalBytes, start, bytes: bytes ?? new Uint8Array(0), contentType, partial: isCut, undecodable: false };
+    }
+    const form = await this.#decoded.get({
+      key: `${seq} ${side} ${request.decoded} ${request.utf8}`,
+      source,
+      contentEncoding: request.decoded ? fieldValues(fields, "content-encoding") : [],
+      toUtf8From: request.utf8 ? (contentType ?? "text/plain") : undefined,
+    });
+    const bytes = form.read(start, rangeEnd(request, form.totalBytes));
+    const { totalBytes, problem } = form;
+    const undecodable = problem !== undefined;
+    return { totalBytes, start, bytes, contentType, partial: problem === "partial" || isCut, undecodable };
+  }
+}
+
+function rangeEnd(request: BodyRequest, totalBytes: number): number {
+  return Math.max(request.start, Math.min(request.end ?? totalBytes, totalBytes, request.start + MAX_RANGE_BYTES));
+}
+
+function jsonBytes(value: unknown): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(value));
+}
+
+/** Bytes go over without a copy; views of pooled memory cannot. */
+function transferable(value: unknown): ArrayBuffer[] {
+  if (typeof value !== "object" || value === null) return [];
+  const bytes = "json" in value ? value.json : "bytes" in value ? value.bytes : undefined;
+  if (!(bytes instanceof Uint8Array) || !(bytes.buffer instanceof ArrayBuffer)) return [];
+  return bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer] : [];
+}

@@ -1,0 +1,118 @@
+// Tested by ../open-capture-store.test.ts
+import type { TrafficEntry } from "@headworks/capture-contract";
+import type { Database, SqlRow, Statement } from "../database.ts";
+import { decodedEntry } from "./decoded-entry.ts";
+import { entryOfRow } from "./entry-shapes.ts";
+import type { EntriesRequest, SessionNames } from "./reader-messages.ts";
+import { EFFECT_COLUMNS, originalBodyBytes, withoutReplacedBodies } from "./rule-effects.ts";
+import type { StoredBodies } from "./stored-bodies.ts";
+import { storedFields } from "./stored-json.ts";
+
+/** Bodies of one page of a list, and of one entry; larger ones are to be fetched by range. */
+const PAGE_BODY_BYTES = 33_554_432;
+const ENTRY_BODY_BYTES = 67_108_864;
+
+interface FilledPage {
+  readonly entries: TrafficEntry[];
+  /** Entries that have bodies and came without them. */
+  readonly bodiesOmitted: number;
+  /** Where the next page starts in what was to be shown. */
+  readonly nextIndex: number;
+}
+
+/** The row of an entry with its head, and the session that it belongs to. */
+export interface FoundEntry {
+  readonly row: SqlRow;
+  readonly sessionId: string;
+}
+
+/** Entries with their heads and bodies, as the API answers them. */
+export class WholeEntries {
+  readonly #bodies: StoredBodies;
+  readonly #bySeq: Statement;
+  readonly #byId: Statement;
+
+  constructor(database: Database, bodies: StoredBodies) {
+    this.#bodies = bodies;
+    const whole = `SELECT e.*, h.*, ${EFFECT_COLUMNS} FROM entry e JOIN head h ON h.seq = e.seq LEFT JOIN effect f ON f.seq = e.seq`;
+    this.#bySeq = database.prepare(`${whole} WHERE e.seq = ?`);
+    this.#byId = database.prepare(`${whole} WHERE e.id = ?`);
+  }
+
+  /** Undefined for what was cleared or deleted. */
+  bySeq(seq: number, sessions: SessionNames): FoundEntry | undefined {
+    return visible(this.#bySeq.get(seq), sessions);
+  }
+
+  /** Undefined for what was cleared or deleted. */
+  byId(id: string, sessions: SessionNames): FoundEntry | undefined {
+    return visible(this.#byId.get(id), sessions);
+  }
+
+  /** One entry; undefined for what was cleared or deleted. */
+  async entry(
+    id: string,
+    sessions: SessionNames,
+    includeBodies: boolean,
+    decompressed: boolean,
+  ): Promise<TrafficEntry | undefined> {
+    const found = this.byId(id, sessions);
+    if (found === undefined) return undefined;
+    const entry = this.#entry(found, includeBodies);
+    return includeBodies && decompressed ? await decodedEntry(entry, this.#bodies, ENTRY_BODY_BYTES) : entry;
+  }
+
+  /**
+   * The entries of a page. The first one always has its bodies; where those of another find no room, it is the next
+   * page's first, or without pages goes without them.
+   */
+  page(shown: readonly number[], { scope, includeBodies, cursor }: EntriesRequest): FilledPage {
+    const entries: TrafficEntry[] = [];
+    let roomBytes = PAGE_BODY_BYTES;
+    let bodiesOmitted = 0;
+    for (const [index, seq] of shown.entries()) {
+      const row = this.#bySeq.get(seq);
+      if (row === undefined) continue;
+      const bodyBytes = includeBodies ? allGivenBytes(row) : 0;
+      const isFitting = bodyBytes <= roomBytes || entries.length === 0;
+      if (!isFitting && cursor !== undefined) return { entries, bodiesOmitted, nextIndex: index };
+      if (isFitting) roomBytes = Math.max(0, roomBytes - bodyBytes);
+      else bodiesOmitted += 1;
+      entries.push(this.#entry({ row, sessionId: scope.id }, includeBodies && isFitting));
+    }
+    return { entries, bodiesOmitted, nextIndex: shown.length };
+  }
+
+  #entry({ row, sessionId }: FoundEntry, includeBodies: boolean): TrafficEntry {
+    const seq = Number(row["seq"]);
+    const read = (side: "request" | "response"): Uint8Array | undefined => {
+      const bytes = includeBodies ? givenBytes(row, side) : 0;
+      return bytes > 0 ? this.#bodies.read(seq, side, bytes) : undefined;
+    };
+    return entryOfRow(
+      includeBodies ? row : withoutReplacedBodies(row),
+      sessionId,
+      { bytes: read("request"), fields: storedFields(row["request_fields"]) ?? [] },
+      { bytes: read("response"), fields: storedFields(row["response_fields"]) ?? [] },
+    );
+  }
+}
+
+function visible(row: SqlRow | undefined, sessions: SessionNames): FoundEntry | undefined {
+  const session = sessions.get(Number(row?.["session"]));
+  return row === undefined || session === undefined || Number(row["seq"]) <= session.floorSeq
+    ? undefined
+    : { row, sessionId: session.id };
+}
+
+/** How many bytes of a body an entry is given with. */
+function givenBytes(row: SqlRow, side: "request" | "response"): number {
+  const stored = Number(row[`${side}_body_stored`]);
+  return stored <= ENTRY_BODY_BYTES ? stored : 0;
+}
+
+/** How many bytes of bodies an entry is given with: as they were passed on, and as they were before the rules. */
+function allGivenBytes(row: SqlRow): number {
+  const passedOn = { request: givenBytes(row, "request"), response: givenBytes(row, "response") };
+  return passedOn.request + passedOn.response + originalBodyBytes(row, passedOn);
+}

@@ -1,0 +1,339 @@
+// Tested by capture-store-search.test.ts
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Database, SqlRow, SqlValue, Statement } from "../database.ts";
+import { EntryStreams } from "../streams/entry-streams.ts";
+import type { FilterPlan } from "./filter-plan.ts";
+import type { SessionScope } from "../read/reader-messages.ts";
+import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "../read/row-record.ts";
+import { SeqSet } from "./seq-set.ts";
+import { PREFILTER_COLUMNS, PREFILTER_JOINS, TextPrefilter } from "./text-prefilter.ts";
+import type { StoredBodies } from "../read/stored-bodies.ts";
+import { demandOf } from "./required-text.ts";
+import type { TextFinding, TextIndex } from "./text-index.ts";
+
+/** Others get their turn at the latest after this time. */
+const TURN_MS = 15;
+const CHUNK_ROWS = 64;
+/** Numbers of entries that the text index is asked about at a time. */
+const WINDOW_ROWS = 4096;
+
+/** The question was withdrawn. */
+export class CancelledError extends Error {
+  override readonly name = "CancelledError";
+
+  constructor() {
+    super("The question was withdrawn");
+  }
+}
+
+/** Whether a question still stands. */
+export interface Interest {
+  readonly cancelled: boolean;
+}
+
+/** Where entries and their bodies are read. */
+export interface EntrySource {
+  readonly database: Database;
+  readonly bodies: StoredBodies;
+  /** Without it, every entry that a text is searched in is looked at. */
+  readonly index: TextIndex | undefined;
+}
+
+/** Entries that are to be looked at next. */
+interface Window {
+  /** Ascending. */
+  readonly seqs: number[];
+  /** With these all entries from this number on are looked at; undefined: all there are. */
+  readonly downTo: number | undefined;
+}
+
+/** The entries of a session that a filter finds. It is extended as needed and follows what happens in the store. */
+export class FilteredSet {
+  readonly plan: FilterPlan;
+  readonly createdMs = Date.now();
+  /** Changes whenever the set may have. */
+  generation = 0;
+  readonly #database: Database;
+  readonly #scope: SessionScope;
+  readonly #bodies: StoredBodies;
+  /** Of filters that ask about streams. */
+  readonly #streams: EntryStreams | undefined;
+  readonly #set = new SeqSet();
+  readonly #older: Statement;
+  readonly #newer: Statement;
+  readonly #whole: Statement;
+  readonly #picked: Statement;
+  readonly #prefilter: TextPrefilter | undefined;
+  readonly #find: (() => TextFinding | undefined) | undefined;
+  readonly #index: TextIndex | undefined;
+  #finding: TextFinding | undefined;
+  #window: Window | undefined;
+  /** Entries above this number were not looked at. */
+  #highest = 0;
+  /** Entries below this number were not looked at. */
+  #lowest = Number.MAX_SAFE_INTEGER;
+  #isComplete = false;
+  #hasBegun = false;
+  #changed = new Set<number>();
+  #removed = new Set<number>();
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor({ database, bodies, index }: EntrySource, scope: SessionScope, plan: FilterPlan) {
+    this.#database = database;
+    this.#bodies = bodies;
+    this.#scope = scope;
+    this.plan = plan;
+    this.#streams = plan.predicate !== undefined && plan.needs.streams ? new EntryStreams(database) : undefined;
+    this.#prefilter = plan.predicate === undefined ? undefined : TextPrefilter.of(plan.query, bodies);
+    const heads = this.#needsHeads() ? "JOIN head h ON h.seq = e.seq" : "";
+    const parts = this.#prefilter === undefined ? [this.#columns(), heads] : [PREFILTER_COLUMNS, PREFILTER_JOINS];
+    const source = `SELECT ${parts[0]} FROM entry e INDEXED BY entry_by_session ${parts[1]} WHERE e.session = ? AND`;
+    this.#picked = database.prepare(
+      `SELECT ${parts[0]} FROM entry e ${parts[1]} WHERE e.seq IN (SELECT value FROM json_each(?)) ORDER BY e.seq DESC`,
+    );
+    const demand = plan.predicate === undefined ? undefined : demandOf(plan.query);
+    this.#index = demand === undefined ? undefined : index;
+    this.#find = demand === undefined || index === undefined ? undefined : () => index.find(demand);
+    this.#whole = database.prepare(`SELECT ${this.#columns()} FROM entry e ${heads} WHERE e.seq = ?`);
+    // The condition's columns are those of `entry`, called `e`; what is joined shares only `seq` with it, which conditions qualify.
+    this.#older = database.prepare(`${source} e.seq > ? AND e.seq < ? AND (${plan.where}) ORDER BY e.seq DESC LIMIT ?`);
+    this.#newer = database.prepare(`${source} e.seq > ? AND (${plan.where}) ORDER BY e.seq LIMIT ?`);
+  }
+
+  get length(): number {
+    return this.#set.length;
+  }
+
+  /** Everything was looked at; `length` is the final count. */
+  get isComplete(): boolean {
+    return this.#isComplete;
+  }
+
+  slice(from: number, count: number): number[] {
+    return this.#set.slice(from, count);
+  }
+
+  placeBelow(seq: number): number {
+    return this.#set.placeBelow(seq);
+  }
+
+  /** All numbers, newest first. */
+  all(): number[] {
+    return this.#set.slice(0, this.#set.length);
+  }
+
+  /** The store changed. Takes effect at the next `extend`. */
+  note(changed: readonly number[], removed: readonly number[]): void {
+    for (const seq of changed) this.#changed.add(seq);
+    for (const seq of removed) this.#removed.add(seq);
+  }
+
+  /**
+   * Brings the set up to date and looks at older entries until `enough` says so or nothing is left. Calls wait for
+   * each other. Rejects with {@link CancelledError} when interest is lost.
+   */
+  async extend(interest: Interest, enough: (set: FilteredSet) => boolean): Promise<void> {
+    const before = this.#turn;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#turn = promise;
+    await before;
+    try {
+      await this.#extend(interest, enough);
+    } finally {
+      resolve();
+    }
+  }
+
+  async #extend(interest: Interest, enough: (set: FilteredSet) => boolean): Promise<void> {
+    if (interest.cancelled) throw new CancelledError();
+    if (!this.#hasBegun) this.#begin();
+    this.#applyChanges();
+    // What arrived late below the entries already looked at is in no window that was made before.
+    this.#window = undefined;
+    if (this.plan.predicate === undefined) return this.#collect();
+    await this.#scan(
+      interest,
+      (turnEndsMs) => this.#addNewer(turnEndsMs),
+      () => false,
+    );
+    if (!this.#isComplete) await this.#scan(interest, (turnEndsMs) => this.#addOlder(turnEndsMs), enough);
+  }
+
+  /** Once, whatever is found: a set that begins in an empty session must see what arrives afterwards as newer. */
+  #begin(): void {
+    this.#hasBegun = true;
+    this.#highest = Math.max(this.#newestSeq(), this.#scope.floorSeq);
+    this.#lowest = this.#highest + 1;
+  }
+
+  /** Runs steps, each until the end of its turn at most, with turns for others in between, until nothing is left. */
+  async #scan(
+    interest: Interest,
+    step: (turnEndsMs: number) => boolean,
+    enough: (set: FilteredSet) => boolean,
+  ): Promise<void> {
+    let turnEndsMs = performance.now() + TURN_MS;
+    while (!enough(this) && step(turnEndsMs)) {
+      if (performance.now() < turnEndsMs) continue;
+      await nextTurn();
+      if (interest.cancelled) throw new CancelledError();
+      turnEndsMs = performance.now() + TURN_MS;
+    }
+  }
+
+  /** The condition says everything: SQL gives all numbers as one text, many times cheaper than row by row. */
+  #collect(): void {
+    const { values } = this.plan;
+    if (!this.#isComplete) {
+      for (const seq of this.#numbers(
+        "e.seq > ? AND e.seq < ?",
+        [this.#scope.floorSeq, this.#lowest],
+        values,
+        "DESC",
+      )) {
+        this.#set.addOldest(seq);
+      }
+      this.#isComplete = true;
+      this.generation += 1;
+    }
+    // Asked first: what is committed between the two questions is newer the next time.
+    const newest = this.#newestSeq();
+    for (const seq of this.#numbers("e.seq > ? AND e.seq <= ?", [this.#highest, newest], values, "ASC")) {
+      this.#set.addNewest(seq);
+      this.generation += 1;
+    }
+    this.#highest = Math.max(this.#highest, newest);
+  }
+
+  #newestSeq(): number {
+    const row = this.#database.prepare("SELECT MAX(seq) AS seq FROM entry WHERE session = ?").get(this.#scope.number);
+    return Number(row?.["seq"] ?? 0);
+  }
+
+  #numbers(
+    range: string,
+    bounds: readonly number[],
+    values: readonly SqlValue[],
+    order: "ASC" | "DESC",
+    limit = -1,
+  ): number[] {
+    const row = this.#database
+      .prepare(
+        `SELECT group_concat(seq) AS seqs FROM (SELECT e.seq AS seq FROM entry e INDEXED BY entry_by_session
+         WHERE e.session = ? AND ${range} AND (${this.plan.where}) ORDER BY e.seq ${order} LIMIT ?)`,
+      )
+      .get(this.#scope.number, ...bounds, ...values, limit);
+    const seqs = row?.["seqs"];
+    return typeof seqs === "string" ? (JSON.parse(`[${seqs}]`) as number[]) : [];
+  }
+
+  #addOlder(turnEndsMs: number): boolean {
+    if (this.#find !== undefined && this.#finding?.version !== this.#index?.version) this.#finding = this.#find();
+    if (this.#finding !== undefined) return this.#addPicked(this.#finding, turnEndsMs);
+    const bounds = [this.#scope.number, this.#scope.floorSeq, this.#lowest, ...this.plan.values];
+    const rows = this.#older.all(...bounds, CHUNK_ROWS);
+    this.#index?.noteMissed(rows.length);
+    if (this.#lookAt(rows, turnEndsMs) < rows.length) return true;
+    this.#isComplete = rows.length < CHUNK_ROWS;
+    return !this.#isComplete;
+  }
+
+  /** Gives how many rows there was time for. */
+  #lookAt(rows: readonly SqlRow[], turnEndsMs: number): number {
+    for (const [index, row] of rows.entries()) {
+      const seq = Number(row["seq"]);
+      if (this.#holds(row)) {
+        this.#set.addOldest(seq);
+        this.generation += 1;
+      }
+      this.#lowest = seq;
+      if (performance.now() > turnEndsMs) return index + 1;
+    }
+    return rows.length;
+  }
+
+  /** As `addOlder`, leaving out entries of which the index knows that the filter cannot find them. */
+  #addPicked(finding: TextFinding, turnEndsMs: number): boolean {
+    const { seqs, downTo } = (this.#window ??= this.#nextWindow(finding));
+    const asked = seqs.slice(-CHUNK_ROWS);
+    const rows = asked.length === 0 ? [] : this.#picked.all(JSON.stringify(asked));
+    if (this.#lookAt(rows, turnEndsMs) < rows.length) {
+      while ((seqs.at(-1) ?? 0) >= this.#lowest) seqs.pop();
+      return true;
+    }
+    seqs.length -= asked.length;
+    if (seqs.length > 0) return true;
+    this.#window = undefined;
+    this.#lowest = downTo ?? this.#lowest;
+    this.#isComplete = downTo === undefined;
+    return !this.#isComplete;
+  }
+
+  #nextWindow(finding: TextFinding): Window {
+    const bounds = [this.#scope.floorSeq, this.#lowest];
+    const numbers = this.#numbers("e.seq > ? AND e.seq < ?", bounds, this.plan.values, "DESC", WINDOW_ROWS);
+    const unknown = numbers.reduce((count, seq) => (finding.knows(seq) ? count : count + 1), 0);
+    this.#index?.noteMissed(unknown);
+    return {
+      seqs: numbers.filter((seq) => !finding.knows(seq) || finding.mayHold(seq)).reverse(),
+      downTo: numbers.length < WINDOW_ROWS ? undefined : numbers.at(-1),
+    };
+  }
+
+  #addNewer(turnEndsMs: number): boolean {
+    const rows = this.#newer.all(this.#scope.number, this.#highest, ...this.plan.values, CHUNK_ROWS);
+    for (const row of rows) {
+      const seq = Number(row["seq"]);
+      if (this.#holds(row)) {
+        this.#set.addNewest(seq);
+        this.generation += 1;
+      }
+      this.#highest = seq;
+      if (performance.now() > turnEndsMs) return true;
+    }
+    return rows.length === CHUNK_ROWS;
+  }
+
+  #holds(row: SqlRow): boolean {
+    if (this.#prefilter === undefined) return this.#satisfies(row);
+    if (!this.#prefilter.mayHold(row)) return false;
+    const whole = this.#whole.get(row["seq"] ?? null);
+    return whole !== undefined && this.#satisfies(whole);
+  }
+
+  #satisfies(row: SqlRow): boolean {
+    return this.plan.predicate?.(new RowRecord(row, this.#scope.id, this.#bodies, this.#streams)) ?? true;
+  }
+
+  #applyChanges(): void {
+    if (this.#changed.size === 0 && this.#removed.size === 0) return;
+    const changed = [...this.#changed].filter((seq) => !this.#removed.has(seq));
+    this.#set.removeAll(new Set([...this.#changed, ...this.#removed]));
+    this.#changed = new Set();
+    this.#removed = new Set();
+    this.generation += 1;
+    if (changed.length === 0) return;
+    const heads = this.#needsHeads() ? "JOIN head h ON h.seq = e.seq" : "";
+    const rows = this.#database
+      .prepare(
+        `SELECT ${this.#columns()} FROM entry e ${heads} WHERE e.session = ? AND e.seq > ? AND (${this.plan.where})
+         AND e.seq IN (SELECT value FROM json_each(?))`,
+      )
+      .all(this.#scope.number, this.#scope.floorSeq, ...this.plan.values, JSON.stringify(changed));
+    for (const row of rows) {
+      const seq = Number(row["seq"]);
+      const lookedAt = seq <= this.#highest && (this.#isComplete || seq >= this.#lowest);
+      if (lookedAt && this.#satisfies(row)) this.#set.insert(seq);
+    }
+  }
+
+  #needsHeads(): boolean {
+    const { predicate, needs } = this.plan;
+    return predicate !== undefined && (needs.headFields || needs.requestBody || needs.responseBody);
+  }
+
+  #columns(): string {
+    if (this.plan.predicate === undefined) return "e.seq";
+    return this.#needsHeads() ? `${RECORD_COLUMNS}, ${RECORD_HEAD_COLUMNS}` : RECORD_COLUMNS;
+  }
+}

@@ -1,0 +1,70 @@
+// Tested by ../import/har-import.test.ts
+import { closeSync, openSync, readSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { makeDirectorySync } from "@headworks/directories";
+import type { KeptText } from "@headworks/har";
+
+/** Small enough for what is made of a piece to be collected soon. */
+const PIECE_BYTES = 32_768;
+
+/** Long strings of a document, each in a file while the import looks at the entry it belongs to. */
+export class TextFiles {
+  readonly #folder: string;
+  #open: TextFile[] = [];
+  #nextFile = 1;
+
+  /** The folder is made when the first string comes; whoever names it removes it, also when this thread is ended. */
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** A place for a string that can be read as often as one likes, until it is released. */
+  keep(): KeptText {
+    if (this.#nextFile === 1) makeDirectorySync(this.#folder);
+    const file = new TextFile(join(this.#folder, `${this.#nextFile++}.text`));
+    this.#open.push(file);
+    return file;
+  }
+
+  /** What was opened since the last time, for one entry to hold and to release. */
+  taken(): { release(): void } {
+    const files = this.#open;
+    this.#open = [];
+    return {
+      release: () => {
+        for (const file of files) file.remove();
+      },
+    };
+  }
+}
+
+class TextFile implements KeptText {
+  readonly #path: string;
+  readonly #fd: number;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#fd = openSync(path, "wx+", 0o600);
+  }
+
+  add(piece: Uint8Array): void {
+    let from = 0;
+    while (from < piece.length) from += writeSync(this.#fd, piece, from);
+  }
+
+  *pieces(): Generator<Uint8Array> {
+    const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES);
+    let at = 0;
+    for (;;) {
+      const read = readSync(this.#fd, buffer, 0, PIECE_BYTES, at);
+      if (read === 0) return;
+      at += read;
+      yield buffer.subarray(0, read);
+    }
+  }
+
+  remove(): void {
+    closeSync(this.#fd);
+    rmSync(this.#path, { force: true });
+  }
+}

@@ -1,0 +1,129 @@
+// Tested by ../open-capture-store.test.ts
+import type { Database, SqlRow, Statement } from "../database.ts";
+import type { SessionRecord } from "../write/writer-messages.ts";
+
+/** The sessions in memory and in their table. Memory changes only after a commit, through {@link SessionTable.put}. */
+export class SessionTable {
+  readonly #database: Database;
+  readonly #byNumber = new Map<number, SessionRecord>();
+  readonly #byId = new Map<string, SessionRecord>();
+  readonly #writeCounters: Statement;
+  #totalStoredBytes = 0;
+  #active = 0;
+
+  constructor(database: Database) {
+    this.#database = database;
+    this.#writeCounters = database.prepare(
+      "UPDATE session SET entry_count = ?, stored_bytes = ?, updated_ms = ? WHERE number = ?",
+    );
+    for (const row of database.prepare("SELECT * FROM session WHERE doomed = 0").all()) this.put(sessionOf(row));
+    this.#active = Number(
+      database.prepare("SELECT value FROM fact WHERE name = 'active_session'").get()?.["value"] ?? 0,
+    );
+  }
+
+  get activeNumber(): number {
+    return this.#active;
+  }
+
+  get active(): SessionRecord | undefined {
+    return this.#byNumber.get(this.#active);
+  }
+
+  /** Of all sessions. */
+  get totalStoredBytes(): number {
+    return this.#totalStoredBytes;
+  }
+
+  all(): SessionRecord[] {
+    return [...this.#byNumber.values()];
+  }
+
+  byId(id: string): SessionRecord | undefined {
+    return this.#byId.get(id);
+  }
+
+  byNumber(number: number): SessionRecord | undefined {
+    return this.#byNumber.get(number);
+  }
+
+  /** In memory. */
+  put(session: SessionRecord): void {
+    this.#totalStoredBytes += session.storedBytes - (this.#byNumber.get(session.number)?.storedBytes ?? 0);
+    this.#byNumber.set(session.number, session);
+    this.#byId.set(session.id, session);
+  }
+
+  /** In memory. */
+  remove(session: SessionRecord): void {
+    this.#totalStoredBytes -= this.#byNumber.get(session.number)?.storedBytes ?? 0;
+    this.#byNumber.delete(session.number);
+    this.#byId.delete(session.id);
+  }
+
+  /** In the table; gives what to `put` after the commit. */
+  insert(id: string, name: string | null, notes: string | null, nowMs: number): SessionRecord {
+    const { lastInsertRowid } = this.#database
+      .prepare("INSERT INTO session (id, name, notes, created_ms, updated_ms) VALUES (?, ?, ?, ?, ?)")
+      .run(id, name, notes, nowMs, nowMs);
+    return {
+      number: lastInsertRowid,
+      id,
+      name,
+      notes,
+      tags: [],
+      createdMs: nowMs,
+      updatedMs: nowMs,
+      entryCount: 0,
+      storedBytes: 0,
+      floorSeq: 0,
+    };
+  }
+
+  /** In the table. */
+  write(session: SessionRecord): void {
+    this.#database
+      .prepare(
+        "UPDATE session SET name = ?, notes = ?, tags = ?, updated_ms = ?, floor_seq = ?, entry_count = ?, stored_bytes = ? WHERE number = ?",
+      )
+      .run(
+        session.name,
+        session.notes,
+        JSON.stringify(session.tags),
+        session.updatedMs,
+        session.floorSeq,
+        session.entryCount,
+        session.storedBytes,
+        session.number,
+      );
+  }
+
+  /** In the table: the two counters and the time of change. */
+  writeCounters(session: SessionRecord): void {
+    this.#writeCounters.run(session.entryCount, session.storedBytes, session.updatedMs, session.number);
+  }
+
+  /** In the table; `setActive` after the commit. */
+  writeActive(number: number): void {
+    this.#database.prepare("INSERT OR REPLACE INTO fact (name, value) VALUES ('active_session', ?)").run(number);
+  }
+
+  setActive(number: number): void {
+    this.#active = number;
+  }
+}
+
+function sessionOf(row: SqlRow): SessionRecord {
+  return {
+    number: Number(row["number"]),
+    id: String(row["id"]),
+    name: row["name"] === null ? null : String(row["name"]),
+    notes: row["notes"] === null ? null : String(row["notes"]),
+    tags: JSON.parse(String(row["tags"])) as string[],
+    createdMs: Number(row["created_ms"]),
+    updatedMs: Number(row["updated_ms"]),
+    entryCount: Number(row["entry_count"]),
+    storedBytes: Number(row["stored_bytes"]),
+    floorSeq: Number(row["floor_seq"]),
+  };
+}

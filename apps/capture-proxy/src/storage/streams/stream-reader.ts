@@ -1,0 +1,356 @@
+// Tested by stream-store.test.ts
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { openDatabase } from "../database.ts";
+import type { Database, SqlRow, SqlValue } from "../database.ts";
+import { CancelledError } from "../search/filtered-set.ts";
+import type { Interest } from "../search/filtered-set.ts";
+import { FrameSearch, SEARCHED_COLUMNS } from "./frame-search.ts";
+import type { SessionNames } from "../read/reader-messages.ts";
+import { parsed } from "../read/stored-json.ts";
+import {
+  FLAG_COMPRESSED,
+  FLAG_FINAL,
+  FRAME_DIRECTIONS,
+  FRAME_EFFECTS,
+  FRAME_TYPES,
+  STATE_CLOSED,
+  STATE_CLOSING,
+  STREAM_KINDS,
+  STREAM_STATES,
+} from "./stream-message.ts";
+import type {
+  FrameQuery,
+  StoredFrame,
+  StreamGroup,
+  StreamGroupQuery,
+  StreamKind,
+  StreamQuery,
+  StreamRow,
+  StreamStats,
+} from "./stream-store.ts";
+import { attributeValue, withAttributes, withIds } from "./stream-conditions.ts";
+import type { Where } from "./stream-conditions.ts";
+
+/** Bytes of a payload in a list unless more are asked for. */
+const PAYLOAD_BYTES = 65_536;
+/** Bytes of payloads in one answer; frames beyond have none. */
+const RESPONSE_BYTES = 33_554_432;
+/** Frames looked through for a text before others have their turn. */
+const SEARCHED_AT_ONCE = 1000;
+
+const FRAME_COLUMNS =
+  "f.number, f.ordinal, f.kind, f.direction, f.type, f.opcode, f.flags, f.effect, f.at_ms, f.size, f.wire_size, " +
+  "f.mask, f.attributes, length(f.payload) AS stored, s.id AS stream_id";
+
+/** Reads streams and their frames on one thread, over a connection of its own. */
+export class StreamReader {
+  readonly #database: Database;
+
+  constructor(path: string) {
+    this.#database = openDatabase(path, { readOnly: true, cacheBytes: 8_388_608 });
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  /** Newest first. */
+  listStreams(query: StreamQuery, sessions: SessionNames): { streams: StreamRow[]; total: number } {
+    const where = withIds(
+      withAttributes(visibleStreams(sessions, query.sessionId, query.kind), query.attributes),
+      query.ids,
+    );
+    const total = Number(
+      this.#database.prepare(`SELECT COUNT(*) AS total FROM stream s WHERE ${where.sql}`).get(...where.values)?.[
+        "total"
+      ],
+    );
+    const rows = this.#database
+      .prepare(`SELECT s.* FROM stream s WHERE ${where.sql} ORDER BY s.number DESC LIMIT ? OFFSET ?`)
+      .all(...where.values, query.limit, query.offset);
+    return { streams: rows.map((row) => streamOfRow(row, sessions)), total };
+  }
+
+  listGroups(query: StreamGroupQuery, sessions: SessionNames): { groups: StreamGroup[]; total: number } {
+    const attribute = attributeValue(query.attribute);
+    const visible = visibleStreams(sessions, undefined, query.kind);
+    const sql = `FROM stream s WHERE ${visible.sql} AND ${attribute.sql} IS NOT NULL`;
+    const values = [...visible.values, ...attribute.values];
+    const total = this.#database
+      .prepare(`SELECT COUNT(DISTINCT ${attribute.sql}) AS total ${sql}`)
+      .get(...attribute.values, ...values)?.["total"];
+    const rows = this.#database
+      .prepare(
+        `WITH groups AS (SELECT MAX(s.number) AS newest, ${attribute.sql} AS value, COUNT(*) AS streams, ` +
+          `SUM(s.state <> ${STATE_CLOSED}) AS open, SUM(s.state = ${STATE_CLOSING}) AS closing, SUM(s.frames_sent + s.frames_received) AS frames, ` +
+          "SUM(s.bytes_sent + s.bytes_received) AS bytes, MIN(s.created_ms) AS created_ms, MAX(s.last_ms) AS last_ms " +
+          `${sql} GROUP BY value) ` +
+          "SELECT g.*, n.host, n.client_addr, n.server_addr FROM groups g JOIN stream n ON n.number = g.newest " +
+          "ORDER BY g.newest DESC LIMIT ? OFFSET ?",
+      )
+      .all(...attribute.values, ...values, query.limit, query.offset);
+    return { groups: rows.map(groupOfRow), total: Number(total) };
+  }
+
+  getStream(id: string, sessions: SessionNames): StreamRow | undefined {
+    const row = this.#database.prepare("SELECT * FROM stream WHERE id = ? AND is_gone = 0").get(id);
+    return row === undefined || !sessions.has(Number(row["session"])) ? undefined : streamOfRow(row, sessions);
+  }
+
+  async listFrames(
+    query: FrameQuery,
+    sessions: SessionNames,
+    interest: Interest,
+  ): Promise<{ frames: StoredFrame[]; total: number }> {
+    const where = this.#frames(query, sessions);
+    if (where === undefined) return { frames: [], total: 0 };
+    const search = query.search?.toLowerCase();
+    if (search !== undefined && search !== "") return await this.#search(query, search, where, interest);
+    const direction = query.order === "asc" ? "ASC" : "DESC";
+    const rows = this.#database
+      .prepare(
+        `SELECT ${FRAME_COLUMNS} FROM stream_frame f JOIN stream s ON s.number = f.stream WHERE ${where.sql} ` +
+          `ORDER BY ${orderOf(query)} ${direction} LIMIT ? OFFSET ?`,
+      )
+      .all(...where.values, query.limit, query.offset);
+    return { frames: this.#shown(rows, query), total: this.#count(query, where) };
+  }
+
+  frameBytes(id: string, ordinal: number, sessions: SessionNames): Uint8Array | undefined {
+    const row = this.#database
+      .prepare(
+        "SELECT f.payload, s.session FROM stream s JOIN stream_frame f ON f.stream = s.number " +
+          "WHERE s.id = ? AND s.is_gone = 0 AND f.ordinal = ? AND f.ordinal > s.floor_ordinal",
+      )
+      .get(id, ordinal);
+    const payload = row?.["payload"];
+    return payload instanceof Uint8Array && sessions.has(Number(row?.["session"])) ? payload : undefined;
+  }
+
+  stats(kind: StreamKind, sessions: SessionNames): StreamStats {
+    const where = visibleStreams(sessions, undefined, kind);
+    const sums = this.#database
+      .prepare(
+        `SELECT COUNT(*) AS streams, IFNULL(SUM(state <> ${STATE_CLOSED}), 0) AS open, IFNULL(SUM(frames_sent), 0) AS frames_sent, ` +
+          "IFNULL(SUM(frames_received), 0) AS frames_received, IFNULL(SUM(bytes_sent), 0) AS bytes_sent, " +
+          "IFNULL(SUM(bytes_received), 0) AS bytes_received, IFNULL(SUM(frames_not_stored), 0) AS not_stored, " +
+          "IFNULL(SUM(frames_stored), 0) AS frames_stored, IFNULL(SUM(stored_bytes), 0) AS stored_bytes " +
+          `FROM stream s WHERE ${where.sql}`,
+      )
+      .get(...where.values);
+    const types = this.#database
+      .prepare(
+        "SELECT f.type, COUNT(*) AS frames FROM stream s JOIN stream_frame f ON f.stream = s.number " +
+          `AND f.ordinal > s.floor_ordinal WHERE ${where.sql} GROUP BY f.type`,
+      )
+      .all(...where.values);
+    return {
+      streams: Number(sums?.["streams"]),
+      openStreams: Number(sums?.["open"]),
+      framesSent: Number(sums?.["frames_sent"]),
+      framesReceived: Number(sums?.["frames_received"]),
+      bytesSent: Number(sums?.["bytes_sent"]),
+      bytesReceived: Number(sums?.["bytes_received"]),
+      framesNotStored: Number(sums?.["not_stored"]),
+      framesStored: Number(sums?.["frames_stored"]),
+      storedBytes: Number(sums?.["stored_bytes"]),
+      byType: Object.fromEntries(
+        types.map((row): [string, number] => [FRAME_TYPES[Number(row["type"])] ?? "binary", Number(row["frames"])]),
+      ),
+    };
+  }
+
+  /** Undefined: there is no such stream. */
+  #frames(query: FrameQuery, sessions: SessionNames): Where | undefined {
+    const parts: string[] = ["f.ordinal > s.floor_ordinal"];
+    const values: SqlValue[] = [];
+    if (query.streamId === undefined) {
+      const visible = visibleStreams(sessions, undefined, query.kind);
+      parts.push(visible.sql);
+      values.push(...visible.values);
+    } else {
+      const row = this.#database.prepare("SELECT * FROM stream WHERE id = ? AND is_gone = 0").get(query.streamId);
+      if (row === undefined || !sessions.has(Number(row["session"]))) return undefined;
+      if (query.kind !== undefined && STREAM_KINDS[Number(row["kind"])] !== query.kind) return undefined;
+      parts.push("f.stream = ?");
+      values.push(Number(row["number"]));
+    }
+    if (query.direction !== undefined) {
+      parts.push("f.direction = ?");
+      values.push(FRAME_DIRECTIONS.indexOf(query.direction));
+    }
+    if (query.type !== undefined) {
+      parts.push("f.type = ?");
+      values.push(FRAME_TYPES.indexOf(query.type));
+    }
+    if (query.afterOrdinal !== undefined) {
+      parts.push("f.ordinal > ?");
+      values.push(query.afterOrdinal);
+    }
+    return withAttributes({ sql: parts.join(" AND "), values }, query.attributes);
+  }
+
+  #count(query: FrameQuery, where: Where): number {
+    if (query.direction === undefined && query.type === undefined && query.afterOrdinal === undefined) {
+      // Sums that the writer keeps: nobody counts a million rows for one page.
+      const streams = where.sql.replace("f.ordinal > s.floor_ordinal AND ", "").replace("f.stream", "s.number");
+      const row = this.#database
+        .prepare(`SELECT IFNULL(SUM(frames_stored), 0) AS total FROM stream s WHERE ${streams}`)
+        .get(...where.values);
+      return Number(row?.["total"]);
+    }
+    const row = this.#database
+      .prepare(`SELECT COUNT(*) AS total FROM stream_frame f JOIN stream s ON s.number = f.stream WHERE ${where.sql}`)
+      .get(...where.values);
+    return Number(row?.["total"]);
+  }
+
+  /** Goes through the payloads in steps, so that other questions have their turn. */
+  async #search(
+    query: FrameQuery,
+    search: string,
+    where: Where,
+    interest: Interest,
+  ): Promise<{ frames: StoredFrame[]; total: number }> {
+    const isAscending = query.order === "asc";
+    const order = orderOf(query);
+    const step = this.#database.prepare(
+      `SELECT ${FRAME_COLUMNS}, ${SEARCHED_COLUMNS} FROM stream_frame f JOIN stream s ` +
+        `ON s.number = f.stream WHERE ${where.sql} AND ${order} ${isAscending ? ">" : "<"} ? ` +
+        `ORDER BY ${order} ${isAscending ? "ASC" : "DESC"} LIMIT ${SEARCHED_AT_ONCE}`,
+    );
+    const frameSearch = new FrameSearch(this.#database);
+    const column = order === "f.ordinal" ? "ordinal" : "number";
+    const found: SqlRow[] = [];
+    let total = 0;
+    let last = isAscending ? -1 : Number.MAX_SAFE_INTEGER;
+    for (;;) {
+      let looked = 0;
+      for (const row of step.iterate(...where.values, last)) {
+        looked += 1;
+        last = Number(row[column]);
+        if (!frameSearch.holds(row, search)) continue;
+        total += 1;
+        const { looked: _looked, ...rest } = row;
+        if (total > query.offset && found.length < query.limit) found.push(rest);
+      }
+      if (looked < SEARCHED_AT_ONCE) break;
+      await nextTurn();
+      if (interest.cancelled) throw new CancelledError();
+    }
+    return { frames: this.#shown(found, query), total };
+  }
+
+  #shown(rows: readonly SqlRow[], query: FrameQuery): StoredFrame[] {
+    const bytes = query.payloadBytes ?? PAYLOAD_BYTES;
+    const read = this.#database.prepare(
+      "SELECT substr(payload, 1, ?) AS payload, substr(original, 1, ?) AS original FROM stream_frame WHERE number = ?",
+    );
+    let left = RESPONSE_BYTES;
+    return rows.map((row) => {
+      const most = Math.max(0, Math.min(bytes, left));
+      const content = most === 0 ? undefined : read.get(most, most, row["number"] ?? null);
+      const payload = bytesOf(content?.["payload"]) ?? new Uint8Array(0);
+      const original = bytesOf(content?.["original"]);
+      left -= payload.length + (original?.length ?? 0);
+      return frameOfRow(row, payload, original ?? null);
+    });
+  }
+}
+
+function visibleStreams(sessions: SessionNames, sessionId: string | undefined, kind: StreamKind | undefined): Where {
+  const numbers: number[] = [];
+  for (const [number, { id }] of sessions) if (sessionId === undefined || id === sessionId) numbers.push(number);
+  const parts = ["s.is_gone = 0", `s.session IN (${numbers.join(", ")})`];
+  const values: SqlValue[] = [];
+  if (kind !== undefined) {
+    parts.push("s.kind = ?");
+    values.push(STREAM_KINDS.indexOf(kind));
+  }
+  return { sql: parts.join(" AND "), values };
+}
+
+/** Of one stream in its own order, which has an index; of several in the order of arrival. */
+function orderOf(query: FrameQuery): "f.ordinal" | "f.number" {
+  return query.streamId === undefined ? "f.number" : "f.ordinal";
+}
+
+function bytesOf(value: SqlValue | undefined): Uint8Array | undefined {
+  return value instanceof Uint8Array ? value : undefined;
+}
+
+function streamOfRow(row: SqlRow, sessions: SessionNames): StreamRow {
+  return {
+    id: String(row["id"]),
+    kind: STREAM_KINDS[Number(row["kind"])] ?? "websocket",
+    sessionId: sessions.get(Number(row["session"]))?.id ?? "",
+    state: STREAM_STATES[Number(row["state"])] ?? "closed",
+    method: String(row["method"]),
+    url: String(row["url"]),
+    host: String(row["host"]),
+    path: String(row["path"]),
+    clientAddress: textOf(row["client_addr"]),
+    serverAddress: textOf(row["server_addr"]),
+    requestFields: parsed<string[]>(row["request_fields"]) ?? [],
+    responseFields: parsed<string[]>(row["response_fields"]) ?? null,
+    subprotocol: textOf(row["subprotocol"]),
+    closeCode: numberOf(row["close_code"]),
+    closeReason: textOf(row["close_reason"]),
+    attributes: parsed<Record<string, string>>(row["attributes"]) ?? {},
+    createdMs: Number(row["created_ms"]),
+    closedMs: numberOf(row["closed_ms"]),
+    framesSent: Number(row["frames_sent"]),
+    framesReceived: Number(row["frames_received"]),
+    bytesSent: Number(row["bytes_sent"]),
+    bytesReceived: Number(row["bytes_received"]),
+    framesNotStored: Number(row["frames_not_stored"]),
+    framesStored: Number(row["frames_stored"]),
+  };
+}
+
+function groupOfRow(row: SqlRow): StreamGroup {
+  return {
+    value: String(row["value"]),
+    streams: Number(row["streams"]),
+    openStreams: Number(row["open"]),
+    closingStreams: Number(row["closing"]),
+    frames: Number(row["frames"]),
+    bytes: Number(row["bytes"]),
+    createdMs: Number(row["created_ms"]),
+    lastMs: Number(row["last_ms"]),
+    host: String(row["host"]),
+    clientAddress: textOf(row["client_addr"]),
+    serverAddress: textOf(row["server_addr"]),
+  };
+}
+
+function frameOfRow(row: SqlRow, payload: Uint8Array, original: Uint8Array | null): StoredFrame {
+  const flags = Number(row["flags"]);
+  return {
+    streamId: String(row["stream_id"]),
+    kind: STREAM_KINDS[Number(row["kind"])] ?? "websocket",
+    ordinal: Number(row["ordinal"]),
+    direction: FRAME_DIRECTIONS[Number(row["direction"])] ?? "send",
+    type: FRAME_TYPES[Number(row["type"])] ?? "binary",
+    opcode: Number(row["opcode"]),
+    isFinal: (flags & FLAG_FINAL) !== 0,
+    atMs: Number(row["at_ms"]),
+    payload,
+    storedBytes: Number(row["stored"]),
+    sizeBytes: Number(row["size"]),
+    wireBytes: Number(row["wire_size"]),
+    isCompressed: (flags & FLAG_COMPRESSED) !== 0,
+    mask: numberOf(row["mask"]),
+    effect: FRAME_EFFECTS[Number(row["effect"]) - 1] ?? null,
+    original,
+    attributes: parsed<Record<string, string>>(row["attributes"]) ?? null,
+  };
+}
+
+function textOf(value: SqlValue | undefined): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+function numberOf(value: SqlValue | undefined): number | null {
+  return value === null || value === undefined ? null : Number(value);
+}

@@ -1,0 +1,263 @@
+// Tested by ../streams/stream-store.test.ts
+import { exchangeUrl } from "#exchange/exchange.ts";
+import type { ExchangeView } from "#exchange/exchange.ts";
+import {
+  FLAG_COMPRESSED,
+  FLAG_FINAL,
+  FRAME_DIRECTIONS,
+  FRAME_EFFECTS,
+  FRAME_TYPES,
+  STATE_CLOSED,
+  STREAM_KINDS,
+  STREAM_STATES,
+} from "../streams/stream-message.ts";
+import type { FrameBatch, FrameTuple, StreamOpening, StreamProgress } from "../streams/stream-message.ts";
+import type { FrameListener, FrameRecord, StreamFacts, StreamKind, StreamRecorder } from "../streams/stream-store.ts";
+
+/** A batch is sent when it has waited so long, well within the promised 250 ms, */
+const BATCH_MS = 40;
+/** or has so many frames, */
+const BATCH_FRAMES = 2048;
+/** or so many bytes. */
+const BATCH_BYTES = 4_194_304;
+/** What a frame costs besides its payload while it waits. */
+const FRAME_BYTES = 96;
+
+/** What the queue needs of the writer's client. */
+export interface FrameOutlet {
+  send(batch: FrameBatch): void;
+  /** Whether so many more bytes may be on their way. */
+  hasRoomFor(bytes: number): boolean;
+  /** Whether a frame of so many bytes may be stored at all. */
+  fits(bytes: number): boolean;
+  /** Number of a new stream. */
+  nextStream(): number;
+  /** Number of the session that new streams belong to. */
+  activeSession(): number;
+}
+
+/** Gathers frames of a few milliseconds into one message with one buffer. */
+export class FrameQueue {
+  readonly #outlet: FrameOutlet;
+  readonly #listeners: FrameListener[] = [];
+  readonly #openedListeners: ((exchange: ExchangeView) => void)[] = [];
+  #openings: StreamOpening[] = [];
+  #changed = new Set<LiveStream>();
+  #frames: FrameTuple[] = [];
+  #pieces: Buffer[] = [];
+  #payloadBytes = 0;
+  #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(outlet: FrameOutlet) {
+    this.#outlet = outlet;
+  }
+
+  /** Waiting, not yet sent. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  open(exchange: ExchangeView, kind: StreamKind): StreamRecorder {
+    if (!exchange.isRecorded) return NO_RECORDER;
+    const { request } = exchange;
+    const number = this.#outlet.nextStream();
+    const stream = new LiveStream(this, number, kind, exchange);
+    const requestFields = JSON.stringify(request.fields);
+    this.#openings.push({
+      number,
+      id: exchange.id,
+      session: exchange.client.session ?? this.#outlet.activeSession(),
+      kind: STREAM_KINDS.indexOf(kind),
+      method: request.method,
+      url: exchangeUrl(request),
+      host: request.host,
+      path: request.path,
+      clientAddress: exchange.client.address ?? null,
+      createdMs: Date.now(),
+      requestFields,
+    });
+    this.#bytes += requestFields.length + request.path.length * 2 + FRAME_BYTES;
+    this.changed(stream);
+    for (const opened of this.#openedListeners) opened(exchange);
+    return stream;
+  }
+
+  onOpened(listener: (exchange: ExchangeView) => void): void {
+    this.#openedListeners.push(listener);
+  }
+
+  onFrame(listener: FrameListener): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Something about a stream is to be written with the next batch. */
+  changed(stream: LiveStream): void {
+    this.#changed.add(stream);
+    this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
+  }
+
+  /** False: there is no room, the frame is not stored. */
+  add(stream: LiveStream, ordinal: number, frame: FrameRecord): boolean {
+    const originalBytes = frame.original === undefined ? -1 : frame.original.length;
+    const payloadBytes = frame.payload.length + Math.max(0, originalBytes);
+    const bytes = FRAME_BYTES + payloadBytes;
+    if (!this.#outlet.fits(payloadBytes) || !this.#outlet.hasRoomFor(this.#bytes + bytes)) return false;
+    this.#bytes += bytes;
+    this.#frames.push([
+      stream.number,
+      ordinal,
+      FRAME_DIRECTIONS.indexOf(frame.direction),
+      FRAME_TYPES.indexOf(frame.type),
+      frame.opcode,
+      (frame.isFinal ? FLAG_FINAL : 0) | (frame.isCompressed ? FLAG_COMPRESSED : 0),
+      frame.effect === undefined ? 0 : FRAME_EFFECTS.indexOf(frame.effect) + 1,
+      frame.atMs,
+      frame.sizeBytes,
+      frame.wireBytes,
+      frame.mask ?? null,
+      frame.payload.length,
+      originalBytes,
+      frame.attributes === undefined ? null : JSON.stringify(frame.attributes),
+    ]);
+    this.#addPiece(frame.payload);
+    if (frame.original !== undefined) this.#addPiece(frame.original);
+    return true;
+  }
+
+  /** Tells those who watch, and sends a batch that is full. */
+  added(stream: LiveStream, ordinal: number, frame: FrameRecord): void {
+    for (const listener of this.#listeners) listener(stream, ordinal, frame);
+    this.changed(stream);
+    if (this.#frames.length >= BATCH_FRAMES || this.#bytes >= BATCH_BYTES) this.flush();
+  }
+
+  /** Sends what waits, now. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#changed.size === 0) return;
+    const payloads = new ArrayBuffer(this.#payloadBytes);
+    const target = new Uint8Array(payloads);
+    let offset = 0;
+    for (const piece of this.#pieces) {
+      target.set(piece, offset);
+      offset += piece.length;
+    }
+    const progress = Array.from(this.#changed, (stream) => stream.progress());
+    const text = JSON.stringify({ openings: this.#openings, progress, frames: this.#frames });
+    const batch = {
+      kind: "frames",
+      frames: this.#frames.length,
+      bytes: text.length + offset,
+      text,
+      payloads,
+    } as const;
+    this.#openings = [];
+    this.#changed = new Set();
+    this.#frames = [];
+    this.#pieces = [];
+    this.#payloadBytes = 0;
+    this.#bytes = 0;
+    this.#outlet.send(batch);
+  }
+
+  #addPiece(piece: Buffer): void {
+    if (piece.length === 0) return;
+    this.#pieces.push(piece);
+    this.#payloadBytes += piece.length;
+  }
+}
+
+/** A running stream: its sums, and what is known of it. */
+class LiveStream implements StreamRecorder {
+  readonly number: number;
+  readonly id: string;
+  readonly kind: StreamKind;
+  readonly #queue: FrameQueue;
+  readonly #exchange: ExchangeView;
+  #attributes: Readonly<Record<string, string>> = {};
+  #state = 0;
+  #isFinished = false;
+  #hasToldResponse = false;
+  #subprotocol: string | null = null;
+  #closeCode: number | null = null;
+  #closeReason: string | null = null;
+  #closedMs: number | null = null;
+  #framesSent = 0;
+  #framesReceived = 0;
+  #bytesSent = 0;
+  #bytesReceived = 0;
+  #framesNotStored = 0;
+  #ordinal = 0;
+
+  constructor(queue: FrameQueue, number: number, kind: StreamKind, exchange: ExchangeView) {
+    this.#queue = queue;
+    this.#exchange = exchange;
+    this.number = number;
+    this.kind = kind;
+    this.id = exchange.id;
+  }
+
+  frame(frame: FrameRecord): number {
+    if (this.#isFinished) return this.#ordinal;
+    const ordinal = ++this.#ordinal;
+    if (frame.direction === "send") {
+      this.#framesSent += 1;
+      this.#bytesSent += frame.sizeBytes;
+    } else {
+      this.#framesReceived += 1;
+      this.#bytesReceived += frame.sizeBytes;
+    }
+    if (!this.#queue.add(this, ordinal, frame)) this.#framesNotStored += 1;
+    this.#queue.added(this, ordinal, frame);
+    return ordinal;
+  }
+
+  change(facts: StreamFacts): void {
+    if (this.#isFinished) return;
+    if (facts.state !== undefined) this.#state = STREAM_STATES.indexOf(facts.state);
+    if (this.#state === STATE_CLOSED) this.#closedMs ??= Date.now();
+    this.#subprotocol = facts.subprotocol ?? this.#subprotocol;
+    this.#closeCode = facts.closeCode ?? this.#closeCode;
+    this.#closeReason = facts.closeReason ?? this.#closeReason;
+    if (facts.attributes !== undefined) this.#attributes = { ...this.#attributes, ...facts.attributes };
+    this.#queue.changed(this);
+  }
+
+  end(): void {
+    this.change({ state: "closed" });
+    this.#isFinished = true;
+  }
+
+  /** What is known now; the answer's fields once. */
+  progress(): StreamProgress {
+    const { response } = this.#exchange;
+    const responseFields = response === undefined || this.#hasToldResponse ? null : JSON.stringify(response.fields);
+    if (responseFields !== null) this.#hasToldResponse = true;
+    return {
+      number: this.number,
+      state: this.#state,
+      serverAddress: this.#exchange.serverAddress ?? null,
+      responseFields,
+      subprotocol: this.#subprotocol,
+      closeCode: this.#closeCode,
+      closeReason: this.#closeReason,
+      attributes: JSON.stringify(this.#attributes),
+      closedMs: this.#closedMs,
+      lastMs: Date.now(),
+      framesSent: this.#framesSent,
+      framesReceived: this.#framesReceived,
+      bytesSent: this.#bytesSent,
+      bytesReceived: this.#bytesReceived,
+      framesNotStored: this.#framesNotStored,
+      lastOrdinal: this.#ordinal,
+    };
+  }
+}
+
+const NO_RECORDER: StreamRecorder = {
+  frame: () => 0,
+  change: () => undefined,
+  end: () => undefined,
+};

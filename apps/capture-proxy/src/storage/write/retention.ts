@@ -1,0 +1,244 @@
+// Tested by ../open-capture-store.test.ts
+import type { StoreLimits } from "../capture-store.ts";
+import type { ChangeLog } from "./change-log.ts";
+import type { Database, Statement } from "../database.ts";
+import type { EntryRows } from "./entry-rows.ts";
+import type { SessionTable } from "../sessions/session-table.ts";
+import type { StreamRows } from "../streams/stream-rows.ts";
+
+/** Entries removed in one transaction: a few milliseconds, so that batches never wait long. */
+const STEP_ENTRIES = 500;
+/** Entries whose sizes are looked at in one transaction. */
+const LOOKED_AT = 2000;
+const MIB = 1_048_576;
+
+/** Entries of a session beyond those that the active one may have. */
+export function beyondLimit(entries: number, { maxRequests }: StoreLimits): number {
+  return maxRequests === 0 ? 0 : Math.max(0, entries - maxRequests);
+}
+
+/** What the bodies of all sessions may take. */
+export function maxBytes({ maxTotalSizeMb }: StoreLimits): number {
+  return maxTotalSizeMb === null ? Number.POSITIVE_INFINITY : maxTotalSizeMb * MIB;
+}
+
+/**
+ * Keeps the limits and removes what was cleared or deleted, oldest first, a bounded number of entries at a time.
+ * Entries that still run are not removed for limits: their end would have nowhere to go. Entries that a lowered limit has
+ * no room for, however few others there are, go before all others.
+ */
+export class Retention {
+  #limits: StoreLimits;
+  readonly #database: Database;
+  readonly #sessions: SessionTable;
+  readonly #rows: EntryRows;
+  readonly #streams: StreamRows;
+  /** Sessions that have rows at or below their floor. */
+  readonly #cleared = new Set<number>();
+  /** Sessions that are being imported: whether there is room for one is known when it is whole. */
+  readonly #incoming = new Set<number>();
+  /** Sessions besides the active one that exchanges are recorded into. */
+  readonly #receiving = new Set<number>();
+  /** Deleted sessions that have rows. */
+  readonly #doomed = new Set<number>();
+  readonly #oldestOfSession: Statement;
+  readonly #oldest: Statement;
+  readonly #upTo: Statement;
+  readonly #sizes: Statement;
+  /** There may be entries that are larger than the limit by themselves: what is stored under a limit is not, but that may have been a higher one. */
+  #mayBeTooLarge = true;
+  /** Entries up to this number are not. */
+  #fittingUpTo = 0;
+
+  constructor(database: Database, sessions: SessionTable, rows: EntryRows, streams: StreamRows, limits: StoreLimits) {
+    this.#database = database;
+    this.#sessions = sessions;
+    this.#rows = rows;
+    this.#streams = streams;
+    this.#limits = limits;
+    this.#oldestOfSession = database.prepare(
+      "SELECT seq FROM entry WHERE session = ? AND seq > ? AND state <> 0 ORDER BY seq LIMIT ?",
+    );
+    this.#oldest = database.prepare("SELECT seq FROM entry WHERE state <> 0 ORDER BY seq LIMIT ?");
+    this.#upTo = database.prepare("SELECT seq FROM entry WHERE session = ? AND seq <= ? ORDER BY seq LIMIT ?");
+    this.#sizes = database.prepare(
+      "SELECT e.seq, e.state, e.request_body_stored + e.response_body_stored + IFNULL(length(f.request_body), 0) + " +
+        "IFNULL(length(f.response_body), 0) + (SELECT IFNULL(SUM(s.stored_bytes), 0) FROM stream s WHERE s.id = e.id " +
+        "AND s.is_gone = 0) AS bytes FROM entry e LEFT JOIN effect f ON f.seq = e.seq WHERE e.seq > ? ORDER BY e.seq LIMIT ?",
+    );
+    this.recall();
+  }
+
+  get limits(): StoreLimits {
+    return this.#limits;
+  }
+
+  set limits(limits: StoreLimits) {
+    const isLower = maxBytes(limits) < maxBytes(this.#limits);
+    this.#limits = limits;
+    if (!isLower) return;
+    this.#mayBeTooLarge = true;
+    this.#fittingUpTo = 0;
+  }
+
+  /** Finds out from the tables what is left to remove: at the start, and after a transaction failed. */
+  recall(): void {
+    this.#doomed.clear();
+    this.#cleared.clear();
+    for (const row of this.#database.prepare("SELECT number FROM session WHERE doomed = 1").all()) {
+      this.doom(Number(row["number"]));
+    }
+    for (const session of this.#sessions.all()) if (session.floorSeq > 0) this.cleared(session.number);
+  }
+
+  /** A session was deleted. */
+  doom(number: number): void {
+    this.#doomed.add(number);
+    this.#cleared.delete(number);
+    this.#incoming.delete(number);
+    this.#receiving.delete(number);
+  }
+
+  /** Whether exchanges are recorded into a session that is not the active one. */
+  receive(number: number, isReceiving: boolean): void {
+    if (isReceiving) this.#receiving.add(number);
+    else this.#receiving.delete(number);
+  }
+
+  /** A session is being imported; it counts from {@link arrived} on. */
+  expect(number: number): void {
+    this.#incoming.add(number);
+  }
+
+  arrived(number: number): void {
+    this.#incoming.delete(number);
+  }
+
+  /** A session was cleared. */
+  cleared(number: number): void {
+    this.#cleared.add(number);
+  }
+
+  get isNeeded(): boolean {
+    return (
+      this.#doomed.size > 0 ||
+      this.#cleared.size > 0 ||
+      this.#streams.isTidyNeeded ||
+      this.#excessEntries() > 0 ||
+      this.#excessBytes() > 0
+    );
+  }
+
+  /** For the transaction of a batch: brings the store back to its limits as far as one step goes. */
+  enforce(log: ChangeLog): void {
+    this.#pruneEntries(log);
+    this.#pruneBytes(log);
+  }
+
+  /** One bounded step of everything that is due. */
+  step(log: ChangeLog): void {
+    const [doomed] = this.#doomed;
+    const [cleared] = this.#cleared;
+    if (doomed !== undefined) this.#removeDoomed(doomed, log);
+    else if (cleared !== undefined) this.#removeCleared(cleared, log);
+    else if (this.#streams.isTidyNeeded) this.#streams.tidy();
+    else this.enforce(log);
+  }
+
+  /** Of all sessions that are recorded into. */
+  #excessEntries(log?: ChangeLog): number {
+    let excess = this.#excessOf(this.#sessions.activeNumber, log);
+    for (const number of this.#receiving) {
+      if (number !== this.#sessions.activeNumber) excess += this.#excessOf(number, log);
+    }
+    return excess - this.#unprunable;
+  }
+
+  #excessOf(number: number, log: ChangeLog | undefined): number {
+    const session = log?.session(this.#sessions, number) ?? this.#sessions.byNumber(number);
+    return session === undefined ? 0 : beyondLimit(session.entryCount, this.limits);
+  }
+
+  /** Entries over the limit that were all still running when last looked; looking again at once would not help. */
+  #unprunable = 0;
+
+  #pruneEntries(log: ChangeLog): void {
+    this.#unprunable = 0;
+    for (const number of new Set([this.#sessions.activeNumber, ...this.#receiving])) {
+      const excess = this.#excessOf(number, log);
+      const floorSeq = this.#sessions.byNumber(number)?.floorSeq ?? 0;
+      if (excess <= 0) continue;
+      const wanted = Math.min(excess, STEP_ENTRIES);
+      const rows = this.#oldestOfSession.all(number, floorSeq, wanted);
+      for (const row of rows) this.#prune(Number(row["seq"]), log);
+      if (rows.length < wanted) this.#unprunable += excess - rows.length;
+    }
+  }
+
+  #excessBytes(log?: ChangeLog): number {
+    const most = maxBytes(this.#limits);
+    if (most === Number.POSITIVE_INFINITY || this.#cleared.size > 0 || this.#doomed.size > 0) return 0;
+    let storedBytes = this.#sessions.totalStoredBytes;
+    for (const session of log?.touched ?? []) {
+      storedBytes += session.storedBytes - (this.#sessions.byNumber(session.number)?.storedBytes ?? 0);
+    }
+    for (const number of this.#incoming) {
+      storedBytes -= (log?.session(this.#sessions, number) ?? this.#sessions.byNumber(number))?.storedBytes ?? 0;
+    }
+    return storedBytes - most - this.#unprunableBytes;
+  }
+
+  #unprunableBytes = 0;
+
+  #pruneBytes(log: ChangeLog): void {
+    this.#unprunableBytes = 0;
+    if (this.#excessBytes(log) <= 0 || !this.#pruneTooLarge(log)) return;
+    const rows = this.#oldest.all(STEP_ENTRIES);
+    for (const row of rows) {
+      if (this.#excessBytes(log) <= 0) return;
+      this.#prune(Number(row["seq"]), log);
+      log.prunedForSize += 1;
+    }
+    const excess = this.#excessBytes(log);
+    if (rows.length > 0 || excess <= 0) return;
+    // All entries that are left still run; of what they stream, the newest frames stay.
+    if (this.#streams.shed(excess, log) === 0) this.#unprunableBytes = excess;
+  }
+
+  /** Removes what has to go whatever else does, lest everything older goes for it. False: not all were looked at. */
+  #pruneTooLarge(log: ChangeLog): boolean {
+    if (!this.#mayBeTooLarge) return true;
+    const rows = this.#sizes.all(this.#fittingUpTo, LOOKED_AT);
+    const most = maxBytes(this.#limits);
+    const tooLarge = rows.filter((row) => row["state"] !== 0 && Number(row["bytes"]) > most);
+    for (const row of tooLarge) this.#prune(Number(row["seq"]), log);
+    log.prunedForSize += tooLarge.length;
+    const isLast = rows.length < LOOKED_AT;
+    // If the transaction fails they are there again, and have to be found again.
+    if (tooLarge.length === 0) {
+      this.#fittingUpTo = Number(rows.at(-1)?.["seq"] ?? this.#fittingUpTo);
+      this.#mayBeTooLarge = !isLast;
+    }
+    return isLast;
+  }
+
+  #prune(seq: number, log: ChangeLog): void {
+    const id = this.#rows.remove(seq, log);
+    if (id !== undefined) log.prunedIds.push(id);
+  }
+
+  #removeDoomed(number: number, log: ChangeLog): void {
+    const rows = this.#upTo.all(number, Number.MAX_SAFE_INTEGER, STEP_ENTRIES);
+    for (const row of rows) this.#rows.remove(Number(row["seq"]), log, false);
+    if (rows.length === STEP_ENTRIES) return;
+    this.#database.prepare("DELETE FROM session WHERE number = ?").run(number);
+    this.#doomed.delete(number);
+  }
+
+  #removeCleared(number: number, log: ChangeLog): void {
+    const floor = this.#sessions.byNumber(number)?.floorSeq ?? 0;
+    const rows = this.#upTo.all(number, floor, STEP_ENTRIES);
+    for (const row of rows) this.#rows.remove(Number(row["seq"]), log, false);
+    if (rows.length < STEP_ENTRIES) this.#cleared.delete(number);
+  }
+}
