@@ -351,8 +351,9 @@ test("nothing that HTTP/1.1 would read otherwise reaches an origin over HTTP/1.1
       const chunk = await client.readSome().catch(() => undefined);
       if (chunk === undefined) break;
       for (const { type, stream } of reader.read(chunk)) {
-        if (type === FRAME.goaway || (stream === 1 && (type === FRAME.reset || type === FRAME.headers)))
+        if (type === FRAME.goaway || (stream === 1 && (type === FRAME.reset || type === FRAME.headers))) {
           isFinished = true;
+        }
       }
     }
   }

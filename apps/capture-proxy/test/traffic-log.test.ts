@@ -10,12 +10,12 @@ import { defaultPlaces } from "#settings/data-places.ts";
 import { startProxyRig } from "./proxy-rig.ts";
 import type { ProxyRig } from "./proxy-rig.ts";
 
-type BandwidthLimiter = Readonly<Record<string, unknown>> & { readonly msg: string };
+type Line = Readonly<Record<string, unknown>> & { readonly msg: string };
 
 interface LoggedRig extends AsyncDisposable {
   readonly rig: ProxyRig;
   /** Events of traffic so far. */
-  readonly traffic: () => BandwidthLimiter[];
+  readonly traffic: () => Line[];
   /** Everything that was written. */
   readonly text: () => string;
   /** Waits for the last event of so many answers. */
@@ -37,8 +37,8 @@ async function start(debug: object, flags: Record<string, string> = {}): Promise
     return { log: pino({ base: null }, output), logs: output };
   });
   await rig.api("PATCH", "/logs", { debug_logging: { enabled: true, ...debug } });
-  const traffic = (): BandwidthLimiter[] =>
-    written.map((line) => JSON.parse(line) as BandwidthLimiter).filter(({ target }) => target === "traffic");
+  const traffic = (): Line[] =>
+    written.map((line) => JSON.parse(line) as Line).filter(({ target }) => target === "traffic");
   return {
     rig,
     traffic,
@@ -111,10 +111,7 @@ test("by default credentials and cookies are hidden in headers", async () => {
 });
 
 /** The body of a side as it was logged, and what was said of it. */
-function bodyOf(
-  lines: readonly BandwidthLimiter[],
-  side: "request" | "response",
-): { text: string; note: string; parts: number } {
+function bodyOf(lines: readonly Line[], side: "request" | "response"): { text: string; note: string; parts: number } {
   const own = lines.filter(({ event }) => event === `${side} body`);
   return {
     text: own.map(({ body }) => (typeof body === "string" ? body : "")).join(""),

@@ -62,8 +62,9 @@ function term(name: string, value: string | undefined): readonly Query[] {
   if (value === undefined) return [];
   const build = Object.hasOwn(BUILDERS, name) ? BUILDERS[name] : undefined;
   if (build === undefined) throw new ParameterRefusal(name, "is not a filter parameter");
-  if (value.length > MAX_VALUE_LENGTH)
+  if (value.length > MAX_VALUE_LENGTH) {
     throw new ParameterRefusal(name, `may have at most ${MAX_VALUE_LENGTH} characters`);
+  }
   if (value.trim() === "") throw new ParameterRefusal(name, "is empty");
   return [build(value, name)];
 }

@@ -222,7 +222,7 @@ const leaf = authority.issueLeaf({ ip: ["127.0.0.1"] });
 const SECURE = { key: leaf.keyPem, cert: leaf.chainPem };
 
 /** A connection whose client reads at once, or not before it is told to. */
-class BandwidthLimiter {
+class SlowLink {
   readonly socket: Socket;
   readonly writer: BatchedWriter;
   readonly sent = createHash("sha256");
@@ -235,11 +235,11 @@ class BandwidthLimiter {
     this.writer = new BatchedWriter(socket, true);
   }
 
-  static async open(server: Server, isSecure: boolean, pace: "fast" | "slow"): Promise<BandwidthLimiter> {
+  static async open(server: Server, isSecure: boolean, pace: "fast" | "slow"): Promise<SlowLink> {
     const accepted = once(server, isSecure ? "secureConnection" : "connection") as Promise<[Socket]>;
     const target = { port: (server.address() as AddressInfo).port, host: "127.0.0.1" };
     const client = isSecure ? connectTls({ ...target, ca: authority.certificatePem }) : connect(target);
-    const line = new BandwidthLimiter(client, (await accepted)[0]);
+    const line = new SlowLink(client, (await accepted)[0]);
     if (pace === "fast") line.#read();
     return line;
   }
@@ -268,9 +268,10 @@ for (const [isChunked, isSecure] of [
   test(`pieces of all sizes in memory that is overwritten reach each of three readers unmixed, slow ones too, ${how}`, async () => {
     const server = (isSecure ? createSecureServer(SECURE) : createServer()).listen(0, "127.0.0.1");
     await once(server, "listening");
-    const lines: BandwidthLimiter[] = [];
-    for (const pace of ["slow", "fast", "slow"] as const)
-      lines.push(await BandwidthLimiter.open(server, isSecure, pace));
+    const lines: SlowLink[] = [];
+    for (const pace of ["slow", "fast", "slow"] as const) {
+      lines.push(await SlowLink.open(server, isSecure, pace));
+    }
     const sizesBytes = [1, 8192, 8193, 16_384, 32_768, 49_152, 65_536];
     const largeBytes = [69_632, 131_072, 131_073];
     const memory = Buffer.alloc(131_073);

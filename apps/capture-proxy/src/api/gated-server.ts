@@ -46,11 +46,13 @@ export function createGatedServer({ gate, handler, events, identify }: GatedServ
       for (const [name, value] of Object.entries(SECURITY_FIELDS)) response.setHeader(name, value);
       if (hasLargeFields(request)) return writeResponse(request, response, FIELDS_TOO_LARGE);
       const decision = gate(gateRequest(request, false));
-      if (decision.kind === "refuse")
+      if (decision.kind === "refuse") {
         return writeResponse(request, response, refusalResponse(decision.code, decision.message));
+      }
       const isRead = request.method === "GET" || request.method === "HEAD";
-      if (isRead && LIVE_PATHS.has(pathOf(request.url ?? "")))
+      if (isRead && LIVE_PATHS.has(pathOf(request.url ?? ""))) {
         return writeResponse(request, response, UPGRADE_REQUIRED);
+      }
       return handler(request, response);
     },
   );

@@ -252,8 +252,9 @@ function registerUi(app: FastifyInstance, routes: RouteTable, uiDirectory: strin
   const notFound = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const path = pathOf(request.raw.url ?? "/");
     const allowed = routes.methodsOf(path);
-    if (allowed.length > 0)
+    if (allowed.length > 0) {
       return sendError(reply.header("allow", allowed.join(", ")), refusalResponse("METHOD_NOT_ALLOWED"));
+    }
     const isRead = request.raw.method === "GET" || request.raw.method === "HEAD";
     if (isRead || isApiPath(path)) return sendError(reply, refusalResponse("NOT_FOUND", NOTHING_HERE));
     return sendError(reply.header("allow", "GET, HEAD"), refusalResponse("METHOD_NOT_ALLOWED"));

@@ -101,7 +101,7 @@ function Group({ group, words, problems, onChange, replace, onRemove }: GroupPro
             onRemove={() => replace(item.key, null)}
           />
         ) : (
-          <BandwidthLimiter
+          <Line
             key={item.key}
             test={item}
             words={words}
@@ -160,7 +160,7 @@ const SIDES = [
   { value: "response", label: "answer" },
 ] as const;
 
-function BandwidthLimiter({
+function Line({
   test,
   words: { isSided, vocabulary },
   problem,

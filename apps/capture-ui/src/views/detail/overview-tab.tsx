@@ -10,7 +10,7 @@ import { NoteEditor } from "./note-editor.tsx";
 import { RuleTrace } from "./rule-trace.tsx";
 import { timingBars } from "./timing-bars.ts";
 
-type BandwidthLimiter = readonly [label: string, value: ReactNode];
+type Line = readonly [label: string, value: ReactNode];
 
 /** What happened, in words and numbers. */
 export function OverviewTab({ entry }: { readonly entry: TrafficEntry }) {
@@ -73,7 +73,7 @@ function FailureCallout({
   );
 }
 
-function Section({ title, lines }: { readonly title: string; readonly lines: readonly BandwidthLimiter[] }) {
+function Section({ title, lines }: { readonly title: string; readonly lines: readonly Line[] }) {
   const shown = lines.filter(([, value]) => value !== null && value !== "");
   return (
     <section className={styles["section"]}>
@@ -100,7 +100,7 @@ const SOURCES: Readonly<Record<TrafficEntry["source"], string>> = {
   import: "Imported from a file",
 };
 
-function summaryLines(entry: TrafficEntry): BandwidthLimiter[] {
+function summaryLines(entry: TrafficEntry): Line[] {
   const { request, response } = entry;
   return [
     ["Number", `#${entry.seq}`],
@@ -120,11 +120,11 @@ function summaryLines(entry: TrafficEntry): BandwidthLimiter[] {
       ? ([
           ["Sent", formatBytes(entry.request_size)],
           ["Received", formatBytes(entry.response_size)],
-        ] satisfies BandwidthLimiter[])
+        ] satisfies Line[])
       : ([
           ["Request", sizeText(entry.request_size, request.body_size)],
           ["Response", response === null ? null : sizeText(entry.response_size ?? 0, response.body_size)],
-        ] satisfies BandwidthLimiter[])),
+        ] satisfies Line[])),
     ["Duration", response === null ? null : formatDuration(response.duration_ms)],
     ["Changed", entry.modified ? "Yes, by a rule" : null],
   ];
@@ -134,7 +134,7 @@ function sizeText(whole: number, body: number): string {
   return `${formatBytes(whole)}, of it body ${formatBytes(body)}`;
 }
 
-function connectionLines(entry: TrafficEntry): BandwidthLimiter[] {
+function connectionLines(entry: TrafficEntry): Line[] {
   return [
     ["Client", entry.client_addr],
     ["Server", entry.server_addr],
@@ -149,7 +149,7 @@ function connectionLines(entry: TrafficEntry): BandwidthLimiter[] {
   ];
 }
 
-function clientTlsLines(tls: NonNullable<TrafficEntry["tls"]>): BandwidthLimiter[] {
+function clientTlsLines(tls: NonNullable<TrafficEntry["tls"]>): Line[] {
   return [
     ["Version", tls.client_version],
     ["Cipher", tls.client_cipher],
@@ -157,7 +157,7 @@ function clientTlsLines(tls: NonNullable<TrafficEntry["tls"]>): BandwidthLimiter
   ];
 }
 
-function upstreamTlsLines(tls: NonNullable<TrafficEntry["tls"]>): BandwidthLimiter[] {
+function upstreamTlsLines(tls: NonNullable<TrafficEntry["tls"]>): Line[] {
   const verified = tls.upstream_verified;
   return [
     ["Version", tls.upstream_version],
