@@ -44,7 +44,7 @@ test("Via: clients learn nothing of it unless the document says so, and the upst
   });
   await using gateway = await startGateway(to(origin.port));
   assert.deepEqual((await gateway.send({ path: "/" })).header("via"), "1.1 app");
-  await gateway.reload(to(origin.port, { via: { requests: false, responses: true } }));
+  await gateway.reload(to(origin.port, { via: { requests: false, answers: true } }));
   const response = await gateway.send({ path: "/" });
   const [own, ours] = fieldValues(response.headers.flat(), "via");
   assert.equal(own, "1.1 app");
@@ -53,7 +53,7 @@ test("Via: clients learn nothing of it unless the document says so, and the upst
 });
 
 test("Via: an answer that the gateway makes itself has none", async () => {
-  await using gateway = await startGateway({ via: { responses: true }, routes: [responding("r")] });
+  await using gateway = await startGateway({ via: { answers: true }, routes: [responding("r")] });
   assert.equal((await gateway.send({ path: "/" })).header("via"), undefined);
 });
 

@@ -58,7 +58,7 @@ export const gatewayFields = {
   via: Type.Optional(
     strictObject({
       requests: Type.Optional(Type.Boolean()),
-      responses: Type.Optional(Type.Boolean()),
+      answers: Type.Optional(Type.Boolean()),
       max_passes: Type.Optional(Type.Integer({ minimum: 1, maximum: 16 })),
     }),
   ),

@@ -16,7 +16,7 @@ test("the pseudonym is the gateway's name and the instance; versions are those o
 });
 
 test("either direction can be switched", () => {
-  const { requests, responses } = new Via({ via: { requests: false, responses: true } }, INSTANCE);
+  const { requests, responses } = new Via({ via: { requests: false, answers: true } }, INSTANCE);
   assert.equal(requests, undefined);
   assert.equal(responses?.["1.1"], `1.1 gateway-${INSTANCE}`);
 });

@@ -28,7 +28,7 @@ export class Via {
     // RFC 9113, 8.3: HTTP/2 is version 2.0.
     const marks: Marks = { "1.0": `1.0 ${viaPseudonym}`, "1.1": `1.1 ${viaPseudonym}`, "2": `2.0 ${viaPseudonym}` };
     this.requests = (via?.requests ?? true) ? marks : undefined;
-    this.responses = via?.responses === true ? marks : undefined;
+    this.responses = via?.answers === true ? marks : undefined;
   }
 
   /** Whether a request has passed this instance as often as it may. */
