@@ -42,7 +42,7 @@ const startSwitching = async (): Promise<RawServer> =>
   });
 
 const documentFor = (port: number): DocumentInput => ({
-  via: { responses: true },
+  via: { answers: true },
   upstreams: ["one", "two"].map((name) => ({ name, endpoints: [{ address: "127.0.0.1", port }] })),
   services: [
     { name: "api", split: { targets: [{ upstream: "one" }, { upstream: "two" }] }, sticky: { cookie: "place" } },
