@@ -4,8 +4,10 @@ import type { Condition } from "@headworks/capture-contract";
 import { openDocument } from "./import-documents.ts";
 import { ImportCollector, shownWarnings } from "./imported-mocks.ts";
 import type { ImportedMocks } from "./imported-mocks.ts";
-import { responsesOf } from "./mock-rule.ts";
+import { newMock, responsesOf } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
+import { createMockCompiler } from "./mocks.compile.ts";
+import { sampleSubject } from "./sample-request.ts";
 
 function read(format: "openapi" | "postman", document: object): ImportedMocks {
   const reader = openDocument({ format, baseUrl: null });
@@ -51,6 +53,128 @@ test("a reference of an OpenAPI document that leads nowhere is named, once", () 
     { responses: { Here: {} } },
   );
   assert.deepEqual(warnings, ["#/components/responses/Lost leads to nothing in this document"]);
+});
+
+async function isMatch({ drafts: [draft] }: ImportedMocks, url: string): Promise<boolean> {
+  const rule = newMock("1", draft ?? assert.fail("no rule"), 0);
+  const compiler = createMockCompiler(() => ({ hits: 0, nextIndex: 0 }));
+  return compiler.one(rule).condition.matches(await sampleSubject({ url, method: "GET" }, ""));
+}
+
+test("a server of an OpenAPI document whose variables have no default is known as far as they leave it", async () => {
+  const pin = (...values: readonly string[]) => ({ enum: values });
+  const noDefault = (server: string, ...names: readonly string[]): readonly string[] => [
+    names.length === 1
+      ? `the server ${server}: its variable ${names[0]} has no default, so anything stands in its place`
+      : `the server ${server}: its variables ${names.join(", ")} have no default, so anything stands in their place`,
+  ];
+  const cases: readonly {
+    url: string;
+    variables?: object;
+    matched: readonly string[];
+    missed: readonly string[];
+    warnings: readonly string[];
+  }[] = [
+    {
+      url: "https://{host}/v1",
+      variables: { host: { description: "yours" } },
+      matched: ["https://a.test/v1/a", "http://b.test:81/v1/a"],
+      missed: ["https://a.test/a", "https://a.test/v2/a"],
+      warnings: noDefault("https://{host}/v1", "host"),
+    },
+    {
+      url: "https://{host}/v1",
+      variables: { host: pin("a.test", "b.test") },
+      matched: ["https://a.test/v1/a"],
+      missed: ["https://b.test/v1/a"],
+      warnings: [],
+    },
+    {
+      url: "{scheme}://{region}.a.test:{port}/{base}/v1/",
+      variables: { scheme: pin(), base: null },
+      matched: ["https://eu.a.test/x/v1/a", "http://us.a.test:81/y/v1/a"],
+      missed: ["https://eu.b.test/x/v1/a", "https://eu.a.test/x/v2/a", "https://eu.a.test/v1/a"],
+      warnings: noDefault("{scheme}://{region}.a.test:{port}/{base}/v1/", "scheme", "region", "port", "base"),
+    },
+    {
+      url: "{server}/v1",
+      matched: ["https://a.test/v1/a", "https://a.test/x/v1/a"],
+      missed: ["https://a.test/a"],
+      warnings: noDefault("{server}/v1", "server"),
+    },
+    {
+      url: "https://{host}:{port}{base}",
+      variables: { host: { default: "a.test" }, port: { default: 81 }, base: { default: "" } },
+      matched: ["https://a.test:81/a"],
+      missed: ["https://b.test:81/a"],
+      warnings: [],
+    },
+    {
+      url: "https://{host}/v1",
+      variables: { host: { default: "" } },
+      matched: ["https://a.test/v1/a"],
+      missed: ["https://v1/a"],
+      warnings: ["the server https://{host}/v1: its host cannot be read, so its rules hold for every host"],
+    },
+    {
+      url: "https://[a/v1",
+      matched: ["https://a.test/v1/a"],
+      missed: ["https://a.test/a"],
+      warnings: ["the server https://[a/v1: its host cannot be read, so its rules hold for every host"],
+    },
+  ];
+  for (const { url, variables, matched, missed, warnings } of cases) {
+    const imported = read("openapi", {
+      openapi: "3.0.0",
+      servers: [{ url, variables }],
+      paths: { "/a": { get: { responses: { 204: {} } }, put: { responses: { 204: {} } } } },
+    });
+    assert.deepEqual(imported.warnings, warnings, url);
+    for (const address of matched) assert.equal(await isMatch(imported, address), true, `${url} is for ${address}`);
+    for (const address of missed) assert.equal(await isMatch(imported, address), false, `${url} is not for ${address}`);
+  }
+});
+
+test("a response default of OpenAPI is a success where there is no other and it names no error", () => {
+  const given = (responses: object) => {
+    const { drafts, warnings } = openApi(responses);
+    const [only] = drafts.filter(({ enabled }) => enabled);
+    return [response(drafts.find(({ name }) => name.endsWith("default")))?.status_code, only?.name.slice(19), warnings];
+  };
+  const says = (status: number): readonly string[] => [
+    `GET /a -> default: it has no status, so its rule gives ${status}`,
+  ];
+  const failure = { description: "Unexpected error" };
+  assert.deepEqual(given({ default: { description: "A pet" } }), [200, "default", says(200)]);
+  assert.deepEqual(given({ 404: {}, default: { description: "A pet" } }), [200, "default", says(200)]);
+  assert.deepEqual(given({ default: { description: "A pet" }, 201: {} }), [500, "201", says(500)]);
+  assert.deepEqual(given({ default: { description: "" }, 302: {} }), [500, "302", says(500)]);
+  assert.deepEqual(given({ default: failure }), [500, "default", says(500)]);
+  assert.deepEqual(given({ default: failure, 404: {} }), [500, "404", says(500)]);
+  const ofType = (type: string, schema: object) => ({ description: "", content: { [type]: { example: {}, schema } } });
+  assert.deepEqual(given({ default: ofType("application/problem+json", {}) })[0], 500);
+  assert.deepEqual(given({ default: ofType("application/json", { $ref: "#/components/schemas/ApiError" }) })[0], 500);
+  assert.deepEqual(given({ default: ofType("application/json", { title: "Fault" }) })[0], 500);
+  assert.deepEqual(given({ default: ofType("application/json", { title: "Pet" }) })[0], 200);
+});
+
+test("webhooks and callbacks of OpenAPI documents are named", () => {
+  const call = { post: { responses: { 204: {} } } };
+  const document = {
+    openapi: "3.1.0",
+    paths: { "/a": { get: { responses: { 204: {} }, callbacks: { onData: { "{$url}": call }, "x-note": 1 } } } },
+    webhooks: { petAdded: call, petGone: call },
+    "x-webhooks": { petSold: call },
+  };
+  assert.deepEqual(read("openapi", document).warnings, [
+    "GET /a: its callbacks are left out, since the service sends them: onData",
+    "webhooks are left out, since the service sends them: petAdded, petGone",
+    "x-webhooks are left out, since the service sends them: petSold",
+  ]);
+  const { paths: _paths, ...alone } = document;
+  assert.throws(() => read("openapi", alone), {
+    message: "The document has no paths, only webhooks: petAdded, petGone",
+  });
 });
 
 const postman = (response: object, more: object = {}, url = "https://a.test/") =>

@@ -6,6 +6,8 @@ import { escapedPattern } from "./captured-mock.ts";
 import { ImportCollector, ImportProblem, listOf, member, membersOf, textOf } from "./imported-mocks.ts";
 import type { ImportedMocks, Members } from "./imported-mocks.ts";
 import { filledResponse } from "./mock-rule.ts";
+import { serverBase } from "./openapi-server.ts";
+import type { ServerBase } from "./openapi-server.ts";
 import { exampleOf } from "./schema-example.ts";
 import type { Resolve } from "./schema-example.ts";
 
@@ -36,6 +38,7 @@ class OpenApiReader {
   readonly #root: Members;
   readonly #baseUrl: string | null;
   readonly #collector = new ImportCollector();
+  readonly #bases = new Map<unknown, ServerBase>();
   readonly #resolve: Resolve = (reference) => this.#target(reference);
 
   constructor(root: Members, baseUrl: string | null) {
@@ -45,7 +48,10 @@ class OpenApiReader {
 
   read(): ImportedMocks {
     const paths = membersOf(member(this.#root, "paths"));
-    if (paths === undefined) throw new ImportProblem("The document has no paths");
+    if (paths === undefined) {
+      const webhooks = namesOf(member(this.#root, "webhooks"));
+      throw new ImportProblem(`The document has no paths${webhooks === "" ? "" : `, only webhooks: ${webhooks}`}`);
+    }
     for (const [path, value] of Object.entries(paths)) {
       const item = this.#dereferenced(value);
       if (item === undefined || !path.startsWith("/")) {
@@ -57,7 +63,14 @@ class OpenApiReader {
         if (operation !== undefined) this.#operation(path, method.toUpperCase(), item, operation);
       }
     }
+    for (const key of ["webhooks", "x-webhooks"]) this.#nameSent(key, member(this.#root, key));
     return this.#collector.done();
+  }
+
+  /** Requests that the service of the document sends itself: no rule answers them. */
+  #nameSent(begin: string, value: unknown): void {
+    const names = namesOf(value);
+    if (names !== "") this.#collector.warn(`${begin} are left out, since the service sends them: ${names}`);
   }
 
   #operation(path: string, method: string, item: Members, operation: Members): void {
@@ -66,10 +79,17 @@ class OpenApiReader {
     const servers = [operation, item, this.#root].map((place) => listOf(member(place, "servers")));
     const condition = this.#condition(path, method, servers.find((list) => list.length > 0) ?? []);
     if (condition === undefined) return this.#collector.skip(`${method} ${path.slice(0, 200)}: the path is too long`);
+    this.#nameSent(`${method} ${path.slice(0, 200)}: its callbacks`, member(operation, "callbacks"));
+    const isSuccessful = responses.some(([code]) => (statusOf(code) ?? 500) < 400);
     const readable = responses.flatMap(([code, value]) => {
+      const place = `${method} ${path.slice(0, 200)} -> ${code.slice(0, 50)}`;
+      if (code === "default") {
+        const status = isSuccessful || this.#isError(value) ? 500 : 200;
+        this.#collector.warn(`${place}: it has no status, so its rule gives ${status}`);
+        return [{ code, status, response: this.#dereferenced(value) ?? {} }];
+      }
       const status = statusOf(code);
       if (status !== undefined) return [{ code, status, response: this.#dereferenced(value) ?? {} }];
-      const place = `${method} ${path.slice(0, 200)} -> ${code.slice(0, 50)}`;
       if (!code.startsWith("x-")) this.#collector.skip(`${place}: no rule can give this status`);
       return [];
     });
@@ -93,11 +113,10 @@ class OpenApiReader {
   }
 
   #condition(path: string, method: string, servers: readonly unknown[]): Condition | undefined {
-    const bases = this.#baseUrl === null ? servers.map((server) => serverBase(server)) : [baseOf(this.#baseUrl)];
+    const bases = this.#baseUrl === null ? servers.map((server) => this.#base(server)) : [this.#base(this.#baseUrl)];
     const known = bases.length === 0 ? [{ host: undefined, prefix: "" }] : bases;
     const prefixes = [...new Set(known.map(({ prefix }) => prefix))];
-    const begin =
-      prefixes.length === 1 ? escapedPattern(prefixes[0] ?? "") : `(?:${prefixes.map(escapedPattern).join("|")})`;
+    const begin = prefixes.length === 1 ? (prefixes[0] ?? "") : `(?:${prefixes.join("|")})`;
     const pattern = `^${begin}${pathPattern(path)}$`;
     if (pattern.length > 1000) return undefined;
     const hosts = [...new Set(known.map(({ host }) => host))].filter((host) => host !== undefined);
@@ -108,10 +127,31 @@ class OpenApiReader {
     if (hosts.length < new Set(known.map(({ host }) => host)).size || hosts.length === 0) {
       return { type: "and", conditions: parts };
     }
-    const patterns = hosts.map((host): Condition => ({ type: "host", pattern: `^${escapedPattern(host)}$` }));
+    const patterns = hosts.map((host): Condition => ({ type: "host", pattern: `^${host}$` }));
     const [only] = patterns;
     const host: Condition = patterns.length === 1 && only !== undefined ? only : { type: "or", conditions: patterns };
     return { type: "and", conditions: [host, ...parts] };
+  }
+
+  /** Each server is read once, so that its warnings count once. */
+  #base(server: unknown): ServerBase {
+    const base = this.#bases.get(server) ?? serverBase(server, (sentence) => this.#collector.warn(sentence));
+    this.#bases.set(server, base);
+    return base;
+  }
+
+  /** What names a response or its content says that it is there for errors. */
+  #isError(value: unknown): boolean {
+    const response = this.#dereferenced(value);
+    const contents = Object.entries(membersOf(member(response, "content")) ?? {});
+    const schemas = contents.map(([, media]) => membersOf(member(membersOf(media), "schema")));
+    const names = [
+      member(membersOf(value), "$ref"),
+      member(response, "description"),
+      ...contents.map(([type]) => type),
+      ...schemas.flatMap((schema) => [member(schema, "$ref"), member(this.#dereferenced(schema), "title")]),
+    ];
+    return names.some((name) => ERROR_WORDS.test(textOf(name) ?? ""));
   }
 
   #response(status: number, response: Members, place: string) {
@@ -210,8 +250,16 @@ function percentDecoded(text: string): string {
   }
 }
 
+const ERROR_WORDS = /error|fail|(?<!de)fault|problem|exception|unexpected|invalid/i;
+
+/** The names in an object of a document, without extensions. */
+function namesOf(value: unknown): string {
+  return Object.keys(membersOf(value) ?? {})
+    .flatMap((name) => (name.startsWith("x-") ? [] : [name.slice(0, 100)]))
+    .join(", ");
+}
+
 function statusOf(code: string): number | undefined {
-  if (code === "default") return 500;
   if (/^[2-5]XX$/i.test(code)) return Number(code[0]) * 100;
   return /^[2-5]\d\d$/.test(code) ? Number(code) : undefined;
 }
@@ -219,29 +267,6 @@ function statusOf(code: string): number | undefined {
 /** Successes first, then as numbers go. */
 function rank(status: number): number {
   return status < 300 ? status : 1000 + status;
-}
-
-interface Base {
-  readonly host: string | undefined;
-  readonly prefix: string;
-}
-
-function serverBase(server: unknown): Base {
-  const members = membersOf(server);
-  const variables = membersOf(member(members, "variables")) ?? {};
-  const url = (textOf(member(members, "url")) ?? "").replace(/\{([^{}]*)\}/g, (_, name: string) => {
-    const variable = membersOf(member(variables, name));
-    return String(textOf(member(variable, "default")) ?? "");
-  });
-  return baseOf(url);
-}
-
-/** Host and path of a base address; a path alone stands for every host. */
-function baseOf(url: string): Base {
-  const parsed = /^[a-z]+:\/\//i.test(url) ? URL.parse(url) : URL.parse(url, "http://any.invalid/");
-  if (parsed === null) return { host: undefined, prefix: "" };
-  const host = parsed.hostname === "any.invalid" ? undefined : parsed.hostname.replace(/^\[|\]$/g, "");
-  return { host, prefix: parsed.pathname.replace(/\/+$/, "") };
 }
 
 /** The path with its parameters as named groups. */
