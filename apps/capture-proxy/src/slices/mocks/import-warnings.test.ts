@@ -223,6 +223,81 @@ test("variables of Postman's folders are filled in there alone, and switched-off
   assert.match(asked(drafts[1]?.condition), /root/);
 });
 
+const sending = (name: string, body: object | undefined, more: object = {}) => ({
+  name,
+  request: { method: "POST", url: "https://a.test/rpc", body },
+  response: [{ code: 200, body: name }],
+  ...more,
+});
+
+async function responding({ drafts }: ImportedMocks, body: string): Promise<string | undefined> {
+  const compiler = createMockCompiler(() => ({ hits: 0, nextIndex: 0 }));
+  const subject = await sampleSubject({ url: "https://a.test/rpc", method: "POST", body }, "");
+  return drafts
+    .filter(({ enabled }) => enabled)
+    .find((draft, index) => compiler.one(newMock(String(index), draft, 0)).condition.matches(subject))
+    ?.name.slice(9);
+}
+
+test("requests of Postman that differ in their bodies alone are told apart by them", async () => {
+  const imported = read("postman", {
+    variable: [{ key: "id", value: "7" }],
+    item: [
+      sending("none", undefined),
+      sending("json", { mode: "raw", raw: '{ "id": {{id}}, "list": [1.50] }' }),
+      sending("text", { mode: "raw", raw: "a.b\nc" }),
+      sending("graphql", { mode: "graphql", graphql: { query: "query A { a }", variables: '{"a": 1}' } }),
+      sending("digits", { mode: "raw", raw: "9007199254740993" }),
+      sending("switched off", { mode: "raw", raw: "off", disabled: true }, { response: [] }),
+    ],
+  });
+  assert.deepEqual(imported.warnings, ["switched off: it has no saved response"]);
+  assert.equal(await responding(imported, '{"list":[1.5],"id":7}'), "json");
+  assert.equal(await responding(imported, "a.b\nc"), "text");
+  assert.equal(await responding(imported, '{"query":"query A { a }","variables":{"a":1}}'), "graphql");
+  assert.equal(await responding(imported, "9007199254740993"), "digits");
+  for (const other of [
+    "",
+    '{"id":8,"list":[1.5]}',
+    "axb\nc",
+    "a.b\ncd",
+    '{"query":"query A { a }"}',
+    "9007199254740992",
+  ]) {
+    assert.equal(await responding(imported, other), "none", other);
+  }
+});
+
+test("a request of Postman that no other is like is not asked for its body, and its other responses stay off", async () => {
+  const body = (raw: string) => ({ mode: "raw", raw });
+  const other = { code: 400, originalRequest: { method: "POST", url: "https://a.test/rpc", body: body("bad") } };
+  const imported = read("postman", { item: [sending("n", body("good"), { response: [{ code: 200 }, other] })] });
+  assert.deepEqual(
+    imported.drafts.map(({ enabled }) => enabled),
+    [true, false],
+  );
+  assert.equal(await responding(imported, "anything"), "n");
+});
+
+test("requests of Postman that cannot be told apart are named", async () => {
+  const form = (value: string) => ({ mode: "urlencoded", urlencoded: [{ key: "a", value }] });
+  const raw = (text: string) => ({ mode: "raw", raw: text });
+  const forms = read("postman", {
+    item: [sending("one", form("1")), sending("two", form("2")), sending("long", raw("x".repeat(1001)))],
+  });
+  assert.deepEqual(forms.warnings, [
+    "one, two, long: these requests differ in bodies that no condition tells apart, so that one alone responds",
+  ]);
+  assert.equal(await responding(forms, "a=2"), "one");
+  const same = read("postman", {
+    item: [sending("one", raw("a")), sending("two", raw("a")), sending("three", raw("{{b}}"))],
+  });
+  assert.deepEqual(same.warnings, ["one, two: these requests are the same, so that one alone responds"]);
+  assert.equal(await responding(same, "b"), "three");
+  const twice = read("postman", { item: [sending("one", raw("a")), sending("two", raw("a"))] });
+  assert.deepEqual(twice.warnings, ["one, two: these requests are the same, so that one alone responds"]);
+});
+
 test("warnings beyond those that are shown are counted", () => {
   const collector = new ImportCollector();
   for (let index = 0; index < 250; index += 1) collector.warn(`warning ${index}`);

@@ -5,11 +5,15 @@ import { parseCondition } from "@headworks/match-condition";
 import { escapedPattern, responseOf } from "./captured-mock.ts";
 import { ImportCollector, ImportProblem, listOf, member, membersOf, textOf } from "./imported-mocks.ts";
 import type { ImportedMocks, Members } from "./imported-mocks.ts";
+import { filledIn, sentBody } from "./postman-body.ts";
+import { tellApart } from "./postman-requests.ts";
+import type { SavedResponse } from "./postman-requests.ts";
 
 const MAX_FOLDER_DEPTH = 32;
 
 /**
  * A rule for each saved response of a Postman collection 2.0 or 2.1; of several for one request the first is switched on.
+ * Requests that differ in their bodies alone are told apart by them where a condition can say it.
  * Variables of the collection and of its folders are filled in; others, and path variables, match anything up to the next slash.
  */
 export function postmanMocks(document: unknown): ImportedMocks {
@@ -22,7 +26,11 @@ export function postmanMocks(document: unknown): ImportedMocks {
     throw new ImportProblem("Postman collections of version 1 are not read; export it as v2.1");
   }
   const collector = new ImportCollector();
-  takeItems(collector, items as readonly unknown[], variablesOf(collection, new Map()), 0);
+  const saved: SavedResponse[] = [];
+  takeItems({ collector, saved }, items as readonly unknown[], variablesOf(collection, new Map()), 0);
+  for (const { name, condition, response, enabled } of tellApart(saved, (sentence) => collector.warn(sentence))) {
+    collector.add(name, condition, response, { enabled });
+  }
   return collector.done();
 }
 
@@ -39,8 +47,13 @@ function variablesOf(place: Members | undefined, around: ReadonlyMap<string, str
   return variables;
 }
 
+interface Taken {
+  readonly collector: ImportCollector;
+  readonly saved: SavedResponse[];
+}
+
 function takeItems(
-  collector: ImportCollector,
+  taken: Taken,
   items: readonly unknown[],
   variables: ReadonlyMap<string, string>,
   depth: number,
@@ -49,12 +62,12 @@ function takeItems(
   for (const value of items) {
     const item = membersOf(value);
     const inside = member(item, "item");
-    if (Array.isArray(inside)) takeItems(collector, inside, variablesOf(item, variables), depth + 1);
-    else if (item !== undefined) takeRequest(collector, item, variables);
+    if (Array.isArray(inside)) takeItems(taken, inside, variablesOf(item, variables), depth + 1);
+    else if (item !== undefined) takeRequest(taken, item, variables);
   }
 }
 
-function takeRequest(collector: ImportCollector, item: Members, variables: ReadonlyMap<string, string>): void {
+function takeRequest({ collector, saved }: Taken, item: Members, variables: ReadonlyMap<string, string>): void {
   const name = textOf(member(item, "name")) ?? "request";
   const responses = listOf(member(item, "response"))
     .map(membersOf)
@@ -88,7 +101,13 @@ function takeRequest(collector: ImportCollector, item: Members, variables: Reado
       continue;
     }
     const suffix = index === 0 ? "" : ` (${textOf(member(response, "name")) ?? index + 1})`;
-    collector.add(`Postman: ${name}${suffix}`, asked.condition, made, { enabled: index === 0 });
+    saved.push({
+      name: `Postman: ${name}${suffix}`,
+      condition: asked.condition,
+      response: made,
+      enabled: index === 0,
+      sent: sentBody(member(membersOf(request), "body"), variables),
+    });
   }
 }
 
@@ -127,7 +146,7 @@ function requestCondition(request: unknown, variables: ReadonlyMap<string, strin
   const members = membersOf(request);
   const url = textOf(request) ?? rawUrl(member(members, "url"));
   if (url === undefined || url === "") return undefined;
-  const filled = url.replace(/\{\{([^{}]*)\}\}/g, (whole, name: string) => variables.get(name.trim()) ?? whole);
+  const filled = filledIn(url, variables);
   const [address = "", query = ""] = filled.replace(/#.*$/s, "").split(/\?(.*)/s);
   const isAnyBase = address.startsWith("{{");
   const begin = isAnyBase ? "" : /^[a-z]+:\/\//i.test(address) ? "^" : "^[a-z]+://";
