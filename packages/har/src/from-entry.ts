@@ -5,7 +5,7 @@ import type { HarBody, HarExchange, HarWebSocketMessage } from "./exchange.ts";
 import type { HarEntry, HarPair, HarPostData, HarResponse, HarText } from "./har.ts";
 import { LargeBody } from "./large-body.ts";
 import type { LargeText } from "./large-text.ts";
-import { multipartForm, type RebuiltForm } from "./multipart.ts";
+import { MULTIPART_FORM, multipartForm, type RebuiltForm } from "./multipart.ts";
 import { readOwnRecord, type OwnBodyRecord, type OwnRecord } from "./own-record.ts";
 import { fromHarTimings, readTimings } from "./timings.ts";
 
@@ -144,8 +144,6 @@ function rebuiltForm(postData: HarPostData | undefined, fields: readonly string[
 function withoutParts<Bytes>(sent: HarBody<Bytes>, { missingParts }: RebuiltForm): HarBody<Bytes> {
   return missingParts.length === 0 ? sent : { ...sent, isTruncated: true, missingParts };
 }
-
-const MULTIPART_FORM = /^\s*multipart\/form-data\b/i;
 
 /** Where the name of the field stands; negative where there is none. */
 function contentTypeAt(fields: readonly string[]): number {

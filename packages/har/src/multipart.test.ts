@@ -9,7 +9,9 @@ function formOf(params: readonly object[], mimeType: string, headers: readonly o
   const reading = readHarEntry({ startedDateTime: "2026-01-02T03:04:05Z", request });
   assert.ok(reading.ok);
   const { fields, body } = fromHarEntry(reading.entry).request;
+  const { leftOut } = reading;
   return {
+    ...(leftOut.length > 0 && { leftOut }),
     fields,
     text: Buffer.from(body?.bytes ?? []).toString(),
     isTruncated: body?.isTruncated,
@@ -55,4 +57,26 @@ test("a form without the content of its file is rebuilt as a body that is not wh
   assert.match(text, /filename="x.bin"\r\nContent-Type: application\/octet-stream\r\n\r\n\r\n--B\r\n/);
   assert.equal(isTruncated, true);
   assert.deepEqual(missingParts, ['"f" ("x.bin")', '"h"']);
+});
+
+test("parameters that no body can be made of are named", () => {
+  const params = [{ name: "a", value: "1 2" }, { value: "no name" }];
+  const unnamed = "left out for want of a name: `request.postData.params[1]`";
+  const unmade = (type: string): string =>
+    `\`request.postData.params\` is left out: no body of ${type} can be made of parameters`;
+  const field = (value: string) => [{ name: "Content-Type", value }];
+  for (const [mimeType, headers, type] of [
+    ["multipart/mixed; boundary=B", [], "multipart/mixed; boundary=B"],
+    ["", field("application/json"), "application/json"],
+    ["", [], "a type that is not named"],
+  ] as const) {
+    const { text, leftOut } = formOf(params, mimeType, headers);
+    assert.deepEqual([text, leftOut], ["", [unnamed, unmade(type)]]);
+  }
+  assert.deepEqual(formOf([], "text/plain").leftOut, undefined);
+  const encoded = formOf(params, "", field("application/x-www-form-urlencoded; charset=utf-8"));
+  assert.deepEqual([encoded.text, encoded.leftOut], ["a=1+2", [unnamed]], "the field knows the type");
+  const form = formOf(params, "", field("multipart/form-data; boundary=B"));
+  assert.match(form.text, /^--B\r\n[^]*\r\n--B--\r\n$/);
+  assert.deepEqual(form.leftOut, [unnamed]);
 });

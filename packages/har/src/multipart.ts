@@ -7,6 +7,9 @@ const MAX_HEAD_LENGTH = 4096;
 /** Values beyond this are left out of the list of parts. */
 const MAX_VALUE_LENGTH = 65_536;
 
+/** Media types of multipart forms. */
+export const MULTIPART_FORM = /^\s*multipart\/form-data\b/i;
+
 /** A form that was made of its parameters again. */
 export interface RebuiltForm {
   readonly text: string;

@@ -13,6 +13,7 @@ import type {
   HarText,
   HarTimings,
 } from "./har.ts";
+import { MULTIPART_FORM } from "./multipart.ts";
 
 /** A well-formed entry, with sentences about header fields it has to do without, or what makes the value none. */
 export type EntryReading =
@@ -113,22 +114,51 @@ function isExtension(name: string): name is `_${string}` {
 
 function readRequest(request: Members, method: string, url: string, leftOut: string[]): HarRequest {
   const postData = members(request["postData"]);
+  const headers = fields(request["headers"], "request.headers", leftOut);
   return {
     ...extensions(request),
     method,
     url,
     httpVersion: text(request["httpVersion"]) ?? "",
     cookies: cookies(request["cookies"]),
-    headers: fields(request["headers"], "request.headers", leftOut),
+    headers,
     queryString: pairs(request["queryString"]),
-    ...(postData && { postData: readPostData(postData) }),
+    ...(postData && { postData: readPostData(postData, headers, leftOut) }),
     headersSize: size(request["headersSize"]),
     bodySize: size(request["bodySize"]),
   };
 }
 
-function readPostData(postData: Members): HarPostData {
-  const params = list(postData["params"]).flatMap((param): HarParam[] => {
+function readPostData(postData: Members, headers: readonly HarPair[], leftOut: string[]): HarPostData {
+  const written = bodyText(postData["text"]);
+  const isWritten = written !== undefined && written !== "";
+  const params = readParams(postData["params"]);
+  // A body that is there has them all.
+  if (!isWritten) nameUnnamed(postData["params"], readParams, "request.postData.params", leftOut);
+  const mimeType = text(postData["mimeType"]) ?? "";
+  const isBase64 = namesBase64(postData["encoding"]) || namesBase64(postData["_encoding"]);
+  const sent = headers.find(({ name }) => name.toLowerCase() === "content-type")?.value ?? "";
+  const isForm = URL_ENCODED.test(mimeType === "" ? sent : mimeType);
+  if (!isWritten && !isForm && params.length > 0 && ![mimeType, sent].some((type) => MULTIPART_FORM.test(type))) {
+    const type = (mimeType === "" ? sent : mimeType).slice(0, 100) || "a type that is not named";
+    leftOut.push(`\`request.postData.params\` is left out: no body of ${type} can be made of parameters`);
+  }
+  const rebuilt = isForm
+    ? new URLSearchParams(params.map(({ name, value }): [string, string] => [name, value ?? ""])).toString()
+    : "";
+  return {
+    ...extensions(postData),
+    mimeType,
+    text: isWritten ? written : rebuilt,
+    ...(params.length > 0 && { params }),
+    ...(isBase64 && written !== undefined && { _encoding: "base64" as const }),
+  };
+}
+
+const URL_ENCODED = /^\s*application\/x-www-form-urlencoded\b/i;
+
+function readParams(value: unknown): readonly HarParam[] {
+  return list(value).flatMap((param): HarParam[] => {
     const name = text(param["name"]);
     const value = text(param["value"]);
     const fileName = text(param["fileName"]);
@@ -143,20 +173,6 @@ function readPostData(postData: Members): HarPostData {
       },
     ];
   });
-  const mimeType = text(postData["mimeType"]) ?? "";
-  const written = bodyText(postData["text"]);
-  const isBase64 = namesBase64(postData["encoding"]) || namesBase64(postData["_encoding"]);
-  const isForm = /^application\/x-www-form-urlencoded\b/i.test(mimeType);
-  const rebuilt = isForm
-    ? new URLSearchParams(params.map(({ name, value }): [string, string] => [name, value ?? ""])).toString()
-    : "";
-  return {
-    ...extensions(postData),
-    mimeType,
-    text: written === undefined || written === "" ? rebuilt : written,
-    ...(params.length > 0 && { params }),
-    ...(isBase64 && written !== undefined && { _encoding: "base64" as const }),
-  };
 }
 
 function readResponse(response: Members, status: number, leftOut: string[]): HarResponse {
@@ -229,12 +245,20 @@ const MAX_NAMED_PLACES = 5;
 function fields(value: unknown, place: string, leftOut: string[]): readonly HarPair[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) leftOut.push(`\`${place}\` is left out: it is no list`);
-  const found = pairs(value);
-  if (!Array.isArray(value) || found.length === value.length) return found;
-  const places = value.flatMap((item, index) => (pairs([item]).length === 0 ? [`\`${place}[${index}]\``] : []));
+  nameUnnamed(value, pairs, place, leftOut);
+  return pairs(value);
+}
+
+function nameUnnamed(
+  value: unknown,
+  read: (list: readonly unknown[]) => readonly unknown[],
+  place: string,
+  leftOut: string[],
+): void {
+  if (!Array.isArray(value) || read(value).length === value.length) return;
+  const places = value.flatMap((item, index) => (read([item]).length === 0 ? [`\`${place}[${index}]\``] : []));
   const more = places.length > MAX_NAMED_PLACES ? ` and ${places.length - MAX_NAMED_PLACES} more` : "";
   leftOut.push(`left out for want of a name: ${places.slice(0, MAX_NAMED_PLACES).join(", ")}${more}`);
-  return found;
 }
 
 function cookies(value: unknown): readonly HarCookie[] {
