@@ -24,6 +24,7 @@ export type CaptureSession = Static<typeof CaptureSession>;
 export const RestoredSession = strictObject(
   {
     ...CaptureSession.properties,
+    skipped_count: Type.Integer({ description: "Parts of the document that were left out; `errors` names them" }),
     ...IMPORT_LOSS,
     errors: Type.Array(Type.String(), {
       description: "What was cut or dropped for a limit: at most 100 sentences, those of entries as `entry N: …`",

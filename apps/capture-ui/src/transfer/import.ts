@@ -27,7 +27,12 @@ async function send(file: File, kind: FileKind, taskId: string, report: (sent: n
   }
   const url = operationUrl(operations.sessions.importSession, { query });
   const session = (await sendFile(url, file, report, signal)) as RestoredSession;
-  return { sessionId: session.id, count: session.request_count, skipped: 0, errors: session.errors };
+  return {
+    sessionId: session.id,
+    count: session.request_count,
+    skipped: session.skipped_count,
+    errors: session.errors,
+  };
 }
 
 async function importFile(file: File): Promise<void> {

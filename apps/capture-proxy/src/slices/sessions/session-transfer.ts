@@ -37,7 +37,6 @@ export async function handleSessionImport(
   const {
     session_id: sessionId,
     imported_count: _imported,
-    skipped_count: _skipped,
     ...rest
   } = await events.task(
     { id, kind: "import-session", contentLength: headers["content-length"] },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CaptureSession } from "@headworks/capture-contract";
+import type { CaptureSession, RestoredSession } from "@headworks/capture-contract";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { StoreLimits } from "#storage/capture-store.ts";
 import { openRig } from "#storage/store-rig.ts";
@@ -85,8 +85,9 @@ test("an exported session is imported again as the same; a bad file is refused a
   assert.equal(exported.headers.get("x-total-count"), "1");
   const imported = await api.call("POST", "/api/sessions/import?session_name=Copy&switch_session=true", exported.json);
   assert.equal(imported.status, 200, JSON.stringify(imported.json));
-  const session = imported.json as CaptureSession;
+  const session = imported.json as RestoredSession;
   assert.deepEqual([session.name, session.request_count, session.is_current], ["Copy", 1, true]);
+  assert.deepEqual([session.skipped_count, session.errors], [0, []]);
   const har = await api.call("GET", `/api/sessions/${session.id}/export?format=har`);
   assert.equal((har.json as { log: { entries: unknown[] } }).log.entries.length, 1);
   const refused = await api.call("POST", "/api/sessions/import", { version: "9" });
