@@ -1,4 +1,3 @@
-// Tested by assigned-closures.test.ts
 import { tokenize } from "./import-scanner.ts";
 import type { Token } from "./import-scanner.ts";
 

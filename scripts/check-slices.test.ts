@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { findSliceProblems, hasLogic } from "./check-slices.ts";
+import { findSliceProblems } from "./check-slices.ts";
 import { fixtureTree } from "./fixture-tree.ts";
-import { untestedFiles } from "./slice-rules.ts";
 
 const SLICES = "apps/capture-proxy/src/slices";
 
@@ -20,14 +19,9 @@ const base: Readonly<Record<string, string>> = {
   "apps/capture-ui/src/views/mocks/list.tsx": "",
 };
 
-function problemsWith(
-  files: Readonly<Record<string, string>>,
-  excuses: NonNullable<Parameters<typeof findSliceProblems>[1]> = {
-    "apps/capture-ui/src/**/*.tsx": { because: "e2e" },
-  },
-): string[] {
+function problemsWith(files: Readonly<Record<string, string>>): string[] {
   using tree = fixtureTree({ ...base, ...files });
-  return findSliceProblems(tree.root, excuses).map(({ where, message }) => `${where}: ${message}`);
+  return findSliceProblems(tree.root).map(({ where, message }) => `${where}: ${message}`);
 }
 
 test("a tree as agreed has no problems", () => assert.deepEqual(problemsWith({}), []));
@@ -123,65 +117,6 @@ describe("a name that says nothing is reported wherever it is", () => {
     "packages/har/src/utility.ts",
   ]) {
     test(`${path} is a name`, () => assert.deepEqual(problemsWith({ [path]: "" }), []));
-  }
-});
-
-describe("logic needs a test", () => {
-  const logic = "export function twice(x: number): number { return x + x; }";
-  const file = "packages/http1/src/chunk.ts";
-
-  test("a file with logic and no test is reported", () => {
-    assert.match(problemsWith({ [file]: logic }).join("\n"), /chunk\.ts: There is logic here and no chunk\.test\.ts/u);
-  });
-  test("a test beside it is enough, also one about a part of it", () => {
-    assert.deepEqual(problemsWith({ [file]: logic, "packages/http1/src/chunk.test.ts": "" }), []);
-    assert.deepEqual(problemsWith({ [file]: logic, "packages/http1/src/chunk.hostile.test.ts": "" }), []);
-  });
-  test("a test of a file whose name begins alike is not", () => {
-    assert.equal(problemsWith({ [file]: logic, "packages/http1/src/chunk-scanner.test.ts": "" }).length, 1);
-  });
-  test("a file may name the test that covers it, if that exists", () => {
-    const named = `// Tested by ../test/codec.test.ts\n${logic}`;
-    assert.match(
-      problemsWith({ [file]: named }).join("\n"),
-      /tested by \.\.\/test\/codec\.test\.ts, which does not exist/u,
-    );
-    assert.deepEqual(problemsWith({ [file]: named, "packages/http1/test/codec.test.ts": "" }), []);
-  });
-  test("an excuse counts as long as it is needed and its test exists", () => {
-    const views = { "apps/capture-ui/src/**/*.tsx": { because: "e2e" } };
-    assert.deepEqual(problemsWith({ [file]: logic }, { ...views, [file]: { because: "reason" } }), []);
-    assert.match(problemsWith({}, { ...views, [file]: { because: "reason" } }).join("\n"), /Needs no excuse/u);
-    const gone = { ...views, [file]: { testedBy: "e2e/gone.test.ts" } };
-    assert.match(
-      problemsWith({ [file]: logic }, gone).join("\n"),
-      /tested by e2e\/gone\.test\.ts, which does not exist/u,
-    );
-  });
-  test("no reason in the real list is empty", () => {
-    for (const excuse of Object.values(untestedFiles)) {
-      assert.ok("testedBy" in excuse || excuse.because.length > 20);
-    }
-  });
-});
-
-describe("logic is what runs and can be wrong", () => {
-  const cases: readonly [source: string, expected: boolean][] = [
-    ["export type F = (a: string) => void;", false],
-    ["export interface A { f(): void }\ndeclare function g(): void;", false],
-    ['export const LIMITS = { size: 1 } as const;\nexport { a } from "./a.ts";', false],
-    ['export const text = "if (a) => function";', false],
-    ["// for (;;) {}\n/* class A {} */", false],
-    ["export const f = (a: number) => a + 1;", true],
-    ["export function f(): void {}", true],
-    ["export class A {}", true],
-    ["for (const a of [1]) console.log(a);", true],
-    ["const atLeast = 1 >= 2;", false],
-    ["const half = ;", true],
-  ];
-  for (const [source, expected] of cases) {
-    test(`${JSON.stringify(source)} is ${expected ? "" : "no "}logic`, () =>
-      assert.equal(hasLogic("a.ts", source), expected));
   }
 });
 

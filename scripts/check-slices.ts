@@ -1,22 +1,17 @@
 import { existsSync, readFileSync } from "node:fs";
-import { stripTypeScriptTypes } from "node:module";
-import { join, matchesGlob, posix } from "node:path";
-import { tokenize } from "./import-scanner.ts";
-import { DENIED_NAMES, DENIED_WORDS, SLICE_ROLES, slicedApps, untestedFiles } from "./slice-rules.ts";
-import type { Excuse, SlicedApp } from "./slice-rules.ts";
+import { join, posix } from "node:path";
+import { DENIED_NAMES, DENIED_WORDS, SLICE_ROLES, slicedApps } from "./slice-rules.ts";
+import type { SlicedApp } from "./slice-rules.ts";
 import { filesBelow, reportProblems, repositoryRoot, sourceFiles } from "./source-tree.ts";
 import type { Problem } from "./source-tree.ts";
 
 const TEST = /\.test\.tsx?$/u;
-/** Words that only appear where something is decided, repeated or called later. */
-const LOGIC_WORDS = new Set(["function", "class", "if", "for", "while", "switch", "do", "try"]);
 
-/** Holds names, places and the presence of tests against the rules. */
-export function findSliceProblems(root: string, excuses = untestedFiles): Problem[] {
+/** Names and places of files that break the rules. */
+export function findSliceProblems(root: string): Problem[] {
   const files = sourceFiles(root);
   return [
     ...deniedNameProblems(files),
-    ...testProblems(root, files, excuses),
     ...suppressionProblems(root, files),
     ...slicedApps.flatMap((app) => slicedAppProblems(root, app)),
   ];
@@ -36,76 +31,6 @@ function deniedNameProblems(files: readonly string[]): Problem[] {
     where,
     message: "The name does not say what is inside. Name it for its noun, or put the function where its only caller is",
   }));
-}
-
-/** Every file with logic has a test beside it, names the test that covers it, or has an excuse that still holds. */
-function testProblems(root: string, files: readonly string[], excuses: Readonly<Record<string, Excuse>>): Problem[] {
-  const problems: Problem[] = [];
-  const used = new Set<string>();
-  for (const file of files.filter(isTestable)) {
-    const stem = file.replace(/\.tsx?$/u, "");
-    if (files.some((test) => TEST.test(test) && test.startsWith(`${stem}.`))) continue;
-    const source = readFileSync(join(root, file), "utf8");
-    if (!hasLogic(file, source)) continue;
-    const excuse = Object.keys(excuses).find((glob) => matchesGlob(file, glob));
-    if (excuse !== undefined) used.add(excuse);
-    else problems.push(...untestedProblems(file, source, files));
-  }
-  return [...problems, ...rottenExcuseProblems(files, excuses, used)];
-}
-
-function isTestable(file: string): boolean {
-  const holdsCode = /^(?:apps|packages)\/[^/]+\/src\//u.test(file) || file.startsWith("scripts/");
-  return holdsCode && /\.tsx?$/u.test(file) && !TEST.test(file) && !file.endsWith(".d.ts");
-}
-
-/** The line `// Tested by other.test.ts` in a file counts as long as that test exists (path from the file's folder). */
-function untestedProblems(file: string, source: string, files: readonly string[]): Problem[] {
-  const named = /^\/\/ Tested by (\S+\.test\.ts)\b/mu.exec(source)?.[1];
-  if (named === undefined) {
-    const test = posix.basename(file).replace(/\.tsx?$/u, ".test.ts");
-    const message = `There is logic here and no ${test} beside it. Write it, or name the test that covers it in a line "// Tested by <path>"`;
-    return [{ where: file, message }];
-  }
-  const path = posix.join(posix.dirname(file), named);
-  return files.includes(path) ? [] : [{ where: file, message: `Says it is tested by ${named}, which does not exist` }];
-}
-
-function rottenExcuseProblems(
-  files: readonly string[],
-  excuses: Readonly<Record<string, Excuse>>,
-  used: ReadonlySet<string>,
-): Problem[] {
-  return Object.entries(excuses).flatMap(([glob, excuse]) => {
-    // A pattern may stay while its folder is empty.
-    if (!used.has(glob) && !glob.includes("*")) {
-      return [{ where: glob, message: "Needs no excuse (any more); delete its line in scripts/slice-rules.ts" }];
-    }
-    if (!("testedBy" in excuse) || files.some((file) => matchesGlob(file, excuse.testedBy))) return [];
-    return [{ where: glob, message: `Is said to be tested by ${excuse.testedBy}, which does not exist` }];
-  });
-}
-
-/** Whether anything in a file runs that could be wrong; types, constants and re-exports are not logic. */
-export function hasLogic(file: string, source: string): boolean {
-  if (file.endsWith(".tsx")) return true;
-  const code = withoutTypes(source);
-  if (code === undefined) return true;
-  const tokens = tokenize(code);
-  return tokens.some(
-    (token, index) =>
-      (token.kind === "word" && LOGIC_WORDS.has(token.text)) ||
-      (token.text === "=" && tokens[index + 1]?.text === ">" && tokens[index + 1]?.start === token.start + 1),
-  );
-}
-
-/** Nothing for a source that does not parse; the type check says what is wrong with it. */
-function withoutTypes(source: string): string | undefined {
-  try {
-    return stripTypeScriptTypes(source);
-  } catch {
-    return undefined;
-  }
 }
 
 /** A switched-off rule says why, after two dashes. */
@@ -225,5 +150,5 @@ function viewProblems(root: string, app: SlicedApp, slices: readonly string[]): 
 }
 
 if (import.meta.main) {
-  reportProblems(findSliceProblems(repositoryRoot), "Names, places and tests are as agreed");
+  reportProblems(findSliceProblems(repositoryRoot), "Names and places are as agreed");
 }

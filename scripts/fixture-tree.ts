@@ -2,8 +2,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-// Tested by check-slices.test.ts
-
 /** A small repository in a temporary directory, removed when the `using` scope ends. */
 export interface FixtureTree extends Disposable {
   readonly root: string;

@@ -1,4 +1,3 @@
-// Tested by check-imports.test.ts
 /** A set of files with the same rights. The first zone whose globs match a file is the file's zone. */
 export interface Zone {
   readonly name: string;

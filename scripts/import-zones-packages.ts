@@ -1,4 +1,3 @@
-// Tested by check-imports.test.ts
 import { CONTRACT, FORMATS, GATEWAY_CONTRACT, NETWORK, SYSTEM, type Zone } from "./import-zone.ts";
 
 /** Tests, benchmarks and scripts. */

@@ -1,4 +1,3 @@
-// Tested by check-imports.test.ts
 import { findTheNoun, FORMATS, GATEWAY_CONTRACT, LOGGER, NETWORK, SYSTEM, type Zone } from "./import-zone.ts";
 
 /** Sluice. */

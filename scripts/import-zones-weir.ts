@@ -1,4 +1,3 @@
-// Tested by check-imports.test.ts
 import { CONTRACT, findTheNoun, FORMATS, LOGGER, NETWORK, SYSTEM, takeAsParameter, type Zone } from "./import-zone.ts";
 
 /** Weir: the proxy. */

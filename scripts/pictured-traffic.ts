@@ -1,5 +1,3 @@
-// Tested by taking the pictures: scripts/take-pictures.ts
-
 /** One exchange of the pictures: what is seen of it in a list, and bodies for those that are opened. */
 interface Exchange {
   readonly method?: string;

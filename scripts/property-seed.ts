@@ -1,4 +1,3 @@
-// Tested by property-seed.test.ts
 import fc from "fast-check";
 
 /** The seed of property tests where none is asked for: the same commit gives the same verdict every time. */

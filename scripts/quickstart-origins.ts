@@ -2,8 +2,6 @@ import { createServer } from "node:http";
 import { ignoreSignals, STOP_SIGNALS } from "@headworks/process-signals";
 import type { IncomingMessage, RequestListener, Server } from "node:http";
 
-// Tested by quickstart-origins.test.ts
-
 /** Ports that examples/gateway/quickstart.yaml names. */
 export const ECHO_PORT = 9001;
 export const SINK_PORT = 9002;

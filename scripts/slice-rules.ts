@@ -1,4 +1,4 @@
-/** Names, places and tests: the data behind `check-slices.ts`. */
+/** Names and places: the data behind `check-slices.ts`. */
 
 /** The roles a slice's file may have: `<slice>.<role>.ts`. A pure file has no role and is named for its noun. */
 export const SLICE_ROLES: readonly string[] = [
@@ -55,19 +55,3 @@ export const slicedApps: readonly SlicedApp[] = [
     },
   },
 ];
-
-/** Why a file with logic has no test beside it: another test shows it works, or nothing could be shown. */
-export type Excuse = { readonly testedBy: string } | { readonly because: string };
-
-/**
- * Files (globs from the root) without a test beside them. `testedBy` must exist; an entry that no longer excuses any
- * file is reported, so that the list cannot rot.
- */
-export const untestedFiles: Readonly<Record<string, Excuse>> = {
-  "apps/capture-ui/src/**/*.tsx": { because: "components are shown working in a real browser by e2e/" },
-  "scripts/check.ts": { because: "starts the checks, which are tested; every CI run shows it" },
-  "scripts/test.ts": { because: "starts the test runner with what test-selection.ts chose" },
-  "scripts/take-pictures.ts": { because: "makes pictures for people, who look at them" },
-  "scripts/slice-templates.ts": { testedBy: "scripts/new-slice.test.ts" },
-  "scripts/workspaces.ts": { testedBy: "scripts/check-imports.test.ts" },
-};

@@ -7,8 +7,6 @@ import type { Service } from "./services.ts";
 import { repositoryRoot } from "./source-tree.ts";
 import { ensureUi } from "./ui-build.ts";
 
-// Tested by services.test.ts
-
 const QUICKSTART = "examples/gateway/quickstart.yaml";
 
 const TRY_SLUICE = `

@@ -1,6 +1,5 @@
 #!/usr/bin/env -S node --disable-sigusr1 --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring --invocation-count-for-turbofan=500 --no-memory-reducer
 // @ts-check
-// Tested by ../test/cli-process.test.ts
 import module from "node:module";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";

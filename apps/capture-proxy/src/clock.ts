@@ -1,4 +1,3 @@
-// Tested by ../test/proxy.test.ts
 import type { Clock } from "./slice.ts";
 
 /** The real clock. */

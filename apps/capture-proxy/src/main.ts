@@ -1,4 +1,3 @@
-// Tested by ../test/cli-process.test.ts
 import type { Invocation, OfflineAuthority, Parts } from "#cli/invocation.ts";
 
 const [{ runCommandLine }, { terminalOf }, { EXIT }] = await Promise.all([

@@ -1,4 +1,3 @@
-// Tested by ../test/proxy.test.ts
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,3 @@
-// Tested by ../test/proxy.test.ts
 import type { FeatureName, SliceName } from "@headworks/capture-contract";
 import { probeInterception } from "#api/interception-probe.ts";
 import type { Interceptor, Observer } from "#exchange/phases.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../e2e/ui-traffic.test.ts
 import { operations } from "@headworks/capture-contract";
 import { ApiFailure, createClient, operationUrl } from "@headworks/contract-kit/client";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../e2e/ui-traffic.test.ts
 import type {
   ChangeTopic,
   ClientMessage,

@@ -1,4 +1,3 @@
-// Tested by ../../../e2e/ui-screens.test.ts
 import { create } from "zustand";
 import { persist } from "zustand/middleware";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../e2e/ui-traffic.test.ts
 import { queryOptions } from "@tanstack/react-query";
 import { ApiFailure, api } from "./api.ts";
 import { InvalidatingClient } from "./invalidating-client.ts";

@@ -1,6 +1,5 @@
 #!/usr/bin/env -S node --disable-sigusr1 --max-semi-space-size=16 --initial-old-space-size=64 --single-threaded-gc --no-allocation-site-pretenuring --heap-growing-percent=50
 // @ts-check
-// Tested by ../test/cli-serve.test.ts
 import module from "node:module";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";

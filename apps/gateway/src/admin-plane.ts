@@ -1,4 +1,3 @@
-// Tested by ../test/admin.test.ts
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { DEFAULT_ADMIN_BIND, type Admin, type DocumentInput } from "@headworks/gateway-contract";

@@ -1,4 +1,3 @@
-// Tested by ../test/pipeline.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import { asciiTarget, NO_BODY } from "@headworks/http1";
 import type { BufferBudget, DeadlineSweep } from "@headworks/sockets";

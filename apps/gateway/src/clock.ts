@@ -1,4 +1,3 @@
-// Tested by ../test/cli-serve.test.ts
 import { turnMs } from "@headworks/sockets";
 import type { Clock } from "./slice.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../test/config/cli-documents.test.ts
 import type { DocumentCheck } from "#config/check-document.ts";
 import { checkRoutes } from "#routing/check-routes.ts";
 import type { GatewaySlice } from "./slice.ts";

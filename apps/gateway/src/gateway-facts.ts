@@ -1,4 +1,3 @@
-// Tested by ../test/metrics.test.ts
 import type { Generations } from "#config/generations.ts";
 import type { EventBus } from "#events/event-bus.ts";
 import type { ListenerSet } from "#listener/listener-set.ts";

@@ -1,4 +1,3 @@
-// Tested by ../test/pipeline.test.ts
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";

@@ -1,4 +1,3 @@
-// Tested by ../test/listener-changes.test.ts
 import type { Issue } from "@headworks/gateway-contract";
 import type { CheckedReading, GenerationSubscribers } from "#config/generations.ts";
 import type { ListenerSet } from "#listener/listener-set.ts";

@@ -1,4 +1,3 @@
-// Tested by ../test/cli-serve.test.ts
 import type { Invocation } from "#cli/invocation.ts";
 
 /** Carries out the command line. `heldSignals` says which signals came meanwhile, and gives them their effect again. */

@@ -1,4 +1,3 @@
-// Tested by ../test/cli-serve.test.ts
 import { writeSync } from "node:fs";
 import { DescriptorLines, reasonOf } from "@headworks/log-file";
 import { pino, type Logger } from "pino";

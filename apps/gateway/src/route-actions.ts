@@ -1,4 +1,3 @@
-// Tested by ../test/pipeline.test.ts
 import { DEFAULT_BUFFERED_BYTES, type ConfigDocument, type Route, type Service } from "@headworks/gateway-contract";
 import { parseCookies } from "@headworks/http-fields";
 import { fieldValues } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by ../test/pipeline.test.ts
 import type { Logger } from "pino";
 import { EgressDialer } from "#egress/egress-dialer.ts";
 import { environmentNumber } from "#listener/environment-numbers.ts";

@@ -1,4 +1,3 @@
-// Tested by quota-crash.test.ts
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { runProcess } from "@headworks/testkit";

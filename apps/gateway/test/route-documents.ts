@@ -1,4 +1,3 @@
-// Tested by edge-methods.test.ts
 import { Secret } from "@headworks/contract-kit";
 import { pino } from "pino";
 import type { ConfigDocument, DocumentInput, Route } from "@headworks/gateway-contract";

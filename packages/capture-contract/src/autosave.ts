@@ -1,4 +1,3 @@
-// Tested by ../../../apps/capture-proxy/src/slices/autosave/autosave.slice.test.ts
 import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Id, OverriddenSettings, Timestamp } from "./primitives.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/capture-proxy/src/slices/breakpoints/breakpoints.slice.test.ts
 import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Condition, conditionShorthand } from "./condition.ts";

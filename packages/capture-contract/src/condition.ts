@@ -1,4 +1,3 @@
-// Tested by ../../match-condition/src/parse.test.ts
 import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { TProperties } from "typebox";
 

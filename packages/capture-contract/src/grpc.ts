@@ -1,4 +1,3 @@
-// Tested by ../../../apps/capture-proxy/src/slices/grpc/grpc.slice.test.ts
 import { defineOperations, nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { COUNTED, EntryIdParams, Id, IdParams, Timestamp, named } from "./primitives.ts";

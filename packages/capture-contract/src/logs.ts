@@ -1,4 +1,3 @@
-// Tested by ../../../apps/capture-proxy/src/slices/logs/logs.slice.test.ts
 import { defineOperations, nullable, oneOf, strictObject, taggedBy, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { OverriddenSettings, Timestamp } from "./primitives.ts";

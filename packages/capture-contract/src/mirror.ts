@@ -1,4 +1,3 @@
-// Tested by ../../../apps/capture-proxy/src/slices/mirror/mirror.slice.test.ts
 import { defineOperations, nullable, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Timestamp, ToggleBody } from "./primitives.ts";

@@ -1,4 +1,3 @@
-// Tested by index.test.ts
 import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Condition, conditionShorthand } from "./condition.ts";

@@ -1,4 +1,3 @@
-// Tested by index.test.ts
 import { nullable, oneOf, strictObject, taggedBy, Type } from "@headworks/contract-kit";
 import type { Static, TSchema } from "typebox";
 import { Condition } from "./condition.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/capture-proxy/test/replay-batch.test.ts
 import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Id, Timestamp } from "./primitives.ts";

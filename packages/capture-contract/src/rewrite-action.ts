@@ -1,4 +1,3 @@
-// Tested by ../../../apps/capture-proxy/src/slices/rewrites/rewrites.slice.test.ts
 import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { TProperties } from "typebox";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/capture-proxy/src/slices/runs/runs.slice.test.ts
 import { defineOperations, nullable, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { COUNTED, Id, IdParams, named, Timestamp } from "./primitives.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/capture-proxy/test/session-diff.test.ts
 import { nullable, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { DiffOptions } from "./entry-diff.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/capture-proxy/src/slices/throttle/throttle.slice.test.ts
 import { defineOperations, oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { named, NoDevice, ToggleBody } from "./primitives.ts";

@@ -1,5 +1,3 @@
-// Tested by server.test.ts
-
 /**
  * Where a JSON value has half of a surrogate pair: names of members and places of elements down to the first such text, or
  * to the first object that has such a name. `text` is what the value was parsed from, UTF-8 once, so that only an escape in

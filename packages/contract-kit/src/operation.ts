@@ -1,4 +1,3 @@
-// Tested by secret.test.ts
 import type { Static, TSchema } from "typebox";
 
 /**

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/gateway/test/admin-refusals.test.ts and ../../../apps/capture-proxy/src/api/server.test.ts
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 

@@ -1,4 +1,3 @@
-// Tested by secret.test.ts
 import { Type } from "./type.ts";
 import type { TProperties, TSchema, TSchemaOptions } from "typebox";
 

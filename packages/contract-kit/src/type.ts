@@ -1,4 +1,3 @@
-// Tested by type.test.ts
 import type { Type as TypeBox } from "typebox";
 
 type Builders = Pick<

@@ -1,4 +1,3 @@
-// Tested by entry-diff.test.ts
 import type { BodyDiff } from "@headworks/capture-contract";
 import { isJson, isTextual, parseMediaType } from "@headworks/http-fields";
 import { readJson, type Json } from "@headworks/exact-json";

@@ -1,4 +1,3 @@
-// Tested by entry-diff.test.ts
 import type { EntryDiff, RequestData, ResponseData, Timings } from "@headworks/capture-contract";
 import { compareBodies } from "./body-diff.ts";
 import type { BodyOptions, SideBody } from "./body-diff.ts";

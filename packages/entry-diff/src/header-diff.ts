@@ -1,4 +1,3 @@
-// Tested by entry-diff.test.ts
 import type { EntryDiff } from "@headworks/capture-contract";
 
 type HeadersDiff = EntryDiff["request_headers"];

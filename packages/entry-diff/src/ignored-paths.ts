@@ -1,4 +1,3 @@
-// Tested by ignored-paths.test.ts
 import { parseJsonPath } from "@headworks/json-path";
 import type { JsonStep } from "@headworks/json-path";
 

@@ -1,4 +1,3 @@
-// Tested by json-diff.test.ts
 import { isNumeric, type Json } from "@headworks/exact-json";
 import { JsonTree } from "./json-tree.ts";
 import type { JsonPlace, IgnoredPaths } from "./ignored-paths.ts";

@@ -1,4 +1,3 @@
-// Tested by json-diff.test.ts
 import { isNumeric, numberKey, type Json, type Numeric } from "@headworks/exact-json";
 import type { IgnoredPaths, JsonPlace } from "./ignored-paths.ts";
 

@@ -1,4 +1,3 @@
-// Tested by sequence-diff.test.ts
 /** A run of elements that both sides have, or only one of them has; indexes from 0. */
 export interface Run {
   readonly kind: "same" | "removed" | "added";

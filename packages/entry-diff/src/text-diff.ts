@@ -1,4 +1,3 @@
-// Tested by text-diff.test.ts
 import { diffSequences } from "./sequence-diff.ts";
 
 /** Lines that both texts have, or one of them; unchanged lines that stand far from any change are counted only. */

@@ -1,4 +1,3 @@
-// Tested by json-stream-reader.test.ts
 import type { Buffer } from "node:buffer";
 
 /** What a scan found: bytes of an item, and whether it ends with them. */

@@ -1,4 +1,3 @@
-// Tested by event-reader.test.ts
 import { Buffer } from "node:buffer";
 
 const EMPTY = Buffer.alloc(0);

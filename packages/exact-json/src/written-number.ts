@@ -1,4 +1,3 @@
-// Tested by json-text.test.ts
 /** A number whose text says more than a double keeps, such as `1.10` or `12345678901234567890`. */
 export class WrittenNumber {
   /** The number as it was written, by the grammar of JSON. */

@@ -1,4 +1,3 @@
-// Tested by ../../../scripts/write-openapi.test.ts
 import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import { Name } from "./primitives.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../scripts/write-openapi.test.ts
 import { defineOperations, media, oneOf, strictObject, Type, upload } from "@headworks/contract-kit";
 import { credentialOperations } from "./admin-credentials.ts";
 import { EVENT_KINDS, Name } from "./primitives.ts";

@@ -1,4 +1,3 @@
-// Tested by define-config.test.ts
 import type { DocumentInput } from "./document.ts";
 
 /** The same type with numbers allowed where 64-bit numbers are read, since small budgets are easier to write so. */

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/gateway/test/tls-suites.test.ts
 import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";

@@ -1,4 +1,3 @@
-// Tested by status.test.ts
 /** How the messages of a call travel. */
 export interface CallForm {
   /** `web`: gRPC-Web, whose trailers are a message of the body. */

@@ -1,4 +1,3 @@
-// Tested by snappy.test.ts
 import { Buffer } from "node:buffer";
 
 /** How an undoing ended: with everything, with no more than the limit, or at bytes that are not snappy's. */

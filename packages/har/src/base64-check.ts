@@ -1,4 +1,3 @@
-// Tested by large-text.test.ts
 /** What is said of a body whose text should be base64 and is not. */
 export const NOT_BASE64 = "holds a body that is not base64";
 

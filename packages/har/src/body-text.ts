@@ -1,4 +1,3 @@
-// Tested by exchange.test.ts
 import { isUtf8 } from "node:buffer";
 import { isBase64Text, NOT_BASE64 } from "./base64-check.ts";
 import type { HarText } from "./har.ts";

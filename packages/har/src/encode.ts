@@ -1,4 +1,3 @@
-// Tested by decode.test.ts
 import type { HarEntry, HarHeader, HarPage } from "./har.ts";
 import { LargeBody } from "./large-body.ts";
 import { readOwnRecord } from "./own-record.ts";

@@ -1,4 +1,3 @@
-// Tested by exchange.test.ts
 import type { HarCookie, HarPair } from "./har.ts";
 
 /** Values of the header fields with that lower-case name, in order. */

@@ -1,4 +1,3 @@
-// Tested by exchange.test.ts
 import { isBase64Text } from "./base64-check.ts";
 import { bodyBytes } from "./body-text.ts";
 import type { HarBody, HarExchange, HarWebSocketMessage } from "./exchange.ts";

@@ -1,4 +1,3 @@
-// Tested by exchange.test.ts
 /** HAR 1.2 as a table, and a validator over it. Only for tests. */
 
 type Type = "string" | "number" | "boolean" | "time" | "object" | Shape | readonly [Shape];

@@ -1,4 +1,3 @@
-// Tested by large-text.test.ts
 /** So much of a body is made text at a time; a multiple of three, so that the base64 of the parts is that of the whole. */
 const PART_BYTES = 196_608;
 

@@ -1,4 +1,3 @@
-// Tested by large-text.test.ts
 import { Base64Check, NOT_BASE64 } from "./base64-check.ts";
 
 /** Strings of a document from this size on are kept as bytes: as strings they would be in memory several times. */

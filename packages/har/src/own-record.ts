@@ -1,4 +1,3 @@
-// Tested by exchange.test.ts
 import { base64HarText } from "./body-text.ts";
 import type { HarText } from "./har.ts";
 import { LargeBody } from "./large-body.ts";

@@ -1,4 +1,3 @@
-// Tested by decode.test.ts
 import { LargeText } from "./large-text.ts";
 import { knownMs } from "./timings.ts";
 import type {

@@ -1,4 +1,3 @@
-// Tested by exchange.test.ts
 import type { HarExchangeTimings } from "./exchange.ts";
 import type { HarTimings } from "./har.ts";
 

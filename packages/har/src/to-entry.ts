@@ -1,4 +1,3 @@
-// Tested by exchange.test.ts
 import { bodyHarText, bodyText, toBase64 } from "./body-text.ts";
 import type {
   ContentDecoder,

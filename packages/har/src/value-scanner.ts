@@ -1,4 +1,3 @@
-// Tested by decode.test.ts
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 

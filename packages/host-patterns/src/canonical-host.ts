@@ -1,4 +1,3 @@
-// Tested by matcher.test.ts
 import { formatAddress, parseAddress } from "./address.ts";
 
 const plainName = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;

@@ -1,4 +1,3 @@
-// Tested by matcher.test.ts
 import { parseNetwork, type IpNetwork } from "./address.ts";
 import { canonicalHost } from "./canonical-host.ts";
 import { maxHostNameLength } from "./host-port.ts";

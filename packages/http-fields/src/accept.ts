@@ -1,4 +1,3 @@
-// Tested by field-values.test.ts
 import { isToken, parseParameter, splitOutsideQuotes, type Parameter } from "./parameters.ts";
 import { parseMediaType, type MediaType } from "./media-type.ts";
 

@@ -1,4 +1,3 @@
-// Tested by field-values.test.ts
 import { isNumeric, readJson } from "@headworks/exact-json";
 import { parseParameter, splitOutsideQuotes, type Parameter } from "./parameters.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../websocket/src/close.test.ts
 /** Names of close codes (RFC 6455, 7.4.1, and the registry of WebSocket close codes). */
 const CODE_NAMES: Readonly<Record<number, string>> = {
   1000: "Normal Closure",

@@ -1,4 +1,3 @@
-// Tested by field-values.test.ts
 import { parseCookieDate } from "./http-date.ts";
 
 /** One pair of a Cookie field, as sent. A pair without `=` has an empty name, as user agents treat it. */

@@ -1,4 +1,3 @@
-// Tested by content-coding.test.ts
 import type { Buffer } from "node:buffer";
 import {
   brotliDecompressSync,

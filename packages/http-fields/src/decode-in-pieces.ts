@@ -1,4 +1,3 @@
-// Tested by content-coding.test.ts
 import { Buffer } from "node:buffer";
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from "node:zlib";

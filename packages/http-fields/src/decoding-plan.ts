@@ -1,4 +1,3 @@
-// Tested by content-coding.test.ts
 import { splitOutsideQuotes } from "./parameters.ts";
 
 /** A content coding (RFC 9110 section 8.4.1) that can be undone here. */

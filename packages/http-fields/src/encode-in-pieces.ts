@@ -1,4 +1,3 @@
-// Tested by encode.test.ts
 import { pipeline, Readable, type Transform } from "node:stream";
 import { constants, createBrotliCompress, createDeflate, createGzip, createZstdCompress } from "node:zlib";
 import { decodingPlan, type ContentCoding } from "./decoding-plan.ts";

@@ -1,4 +1,3 @@
-// Tested by encode.test.ts
 import { Buffer } from "node:buffer";
 import { parseMediaType } from "./media-type.ts";
 

@@ -1,4 +1,3 @@
-// Tested by field-values.test.ts
 /** A name and its value; names are in lower case, order and duplicates are kept. */
 export type Parameter = readonly [name: string, value: string];
 

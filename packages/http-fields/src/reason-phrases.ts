@@ -1,4 +1,3 @@
-// Tested by field-values.test.ts
 /** The IANA registry of HTTP status codes. */
 const phrases: Readonly<Record<number, string>> = {
   100: "Continue",

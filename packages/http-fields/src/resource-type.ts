@@ -1,4 +1,3 @@
-// Tested by media-type.test.ts
 import { isJson, isXml, parseMediaType, type MediaType } from "./media-type.ts";
 
 /** What an exchange is about, for filters and labels. */

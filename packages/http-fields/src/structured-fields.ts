@@ -1,4 +1,3 @@
-// Tested by structured-fields.test.ts
 /** A member of a dictionary of Structured Fields. Parameters are read and left out. */
 export type StructuredValue =
   | { readonly type: "integer" | "decimal" | "date"; readonly value: number }

@@ -1,4 +1,3 @@
-// Tested by field-values.test.ts
 /** One piece between `&`s, as it was written and decoded. */
 export interface QueryParameter {
   rawName: string;

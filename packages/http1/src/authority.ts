@@ -1,4 +1,3 @@
-// Tested by request-reader.test.ts
 import { consistsOf, HOST_NAME } from "./characters.ts";
 
 const IP_LITERAL = /^\[[0-9a-f]*:[0-9a-f:.]*\]$/i;

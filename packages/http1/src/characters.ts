@@ -1,4 +1,3 @@
-// Tested by clean-head.test.ts
 export const TAB = 0x09;
 export const LF = 0x0a;
 export const CR = 0x0d;

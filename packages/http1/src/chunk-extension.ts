@@ -1,4 +1,3 @@
-// Tested by chunk-scanner.test.ts
 import { CR, FIELD_VALUE, SEMICOLON, TCHAR } from "./characters.ts";
 
 const EQUALS = 0x3d;

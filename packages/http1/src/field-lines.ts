@@ -1,4 +1,3 @@
-// Tested by request-reader.test.ts
 import { COLON, CR, FIELD_VALUE, LF, SP, TAB, TCHAR } from "./characters.ts";
 import { Http1Error } from "./http1-error.ts";
 import type { FieldLines, RawFields } from "./message.ts";

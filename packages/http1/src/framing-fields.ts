@@ -1,4 +1,3 @@
-// Tested by request-reader.test.ts
 import { TCHAR, consistsOf } from "./characters.ts";
 import type { HeadFacts } from "./field-lines.ts";
 import { Http1Error, type Http1ErrorCode } from "./http1-error.ts";

@@ -1,4 +1,3 @@
-// Tested by request-reader.test.ts
 import { CR, FIELD_VALUE, LF } from "./characters.ts";
 import { cleanHeadEnd } from "./clean-head.ts";
 

@@ -1,4 +1,3 @@
-// Tested by request-reader.test.ts
 const REFUSALS = {
   "leading-empty-line": [400, "The message starts with an empty line, or a request with more than one"],
   "bad-line-end": [400, "A line must end with CR LF, and CR or LF may stand nowhere else"],

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/gateway/src/listener/http2-head.test.ts
 import { fieldValues } from "./fields.ts";
 import { CHUNKED, lengthFraming, type Framing, type RawFields } from "./message.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/gateway/src/listener/http2-head.test.ts
 import { isAuthority, isAuthorityWithPort } from "./authority.ts";
 import { fieldValues, removeField } from "./fields.ts";
 import { announcedFraming } from "./http2-framing.ts";

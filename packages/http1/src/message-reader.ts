@@ -1,4 +1,3 @@
-// Tested by request-reader.test.ts
 import { ChunkScanner, type ChunkRules, type ChunkSink } from "./chunk-scanner.ts";
 import { HeadCollector } from "./head-collector.ts";
 import { Http1Error } from "./http1-error.ts";

@@ -1,4 +1,3 @@
-// Tested by request-reader.test.ts
 /** Flat list `[name0, value0, name1, value1, …]` in latin1; case, order and repeats are those of the wire. */
 export type RawFields = string[];
 

@@ -1,4 +1,3 @@
-// Tested by downstream-state.test.ts
 /**
  * Stops an owner that raises an event which its state forbids: a fault in our own code, never in what a peer sent.
  * @throws Error

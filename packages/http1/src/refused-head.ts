@@ -1,4 +1,3 @@
-// Tested by refused-head.test.ts
 import { isBlank } from "./field-lines.ts";
 import { RESPONSE_LIMITS, type RawFields, type Version } from "./message.ts";
 

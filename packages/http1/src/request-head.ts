@@ -1,4 +1,3 @@
-// Tested by request-reader.test.ts
 import { isAuthority, isAuthorityWithPort } from "./authority.ts";
 import { CR, LF, SP, TARGET, TCHAR } from "./characters.ts";
 import { plainLines, readFieldLines, strayByteCode, type HeadFacts } from "./field-lines.ts";

@@ -1,4 +1,3 @@
-// Tested by response-reader.test.ts
 import { CR, FIELD_VALUE, LF, SP } from "./characters.ts";
 import { plainLines, readFieldLines, strayByteCode, type HeadFacts } from "./field-lines.ts";
 import { Http1Error } from "./http1-error.ts";

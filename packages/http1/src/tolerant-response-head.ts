@@ -1,4 +1,3 @@
-// Tested by response-reader.test.ts
 import { FIELD_VALUE, isToken, consistsOf } from "./characters.ts";
 import { checkBlanksBehind, isBlank, type HeadFacts } from "./field-lines.ts";
 import { Http1Error } from "./http1-error.ts";

@@ -1,4 +1,3 @@
-// Tested by response-reader.test.ts
 import type { RawFields } from "./message.ts";
 
 /**

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/gateway/src/routing/route-table.test.ts
 const encoder = new TextEncoder();
 
 /**

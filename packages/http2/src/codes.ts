@@ -1,4 +1,3 @@
-// Tested by session-closing.test.ts
 /** Types of frames (RFC 9113, 6). */
 export const DATA = 0;
 export const HEADERS = 1;

@@ -1,4 +1,3 @@
-// Tested by http2-session.test.ts
 import type { FrameWriter } from "./frame-writer.ts";
 import { FIRST_WINDOW_BYTES, SETTING } from "./peer-settings.ts";
 import { CONNECTION_WINDOW_BYTES } from "./receive-window.ts";

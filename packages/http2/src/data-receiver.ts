@@ -1,4 +1,3 @@
-// Tested by session-flow.test.ts
 import { END_STREAM, PROTOCOL_ERROR, STREAM_CLOSED } from "./codes.ts";
 import type { FrameBudget } from "./frame-budget.ts";
 import type { FrameWriter } from "./frame-writer.ts";

@@ -1,4 +1,3 @@
-// Tested by http2-session.test.ts
 import { CONNECTION_FIELDS, isHttp2Te } from "@headworks/http1";
 
 /** Characters of a name in lower case (RFC 9113, 8.2.1). */

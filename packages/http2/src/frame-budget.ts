@@ -1,4 +1,3 @@
-// Tested by session-floods.test.ts
 import { ENHANCE_YOUR_CALM } from "./codes.ts";
 import { Http2Error } from "./http2-error.ts";
 

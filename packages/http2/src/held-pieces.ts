@@ -1,4 +1,3 @@
-// Tested by session-flow.test.ts
 /** Pieces below this are copied together: each would keep a whole read of its socket, and be a thing of its own. */
 const SMALL_BYTES = 4096;
 const BLOCK_BYTES = 16_384;

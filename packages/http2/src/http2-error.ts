@@ -1,4 +1,3 @@
-// Tested by session-closing.test.ts
 import { http2CodeName } from "./codes.ts";
 
 /** The peer, or we, broke the rules of a connection, which ends with this code (RFC 9113, 5.4.1). */

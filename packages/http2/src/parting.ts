@@ -1,4 +1,3 @@
-// Tested by session-closing.test.ts
 import { LINGER_MS, type ByteSocket } from "@headworks/sockets";
 
 /** A peer that broke the rules has so long to read what was wrong. */

@@ -1,4 +1,3 @@
-// Tested by session-flow.test.ts
 import { ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, PROTOCOL_ERROR } from "./codes.ts";
 import { FRAME_BYTES } from "./frame-parser.ts";
 import { Http2Error } from "./http2-error.ts";

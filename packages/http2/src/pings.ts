@@ -1,4 +1,3 @@
-// Tested by session-closing.test.ts
 export const PING_BYTES = 8;
 
 /**

@@ -1,4 +1,3 @@
-// Tested by session-flow.test.ts
 import { FLOW_CONTROL_ERROR } from "./codes.ts";
 import { Http2Error } from "./http2-error.ts";
 import { FIRST_WINDOW_BYTES } from "./peer-settings.ts";

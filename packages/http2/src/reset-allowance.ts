@@ -1,5 +1,3 @@
-// Tested by reset-allowance.test.ts
-
 /** Streams that a peer may have ended before their answers, ahead of those that do not; */
 const BURST = 500;
 /** so many more in each second. */

@@ -1,4 +1,3 @@
-// Tested by http2-session.test.ts
 import {
   COMPRESSION_ERROR,
   CONTINUATION,

@@ -1,4 +1,3 @@
-// Tested by session-flow.test.ts
 import type { FrameBudget } from "./frame-budget.ts";
 import { FRAME_BYTES } from "./frame-parser.ts";
 import type { FrameWriter } from "./frame-writer.ts";

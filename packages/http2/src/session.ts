@@ -1,4 +1,3 @@
-// Tested by http2-session.test.ts
 import { trackExternalMemory, type ByteSocket } from "@headworks/sockets";
 import {
   ACK,

@@ -1,4 +1,3 @@
-// Tested by http2-session.test.ts
 import type { Http2Stream } from "./stream.ts";
 
 /**

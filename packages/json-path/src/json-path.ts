@@ -1,4 +1,3 @@
-// Tested by json-path.test.ts
 import { WrittenNumber } from "@headworks/exact-json";
 
 /** One step of a path: a member, an element (negative counts from the end), all children, or a member at any depth. */

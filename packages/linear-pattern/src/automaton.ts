@@ -1,4 +1,3 @@
-// Tested by pattern.test.ts
 import { contains, LINE_ENDS, WORD } from "./char-set.ts";
 import type { Program } from "./program.ts";
 import type { Assertion } from "./syntax.ts";

@@ -1,4 +1,3 @@
-// Tested by match.test.ts
 import { AT_START, contextAfter, holds } from "./automaton.ts";
 import type { CaptureProgram } from "./capture-program.ts";
 import { charSet, contains, rangesOf, type CharSet } from "./char-set.ts";

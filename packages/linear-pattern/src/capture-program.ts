@@ -1,4 +1,3 @@
-// Tested by match.test.ts
 import { ProgramTooLarge, MAX_PROGRAM_SIZE } from "./program.ts";
 import type { CharSet } from "./char-set.ts";
 import type { Assertion, ParsedPattern, PatternNode } from "./syntax.ts";

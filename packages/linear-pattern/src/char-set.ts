@@ -1,4 +1,3 @@
-// Tested by pattern.test.ts
 /** A set of UTF-16 units as sorted, disjoint, inclusive ranges: from, to, from, to. */
 export type CharSet = readonly number[];
 

@@ -1,4 +1,3 @@
-// Tested by pattern.test.ts
 import { WORD, LINE_ENDS, rangesOf, type CharSet } from "./char-set.ts";
 import type { Assertion, PatternNode } from "./syntax.ts";
 

@@ -1,4 +1,3 @@
-// Tested by replacement.test.ts
 import type { LinearPattern, PatternError, PatternMatch } from "./pattern.ts";
 
 /** What takes the place of a match. */

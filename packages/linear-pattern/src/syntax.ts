@@ -1,4 +1,3 @@
-// Tested by pattern.test.ts
 import {
   charSet,
   complement,

@@ -1,4 +1,3 @@
-// Tested by log-file.test.ts
 import { closeSync, constants, fchmodSync, fstatSync, lstatSync, openSync, renameSync, unlinkSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { makeDirectorySync } from "@headworks/directories";

@@ -1,4 +1,3 @@
-// Tested by log-file.test.ts
 import { lstat, readdir, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { parseArchiveName } from "./archive-name.ts";

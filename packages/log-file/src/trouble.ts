@@ -1,4 +1,3 @@
-// Tested by log-file.test.ts
 const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full",
   EDQUOT: "the quota of the disk is used up",

@@ -1,4 +1,3 @@
-// Tested by explain.test.ts
 import type { Condition } from "@headworks/capture-contract";
 import type { Leaf } from "./leaves.ts";
 

@@ -1,4 +1,3 @@
-// Tested by parse.test.ts
 import { parseJsonPath } from "@headworks/json-path";
 import { isShallowJson, MAX_VALUE_DEPTH } from "./json-equality.ts";
 import { MANNERS } from "./leaves.ts";

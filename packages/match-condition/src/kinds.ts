@@ -1,4 +1,3 @@
-// Tested by parse.test.ts
 import type { Condition } from "@headworks/capture-contract";
 import type { FieldCheck } from "./field-problems.ts";
 

@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import type { Condition, MessageSide } from "@headworks/capture-contract";
 import { isNumeric, isSameJson } from "@headworks/exact-json";
 import { dependsOnReading, utf8Octets } from "@headworks/http-fields";

@@ -1,4 +1,3 @@
-// Tested by condition-set.test.ts
 import { utf8Octets } from "@headworks/http-fields";
 import { foldAscii } from "@headworks/query-language";
 import type { CompiledLeaf, Leaf } from "./leaves.ts";

@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import { fieldValues, parseBodyJson } from "@headworks/query-language";
 import { parseUrlEncoded, utf8Reading, type QueryParameter } from "@headworks/http-fields";
 import type { MessageSide } from "@headworks/capture-contract";

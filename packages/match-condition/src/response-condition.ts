@@ -1,4 +1,3 @@
-// Tested by ../../../apps/capture-ui/src/views/mocks/response-condition.test.ts
 import type { Condition, MockRequestCondition } from "@headworks/capture-contract";
 
 /** What a conditional mock asks of a request for one of its answers, in the language of all rules. */

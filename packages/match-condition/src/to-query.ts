@@ -1,4 +1,3 @@
-// Tested by query-conversion.test.ts
 import type { Condition, MessageSide } from "@headworks/capture-contract";
 import { isSameJson, WrittenNumber } from "@headworks/exact-json";
 import type { FieldTest, NumberRange, Query, TextValue } from "@headworks/query-language";

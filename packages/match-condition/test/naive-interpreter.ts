@@ -1,4 +1,3 @@
-// Tested by ../src/compile.test.ts
 import type { Condition } from "@headworks/capture-contract";
 import { NOT_READ, type BodyText, type MatchSubject } from "../src/index.ts";
 

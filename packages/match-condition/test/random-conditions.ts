@@ -1,4 +1,3 @@
-// Tested by ../src/compile.test.ts
 import type { Condition } from "@headworks/capture-contract";
 import fc from "fast-check";
 import { NOT_READ, type MatchSubject } from "../src/index.ts";

@@ -1,5 +1,4 @@
 // @ts-check
-// Tested by ../../../e2e/signals.test.ts
 import { constants } from "node:os";
 
 // JavaScript, as the launchers that import it before the compile cache is on (decision 022).

@@ -1,4 +1,3 @@
-// Tested by schema.test.ts
 import { linkSchema, type Linked } from "./link.ts";
 import type { SchemaFile } from "./schema.ts";
 import { isKnownImport, wellKnownFiles } from "./well-known-files.ts";

@@ -1,4 +1,3 @@
-// Tested by schema.test.ts
 import type { Buffer } from "node:buffer";
 import { defaultJsonName } from "./schema.ts";
 import type {

@@ -1,4 +1,3 @@
-// Tested by decode.test.ts
 import { Buffer } from "node:buffer";
 import { isObject, type JsonValue } from "./decode.ts";
 import type { FieldType, MessageType, Scalar, Schema } from "./schema.ts";

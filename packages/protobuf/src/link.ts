@@ -1,4 +1,3 @@
-// Tested by schema.test.ts
 import type { DeclaredField, EnumType, FieldType, MethodType, Schema, SchemaFile, ServiceType } from "./schema.ts";
 
 /** Types, and why some of what was declared is not among them. */

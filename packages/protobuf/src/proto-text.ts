@@ -1,4 +1,3 @@
-// Tested by schema.test.ts
 import protobuf from "protobufjs";
 import { defaultJsonName, SCALARS } from "./schema.ts";
 import type {

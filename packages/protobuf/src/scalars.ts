@@ -1,4 +1,3 @@
-// Tested by decode.test.ts
 import type { Scalar } from "./schema.ts";
 import { fromZigzag, WIRE, type WireCursor } from "./wire-cursor.ts";
 

@@ -1,4 +1,3 @@
-// Tested by schema.test.ts
 import type { SchemaFile } from "./schema.ts";
 import { parseProtoText } from "./proto-text.ts";
 

@@ -1,4 +1,3 @@
-// Tested by decode.test.ts
 import { Buffer } from "node:buffer";
 import type { Decoding, JsonValue } from "./decode.ts";
 

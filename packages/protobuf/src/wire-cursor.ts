@@ -1,4 +1,3 @@
-// Tested by walk.test.ts
 import type { Buffer } from "node:buffer";
 
 /** How a field's value is on the wire; 4, the end of a group, belongs to the group. */

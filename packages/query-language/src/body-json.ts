@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import { readJson } from "@headworks/exact-json";
 
 /** Bodies above this many characters are not parsed as JSON. */

@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import type { Field } from "./fields.ts";
 import { cookiePairs, fieldLines, fieldValues } from "./record-fields.ts";
 

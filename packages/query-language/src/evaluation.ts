@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import { parseBodyJson } from "./body-json.ts";
 import { foldUnicode } from "./fold.ts";
 import type { QueryRecord } from "./record.ts";

@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import { CONTENT_FIELDS } from "./content-fields.ts";
 import { foldAscii } from "./fold.ts";
 import type { Evaluation } from "./evaluation.ts";

@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 const NON_ASCII = /[^\0-\x7f]/;
 const ASCII_UPPER = /[A-Z]+/g;
 

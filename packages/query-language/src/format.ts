@@ -1,4 +1,3 @@
-// Tested by completions.test.ts
 import { findField, type NumberUnit } from "./fields.ts";
 import { formatDuration, formatNumber } from "./numbers.ts";
 import type { FieldTest, Moment, NumberRange, Query, TextValue } from "./query.ts";

@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import type { Field } from "./fields.ts";
 
 /** What the path of a gRPC or gRPC-Web call says. */

@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import { foldUnicode } from "./fold.ts";
 import type { TextField } from "./fields.ts";
 import type { FieldTest, Query } from "./query.ts";

@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 /** The plainest possible reading of a query, written apart from the compiler to check it. Only for tests. */
 import { Evaluation } from "./evaluation.ts";
 import { fieldOf } from "./fields.ts";

@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import { compareNumbers, type Numeric } from "@headworks/exact-json";
 import { GRPC_STATUS_NAMES, parseGrpcStatus } from "@headworks/http-fields";
 import type { NumberUnit } from "./fields.ts";

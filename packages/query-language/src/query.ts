@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 /** A value that is compared with text. Wildcard values keep the literal parts between the stars. */
 export type TextValue =
   | { readonly kind: "literal"; readonly text: string }

@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import { unicodeHost } from "@headworks/host-patterns";
 import { percentDecoded, utf8Reading } from "@headworks/http-fields";
 

@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import { utf8Reading } from "@headworks/http-fields";
 import { foldAscii } from "./fold.ts";
 

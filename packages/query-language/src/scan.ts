@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import { findField } from "./fields.ts";
 import type { QueryError } from "./query.ts";
 

@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 /** The known word that a mistyped one most likely stands for: at most two edits away, or begun like it. */
 export function suggestion(word: string, known: readonly string[]): string | undefined {
   const wanted = word.toLowerCase();

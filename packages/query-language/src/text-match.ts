@@ -1,4 +1,3 @@
-// Tested by compile.test.ts
 import type { TextField } from "./fields.ts";
 import { foldAscii, foldUnicode } from "./fold.ts";
 import { compilePattern } from "@headworks/linear-pattern";

@@ -1,4 +1,3 @@
-// Tested by broken-writes.test.ts
 import type { Socket } from "node:net";
 
 /** How a write fails once the peer has closed or reset the connection. */

@@ -1,5 +1,3 @@
-// Tested by buffer-budget.test.ts
-
 /**
  * Bounds what waits in memory for slow peers, of all messages together. Each place that buffers asks before it takes more,
  * and holds its peer back when there is none left; nothing waits for the budget itself.

@@ -1,4 +1,3 @@
-// Tested by batched-writer.test.ts
 /** One read of a socket, and a head before it. */
 export const POOLED_BUFFER_BYTES = 69_632;
 

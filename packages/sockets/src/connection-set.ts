@@ -1,5 +1,3 @@
-// Tested by connection-set.test.ts
-
 /** What can be on one roster at a time. */
 export interface SetMember {
   /** Begins as {@link NOWHERE}; only the roster writes it. */

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/capture-proxy/test/engine-found.test.ts
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";

@@ -1,4 +1,3 @@
-// Tested by minimum-rate.test.ts
 import type { Duplex } from "node:stream";
 
 /** The least speed of a peer; 0 bytes per second demand nothing. */

@@ -1,4 +1,3 @@
-// Tested by pooled-writer.test.ts
 import { Socket } from "node:net";
 import type { Writable } from "node:stream";
 import { TLSSocket } from "node:tls";

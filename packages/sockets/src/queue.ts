@@ -1,5 +1,3 @@
-// Tested by queue.test.ts
-
 /** Where a member stands in its queue, for leaving it before its turn. */
 export interface QueuePlace {
   /** False once it had its turn or left. */

@@ -1,4 +1,3 @@
-// Tested by shared-reads.test.ts
 import { Socket, type OnReadOpts } from "node:net";
 import { Duplex } from "node:stream";
 import { allocSlice } from "./slab.ts";

@@ -1,4 +1,3 @@
-// Tested by batched-writer.test.ts
 import { trackExternalMemory } from "./external-memory.ts";
 
 /** So many small writes share a piece of memory: one piece each cost as much as what is written there. */

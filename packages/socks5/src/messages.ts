@@ -1,4 +1,3 @@
-// Tested by messages.test.ts and handshake.test.ts
 import type { Buffer } from "node:buffer";
 
 /** Authentication methods (RFC 1928, 3). */

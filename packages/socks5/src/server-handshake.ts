@@ -1,4 +1,3 @@
-// Tested by handshake.test.ts
 import { Buffer } from "node:buffer";
 import {
   credentialsReplyBytes,

@@ -1,4 +1,3 @@
-// Tested by any-character.test.ts
 import fc from "fast-check";
 
 const FIRST_SURROGATE = 0xd800;

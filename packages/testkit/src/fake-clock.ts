@@ -1,4 +1,3 @@
-// Tested by clock-and-waiting.test.ts
 interface Timer {
   dueMs: number;
   /** Undefined for a timer that fires once. */

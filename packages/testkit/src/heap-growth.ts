@@ -1,4 +1,3 @@
-// Tested by clock-and-waiting.test.ts
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { setImmediate } from "node:timers/promises";
 import { runInNewContext } from "node:vm";

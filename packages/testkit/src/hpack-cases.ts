@@ -1,4 +1,3 @@
-// Tested by ../../../apps/gateway/test/conformance/http2.test.ts
 import { FLAG, FRAME, frame, GET, section } from "./http2-frames.ts";
 import type { Http2Case } from "./http2-cases.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/gateway/test/conformance/http2.test.ts
 import assert from "node:assert/strict";
 import { FLAG, FRAME, frame, GET, request, section, settings, u32, type ReadFrame } from "./http2-frames.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/gateway/test/conformance/http2.test.ts
 import assert from "node:assert/strict";
 import type { Http2Case, Outcome } from "./http2-cases.ts";
 import { FLAG, FRAME, frame, FrameReader, PREFACE, settings, type ReadFrame } from "./http2-frames.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/gateway/test/conformance/http2.test.ts
 /** Types of frames (RFC 9113, 6). */
 export const FRAME = {
   data: 0,

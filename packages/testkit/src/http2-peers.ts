@@ -1,4 +1,3 @@
-// Tested by ../../../apps/gateway/test/http2.test.ts
 import { once } from "node:events";
 import {
   connect,

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/gateway/test/conformance/http2-upstream.test.ts
 import assert from "node:assert/strict";
 import type { Outcome } from "./http2-cases.ts";
 import { checkConfirmations, checkSender } from "./http2-conformance.ts";

@@ -1,4 +1,3 @@
-// Tested by clock-and-waiting.test.ts
 import { once } from "node:events";
 import type { Server, Socket } from "node:net";
 

@@ -1,4 +1,3 @@
-// Tested by origin-and-proxy-client.test.ts
 import { CertificateAuthority, type LeafNames } from "@headworks/tls-authority";
 import {
   createServer,

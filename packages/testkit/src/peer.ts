@@ -1,4 +1,3 @@
-// Tested by processes-and-files.test.ts
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 

@@ -1,4 +1,3 @@
-// Tested by clock-and-waiting.test.ts
 /** Systems count processor time in steps of some milliseconds. */
 const MIN_MEASURED_MS = 60;
 

@@ -1,4 +1,3 @@
-// Tested by origin-and-proxy-client.test.ts
 import type { ConnectionOptions } from "node:tls";
 import { rawClient, secure, toBytes, type Octets, type RawConnection } from "./raw-connection.ts";
 import { readResponse, type RawResponse } from "./raw-response.ts";

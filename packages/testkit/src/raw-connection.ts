@@ -1,4 +1,3 @@
-// Tested by raw-sockets.test.ts
 import { once, type EventEmitter } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";

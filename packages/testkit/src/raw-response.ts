@@ -1,4 +1,3 @@
-// Tested by raw-sockets.test.ts
 import type { RawConnection } from "./raw-connection.ts";
 import { defaultTimeoutMs } from "./timeout.ts";
 

@@ -1,4 +1,3 @@
-// Tested by raw-sockets.test.ts
 import { createServer, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { closeServer, listenAnywhere, trackSockets, type Closable, type LoopbackHost } from "./listening.ts";

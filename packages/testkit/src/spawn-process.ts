@@ -1,4 +1,3 @@
-// Tested by processes-and-files.test.ts
 import { spawn, type ChildProcess } from "node:child_process";
 import { defaultTimeoutMs, withTimeout } from "./timeout.ts";
 

@@ -1,4 +1,3 @@
-// Tested by processes-and-files.test.ts
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,3 @@
-// Tested by clock-and-waiting.test.ts
 /** How long the helpers of this package wait when they are not told: long enough for a loaded machine. */
 export const defaultTimeoutMs = 10_000;
 

@@ -1,4 +1,3 @@
-// Tested by clock-and-waiting.test.ts
 import { once, type EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { defaultTimeoutMs, withTimeout } from "./timeout.ts";

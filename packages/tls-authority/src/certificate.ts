@@ -1,4 +1,3 @@
-// Tested by authority.test.ts
 import { createHash, randomBytes, sign, type KeyObject } from "node:crypto";
 import * as der from "./der.ts";
 import type { SubjectName } from "./subject-names.ts";

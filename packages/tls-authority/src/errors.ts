@@ -1,4 +1,3 @@
-// Tested by authority.test.ts
 /** What was wrong; `message` says the same as a sentence for people. */
 export type AuthorityErrorCode =
   | "unreadable-certificate"

@@ -1,4 +1,3 @@
-// Tested by authority.test.ts
 /**
  * For tests only. The independent parser's dependency injection insists on the metadata API of an old decorators
  * proposal; this is the part it calls.

@@ -1,4 +1,3 @@
-// Tested by authority.test.ts
 /** One PEM block (RFC 7468) with a final newline. */
 export function toPem(label: "CERTIFICATE", bytes: Uint8Array): string {
   const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");

@@ -1,4 +1,3 @@
-// Tested by ../../../apps/gateway/test/tls-suites.test.ts
 import { constants } from "node:crypto";
 
 /** A part of what `tls.createSecureContext` takes. */

@@ -1,4 +1,3 @@
-// Tested by authority.test.ts
 import { isIP } from "node:net";
 import { domainToASCII } from "node:url";
 import { AuthorityError } from "./errors.ts";

@@ -1,5 +1,3 @@
-// Tested by frame-writer.test.ts
-
 /**
  * Applies a masking key (RFC 6455, 5.3) to bytes in place; doing it twice undoes it.
  *

@@ -1,4 +1,3 @@
-// Tested by message-inflater.test.ts
 import { constants, deflateRawSync } from "node:zlib";
 
 /** Compresses the messages of one direction, RFC 7692, section 7.2.1. */

@@ -1,4 +1,3 @@
-// Tested by ../test/autobahn-cases.test.ts
 import { isUtf8 } from "node:buffer";
 import { readClose } from "./close.ts";
 import type { CloseFacts } from "./close.ts";

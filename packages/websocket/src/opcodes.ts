@@ -1,5 +1,3 @@
-// Tested by frame-reader.test.ts
-
 /** RFC 6455, section 11.8. */
 export const OPCODES = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
 

@@ -1,4 +1,3 @@
-// Tested by authorize.test.ts
 import { isLoopback } from "@headworks/host-patterns";
 
 /**

@@ -1,4 +1,3 @@
-// Tested by server.test.ts
 import { JsonBytes } from "@headworks/contract-kit";
 import type { Operation } from "@headworks/contract-kit";
 import { compileRequestValidator } from "@headworks/contract-kit/server";

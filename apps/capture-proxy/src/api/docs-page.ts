@@ -1,4 +1,3 @@
-// Tested by server.test.ts
 import type { AnyOperations, Operation } from "@headworks/contract-kit";
 
 interface DocsInfo {

@@ -1,4 +1,3 @@
-// Tested by events.test.ts
 import type { Duplex } from "node:stream";
 import type {
   ServerMessage,

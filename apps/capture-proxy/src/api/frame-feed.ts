@@ -1,4 +1,3 @@
-// Tested by frame-feed.test.ts
 import { closeText } from "@headworks/websocket";
 import type { FrameEvent, ServerMessage } from "@headworks/capture-contract";
 import type { Clock } from "#slice.ts";

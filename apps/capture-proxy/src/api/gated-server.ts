@@ -1,4 +1,3 @@
-// Tested by server.test.ts
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";

@@ -1,4 +1,3 @@
-// Tested by server.test.ts
 import { readJson } from "@headworks/exact-json";
 import { unicodeIssue } from "@headworks/contract-kit/server";
 import { ApiError, validationError } from "./api-error.ts";

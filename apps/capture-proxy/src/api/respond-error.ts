@@ -1,4 +1,3 @@
-// Tested by server.test.ts
 import { STATUS_CODES } from "node:http";
 import { ERRORS } from "@headworks/capture-contract";
 import type { ApiErrorBody, ErrorCode } from "@headworks/capture-contract";

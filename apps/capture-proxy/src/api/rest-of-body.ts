@@ -1,4 +1,3 @@
-// Tested by server.test.ts and rest-of-body.test.ts
 import type { IncomingMessage } from "node:http";
 import { announcesBody } from "./read-body.ts";
 

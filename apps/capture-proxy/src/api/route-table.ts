@@ -1,4 +1,3 @@
-// Tested by server.test.ts
 import type { AnyOperations } from "@headworks/contract-kit";
 
 /** Which methods a path has, for answering 405 instead of 404. */

@@ -1,4 +1,3 @@
-// Tested by server.test.ts
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathOf } from "./gate.ts";

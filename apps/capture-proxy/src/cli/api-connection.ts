@@ -8,8 +8,6 @@ import { ApiFailure, operationUrl } from "@headworks/contract-kit/client";
 import type { Operation } from "@headworks/contract-kit";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 
-// Tested by ../../test/cli-call.test.ts
-
 /** Where the service is and how long to wait for it. */
 export interface ApiAddress {
   /** Without a slash at its end: `http://127.0.0.1:3001`. It may hold credentials; messages use {@link shownUrl}. */

@@ -1,8 +1,6 @@
 import type { ApiFailure } from "@headworks/contract-kit/client";
 import { visibleText } from "./terminal.ts";
 
-// Tested by ../../test/cli-call.test.ts
-
 /** The service's sentence with its code, and one line for each detail. */
 export function apiFailureText(failure: ApiFailure): string {
   const details = Array.isArray(failure.details) ? (failure.details as { path?: string; message?: string }[]) : [];

@@ -4,8 +4,6 @@ import { makeDirectorySync } from "@headworks/directories";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 
-// Tested by ../../test/cli-ca.test.ts
-
 /** The files of the CA in its directory. */
 export function authorityPaths(directory: string): {
   readonly certificate: string;

@@ -2,8 +2,6 @@ import { DEFAULT_URL } from "./api-connection.ts";
 import type { Terminal } from "./terminal.ts";
 import { visibleText } from "./terminal.ts";
 
-// Tested by ../../test/cli-serve.test.ts
-
 export interface BannerFacts {
   readonly proxy: string;
   readonly api: string;

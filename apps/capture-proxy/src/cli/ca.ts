@@ -19,8 +19,6 @@ import { timeText } from "./present-values.ts";
 import { renderPairs } from "./table.ts";
 import { trustGuides } from "./trust-guide.ts";
 
-// Tested by ../../test/cli-ca.test.ts
-
 interface CaOptions {
   readonly dataDir?: string;
   readonly certPath?: string;

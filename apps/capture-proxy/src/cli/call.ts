@@ -19,8 +19,6 @@ import type { InputProperty } from "./schema-options.ts";
 import { visibleText, writeJson } from "./terminal.ts";
 import { openUpload, saveResponse } from "./transfer.ts";
 
-// Tested by ../../test/cli-call.test.ts
-
 /** One operation as a command. */
 interface OperationCommand {
   readonly operation: Operation;

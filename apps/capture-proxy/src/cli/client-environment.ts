@@ -1,5 +1,3 @@
-// Tested by ../../test/cli-run.test.ts
-
 /** Variables by which programs find a proxy; curl reads only the lower-case form of the first. */
 export const PROXY_VARIABLES: readonly string[] = [
   "http_proxy",

@@ -1,5 +1,3 @@
-// Tested by ../../test/cli-call.test.ts
-
 /** Where the command of an operation differs from what its name and schema give. */
 export interface CommandShape {
   readonly name?: string;

@@ -1,7 +1,5 @@
 import type { Command } from "commander";
 
-// Tested by ../../test/cli-completion.test.ts
-
 /** Shells a completion script can be written for. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];

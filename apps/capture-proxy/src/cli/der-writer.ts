@@ -1,5 +1,3 @@
-// Tested by ../../test/cli-run.test.ts
-
 /** One DER element: tag, definite length, content. */
 export function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);

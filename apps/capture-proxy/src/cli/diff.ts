@@ -1,4 +1,3 @@
-// Tested by ../../test/session-diff.test.ts
 import { Option } from "commander";
 import type { Command } from "commander";
 import { replayOperations } from "@headworks/capture-contract";

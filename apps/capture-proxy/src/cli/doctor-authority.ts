@@ -9,8 +9,6 @@ import { callJson, shownUrl } from "./api-connection.ts";
 import { authorityPaths } from "./authority-files.ts";
 import type { Finding, CheckContext } from "./doctor.ts";
 
-// Tested by ../../test/cli-doctor.test.ts
-
 const SOON_MS = 30 * 86_400_000;
 
 /** Whether the CA's files are there, belong together, are private and valid. */

@@ -9,8 +9,6 @@ import type { Finding, CheckContext } from "./doctor.ts";
 import type { DatabaseContent, Parts } from "./invocation.ts";
 import { sizeText } from "./present-values.ts";
 
-// Tested by ../../test/cli-doctor.test.ts
-
 const MIN_NODE = [24, 15] as const;
 
 /** TypeScript runs as source and the store is Node's own SQLite; older versions lack one or the other. */

@@ -6,8 +6,6 @@ import { hostPortText } from "@headworks/host-patterns";
 import { callJson, shownUrl } from "./api-connection.ts";
 import type { Finding, CheckContext } from "./doctor.ts";
 
-// Tested by ../../test/cli-doctor.test.ts
-
 /** Whether a port is free, or held by the service itself. The ports of a service that was named are its own affair. */
 export async function checkPort(
   { settings, health, address, isServiceNamed }: CheckContext,

@@ -18,8 +18,6 @@ import { serviceHealth } from "./service-health.ts";
 import { visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";
 
-// Tested by ../../test/cli-doctor.test.ts
-
 /** What one check found. Only `fail` makes the whole an error; `warn` may be intended; `skip` could not be looked at. */
 export interface Finding {
   readonly name: string;

@@ -5,8 +5,6 @@ import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import type { InputProperty } from "./schema-options.ts";
 
-// Tested by ../../test/cli-entry-names.test.ts
-
 /** How entries can be named, for the help of commands. */
 export const ENTRY_NAMES = "The id, the number in the # column (107 or #107), `last`, or the end or beginning of an id";
 

@@ -2,8 +2,6 @@ import type { Command } from "commander";
 import { PropertyOption } from "./schema-options.ts";
 import { WRITTEN_EXAMPLES } from "./written-examples.ts";
 
-// Tested by ../../test/cli-examples.test.ts
-
 /** Has the help of a command and of all commands below it end with examples; `path` are its words. */
 export function addExamples(command: Command, path: string): void {
   const lines = WRITTEN_EXAMPLES[path] ?? [madeExample(command, path)];

@@ -1,5 +1,3 @@
-// Tested by ../../test/cli-process.test.ts
-
 /**
  * What the process ends with. `weir run` ends with the program's own code instead, or with 126, 127 or 128 + signal; a
  * signal that cuts a run or a tail short counts the same way.

@@ -4,8 +4,6 @@ import type { ServerMessage } from "@headworks/capture-contract";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import type { Invocation } from "./invocation.ts";
 
-// Tested by ../../test/cli-tail.test.ts, ../../test/cli-logs.test.ts and ../../test/cli-ws-tail.test.ts
-
 /**
  * Runs what follows something without an end of its own, until the process is interrupted or nobody reads the output:
  * both abort the signal that `follow` is given. Resolves to the exit code, after an interruption 128 and the signal's

@@ -1,7 +1,5 @@
 import { Option } from "commander";
 
-// Tested by ../../test/cli-process.test.ts
-
 /** Options that every command which talks to the service takes, before or after its name; `json` says what `--json` prints. */
 export function globalOptions(json = "Print the service's JSON instead of a table"): Option[] {
   return [

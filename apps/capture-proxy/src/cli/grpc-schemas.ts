@@ -13,8 +13,6 @@ import type { Invocation } from "./invocation.ts";
 import { present } from "./present.ts";
 import { writeJson } from "./terminal.ts";
 
-// Tested by ../../test/cli-grpc.test.ts
-
 /** A folder with more files was hardly meant. */
 const MAX_FILES = 500;
 

@@ -3,8 +3,6 @@ import type { GrpcConnection, GrpcFrame, GrpcSchema, GrpcStream } from "@headwor
 import { sizeText, timeText } from "./present-values.ts";
 import type { WideColumn } from "./table.ts";
 
-// Tested by ../../test/cli-grpc.test.ts
-
 const connections: readonly WideColumn<GrpcConnection>[] = [
   { title: "State", text: (row) => row.state },
   { title: "Host", text: (row) => row.host, shrinksTo: 12 },

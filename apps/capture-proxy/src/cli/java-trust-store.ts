@@ -1,7 +1,5 @@
 import { der, derObjectId } from "./der-writer.ts";
 
-// Tested by ../../test/cli-run.test.ts
-
 const DATA = "1.2.840.113549.1.7.1";
 const CERTIFICATE_BAG = "1.2.840.113549.1.12.10.1.3";
 const X509_CERTIFICATE = "1.2.840.113549.1.9.22.1";

@@ -12,8 +12,6 @@ import { globalOptions } from "./global-options.ts";
 import type { Invocation, Outcome } from "./invocation.ts";
 import { visibleText } from "./terminal.ts";
 
-// Tested by ../../test/cli-logs.test.ts
-
 interface TailOptions {
   readonly lines: number;
   readonly follow?: boolean;

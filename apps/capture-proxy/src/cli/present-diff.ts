@@ -4,8 +4,6 @@ import { durationText, sizeText } from "./present-values.ts";
 import { visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";
 
-// Tested by ../../test/cli-replay.test.ts
-
 const MAX_VALUE_CHARACTERS = 200;
 /** More changes than these are for programs; `--json` has them. */
 const MAX_CHANGES = 100;

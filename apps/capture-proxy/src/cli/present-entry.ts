@@ -4,8 +4,6 @@ import { renderPairs } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 import { visibleOctets, visibleText } from "./terminal.ts";
 
-// Tested by ../../test/cli-table.test.ts
-
 /** How much of a body a person gets to see; `weir traffic body` gives all of it. */
 const SHOWN_BODY_CHARACTERS = 16_384;
 

@@ -3,8 +3,6 @@ import { sizeText, timeText } from "./present-values.ts";
 import { renderPairs, renderTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 
-// Tested by ../../test/cli-logs.test.ts
-
 /** The log's status for people: what is in force, how writing goes, and the files. Works for a rotation's answer too. */
 export function presentLogStatus(status: LogStatus & { readonly rotated_to?: string }, terminal: Terminal): string {
   const { current_file: file, async, debug_logging: debug, traffic_events: events, restart_pending: pending } = status;

@@ -6,8 +6,6 @@ import { renderPairs } from "./table.ts";
 import { visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";
 
-// Tested by ../../test/cli-replay.test.ts
-
 const BAR_COLUMNS = 40;
 
 /** A replay for people: what came of it, then the differences where it was compared, otherwise the answer's text. */

@@ -1,4 +1,3 @@
-// Tested by ../../test/session-diff.test.ts
 import type { SessionDiff, SessionDiffRow } from "@headworks/capture-contract";
 import { visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";

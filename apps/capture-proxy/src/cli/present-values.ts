@@ -1,5 +1,3 @@
-// Tested by ../../test/cli-table.test.ts
-
 import { isNumeric } from "@headworks/exact-json";
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];

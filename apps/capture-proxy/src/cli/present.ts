@@ -21,8 +21,6 @@ import { STREAM_TABLES } from "./stream-tables.ts";
 import { WS_TABLES } from "./ws-tables.ts";
 import type { Terminal } from "./terminal.ts";
 
-// Tested by ../../test/cli-table.test.ts
-
 const statusStyle = (status: number | undefined): "green" | "cyan" | "yellow" | "red" | undefined => {
   if (status === undefined) return "red";
   return status >= 500 ? "red" : status >= 400 ? "yellow" : status >= 300 ? "cyan" : "green";

@@ -6,8 +6,6 @@ import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
 import type { Invocation, Outcome } from "./invocation.ts";
 
-// Tested by ../../test/cli-process.test.ts
-
 /** A command whose options and action are loaded when it is called, so that the others start fast. */
 interface LazyCommand {
   readonly name: string;

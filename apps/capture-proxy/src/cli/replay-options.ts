@@ -5,8 +5,6 @@ import { REPLAY_LIMITS } from "@headworks/capture-contract";
 import type { DiffOptions, ReplayModifications } from "@headworks/capture-contract";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 
-// Tested by ../../test/cli-replay.test.ts
-
 /** Flags that say how a request differs from the one that is sent again. */
 export interface ModificationFlags {
   readonly url?: string;

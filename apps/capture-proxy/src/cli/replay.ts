@@ -22,8 +22,6 @@ import {
 import type { DiffFlags, ModificationFlags } from "./replay-options.ts";
 import { writeJson } from "./terminal.ts";
 
-// Tested by ../../test/cli-replay.test.ts
-
 type FailOn = "change" | "status" | "error";
 const FIRST_POLL_MS = 50;
 const LAST_POLL_MS = 1000;

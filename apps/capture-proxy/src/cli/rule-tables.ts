@@ -18,8 +18,6 @@ import { describeCondition } from "@headworks/match-condition";
 import { durationText, timeText } from "./present-values.ts";
 import type { WideColumn } from "./table.ts";
 
-// Tested by ../../test/cli-table.test.ts
-
 interface Switched {
   readonly enabled: boolean;
 }

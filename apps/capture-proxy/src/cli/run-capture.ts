@@ -17,8 +17,6 @@ import { startProxy } from "./serve.ts";
 import type { StartedProxy } from "./serve.ts";
 import { serviceHealth } from "./service-health.ts";
 
-// Tested by ../../test/cli-run.test.ts
-
 /** A proxy to send a program's traffic through, and the session that holds what it captures. */
 export interface Capture {
   readonly address: ApiAddress;

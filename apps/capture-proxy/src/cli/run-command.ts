@@ -18,8 +18,6 @@ import { RunSignals } from "./run-signals.ts";
 import { visibleText } from "./terminal.ts";
 import { writeTrustFiles } from "./trust-files.ts";
 
-// Tested by ../../test/cli-run.test.ts
-
 /** What `weir run` was asked for. */
 export interface RunOptions {
   readonly apiUrl?: string;

@@ -9,8 +9,6 @@ import type { RunOptions } from "./run-command.ts";
 import { visibleText } from "./terminal.ts";
 import { saveResponse } from "./transfer.ts";
 
-// Tested by ../../test/cli-run.test.ts
-
 /** Rows of the table of `--summary`. */
 const SHOWN_ROWS = 1000;
 

@@ -5,8 +5,6 @@ import { callJson, shownUrl } from "./api-connection.ts";
 import type { ApiAddress } from "./api-connection.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 
-// Tested by ../../test/cli-run-shared.test.ts
-
 /** A run in a service that others use too: traffic through the run's own proxy port is told apart from all other. */
 export interface RunSession {
   readonly sessionId: string;

@@ -2,8 +2,6 @@ import type { ChildProcess } from "node:child_process";
 import { constants } from "node:os";
 import { EXIT } from "./exit-codes.ts";
 
-// Tested by ../../test/cli-run-signals.test.ts
-
 const CAUGHT = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT"] as const;
 
 /**

@@ -3,8 +3,6 @@ import type { Command } from "commander";
 import type { Operation } from "@headworks/contract-kit";
 import type { CommandShape } from "./command-names.ts";
 
-// Tested by ../../test/cli-call.test.ts
-
 /** The parts of a JSON Schema that decide how a flag reads. */
 interface Schema {
   readonly type?: string;

@@ -8,8 +8,6 @@ import type { Flags } from "#settings/setting-sources.ts";
 import { StartupError } from "#settings/startup-error.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 
-// Tested by ../../test/cli-serve-options.test.ts
-
 /** One-letter forms of settings' flags. */
 const LETTERS: Readonly<Record<string, string>> = {
   "proxy-port": "p",

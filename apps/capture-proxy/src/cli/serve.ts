@@ -17,8 +17,6 @@ import type { Verbosity } from "#logging/log-level.ts";
 import type { Invocation, LogTarget } from "./invocation.ts";
 import { addSettingOptions, settingFlags } from "./serve-options.ts";
 
-// Tested by ../../test/cli-serve.test.ts
-
 /** Exchanges that are open when the service is asked to stop get this long to end. */
 const GRACE_MS = 5000;
 

@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-run.test.ts
 import { metricsOperations } from "@headworks/capture-contract";
 import type { DetailedHealth } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";

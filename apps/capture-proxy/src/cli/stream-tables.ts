@@ -2,8 +2,6 @@ import type { StreamFrame, StreamSummary } from "@headworks/capture-contract";
 import { sizeText, timeText } from "./present-values.ts";
 import type { WideColumn } from "./table.ts";
 
-// Tested by ../../test/cli-table.test.ts
-
 const streams: readonly WideColumn<StreamSummary>[] = [
   { title: "Kind", text: (row) => row.kind },
   {

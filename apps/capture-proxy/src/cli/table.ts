@@ -2,8 +2,6 @@ import type { Terminal } from "./terminal.ts";
 import { visibleText } from "./terminal.ts";
 import { fitted, padded, textWidth } from "./text-width.ts";
 
-// Tested by ../../test/cli-table.test.ts
-
 type Style = Parameters<Terminal["style"]>[0];
 
 /** A column of a table over rows of one type. */

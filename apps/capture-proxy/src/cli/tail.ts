@@ -16,8 +16,6 @@ import { visibleJson, visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";
 import { fitted, padded } from "./text-width.ts";
 
-// Tested by ../../test/cli-tail.test.ts
-
 interface TailOptions {
   readonly query?: string;
   readonly lines: number;

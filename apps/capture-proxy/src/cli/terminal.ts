@@ -2,8 +2,6 @@ import type { Writable } from "node:stream";
 import { styleText } from "node:util";
 import { utf8Reading } from "@headworks/http-fields";
 
-// Tested by ../../test/cli-table.test.ts
-
 type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
 /** Standard output or standard error: text that went through {@link visibleText}, or bytes meant for a program. */

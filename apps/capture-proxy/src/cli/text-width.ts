@@ -1,5 +1,3 @@
-// Tested by ../../test/cli-table.test.ts
-
 /** First and last code points that take two columns: East Asian wide and fullwidth (Unicode TR 11). */
 const WIDE: readonly (readonly [number, number])[] = [
   [0x1100, 0x115f],

@@ -11,8 +11,6 @@ import { sizeText } from "./present-values.ts";
 import { visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";
 
-// Tested by ../../test/cli-call.test.ts
-
 /** Opens what an upload reads: a file, or standard input for `-`. Throws {@link CommandFailure} when it cannot be read. */
 export async function openUpload(path: string, invocation: Invocation): Promise<Readable> {
   if (path === "-") return withProgress(invocation.stdin, undefined, invocation.stderr, "sent");

@@ -6,8 +6,6 @@ import { CA_VARIABLES } from "./client-environment.ts";
 import type { TrustPaths } from "./client-environment.ts";
 import { javaTrustStore } from "./java-trust-store.ts";
 
-// Tested by ../../test/cli-run.test.ts
-
 /** The same files in a directory of their own. */
 export interface TrustFiles extends TrustPaths {
   readonly directory: string;

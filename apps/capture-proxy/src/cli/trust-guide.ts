@@ -1,7 +1,5 @@
 import { shellQuoted } from "./banner.ts";
 
-// Tested by ../../test/cli-ca.test.ts
-
 /** How one place is made to trust the CA, and how that is taken back. */
 export interface TrustGuide {
   readonly id: string;

@@ -3,8 +3,6 @@ import { closeCodeText } from "@headworks/http-fields";
 import { sizeText, timeText } from "./present-values.ts";
 import type { WideColumn } from "./table.ts";
 
-// Tested by ../../test/cli-table.test.ts
-
 const ARROWS = { send: "→", receive: "←" } as const;
 
 const connections: readonly WideColumn<WsConnection>[] = [

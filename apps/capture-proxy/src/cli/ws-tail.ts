@@ -13,8 +13,6 @@ import { visibleJson, visibleText } from "./terminal.ts";
 import type { Terminal } from "./terminal.ts";
 import { fitted, padded, textWidth } from "./text-width.ts";
 
-// Tested by ../../test/cli-ws-tail.test.ts
-
 interface TailOptions {
   readonly direction?: FrameEvent["direction"];
   readonly search?: string;

@@ -1,4 +1,3 @@
-// Tested by certificate-refusals.test.ts
 import { NOT_IN_SET, ConnectionSet, type DeadlineSweep, type SetMember } from "@headworks/sockets";
 import type { CertificateAuthority } from "@headworks/tls-authority";
 

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import type { Failure } from "#exchange/failure.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 

@@ -1,4 +1,3 @@
-// Tested by detect.test.ts
 /** What a TLS client asks for, read from its first record without answering. */
 export interface ClientHello {
   /** Lower-case server name (RFC 6066), undefined when the client sent none, or one that no certificate can be for. */

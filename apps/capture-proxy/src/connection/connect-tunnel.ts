@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import type { SecureContext, TLSSocket } from "node:tls";
 import { fieldValue, removeField } from "@headworks/http1";
 import type { ClientFacts, HttpVersion, Moments } from "#exchange/exchange.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import type { Framing, RawFields } from "@headworks/http1";
 import type { ByteSocket } from "@headworks/sockets";
 import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/foreign-protocols.test.ts
 import type { Failure } from "#exchange/failure.ts";
 import type { TunnelBase } from "./request-plan.ts";
 

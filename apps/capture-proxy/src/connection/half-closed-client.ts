@@ -1,4 +1,3 @@
-// Tested by ../../test/breakpoints-pausing.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import type { Http1Response } from "./http1-response.ts";
 

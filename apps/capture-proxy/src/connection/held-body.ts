@@ -1,4 +1,3 @@
-// Tested by held-body.test.ts
 import { hasBody, lengthFraming } from "@headworks/http1";
 import type { Framing } from "@headworks/http1";
 import type { Content } from "#exchange/exchange.ts";

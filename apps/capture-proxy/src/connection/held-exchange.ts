@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-content.test.ts
 import { removeField, setFraming } from "@headworks/http1";
 import { newMoments } from "#exchange/exchange.ts";
 import type { Content, Original, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import { DownstreamState, RequestReader, responseHeadText } from "@headworks/http1";
 import type { Framing, Http1Error, RawFields, RequestHead } from "@headworks/http1";
 import { beginsAsHttp2 } from "@headworks/http2";

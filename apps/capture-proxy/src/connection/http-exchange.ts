@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import { asciiTarget, hasBody, Http1Error, isLastRecipient, tracedRequest } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import { areSameFields, LAST_CHUNK, lastChunkWithTrailers, removeField, responseHeadText } from "@headworks/http1";
 import type { DownstreamState, FieldLines, Framing, RawFields, RequestHead } from "@headworks/http1";

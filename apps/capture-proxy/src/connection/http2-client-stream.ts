@@ -1,4 +1,3 @@
-// Tested by ../../test/http2-exchanges.test.ts
 import { appendHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
 import { allowedTrailers, fieldValue, hasBody, Http1Error, NO_BODY } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";

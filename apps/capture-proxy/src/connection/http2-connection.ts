@@ -1,4 +1,3 @@
-// Tested by ../../test/http2-exchanges.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
 import { isAuthorityWithPort } from "@headworks/http1";
 import type { Http2RequestProblem, RawFields } from "@headworks/http1";

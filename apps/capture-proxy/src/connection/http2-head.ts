@@ -1,4 +1,3 @@
-// Tested by ../../test/http2-hostile.test.ts
 import { randomBytes } from "node:crypto";
 import { withoutPseudoFields } from "@headworks/http-fields";
 import { readHttp2Request } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by ../../test/http2-hostile.test.ts
 /** Requests of one connection at a time; more are refused unseen (RFC 9113, 5.1.2). */
 export const MAX_CONCURRENT_STREAMS = 128;
 /** Fields beyond the limit that are read, to be counted in the response. */

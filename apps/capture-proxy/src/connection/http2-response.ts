@@ -1,4 +1,3 @@
-// Tested by ../../test/http2-exchanges.test.ts
 import { appendHttp2Fields } from "@headworks/http-fields";
 import { removeField, setFraming, withoutHopByHop } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";

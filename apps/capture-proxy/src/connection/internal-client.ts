@@ -1,4 +1,3 @@
-// Tested by ../../test/internal-client.test.ts
 import type { ClientFacts, ExchangeView } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { OutgoingRequest, SendExchange } from "#exchange/outgoing.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
 
 /** Reads the Host of requests; on most connections it is the same text each time, which is read once. */

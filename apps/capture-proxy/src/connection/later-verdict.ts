@@ -1,5 +1,3 @@
-// Tested by ../../test/engine-found.test.ts
-
 /**
  * Goes on with a verdict that a rule takes its time for. A defect of ours on the way is told to `failed`, and ends what it
  * belongs to as it would have ended it at once: not the process, as nobody waits for the promise.

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import { isIP } from "node:net";
 import { createSecureContext } from "node:tls";
 import type { SecureContext } from "node:tls";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts and ../../test/socks5-listener.test.ts
 import { createServer } from "node:net";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { hostPortText } from "@headworks/host-patterns";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import { BodyCapture } from "#exchange/body.ts";
 import { newExchangeId } from "#exchange/exchange-id.ts";
 import { exchangeUrl } from "#exchange/exchange.ts";

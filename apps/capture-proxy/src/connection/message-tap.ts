@@ -1,4 +1,3 @@
-// Tested by ../../test/websocket-tap.test.ts
 import type { Failure } from "#exchange/failure.ts";
 
 /** Where one direction of a tapped relay goes on. */

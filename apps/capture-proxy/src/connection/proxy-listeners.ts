@@ -1,4 +1,3 @@
-// Tested by ../../test/proxy.test.ts
 import { hostPortText } from "@headworks/host-patterns";
 import type { OwnListeners } from "#upstream/own-listeners.ts";
 import { MAX_SOCKS5_CLIENTS, ProxyListener, serveHttp, serveHttpOrSocks5, serveSocks5 } from "./listener.ts";

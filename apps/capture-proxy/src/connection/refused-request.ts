@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-raw.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
 import { withoutPseudoFields } from "@headworks/http-fields";
 import { fieldValue, NO_BODY, readRefusedHead, removeField } from "@headworks/http1";

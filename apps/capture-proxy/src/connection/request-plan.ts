@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import { isIP } from "node:net";
 import { hostPortText } from "@headworks/host-patterns";
 import { asciiTarget, fieldValue, hasField, removeField, setField } from "@headworks/http1";

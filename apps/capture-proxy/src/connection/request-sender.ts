@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-content.test.ts
 import type { Framing, RawFields } from "@headworks/http1";
 import type { ResponseHandler, Origin, OriginRequest } from "#upstream/origin.ts";
 import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange/bandwidth-limiter.ts";

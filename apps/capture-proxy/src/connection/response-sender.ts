@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-content.test.ts
 import { Http1Error, lengthFraming, NO_BODY } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
 import type { ResponseMessage } from "#exchange/exchange.ts";

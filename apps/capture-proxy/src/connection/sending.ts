@@ -1,4 +1,3 @@
-// Tested by ../../test/internal-client.test.ts
 import { hostPortText } from "@headworks/host-patterns";
 import {
   CHUNK_END,

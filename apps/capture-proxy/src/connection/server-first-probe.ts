@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import { newMoments } from "#exchange/exchange.ts";
 import type { Moments } from "#exchange/exchange.ts";

@@ -1,4 +1,3 @@
-// Tested by socket-pair.test.ts
 import { Duplex } from "node:stream";
 import type { ByteSocket } from "@headworks/sockets";
 

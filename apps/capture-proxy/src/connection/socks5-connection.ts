@@ -1,4 +1,3 @@
-// Tested by ../../test/socks5-listener.test.ts
 import type { Socket } from "node:net";
 import { parseHostPort } from "@headworks/host-patterns";
 import { COMMAND, REPLY, replyBytes, Socks5ServerHandshake } from "@headworks/socks5";

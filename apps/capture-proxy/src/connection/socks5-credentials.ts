@@ -1,4 +1,3 @@
-// Tested by ../../test/socks5-listener.test.ts
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Socks5Credentials } from "@headworks/socks5";
 

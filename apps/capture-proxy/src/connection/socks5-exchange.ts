@@ -1,4 +1,3 @@
-// Tested by ../../test/socks5-listener.test.ts
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { ProxyServices } from "./proxy-services.ts";

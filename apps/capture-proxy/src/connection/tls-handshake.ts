@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { SecureContext } from "node:tls";

@@ -1,4 +1,3 @@
-// Tested by ../../test/proxy.test.ts
 import type { Settings } from "@headworks/capture-contract";
 import { compileHostPatterns, isLoopback } from "@headworks/host-patterns";
 import type { TrafficPolicy } from "./proxy-services.ts";

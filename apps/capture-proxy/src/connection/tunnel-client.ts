@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts and ../../test/http2-connect.test.ts
 import type { Socket } from "node:net";
 import { reasonPhrase } from "@headworks/http-fields";
 import { lengthFraming, responseHeadText } from "@headworks/http1";

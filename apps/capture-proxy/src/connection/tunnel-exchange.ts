@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import { reasonPhrase } from "@headworks/http-fields";
 import { BodyCapture } from "#exchange/body.ts";
 import { newMoments } from "#exchange/exchange.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import type { Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import { ConnectionHistory } from "#upstream/connection-history.ts";

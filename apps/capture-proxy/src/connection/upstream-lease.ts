@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts and ../../test/idle-origins.test.ts
 import type { Moments, RequestMessage } from "#exchange/exchange.ts";
 import type { Origin, OriginRequest } from "#upstream/origin.ts";
 import type { OriginResult, UpstreamRequirement } from "./upstream-connections.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/websocket-tap.test.ts
 import { randomBytes } from "node:crypto";
 import { frameBytes, FrameReader, isControl, MessageReader, OPCODES } from "@headworks/websocket";
 import type { FrameReaderOptions, MessageInflater, ReadFrame, ReadMessage, WireFrame } from "@headworks/websocket";

@@ -1,4 +1,3 @@
-// Tested by ../../test/websocket-tap.test.ts
 import { closePayload, MessageInflater, readDeflate } from "@headworks/websocket";
 import { fieldValues } from "@headworks/http1";
 import type { Exchange } from "#exchange/exchange.ts";

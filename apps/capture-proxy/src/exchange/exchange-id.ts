@@ -1,4 +1,3 @@
-// Tested by exchange.test.ts
 import { randomFillSync } from "node:crypto";
 
 const POOL_BYTES = 8192;

@@ -1,4 +1,3 @@
-// Tested by exchange.test.ts
 /** At which step an exchange failed. */
 export type FailureStage =
   | "resolve"

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 /** Live numbers of the data path, kept by the connections and read by metrics. */
 export interface TrafficGauges {
   readonly activeConnections: number;

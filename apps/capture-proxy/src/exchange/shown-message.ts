@@ -1,4 +1,3 @@
-// Tested by shown-message.test.ts
 import type { RequestData, ResponseData } from "@headworks/capture-contract";
 import { fieldValue } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";

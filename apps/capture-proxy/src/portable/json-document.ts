@@ -1,4 +1,3 @@
-// Tested by import-body.test.ts
 import { readJson } from "@headworks/exact-json";
 import { unicodeIssue } from "@headworks/contract-kit/server";
 import { ApiError, validationError } from "#api/api-error.ts";

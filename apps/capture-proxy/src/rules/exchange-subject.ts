@@ -1,4 +1,3 @@
-// Tested by exchange-subject.test.ts
 import { NOT_READ, type BodyText, type MatchSubject } from "@headworks/match-condition";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { Exchange, RequestMessage } from "#exchange/exchange.ts";

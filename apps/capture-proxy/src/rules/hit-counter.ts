@@ -1,5 +1,3 @@
-// Tested by hit-counter.test.ts
-
 /** Hits cost a transaction for each batch, not for each request; a crash loses at most this much of the counts. */
 const PERSIST_EVERY_MS = 2000;
 

@@ -1,4 +1,3 @@
-// Tested by rule-table.test.ts
 import type { Database, SqlRow, SqlValue } from "#storage/database.ts";
 
 /** What every kind of rule has besides its own columns. Times are milliseconds since 1970. */

@@ -1,4 +1,3 @@
-// Tested by load-settings.test.ts
 import { randomBytes } from "node:crypto";
 import {
   closeSync,

@@ -1,5 +1,3 @@
-// Tested by data-dir.test.ts and data-places.test.ts
-
 /** The first of these environment variables that is set; an empty one counts as unset, as the XDG specification has it. */
 export function setVariable(
   environment: Readonly<Record<string, string | undefined>>,

@@ -1,4 +1,3 @@
-// Tested by load-settings.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
 import { SETTING_FIELDS, settingField } from "./setting-fields.ts";
 import type { SettingField } from "./setting-fields.ts";

@@ -1,4 +1,3 @@
-// Tested by load-settings.test.ts
 import type { Settings } from "@headworks/capture-contract";
 import { canonicalHost, parseAddress, parseNetwork, validateHostPattern } from "@headworks/host-patterns";
 import { readClientCertificate, readTlsMinVersion } from "./upstream-tls.ts";

@@ -1,4 +1,3 @@
-// Tested by load-settings.test.ts
 import type { ConfigDocument } from "./config-file.ts";
 import { SETTING_FIELDS, valueAt } from "./setting-fields.ts";
 import type { FlatSettings } from "./setting-fields.ts";

@@ -1,4 +1,3 @@
-// Tested by load-settings.test.ts
 /** Why the service cannot start, as one sentence for the person who started it. */
 export class StartupError extends Error {
   constructor(message: string, options?: ErrorOptions) {

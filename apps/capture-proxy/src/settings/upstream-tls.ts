@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-tls.test.ts
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import type { SecureContextOptions, SecureVersion } from "node:tls";

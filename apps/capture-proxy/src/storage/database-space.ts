@@ -1,4 +1,3 @@
-// Tested by ./write/capture-store-disk.test.ts
 import type { Database } from "./database.ts";
 
 /** A database is not made smaller for less unused space than this; */

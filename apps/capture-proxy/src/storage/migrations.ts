@@ -1,4 +1,3 @@
-// Tested by database.test.ts
 import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,3 @@
-// Tested by ./write/capture-store-disk.test.ts and decoded-bodies.test.ts
-
 /** The disk, or the file, refuses what was asked for; it may be asked for again. */
 export class StorageError extends Error {
   override readonly name = "StoreTroubleError";

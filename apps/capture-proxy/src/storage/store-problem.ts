@@ -1,5 +1,3 @@
-// Tested by ./write/capture-store-disk.test.ts
-
 /** Why nothing can be stored at present, and who would wait in vain for that to end. */
 export class StoreProblem {
   readonly #changed: (began: string | undefined) => void;

@@ -1,4 +1,3 @@
-// Tested by open-capture-store.test.ts
 import type { TrafficEntry, TrafficFilter, TrafficSnapshot } from "@headworks/capture-contract";
 import type { Exchange } from "#exchange/exchange.ts";
 import type { CaptureStore, StoreLimits } from "./capture-store.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts and ../../test/upstream-proxy.test.ts
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Moments } from "#exchange/exchange.ts";

@@ -1,4 +1,3 @@
-// Tested by ./connection-history.test.ts
 import { fieldValue, fieldValues, ownText } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 

@@ -1,4 +1,3 @@
-// Tested by ./destination.test.ts and ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { ownText } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts and ../../test/upstream-proxy.test.ts
 import { newMoments } from "#exchange/exchange.ts";
 import type { Moments } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import { isIP } from "node:net";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";

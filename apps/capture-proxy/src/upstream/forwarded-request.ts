@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-proxy.test.ts
 import { hostPortText } from "@headworks/host-patterns";
 import { removeField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";

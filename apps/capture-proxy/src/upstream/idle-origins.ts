@@ -1,4 +1,3 @@
-// Tested by ../../test/idle-origins.test.ts
 import { isLoopback } from "@headworks/host-patterns";
 import { NOT_IN_SET } from "@headworks/sockets";
 import type { DeadlineSweep, Timed } from "@headworks/sockets";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import type { Socket } from "node:net";
 import { hostPortText } from "@headworks/host-patterns";
 import {

@@ -1,4 +1,3 @@
-// Tested by ../../test/http2-resets.test.ts
 import { hostPortText } from "@headworks/host-patterns";
 import { ownText } from "@headworks/http1";
 import { Http2Session, NO_ERROR, sectionLimits } from "@headworks/http2";

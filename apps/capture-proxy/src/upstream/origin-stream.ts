@@ -1,4 +1,3 @@
-// Tested by ../../test/http2-resets.test.ts
 import { appendHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
 import {
   allowedTrailers,

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import type { FieldLines, Framing, Limits, RawFields, UpstreamRequest } from "@headworks/http1";
 import type { ByteSocket } from "@headworks/sockets";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";

@@ -1,4 +1,3 @@
-// Tested by connect-failure.test.ts
 import { isIPv4 } from "node:net";
 import { canonicalHost, isUnspecified } from "@headworks/host-patterns";
 

@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-proxy.test.ts
 import { hostPortText } from "@headworks/host-patterns";
 /** How an upstream proxy is spoken to. */
 export type ProxyProtocol = "http" | "https" | "socks5";

@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-proxy.test.ts
 import { isIP } from "node:net";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";

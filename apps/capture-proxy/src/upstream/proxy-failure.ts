@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-proxy.test.ts
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure, FailureCode, FailureStage } from "#exchange/failure.ts";
 import { connectFailure, tlsFailure } from "./connect-failure.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-proxy.test.ts
 import { compileHostPatterns, hostPortText } from "@headworks/host-patterns";
 import type { HostMatcher } from "@headworks/host-patterns";
 import type { Failure } from "#exchange/failure.ts";

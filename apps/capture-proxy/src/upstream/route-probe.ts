@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-probe.test.ts
 import { hostPortText } from "@headworks/host-patterns";
 import { NO_BODY } from "@headworks/http1";
 import { newMoments } from "#exchange/exchange.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import { connect as connectTcp, isIP } from "node:net";
 import type { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";

@@ -1,4 +1,3 @@
-// Tested by ../../test/engine-flow.test.ts
 import { constants } from "node:crypto";
 import { createSecureContext, getCACertificates } from "node:tls";
 import type { SecureContext, SecureContextOptions, SecureVersion, TLSSocket } from "node:tls";

@@ -1,4 +1,3 @@
-// Tested by via-http.test.ts and ../../test/upstream-proxy.test.ts
 import type { Failure } from "#exchange/failure.ts";
 
 /** What is to be done after bytes of the upstream proxy came. */

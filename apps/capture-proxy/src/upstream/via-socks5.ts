@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-proxy.test.ts
 import { hostPortText } from "@headworks/host-patterns";
 import { replyText, REPLY, Socks5ClientHandshake } from "@headworks/socks5";
 import type { ClientFailure } from "@headworks/socks5";

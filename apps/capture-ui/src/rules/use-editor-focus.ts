@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-access.test.ts
 import { useEffect, useRef, type RefObject } from "react";
 
 /**

@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-unsaved.test.ts
 import { useState } from "react";
 
 /**

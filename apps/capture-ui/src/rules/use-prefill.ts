@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-rules.test.ts
 import type { Breakpoint, Condition, TrafficEntry } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { api } from "../api.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-rules.test.ts
 import { fieldErrors, type FieldErrors } from "../views/settings/field-errors.ts";
 
 const NOTHING: FieldErrors = { fields: {}, general: null };

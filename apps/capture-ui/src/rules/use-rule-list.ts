@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-rules.test.ts
 import { queryClient } from "../queries.ts";
 import { attempt } from "../ui/attempt.ts";
 import { isolatedName } from "../ui/isolated-name.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-rules.test.ts
 import { useMutation } from "@tanstack/react-query";
 import { useRef } from "react";
 import { queryClient } from "../queries.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-unsaved.test.ts
 import { useEffect, useState } from "react";
 import { isSameDraft, keepDraft, keptDraft, type KeptDraft } from "./kept-drafts.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-screens.test.ts
 import { useEffect, useRef } from "react";
 import { BINDINGS, chordOf, meaningOf, shownKeys, type ActionId } from "./keyboard.ts";
 

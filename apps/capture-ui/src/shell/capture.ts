@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-screens.test.ts
 import { api, errorText } from "../api.ts";
 import { captureQuery, queryClient } from "../queries.ts";
 import { toast } from "../ui/toast.tsx";

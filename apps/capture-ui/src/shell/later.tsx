@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-screens.test.ts
 import { useEffect, useReducer, useState } from "react";
 import type { ComponentType, ReactNode } from "react";
 

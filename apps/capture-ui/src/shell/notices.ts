@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-rules.test.ts
 import type { Notice } from "@headworks/capture-contract";
 import { useEffect } from "react";
 import { api } from "../api.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-reload.test.ts
 const KEY = "weir.reloaded";
 /** A page that was just loaded anew and still misses a part is broken in another way. */
 const PATIENCE_MS = 15_000;

@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-screens.test.ts
 import { useSyncExternalStore } from "react";
 
 /** Where the page is: path without a slash at its end, and query parameters. */

@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-screens.test.ts
 import { useSyncExternalStore } from "react";
 
 const QUERY = typeof matchMedia === "undefined" ? undefined : matchMedia("(max-width: 700px)");

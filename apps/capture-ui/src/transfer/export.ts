@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-traffic.test.ts
 import { readJson } from "@headworks/exact-json";
 import { ApiFailure, api, errorText, isAbort } from "../api.ts";
 import { filterOf } from "../queries.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-traffic.test.ts
 import type { ImportResult, RestoredSession } from "@headworks/capture-contract";
 import { errorText, isAbort, operations, operationUrl } from "../api.ts";
 import { listenLive } from "../live.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-screens.test.ts
 import type { CaptureSession } from "@headworks/capture-contract";
 import { api, errorText } from "../api.ts";
 import { configQuery, queryClient, runsQuery, sessionsQuery } from "../queries.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-traffic.test.ts
 import { ApiFailure } from "../api.ts";
 
 /** Sends a file and reports how much of it left. `fetch` cannot tell; XMLHttpRequest can. Rejects with ApiFailure. */

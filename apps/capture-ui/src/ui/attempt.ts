@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-screens.test.ts
 import { errorText } from "../api.ts";
 import { toast } from "./toast.tsx";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-screens.test.ts
 /** Joins class names, leaving out what is absent. */
 export function classNames(...names: readonly (string | false | null | undefined)[]): string {
   return names.filter(Boolean).join(" ");

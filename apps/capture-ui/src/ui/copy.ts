@@ -1,4 +1,3 @@
-// Tested by ../../../../e2e/ui-traffic.test.ts
 import { toast } from "./toast.tsx";
 
 /** Puts text on the clipboard and says so. `what` names it: `URL`, `cURL command`. */

@@ -1,4 +1,3 @@
-// Tested by ../../test/admin.test.ts
 import { ADMIN_ERRORS, type AdminErrorCode, type Issue } from "@headworks/gateway-contract";
 
 /** A refusal of the admin API: thrown by operations, becomes an answer in one place. */

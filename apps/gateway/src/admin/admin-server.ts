@@ -1,4 +1,3 @@
-// Tested by ../../test/admin.test.ts
 import type { Server } from "node:http";
 import { Server as SecureServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";

@@ -1,4 +1,3 @@
-// Tested by ../../test/admin.test.ts
 import type { Readable } from "node:stream";
 import type { Operation } from "@headworks/contract-kit";
 import { compileRequestValidator } from "@headworks/contract-kit/server";

@@ -1,4 +1,3 @@
-// Tested by ../../test/admin.test.ts
 import type { Issue, PublishedConfig } from "@headworks/gateway-contract";
 import type { Json } from "@headworks/exact-json";
 import { PatchError } from "@headworks/json-patch";

@@ -1,4 +1,3 @@
-// Tested by ../../test/consumers/issued-credentials.test.ts
 import type { CredentialRefusal, IssuedCredentials } from "#slices/consumers/consumers.slice.ts";
 import type { IssuedCredential } from "#storage/state-store.ts";
 import { AdminError } from "./admin-error.ts";

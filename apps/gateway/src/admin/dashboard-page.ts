@@ -1,4 +1,3 @@
-// Tested by ../../test/dashboard.test.ts
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 

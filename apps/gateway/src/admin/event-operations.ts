@@ -1,4 +1,3 @@
-// Tested by ../../test/admin-events.test.ts
 import type { EventEnvelope, EventKind } from "@headworks/gateway-contract";
 import type { EventBus } from "#events/event-bus.ts";
 import type { SerialisedEvent } from "#events/recipient.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/admin-events.test.ts
 import { Readable } from "node:stream";
 import type { EventEnvelope } from "@headworks/gateway-contract";
 import type { EventJournal } from "#events/event-journal.ts";

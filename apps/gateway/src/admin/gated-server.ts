@@ -1,4 +1,3 @@
-// Tested by ../../test/admin-refusals.test.ts
 import { createServer as createPlainServer, STATUS_CODES } from "node:http";
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";

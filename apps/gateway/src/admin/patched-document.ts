@@ -1,4 +1,3 @@
-// Tested by ../../test/admin-patches.test.ts
 import { GatewaySettings } from "@headworks/gateway-contract";
 import type { Json } from "@headworks/exact-json";
 import { jsonPatch, mergePatch, PatchError } from "@headworks/json-patch";

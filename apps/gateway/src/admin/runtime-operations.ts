@@ -1,4 +1,3 @@
-// Tested by ../../test/admin.test.ts
 import type { ExportRefusal, ExportRequest, UsageExportSlice } from "#slices/usage-export/usage-export.slice.ts";
 import type { QuotasSlice, UsageRecord } from "#slices/quotas/quotas.slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";

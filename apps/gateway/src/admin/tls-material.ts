@@ -1,4 +1,3 @@
-// Tested by ../../test/admin-tls.test.ts
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";

@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-online.test.ts
 import { readFileSync } from "node:fs";
 import { request as plainRequest, type IncomingMessage } from "node:http";
 import { request as secureRequest } from "node:https";

@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-online.test.ts
 import type { Command } from "commander";
 
 /** Adds what says where a running gateway's admin API is, and who asks. */

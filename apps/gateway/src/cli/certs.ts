@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-certs.test.ts
 import { open } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { makeDirectory } from "@headworks/directories";

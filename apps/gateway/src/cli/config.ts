@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-online.test.ts
 import type { RouteTraffic } from "@headworks/gateway-contract";
 import { documentText } from "./document-file.ts";
 import { EXIT } from "./invocation.ts";

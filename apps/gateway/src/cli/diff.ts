@@ -1,4 +1,3 @@
-// Tested by ../../test/config/cli-documents.test.ts
 import { isError } from "#config/check-document.ts";
 import { diffDocuments, type Change } from "#config/diff-documents.ts";
 import { toJson } from "#config/write-document.ts";

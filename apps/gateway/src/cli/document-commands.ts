@@ -1,4 +1,3 @@
-// Tested by ../../test/config/cli-documents.test.ts
 import { Option, type Command } from "commander";
 import type { CheckParts } from "#config/check-document.ts";
 import { adminOptions } from "./admin-options.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/config/cli-documents.test.ts
 import { dirname } from "node:path";
 import type { Issue } from "@headworks/gateway-contract";
 import { checkDocument, freshFindings, isError, isNotChecked, type CheckParts } from "#config/check-document.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/config/cli-documents.test.ts
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import { isError, type CheckParts } from "#config/check-document.ts";
 import { toJson } from "#config/write-document.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/config/cli-documents.test.ts
 import { formatDocument } from "#config/format-document.ts";
 import { replaceFile } from "#config/watch-file.ts";
 import { complain, openDocument, type Streams } from "./document-file.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-online.test.ts
 import type { Logger } from "pino";
 
 /** What a command may use of the world around it. */

@@ -1,4 +1,3 @@
-// Tested by ../../test/config/cli-documents.test.ts
 import { isError, isNotChecked, type CheckParts } from "#config/check-document.ts";
 import { toJson } from "#config/write-document.ts";
 import { complain, issuesOf, openDocument, warn, type Streams } from "./document-file.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-serve.test.ts
 import { InvalidArgumentError, type Command } from "commander";
 
 /** What options and arguments call their values that name a file. */

@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-online.test.ts
 import type { Command } from "commander";
 import type { AdminClient, AdminOptions } from "./admin-client.ts";
 import { adminOptions } from "./admin-options.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/config/cli-documents.test.ts
 import { isError, type CheckParts } from "#config/check-document.ts";
 import { planChanges } from "#config/plan-changes.ts";
 import { toJson } from "#config/write-document.ts";

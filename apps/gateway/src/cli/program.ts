@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-serve.test.ts
 import { releaseSignals } from "@headworks/process-signals";
 import { Command, CommanderError, Option } from "commander";
 import type { CheckParts } from "#config/check-document.ts";

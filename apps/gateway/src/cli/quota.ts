@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-online.test.ts
 import { parseExact } from "./admin-client.ts";
 import { EXIT } from "./invocation.ts";
 import type { Online } from "./online-commands.ts";

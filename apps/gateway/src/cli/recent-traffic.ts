@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-online.test.ts
 import type { RouteTraffic } from "@headworks/gateway-contract";
 import { AdminCallError, AdminClient, type AdminOptions } from "./admin-client.ts";
 import { variable } from "./invocation.ts";

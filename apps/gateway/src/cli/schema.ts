@@ -1,4 +1,3 @@
-// Tested by ../../test/config/cli-documents.test.ts
 import { editorSchema } from "#config/json-schema.ts";
 import { toJson } from "#config/write-document.ts";
 import type { Streams } from "./document-file.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-serve.test.ts
 import { existsSync } from "node:fs";
 import type { Issue } from "@headworks/gateway-contract";
 import { hostPortText } from "@headworks/host-patterns";

@@ -1,4 +1,3 @@
-// Tested by ../../test/workers.test.ts
 import { InvalidArgumentError } from "commander";
 
 const MAX_WORKERS = 256;

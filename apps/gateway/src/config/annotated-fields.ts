@@ -1,4 +1,3 @@
-// Tested by read-document.test.ts
 import { chosenBranch, memberSchema, type Schema } from "./schema-shape.ts";
 import type { Place } from "./pointer.ts";
 

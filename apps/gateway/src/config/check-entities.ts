@@ -1,4 +1,3 @@
-// Tested by check-document.test.ts
 import { canonicalHost, parseAddress, parseHostPort } from "@headworks/host-patterns";
 import type { ConfigDocument, Route, Service, Upstream } from "@headworks/gateway-contract";
 import { isRemovedFromClients, mayCarryRequestId } from "#request/forwarded-fields.ts";

@@ -1,4 +1,3 @@
-// Tested by check-document.test.ts
 import { isUnspecified, parseNetwork } from "@headworks/host-patterns";
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import { wireText } from "@headworks/http1";

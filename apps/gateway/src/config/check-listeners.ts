@@ -1,4 +1,3 @@
-// Tested by check-document.test.ts
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { KeyObject } from "node:crypto";
 import { canonicalHost, isLoopback, isUnspecified, parseAddress, parseHostPort } from "@headworks/host-patterns";

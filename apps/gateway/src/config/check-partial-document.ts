@@ -1,4 +1,3 @@
-// Tested by check-document.test.ts
 import type { ConfigDocument, IssueCode } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import type { Place } from "./pointer.ts";

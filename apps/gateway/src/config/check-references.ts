@@ -1,4 +1,3 @@
-// Tested by check-document.test.ts
 import type { Authorization, ConfigDocument } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import { suggestion } from "./nearest-name.ts";

@@ -1,4 +1,3 @@
-// Tested by format-document.test.ts
 import { isAlias, isCollection, isMap, isNode, isScalar, isSeq } from "yaml";
 import type { Document } from "yaml";
 

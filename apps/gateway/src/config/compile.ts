@@ -1,4 +1,3 @@
-// Tested by generations.test.ts
 import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contract";
 import type { CompiledAction, CompiledRoute, Generation, RouteTable } from "#request/generation.ts";
 import { RequestIdField, X_REQUEST_ID } from "#request/forwarded-fields.ts";

@@ -1,4 +1,3 @@
-// Tested by secrets.test.ts
 import { createHash } from "node:crypto";
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 

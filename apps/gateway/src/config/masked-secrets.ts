@@ -1,4 +1,3 @@
-// Tested by ../../test/admin-patches.test.ts
 import { randomUUID } from "node:crypto";
 import type { DocumentInput } from "@headworks/gateway-contract";
 import { mapAnnotated } from "./annotated-fields.ts";

@@ -1,4 +1,3 @@
-// Tested by read-document.test.ts
 import { isMap, isScalar, isSeq } from "yaml";
 import type { Place } from "./pointer.ts";
 import type { Schema } from "./schema-shape.ts";

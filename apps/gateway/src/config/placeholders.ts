@@ -1,4 +1,3 @@
-// Tested by check-document.test.ts
 import { pointer, type Place } from "./pointer.ts";
 import type { Schema } from "./schema-shape.ts";
 import { MAX_ISSUES } from "./yaml-source.ts";

@@ -1,4 +1,3 @@
-// Tested by read-document.test.ts
 /** Steps from the root of a document to one of its values. */
 export type Place = readonly (string | number)[];
 

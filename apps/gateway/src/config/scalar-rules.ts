@@ -1,4 +1,3 @@
-// Tested by read-document.test.ts
 import type { IssueCode } from "@headworks/gateway-contract";
 import { suggestion } from "./nearest-name.ts";
 import { ownChoice } from "./other-gateways.ts";

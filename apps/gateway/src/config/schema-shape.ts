@@ -1,4 +1,3 @@
-// Tested by read-document.test.ts
 /** The keywords of JSON Schema that the schema of documents is made of, and ours. */
 export interface Schema {
   readonly type?: "object" | "array" | "string" | "integer" | "number" | "boolean";

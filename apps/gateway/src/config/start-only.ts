@@ -1,5 +1,3 @@
-// Tested by generations.test.ts
-
 import { DEFAULT_ADMIN_BIND, type Admin, type ConfigDocument, type Issue } from "@headworks/gateway-contract";
 import type { Place } from "./pointer.ts";
 import type { SourcePlaces } from "./read-document.ts";

@@ -1,4 +1,3 @@
-// Tested by read-document.test.ts
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 
 /** Work that may be done in one go or in turns with other work: it yields where it could wait. */

@@ -1,4 +1,3 @@
-// Tested by read-document.test.ts
 import type { Issue, IssueCode } from "@headworks/gateway-contract";
 import { isAlias, isCollection, isMap, isScalar, isSeq } from "yaml";
 import type { Pair, YAMLMap } from "yaml";

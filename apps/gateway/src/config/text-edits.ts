@@ -1,4 +1,3 @@
-// Tested by patched-text.test.ts
 import { isSameJson } from "@headworks/exact-json";
 import { isMap, isScalar, isSeq, stringify } from "yaml";
 import type { Node, Pair, YAMLMap, YAMLSeq } from "yaml";

@@ -1,4 +1,3 @@
-// Tested by read-document.test.ts
 import type { Issue } from "@headworks/gateway-contract";
 import { isAlias, isCollection, isMap, isPair, isScalar, isSeq, Lexer, LineCounter, Parser } from "yaml";
 import type { Alias, CST, Document, ErrorCode, Node, Pair, YAMLMap } from "yaml";

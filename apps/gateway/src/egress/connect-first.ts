@@ -1,4 +1,3 @@
-// Tested by ../../test/egress/slow-connect.test.ts
 import { connect, isIP, type Socket } from "node:net";
 import { EgressError, timedOut } from "./egress-failure.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../test/egress/egress-connections.test.ts
 import type { Socket } from "node:net";
 import { checkServerIdentity, connect, createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { parseAddress } from "@headworks/host-patterns";

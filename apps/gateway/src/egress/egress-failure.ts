@@ -1,4 +1,3 @@
-// Tested by ../../test/egress/egress-connections.test.ts
 /** What kept a request of ours from being answered. */
 export type EgressFailureCode =
   | "dns_failed"

@@ -1,4 +1,3 @@
-// Tested by ../../test/callouts/callouts.test.ts
 import type { Socket } from "node:net";
 
 /** Below what servers usually keep an idle connection for, so that ours are rarely closed under a request. */

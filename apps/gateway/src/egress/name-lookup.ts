@@ -1,4 +1,3 @@
-// Tested by ../../test/egress/egress-connections.test.ts
 import { lookup } from "node:dns/promises";
 
 /** Finds all addresses of a name; rejects or gives none when there are none. */

@@ -1,4 +1,3 @@
-// Tested by ../slices/webhooks/webhooks.slice.test.ts
 /** Fields that frame the request or belong to the connection; a configuration must not set them. */
 const OWN_FIELDS = new Set([
   "connection",

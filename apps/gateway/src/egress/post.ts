@@ -1,4 +1,3 @@
-// Tested by ../../test/webhooks/delivery-rules.test.ts
 import type { Socket } from "node:net";
 import { requestHeadText, ResponseReader, type RawFields, type ResponseHead } from "@headworks/http1";
 import type { EgressDialer, EgressPurpose } from "./egress-dialer.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/webhooks/delivery-rules.test.ts
 /** Calls `run` after `delayMs`; answers the function that prevents it. */
 export type Timer = (delayMs: number, run: () => void) => () => void;
 

@@ -1,4 +1,3 @@
-// Tested by event-bus.test.ts
 import type { Logger } from "pino";
 import type { Outbox, OutboxEvent } from "#storage/state-store.ts";
 import type { Recipient, SerialisedEvent } from "./recipient.ts";

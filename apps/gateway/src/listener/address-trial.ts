@@ -1,4 +1,3 @@
-// Tested by ../../test/listener-changes.test.ts
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Listener } from "@headworks/gateway-contract";

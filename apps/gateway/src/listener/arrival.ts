@@ -1,4 +1,3 @@
-// Tested by ../../test/listener.test.ts
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { responseHeadText } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by ../../test/slow-clients.test.ts
 import { MinimumRate, turnMs } from "@headworks/sockets";
 import type { ConnectionServices } from "./connection-services.ts";
 

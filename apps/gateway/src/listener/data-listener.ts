@@ -1,4 +1,3 @@
-// Tested by ../../test/listener.test.ts
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import type { Listener } from "@headworks/gateway-contract";
 import { NOT_IN_SET, ConnectionSet, type SetMember } from "@headworks/sockets";

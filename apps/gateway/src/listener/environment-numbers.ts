@@ -1,4 +1,3 @@
-// Tested by ../../test/cli-serve.test.ts
 import { MAX_MS } from "@headworks/gateway-contract";
 
 type Environment = Readonly<Record<string, string | undefined>>;

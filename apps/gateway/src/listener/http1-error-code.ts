@@ -1,4 +1,3 @@
-// Tested by ../../test/hostile/smuggling.test.ts
 import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Http1Error } from "@headworks/http1";
 

@@ -1,4 +1,3 @@
-// Tested by ../../test/pipeline.test.ts
 import {
   LAST_CHUNK,
   lastChunkWithTrailers,

@@ -1,4 +1,3 @@
-// Tested by ../../test/http2.test.ts
 import type { ErrorCode } from "@headworks/gateway-contract";
 import { appendHttp2Fields, isGrpc, withoutPseudoFields } from "@headworks/http-fields";
 import { allowedTrailers, fieldValue, hasBody, Http1Error, type Framing, type RawFields } from "@headworks/http1";

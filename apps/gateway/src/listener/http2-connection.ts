@@ -1,4 +1,3 @@
-// Tested by ../../test/http2.test.ts
 import type { Socket } from "node:net";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import { lengthFraming, REQUEST_LIMITS, type RawFields } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by ../../test/http2-floods.test.ts
 import { environmentNumber } from "./environment-numbers.ts";
 
 /** What one HTTP/2 client may take; the same on all listeners. */

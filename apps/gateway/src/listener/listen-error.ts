@@ -1,4 +1,3 @@
-// Tested by ../../test/listener-changes.test.ts
 import type { Listener } from "@headworks/gateway-contract";
 
 /** Why a listener of a document cannot be what the document wants. */

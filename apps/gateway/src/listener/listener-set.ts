@@ -1,4 +1,3 @@
-// Tested by ../../test/listener.test.ts
 import type { Listener } from "@headworks/gateway-contract";
 import { canonicalHost, isUnspecified, parseAddress } from "@headworks/host-patterns";
 import type { RateRule } from "@headworks/sockets";

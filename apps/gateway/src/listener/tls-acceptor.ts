@@ -1,4 +1,3 @@
-// Tested by ../../test/tls.test.ts
 import { createHash } from "node:crypto";
 import type { Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";

@@ -1,4 +1,3 @@
-// Tested by ../../test/model-attempts.test.ts
 import type { UpstreamTimeouts } from "@headworks/gateway-contract";
 import type { RawFields, ResponseHead } from "@headworks/http1";
 import type {

@@ -1,4 +1,3 @@
-// Tested by ../../test/consumers/passwords.test.ts
 import type { ConfigDocument, Consumer } from "@headworks/gateway-contract";
 import type { RawFields } from "@headworks/http1";
 

@@ -1,4 +1,3 @@
-// Tested by forwarded-fields.test.ts
 /**
  * What a header says by which proxies tell upstreams about a client: `address`, who it is; `request`, what it asked for
  * and over what, which changes what an upstream responds with.

@@ -1,4 +1,3 @@
-// Tested by ../../test/pipeline.test.ts
 import type { X509Certificate } from "node:crypto";
 import type { Framing, RawFields } from "@headworks/http1";
 import type { TunnelEnd } from "./join-sockets.ts";

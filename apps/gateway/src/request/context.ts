@@ -1,4 +1,3 @@
-// Tested by ../../test/pipeline.test.ts
 import type { Framing, RawFields } from "@headworks/http1";
 import type { CompiledRoute, Generation } from "./generation.ts";
 import type { ListenerFacts, Peer } from "./client-stream.ts";

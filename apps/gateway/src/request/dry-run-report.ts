@@ -1,4 +1,3 @@
-// Tested by ../../test/edge-limits.test.ts
 import type { Logger } from "pino";
 import type { RequestContext } from "./context.ts";
 

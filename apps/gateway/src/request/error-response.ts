@@ -1,4 +1,3 @@
-// Tested by ../../test/pipeline.test.ts
 import { ERRORS } from "@headworks/gateway-contract";
 import type { Response, Refusal, Verdict } from "./phases.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../test/pipeline.test.ts
 import type { ConfigDocument, Route } from "@headworks/gateway-contract";
 import type { UpstreamChoice } from "#upstream/upstream-group.ts";
 import type { RequestIdField } from "./forwarded-fields.ts";

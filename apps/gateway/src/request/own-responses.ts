@@ -1,4 +1,3 @@
-// Tested by ../../test/own-responses.test.ts
 import { namedMethods } from "@headworks/gateway-contract";
 import { isLastRecipient, tracedRequest, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "./context.ts";

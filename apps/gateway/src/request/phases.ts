@@ -1,4 +1,3 @@
-// Tested by ../../test/pipeline.test.ts
 import type { Transform } from "node:stream";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Framing, RawFields } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by ../../test/pipeline.test.ts
 import { fieldValue, type RawFields } from "@headworks/http1";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Logger } from "pino";

@@ -1,4 +1,3 @@
-// Tested by ../../test/model-attempts.test.ts
 import { isGrpc, reasonPhrase } from "@headworks/http-fields";
 import { fieldValue, hasBody, isIdempotent, type RawFields, type ResponseHead } from "@headworks/http1";
 import {

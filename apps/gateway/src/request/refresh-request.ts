@@ -1,4 +1,3 @@
-// Tested by ../../test/cache.test.ts
 import { NO_BODY, type RawFields } from "@headworks/http1";
 import type { ClientHandler, ClientStream } from "./client-stream.ts";
 import { RequestContext } from "./context.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../test/tracing.test.ts
 import type { RawFields } from "@headworks/http1";
 import type { RequestContext } from "./context.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../test/pipeline.test.ts
 import type { Transform } from "node:stream";
 import { reasonPhrase } from "@headworks/http-fields";
 import { CHUNKED, fieldValue, lengthFraming, NO_BODY, type Framing, type RawFields } from "@headworks/http1";

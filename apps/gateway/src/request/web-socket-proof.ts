@@ -1,4 +1,3 @@
-// Tested by ../../test/http2-websocket.test.ts
 import { createHash } from "node:crypto";
 import { fieldValue, type RawFields } from "@headworks/http1";
 

@@ -1,4 +1,3 @@
-// Tested by check-routes.test.ts
 import type { Action, GatewaySettings, Rewrite, Route } from "@headworks/gateway-contract";
 import { compilePattern } from "@headworks/linear-pattern";
 import { carriesAnId } from "#request/forwarded-fields.ts";

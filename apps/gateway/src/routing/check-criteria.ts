@@ -1,4 +1,3 @@
-// Tested by check-routes.test.ts
 import { namedMethods, type Route } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import { identityKind } from "#request/client-identity.ts";

@@ -1,4 +1,3 @@
-// Tested by route-table.test.ts
 import { namedMethods, type Match } from "@headworks/gateway-contract";
 import { fieldValue, fieldValues, wireText, type RawFields } from "@headworks/http1";
 import { isForHost, parseMatchHost } from "./host-index.ts";

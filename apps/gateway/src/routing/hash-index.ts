@@ -1,4 +1,3 @@
-// Tested by path-index.test.ts
 /** No entry. */
 export const NONE = -1;
 

@@ -1,4 +1,3 @@
-// Tested by route-table.test.ts
 import type { Match } from "@headworks/gateway-contract";
 import { canonicalHost, hostPortText, parseHostPort, validateHostPattern } from "@headworks/host-patterns";
 import { ownText } from "@headworks/http1";

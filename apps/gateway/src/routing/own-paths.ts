@@ -1,4 +1,3 @@
-// Tested by check-routes.test.ts
 import type { ConfigDocument } from "@headworks/gateway-contract";
 
 const OWN_PATHS: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);

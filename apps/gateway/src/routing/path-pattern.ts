@@ -1,4 +1,3 @@
-// Tested by path-index.test.ts
 import { compilePattern, type LinearPattern } from "@headworks/linear-pattern";
 
 /**

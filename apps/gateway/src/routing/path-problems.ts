@@ -1,4 +1,3 @@
-// Tested by check-routes.test.ts
 import { checkPattern } from "@headworks/linear-pattern";
 import { checkPath, type PathFault } from "./request-path.ts";
 

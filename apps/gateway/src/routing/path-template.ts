@@ -1,4 +1,3 @@
-// Tested by path-index.test.ts and explain.test.ts
 import { canonicalTarget } from "./request-path.ts";
 
 /** One segment of an exact path: its text, or the name of a parameter. */

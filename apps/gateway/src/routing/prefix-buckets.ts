@@ -1,4 +1,3 @@
-// Tested by path-index.test.ts
 import type { LinearPattern } from "@headworks/linear-pattern";
 import { compilePathPattern } from "./path-pattern.ts";
 import { PrefixTable } from "./prefix-table.ts";

@@ -1,4 +1,3 @@
-// Tested by path-index.test.ts
 import { HashIndex, NONE, nextHash } from "./hash-index.ts";
 
 const SLASH = 0x2f;

@@ -1,4 +1,3 @@
-// Tested by rewrite.test.ts
 /** A piece of a substitution: text, or a reference to what a pattern or a path template took. */
 export type SubstitutionPiece =
   | { readonly kind: "text"; readonly text: string }

@@ -1,4 +1,3 @@
-// Tested by check-routes.test.ts
 import type { ConfigDocument, Match, Route } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import { hostKey, parseMatchHost } from "./host-index.ts";

@@ -1,4 +1,3 @@
-// Tested by quota-ledger.test.ts
 import { QuotaCounter } from "./quota-counter.ts";
 import type { BudgetWindow } from "./state-store.ts";
 

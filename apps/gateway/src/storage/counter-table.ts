@@ -1,4 +1,3 @@
-// Tested by open-state-store.test.ts
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { counterKey } from "./store-messages.ts";
 import type { GroupMessage, GroupOutcome, StoreCalls } from "./store-messages.ts";

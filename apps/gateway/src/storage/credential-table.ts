@@ -1,4 +1,3 @@
-// Tested by open-state-store.test.ts
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { IssuedCredential } from "./state-store.ts";
 

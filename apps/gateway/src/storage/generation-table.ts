@@ -1,4 +1,3 @@
-// Tested by open-state-store.test.ts
 import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
 import type { GenerationFacts, GenerationRecord } from "./state-store.ts";
 

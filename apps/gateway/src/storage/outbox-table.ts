@@ -1,4 +1,3 @@
-// Tested by open-state-store.test.ts
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { OutboxEvent } from "./state-store.ts";
 import type { StoreResponses } from "./store-messages.ts";

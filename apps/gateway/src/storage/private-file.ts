@@ -1,4 +1,3 @@
-// Tested by state-migrations.test.ts
 import { chmodSync, closeSync, fsyncSync, openSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";

@@ -1,4 +1,3 @@
-// Tested by quota-ledger.test.ts
 import type { BudgetName } from "./state-store.ts";
 import { counterKey } from "./store-messages.ts";
 

@@ -1,4 +1,3 @@
-// Tested by quota-ledger.test.ts
 import { ConsumerAccount } from "./consumer-account.ts";
 import type { QuotaCounter } from "./quota-counter.ts";
 import type { BudgetCharge, BudgetName, BudgetWindow, ChargeResult } from "./state-store.ts";

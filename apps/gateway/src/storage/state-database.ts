@@ -1,4 +1,3 @@
-// Tested by state-migrations.test.ts
 import { DatabaseSync } from "node:sqlite";
 import { makePrivateFile } from "./private-file.ts";
 import { applyMigrations, schemaVersion } from "./state-migrations.ts";

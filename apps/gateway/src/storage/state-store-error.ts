@@ -1,4 +1,3 @@
-// Tested by open-state-store.test.ts
 import { storageErrorKind, type StorageErrorKind } from "@headworks/storage-trouble";
 
 /** Why the store refuses or cannot do something. */

@@ -1,4 +1,3 @@
-// Tested by open-state-store.test.ts
 import { Worker } from "node:worker_threads";
 import type { Logger } from "pino";
 import type { Clock } from "#slice.ts";

@@ -1,4 +1,3 @@
-// Tested by open-state-store.test.ts
 import type {
   BudgetName,
   ExportRun,

@@ -1,4 +1,3 @@
-// Tested by open-state-store.test.ts
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { CounterTable } from "./counter-table.ts";
 import { CredentialTable } from "./credential-table.ts";

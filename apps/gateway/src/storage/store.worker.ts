@@ -1,4 +1,3 @@
-// Tested by open-state-store.test.ts
 import { parentPort, workerData } from "node:worker_threads";
 import type { FromStore, StoreSetup, ToStore } from "./store-messages.ts";
 import { StoreThread } from "./store-thread.ts";

@@ -1,4 +1,3 @@
-// Tested by active-health.test.ts
 import type { Socket } from "node:net";
 import { requestHeadText, RESPONSE_LIMITS, ResponseReader } from "@headworks/http1";
 import { Http2Session, sectionField, sectionLimits } from "@headworks/http2";

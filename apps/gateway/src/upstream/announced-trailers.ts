@@ -1,4 +1,3 @@
-// Tested by ../../test/http2-trailers.test.ts
 import { isGrpc } from "@headworks/http-fields";
 import { fieldValue, type RawFields } from "@headworks/http1";
 

@@ -1,4 +1,3 @@
-// Tested by balancer.test.ts
 import { hash } from "node:crypto";
 import type { Upstream } from "@headworks/gateway-contract";
 import type { Endpoint } from "./endpoint.ts";

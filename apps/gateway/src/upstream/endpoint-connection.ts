@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-connections.test.ts
 import { connect, type Socket } from "node:net";
 import { connect as connectTls, TLSSocket, type SecureContext } from "node:tls";
 import { shareReadBuffer, readPastBrokenWrites, sharedReads } from "@headworks/sockets";

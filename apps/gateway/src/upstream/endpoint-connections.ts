@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-connections.test.ts
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext, type SecureContext } from "node:tls";

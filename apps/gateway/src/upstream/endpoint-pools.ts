@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-connections.test.ts
 import { isIP } from "node:net";
 import {
   DEFAULT_BUFFERED_BYTES,

@@ -1,4 +1,3 @@
-// Tested by endpoint.test.ts
 import type { PassiveHealth } from "@headworks/gateway-contract";
 import { hostPortText } from "@headworks/host-patterns";
 import { Trials } from "./trials.ts";

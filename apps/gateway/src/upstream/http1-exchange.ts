@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-faults.test.ts
 import type { Socket } from "node:net";
 import {
   fieldValue,

@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-connections.test.ts
 import { NOT_IN_SET, Queue, turnMs, type DeadlineSweep, type Timed } from "@headworks/sockets";
 import { connectEndpoint, type EndpointConnectionOptions } from "./endpoint-connection.ts";
 import { Http1Exchange, type ConnectionOwner } from "./http1-exchange.ts";

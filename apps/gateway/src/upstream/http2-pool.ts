@@ -1,4 +1,3 @@
-// Tested by ../../test/http2-upstream.test.ts
 import type { Socket } from "node:net";
 import { RESPONSE_LIMITS } from "@headworks/http1";
 import { Http2Session, sectionLimits } from "@headworks/http2";

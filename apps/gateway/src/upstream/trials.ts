@@ -1,5 +1,3 @@
-// Tested by trials.test.ts
-
 /** How a trial stood when it ended: within its time, behind it, or not among those that are known. */
 export type TrialEnd = "in-time" | "overdue" | "unknown";
 

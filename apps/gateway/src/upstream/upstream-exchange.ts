@@ -1,4 +1,3 @@
-// Tested by ../../test/pipeline.test.ts
 import type { Socket } from "node:net";
 import type { Framing, RawFields, ResponseHead } from "@headworks/http1";
 

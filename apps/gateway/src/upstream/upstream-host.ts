@@ -1,4 +1,3 @@
-// Tested by ../../test/upstream-host.test.ts
 import { isIP } from "node:net";
 import type { Upstream } from "@headworks/gateway-contract";
 import { canonicalHost, hostPortText, parseHostPort } from "@headworks/host-patterns";

@@ -1,4 +1,3 @@
-// Tested by ../../test/health.test.ts
 import type { Logger } from "pino";
 import { ActiveHealth } from "./active-health.ts";
 import type { EndpointPools } from "./endpoint-pools.ts";

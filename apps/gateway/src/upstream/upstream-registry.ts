@@ -1,4 +1,3 @@
-// Tested by upstream-registry.test.ts
 import type { EventKind, EventPayloads, Upstream } from "@headworks/gateway-contract";
 import { createBalancer, type Balancer } from "./balancer.ts";
 import { breakerRules, CircuitBreaker } from "./circuit-breaker.ts";

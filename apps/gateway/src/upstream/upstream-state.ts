@@ -1,4 +1,3 @@
-// Tested by ../../test/admin.test.ts
 import type { EndpointPools } from "./endpoint-pools.ts";
 import type { UpstreamRegistry } from "./upstream-registry.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../test/workers.test.ts
 import type { CountedElsewhere } from "#slices.ts";
 import type { ProcessLink } from "./process-link.ts";
 import type { ControlCalls, WorkerCalls } from "./worker-calls.ts";

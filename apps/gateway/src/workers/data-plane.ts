@@ -1,4 +1,3 @@
-// Tested by ../../test/workers.test.ts
 import type { Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { AcceptedCandidate, GenerationSubscribers, SubmitOutcome } from "#config/generations.ts";

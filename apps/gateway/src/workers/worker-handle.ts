@@ -1,4 +1,3 @@
-// Tested by ../../test/workers.test.ts
 import cluster, { type Worker } from "node:cluster";
 import { fileURLToPath } from "node:url";
 import { ProcessLink, type Batch, type Handlers } from "./process-link.ts";

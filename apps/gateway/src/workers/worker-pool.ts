@@ -1,4 +1,3 @@
-// Tested by ../../test/workers.test.ts
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";

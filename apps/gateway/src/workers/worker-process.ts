@@ -1,4 +1,3 @@
-// Tested by ../../test/workers.test.ts
 // The program of a worker process; `WorkerHandle` starts it.
 import { leaveSignalsToParent } from "@headworks/process-signals";
 import { ProcessLink, type Batch, type Handlers } from "./process-link.ts";

@@ -1,4 +1,3 @@
-// Tested by callouts.test.ts
 import type { Callout, ConfigDocument, Policy, Route } from "@headworks/gateway-contract";
 import { EgressDialer } from "#egress/egress-dialer.ts";
 import type { RequestContext } from "#request/context.ts";

@@ -1,4 +1,3 @@
-// Tested by egress-connections.test.ts
 import { createSocket, type RemoteInfo } from "node:dgram";
 import { once } from "node:events";
 import { Resolver } from "node:dns/promises";

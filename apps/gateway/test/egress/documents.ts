@@ -1,4 +1,3 @@
-// Tested by egress-connections.test.ts
 import { Secret } from "@headworks/contract-kit";
 import type { ConfigDocument, Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";

@@ -1,4 +1,3 @@
-// Tested by slow-connect.test.ts
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { spawnProcess } from "@headworks/testkit";

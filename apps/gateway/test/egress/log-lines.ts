@@ -1,4 +1,3 @@
-// Tested by egress-connections.test.ts
 import { pino, type Logger } from "pino";
 
 /** A line of the log as it would be printed. */

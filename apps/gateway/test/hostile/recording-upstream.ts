@@ -1,4 +1,3 @@
-// Tested by smuggling.test.ts
 import { startRawServer, type RawConnection, type RawServer } from "@headworks/testkit";
 
 /** One request as its bytes told it, read without the product's parser. */

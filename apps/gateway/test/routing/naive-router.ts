@@ -1,4 +1,3 @@
-// Tested by ../../src/routing/path-index.test.ts
 import type { Match, Route } from "@headworks/gateway-contract";
 import { fieldValue, fieldValues } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";

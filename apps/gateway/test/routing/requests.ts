@@ -1,4 +1,3 @@
-// Tested by ../../src/routing/route-table.test.ts
 import { Secret } from "@headworks/contract-kit";
 import type { ConfigDocument, Match, Route } from "@headworks/gateway-contract";
 import { NO_BODY, type RawFields } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by outbox-replay.test.ts
 /**
  * A gateway reduced to its events: tells of one event after the other, without end, and prints the id of each once it
  * is in the store. Arguments: the store's file, the target's URL.

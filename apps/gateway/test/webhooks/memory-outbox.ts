@@ -1,4 +1,3 @@
-// Tested by outbox-replay.test.ts
 import type { Outbox, OutboxEvent } from "#storage/state-store.ts";
 
 /** An outbox that a test holds across "restarts", and that can be told to fail or to hang. */

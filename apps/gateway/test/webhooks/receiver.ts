@@ -1,4 +1,3 @@
-// Tested by delivery-rules.test.ts
 import { startRawServer, type RawConnection, type RawServer } from "@headworks/testkit";
 
 /** A request a receiver got, taken apart. */

@@ -1,4 +1,3 @@
-// Tested by delivery-rules.test.ts
 import type { WebhookTarget } from "@headworks/gateway-contract";
 import { EgressDialer } from "#egress/egress-dialer.ts";
 import type { NameLookup } from "#egress/name-lookup.ts";

@@ -1,4 +1,3 @@
-// Tested by chat-assembler.test.ts
 import type { ChatFormat, OpenResponse } from "./chat-response.ts";
 import type { Facts } from "./json-facts.ts";
 

@@ -1,4 +1,3 @@
-// Tested by chat-assembler.test.ts
 /** Whose way of streaming answers it is; others speak the same ways. */
 export type ChatFormat = "openai-chat" | "openai-responses" | "anthropic" | "google" | "ollama";
 

@@ -1,4 +1,3 @@
-// Tested by chat-assembler.test.ts
 import { isNumeric, readJson } from "@headworks/exact-json";
 
 /** An object as it came from a peer: nothing in it can be relied on. */

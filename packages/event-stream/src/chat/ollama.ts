@@ -1,4 +1,3 @@
-// Tested by chat-assembler.test.ts
 import type { ChatReader } from "./chat-reader.ts";
 import { asCount, asName, asObject, asObjects, asText } from "./json-facts.ts";
 

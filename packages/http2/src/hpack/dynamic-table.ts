@@ -1,4 +1,3 @@
-// Tested by hpack-decoder.test.ts
 import { ENTRY_OVERHEAD_BYTES } from "./static-table.ts";
 
 const MIN_SLOTS = 16;

@@ -1,4 +1,3 @@
-// Tested by hpack-decoder.test.ts
 /** A field block that cannot be decoded: COMPRESSION_ERROR of its connection (RFC 9113, 4.3). */
 export class HpackError extends Error {
   override readonly name = "HpackError";

@@ -1,5 +1,3 @@
-// Tested by huffman.test.ts
-
 /** The symbol behind the bytes 0 to 255: it ends a text, and may not be in one (RFC 7541, 5.2). */
 export const END_OF_TEXT = 256;
 

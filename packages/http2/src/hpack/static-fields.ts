@@ -1,4 +1,3 @@
-// Tested by hpack-encoder.test.ts
 import { STATIC_TABLE } from "./static-table.ts";
 
 /** Enters the table: the next section is likely to have it again. */

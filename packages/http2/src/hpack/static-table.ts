@@ -1,4 +1,3 @@
-// Tested by hpack-decoder.test.ts
 /** What both sides know without a word, `[name, value]`; the first has the index 1 (RFC 7541, appendix A). */
 export const STATIC_TABLE: readonly (readonly [name: string, value: string])[] = [
   [":authority", ""],

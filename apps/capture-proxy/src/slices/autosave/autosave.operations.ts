@@ -1,4 +1,3 @@
-// Tested by autosave.slice.test.ts
 import type { AutoSaveStatus, autosaveOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError, validationError } from "#api/api-error.ts";

@@ -1,4 +1,3 @@
-// Tested by autosave.slice.test.ts
 import type { AutoSaveStatus, CaptureSession, Settings, SnapshotResult } from "@headworks/capture-contract";
 import type { SliceHost } from "#slice.ts";
 import { pruneSnapshots, removeLeftovers, writeSnapshot } from "./snapshot-files.ts";

@@ -1,4 +1,3 @@
-// Tested by blocklist.slice.test.ts
 import type { BlockEntry, BlockEntryUpdate, NewBlockEntry } from "@headworks/capture-contract";
 import { validateHostPattern } from "@headworks/host-patterns";
 

@@ -1,4 +1,3 @@
-// Tested by blocklist.interceptor.test.ts
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import { compileHostPatterns } from "@headworks/host-patterns";
 import type { StoredBlockEntry } from "./block-entry.ts";

@@ -1,4 +1,3 @@
-// Tested by blocklist.slice.test.ts
 import { randomUUID } from "node:crypto";
 import type { BlockEntryUpdate, NewBlockEntry, blocklistOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";

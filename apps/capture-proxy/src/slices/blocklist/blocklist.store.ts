@@ -1,4 +1,3 @@
-// Tested by blocklist.slice.test.ts
 import type { Database, SqlRow } from "#storage/database.ts";
 import { RuleTable } from "#rules/rule-table.ts";
 import type { StoredBlockEntry } from "./block-entry.ts";

@@ -1,4 +1,3 @@
-// Tested by breakpoints.slice.test.ts
 import type { Breakpoint, BreakpointUpdate, Condition, NewBreakpoint } from "@headworks/capture-contract";
 import { describeCondition, parseCondition } from "@headworks/match-condition";
 

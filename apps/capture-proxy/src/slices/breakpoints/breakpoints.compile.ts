@@ -1,4 +1,3 @@
-// Tested by ../../../test/breakpoints-matching.test.ts
 import { compileCondition, compileConditionSet } from "@headworks/match-condition";
 import type { CompiledCondition, ConditionSet } from "@headworks/match-condition";
 import type { StoredBreakpoint } from "./breakpoint-rule.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/breakpoints-pausing.test.ts
 import { fieldValue } from "@headworks/http1";
 import { NOT_READ } from "@headworks/match-condition";
 import type { ConditionSet } from "@headworks/match-condition";

@@ -1,4 +1,3 @@
-// Tested by breakpoints.slice.test.ts
 import { randomUUID } from "node:crypto";
 import type {
   BreakpointUpdate,

@@ -1,4 +1,3 @@
-// Tested by breakpoints.slice.test.ts
 import { readJson } from "@headworks/exact-json";
 import type { Condition } from "@headworks/capture-contract";
 import type { Database } from "#storage/database.ts";

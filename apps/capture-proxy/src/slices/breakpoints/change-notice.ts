@@ -1,4 +1,3 @@
-// Tested by breakpoints.slice.test.ts
 import type { Clock } from "#slice.ts";
 
 const QUIET_MS = 50;

@@ -1,4 +1,3 @@
-// Tested by ../../../test/breakpoints-matching.test.ts
 import { decodeContent, decodeText } from "@headworks/http-fields/content-coding";
 import { fieldValue, fieldValues } from "@headworks/http1";
 import type { Content } from "#exchange/exchange.ts";

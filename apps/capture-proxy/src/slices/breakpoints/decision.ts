@@ -1,4 +1,3 @@
-// Tested by message-draft.test.ts
 import type { BreakpointDecision, Modification, Replacement } from "@headworks/capture-contract";
 import { validationError } from "#api/api-error.ts";
 import { fieldProblem } from "#rules/field-problem.ts";

@@ -1,4 +1,3 @@
-// Tested by message-draft.test.ts
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import { joinedFields } from "#exchange/shown-message.ts";

@@ -1,4 +1,3 @@
-// Tested by breakpoints.slice.test.ts
 import type { PausedRequest, PausedResponse } from "@headworks/capture-contract";
 import { fieldValue } from "@headworks/http1";
 import { exchangeUrl } from "#exchange/exchange.ts";

@@ -1,4 +1,3 @@
-// Tested by breakpoints.slice.test.ts
 import type { Breakpoint, PauseAll } from "@headworks/capture-contract";
 import type { PausingRule } from "./paused-exchanges.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../test/breakpoints-pausing.test.ts
 import type { Content, Exchange } from "#exchange/exchange.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Verdict } from "#exchange/phases.ts";

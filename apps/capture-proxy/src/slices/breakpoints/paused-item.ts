@@ -1,4 +1,3 @@
-// Tested by ../../../test/breakpoints-pausing.test.ts
 import type { PausedItem } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import type { BodyCapture } from "#exchange/body.ts";

@@ -1,4 +1,3 @@
-// Tested by message-draft.test.ts
 import { checkPattern, compilePattern, readReplacement } from "@headworks/linear-pattern";
 import { ApiError, validationError } from "#api/api-error.ts";
 

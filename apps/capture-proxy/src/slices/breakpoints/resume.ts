@@ -1,4 +1,3 @@
-// Tested by ../../../test/breakpoints-resuming.test.ts
 import { ApiError } from "#api/api-error.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";

@@ -1,4 +1,3 @@
-// Tested by capture.slice.test.ts
 import type { CaptureStats, CaptureStatus, Settings, captureOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import type { SliceHost } from "#slice.ts";

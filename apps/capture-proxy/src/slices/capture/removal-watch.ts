@@ -1,4 +1,3 @@
-// Tested by capture.slice.test.ts
 import type { SliceHost } from "#slice.ts";
 
 /** Counts entries that are removed to keep limits, and says in words when that begins. */

@@ -1,4 +1,3 @@
-// Tested by cert.slice.test.ts
 import type { certOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError } from "#api/api-error.ts";

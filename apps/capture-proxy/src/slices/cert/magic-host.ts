@@ -1,4 +1,3 @@
-// Tested by cert.slice.test.ts
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { CertificateAuthority } from "@headworks/tls-authority";
 import { mobileConfig } from "./mobile-config.ts";

@@ -1,4 +1,3 @@
-// Tested by cert.slice.test.ts
 import { createHash } from "node:crypto";
 import type { CertificateAuthority } from "@headworks/tls-authority";
 

@@ -1,4 +1,3 @@
-// Tested by cert.slice.test.ts
 import { X509Certificate } from "node:crypto";
 import type { CertificateInfo } from "@headworks/capture-contract";
 import { hostPortText, isLoopback } from "@headworks/host-patterns";

@@ -1,4 +1,3 @@
-// Tested by cert.slice.test.ts
 import { createHash } from "node:crypto";
 import type { SetupData } from "./setup-data.ts";
 import type { PlatformGuide } from "./setup-guide.ts";

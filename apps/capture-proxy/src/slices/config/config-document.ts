@@ -1,4 +1,3 @@
-// Tested by config-document.test.ts
 import { CONFIG_DOCUMENT_VERSION } from "@headworks/capture-contract";
 import type { ConfigDocument, ConfigImport, ConfigPatch, Settings } from "@headworks/capture-contract";
 import { ApiError, validationError } from "#api/api-error.ts";

@@ -1,4 +1,3 @@
-// Tested by config.slice.test.ts
 import type { ProxyConfig, configOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { readImport } from "#portable/import-body.ts";

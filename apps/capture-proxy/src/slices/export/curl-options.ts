@@ -1,4 +1,3 @@
-// Tested by snippets.test.ts
 import { fieldsToTell, hasField, sendsBody, urlOf, valuesOf } from "./snippet-request.ts";
 import type { SnippetRequest } from "./snippet-request.ts";
 

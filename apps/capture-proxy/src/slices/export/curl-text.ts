@@ -1,4 +1,3 @@
-// Tested by snippets.test.ts
 import { curlOptions } from "./curl-options.ts";
 import { bodyCommand, bodyWord, shellWord } from "./shell-words.ts";
 import { sendsBody } from "./snippet-request.ts";

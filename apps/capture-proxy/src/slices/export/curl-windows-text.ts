@@ -1,4 +1,3 @@
-// Tested by snippets.test.ts
 import { curlOptions } from "./curl-options.ts";
 import type { CurlOption } from "./curl-options.ts";
 import { sendsBody, shownText, wireBytes } from "./snippet-request.ts";

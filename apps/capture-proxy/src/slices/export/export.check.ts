@@ -1,4 +1,3 @@
-// Tested by export.slice.test.ts
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { ApiError } from "#api/api-error.ts";
 import type { Field, SnippetRequest } from "./snippet-request.ts";

@@ -1,4 +1,3 @@
-// Tested by export.slice.test.ts
 import type { TrafficFilter, exportOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";

@@ -1,4 +1,3 @@
-// Tested by snippets.test.ts
 import { changedFields, fieldsToTell, hasField, shownText, urlOf } from "./snippet-request.ts";
 import type { SnippetRequest } from "./snippet-request.ts";
 

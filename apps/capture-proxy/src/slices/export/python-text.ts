@@ -1,4 +1,3 @@
-// Tested by snippets.test.ts
 import type { SnippetRequest } from "./snippet-request.ts";
 
 const MAX_ESCAPED_BYTES = 4096;

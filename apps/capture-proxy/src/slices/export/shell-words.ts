@@ -1,4 +1,3 @@
-// Tested by snippets.test.ts
 import { shownText, wireBytes } from "./snippet-request.ts";
 
 /** A word of this many bytes may be an argument on every system; Linux refuses more than 128 KiB. */

@@ -1,4 +1,3 @@
-// Tested by snippets.test.ts
 /** A request as snippets reproduce it. Texts are what was on the wire, one character per byte. */
 export interface SnippetRequest {
   readonly method: string;

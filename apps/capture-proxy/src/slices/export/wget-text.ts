@@ -1,4 +1,3 @@
-// Tested by snippets.test.ts
 import { bodyCommand, bodyWord, changedTarget, shellWord } from "./shell-words.ts";
 import type { TargetChange } from "./shell-words.ts";
 import { changedFields, fieldsToTell, hasField, sendsBody, urlOf } from "./snippet-request.ts";

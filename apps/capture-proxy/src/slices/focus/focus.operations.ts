@@ -1,4 +1,3 @@
-// Tested by focus.slice.test.ts
 import { randomUUID } from "node:crypto";
 import type { FocusHost, focusOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";

@@ -1,4 +1,3 @@
-// Tested by focus.slice.test.ts
 import type { Database, SqlRow } from "#storage/database.ts";
 
 export interface StoredFocusHost {

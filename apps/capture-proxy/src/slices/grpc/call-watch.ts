@@ -1,4 +1,3 @@
-// Tested by grpc.slice.test.ts
 import { fieldValue, fieldValues } from "@headworks/http1";
 import { parseCallForm, readStatus, readTrailerMessage, statusOfHttp } from "@headworks/grpc-framing";
 import type { CallForm, ReaderEnd } from "@headworks/grpc-framing";

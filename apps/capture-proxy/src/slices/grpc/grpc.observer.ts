@@ -1,4 +1,3 @@
-// Tested by grpc.slice.test.ts
 import { randomUUID } from "node:crypto";
 import { parseCallForm, parseCallPath } from "@headworks/grpc-framing";
 import { fieldValue } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by grpc.slice.test.ts
 import type { grpcOperations, GrpcStats } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { parseGrpcStatus } from "@headworks/http-fields";

@@ -1,4 +1,3 @@
-// Tested by schema-handlers.test.ts
 import type { SchemaFile } from "@headworks/protobuf";
 import type { Database } from "#storage/database.ts";
 import type { StoredSchema } from "./schema-book.ts";

@@ -1,4 +1,3 @@
-// Tested by grpc.slice.test.ts
 import { createContentDecoder, parseContentEncoding } from "@headworks/http-fields/content-coding";
 import type { ContentDecoder } from "@headworks/http-fields/content-coding";
 import { Base64Reader, decompress, decompressSync, MessageReader } from "@headworks/grpc-framing";

@@ -1,4 +1,3 @@
-// Tested by schema-handlers.test.ts
 import { buildSchema } from "@headworks/protobuf";
 import type { MethodType, Schema, SchemaFile } from "@headworks/protobuf";
 

@@ -1,4 +1,3 @@
-// Tested by schema-handlers.test.ts
 import { Worker, parentPort, workerData } from "node:worker_threads";
 import {
   buildSchema,

@@ -1,4 +1,3 @@
-// Tested by grpc.slice.test.ts
 import type { GrpcConnection, GrpcStream } from "@headworks/capture-contract";
 import { parseTimeoutMs } from "@headworks/grpc-framing";
 import { GRPC_STATUS_NAMES } from "@headworks/http-fields";

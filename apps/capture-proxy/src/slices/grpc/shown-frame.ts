@@ -1,4 +1,3 @@
-// Tested by grpc.slice.test.ts
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { GrpcDecoded, GrpcFrame } from "@headworks/capture-contract";
 import { readJson } from "@headworks/exact-json";

@@ -1,4 +1,3 @@
-// Tested by logs.slice.test.ts
 import { decodeText, isTextual } from "@headworks/http-fields";
 import { createContentDecoder } from "@headworks/http-fields/content-coding";
 

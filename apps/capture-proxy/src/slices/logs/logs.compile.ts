@@ -1,4 +1,3 @@
-// Tested by logs.slice.test.ts
 import type { Settings } from "@headworks/capture-contract";
 import { compileHostPatterns } from "@headworks/host-patterns";
 

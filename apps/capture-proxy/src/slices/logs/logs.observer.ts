@@ -1,4 +1,3 @@
-// Tested by logs.slice.test.ts
 import { fieldValues } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import type { BodyCapture } from "#exchange/body.ts";

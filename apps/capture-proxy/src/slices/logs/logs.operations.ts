@@ -1,4 +1,3 @@
-// Tested by logs.slice.test.ts
 import { dirname } from "node:path";
 import type {
   LogChange,

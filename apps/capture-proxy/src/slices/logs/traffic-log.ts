@@ -1,4 +1,3 @@
-// Tested by logs.slice.test.ts
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Logger } from "pino";
 import { loggedBody } from "./body-text.ts";

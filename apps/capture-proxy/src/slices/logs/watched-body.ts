@@ -1,4 +1,3 @@
-// Tested by logs.slice.test.ts
 import { Buffer } from "node:buffer";
 import type { BodyWatcher } from "#exchange/body.ts";
 

@@ -1,4 +1,3 @@
-// Tested by metrics.slice.test.ts
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import type { EventLoopUtilization } from "node:perf_hooks";
 import type { Clock } from "#slice.ts";

@@ -1,4 +1,3 @@
-// Tested by metrics.slice.test.ts
 import { isClosedByClient } from "#exchange/exchange.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { Observer } from "#exchange/phases.ts";

@@ -1,4 +1,3 @@
-// Tested by metrics.slice.test.ts
 import { totalmem } from "node:os";
 import type { DetailedHealth, Metrics, metricsOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";

@@ -1,4 +1,3 @@
-// Tested by metrics.slice.test.ts
 import type { Metrics } from "@headworks/capture-contract";
 import type { StorageStatus } from "#storage/capture-store.ts";
 import type { LatencyBucket } from "./exchange-counts.ts";

@@ -1,4 +1,3 @@
-// Tested by mirror-queue.test.ts
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import type { FromMirror, MirrorResult, ToMirror } from "./mirror-messages.ts";

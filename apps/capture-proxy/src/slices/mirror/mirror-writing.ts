@@ -1,4 +1,3 @@
-// Tested by mirror-queue.test.ts
 import { fstatSync, readSync, openSync, closeSync, writeSync } from "node:fs";
 import { createContentDecoder, decodeContentSync, parseContentEncoding } from "@headworks/http-fields/content-coding";
 import type { BodyHead, MirrorJob, MirrorResult, Side } from "./mirror-messages.ts";

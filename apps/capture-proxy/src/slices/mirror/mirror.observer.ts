@@ -1,4 +1,3 @@
-// Tested by mirror.slice.test.ts
 import type { Settings } from "@headworks/capture-contract";
 import { compileHostPatterns } from "@headworks/host-patterns";
 import type { HostMatcher } from "@headworks/host-patterns";

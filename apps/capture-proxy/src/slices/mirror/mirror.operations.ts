@@ -1,4 +1,3 @@
-// Tested by mirror.slice.test.ts
 import type { MirrorChange, MirrorStatus, mirrorOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError, validationError } from "#api/api-error.ts";

@@ -1,4 +1,3 @@
-// Tested by mocks-collections.test.ts
 import { randomUUID } from "node:crypto";
 import type { mocksOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";

@@ -1,4 +1,3 @@
-// Tested by import-documents.test.ts
 import { fromHarEntry, HarDecoder, HarFormatError } from "@headworks/har";
 import type { HarExchange, HarItem } from "@headworks/har";
 import { decodeContentSync, encodeAsDeclared } from "@headworks/http-fields/content-coding";

@@ -1,4 +1,3 @@
-// Tested by mocks.task.test.ts
 import type { MockHit, mocksOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import type { StoredHit } from "./hit-store.ts";

@@ -1,4 +1,3 @@
-// Tested by mocks.task.test.ts
 import { MOCK_LIMITS } from "@headworks/capture-contract";
 import type { Database, SqlRow } from "#storage/database.ts";
 import type { MockProgress } from "./response-choice.ts";

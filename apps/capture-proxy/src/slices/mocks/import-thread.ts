@@ -1,4 +1,3 @@
-// Tested by import-handlers.test.ts
 import { Worker, parentPort, workerData } from "node:worker_threads";
 import type { TaskProgress } from "@headworks/capture-contract";
 import type { Clock } from "#slice.ts";

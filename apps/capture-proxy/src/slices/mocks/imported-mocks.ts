@@ -1,4 +1,3 @@
-// Tested by import-documents.test.ts, import-warnings.test.ts
 import type { Condition, MockResponse } from "@headworks/capture-contract";
 import { isNumeric } from "@headworks/exact-json";
 import { plainDraft } from "./mock-rule.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/mocks-serving.test.ts
 import { createHash } from "node:crypto";
 import type { ServingMatch } from "@headworks/capture-contract";
 import { parseQuery } from "@headworks/http-fields";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/mocks-serving.test.ts
 import type { MockMiss } from "@headworks/capture-contract";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 

@@ -1,4 +1,3 @@
-// Tested by mocks.slice.test.ts
 import type {
   Condition,
   MockExpiration,

@@ -1,4 +1,3 @@
-// Tested by mocks.slice.test.ts
 import { MOCK_LIMITS } from "@headworks/capture-contract";
 import type {
   Condition,

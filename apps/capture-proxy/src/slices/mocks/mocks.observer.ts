@@ -1,4 +1,3 @@
-// Tested by ../../../test/mocks-recording.test.ts
 import { isDeepStrictEqual } from "node:util";
 import type { MockResponse, MockResponseConfig } from "@headworks/capture-contract";
 import type { ExchangeView } from "#exchange/exchange.ts";

@@ -1,4 +1,3 @@
-// Tested by mocks.slice.test.ts
 import type { mocksOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import type { EventSink } from "#slice.ts";

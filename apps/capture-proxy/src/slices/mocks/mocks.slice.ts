@@ -1,4 +1,3 @@
-// Tested by mocks.slice.test.ts
 import { randomInt } from "node:crypto";
 import { join } from "node:path";
 import { MOCK_LIMITS } from "@headworks/capture-contract";

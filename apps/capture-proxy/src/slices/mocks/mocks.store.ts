@@ -1,4 +1,3 @@
-// Tested by mocks.slice.test.ts
 import { readJson } from "@headworks/exact-json";
 import { MOCK_LIMITS } from "@headworks/capture-contract";
 import type { Condition, MockExpiration, MockResponseConfig } from "@headworks/capture-contract";

@@ -1,4 +1,3 @@
-// Tested by import-documents.test.ts, import-warnings.test.ts
 import { isNumeric } from "@headworks/exact-json";
 import { isJson } from "@headworks/http-fields";
 import type { Condition } from "@headworks/capture-contract";

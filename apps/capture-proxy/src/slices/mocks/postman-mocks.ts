@@ -1,4 +1,3 @@
-// Tested by import-documents.test.ts, import-warnings.test.ts
 import type { Condition } from "@headworks/capture-contract";
 import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { parseCondition } from "@headworks/match-condition";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/mocks-recording.test.ts
 import type { mocksOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound, validationError } from "#api/api-error.ts";

@@ -1,4 +1,3 @@
-// Tested by mocks.compile.test.ts
 import { readJson } from "@headworks/exact-json";
 import { isTextual, parseQuery, decodeText } from "@headworks/http-fields";
 import { decodeContent } from "@headworks/http-fields/content-coding";

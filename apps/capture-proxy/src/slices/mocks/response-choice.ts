@@ -1,4 +1,3 @@
-// Tested by mocks.compile.test.ts
 import type { MockResponseConfig } from "@headworks/capture-contract";
 import { compileCondition, conditionOfResponse } from "@headworks/match-condition";
 import type { CompiledCondition } from "@headworks/match-condition";

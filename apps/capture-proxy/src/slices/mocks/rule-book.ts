@@ -1,4 +1,3 @@
-// Tested by mocks.slice.test.ts
 import { randomUUID } from "node:crypto";
 import { MOCK_LIMITS } from "@headworks/capture-contract";
 import type { MockCollection, MockRule } from "@headworks/capture-contract";

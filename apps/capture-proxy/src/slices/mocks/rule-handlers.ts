@@ -1,4 +1,3 @@
-// Tested by mocks.slice.test.ts
 import type { mocksOperations, MockUpdate, NewMock } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound, validationError } from "#api/api-error.ts";

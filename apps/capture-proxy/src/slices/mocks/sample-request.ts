@@ -1,4 +1,3 @@
-// Tested by mocks.slice.test.ts
 import type { MockSampleRequest, RequestData } from "@headworks/capture-contract";
 import { hasField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by import-documents.test.ts
 import { isNumeric } from "@headworks/exact-json";
 import { listOf, member, membersOf, textOf } from "./imported-mocks.ts";
 import type { Members } from "./imported-mocks.ts";

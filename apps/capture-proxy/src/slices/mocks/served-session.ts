@@ -1,4 +1,3 @@
-// Tested by ../../../test/mocks-serving.test.ts
 import type { MockMiss, MockServing, StartServing } from "@headworks/capture-contract";
 import { hostPortText } from "@headworks/host-patterns";
 import { prefersHtml } from "@headworks/http-fields";

@@ -1,4 +1,3 @@
-// Tested by mocks.slice.test.ts
 import type { mocksOperations, MockSample } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import type { Explanation } from "@headworks/match-condition";

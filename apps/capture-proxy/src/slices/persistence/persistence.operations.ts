@@ -1,4 +1,3 @@
-// Tested by persistence.slice.test.ts
 import type { persistenceOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError } from "#api/api-error.ts";

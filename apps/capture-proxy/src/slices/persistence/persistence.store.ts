@@ -1,4 +1,3 @@
-// Tested by persistence.slice.test.ts
 import { readJson } from "@headworks/exact-json";
 import { randomBytes } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";

@@ -1,4 +1,3 @@
-// Tested by batch-summary.test.ts
 import type { ReplayBatch, ReplayResult } from "@headworks/capture-contract";
 
 const MAX_SLICES = 20;

@@ -1,4 +1,3 @@
-// Tested by ../../../test/replay-batch.test.ts
 import type { ReplayResult } from "@headworks/capture-contract";
 import type { Clock } from "#slice.ts";
 import { pointOf, summarize } from "./batch-summary.ts";

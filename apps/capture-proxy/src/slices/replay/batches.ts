@@ -1,4 +1,3 @@
-// Tested by ../../../test/replay-batch.test.ts
 import { randomUUID } from "node:crypto";
 import type { BatchOrder, ReplayBatch, ReplayModifications } from "@headworks/capture-contract";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/replay-saved.test.ts
 import type { TrafficEntry } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import { ApiError } from "#api/api-error.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/replay-diff.test.ts
 import type { EntryDiff } from "@headworks/capture-contract";
 import { compareEntries, compileHeaderNames, compileIgnoredPaths } from "@headworks/entry-diff";
 import type { Comparison } from "./compare-in-worker.ts";

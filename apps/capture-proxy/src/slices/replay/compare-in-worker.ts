@@ -1,4 +1,3 @@
-// Tested by ../../../test/replay-diff.test.ts
 import { Worker } from "node:worker_threads";
 import type { DiffOptions, EntryDiff } from "@headworks/capture-contract";
 import type { DiffSide, SideBody } from "@headworks/entry-diff";

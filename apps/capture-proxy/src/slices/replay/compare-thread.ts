@@ -1,4 +1,3 @@
-// Tested by ../../../test/replay-diff.test.ts
 import { parentPort, workerData } from "node:worker_threads";
 import type { Comparison } from "./compare-in-worker.ts";
 import { compareEntriesNow } from "./compare-entries-now.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/replay-diff.test.ts
 import { createHash } from "node:crypto";
 import type { DiffOptions, DiffOrder, EntryDiff, ReplayResult, TrafficEntry } from "@headworks/capture-contract";
 import { compileIgnoredPaths, sideBody } from "@headworks/entry-diff";

@@ -1,4 +1,3 @@
-// Tested by prepare.test.ts
 import { randomInt, randomUUID } from "node:crypto";
 import type { ReplayModifications } from "@headworks/capture-contract";
 import { utf8Octets, utf8Reading, wireText } from "@headworks/http-fields";

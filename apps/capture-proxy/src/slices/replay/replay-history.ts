@@ -1,4 +1,3 @@
-// Tested by replay.slice.test.ts
 import { readJson } from "@headworks/exact-json";
 import type { ReplayResult } from "@headworks/capture-contract";
 import type { Database, SqlRow, SqlValue } from "#storage/database.ts";

@@ -1,4 +1,3 @@
-// Tested by replay-request.test.ts
 import type { RequestData, WrittenRequest } from "@headworks/capture-contract";
 import { wireText } from "@headworks/http-fields";
 import { hasField } from "@headworks/http1";

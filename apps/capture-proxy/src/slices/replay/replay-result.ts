@@ -1,4 +1,3 @@
-// Tested by ../../../test/replay-run.test.ts
 import { randomUUID } from "node:crypto";
 import type { ReplayResult, RequestData, ResponseData } from "@headworks/capture-contract";
 import { decodeContentSync } from "@headworks/http-fields/content-coding";

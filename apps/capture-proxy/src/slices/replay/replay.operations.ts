@@ -1,4 +1,3 @@
-// Tested by ../../../test/replay-run.test.ts
 import type { ReplayResult, replayOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/replay-run.test.ts
 import type { ReplayModifications, ReplayResult } from "@headworks/capture-contract";
 import { notFound } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";

@@ -1,4 +1,3 @@
-// Tested by request-pairs.test.ts
 import { parseQuery } from "@headworks/http-fields";
 
 /** What two sessions are paired by. */

@@ -1,4 +1,3 @@
-// Tested by ../../../test/replay-run.test.ts
 import { fieldValue, Http1Error, removeField } from "@headworks/http1";
 import { ApiError } from "#api/api-error.ts";
 import { exchangeUrl } from "#exchange/exchange.ts";

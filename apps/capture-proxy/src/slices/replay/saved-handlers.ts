@@ -1,4 +1,3 @@
-// Tested by ../../../test/replay-saved.test.ts
 import { randomUUID } from "node:crypto";
 import type { NewSavedRequest, replayOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";

@@ -1,4 +1,3 @@
-// Tested by replay.slice.test.ts
 import { SavedRequest, SavedRequestUpdate } from "@headworks/capture-contract";
 import { portableList } from "#portable/portable-list.ts";
 import type { RuleIssue } from "#portable/portable-list.ts";

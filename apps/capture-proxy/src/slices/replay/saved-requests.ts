@@ -1,4 +1,3 @@
-// Tested by replay.slice.test.ts
 import type { Database, SqlRow, SqlValue } from "#storage/database.ts";
 import type { ReplayRequest } from "./replay-request.ts";
 

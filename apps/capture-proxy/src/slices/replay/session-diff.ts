@@ -1,4 +1,3 @@
-// Tested by ../../../test/session-diff.test.ts
 import { SESSION_DIFF_LIMITS } from "@headworks/capture-contract";
 import type {
   EntryDiff,

@@ -1,4 +1,3 @@
-// Tested by replay-request.test.ts
 import { hostPortText, parseHostPort } from "@headworks/host-patterns";
 
 /** Where a URL leads. */

@@ -1,4 +1,3 @@
-// Tested by ../../../test/rewrites-cors.test.ts
 import type { RewriteAction } from "@headworks/capture-contract";
 import { fieldValue, fieldValues } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/rewrites-dry-run.test.ts
 import type {
   RequestData,
   ResponseData,

@@ -1,4 +1,3 @@
-// Tested by edited-body.test.ts
 import {
   parseContentEncoding,
   decodeContent,

@@ -1,4 +1,3 @@
-// Tested by mapped-files.test.ts
 import { extname } from "node:path";
 
 const TYPES: Readonly<Record<string, string>> = {

@@ -1,4 +1,3 @@
-// Tested by header-edit.test.ts
 import { utf8Octets, utf8Reading, wireText } from "@headworks/http-fields";
 import { fieldValues, removeField, setField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";

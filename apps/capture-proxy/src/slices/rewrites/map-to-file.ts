@@ -1,4 +1,3 @@
-// Tested by ../../../test/rewrites-files.test.ts
 import type { RewriteAction } from "@headworks/capture-contract";
 import { reasonPhrase } from "@headworks/http-fields";
 import type { SyntheticResponse } from "#exchange/phases.ts";

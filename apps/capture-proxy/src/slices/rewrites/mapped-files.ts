@@ -1,4 +1,3 @@
-// Tested by mapped-files.test.ts
 import { constants } from "node:fs";
 import { open, realpath } from "node:fs/promises";
 import { isAbsolute, join, normalize, relative, resolve, sep } from "node:path";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/rewrites-live.test.ts
 import { fieldValue } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import type { Content, Exchange, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";

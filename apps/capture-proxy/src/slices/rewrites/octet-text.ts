@@ -1,5 +1,3 @@
-// Tested by edited-body.test.ts
-
 /** Octets that are no UTF-8 become lone surrogates from here on, which no text has. */
 const ESCAPE = 0xdc00;
 const ESCAPED = /[\udc80-\udcff]/;

@@ -1,4 +1,3 @@
-// Tested by url-edit.test.ts
 import { percentDecoded } from "@headworks/http-fields";
 import { splitQuery } from "./url-edit.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../test/rewrites-live.test.ts
 import type { RewriteAction } from "@headworks/capture-contract";
 import { reasonPhrase, wireText } from "@headworks/http-fields";
 import { fieldValue } from "@headworks/http1";

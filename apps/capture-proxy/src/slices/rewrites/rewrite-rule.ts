@@ -1,4 +1,3 @@
-// Tested by rewrites.slice.test.ts
 import type {
   Condition,
   NewRewriteRule,

@@ -1,4 +1,3 @@
-// Tested by ../../../test/rewrites-live.test.ts
 import { NOT_READ, type BodyText, type ConditionSet, type MatchSubject } from "@headworks/match-condition";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Verdict } from "#exchange/phases.ts";

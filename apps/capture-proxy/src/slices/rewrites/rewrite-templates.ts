@@ -1,4 +1,3 @@
-// Tested by rewrites.slice.test.ts
 import type { RewriteAction, RewriteTemplate } from "@headworks/capture-contract";
 
 const set = (name: string, value: string): RewriteAction => ({ type: "set_header", name, value });

@@ -1,4 +1,3 @@
-// Tested by text-edits.test.ts
 import { readJson } from "@headworks/exact-json";
 import { parentPort } from "node:worker_threads";
 import { readTextBody, writeTextBody } from "./text-body.ts";

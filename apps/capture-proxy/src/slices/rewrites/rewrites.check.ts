@@ -1,4 +1,3 @@
-// Tested by rewrites.slice.test.ts
 import type { NewRewriteRule, RewriteAction, RewriteRuleUpdate } from "@headworks/capture-contract";
 import { checkPattern, compilePattern, readReplacement } from "@headworks/linear-pattern";
 import { fieldProblem } from "#rules/field-problem.ts";

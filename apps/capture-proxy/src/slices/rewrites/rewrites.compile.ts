@@ -1,4 +1,3 @@
-// Tested by rewrites.compile.test.ts
 import {
   compileCondition,
   compileConditionSet,

@@ -1,4 +1,3 @@
-// Tested by ../../../test/rewrites-live.test.ts
 import type { Interceptor } from "#exchange/phases.ts";
 import type { RewriteRun } from "./rewrite-run.ts";
 import type { RewriteRules } from "./rewrites.compile.ts";

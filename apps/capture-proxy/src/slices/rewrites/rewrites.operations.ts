@@ -1,4 +1,3 @@
-// Tested by rewrites.slice.test.ts
 import { randomUUID } from "node:crypto";
 import type { Condition, NewRewriteRule, RewriteRuleUpdate, rewritesOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";

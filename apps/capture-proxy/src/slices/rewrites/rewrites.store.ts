@@ -1,4 +1,3 @@
-// Tested by rewrites.slice.test.ts
 import { readJson } from "@headworks/exact-json";
 import type { Condition, RewriteAction } from "@headworks/capture-contract";
 import type { Database } from "#storage/database.ts";

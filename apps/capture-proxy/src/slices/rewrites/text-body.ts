@@ -1,4 +1,3 @@
-// Tested by edited-body.test.ts
 import { isUtf8 } from "node:buffer";
 import { isTextual, parseMediaType } from "@headworks/http-fields";
 import { declaredCharset, decodeText, encodeText } from "@headworks/http-fields/content-coding";

@@ -1,4 +1,3 @@
-// Tested by text-edits.test.ts
 import { isAscii } from "node:buffer";
 import type { RewriteAction } from "@headworks/capture-contract";
 import { readJson, writeJson, type Json } from "@headworks/exact-json";

@@ -1,4 +1,3 @@
-// Tested by text-edits.test.ts
 import { Worker } from "node:worker_threads";
 import type { TextAction } from "./text-edits.ts";
 import type { EditedBytes, TextJob, TextReply } from "./text-thread-messages.ts";

@@ -1,4 +1,3 @@
-// Tested by url-edit.test.ts
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 
 /** Where a request goes, and with what path. */

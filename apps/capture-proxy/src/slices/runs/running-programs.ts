@@ -1,4 +1,3 @@
-// Tested by runs.slice.test.ts
 import { randomUUID } from "node:crypto";
 import type { CaptureSession } from "@headworks/capture-contract";
 import { ApiError } from "#api/api-error.ts";

@@ -1,4 +1,3 @@
-// Tested by runs.slice.test.ts
 import type { Run, runsOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";

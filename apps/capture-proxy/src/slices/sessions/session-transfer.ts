@@ -1,4 +1,3 @@
-// Tested by sessions.slice.test.ts
 import type { sessionsOperations } from "@headworks/capture-contract";
 import type { HandlerInput, HandlerResult } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";

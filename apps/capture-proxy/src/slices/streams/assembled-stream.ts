@@ -1,4 +1,3 @@
-// Tested by streams.slice.test.ts
 import type { AssembledChat, AssembledStream } from "@headworks/capture-contract";
 import { ChatAssembler } from "@headworks/event-stream";
 import type { ChatResponse } from "@headworks/event-stream";

@@ -1,4 +1,3 @@
-// Tested by stream-watch.test.ts
 import { EventReader, JsonStreamReader } from "@headworks/event-stream";
 import type { EventBlock, JsonItem } from "@headworks/event-stream";
 import type { FrameRecord } from "#storage/streams/stream-store.ts";

@@ -1,4 +1,3 @@
-// Tested by streams.slice.test.ts
 import { isUtf8 } from "node:buffer";
 import { closeText } from "@headworks/websocket";
 import type { StreamDetail, StreamFrame, StreamSummary } from "@headworks/capture-contract";

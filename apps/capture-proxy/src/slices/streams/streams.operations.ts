@@ -1,4 +1,3 @@
-// Tested by streams.slice.test.ts
 import type { streamsOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";

@@ -1,4 +1,3 @@
-// Tested by throttle.slice.test.ts
 import { PortableThrottle } from "@headworks/capture-contract";
 import { portableList } from "#portable/portable-list.ts";
 import type { PortableRules } from "#slice.ts";

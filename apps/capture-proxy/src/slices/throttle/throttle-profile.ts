@@ -1,4 +1,3 @@
-// Tested by throttle.slice.test.ts
 import type { NewThrottle, ThrottleProfile } from "@headworks/capture-contract";
 import { validateHostPattern } from "@headworks/host-patterns";
 import { validationError } from "#api/api-error.ts";

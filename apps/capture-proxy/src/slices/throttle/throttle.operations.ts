@@ -1,4 +1,3 @@
-// Tested by throttle.slice.test.ts
 import type { ThrottleState, throttleOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { parseProfile, PRESETS, showProfile } from "./throttle-profile.ts";

@@ -1,4 +1,3 @@
-// Tested by throttle.slice.test.ts
 import type { Database } from "#storage/database.ts";
 import { NO_THROTTLE } from "./throttle-profile.ts";
 import type { Profile } from "./throttle-profile.ts";

@@ -1,4 +1,3 @@
-// Tested by throttle.interceptor.test.ts
 import { randomInt } from "node:crypto";
 import { compileHostPatterns } from "@headworks/host-patterns";
 import type { HostMatcher } from "@headworks/host-patterns";

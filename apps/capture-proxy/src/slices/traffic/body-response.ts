@@ -1,4 +1,3 @@
-// Tested by traffic.slice.test.ts
 import type { trafficOperations } from "@headworks/capture-contract";
 import type { HandlerInput, HandlerResult } from "@headworks/contract-kit";
 import { ApiError, notFound } from "#api/api-error.ts";

@@ -1,4 +1,3 @@
-// Tested by traffic.slice.test.ts
 import type { Condition, MatchPreviewRequest, TrafficFilter } from "@headworks/capture-contract";
 import { parseRuleCondition } from "@headworks/match-condition";
 import { fromParameters, parseQuery } from "@headworks/query-language";

@@ -1,4 +1,3 @@
-// Tested by traffic.slice.test.ts
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { Observer } from "#exchange/phases.ts";
 import type { SliceHost } from "#slice.ts";

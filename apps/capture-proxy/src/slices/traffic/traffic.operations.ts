@@ -1,4 +1,3 @@
-// Tested by traffic.slice.test.ts
 import type { TrafficFilter, trafficOperations } from "@headworks/capture-contract";
 import { JsonBytes } from "@headworks/contract-kit";
 import type { Handlers } from "@headworks/contract-kit";

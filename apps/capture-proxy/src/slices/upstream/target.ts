@@ -1,4 +1,3 @@
-// Tested by upstream.slice.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
 import type { ProbeRequest } from "#exchange/route-probe.ts";
 

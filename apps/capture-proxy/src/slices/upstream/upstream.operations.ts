@@ -1,4 +1,3 @@
-// Tested by upstream.slice.test.ts
 import type { Settings, UpstreamTest, UpstreamTestResult, upstreamOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { hostPortText, parseHostPort } from "@headworks/host-patterns";

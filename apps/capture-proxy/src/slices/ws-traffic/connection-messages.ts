@@ -1,4 +1,3 @@
-// Tested by ws-traffic.slice.test.ts
 import { fieldValue } from "@headworks/http1";
 import { opcodeName, OPCODES, readClose } from "@headworks/websocket";
 import type { ExchangeView } from "#exchange/exchange.ts";

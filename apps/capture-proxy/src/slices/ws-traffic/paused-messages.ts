@@ -1,4 +1,3 @@
-// Tested by ws-traffic.slice.test.ts
 import { randomUUID } from "node:crypto";
 import type { WsPaused } from "@headworks/capture-contract";
 import { opcodeName } from "@headworks/websocket";

@@ -1,4 +1,3 @@
-// Tested by ws-traffic.slice.test.ts
 import { randomUUID } from "node:crypto";
 import type { NewWsRule, WsRuleUpdate, wsTrafficOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";

@@ -1,4 +1,3 @@
-// Tested by ws-traffic.slice.test.ts
 import { readJson } from "@headworks/exact-json";
 import { isUtf8 } from "node:buffer";
 import type { WsConnection, WsMessage, WsPayload } from "@headworks/capture-contract";

@@ -1,4 +1,3 @@
-// Tested by ws-traffic.slice.test.ts
 import type { NewWsRule, WsRule, WsRuleAction, WsRuleMatch, WsRuleUpdate } from "@headworks/capture-contract";
 import { validateHostPattern } from "@headworks/host-patterns";
 import { checkPattern, compilePattern, readReplacement } from "@headworks/linear-pattern";

@@ -1,4 +1,3 @@
-// Tested by ws-traffic.compile.test.ts
 import type { WsRuleAction, WsRuleMatch } from "@headworks/capture-contract";
 import { compileHostPatterns } from "@headworks/host-patterns";
 import { compilePattern, readReplacement } from "@headworks/linear-pattern";

@@ -1,4 +1,3 @@
-// Tested by ws-traffic.slice.test.ts
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { MessageControl, MessageHandler } from "#exchange/messages.ts";
 import type { Interceptor } from "#exchange/phases.ts";

@@ -1,4 +1,3 @@
-// Tested by ws-traffic.slice.test.ts
 import type { WsPayload, wsTrafficOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { OPCODES } from "@headworks/websocket";

@@ -1,4 +1,3 @@
-// Tested by ws-traffic.slice.test.ts
 import type { WsRuleAction, WsRuleMatch } from "@headworks/capture-contract";
 import type { Database } from "#storage/database.ts";
 import { RuleTable } from "#rules/rule-table.ts";

@@ -1,4 +1,3 @@
-// Tested by ../import/session-import.test.ts
 import { fromLargeHarEntry, HarDecoder } from "@headworks/har";
 import type { HarItem, HarWebSocketMessage } from "@headworks/har";
 import type { ImportedSession } from "../import/import-messages.ts";

@@ -1,4 +1,3 @@
-// Tested by ../import/session-import.test.ts
 /** What a document's pieces are asked of. */
 export interface PieceSource {
   /** The next piece; undefined after the last. */

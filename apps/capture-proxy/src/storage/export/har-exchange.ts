@@ -1,4 +1,3 @@
-// Tested by ../import/har-import.test.ts
 import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import { fieldValue } from "@headworks/http1";

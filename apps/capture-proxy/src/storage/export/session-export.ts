@@ -1,4 +1,3 @@
-// Tested by ../import/session-import.test.ts
 import type { CaptureSession } from "@headworks/capture-contract";
 import type { SqlRow } from "../database.ts";
 import { entryOfRow } from "../read/entry-shapes.ts";

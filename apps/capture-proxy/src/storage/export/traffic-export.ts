@@ -1,4 +1,3 @@
-// Tested by traffic-transfer.test.ts
 import { decodeContentSync } from "@headworks/http-fields/content-coding";
 import { harEntryTexts, harEpilogue, harPrologue, toHarEntry } from "@headworks/har";
 import type { HarEntry, HarPage, HarWebSocketMessage } from "@headworks/har";

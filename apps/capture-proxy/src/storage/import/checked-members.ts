@@ -1,4 +1,3 @@
-// Tested by session-import.test.ts
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 
 /** A member has another type than it must have; the message names its path. */

@@ -1,4 +1,3 @@
-// Tested by session-import-large.test.ts
 import { MemberError } from "./checked-members.ts";
 import { DocumentError, parseElement } from "./member-scanner.ts";
 import type { TakeElement } from "./member-scanner.ts";

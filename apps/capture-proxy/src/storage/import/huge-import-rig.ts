@@ -1,4 +1,3 @@
-// Tested by har-import-memory.test.ts and session-import-memory.test.ts
 import assert from "node:assert/strict";
 import type { ImportResult } from "@headworks/capture-contract";
 import type { CaptureStore, ImportOptions } from "../capture-store.ts";

@@ -1,4 +1,3 @@
-// Tested by import-limits.test.ts
 import type { StoreLimits } from "../capture-store.ts";
 import { beyondLimit, maxBytes } from "../write/retention.ts";
 import type { ImportOutcome } from "./traffic-import.ts";

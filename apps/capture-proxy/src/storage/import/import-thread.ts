@@ -1,4 +1,3 @@
-// Tested by session-import.test.ts
 import { HarFormatError } from "@headworks/har";
 import { harReader, sessionReader } from "../export/document-entries.ts";
 import type { DocumentReader, DocumentTarget } from "../export/document-entries.ts";

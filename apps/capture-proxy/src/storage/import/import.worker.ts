@@ -1,4 +1,3 @@
-// Tested by ../export/traffic-transfer.test.ts
 import { parentPort, workerData } from "node:worker_threads";
 import type { FromImport, ImportSetup, ToImport } from "./import-messages.ts";
 import { ImportThread } from "./import-thread.ts";

@@ -1,4 +1,3 @@
-// Tested by har-import.test.ts
 import type { LargeText } from "@headworks/har";
 import { createContentDecoder, encodeInPieces, parseContentEncoding } from "@headworks/http-fields/content-coding";
 import { codedBody } from "../read/coded-body.ts";

@@ -1,4 +1,3 @@
-// Tested by ../read/rule-effects.test.ts
 import type { RuleTrace } from "@headworks/capture-contract";
 import type { HttpVersion, RequestMessage, ResponseMessage, Scheme } from "#exchange/exchange.ts";
 import { KINDS } from "../read/applied-kinds.ts";

@@ -1,4 +1,3 @@
-// Tested by session-import.test.ts
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import { fieldValue } from "@headworks/http1";

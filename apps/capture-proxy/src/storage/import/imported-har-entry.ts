@@ -1,4 +1,3 @@
-// Tested by har-import.test.ts
 import { randomUUID } from "node:crypto";
 import type { Failure } from "@headworks/capture-contract";
 import type { HarBody, HarExchange, HarExchangeTimings } from "@headworks/har";

@@ -1,4 +1,3 @@
-// Tested by session-import.test.ts
 import { BODY_STATES } from "../write/entry-record.ts";
 import { MemberError } from "./checked-members.ts";
 import type { CheckedMembers } from "./checked-members.ts";

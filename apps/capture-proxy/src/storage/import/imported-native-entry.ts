@@ -1,4 +1,3 @@
-// Tested by session-import.test.ts
 import { randomUUID } from "node:crypto";
 import type { Failure } from "@headworks/capture-contract";
 import { flagsOfKinds } from "../read/applied-kinds.ts";

@@ -1,4 +1,3 @@
-// Tested by ../streams/stream-transfer.test.ts
 import { CheckedMembers, MemberError } from "./checked-members.ts";
 import type { HarWebSocketMessage } from "@headworks/har";
 import { hostPortText } from "@headworks/host-patterns";

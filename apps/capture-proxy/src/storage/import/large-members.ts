@@ -1,4 +1,3 @@
-// Tested by session-import-large.test.ts
 import { LargeText } from "@headworks/har";
 import { MemberError } from "./checked-members.ts";
 import type { CheckedMembers } from "./checked-members.ts";

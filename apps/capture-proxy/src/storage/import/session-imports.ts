@@ -1,4 +1,3 @@
-// Tested by import-limits.test.ts, har-import.test.ts and session-import-large.test.ts
 import type { ImportResult } from "@headworks/capture-contract";
 import type { CaptureStore, ImportOptions } from "../capture-store.ts";
 import { limitNotes, refuseTooLarge } from "./import-limits.ts";

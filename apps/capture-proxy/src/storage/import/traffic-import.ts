@@ -1,4 +1,3 @@
-// Tested by ../export/traffic-transfer.test.ts
 import { rm } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
 import type { ImportResult } from "@headworks/capture-contract";

@@ -1,4 +1,3 @@
-// Tested by rule-effects.test.ts
 import type { RuleKind } from "@headworks/capture-contract";
 
 /** In the order of their bits; new kinds go to the end. */

@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import { closeSync, fsync, openSync, readdirSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,3 @@
-// Tested by ../import/har-import.test.ts
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { decodeContentSync, decodingPlan } from "@headworks/http-fields/content-coding";
 import type { ContentCoding } from "@headworks/http-fields/content-coding";

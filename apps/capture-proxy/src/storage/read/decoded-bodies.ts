@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";

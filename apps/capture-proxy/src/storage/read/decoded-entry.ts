@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { RequestData, ResponseData, TrafficEntry } from "@headworks/capture-contract";
 import { decodeContent } from "@headworks/http-fields/content-coding";
 import { fieldValues } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type {
   Failure,
   RequestData,

@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { TrafficSnapshot } from "@headworks/capture-contract";
 import { exchangeUrl, stageTimings } from "#exchange/exchange.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";

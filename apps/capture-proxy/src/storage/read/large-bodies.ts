@@ -1,4 +1,3 @@
-// Tested by ../import/session-import.test.ts
 import { LargeText } from "@headworks/har";
 import { CheckedMembers, MemberError } from "../import/checked-members.ts";
 import { base64Bytes } from "../import/imported-message.ts";

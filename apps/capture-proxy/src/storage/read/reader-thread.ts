@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fieldValue, fieldValues } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import { parentPort, workerData } from "node:worker_threads";
 import { ReaderThread } from "./reader-thread.ts";
 import type { FromReader, ReaderSetup, ToReader } from "./reader-messages.ts";

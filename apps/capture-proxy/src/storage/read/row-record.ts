@@ -1,4 +1,3 @@
-// Tested by ../search/capture-store-search.test.ts
 import type { Direction, QueryRecord, RecordState } from "@headworks/query-language";
 import { decodeBeginningSync, decodeText } from "@headworks/http-fields/content-coding";
 import { fieldValue, fieldValues } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by rule-effects.test.ts
 import type { RequestData, ResponseData, RuleTrace } from "@headworks/capture-contract";
 import type { ExchangeView, Original, RequestMessage, ResponseMessage, TraceStep } from "#exchange/exchange.ts";
 import type { SqlRow } from "../database.ts";

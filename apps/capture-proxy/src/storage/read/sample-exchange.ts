@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import { BodyCapture } from "#exchange/body.ts";
 import { Http1Error, requestHeadText } from "@headworks/http1";
 import type { FieldLines } from "@headworks/http1";

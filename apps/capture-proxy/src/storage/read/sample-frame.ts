@@ -1,4 +1,3 @@
-// Tested by ../streams/stream-store.test.ts
 import type { FrameRecord } from "../streams/stream-store.ts";
 
 /** A frame for tests, as the data path would hand it over: a masked text that the client sent. */

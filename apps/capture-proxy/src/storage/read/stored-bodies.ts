@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import { closeSync, openSync, readSync, fstatSync } from "node:fs";
 import { bodyFilePath } from "./body-files.ts";
 import type { Database, Statement } from "../database.ts";

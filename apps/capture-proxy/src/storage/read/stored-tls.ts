@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { TlsInfo } from "@headworks/capture-contract";
 import { parsed } from "./stored-json.ts";
 

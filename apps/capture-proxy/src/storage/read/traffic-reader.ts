@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { MatchPreview, TrafficEntry, TrafficFilter, TrafficSnapshot } from "@headworks/capture-contract";
 import { openDatabase, TRAFFIC_MIGRATIONS } from "../database.ts";
 import type { Database, SqlRow, SqlValue, Statement } from "../database.ts";

@@ -1,4 +1,3 @@
-// Tested by ../search/capture-store-search.test.ts
 import type { TrafficSummary } from "@headworks/capture-contract";
 import type { Database, SqlValue } from "../database.ts";
 

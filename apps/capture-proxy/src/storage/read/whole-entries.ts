@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { TrafficEntry } from "@headworks/capture-contract";
 import type { Database, SqlRow, Statement } from "../database.ts";
 import { decodedEntry } from "./decoded-entry.ts";

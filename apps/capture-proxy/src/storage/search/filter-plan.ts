@@ -1,4 +1,3 @@
-// Tested by capture-store-search.test.ts
 import type { TrafficFilter } from "@headworks/capture-contract";
 import {
   allOf,

@@ -1,4 +1,3 @@
-// Tested by capture-store-search.test.ts
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Database, SqlRow, SqlValue, Statement } from "../database.ts";
 import { EntryStreams } from "../streams/entry-streams.ts";

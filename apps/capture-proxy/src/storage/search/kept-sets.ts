@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { TrafficFilter } from "@headworks/capture-contract";
 import type { SqlValue } from "../database.ts";
 import { planFilter, type FilterPlan } from "./filter-plan.ts";

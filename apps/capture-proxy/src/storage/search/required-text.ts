@@ -1,4 +1,3 @@
-// Tested by text-index.test.ts
 import type { Query, TextValue } from "@headworks/query-language";
 import { rowsOfNeedle } from "./text-signature.ts";
 

@@ -1,4 +1,3 @@
-// Tested by text-index.test.ts
 const PAGE_SEQS = 65_536;
 
 /** A set of entry numbers: a bit for each number near others, nothing for the gaps that old sessions leave. */

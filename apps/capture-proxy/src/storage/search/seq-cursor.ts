@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 /** Cursors are the number of the last entry shown, in base64url so that nobody counts on it. */
 export function cursorOfSeq(seq: number): string {
   return Buffer.from(JSON.stringify({ s: seq })).toString("base64url");

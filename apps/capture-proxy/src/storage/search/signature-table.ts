@@ -1,4 +1,3 @@
-// Tested by text-index.test.ts
 import { rmSync } from "node:fs";
 import { openDatabase, SEARCH_MIGRATIONS } from "../database.ts";
 import type { Database, Statement } from "../database.ts";

@@ -1,4 +1,3 @@
-// Tested by ../import/har-import.test.ts
 import { closeSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { makeDirectorySync } from "@headworks/directories";

@@ -1,4 +1,3 @@
-// Tested by capture-store-search.test.ts
 import type { Query } from "@headworks/query-language";
 import { decodeBeginningSync } from "@headworks/http-fields/content-coding";
 import { fieldValues } from "@headworks/http1";

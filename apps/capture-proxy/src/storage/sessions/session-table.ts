@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { Database, SqlRow, Statement } from "../database.ts";
 import type { SessionRecord } from "../write/writer-messages.ts";
 

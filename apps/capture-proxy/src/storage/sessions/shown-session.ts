@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { CaptureSession } from "@headworks/capture-contract";
 import type { SessionRecord } from "../write/writer-messages.ts";
 

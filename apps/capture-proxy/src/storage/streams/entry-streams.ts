@@ -1,4 +1,3 @@
-// Tested by stream-search.test.ts
 import type { Direction } from "@headworks/query-language";
 import type { Database, SqlRow, Statement } from "../database.ts";
 import { messagesBackwards, type FrameOfMessage } from "./fragmented-message.ts";

@@ -1,4 +1,3 @@
-// Tested by stream-search.test.ts
 import type { Database, SqlRow } from "../database.ts";
 import { FLAG_FINAL, FRAME_TYPES } from "./stream-message.ts";
 

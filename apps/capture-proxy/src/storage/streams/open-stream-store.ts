@@ -1,4 +1,3 @@
-// Tested by stream-store.test.ts
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { ReaderPool } from "../read/reader-pool.ts";
 import { STREAM_KINDS } from "./stream-message.ts";

@@ -1,4 +1,3 @@
-// Tested by stream-store.test.ts
 import type { SqlValue } from "../database.ts";
 import type { AttributeCondition } from "./stream-store.ts";
 

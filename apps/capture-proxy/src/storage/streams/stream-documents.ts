@@ -1,4 +1,3 @@
-// Tested by stream-transfer.test.ts
 import type { HarWebSocketMessage } from "@headworks/har";
 import type { Database, SqlRow, SqlValue } from "../database.ts";
 import {

@@ -1,4 +1,3 @@
-// Tested by stream-store.test.ts
 import type { FrameDirection, FrameEffect, FrameType, StreamKind, StreamState } from "./stream-store.ts";
 
 /** In the order of their codes in the database; new ones go to the end. */

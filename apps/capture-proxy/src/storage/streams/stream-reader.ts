@@ -1,4 +1,3 @@
-// Tested by stream-store.test.ts
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { openDatabase } from "../database.ts";
 import type { Database, SqlRow, SqlValue } from "../database.ts";

@@ -1,4 +1,3 @@
-// Tested by stream-store.test.ts
 import type { ChangeLog } from "../write/change-log.ts";
 import type { Database, Statement } from "../database.ts";
 import type { SessionTable } from "../sessions/session-table.ts";

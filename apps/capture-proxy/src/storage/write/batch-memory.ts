@@ -1,5 +1,3 @@
-// Tested by batch-memory.test.ts
-
 /** A batch is sent when it has so many entries, */
 const MAX_ENTRIES = 256;
 /** or when the next one does not fit into this. */

@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { BodySpool, SpooledBody } from "#exchange/body.ts";
 import type { ToWriter } from "./writer-messages.ts";
 

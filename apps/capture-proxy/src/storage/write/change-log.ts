@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { SessionTable } from "../sessions/session-table.ts";
 import type { SessionRecord, StoreChange } from "./writer-messages.ts";
 

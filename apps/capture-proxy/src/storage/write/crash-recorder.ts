@@ -1,4 +1,3 @@
-// Tested by capture-store-crash.test.ts
 import { writeSync } from "node:fs";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import { sampleFrame } from "../read/sample-frame.ts";

@@ -1,4 +1,3 @@
-// Tested by disk-reserve.test.ts
 import { randomFillSync } from "node:crypto";
 import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from "node:fs";
 

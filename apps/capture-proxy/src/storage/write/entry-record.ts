@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { Failure } from "@headworks/capture-contract";
 import type { FieldLines, RawFields } from "@headworks/http1";
 import type { EntryStateCode } from "../read/entry-facts.ts";

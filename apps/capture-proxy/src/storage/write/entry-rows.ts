@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import { randomUUID } from "node:crypto";
 import type { BodyFiles } from "../read/body-files.ts";
 import type { ChangeLog } from "./change-log.ts";

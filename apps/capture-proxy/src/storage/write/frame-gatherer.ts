@@ -1,4 +1,3 @@
-// Tested by ../streams/stream-transfer.test.ts
 import { STREAMS_OF_AN_IMPORT } from "../import/import-messages.ts";
 import type { ImportedFrame, ImportedStream } from "../import/imported-stream.ts";
 import { MemberError } from "../import/checked-members.ts";

@@ -1,4 +1,3 @@
-// Tested by ../streams/stream-store.test.ts
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import {

@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 import { stageTimings } from "#exchange/exchange.ts";
 import type { ExchangeView, UpstreamTlsFacts } from "#exchange/exchange.ts";

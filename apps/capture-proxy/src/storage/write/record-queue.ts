@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import { BATCH_BYTES, BatchMemory } from "./batch-memory.ts";
 import type { RecordedBefore } from "./entry-record.ts";
 import { encodeRecord } from "./record-message.ts";

@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { StoreLimits } from "../capture-store.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { Database, Statement } from "../database.ts";

@@ -1,4 +1,3 @@
-// Tested by writer-outage.test.ts
 import type { RecordedBefore } from "./entry-record.ts";
 
 /** Which entries were recorded while they ran, and may have to be rewritten at their end. */

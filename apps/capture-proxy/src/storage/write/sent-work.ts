@@ -1,5 +1,3 @@
-// Tested by ../open-capture-store.test.ts
-
 /** Sizes of what is handed over together. */
 interface Portion {
   readonly bytes: number;

@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import { randomUUID } from "node:crypto";
 import { closeSync, fsync, openSync, statSync } from "node:fs";
 import { promisify } from "node:util";

@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import { StorageError } from "../storage-error.ts";
 import type { FromWriter } from "./writer-messages.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import type { Worker } from "node:worker_threads";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";

@@ -1,4 +1,3 @@
-// Tested by capture-store-disk.test.ts
 import { renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { storageErrorKind } from "@headworks/storage-trouble";

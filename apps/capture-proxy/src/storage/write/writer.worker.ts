@@ -1,4 +1,3 @@
-// Tested by ../open-capture-store.test.ts
 import { parentPort } from "node:worker_threads";
 import { WriterThread } from "./writer-thread.ts";
 import type { FromWriter, ToWriter, WriterSetup } from "./writer-messages.ts";

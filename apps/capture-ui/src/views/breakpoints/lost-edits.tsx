@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-rules.test.ts
 import type { PausedItem } from "@headworks/capture-contract";
 import { useState } from "react";
 import { api } from "../../api.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-rules-mocks.test.ts
 import type { OperationInput } from "@headworks/contract-kit";
 import { useState } from "react";
 import type { api } from "../../api.ts";

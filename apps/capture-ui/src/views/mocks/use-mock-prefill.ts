@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-rules.test.ts
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { operations, operationUrl } from "../../api.ts";

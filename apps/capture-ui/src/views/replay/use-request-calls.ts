@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-rules-replay.test.ts
 import type { ReplayResult, SavedRequest } from "@headworks/capture-contract";
 import { useMutation } from "@tanstack/react-query";
 import { useRef } from "react";

@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-streams.test.ts
 import type { StreamDetail } from "@headworks/capture-contract";
 import { useState } from "react";
 import { Link } from "../../shell/link.tsx";

@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-streams.test.ts
 import type { GrpcStream } from "@headworks/capture-contract";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";

@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-streams.test.ts
 import type { GrpcDecoded, StreamFrame } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";

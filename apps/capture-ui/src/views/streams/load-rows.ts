@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-streams.test.ts
 import { readJson } from "@headworks/exact-json";
 import { grpcFrameLine } from "@headworks/capture-contract";
 import type { GrpcFrame, StreamFrame, StreamSummary } from "@headworks/capture-contract";

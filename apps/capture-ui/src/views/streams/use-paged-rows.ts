@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-streams.test.ts
 import { useEffect, useState, useSyncExternalStore } from "react";
 import { PagedRows } from "./paged-rows.ts";
 import type { LoadRows } from "./paged-rows.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-streams.test.ts
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { api } from "../../api.ts";

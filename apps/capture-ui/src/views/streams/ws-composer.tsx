@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-streams.test.ts
 import type { StreamDetail } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { Send, Unplug } from "lucide-react";

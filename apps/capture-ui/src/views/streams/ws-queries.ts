@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-streams.test.ts
 import { queryOptions } from "@tanstack/react-query";
 import { api } from "../../api.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-traffic.test.ts
 import { useEffect, useRef } from "react";
 import type { RefObject } from "react";
 import { api } from "../../api.ts";

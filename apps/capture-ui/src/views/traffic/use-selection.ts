@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-traffic.test.ts
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { MouseEvent, RefObject } from "react";
 import { setParams } from "../../shell/router.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-traffic.test.ts
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo, useSyncExternalStore } from "react";
 import { api } from "../../api.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../../../e2e/ui-traffic.test.ts
 import { useCallback, useMemo } from "react";
 import { setParams, usePlace } from "../../shell/router.ts";
 import { SORT_COLUMNS } from "@headworks/capture-contract";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/authorization.test.ts
 import { parseAddress } from "@headworks/host-patterns";
 import type { RequestContext } from "#request/context.ts";
 import type { Gate, Refusal, Verdict } from "#request/phases.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/authorization.test.ts
 import type { Logger } from "pino";
 import type { RequestContext } from "#request/context.ts";
 import { dryRunReport, type DryRunReport } from "#request/dry-run-report.ts";

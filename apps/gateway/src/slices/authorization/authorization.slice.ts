@@ -1,4 +1,3 @@
-// Tested by ../../../test/authorization.test.ts
 import type { Authorization, ConfigDocument } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import { challengesOf } from "#request/challenges.ts";

@@ -1,4 +1,3 @@
-// Tested by decision.test.ts
 import type { Authorization } from "@headworks/gateway-contract";
 import type { IpAddress } from "@headworks/host-patterns";
 import type { ConsumerIdentity } from "#request/context.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/cache-rfc9111.test.ts
 import { fieldValue, fieldValues, hasField, ownText, type RawFields } from "@headworks/http1";
 import {
   parseDictionary,

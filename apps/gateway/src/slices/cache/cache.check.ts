@@ -1,4 +1,3 @@
-// Tested by cache.slice.test.ts
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 

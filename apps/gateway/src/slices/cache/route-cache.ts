@@ -1,4 +1,3 @@
-// Tested by ../../../test/cache.test.ts
 import type { Cache } from "@headworks/gateway-contract";
 import { hasField, lengthFraming, ownText, removeField, type Framing, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/callouts/callouts.test.ts
 import type { RequestContext } from "#request/context.ts";
 import type { Gate, Verdict } from "#request/phases.ts";
 import { calloutInput } from "./callout-input.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/callouts/callouts.test.ts
 import type { Logger } from "pino";
 import type { RequestContext } from "#request/context.ts";
 

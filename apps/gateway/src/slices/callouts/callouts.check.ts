@@ -1,4 +1,3 @@
-// Tested by callouts.slice.test.ts
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import { parseEgressUrl } from "#egress/egress-url.ts";
 import { fieldNameIssue, fieldValueIssue } from "#egress/outbound-fields.ts";

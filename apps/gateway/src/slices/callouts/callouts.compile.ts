@@ -1,4 +1,3 @@
-// Tested by callouts.slice.test.ts
 import type { Callout, ConfigDocument, Policy, Route } from "@headworks/gateway-contract";
 import { wireText } from "@headworks/http1";
 import { parseEgressUrl } from "#egress/egress-url.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/callouts/callouts.test.ts
 import { createHash } from "node:crypto";
 import type { RawFields } from "@headworks/http1";
 import type { EgressDialer } from "#egress/egress-dialer.ts";

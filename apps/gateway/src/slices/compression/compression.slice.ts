@@ -1,4 +1,3 @@
-// Tested by ../../../test/compression.test.ts
 import type { Compression, Route } from "@headworks/gateway-contract";
 import { fieldValue, fieldValues, removeField, setField, type RawFields } from "@headworks/http1";
 import { foldVary } from "@headworks/http-fields";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/api-keys.test.ts
 import type { RequestContext } from "#request/context.ts";
 import type { ApiKeys } from "./api-keys.ts";
 import { INVALID, recognitionOf, type CredentialReader, type Recognition } from "./credential-reader.ts";

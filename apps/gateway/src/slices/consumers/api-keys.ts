@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/api-keys.test.ts
 import type { Secret } from "@headworks/contract-kit";
 import type { Consumer } from "@headworks/gateway-contract";
 import { ownText } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/api-keys.test.ts
 import type { RequestContext } from "#request/context.ts";
 import type { Gate, Refusal, Verdict } from "#request/phases.ts";
 import type { AuthenticationReports } from "./authentication-reports.ts";

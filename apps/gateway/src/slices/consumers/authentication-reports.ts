@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/tokens.test.ts
 import type { Logger } from "pino";
 import type { RequestContext } from "#request/context.ts";
 import type { Clock } from "#slice.ts";

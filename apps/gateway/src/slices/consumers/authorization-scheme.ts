@@ -1,4 +1,3 @@
-// Tested by presented-credentials.test.ts
 /** An `Authorization` value, taken apart (RFC 9110 section 11.6.2). */
 export interface SchemeCredential {
   /** In lower case. */

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/passwords.test.ts
 import type { Secret } from "@headworks/contract-kit";
 import type { Consumer } from "@headworks/gateway-contract";
 import { wireText } from "@headworks/http1";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/passwords.test.ts
 import type { RequestContext } from "#request/context.ts";
 import type { BasicPasswords } from "./basic-passwords.ts";
 import { INVALID, recognitionOf, type CredentialReader, type Recognition } from "./credential-reader.ts";

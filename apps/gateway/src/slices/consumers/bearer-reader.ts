@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/tokens.test.ts
 import type { RequestContext } from "#request/context.ts";
 import { INVALID, type CredentialReader, type Recognition } from "./credential-reader.ts";
 import { AUTHORIZATION_FIELD, type PresentedCredentials } from "./presented-credentials.ts";

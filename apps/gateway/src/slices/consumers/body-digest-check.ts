@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/signed-requests.test.ts
 import { createHash } from "node:crypto";
 import type { BodyCheck, Refusal } from "#request/phases.ts";
 

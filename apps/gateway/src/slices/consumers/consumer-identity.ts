@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/api-keys.test.ts
 import type { Consumer } from "@headworks/gateway-contract";
 import type { ConsumerIdentity } from "#request/context.ts";
 

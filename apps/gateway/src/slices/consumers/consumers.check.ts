@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/checks.test.ts
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import type { CheckScope, IssueReport } from "#slice.ts";
 import { plainFingerprint } from "./client-certificates.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/api-keys.test.ts
 import { hash, timingSafeEqual } from "node:crypto";
 
 /** SHA-256 of what a client sent: field values are bytes, one in each character. */

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/checks.test.ts
 import type { IssueReport } from "#slice.ts";
 
 /** Remembers who has a credential, so that each leads to one consumer. */

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/api-keys.test.ts
 import type { ConsumerIdentity, RequestContext } from "#request/context.ts";
 import type { PresentedCredentials } from "./presented-credentials.ts";
 

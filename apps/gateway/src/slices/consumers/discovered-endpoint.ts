@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/introspection-discovery.test.ts
 import type { Logger } from "pino";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { asEgressError } from "#egress/egress-failure.ts";

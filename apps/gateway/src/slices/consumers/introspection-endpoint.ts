@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/introspection.test.ts
 import type { IntrospectionProvider } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { EgressDialer } from "#egress/egress-dialer.ts";

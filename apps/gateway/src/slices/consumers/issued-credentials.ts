@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/issued-credentials.test.ts
 import { randomBytes, randomUUID } from "node:crypto";
 import type { Consumer } from "@headworks/gateway-contract";
 import type { Logger } from "pino";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/issued-credentials.test.ts
 import type { Clock } from "#slice.ts";
 import type { IssuedCredential } from "#storage/state-store.ts";
 import { isSameDigest, selectorOf } from "./credential-digest.ts";

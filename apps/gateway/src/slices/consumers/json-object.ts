@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/introspection.test.ts
 /** The JSON object that a body is; undefined when it is anything else. */
 export function jsonObject(body: Buffer): Readonly<Record<string, unknown>> | undefined {
   try {

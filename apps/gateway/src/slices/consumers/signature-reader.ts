@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/signed-requests.test.ts
 import { hasBody } from "@headworks/http1";
 import type { Logger } from "pino";
 import type { ConsumerIdentity, RequestContext } from "#request/context.ts";

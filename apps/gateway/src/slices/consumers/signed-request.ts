@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/signed-requests.test.ts
 import { createHmac } from "node:crypto";
 import { SIGNING_FIELDS, type PresentedCredentials } from "./presented-credentials.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/signed-requests.test.ts
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import type { Secret } from "@headworks/contract-kit";
 import type { Consumer } from "@headworks/gateway-contract";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/introspection.test.ts
 import { hash } from "node:crypto";
 import type { IntrospectionProvider } from "@headworks/gateway-contract";
 import type { ConsumerIdentity } from "#request/context.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/checks.test.ts
 import { X509Certificate } from "node:crypto";
 import type { ConfigDocument, IntrospectionProvider, JwtProvider } from "@headworks/gateway-contract";
 import { isLoopback } from "@headworks/host-patterns";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/tokens.test.ts
 import type { Consumer, JwtProvider } from "@headworks/gateway-contract";
 import type { ConsumerIdentity } from "#request/context.ts";
 import { credentialsOf, identityOf } from "./consumer-identity.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/tokens.test.ts
 import type { JwtProvider } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { EgressDialer } from "#egress/egress-dialer.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/tokens.test.ts
 import type { JwtProvider } from "@headworks/gateway-contract";
 import { decodeJwt, decodeProtectedHeader, errors, jwtVerify, type JWTPayload } from "jose";
 import type { ConsumerIdentity } from "#request/context.ts";

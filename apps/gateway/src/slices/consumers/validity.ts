@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/validity.test.ts
 import type { Clock, IssueReport } from "#slice.ts";
 
 /** The part of a credential that says when it is good. */

@@ -1,4 +1,3 @@
-// Tested by ../../../test/consumers/tokens.test.ts
 import { importJWK, type CryptoKey, type JWK } from "jose";
 
 /** Algorithms with a public key (RFC 7518 section 3.1, RFC 8037, RFC 9864) and what a key must be to be used by them. */

@@ -1,4 +1,3 @@
-// Tested by cors.slice.test.ts
 import type { ConfigDocument, Cors } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import { normalOrigin } from "./origin.ts";

@@ -1,4 +1,3 @@
-// Tested by deprecation.slice.test.ts
 import type { ConfigDocument, Deprecation } from "@headworks/gateway-contract";
 import { parseImfFixdate } from "@headworks/http-fields";
 import type { CheckScope, IssueReport } from "#slice.ts";

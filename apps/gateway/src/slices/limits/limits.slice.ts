@@ -1,4 +1,3 @@
-// Tested by ../../../test/edge-limits.test.ts
 import { ERRORS, type ErrorCode, type Limits, type Route } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { RequestContext } from "#request/context.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/edge-methods.test.ts
 import { namedMethods, type Route } from "@headworks/gateway-contract";
 import { isPreflight } from "#request/preflight.ts";
 import type { Gate, Refusal } from "#request/phases.ts";

@@ -1,4 +1,3 @@
-// Tested by metrics.slice.test.ts
 import { DURATION_BOUNDS_S, type DurationCounts } from "./traffic-counts.ts";
 
 /** Values of one metric by their labels. */

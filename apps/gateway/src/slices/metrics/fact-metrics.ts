@@ -1,4 +1,3 @@
-// Tested by metrics.slice.test.ts
 import type { EventKind } from "@headworks/gateway-contract";
 import { counter, gauge, type MetricSamples } from "./exposition.ts";
 

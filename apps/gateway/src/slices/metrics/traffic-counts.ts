@@ -1,4 +1,3 @@
-// Tested by metrics.slice.test.ts
 import type { FinishedRequest, Observer } from "#request/phases.ts";
 import { MinuteCounts, spanMs, type RecentTraffic } from "./recent-traffic.ts";
 

@@ -1,4 +1,3 @@
-// Tested by quotas.slice.test.ts
 import { dayOf, monthOf, type ConfigDocument } from "@headworks/gateway-contract";
 import type { BudgetCharge, BudgetName } from "#storage/state-store.ts";
 

@@ -1,4 +1,3 @@
-// Tested by quotas.slice.test.ts
 import { secondsUntil } from "@headworks/gateway-contract";
 import type { Gate, Verdict } from "#request/phases.ts";
 import type { RequestContext } from "#request/context.ts";

@@ -1,4 +1,3 @@
-// Tested by quotas.slice.test.ts
 import type { Logger } from "pino";
 import type { RequestContext } from "#request/context.ts";
 import type { BudgetName } from "#storage/state-store.ts";

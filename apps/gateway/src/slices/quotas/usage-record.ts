@@ -1,4 +1,3 @@
-// Tested by quotas.slice.test.ts
 import type { StateStore } from "#storage/state-store.ts";
 import type { ConsumerBudgets } from "./consumer-budgets.ts";
 

@@ -1,4 +1,3 @@
-// Tested by rate-limit.slice.test.ts
 import type { RequestContext } from "#request/context.ts";
 import type { DryRunReport } from "#request/dry-run-report.ts";
 import type { Gate, Verdict } from "#request/phases.ts";

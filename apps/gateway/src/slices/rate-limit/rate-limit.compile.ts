@@ -1,4 +1,3 @@
-// Tested by rate-limit.slice.test.ts
 import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contract";
 import { RateRule, ruleIdentity } from "./rate-rule.ts";
 

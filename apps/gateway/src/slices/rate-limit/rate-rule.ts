@@ -1,4 +1,3 @@
-// Tested by rate-limit.slice.test.ts
 import type { Policy, RateLimit } from "@headworks/gateway-contract";
 import { formatAddress, parseNetwork } from "@headworks/host-patterns";
 import type { RequestContext } from "#request/context.ts";

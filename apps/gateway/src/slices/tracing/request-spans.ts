@@ -1,4 +1,3 @@
-// Tested by ../../../test/tracing.test.ts
 import { fieldValue, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
 import type { FinishedRequest } from "#request/phases.ts";

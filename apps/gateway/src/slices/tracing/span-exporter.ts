@@ -1,4 +1,3 @@
-// Tested by ../../../test/tracing.test.ts
 import { fieldValue } from "@headworks/http1";
 import type { Logger } from "pino";
 import type { EgressDialer } from "#egress/egress-dialer.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/tracing.test.ts
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import { parseEgressUrl } from "#egress/egress-url.ts";
 import { fieldNameIssue } from "#egress/outbound-fields.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/tracing.test.ts
 import type { Analytics } from "@headworks/gateway-contract";
 import { wireText } from "@headworks/http1";
 import type { Logger } from "pino";

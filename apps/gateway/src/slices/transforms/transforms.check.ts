@@ -1,4 +1,3 @@
-// Tested by transforms.slice.test.ts
 import type { ConfigDocument, FieldChanges } from "@headworks/gateway-contract";
 import { dashedName, identityKind } from "#request/client-identity.ts";
 import { carriesAnId } from "#request/forwarded-fields.ts";

@@ -1,4 +1,3 @@
-// Tested by usage-export.slice.test.ts
 import type { Analytics, Consumer } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 import type { Clock } from "#slice.ts";

@@ -1,4 +1,3 @@
-// Tested by usage-export.slice.test.ts
 import { randomUUID } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";

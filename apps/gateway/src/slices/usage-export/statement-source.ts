@@ -1,4 +1,3 @@
-// Tested by usage-export.slice.test.ts
 import type { Consumer } from "@headworks/gateway-contract";
 import type { BudgetName, BudgetWindow, StateStore, UsageTotal } from "#storage/state-store.ts";
 import { windowAt } from "./export-windows.ts";

@@ -1,4 +1,3 @@
-// Tested by usage-export.slice.test.ts
 import type { FinishedRequest, Observer } from "#request/phases.ts";
 import type { UsageRow, UsageStore } from "#storage/state-store.ts";
 

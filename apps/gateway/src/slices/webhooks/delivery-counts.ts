@@ -1,4 +1,3 @@
-// Tested by webhooks.slice.test.ts
 import type { EventKind } from "@headworks/gateway-contract";
 
 /** The outcomes that are counted. */

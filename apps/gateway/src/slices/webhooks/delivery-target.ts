@@ -1,4 +1,3 @@
-// Tested by webhooks.slice.test.ts
 import type { EventKind } from "@headworks/gateway-contract";
 import type { RawFields } from "@headworks/http1";
 import type { EgressUrl } from "#egress/egress-url.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../test/webhooks/delivery-rules.test.ts
 import { fieldValue } from "@headworks/http1";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { post, type PostResult } from "#egress/post.ts";

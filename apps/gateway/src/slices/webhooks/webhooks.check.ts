@@ -1,4 +1,3 @@
-// Tested by webhooks.slice.test.ts
 import { EVENT_KINDS, type ConfigDocument, type WebhookTarget } from "@headworks/gateway-contract";
 import { parseEgressUrl, type EgressUrl } from "#egress/egress-url.ts";
 import { fieldNameIssue, fieldValueIssue } from "#egress/outbound-fields.ts";

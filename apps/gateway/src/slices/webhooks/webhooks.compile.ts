@@ -1,4 +1,3 @@
-// Tested by webhooks.slice.test.ts
 import { EVENT_KINDS, type ConfigDocument, type WebhookTarget } from "@headworks/gateway-contract";
 import { wireText } from "@headworks/http1";
 import type { CompileScope } from "#slice.ts";

@@ -1,4 +1,3 @@
-// Tested by body-worker-client.test.ts
 import { serveBody } from "./body-worker-client.ts";
 import type { WorkerRequest } from "./body-worker-client.ts";
 

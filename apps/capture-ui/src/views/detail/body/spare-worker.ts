@@ -1,5 +1,3 @@
-// Tested by ../../../../../../e2e/ui-detail.test.ts
-
 let spare: Worker | null = null;
 
 function startWorker(): Worker {

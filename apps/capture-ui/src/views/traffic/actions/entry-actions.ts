@@ -1,4 +1,3 @@
-// Tested by ../../../../../../e2e/ui-traffic.test.ts
 import type { SNIPPET_FORMATS, TrafficSnapshot } from "@headworks/capture-contract";
 import { api, operations, operationUrl } from "../../../api.ts";
 import { configQuery, filterOf, queryClient } from "../../../queries.ts";

@@ -1,4 +1,3 @@
-// Tested by ../../../../../../e2e/ui-rules.test.ts
 import { api } from "../../../api.ts";
 import { queryClient } from "../../../queries.ts";
 import { navigate } from "../../../shell/router.ts";

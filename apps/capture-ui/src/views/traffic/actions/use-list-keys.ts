@@ -1,4 +1,3 @@
-// Tested by ../../../../../../e2e/ui-traffic.test.ts
 import type { RefObject } from "react";
 import { setPreferences, usePreferences } from "../../../preferences.ts";
 import { useAction } from "../../../shell/actions.ts";

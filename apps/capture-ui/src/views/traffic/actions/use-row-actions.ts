@@ -1,4 +1,3 @@
-// Tested by ../../../../../../e2e/ui-traffic.test.ts
 import { useState } from "react";
 import { queryClient, statsQuery } from "../../../queries.ts";
 import { exportHar } from "../../../transfer/export.ts";

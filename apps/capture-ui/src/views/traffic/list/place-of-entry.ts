@@ -1,4 +1,3 @@
-// Tested by place-of-entry.test.ts
 import type { Window } from "./row-sequence.ts";
 import type { TrafficList } from "./traffic-list.ts";
 

@@ -1,4 +1,3 @@
-// Tested by traffic-list.test.ts
 import type { SORT_COLUMNS, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
 import { RowStore } from "./row-store.ts";
 

@@ -1,4 +1,3 @@
-// Tested by ../../../../../../e2e/ui-traffic.test.ts
 import { VALUE_FIELDS } from "@headworks/capture-contract";
 import { completions, type Presets, type Suggestion } from "@headworks/query-language";
 import { useEffect, useState } from "react";

@@ -1,4 +1,3 @@
-// Tested by ../../../../../../e2e/ui-traffic.test.ts
 import { describeQuery, parseQuery, type Presets } from "@headworks/query-language";
 import { useEffect, useMemo, useState } from "react";
 

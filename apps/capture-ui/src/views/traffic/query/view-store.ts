@@ -1,4 +1,3 @@
-// Tested by ../../../../../../e2e/ui-traffic.test.ts
 import { create } from "zustand";
 import { persist } from "zustand/middleware";
 import { addToHistory, readHistory, readViews, saveView, type SavedView } from "./saved-views.ts";
