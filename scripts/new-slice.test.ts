@@ -15,7 +15,7 @@ test("a new slice keeps the rules of slices and joins the contract's entry", () 
   using tree = fixtureTree({ [ENTRY]: realEntry });
   const result = writeSlice(tree.root, "tide-gauge", "tide-reading");
   assert.equal(result.kind, "written");
-  assert.deepEqual(findSliceProblems(tree.root, {}), []);
+  assert.deepEqual(findSliceProblems(tree.root), []);
   const entry = read(tree.root, ENTRY);
   const added = entry.split("\n").filter((line) => !realEntry.split("\n").includes(line));
   assert.deepEqual(added, [

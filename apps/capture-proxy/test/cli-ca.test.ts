@@ -8,7 +8,7 @@ import { runProcess, temporaryDirectory } from "@headworks/testkit";
 import { authorityPaths, importAuthority } from "#cli/authority-files.ts";
 import { openAuthorityStore } from "#slices/cert/authority-store.ts";
 import type { AuthorityStore } from "#slices/cert/authority-store.ts";
-import { trustGuides } from "#cli/trust-guide.ts";
+import { trustGuides } from "#cli/ca.ts";
 import { parts } from "#main.ts";
 import { MAIN, runInside, serveWeir, weir } from "./cli-rig.ts";
 import type { CommandResult } from "./cli-rig.ts";

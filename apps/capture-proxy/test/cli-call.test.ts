@@ -11,7 +11,7 @@ import type { Operation, Operations } from "@headworks/contract-kit";
 import { temporaryDirectory } from "@headworks/testkit";
 import { Command } from "commander";
 import { addOperationCommands } from "#cli/call.ts";
-import { COMMAND_GROUPS } from "#cli/command-groups.ts";
+import { COMMAND_GROUPS } from "#cli/program.ts";
 import { COMMAND_SHAPES, commandName } from "#cli/command-names.ts";
 import { readText } from "#cli/schema-options.ts";
 import { progressLine } from "#cli/transfer.ts";

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
-import { COMMAND_GROUPS } from "#cli/command-groups.ts";
+import { COMMAND_GROUPS } from "#cli/program.ts";
 import { temporaryDirectory } from "@headworks/testkit";
 import { runInside } from "./cli-rig.ts";
 

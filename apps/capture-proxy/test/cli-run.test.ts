@@ -9,10 +9,8 @@ import { CertificateAuthority } from "@headworks/tls-authority";
 import { peer, runProcess, startOrigin, temporaryDirectory, waitUntil } from "@headworks/testkit";
 import type { Exit, Origin, TemporaryDirectory } from "@headworks/testkit";
 import { CA_VARIABLES, clientEnvironment } from "#cli/client-environment.ts";
-import { der, derObjectId } from "#cli/der-writer.ts";
-import { javaTrustStore } from "#cli/java-trust-store.ts";
-import { reachable } from "#cli/run-session.ts";
-import { writeTrustFiles } from "#cli/trust-files.ts";
+import { der, derObjectId,javaTrustStore,writeTrustFiles } from "#cli/run-command.ts";
+import { reachable } from "#cli/run-capture.ts";
 import { MAIN, serveWeir, startWeir, weir } from "./cli-rig.ts";
 import type { ServingWeir } from "./cli-rig.ts";
 

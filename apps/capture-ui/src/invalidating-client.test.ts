@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { QueryObserver } from "@tanstack/react-query";
-import { InvalidatingClient } from "./invalidating-client.ts";
+import { InvalidatingClient } from "./queries.ts";
 
 /** A query whose answers are given by hand, in the order in which they were asked for. */
 function watched(client: InvalidatingClient) {

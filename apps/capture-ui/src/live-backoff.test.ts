@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { backoffMs } from "./live-backoff.ts";
+import { backoffMs } from "./live.ts";
 
 test("waits double up to fifteen seconds and never exceed it", () => {
   const longest = [1, 2, 3, 4, 5, 6, 7, 1000].map((attempt) => backoffMs(attempt, 1));

@@ -2,50 +2,63 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DEFAULT_ADMIN_BIND, type ConfigDocument, type Issue } from "@headworks/gateway-contract";
-import { DeadlineSweep } from "@headworks/sockets";
 import type { Logger } from "pino";
 import {
-  Generations,
+  type ConfigDocument,
+  DEFAULT_ADMIN_BIND,
+  DEFAULT_BUFFERED_BYTES,
+  type Issue,
+  type Route,
+  type Service,
+} from "@headworks/gateway-contract";
+import { parseCookies } from "@headworks/http-fields";
+import { fieldValues } from "@headworks/http1";
+import { DeadlineSweep } from "@headworks/sockets";
+import type { AdminServer } from "#admin/admin-server.ts";
+import type { CompiledActions } from "#config/compile.ts";
+import { GenerationHistory } from "#config/generation-history.ts";
+import {
   type CheckedReading,
+  Generations,
   type GenerationSubscribers,
   type NoText,
   type SubmitOutcome,
   type SubmittedText,
 } from "#config/generations.ts";
-import { GenerationHistory } from "#config/generation-history.ts";
-import type { AdminServer } from "#admin/admin-server.ts";
-import { ReloadRequests } from "#config/reload-requests.ts";
 import { onlyListenerOf } from "#config/only-listener.ts";
-import { readConfigFile, watchFile, type FileWatch } from "#config/watch-file.ts";
+import { ReloadRequests } from "#config/reload-requests.ts";
+import { type FileWatch, readConfigFile, watchFile } from "#config/watch-file.ts";
+import { EventBus } from "#events/event-bus.ts";
 import { tryAddresses } from "#listener/address-trial.ts";
 import { environmentNumber, environmentProblems } from "#listener/environment-numbers.ts";
-import { ListenerSet } from "#listener/listener-set.ts";
 import { whyNoAddress } from "#listener/listen-error.ts";
+import { ListenerSet } from "#listener/listener-set.ts";
 import { SessionTickets } from "#listener/session-tickets.ts";
 import { AdmissionControl } from "#request/admission.ts";
+import type { RequestContext } from "#request/context.ts";
 import { dryRunReport } from "#request/dry-run-report.ts";
-import { EventBus } from "#events/event-bus.ts";
 import { Pipeline } from "#request/pipeline.ts";
+import { compileResponseAction } from "#routing/actions.ts";
+import { compileRewrite } from "#routing/rewrite.ts";
 import { compileRouteTable } from "#routing/route-table.ts";
-import { openStateStore } from "#storage/open-state-store.ts";
 import { IssuedKeys } from "#slices/consumers/consumers.slice.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
+import { openStateStore } from "#storage/open-state-store.ts";
 import type { IssuedCredential, StateStore } from "#storage/state-store.ts";
 import { EndpointPools } from "#upstream/endpoint-pools.ts";
+import { compileService } from "#upstream/service-choice.ts";
+import { UpstreamMaintenance } from "#upstream/upstream-maintenance.ts";
 import { UpstreamRegistry } from "#upstream/upstream-registry.ts";
 import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
-import { UpstreamMaintenance } from "#upstream/upstream-maintenance.ts";
 import { WorkerPool } from "#workers/worker-pool.ts";
-import { systemClock } from "./clock.ts";
 import type { AdminPlaneParts } from "./admin-plane.ts";
 import { connectionServices, reservedResponse, targetProblem } from "./client-requests.ts";
+import { systemClock } from "./clock.ts";
 import { documentChecks } from "./document-checks.ts";
 import { gatewayFacts } from "./gateway-facts.ts";
 import { listenerFollowers, listenerIssues } from "./listener-followers.ts";
-import { compileActions } from "./route-actions.ts";
 import type { Clock, EventSink } from "./slice.ts";
-import { createSlices, inResponseOrder, inGateOrder, type CountedElsewhere } from "./slices.ts";
+import { type CountedElsewhere, createSlices, inGateOrder, inResponseOrder } from "./slices.ts";
 
 /** How a gateway is started. */
 export interface GatewayOptions {
@@ -437,4 +450,51 @@ export function drainTimeMs({ environment }: ProcessParts, generations: Generati
     generations.current?.document.gateway.shutdown_timeout_ms ??
     environmentNumber(environment, "GATEWAY_SHUTDOWN_TIMEOUT_SECS") * 1000
   );
+}
+
+/** What the routes of a document do, with the upstreams that live on from generation to generation. */
+function compileActions(
+  document: ConfigDocument,
+  upstreams: UpstreamRegistry,
+  pools: EndpointPools,
+): Required<CompiledActions> {
+  const compiled = new Map(
+    document.upstreams.map((upstream) => [upstream.name, { document: upstream, group: upstreams.prepare(upstream) }]),
+  );
+  const services = new Map(
+    document.services.map((service: Service) => [
+      service.name,
+      compileService(service, (name) => {
+        const upstream = compiled.get(name);
+        if (upstream === undefined) throw new Error(`There is no upstream ${name}`);
+        return upstream;
+      }),
+    ]),
+  );
+  return {
+    actionFor: (route: Route) => {
+      if (route.action.type !== "proxy") return { kind: "answer", response: compileResponseAction(route) };
+      const choose = services.get(route.service ?? "");
+      if (choose === undefined) throw new Error(`There is no service ${route.service}`);
+      return {
+        kind: "proxy",
+        choose: (request) => choose({ requestId: request.requestId, cookie: (name) => cookieOf(request, name) }),
+        rewrite: compileRewrite(route),
+        changeFields: undefined,
+      };
+    },
+    published: () => {
+      upstreams.published(document.upstreams);
+      pools.published(upstreams.all);
+      pools.buffers.adopt(document.gateway.max_buffered_bytes ?? DEFAULT_BUFFERED_BYTES);
+    },
+  };
+}
+
+function cookieOf(request: RequestContext, name: string): string | undefined {
+  for (const line of fieldValues(request.fields, "cookie")) {
+    const found = parseCookies(line).find((cookie) => cookie.name === name);
+    if (found !== undefined) return found.value;
+  }
+  return undefined;
 }

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { compileIgnoredPaths } from "./ignored-paths.ts";
 import type { IgnoredPaths } from "./ignored-paths.ts";
 import { applyJsonChanges, diffJson } from "./json-diff.ts";
-import { shapeOf } from "./json-shape.ts";
+import { shapeOf } from "./body-diff.ts";
 
 const ignoring = (...patterns: string[]): IgnoredPaths => {
   const compiled = compileIgnoredPaths(patterns);

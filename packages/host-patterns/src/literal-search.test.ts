@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { LiteralSearch } from "./literal-search.ts";
+import { LiteralSearch } from "./matcher.ts";
 
 test("every literal that occurs is found once, also inside and across others", () => {
   const text = fc.stringMatching(/^[abc]{0,30}$/);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { bytes } from "../test/recording.ts";
-import { cleanHeadEnd } from "./clean-head.ts";
+import { cleanHeadEnd } from "./head-collector.ts";
 
 /** The same answer by the letter of the description. */
 function naiveEnd(text: string, start: number, maxBytes: number): number {

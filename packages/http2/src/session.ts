@@ -1,7 +1,11 @@
-import { trackExternalMemory, type ByteSocket } from "@headworks/sockets";
+import { type ByteSocket, LINGER_MS, trackExternalMemory } from "@headworks/sockets";
+import { ClosedStreams } from "./closed-streams.ts";
 import {
   ACK,
+  COMPRESSION_ERROR,
   CONTINUATION,
+  END_HEADERS,
+  END_STREAM,
   ENHANCE_YOUR_CALM,
   FLOW_CONTROL_ERROR,
   FRAME_SIZE_ERROR,
@@ -19,24 +23,185 @@ import {
   STREAM_CLOSED,
   WINDOW_UPDATE,
 } from "./codes.ts";
-import { ClosedStreams } from "./closed-streams.ts";
-import { DataReceiver } from "./data-receiver.ts";
 import { sectionProblem } from "./field-rules.ts";
 import { FrameBudget } from "./frame-budget.ts";
-import { dependsOnItself, FrameParser, type FrameSink } from "./frame-parser.ts";
+import { blockOf, dependsOnItself, FrameParser, type FrameSink, headersDependOnThemselves } from "./frame-parser.ts";
 import { FrameWriter } from "./frame-writer.ts";
-import { connectionPreface } from "./connection-preface.ts";
+import { HpackDecoder, type SectionLimits } from "./hpack/hpack-decoder.ts";
 import { HpackEncoder } from "./hpack/hpack-encoder.ts";
+import { HpackError } from "./hpack/hpack-error.ts";
 import { Http2Error } from "./http2-error.ts";
+import { FIRST_WINDOW_BYTES, MAX_WINDOW_BYTES, PeerSettings, SETTING } from "./peer-settings.ts";
+import { CONNECTION_WINDOW_BYTES, ConnectionWindow, ReceiveWindow, WindowShare } from "./receive-window.ts";
 import { SendScheduler } from "./send-scheduler.ts";
-import { endBehindResponses, endWithLastWords } from "./parting.ts";
-import { MAX_WINDOW_BYTES, PeerSettings } from "./peer-settings.ts";
-import { PING_BYTES, Pings } from "./pings.ts";
-import { ReceiveWindow, WindowShare } from "./receive-window.ts";
-import { SectionReader, type ReceivedSection } from "./section-reader.ts";
 import type { SessionEvents, SessionOptions } from "./session-events.ts";
-import { Http2Stream, type StreamCarrier } from "./stream.ts";
 import { StreamTable } from "./stream-table.ts";
+import { Http2Stream, type StreamCarrier } from "./stream.ts";
+
+const PING_BYTES = 8;
+
+/**
+ * The pings of ours that wait for their answers. They are taken in their order only, which RFC 9113 does not demand, but
+ * which everybody keeps.
+ */
+class Pings {
+  readonly #waiting: ((isAnswered: boolean) => void)[] = [];
+  #answered = 0;
+
+  /** Notes one; gives what it is to carry. */
+  add(answered: (isAnswered: boolean) => void): Buffer {
+    this.#waiting.push(answered);
+    return payloadOf(this.#answered + this.#waiting.length - 1);
+  }
+
+  /** One is answered. False: it is none of ours, which means nothing (RFC 9113, 6.7). */
+  response(content: Buffer): boolean {
+    const answered = this.#waiting[0];
+    if (answered === undefined || !content.equals(payloadOf(this.#answered))) return false;
+    this.#waiting.shift();
+    this.#answered += 1;
+    answered(true);
+    return true;
+  }
+
+  /** None will be answered any more. */
+  end(): void {
+    for (const answered of this.#waiting.splice(0)) answered(false);
+  }
+}
+
+/** A block that is cut into more frames than this is cut to be cut. */
+const MAX_FRAMES = 64;
+
+/** Puts field blocks together (RFC 9113, 4.3) and decodes them. */
+class SectionReader {
+  readonly #limits: SectionLimits;
+  readonly #decoder = new HpackDecoder();
+  /** Of a block under way. */
+  #stream = 0;
+  #isWhole = false;
+  #isSelfDependent = false;
+  #parts: Buffer[] = [];
+  #sizeBytes = 0;
+
+  constructor(limits: SectionLimits) {
+    this.#limits = limits;
+  }
+
+  /** A block is under way: nothing but its next frame may come. */
+  get isAmid(): boolean {
+    return this.#stream !== 0;
+  }
+
+  /**
+   * Takes a frame of a block; gives the section when that is complete.
+   * @throws Http2Error
+   */
+  read(
+    type: typeof HEADERS | typeof CONTINUATION,
+    flags: number,
+    stream: number,
+    content: Buffer,
+  ): ReceivedSection | undefined {
+    if (stream === 0) throw new Http2Error(PROTOCOL_ERROR, "Fields belong to no stream");
+    if (type === CONTINUATION ? stream !== this.#stream : this.isAmid) {
+      throw new Http2Error(PROTOCOL_ERROR, "Frames of a field block are mixed with others");
+    }
+    const block = blockOf(type, flags, content);
+    if (type === HEADERS) {
+      this.#isWhole = (flags & END_STREAM) !== 0;
+      this.#isSelfDependent = headersDependOnThemselves(flags, stream, content);
+    }
+    if ((flags & END_HEADERS) === 0) {
+      this.#keep(stream, block);
+      return undefined;
+    }
+    if (!this.isAmid) return this.#decode(stream, block);
+    const whole = Buffer.concat([...this.#parts, block]);
+    this.#stream = 0;
+    this.#parts = [];
+    this.#sizeBytes = 0;
+    return this.#decode(stream, whole);
+  }
+
+  #keep(stream: number, block: Buffer): void {
+    this.#stream = stream;
+    this.#parts.push(Buffer.from(block));
+    this.#sizeBytes += block.length;
+    // No section within the limits needs more: its literals would be smaller than their fields.
+    if (this.#parts.length > MAX_FRAMES || this.#sizeBytes > this.#limits.listBytes * 2) {
+      throw new Http2Error(ENHANCE_YOUR_CALM, "A field block without an end");
+    }
+  }
+
+  #decode(stream: number, block: Buffer): ReceivedSection {
+    const fields: string[] = [];
+    try {
+      const isCut = !this.#decoder.decode(block, fields, this.#limits);
+      return { stream, isWhole: this.#isWhole, fields, isCut, isSelfDependent: this.#isSelfDependent };
+    } catch (error) {
+      if (!(error instanceof HpackError)) throw error;
+      throw new Http2Error(COMPRESSION_ERROR, error.message);
+    }
+  }
+}
+
+/** Takes DATA frames in (RFC 9113, 6.1): counts them against windows, and gives their content to their streams. */
+class DataReceiver {
+  readonly #out: FrameWriter;
+  readonly #budget: FrameBudget;
+  readonly #isServer: boolean;
+  readonly #window = new ConnectionWindow();
+  /** The stream of the frame under way, whether it ends there, and how much of it is no content. */
+  #stream: Http2Stream | undefined;
+  #isLast = false;
+  #restBytes = 0;
+
+  constructor(out: FrameWriter, budget: FrameBudget, isServer: boolean) {
+    this.#out = out;
+    this.#budget = budget;
+    this.#isServer = isServer;
+  }
+
+  /**
+   * A frame begins; `stream` is undefined when it is over.
+   * @throws Http2Error when it is more than the connection's window
+   */
+  begin(stream: Http2Stream | undefined, flags: number, sizeBytes: number): void {
+    const byBytes = this.#window.came(sizeBytes);
+    if (byBytes > 0) this.#out.widen(0, byBytes);
+    if (stream?.hasReceivedEnd === true) stream.fail(STREAM_CLOSED, "DATA behind its end");
+    const isLast = (flags & END_STREAM) !== 0;
+    // Of a stream that is over nothing is moved, but its peer may not know yet.
+    if (sizeBytes === 0 && (!isLast || stream === undefined)) this.#budget.spend(1, "empty DATA");
+    else if (stream !== undefined) this.#budget.earn(1);
+    const isTaken = stream !== undefined && !stream.hasReceivedEnd && stream.frameCame(sizeBytes);
+    this.#stream = isTaken ? stream : undefined;
+    this.#isLast = isLast;
+    this.#restBytes = sizeBytes;
+  }
+
+  piece(piece: Buffer): void {
+    const stream = this.#stream;
+    if (stream === undefined) return;
+    this.#restBytes -= piece.length;
+    if (!this.#isServer && !stream.hasHead) return stream.fail(PROTOCOL_ERROR, "DATA before a final response");
+    stream.pieceCame(piece);
+  }
+
+  end(): void {
+    const stream = this.#stream;
+    this.#stream = undefined;
+    if (stream === undefined) return;
+    if (this.#restBytes > 0) stream.taken(this.#restBytes);
+    if (!this.#isLast) return;
+    if (!this.#isServer && !stream.hasHead) stream.fail(PROTOCOL_ERROR, "DATA before a final response");
+    else stream.endCame(undefined);
+  }
+}
+
+/** A peer that broke the rules has so long to read what was wrong. */
+const LAST_WORDS_MS = 500;
 
 /** A stream that breaks the rules costs as much as so many frames for nothing. */
 const FAULT_FRAMES = 50;
@@ -476,4 +641,58 @@ function nextSectionProblem(
   if (isCut) return "more fields than the limits allow";
   if (isTrailer && !isWhole) return "trailers that do not end it";
   return sectionProblem(fields, isTrailer, isOfServer);
+}
+
+/**
+ * Ends a socket of ours to a client. What that still sends, windows for one, would cause a reset, which takes the end of its
+ * answers away from it.
+ */
+function endBehindResponses(socket: ByteSocket): void {
+  socket.end(() => {
+    if (!socket.destroyed) cutIn(LINGER_MS, socket);
+  });
+  socket.resume();
+}
+
+/** Ends a socket whose peer broke the rules. A reset at once would take the GOAWAY away from one that still sends. */
+function endWithLastWords(socket: ByteSocket): void {
+  cutIn(LAST_WORDS_MS, socket);
+  socket.end();
+  socket.resume();
+}
+
+function cutIn(ms: number, socket: ByteSocket): void {
+  const timer = setTimeout(() => socket.destroy(), ms);
+  socket.once("close", () => clearTimeout(timer));
+}
+
+/** A field section as a peer sent it. */
+interface ReceivedSection {
+  readonly stream: number;
+  readonly isWhole: boolean;
+  readonly fields: string[];
+  /** It was larger than allowed, and is not complete. */
+  readonly isCut: boolean;
+  /** Its stream depends on itself, which is an error of the stream (RFC 7540, 5.3.1). */
+  readonly isSelfDependent: boolean;
+}
+
+/** What either side says first (RFC 9113, 3.4). */
+function connectionPreface(out: FrameWriter, options: SessionOptions): void {
+  const { role, maxConcurrentStreams, section, takesWebSockets = false } = options;
+  const said: [number, number][] = [[SETTING.headerListBytes, section.listBytes]];
+  if (role === "client") {
+    out.preface();
+    said.push([SETTING.enablePush, 0]);
+  }
+  if (maxConcurrentStreams !== undefined) said.push([SETTING.maxConcurrentStreams, maxConcurrentStreams]);
+  if (takesWebSockets) said.push([SETTING.enableConnectProtocol, 1]);
+  out.settings(said);
+  out.widen(0, CONNECTION_WINDOW_BYTES - FIRST_WINDOW_BYTES);
+}
+
+function payloadOf(number: number): Buffer {
+  const payload = Buffer.alloc(PING_BYTES);
+  payload.writeUInt32BE(number >>> 0, PING_BYTES - 4);
+  return payload;
 }

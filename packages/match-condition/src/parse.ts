@@ -1,6 +1,83 @@
 import type { Condition } from "@headworks/capture-contract";
-import { FIELDS_OF_KIND, type FieldKind } from "./kinds.ts";
-import { fieldProblems } from "./field-problems.ts";
+import { parseJsonPath } from "@headworks/json-path";
+import { isShallowJson, MAX_VALUE_DEPTH } from "./json-equality.ts";
+import { MANNERS } from "./leaves.ts";
+import { parseStatusRange } from "./status-range.ts";
+import { type PatternManner, readPattern } from "./text-pattern.ts";
+
+const MAX_NAME_LENGTH = 255;
+
+const MAX_VALUE_LENGTH = 65_536;
+
+const MAX_PATTERN_LENGTH = 1000;
+
+/** RFC 9110 section 5.6.2. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** What is wrong with a value, undefined when nothing is; `type` is the kind it belongs to. */
+const fieldProblems: Readonly<Record<FieldCheck, (value: unknown, type: string) => string | undefined>> = {
+  pattern: patternProblem,
+  name: (value) => filledProblem(value, MAX_NAME_LENGTH),
+  headerName: (value) =>
+    filledProblem(value, MAX_NAME_LENGTH) ?? (TOKEN.test(String(value)) ? undefined : "is no name of a header field"),
+  word: (value) => filledProblem(value, MAX_NAME_LENGTH),
+  text: (value) => textProblem(value, MAX_VALUE_LENGTH),
+  port: integer(1, 65_535),
+  index: integer(0, 1000),
+  side: oneOf(["request", "response"]),
+  jsonPath: jsonPathProblem,
+  json: jsonProblem,
+  operationType: oneOf(["query", "mutation", "subscription"]),
+  statusRange: statusProblem,
+};
+
+const pattern = { check: "pattern" } as const;
+
+const name = { check: "name" } as const;
+
+const header = { check: "headerName" } as const;
+
+const value = { check: "text", optional: true, nullIsAbsent: true } as const;
+
+const side = { check: "side", optional: true, nullIsAbsent: true } as const;
+
+const path = { check: "jsonPath" } as const;
+
+const json = { check: "json" } as const;
+
+// The members of these are read by the parser itself.
+const nested = { check: "json" } as const;
+
+const KINDS: readonly (Kind & { readonly aliases?: readonly string[] })[] = [
+  { type: "all", fields: {} },
+  { type: "url_pattern", fields: { pattern } },
+  { type: "path_pattern", fields: { pattern } },
+  { type: "host", fields: { pattern } },
+  { type: "method", fields: { method: { check: "word" } } },
+  { type: "scheme", fields: { scheme: { check: "word" } } },
+  { type: "port", fields: { port: { check: "port" } } },
+  { type: "path_segment", fields: { index: { check: "index" }, value: { check: "text" } } },
+  { type: "query_param", fields: { name, value } },
+  { type: "query_param_pattern", fields: { name, pattern } },
+  { type: "header", fields: { name: header, value, side } },
+  { type: "header_pattern", fields: { name: header, pattern, side } },
+  { type: "content_type", fields: { pattern, side } },
+  { type: "body_pattern", fields: { pattern, side } },
+  { type: "json_path", fields: { path, value: { ...json, optional: true }, side } },
+  { type: "json_path_pattern", fields: { path, pattern, side } },
+  { type: "graph_q_l_operation", aliases: ["graphql_operation"], fields: { operation_name: name } },
+  { type: "graph_q_l_type", aliases: ["graphql_type"], fields: { operation_type: { check: "operationType" } } },
+  { type: "graph_q_l_variable", aliases: ["graphql_variable"], fields: { name, value: json } },
+  { type: "status_code", fields: { range: { check: "statusRange" } } },
+  { type: "and", fields: { conditions: nested } },
+  { type: "or", fields: { conditions: nested } },
+  { type: "not", fields: { condition: nested } },
+];
+
+/** Every kind under all its names. A map, so that names every object inherits are no kinds. */
+export const FIELDS_OF_KIND: ReadonlyMap<string, Kind> = new Map(
+  KINDS.flatMap((kind) => [kind.type, ...(kind.aliases ?? [])].map((known) => [known, kind] as const)),
+);
 
 /** One problem with a condition: a JSON pointer below what was given, and what is wrong there. */
 export interface ConditionIssue {
@@ -180,4 +257,85 @@ class ConditionReader {
 /** A name inside a JSON pointer (RFC 6901 section 3). */
 function escaped(name: string): string {
   return name.slice(0, 100).replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+/** One member of a kind of condition. */
+interface FieldKind {
+  readonly check: FieldCheck;
+  readonly optional?: true;
+  /** `null` says the same as leaving it out. */
+  readonly nullIsAbsent?: true;
+}
+
+/** A kind of condition: its name as the API shows it, and its members. */
+interface Kind {
+  readonly type: Condition["type"];
+  readonly fields: Readonly<Record<string, FieldKind>>;
+}
+
+/** What a member of a condition must be. */
+type FieldCheck =
+  | "pattern"
+  | "name"
+  | "headerName"
+  | "word"
+  | "text"
+  | "port"
+  | "index"
+  | "side"
+  | "jsonPath"
+  | "json"
+  | "operationType"
+  | "statusRange";
+
+function textProblem(value: unknown, longest: number): string | undefined {
+  if (typeof value !== "string") return "must be a text";
+  return value.length > longest ? `may have at most ${longest} characters` : undefined;
+}
+
+function filledProblem(value: unknown, longest: number): string | undefined {
+  const problem = textProblem(value, longest);
+  return problem ?? (String(value).trim() === "" ? "must not be blank" : undefined);
+}
+
+function oneOf(choices: readonly string[]): (value: unknown) => string | undefined {
+  return (value) =>
+    typeof value === "string" && choices.includes(value) ? undefined : `must be one of ${choices.join(", ")}`;
+}
+
+function integer(min: number, max: number): (value: unknown) => string | undefined {
+  return (value) =>
+    Number.isInteger(value) && Number(value) >= min && Number(value) <= max
+      ? undefined
+      : `must be an integer from ${min} to ${max}`;
+}
+
+function patternProblem(value: unknown, type: string): string | undefined {
+  const problem = filledProblem(value, MAX_PATTERN_LENGTH);
+  if (problem !== undefined) return problem;
+  const manners: Readonly<Record<string, PatternManner>> = MANNERS;
+  const manner = manners[type];
+  if (manner === undefined) throw new TypeError(`${type} has no pattern`);
+  const reading = readPattern(String(value), manner);
+  return "message" in reading ? `${reading.message} (at character ${reading.start + 1})` : undefined;
+}
+
+function jsonPathProblem(value: unknown): string | undefined {
+  const problem = filledProblem(value, MAX_PATTERN_LENGTH);
+  if (problem !== undefined) return problem;
+  const parsed = parseJsonPath(String(value));
+  return parsed.ok ? undefined : `${parsed.message} (at character ${parsed.at + 1})`;
+}
+
+function jsonProblem(value: unknown): string | undefined {
+  if (!isShallowJson(value)) return `may nest at most ${MAX_VALUE_DEPTH} deep`;
+  return JSON.stringify(value).length > MAX_VALUE_LENGTH
+    ? `may have at most ${MAX_VALUE_LENGTH} characters`
+    : undefined;
+}
+
+function statusProblem(value: unknown): string | undefined {
+  const isKnown = typeof value === "string" || typeof value === "number";
+  if (isKnown && String(value).length <= MAX_NAME_LENGTH && parseStatusRange(value) !== undefined) return undefined;
+  return "must be such as 404, 5xx, 400-499 or 404,5xx";
 }

@@ -3,7 +3,41 @@ import { isObject, type JsonValue } from "./decode.ts";
 import type { FieldType, MessageType, Scalar, Schema } from "./schema.ts";
 import { ANY_NAME, WELL_KNOWN_FORMS } from "./well-known-forms.ts";
 import { WIRE } from "./wire-cursor.ts";
-import { WireWriter } from "./wire-writer.ts";
+
+/** Puts fields one after the other. */
+class WireWriter {
+  readonly #pieces: Uint8Array[] = [];
+
+  tag(number: number, wireType: number): void {
+    this.varint(BigInt(number) * 8n + BigInt(wireType));
+  }
+
+  /** The lowest 64 bits of the value. */
+  varint(value: bigint): void {
+    let rest = BigInt.asUintN(64, value);
+    const octets: number[] = [];
+    while (rest > 0x7fn) {
+      octets.push(Number(rest & 0x7fn) | 0x80);
+      rest >>= 7n;
+    }
+    octets.push(Number(rest));
+    this.#pieces.push(Uint8Array.from(octets));
+  }
+
+  raw(bytes: Uint8Array): void {
+    this.#pieces.push(bytes);
+  }
+
+  /** With its length in front. */
+  bytes(bytes: Uint8Array): void {
+    this.varint(BigInt(bytes.length));
+    this.#pieces.push(bytes);
+  }
+
+  finish(): Buffer {
+    return Buffer.concat(this.#pieces);
+  }
+}
 
 /** The JSON is no message of the type; the message names the place. */
 export class EncodeError extends Error {

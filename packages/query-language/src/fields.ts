@@ -1,12 +1,39 @@
 import { CONTENT_FIELDS } from "./content-fields.ts";
-import { foldAscii } from "./fold.ts";
 import type { Evaluation } from "./evaluation.ts";
-import { GRPC_FIELDS } from "./grpc-fields.ts";
+import { foldAscii } from "./fold.ts";
 import type { PlanColumn } from "./plan.ts";
 import type { FieldTest, TextValue } from "./query.ts";
 import { asksReadable, READABLE } from "./readable-url.ts";
 import type { QueryRecord } from "./record.ts";
 import { STREAM_FIELDS } from "./stream-fields.ts";
+
+/** What the path of a gRPC or gRPC-Web call says. */
+const GRPC_FIELDS: readonly Field[] = [
+  {
+    name: "grpc.service",
+    phrase: "the gRPC service",
+    reads: "columns",
+    value: {
+      type: "text",
+      literal: "contains",
+      fold: "ascii",
+      caseless: true,
+      read: (r) => parts(r.requestType, r.path, 0),
+    },
+  },
+  {
+    name: "grpc.method",
+    phrase: "the gRPC method",
+    reads: "columns",
+    value: {
+      type: "text",
+      literal: "equals",
+      fold: "ascii",
+      caseless: true,
+      read: (r) => parts(r.requestType, r.path, 1),
+    },
+  },
+];
 
 /** How numbers of a field are written. */
 export type NumberUnit = "count" | "status" | "grpcStatus" | "duration" | "size" | "time";
@@ -381,4 +408,12 @@ function asksReadableValue(value: TextValue): boolean {
 export function bareValue(field: Field, value: TextValue): TextValue {
   const bare = field.value.type === "text" ? field.value.bare : undefined;
   return bare === undefined || value.kind !== "literal" ? value : { kind: "literal", text: bare(value.text) };
+}
+
+/** The last segment but one of a call's path, or the last; none for exchanges that are no gRPC. */
+function parts(requestType: string | undefined, path: string, which: 0 | 1): readonly string[] {
+  if (requestType === undefined || !/^application\/grpc(?:$|[-+])/iu.test(requestType)) return [];
+  const segments = path.split("/").slice(-2);
+  const part = segments[which];
+  return segments.length < 2 || segments.includes("") || part === undefined ? [] : [part];
 }

@@ -1,8 +1,8 @@
-import { bareValue, fieldNames, findField, type Field } from "./fields.ts";
-import { foldAscii } from "./fold.ts";
 import { parseJsonPath } from "@headworks/json-path";
-import { comparison, parseDuration, parseInstant, parseNumber, parseRange } from "./numbers.ts";
 import { checkPattern } from "@headworks/linear-pattern";
+import { bareValue, type Field, fieldNames, findField } from "./fields.ts";
+import { foldAscii } from "./fold.ts";
+import { comparison, parseDuration, parseInstant, parseNumber, parseRange } from "./numbers.ts";
 import { BUILT_IN_PRESETS, type Presets } from "./presets.ts";
 import {
   allOf,
@@ -15,7 +15,6 @@ import {
   type TextValue,
 } from "./query.ts";
 import { scan, type ScannedItem, type ScannedTerm, type ScannedValue, type Span } from "./scan.ts";
-import { suggestion } from "./suggestion.ts";
 
 /** What parsing gives: a query, or the first thing that is wrong with the text. */
 export type ParseResult =
@@ -382,4 +381,40 @@ function textValue(value: ScannedValue): TextValue {
     start: offset + checked.error.start,
     end: offset + checked.error.end,
   });
+}
+
+/** The known word that a mistyped one most likely stands for: at most two edits away, or begun like it. */
+function suggestion(word: string, known: readonly string[]): string | undefined {
+  const wanted = word.toLowerCase();
+  if (wanted.length < 2 || wanted.length > 64) return undefined;
+  let best: string | undefined;
+  let bestDistance = wanted.length <= 3 ? 2 : 3;
+  for (const candidate of known) {
+    const distance = candidate.startsWith(wanted) ? 1 : editDistance(wanted, candidate.toLowerCase());
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** Optimal string alignment: insert, delete, replace, or swap two neighbours. */
+function editDistance(left: string, right: string): number {
+  let before: number[] = [];
+  let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= left.length; i += 1) {
+    const row = [i];
+    for (let j = 1; j <= right.length; j += 1) {
+      const same = left[i - 1] === right[j - 1];
+      let cost = Math.min((previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (previous[j - 1] ?? 0) + (same ? 0 : 1));
+      if (i > 1 && j > 1 && left[i - 1] === right[j - 2] && left[i - 2] === right[j - 1]) {
+        cost = Math.min(cost, (before[j - 2] ?? 0) + 1);
+      }
+      row.push(cost);
+    }
+    before = previous;
+    previous = row;
+  }
+  return previous[right.length] ?? 0;
 }

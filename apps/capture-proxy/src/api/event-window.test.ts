@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TrafficEvent } from "@headworks/capture-contract";
 import { row } from "../../test/rows.ts";
-import { coalesce } from "./event-window.ts";
+import { coalesce } from "./events.ts";
 
 const added = (id: string, state: "pending" | "complete" = "pending"): TrafficEvent => ({
   type: "Added",

@@ -1,24 +1,28 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { ClientMessage, SubscribeFilter } from "@headworks/capture-contract";
-import type { ChangeTopic, Notice, ServerMessage, TaskProgress, TrafficEvent } from "@headworks/capture-contract";
+import { type RawData, type WebSocket, WebSocketServer } from "ws";
+import {
+  type ChangeTopic,
+  ClientMessage,
+  type Notice,
+  type ServerMessage,
+  SubscribeFilter,
+  type TaskProgress,
+  type TrafficEvent,
+  type TrafficSnapshot,
+} from "@headworks/capture-contract";
 import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import { compileValueValidator } from "@headworks/contract-kit/server";
-import { WebSocketServer } from "ws";
-import type { RawData, WebSocket } from "ws";
 import type { Clock, EventSink, RunTask, TaskResult, TaskStart } from "#slice.ts";
+import type { FrameListener } from "#storage/streams/stream-store.ts";
 import { ApiError, validationError } from "./api-error.ts";
 import { parseSearch } from "./bind.ts";
-import { EventClient, INITIAL_ROWS } from "./event-client.ts";
-import type { ClientParts, Flush, LatestRows } from "./event-client.ts";
+import { type ClientParts, EventClient, type Flush, INITIAL_ROWS, type LatestRows } from "./event-client.ts";
 import { compileEventFilter } from "./event-filter.ts";
-import { coalesce } from "./event-window.ts";
 import { FrameFeed } from "./frame-feed.ts";
 import { SECURITY_FIELDS } from "./gate.ts";
-import type { FrameListener } from "#storage/streams/stream-store.ts";
-import { refusalResponse, errorResponse, rawResponse } from "./respond-error.ts";
-import type { ErrorResponse } from "./respond-error.ts";
+import { errorResponse, type ErrorResponse, rawResponse, refusalResponse } from "./respond-error.ts";
 import { textFrames } from "./text-frame.ts";
 
 /** Twenty flushes a second: below what an eye notices, and each costs one write for each client. */
@@ -286,4 +290,54 @@ function parseMessage(text: string): ClientMessage | string {
   const [issue] = validateMessage(value);
   if (issue === undefined) return value as ClientMessage;
   return `The message is not understood: ${issue.path}: ${issue.message}`;
+}
+
+/**
+ * What a window of events comes to: one event for each entry (the first kind with the latest row), nothing of entries
+ * deleted or cleared in the same window, only the last count. Order is that of each entry's first event.
+ */
+export function coalesce(events: readonly TrafficEvent[]): readonly TrafficEvent[] {
+  const result: (TrafficEvent | undefined)[] = [];
+  const places = new Map<string, number>();
+  let countPlace = -1;
+  for (const event of events) {
+    switch (event.type) {
+      case "Added":
+      case "Updated": {
+        const place = places.get(event.data.id);
+        const first = place === undefined ? undefined : result[place];
+        if (place === undefined || first === undefined) {
+          places.set(event.data.id, result.length);
+          result.push(event);
+        } else {
+          result[place] = { type: first.type, data: event.data } as { type: "Added"; data: TrafficSnapshot };
+        }
+        break;
+      }
+      case "Deleted":
+        for (const id of event.data) drop(id, places, result);
+        result.push(event);
+        break;
+      case "Cleared":
+        // What came before is gone on the client too; only other sessions' entries could differ, and they are not shown.
+        result.fill(undefined);
+        places.clear();
+        countPlace = -1;
+        result.push(event);
+        break;
+      case "CountUpdate":
+        if (countPlace >= 0) result[countPlace] = undefined;
+        countPlace = result.length;
+        result.push(event);
+        break;
+    }
+  }
+  return result.filter((event) => event !== undefined);
+}
+
+function drop(id: string, places: Map<string, number>, result: (TrafficEvent | undefined)[]): void {
+  const place = places.get(id);
+  if (place === undefined) return;
+  result[place] = undefined;
+  places.delete(id);
 }

@@ -1,31 +1,50 @@
+import { existsSync } from "node:fs";
 import type { Server } from "node:http";
+import { join } from "node:path";
 import { Readable } from "node:stream";
 import fastifyStatic from "@fastify/static";
+import Fastify from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { apiInfo, operations as weirOperations } from "@headworks/capture-contract";
 import type { AnyOperations } from "@headworks/contract-kit";
 import { openApiDocument } from "@headworks/contract-kit/openapi";
 import { NO_ROUTE_COMPILERS } from "@headworks/contract-kit/server";
 import { hostPortText } from "@headworks/host-patterns";
-import Fastify from "fastify";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { SettingsStore } from "#settings/settings.ts";
 import { ApiError } from "./api-error.ts";
-import { LOCAL_ADMIN } from "./authorize.ts";
-import type { Identify } from "./authorize.ts";
-import { bindOperation } from "./bind.ts";
-import type { AnyHandler, BoundResponse } from "./bind.ts";
+import { type Identify, LOCAL_ADMIN } from "./authorize.ts";
+import { type AnyHandler, bindOperation, type BoundResponse } from "./bind.ts";
 import { renderApiDocs } from "./docs-page.ts";
-import { compileGate, isApiPath, pathOf } from "./gate.ts";
-import type { Gate } from "./gate.ts";
-import { MAX_TARGET_BYTES, createGatedServer } from "./gated-server.ts";
 import type { EventHub } from "./events.ts";
+import { compileGate, type Gate, isApiPath, pathOf } from "./gate.ts";
+import { createGatedServer, MAX_TARGET_BYTES } from "./gated-server.ts";
 import { announcesBody } from "./read-body.ts";
-import { compileRouteTable } from "./route-table.ts";
-import type { RouteTable } from "./route-table.ts";
-import { refusalResponse, errorResponse } from "./respond-error.ts";
-import type { ErrorResponse } from "./respond-error.ts";
+import { errorResponse, type ErrorResponse, refusalResponse } from "./respond-error.ts";
 import { beforeRest, bodyOf } from "./rest-of-body.ts";
-import { MISSING_BUILD_PAGE, chooseUiFile } from "./ui-files.ts";
+
+const DOCUMENT: UiResponse = { kind: "file", path: "index.html", cacheControl: "no-cache" };
+
+/** Shown in place of the UI when it was not built; the API works without it. */
+const MISSING_BUILD_PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Weir</title>
+<style>
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 40rem; margin: 10vh auto; padding: 0 1rem; }
+code { background: color-mix(in srgb, currentColor 12%, transparent); padding: .1em .35em; border-radius: .25em; }
+</style>
+</head>
+<body>
+<h1>Weir is running, its web UI is not built</h1>
+<p>Build it once in the folder of the project, then reload this page:</p>
+<p><code>npm run build</code></p>
+<p>Everything else works: <a href="/api/docs">the API</a>, <a href="/setup">certificate and device set-up</a>.</p>
+</body>
+</html>
+`;
 
 /** The part of a logger that the API uses. */
 interface ApiLog {
@@ -282,4 +301,62 @@ function addressOf(server: Server | undefined): string {
   const address = server?.address();
   if (typeof address !== "object" || address === null) throw new TypeError("The API server has no address");
   return `http://${hostPortText(address.address, address.port)}`;
+}
+
+/** How a path outside the API is answered. */
+type UiResponse =
+  | { readonly kind: "file"; readonly path: string; readonly cacheControl: string }
+  | { readonly kind: "missing-build" }
+  | { readonly kind: "not-found" };
+
+/**
+ * Decides between a file of the build and the UI's one document, which answers every route of the client. Hashed files
+ * never change under their name; everything else is asked for again.
+ */
+function chooseUiFile(target: string, uiDirectory: string): UiResponse {
+  let path: string;
+  try {
+    path = decodeURIComponent(pathOf(target));
+  } catch {
+    return { kind: "not-found" };
+  }
+  if (/[\0\\]|\/\/|(?:^|\/)\.\.?(?:\/|$)/.test(path)) return { kind: "not-found" };
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  if (path.startsWith("/assets/")) {
+    return { kind: "file", path: path.slice(1), cacheControl: "public, max-age=31536000, immutable" };
+  }
+  if (name.includes(".") && name !== "index.html") {
+    return { kind: "file", path: path.slice(1), cacheControl: "no-cache" };
+  }
+  return existsSync(join(uiDirectory, "index.html")) ? DOCUMENT : { kind: "missing-build" };
+}
+
+/** Which methods a path has, for answering 405 instead of 404. */
+interface RouteTable {
+  /** Empty when the path is unknown. */
+  methodsOf(path: string): readonly string[];
+}
+
+/** Built from the contract: aliases included, `{id}` stands for one segment. */
+function compileRouteTable(operations: AnyOperations, prefix: string): RouteTable {
+  const methods = new Map<string, Set<string>>();
+  for (const table of Object.values(operations)) {
+    for (const operation of Object.values(table)) {
+      for (const path of [prefix + operation.path, ...(operation.aliases ?? [])]) {
+        const known = methods.get(path) ?? new Set<string>();
+        methods.set(path, known.add(operation.method));
+        if (operation.method === "GET") known.add("HEAD");
+      }
+    }
+  }
+  const patterns = [...methods].map(([path, known]) => ({
+    pattern: new RegExp(`^${path.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{\w+\}/g, "[^/]+")}$`),
+    isExact: !path.includes("{"),
+    known: [...known].sort(),
+  }));
+  // An exact path such as /blocklist/stats hides the parameter route beside it for its own methods only.
+  return {
+    methodsOf: (path) =>
+      [...new Set(patterns.filter(({ pattern }) => pattern.test(path)).flatMap(({ known }) => known))].sort(),
+  };
 }

@@ -1,23 +1,22 @@
 import { writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { createInterface } from "node:readline/promises";
-import { Option } from "commander";
-import type { Command } from "commander";
-import { certOperations } from "@headworks/capture-contract";
-import type { CertificateInfo } from "@headworks/capture-contract";
+import { type Command, Option } from "commander";
+import { type CertificateInfo, certOperations } from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
 import { resolveDataDir } from "#settings/data-dir.ts";
 import { defaultPlaces, resolveCertificateDirectory } from "#settings/data-places.ts";
 import { fileProblem } from "#settings/own-places.ts";
-import { apiAddress, callJson } from "./api-connection.ts";
-import type { ApiAddress } from "./api-connection.ts";
+import { apiAddress, type ApiAddress, callJson } from "./api-connection.ts";
 import { authorityPaths, importAuthority } from "./authority-files.ts";
+import { shellQuoted } from "./banner.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
 import { globalOptions } from "./global-options.ts";
 import type { Invocation, OfflineAuthority, Outcome } from "./invocation.ts";
 import { timeText } from "./present-values.ts";
 import { renderPairs } from "./table.ts";
-import { trustGuides } from "./trust-guide.ts";
+
+const ALL: readonly NodeJS.Platform[] = ["linux", "darwin", "win32"];
 
 interface CaOptions {
   readonly dataDir?: string;
@@ -206,3 +205,69 @@ const installHelp: CaAction = async (invocation, options) => {
     "Firefox: Settings, Privacy & Security, Certificates, View Certificates, Authorities.\nOne program only, without trusting anything system-wide: weir run -- PROGRAM\n";
   stdout.write(`${heading}${lines.join("\n")}\n${ending}`);
 };
+
+/** How one place is made to trust the CA, and how that is taken back. */
+interface TrustGuide {
+  readonly id: string;
+  readonly name: string;
+  readonly trust: string;
+  readonly undo: string;
+  /** Shown without asking for all: it concerns this operating system. */
+  readonly platforms: readonly NodeJS.Platform[];
+}
+
+/** Commands for each place that keeps its own list of trusted CAs. `path` is the PEM file. */
+export function trustGuides(path: string): TrustGuide[] {
+  const file = shellQuoted(path);
+  return [
+    {
+      id: "debian",
+      name: "Debian, Ubuntu, Alpine",
+      platforms: ["linux"],
+      trust: `sudo cp ${file} /usr/local/share/ca-certificates/weir-ca.crt && sudo update-ca-certificates`,
+      undo: "sudo rm /usr/local/share/ca-certificates/weir-ca.crt && sudo update-ca-certificates --fresh",
+    },
+    {
+      id: "fedora",
+      name: "Fedora, RHEL, SUSE",
+      platforms: ["linux"],
+      trust: `sudo trust anchor --store ${file}`,
+      undo: `sudo trust anchor --remove ${file}`,
+    },
+    {
+      id: "arch",
+      name: "Arch Linux",
+      platforms: ["linux"],
+      trust: `sudo trust anchor --store ${file} && sudo update-ca-trust`,
+      undo: `sudo trust anchor --remove ${file} && sudo update-ca-trust`,
+    },
+    {
+      id: "macos",
+      name: "macOS",
+      platforms: ["darwin"],
+      trust: `sudo security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain ${file}`,
+      undo: `sudo security remove-trusted-cert -d ${file}`,
+    },
+    {
+      id: "windows",
+      name: "Windows (this user)",
+      platforms: ["win32"],
+      trust: `certutil -user -addstore Root "${path}"`,
+      undo: `certutil -user -delstore Root "Weir CA"`,
+    },
+    {
+      id: "chrome-linux",
+      name: "Chrome and Chromium on Linux (package libnss3-tools)",
+      platforms: ["linux"],
+      trust: `certutil -d "sql:$HOME/.pki/nssdb" -A -t C,, -n "Weir CA" -i ${file}`,
+      undo: `certutil -d "sql:$HOME/.pki/nssdb" -D -n "Weir CA"`,
+    },
+    {
+      id: "java",
+      name: "Java (all programs of this JDK)",
+      platforms: ALL,
+      trust: `keytool -importcert -noprompt -cacerts -storepass changeit -alias weir-ca -file ${file}`,
+      undo: "keytool -delete -cacerts -storepass changeit -alias weir-ca",
+    },
+  ];
+}

@@ -1,18 +1,23 @@
-import { Option } from "commander";
-import type { Command } from "commander";
-import { replayOperations } from "@headworks/capture-contract";
-import type { DiffOrder, EntryDiff, SessionDiff, SessionDiffOrder } from "@headworks/capture-contract";
+import { type Command, Option } from "commander";
+import {
+  type DiffOrder,
+  type EntryDiff,
+  replayOperations,
+  type SessionDiff,
+  type SessionDiffOrder,
+  type SessionDiffRow,
+} from "@headworks/capture-contract";
 import { apiAddress, callJson } from "./api-connection.ts";
 import { entryId } from "./entry-names.ts";
 import { CommandFailure, EXIT, FAIL_ON_EXITS } from "./exit-codes.ts";
-import { globalOptions } from "./global-options.ts";
-import type { GlobalFlags } from "./global-options.ts";
+import { type GlobalFlags, globalOptions } from "./global-options.ts";
 import type { Invocation, Outcome } from "./invocation.ts";
 import { presentDiff } from "./present-diff.ts";
-import { presentSessionDiff } from "./present-session-diff.ts";
-import { addDiffOptions, diffOptionsOf, repeated } from "./replay-options.ts";
-import type { DiffFlags } from "./replay-options.ts";
-import { writeJson } from "./terminal.ts";
+import { addDiffOptions, type DiffFlags, diffOptionsOf, repeated } from "./replay-options.ts";
+import { type Terminal, visibleText, writeJson } from "./terminal.ts";
+
+/** More than these are for programs; `--json` has them. */
+const MAX_ROWS = 200;
 
 /** Fills `weir diff`. */
 export function fillDiffCommand(command: Command, invocation: Invocation, outcome: Outcome): void {
@@ -95,4 +100,36 @@ async function compareSessions(
   else stdout.write(presentSessionDiff(diff, stdout));
   const isStatusChanged = diff.changed.some(({ differs }) => differs.includes("status") || differs.includes("failure"));
   return flags.failOn === "change" ? !diff.same : flags.failOn === "status" && isStatusChanged;
+}
+
+/** A comparison of two sessions for people: what only one has, and which answers became others. */
+function presentSessionDiff(diff: SessionDiff, terminal: Terminal): string {
+  const lines: string[] = [];
+  for (const row of diff.only_left.slice(0, MAX_ROWS)) lines.push(terminal.style("red", `- ${rowText(row)}`));
+  for (const row of diff.only_right.slice(0, MAX_ROWS)) lines.push(terminal.style("green", `+ ${rowText(row)}`));
+  for (const { left, right, differs } of diff.changed.slice(0, MAX_ROWS)) {
+    const responses =
+      responseText(left) === responseText(right)
+        ? responseText(left)
+        : `${responseText(left)} → ${responseText(right)}`;
+    lines.push(
+      terminal.style("yellow", visibleText(`~ ${left.method} ${left.url}  ${responses}  ${differs.join(", ")}`)),
+    );
+    lines.push(terminal.style("dim", `  weir diff ${left.id} ${right.id}`));
+  }
+  if (Math.max(diff.only_left_count, diff.only_right_count, diff.changed_count) > MAX_ROWS) {
+    lines.push(terminal.style("dim", "… more, see --json"));
+  }
+  const counts = `${diff.same_count} alike, ${diff.changed_count} changed, ${diff.only_left_count} only left, ${diff.only_right_count} only right`;
+  const rest = diff.not_compared_count === 0 ? "" : `, ${diff.not_compared_count} not compared`;
+  lines.push(terminal.style(diff.same ? "green" : "bold", `${counts}${rest}`));
+  return `${lines.join("\n")}\n`;
+}
+
+function rowText(row: SessionDiffRow): string {
+  return visibleText(`${row.method} ${row.url}  ${responseText(row)}`);
+}
+
+function responseText({ status_code, failure_code }: SessionDiffRow): string {
+  return failure_code ?? String(status_code ?? "no answer");
 }

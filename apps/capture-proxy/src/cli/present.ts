@@ -1,25 +1,105 @@
-import { isNumeric } from "@headworks/exact-json";
-import type {
-  BlockEntry,
-  CaptureSession,
-  ConfigField,
-  FocusHost,
-  Run,
-  LogStatus,
-  TrafficEntry,
-  TrafficSnapshot,
-  TreeNode,
+import {
+  type BlockEntry,
+  type CaptureSession,
+  type ConfigField,
+  type FocusHost,
+  type GrpcConnection,
+  type GrpcFrame,
+  grpcFrameLine,
+  type GrpcSchema,
+  type GrpcStream,
+  type LogStatus,
+  type RequestData,
+  type ResponseData,
+  type RuleTrace,
+  type Run,
+  type TrafficEntry,
+  type TrafficSnapshot,
+  type TreeNode,
 } from "@headworks/capture-contract";
-import { GRPC_TABLES } from "./grpc-tables.ts";
-import { presentEntry } from "./present-entry.ts";
-import { presentLogStatus } from "./present-logs.ts";
+import { isNumeric } from "@headworks/exact-json";
 import { durationText, sizeText, timeText, valueText } from "./present-values.ts";
-import { renderPairs, renderTable } from "./table.ts";
-import type { WideColumn } from "./table.ts";
 import { RULE_TABLES } from "./rule-tables.ts";
 import { STREAM_TABLES } from "./stream-tables.ts";
+import { renderPairs, renderTable, type WideColumn } from "./table.ts";
+import { type Terminal, visibleOctets, visibleText } from "./terminal.ts";
 import { WS_TABLES } from "./ws-tables.ts";
-import type { Terminal } from "./terminal.ts";
+
+const connections: readonly WideColumn<GrpcConnection>[] = [
+  { title: "State", text: (row) => row.state },
+  { title: "Host", text: (row) => row.host, shrinksTo: 12 },
+  { title: "Server", text: (row) => row.server_addr ?? "", shrinksTo: 12, fromColumns: 100 },
+  { title: "Client", text: (row) => row.client_addr ?? "", shrinksTo: 12, fromColumns: 120 },
+  { title: "Active", text: (row) => String(row.active_streams), align: "right" },
+  { title: "Calls", text: (row) => String(row.total_streams), align: "right" },
+  { title: "Since", text: (row) => timeText(row.created_at), fromColumns: 90 },
+  { title: "Id", text: (row) => row.id },
+];
+
+const CALL_TYPES: Readonly<Record<GrpcStream["message_type"], string>> = {
+  unary: "unary",
+  serverstream: "server",
+  clientstream: "client",
+  bidistream: "both",
+};
+
+const streams: readonly WideColumn<GrpcStream>[] = [
+  {
+    title: "Status",
+    text: callStatus,
+    style: (row) => (row.state !== "closed" ? "dim" : row.status_code === 0 ? "green" : "red"),
+    shrinksTo: 9,
+  },
+  { title: "Service", text: (row) => row.service, shrinksTo: 12, cut: "middle" },
+  { title: "Method", text: (row) => row.method, shrinksTo: 8 },
+  { title: "Streams", text: (row) => CALL_TYPES[row.message_type], fromColumns: 90 },
+  { title: "Sent", text: (row) => String(row.frames_sent), align: "right" },
+  { title: "Received", text: (row) => String(row.frames_received), align: "right" },
+  { title: "Started", text: (row) => timeText(row.created_at), fromColumns: 130 },
+  {
+    title: "Message",
+    text: (row) => row.status_message || (row.failure ?? row.issues[0] ?? ""),
+    shrinksTo: 10,
+    fromColumns: 150,
+  },
+  { title: "Id", text: (row) => row.id },
+];
+
+const frames: readonly WideColumn<GrpcFrame>[] = [
+  { title: "Time", text: (row) => timeText(row.timestamp), fromColumns: 110 },
+  { title: "", text: (row) => (row.direction === "request" ? "→" : "←") },
+  { title: "Method", text: (row) => row.method, shrinksTo: 8 },
+  { title: "Size", text: (row) => sizeText(row.size), align: "right" },
+  { title: "Type", text: frameType, shrinksTo: 8, fromColumns: 100 },
+  { title: "Message", text: (row) => grpcFrameLine(row) ?? row.data, shrinksTo: 20 },
+  { title: "Call", text: (row) => row.stream_id, fromColumns: 120 },
+];
+
+const schemas: readonly WideColumn<GrpcSchema>[] = [
+  { title: "Name", text: (row) => row.name, shrinksTo: 10 },
+  { title: "From", text: (row) => row.source },
+  { title: "Services", text: (row) => row.services.map(({ name }) => name).join(", "), shrinksTo: 12 },
+  { title: "Messages", text: (row) => String(row.messages), align: "right" },
+  { title: "Files", text: (row) => String(row.files.length), align: "right", fromColumns: 100 },
+  { title: "Added", text: (row) => timeText(row.created_at), fromColumns: 120 },
+  { title: "Id", text: (row) => row.id },
+];
+
+/** Tables by the name of the schema of their rows. */
+const GRPC_TABLES: Readonly<Record<string, readonly WideColumn<never>[]>> = {
+  GrpcConnection: connections,
+  GrpcStream: streams,
+  GrpcFrame: frames,
+  GrpcSchema: schemas,
+};
+
+/** How much of a body a person gets to see; `weir traffic body` gives all of it. */
+const SHOWN_BODY_CHARACTERS = 16_384;
+
+const CLIENT_CERTIFICATE_TEXTS = {
+  sent: " (client certificate sent)",
+  none: " (asks for a client certificate; none is set)",
+} as const;
 
 const statusStyle = (status: number | undefined): "green" | "cyan" | "yellow" | "red" | undefined => {
   if (status === undefined) return "red";
@@ -218,4 +298,154 @@ function objectLine(item: unknown): string {
   return Object.entries(item)
     .map(([key, value]) => `${key} ${valueText(value)}`)
     .join("  ");
+}
+
+/** One entry: facts, both heads in wire order, both bodies as far as they are text. */
+export function presentEntry(entry: TrafficEntry, terminal: Terminal): string {
+  const { request, response } = entry;
+  const parts = [
+    renderPairs(facts(entry), terminal),
+    message(requestLine(request), request, "request", entry.id, terminal),
+  ];
+  if (response) parts.push(message(statusLine(response), response, "response", entry.id, terminal));
+  return parts.join("\n");
+}
+
+function stateText({ state, failure }: TrafficEntry): string {
+  if (state === "closed") return "closed by the client";
+  return failure ? `failed: ${failure.message} (${failure.code}, ${failure.stage})` : state;
+}
+
+function facts(entry: TrafficEntry): [string, string][] {
+  const { timings } = entry;
+  const stages = Object.entries(timings).flatMap(([name, ms]) => (ms === null ? [] : [`${name} ${durationText(ms)}`]));
+  const rows: [string, string | null | undefined][] = [
+    ["Id", entry.id],
+    ["Number", String(entry.seq)],
+    ["URL", entry.request.url],
+    ["State", stateText(entry)],
+    ["Started", timeText(entry.timestamp)],
+    ["Duration", durationText(entry.response?.duration_ms)],
+    ["Timings", stages.join(", ")],
+    ["Client", entry.client_addr],
+    ["Server", entry.server_addr],
+    ["TLS", tlsText(entry)],
+    ["Answered by", entry.source === "upstream" ? null : entry.source],
+    ["Note", entry.notes],
+    ...entry.trace.map((step): [string, string] => ["Rule", stepText(step)]),
+    ["Request was", requestWas(entry)],
+    ["Answer was", originalResponseText(entry)],
+  ];
+  return rows.filter((row): row is [string, string] => row[1] !== null && row[1] !== undefined && row[1] !== "");
+}
+
+function stepText({ kind, rule_name, phase, changes }: RuleTrace): string {
+  const what = changes.length === 0 ? "matched" : changes.join("; ");
+  return `${kind} "${rule_name}", ${phase}: ${what}`;
+}
+
+/** What a rule changed of the request line; `--json` has the whole of both messages. */
+function requestWas({ request, original_request: was }: TrafficEntry): string | null {
+  if (was === null || (was.method === request.method && was.url === request.url)) return null;
+  return `${was.method} ${was.url}`;
+}
+
+function originalResponseText({ response, original_response: was }: TrafficEntry): string | null {
+  if (was === null || was.status_code === response?.status_code) return null;
+  return `${was.status_code} ${was.status_message ?? ""}`.trim();
+}
+
+function tlsText({ tls }: TrafficEntry): string | null {
+  if (!tls) return null;
+  const verified = tls.upstream_verified === false ? " (certificate not verified)" : "";
+  const response =
+    tls.upstream_client_certificate === null ? "" : CLIENT_CERTIFICATE_TEXTS[tls.upstream_client_certificate];
+  return `client ${tls.client_version ?? "-"}, origin ${tls.upstream_version ?? "-"}${verified}${response}`;
+}
+
+function requestLine(request: RequestData): string {
+  return `${request.method} ${request.path} ${request.http_version ?? ""}`.trim();
+}
+
+function statusLine(response: ResponseData): string {
+  return `${response.http_version ?? "HTTP"} ${response.status_code} ${response.status_message ?? ""}`.trim();
+}
+
+function message(line: string, data: RequestData | ResponseData, side: string, id: string, terminal: Terminal): string {
+  const fields = data.headers_list.map(
+    ([name, value]) => `${terminal.style("cyan", visibleText(name))}: ${visibleOctets(value)}`,
+  );
+  return `${[terminal.style("bold", visibleOctets(line)), ...fields].join("\n")}\n${bodyText(data, side, id, terminal)}`;
+}
+
+function bodyText(data: RequestData | ResponseData, side: string, id: string, terminal: Terminal): string {
+  if (data.body_state === "none" || data.body_size === 0) return "";
+  const size = sizeText(data.body_size);
+  const more = `weir traffic body ${id} ${side}`;
+  const remark = (text: string): string => `\n${terminal.style("dim", `[${text}]`)}\n`;
+  if (data.body_state === "not_stored") return remark(`body of ${size}, not stored`);
+  if (data.body === null) return remark(`body of ${size}: ${more}`);
+  if (data.body_encoding === "base64") return remark(`${size} that are no text: ${more} -o FILE`);
+  const shown = visibleText(data.body.slice(0, SHOWN_BODY_CHARACTERS).replaceAll("\r\n", "\n"), true);
+  const isCut = data.body.length > SHOWN_BODY_CHARACTERS;
+  const end = isCut
+    ? remark(`cut; all of it: ${more}`)
+    : data.body_state === "truncated"
+      ? remark(`stored up to ${sizeText(data.body_stored_size)} of ${size}`)
+      : "\n";
+  return `\n${shown}${end}`;
+}
+
+/** How a call ended, or how far it is. */
+function callStatus({ state, status_code: code, status_name: name, failure }: GrpcStream): string {
+  if (state !== "closed") return state;
+  if (code !== null) return name ?? String(code);
+  return failure === null ? "no status" : "broken off";
+}
+
+function frameType({ is_trailer: isTrailer, decoded }: GrpcFrame): string {
+  return isTrailer ? "trailers" : (decoded?.message_type ?? "");
+}
+
+/** The log's status for people: what is in force, how writing goes, and the files. Works for a rotation's answer too. */
+function presentLogStatus(status: LogStatus & { readonly rotated_to?: string }, terminal: Terminal): string {
+  const { current_file: file, async, debug_logging: debug, traffic_events: events, restart_pending: pending } = status;
+  const overridden = Object.entries(status.overridden_by).map(([name, by]) => `${name} by ${by}`);
+  const pairs: [string, string][] = [
+    ["put away", status.rotated_to ?? ""],
+    ["file", file === null ? "none; standard output alone" : `${file.path} (${sizeText(file.size_bytes)})`],
+    ["problem", status.problem ?? ""],
+    ["new file", `${rotationText(status.rotation)}, at most ${status.max_file_size_mb} MiB`],
+    ["kept", `${status.archived_count} of at most ${status.max_files} old files`],
+    ["form", `${status.json_format ? "JSON lines" : "text"}, level ${status.verbosity}`],
+    ["after a restart", pending.join(", ")],
+    ["overridden", overridden.join(", ")],
+    ["lines", `${async.written_events} written, ${async.dropped_events} lost, ${async.buffer_depth} waiting`],
+    ["traffic", trafficText(debug, events)],
+  ];
+  const head = renderPairs(
+    pairs.filter(([, value]) => value !== ""),
+    terminal,
+  );
+  if (status.archived_files.length === 0) return head;
+  const table = renderTable(
+    status.archived_files,
+    [
+      { title: "Old file", text: (row) => row.name },
+      { title: "Size", text: (row) => sizeText(row.size_bytes), align: "right" },
+      { title: "Last line", text: (row) => timeText(row.modified) },
+    ],
+    terminal,
+  );
+  return `${head}\n${table}`;
+}
+
+function rotationText(rotation: LogStatus["rotation"]): string {
+  return rotation.mode === "size" ? `size (${rotation.size_mb} MiB)` : rotation.mode;
+}
+
+function trafficText(debug: LogStatus["debug_logging"], events: LogStatus["traffic_events"]): string {
+  if (!debug.enabled) return "not logged";
+  const hosts = debug.host_filter.length === 0 ? "all hosts" : debug.host_filter.join(", ");
+  return `${debug.level} of ${hosts}: ${events.logged} events, ${events.dropped} lost`;
 }

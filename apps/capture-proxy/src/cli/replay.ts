@@ -1,26 +1,35 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { Option } from "commander";
-import type { Command } from "commander";
-import { REPLAY_LIMITS, replayOperations } from "@headworks/capture-contract";
-import type { ReplayBatch, ReplayOrder, ReplayResult } from "@headworks/capture-contract";
+import { type Command, Option } from "commander";
+import {
+  REPLAY_LIMITS,
+  type ReplayBatch,
+  replayOperations,
+  type ReplayOrder,
+  type ReplayResult,
+  type ResponseData,
+} from "@headworks/capture-contract";
 import { ApiFailure } from "@headworks/contract-kit/client";
-import { apiAddress, callJson } from "./api-connection.ts";
-import type { ApiAddress } from "./api-connection.ts";
+import { utf8Reading } from "@headworks/http-fields";
+import { apiAddress, type ApiAddress, callJson } from "./api-connection.ts";
 import { entryId } from "./entry-names.ts";
 import { CommandFailure, EXIT, FAIL_ON_EXITS } from "./exit-codes.ts";
-import { globalOptions } from "./global-options.ts";
-import type { GlobalFlags } from "./global-options.ts";
+import { type GlobalFlags, globalOptions } from "./global-options.ts";
 import type { Invocation, Outcome } from "./invocation.ts";
-import { presentBatch, presentReplay } from "./present-replay.ts";
+import { presentDiff } from "./present-diff.ts";
+import { durationText, sizeText } from "./present-values.ts";
 import {
   addDiffOptions,
   addModificationOptions,
+  type DiffFlags,
   diffOptionsOf,
+  type ModificationFlags,
   modificationsOf,
   wholeNumber,
 } from "./replay-options.ts";
-import type { DiffFlags, ModificationFlags } from "./replay-options.ts";
-import { writeJson } from "./terminal.ts";
+import { renderPairs } from "./table.ts";
+import { type Terminal, visibleText, writeJson } from "./terminal.ts";
+
+const BAR_COLUMNS = 40;
 
 type FailOn = "change" | "status" | "error";
 const FIRST_POLL_MS = 50;
@@ -158,4 +167,63 @@ async function cancel(address: ApiAddress, id: string): Promise<void> {
 function progressOf({ total, iterations, failed }: ReplayBatch): string {
   const share = `${String(Math.floor((100 * total) / iterations)).padStart(3)} %  ${total} of ${iterations}`;
   return failed > 0 ? `${share}, ${failed} failed` : share;
+}
+
+/** A replay for people: what came of it, then the differences where it was compared, otherwise the answer's text. */
+function presentReplay(result: ReplayResult, terminal: Terminal): string {
+  const { response, redirects } = result;
+  const pairs: [string, string][] = [
+    ["request", `${result.request.method} ${result.request.url}`],
+    ...redirects.map(({ status_code: status, url }): [string, string] => ["redirect", `${status} from ${url}`]),
+    ["answer", response === null ? `none: ${result.error ?? ""}` : statusText(response)],
+    ["took", durationText(result.duration_ms)],
+    ["size", response === null ? "" : sizeText(response.body_size)],
+    ["entry", result.entry_id ?? "not captured"],
+  ];
+  const head = renderPairs(
+    pairs.filter(([, value]) => value !== ""),
+    terminal,
+  );
+  if (result.diff) return `${head}\n${presentDiff(result.diff, terminal)}`;
+  const body = response?.body ?? null;
+  if (body === null) return head;
+  const isBytes = response?.body_encoding === "base64";
+  return `${head}\n${isBytes ? terminal.style("dim", "The body is no text: see --json") : shownBody(body, terminal)}\n`;
+}
+
+function statusText({ status_code: status, status_message: message }: ResponseData): string {
+  return `${status} ${utf8Reading(message ?? "") ?? message ?? ""}`.trim();
+}
+
+function shownBody(body: string, terminal: Terminal): string {
+  return terminal.isTty ? visibleText(body.replaceAll("\r\n", "\n"), true) : body;
+}
+
+/** A batch for people: the numbers, what failed, and how durations spread. */
+export function presentBatch(batch: ReplayBatch, terminal: Terminal): string {
+  const statuses = Object.entries(batch.statuses).map(([status, count]) => `${status} (${count})`);
+  const pairs: [string, string][] = [
+    ["batch", batch.id],
+    ["sent", `${batch.total} of ${batch.iterations}, ${batch.succeeded} answered, ${batch.failed} failed`],
+    ["statuses", statuses.join(", ")],
+    ["fastest", durationText(batch.min_ms)],
+    ["average", durationText(batch.avg_ms)],
+    ["p50", durationText(batch.p50_ms)],
+    ["p90", durationText(batch.p90_ms)],
+    ["p95", durationText(batch.p95_ms)],
+    ["p99", durationText(batch.p99_ms)],
+    ["slowest", durationText(batch.max_ms)],
+    ...batch.errors.map(({ code, message, count }): [string, string] => [`${code} (${count})`, message]),
+  ];
+  const shown = pairs.filter(([, value]) => value !== "");
+  return renderPairs([...shown, ...bars(batch)], terminal);
+}
+
+function bars({ histogram }: ReplayBatch): [string, string][] {
+  const most = Math.max(0, ...histogram.map(({ count }) => count));
+  if (histogram.length < 2) return [];
+  return histogram.map(({ to_ms: to, count }) => [
+    `≤ ${durationText(to)}`,
+    `${"█".repeat(Math.ceil((count / most) * BAR_COLUMNS))} ${count}`.trim(),
+  ]);
 }

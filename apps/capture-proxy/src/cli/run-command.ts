@@ -1,22 +1,63 @@
 import { spawn } from "node:child_process";
-import { accessSync, constants } from "node:fs";
-import { constants as systemConstants } from "node:os";
-import { dirname, resolve } from "node:path";
-import { captureOperations } from "@headworks/capture-contract";
-import type { CaptureStatus } from "@headworks/capture-contract";
-import { ApiFailure } from "@headworks/contract-kit/client";
+import { accessSync, constants, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { constants as systemConstants, homedir, tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { getCACertificates } from "node:tls";
 import type { Command } from "commander";
-import { callJson, shownUrl } from "./api-connection.ts";
+import {
+  captureOperations,
+  type CaptureStatus,
+  exportOperations,
+  type TrafficEntry,
+  trafficOperations,
+  type TrafficSummary,
+} from "@headworks/capture-contract";
+import { ApiFailure } from "@headworks/contract-kit/client";
+import { callApi, callJson, shownUrl } from "./api-connection.ts";
+import { CA_VARIABLES, clientEnvironment, type TrustPaths } from "./client-environment.ts";
 import { CommandFailure, EXIT } from "./exit-codes.ts";
-import { addSettingOptions, settingFlags } from "./serve-options.ts";
-import { clientEnvironment } from "./client-environment.ts";
 import type { Invocation } from "./invocation.ts";
-import { findCapture } from "./run-capture.ts";
-import type { Capture } from "./run-capture.ts";
-import { reportRun } from "./run-report.ts";
+import { sizeText } from "./present-values.ts";
+import { present } from "./present.ts";
+import { type Capture, findCapture } from "./run-capture.ts";
 import { RunSignals } from "./run-signals.ts";
+import { addSettingOptions, settingFlags } from "./serve-options.ts";
 import { visibleText } from "./terminal.ts";
-import { writeTrustFiles } from "./trust-files.ts";
+import { saveResponse } from "./transfer.ts";
+
+const DATA = "1.2.840.113549.1.7.1";
+
+const CERTIFICATE_BAG = "1.2.840.113549.1.12.10.1.3";
+
+const X509_CERTIFICATE = "1.2.840.113549.1.9.22.1";
+
+const FRIENDLY_NAME = "1.2.840.113549.1.9.20";
+
+/** Java takes a certificate without a key for trusted only if it carries this attribute. */
+const TRUSTED_KEY_USAGE = "2.16.840.1.113894.746875.1.1";
+
+const ANY_EXTENDED_KEY_USAGE = "2.5.29.37.0";
+
+const sequence = (...content: readonly Uint8Array[]): Buffer => der(0x30, ...content);
+
+const set = (...content: readonly Uint8Array[]): Buffer => der(0x31, ...content);
+
+const octets = (...content: readonly Uint8Array[]): Buffer => der(0x04, ...content);
+
+const explicit = (...content: readonly Uint8Array[]): Buffer => der(0xa0, ...content);
+
+/** Rows of the table of `--summary`. */
+const SHOWN_ROWS = 1000;
+
+/** Where systems keep their roots in one file, in the order in which Go looks. */
+const SYSTEM_BUNDLES = [
+  "/etc/ssl/certs/ca-certificates.crt",
+  "/etc/pki/tls/certs/ca-bundle.crt",
+  "/etc/ssl/ca-bundle.pem",
+  "/etc/pki/tls/cacert.pem",
+  "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+  "/etc/ssl/cert.pem",
+];
 
 /** What `weir run` was asked for. */
 export interface RunOptions {
@@ -181,4 +222,181 @@ function startProblem(program: string, error: NodeJS.ErrnoException): CommandFai
   return new CommandFailure(EXIT.notExecutable, `${JSON.stringify(program)} cannot be run: ${error.message}`, {
     cause: error,
   });
+}
+
+/** The same files in a directory of their own. */
+interface TrustFiles extends TrustPaths {
+  readonly directory: string;
+  remove(): void;
+}
+
+/** Writes the files to a directory that only this user can read. `remove` takes it away; nothing is left when it fails. */
+export function writeTrustFiles(caPem: string, environment: Readonly<Record<string, string | undefined>>): TrustFiles {
+  const directory = mkdtempSync(join(tmpdir(), "weir-run-"));
+  const remove = (): void => rmSync(directory, { recursive: true, force: true });
+  try {
+    return { directory, ...writtenFiles(directory, caPem, environment), remove };
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}
+
+function writtenFiles(
+  directory: string,
+  caPem: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): TrustPaths {
+  const own = certificatesOf(caPem);
+  const users = CA_VARIABLES.flatMap((name) => certificatesOf(readIfThere(environment[name])));
+  const all = unique([...own, ...users, ...systemRoots()]);
+  const write = (name: string, content: string | Uint8Array): string => {
+    const path = join(directory, name);
+    writeFileSync(path, content, { mode: 0o600, flag: "wx" });
+    return path;
+  };
+  const bundle = write("roots-and-weir-ca.pem", pemText(all));
+  return {
+    bundle,
+    extra: write("weir-ca.pem", pemText(unique([...own, ...users]))),
+    javaStore: write("java-trust-store.p12", javaTrustStore(all.map((text) => Buffer.from(text, "base64")))),
+    wgetrc: write(
+      "wgetrc",
+      `${readIfThere(environment["WGETRC"] ?? join(homedir(), ".wgetrc"))}\nca_certificate = ${bundle}\n`,
+    ),
+  };
+}
+
+function systemRoots(): string[] {
+  for (const path of SYSTEM_BUNDLES) {
+    const found = certificatesOf(readIfThere(path));
+    if (found.length > 0) return found;
+  }
+  const listed = certificatesOf(getCACertificates("system").join("\n"));
+  return listed.length > 0 ? listed : certificatesOf(getCACertificates("bundled").join("\n"));
+}
+
+function readIfThere(path: string | undefined): string {
+  if (path === undefined || path === "") return "";
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** The certificates of a PEM text as base64 without line breaks. */
+function certificatesOf(pem: string): string[] {
+  const blocks = pem.matchAll(/-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----([^-]*)-----END/g);
+  return Array.from(blocks, ([, base64 = ""]) => base64.replace(/\s+/g, ""));
+}
+
+function unique(texts: readonly string[]): string[] {
+  return [...new Set(texts)];
+}
+
+function pemText(certificates: readonly string[]): string {
+  return certificates
+    .map((text) => `-----BEGIN CERTIFICATE-----\n${text.replace(/.{64}(?=.)/g, "$&\n")}\n-----END CERTIFICATE-----\n`)
+    .join("");
+}
+
+/** Writes what a run captured where it was asked for; says on a terminal where it is. */
+async function reportRun(
+  capture: Capture,
+  options: RunOptions,
+  invocation: Invocation,
+  signal: AbortSignal,
+): Promise<void> {
+  const { stderr } = invocation;
+  const isAsked = options.har !== undefined || options.summary === true;
+  if (!isAsked && !stderr.isTty) return;
+  if (!capture.hasOwnSession) {
+    stderr.write(`${stderr.style("dim", `weir: captured${place(capture, options)}`)}\n`);
+    return;
+  }
+  await capture.settle(signal);
+  const query = { session_id: capture.sessionId };
+  if (options.har !== undefined) {
+    await saveResponse(
+      await callApi(capture.address, exportOperations.exportHar, { query, signal }),
+      options.har,
+      invocation,
+    );
+  }
+  const summary = (await callJson(capture.address, trafficOperations.summarizeTraffic, { query, signal }))
+    .value as TrafficSummary;
+  if (options.summary === true) {
+    const { value } = await callJson(capture.address, trafficOperations.listTraffic, {
+      query: { ...query, limit: SHOWN_ROWS },
+      signal,
+    });
+    stderr.write(present((value as TrafficEntry[]).toReversed(), "TrafficEntry", stderr));
+  }
+  stderr.write(stderr.style("dim", `${totals(summary)}${place(capture, options)}`) + "\n");
+}
+
+function totals({ total, errors, request_bytes: sent, response_bytes: received }: TrafficSummary): string {
+  const count = total === 1 ? "1 exchange" : `${total} exchanges`;
+  const failures = errors === 0 ? "" : `, ${errors} with errors`;
+  return `weir: ${count}${failures}, ${sizeText(sent)} sent, ${sizeText(received)} received`;
+}
+
+function place(capture: Capture, options: RunOptions): string {
+  if (!capture.isOwn) {
+    return `; session ${visibleText(capture.sessionName ?? capture.sessionId)} at ${shownUrl(capture.address)}`;
+  }
+  if (options.har !== undefined) return `; written to ${visibleText(options.har)}`;
+  if (capture.isKept) return `; kept in ${visibleText(options.dataDir ?? "")}`;
+  return options.summary === true ? "" : "; not kept (see --har, --summary, --data-dir, or start `weir serve`)";
+}
+
+/**
+ * A PKCS #12 file (RFC 7292) of trusted certificates (DER), as Java's `PKCS12` key store reads it without a password:
+ * certificates are public, so nothing is encrypted, and without a password there is no integrity code either.
+ */
+export function javaTrustStore(certificates: readonly Uint8Array[]): Buffer {
+  const bags = certificates.map((certificate, index) => certificateBag(certificate, `trusted-${index}`));
+  const safeContents = sequence(...bags);
+  const authenticatedSafe = sequence(dataContent(safeContents));
+  return sequence(der(0x02, Buffer.from([3])), dataContent(authenticatedSafe));
+}
+
+function dataContent(content: Uint8Array): Buffer {
+  return sequence(derObjectId(DATA), explicit(octets(content)));
+}
+
+function certificateBag(certificate: Uint8Array, alias: string): Buffer {
+  const bag = sequence(derObjectId(X509_CERTIFICATE), explicit(octets(certificate)));
+  const name = Buffer.from(alias, "utf16le").swap16();
+  const attributes = set(
+    sequence(derObjectId(FRIENDLY_NAME), set(der(0x1e, name))),
+    sequence(derObjectId(TRUSTED_KEY_USAGE), set(derObjectId(ANY_EXTENDED_KEY_USAGE))),
+  );
+  return sequence(derObjectId(CERTIFICATE_BAG), explicit(bag), attributes);
+}
+
+/** One DER element: tag, definite length, content. */
+export function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
+  const body = Buffer.concat(content);
+  return Buffer.concat([Buffer.from([tag]), derLength(body.length), body]);
+}
+
+/** An object identifier from its dotted form. */
+export function derObjectId(dotted: string): Buffer {
+  const [first = 0, second = 0, ...rest] = dotted.split(".").map(Number);
+  return der(0x06, Buffer.from([first * 40 + second, ...rest.flatMap(base128)]));
+}
+
+function derLength(length: number): Buffer {
+  if (length < 0x80) return Buffer.from([length]);
+  const bytes: number[] = [];
+  for (let rest = length; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256);
+  return Buffer.from([0x80 + bytes.length, ...bytes]);
+}
+
+function base128(value: number): number[] {
+  const bytes = [value % 128];
+  for (let rest = Math.floor(value / 128); rest > 0; rest = Math.floor(rest / 128)) bytes.unshift(128 + (rest % 128));
+  return bytes;
 }

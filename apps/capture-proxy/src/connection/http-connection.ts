@@ -1,34 +1,153 @@
-import { DownstreamState, RequestReader, responseHeadText } from "@headworks/http1";
-import type { Framing, Http1Error, RawFields, RequestHead } from "@headworks/http1";
-import { beginsAsHttp2 } from "@headworks/http2";
-import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
-import type { Failure } from "#exchange/failure.ts";
+import { parseHostPort } from "@headworks/host-patterns";
+import { reasonPhrase } from "@headworks/http-fields";
 import {
-  NOT_IN_SET,
+  areSameFields,
+  DownstreamState,
+  type FieldLines,
+  type Framing,
+  type Http1Error,
+  LAST_CHUNK,
+  lastChunkWithTrailers,
+  type RawFields,
+  removeField,
+  type RequestHead,
+  RequestReader,
+  responseHeadText,
+} from "@headworks/http1";
+import { beginsAsHttp2 } from "@headworks/http2";
+import {
   BatchedWriter,
+  type ByteSocket,
   cutConnection,
   keptBytes,
-  shareReadBuffer,
   Linger,
-  trackExternalMemory,
+  NOT_IN_SET,
   ownBytes,
+  shareReadBuffer,
+  type Timed,
+  trackExternalMemory,
 } from "@headworks/sockets";
-import type { ByteSocket, Timed } from "@headworks/sockets";
+import type { ClientFacts, ResponseMessage } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
 import { CLIENT_GONE, internalFailure, invalidRequest, stalled } from "./client-failures.ts";
-import { UpstreamConnections } from "./upstream-connections.ts";
 import { isForeignToHttp1 } from "./detect.ts";
 import type { ClientSocket, ExchangeClient } from "./exchange-client.ts";
-import { failTunnel, mayBeForeign } from "./foreign-client.ts";
-import { switchFields } from "./forwarded-fields.ts";
-import { askWhetherGone, HALF_CLOSED_MS } from "./half-closed-client.ts";
-import { Http1Response } from "./http1-response.ts";
+import { failureResponse } from "./failure-page.ts";
+import { responseFields, switchFields } from "./forwarded-fields.ts";
 import { HttpExchange } from "./http-exchange.ts";
-import { KnownHost } from "./known-host.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { refusedRequest } from "./refused-request.ts";
-import { planRequest } from "./request-plan.ts";
-import type { TunnelBase } from "./request-plan.ts";
 import { relay } from "./relay.ts";
+import { planRequest, type TunnelBase } from "./request-plan.ts";
+import { UpstreamConnections } from "./upstream-connections.ts";
+
+/** Writes the answers of one client connection, one after the other, framed as the client can take them. */
+class Http1Response {
+  readonly #writer: BatchedWriter;
+  readonly #state: DownstreamState;
+  /** Of the present answer's body; undefined before its head. */
+  #framing: Framing | undefined;
+
+  constructor(writer: BatchedWriter, state: DownstreamState) {
+    this.#writer = writer;
+    this.#state = state;
+  }
+
+  /** A client that gets no more than this can tell that something is missing: what was written may still leave. */
+  get showsItsEnd(): boolean {
+    return this.#framing !== undefined && this.#framing.kind !== "until-close";
+  }
+
+  /** Another request was read; nothing of its answer is written yet. */
+  begin(): void {
+    this.#framing = undefined;
+  }
+
+  /**
+   * Gives the size of the head in bytes.
+   * @throws Http1Error for a field that cannot be written; another answer may be given then
+   */
+  head(response: Readonly<ResponseMessage>, framing: Framing): number {
+    const start = this.#state.responseStarted(framing);
+    const fields = responseFields(response.fields, start);
+    // RFC 9110, 8.6: a 204 has no Content-Length, whatever the origin says.
+    if (response.status === 204) removeField(fields, "content-length");
+    const lines = areSameFields(fields, response.fields) ? response.fieldLines : undefined;
+    const head = this.#headText(response, fields, lines);
+    this.#framing = start.framing;
+    this.#writer.text(head);
+    return head.length;
+  }
+
+  #headText({ status, reason }: Readonly<ResponseMessage>, fields: RawFields, lines: FieldLines | undefined): string {
+    try {
+      return responseHeadText(status, reason, fields, lines);
+    } catch (error) {
+      this.#state.responseWithdrawn();
+      throw error;
+    }
+  }
+
+  /** An interim answer, where the client may get one now; false where it may not. */
+  informational(status: number, reason: string, fields: RawFields): boolean {
+    if (!this.#state.informational(status)) return false;
+    this.#writer.text(responseHeadText(status, reason, fields));
+    return true;
+  }
+
+  /** The whole answer to a request that never became an exchange; the last one of the connection. */
+  refusal(status: number, failure: Failure, head: RequestHead | undefined): void {
+    const page = failureResponse(failure, head?.fields ?? []);
+    this.#state.drain();
+    const start = this.#state.responseStarted({ kind: "length", lengthBytes: page.body.length });
+    const fields = [...page.fields, "Connection", start.connection ?? "close"];
+    this.#writer.text(responseHeadText(status, reasonPhrase(status), fields));
+    if (head?.method !== "HEAD") this.#writer.bytes(page.body);
+    this.#writer.flush();
+    this.#state.responseEnded();
+  }
+
+  data(piece: Buffer): void {
+    if (this.#framing?.kind === "chunked") this.#writer.chunk(piece);
+    else this.#writer.bytes(piece);
+  }
+
+  end(trailers: RawFields | undefined): void {
+    if (this.#framing?.kind !== "chunked") return;
+    this.#writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
+  }
+
+  /** Gives what was written to the socket; false while the client takes no more. */
+  flush(): boolean {
+    return this.#writer.flush();
+  }
+}
+
+/**
+ * A client that ended its sending side may still read, or may be gone: TCP does not tell until something is written.
+ * After this time without a byte from the origin it counts as gone.
+ */
+const HALF_CLOSED_MS = 5000;
+
+/** Long enough for an answer from this machine, and for one from far away. */
+const ASK_AGAIN_MS: readonly number[] = [50, 500];
+
+/** Reads the Host of requests; on most connections it is the same text each time, which is read once. */
+class KnownHost {
+  #text: string | undefined;
+  #hostPort: { readonly host: string; readonly port: number | undefined } | undefined;
+
+  /** Undefined for a text that is no host, and for none. */
+  of(text: string | undefined): { readonly host: string; readonly port: number | undefined } | undefined {
+    if (text === undefined) return undefined;
+    if (text !== this.#text) {
+      const parsed = parseHostPort(text);
+      this.#text = text;
+      this.#hostPort = "issue" in parsed ? undefined : parsed;
+    }
+    return this.#hostPort;
+  }
+}
 
 /** An idle client of a service that stops has so long to see the end; its request may be on its way. */
 const CLOSE_DELAY_MS = 250;
@@ -472,4 +591,30 @@ export class HttpConnection implements ExchangeClient, Timed {
 
 function ignoreError(): void {
   // "close" follows and does what is needed.
+}
+
+/**
+ * While rules decide nothing is written that a client which is gone would refuse. An interim answer is, and one that
+ * only ended its sending side passes over it (RFC 9110, 15.2). The refusal of one shows when the next is written.
+ */
+function askWhetherGone(
+  response: Http1Response,
+  isDeciding: () => boolean,
+  [delayMs, ...later]: readonly number[] = ASK_AGAIN_MS,
+): void {
+  if (!isDeciding() || !response.informational(102, reasonPhrase(102), [])) return;
+  response.flush();
+  if (delayMs !== undefined) setTimeout(() => askWhetherGone(response, isDeciding, later), delayMs).unref();
+}
+
+/** Whether the client of a tunnel may speak another protocol than HTTP: inside TLS nothing but ALPN says what it speaks. */
+function mayBeForeign(base: TunnelBase | undefined): boolean {
+  return base?.scheme === "https" && base.isHttpAgreed === false;
+}
+
+/** Tells the tunnel how it failed where no request can have that in its entry, and its user what to do about it. */
+function failTunnel(base: TunnelBase | undefined, failure: Failure): void {
+  if (base === undefined) return;
+  const advice = `; if the client speaks another protocol than HTTP inside TLS, list ${base.host} under passthrough_domains`;
+  base.failed?.(mayBeForeign(base) ? { ...failure, message: failure.message + advice } : failure);
 }

@@ -1,20 +1,158 @@
 import { reasonPhrase } from "@headworks/http-fields";
-import { asciiTarget, hasBody, Http1Error, isLastRecipient, tracedRequest } from "@headworks/http1";
-import type { RawFields } from "@headworks/http1";
-import type { ExchangeState, HttpVersion, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
+import {
+  asciiTarget,
+  hasBody,
+  Http1Error,
+  isLastRecipient,
+  type RawFields,
+  removeField,
+  setFraming,
+  tracedRequest,
+} from "@headworks/http1";
+import {
+  type Content,
+  type ExchangeState,
+  type HttpVersion,
+  type Moments,
+  newMoments,
+  type Original,
+  type RequestMessage,
+  type ResponseMessage,
+} from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
-import type { ResponseHandler, ResponseHead, LostOutcome, Origin, OriginRequest } from "#upstream/origin.ts";
+import type { LostOutcome, Origin, OriginRequest, ResponseHandler, ResponseHead } from "#upstream/origin.ts";
 import { internalFailure } from "./client-failures.ts";
 import type { ExchangeClient, ReceivedHead } from "./exchange-client.ts";
 import { failureResponse } from "./failure-page.ts";
 import { informationalFields } from "./forwarded-fields.ts";
 import { isKnownLonger } from "./held-body.ts";
-import { HeldExchange } from "./held-exchange.ts";
 import { whenDecided } from "./later-verdict.ts";
-import { UpstreamLease } from "./upstream-lease.ts";
-import { replanned } from "./request-plan.ts";
-import type { ExchangePlan, ForwardPlan } from "./request-plan.ts";
+import { LiveExchange } from "./live-exchange.ts";
+import { type ExchangePlan, type ForwardPlan, replanned } from "./request-plan.ts";
+import { RequestSender } from "./request-sender.ts";
+import { ResponseSender } from "./response-sender.ts";
+import type { OriginResult, UpstreamRequirement } from "./upstream-connections.ts";
+
+/** An exchange whose bodies rules may wait for and replace, since both its messages are held until they have decided. */
+abstract class HeldExchange extends LiveExchange {
+  protected readonly sending: RequestSender;
+  protected readonly responseSender: ResponseSender;
+
+  constructor(client: ExchangeClient, head: ReceivedHead, request: RequestMessage, isRecorded: boolean) {
+    super(client.services, { client: client.facts, request, isRecorded, moments: newMoments() });
+    this.sending = new RequestSender(head.framing, this);
+    this.responseSender = new ResponseSender(client, head.method, this);
+  }
+
+  /** Bytes of a limited request left: more may be wanted, or its end may be due. */
+  abstract onRequestMoved(): void;
+  /** Bytes of a limited answer left: more may be wanted, or its end may be due. */
+  abstract onResponseMoved(): void;
+
+  requestContent(limitBytes: number): Promise<Content> {
+    if (this.sending.isSent && !this.isFinished) throw new TypeError("The request is on its way already");
+    return this.sending.held.content(limitBytes, this.isFinished, () => this.readRequestOn());
+  }
+
+  responseContent(limitBytes: number): Promise<Content> {
+    if (this.responseSender.hasStarted && !this.isFinished) throw new TypeError("The answer is on its way already");
+    return this.responseSender.held.content(limitBytes, this.isFinished, () => this.readResponseOn());
+  }
+
+  setRequestContent(bytes: Buffer): void {
+    if (this.sending.isSent) throw new TypeError("The request is on its way already");
+    const { fields } = this.changeRequest();
+    (this.originalRequest as Original<RequestMessage>).body ??= this.sending.held.joined();
+    this.sending.replace(bytes);
+    setFraming(fields, this.sending.framing);
+    removeField(fields, "trailer");
+    this.request.trailers = undefined;
+    const received = this.requestBody;
+    this.requestBody = this.newCapture("request");
+    received.replaceBy(this.requestBody);
+    this.requestBody.add(bytes);
+    this.requestBody.end();
+  }
+
+  setResponseContent(bytes: Buffer): void {
+    if (this.responseSender.hasStarted) throw new TypeError("The answer is on its way already");
+    const response = this.changeResponse();
+    (this.originalResponse as Original<ResponseMessage>).body ??= this.responseSender.held.joined();
+    this.responseSender.replace(bytes);
+    this.recaptureResponse(bytes);
+    setFraming(response.fields, this.responseSender.framing);
+    removeField(response.fields, "trailer");
+    response.trailers = undefined;
+  }
+
+  /** `body` is what the record shows of the answer from now on. */
+  protected recaptureResponse(body: Buffer): void {
+    if (this.responseBody.sizeBytes > 0) {
+      const received = this.responseBody;
+      this.responseBody = this.newCapture("response");
+      received.replaceBy(this.responseBody);
+    }
+    if (this.responseSender.showsBody(this.response?.status ?? 0)) this.responseBody.add(body);
+  }
+
+  /** Somebody waits for the rest of the request body. */
+  protected abstract readRequestOn(): void;
+  /** Somebody waits for the rest of the answer's body. */
+  protected abstract readResponseOn(): void;
+}
+
+/** What one exchange has of its client's origins: it looks for one, holds it, and lets it go. */
+class UpstreamLease {
+  /** Set while the exchange has one. */
+  origin: Origin | undefined;
+  readonly #client: ExchangeClient;
+  /** Set while a connection is waited for. */
+  #abandonDial: (() => void) | undefined;
+
+  constructor(client: ExchangeClient) {
+    this.#client = client;
+  }
+
+  /** What takes the request now. What goes out for the second time needs something new. */
+  ready(plan: ForwardPlan, request: OriginRequest, holder: LeaseHolder): Origin | undefined {
+    if (request.isRetry) return undefined;
+    const { origins } = this.#client;
+    const { destination } = plan;
+    const requirement = requirementOf(plan, request, holder);
+    return origins.ready(destination, requirement) ?? origins.inherit(destination, requirement, request);
+  }
+
+  /** Has a connection opened for the request, of which `result` hears unless the claim is released before. */
+  open(plan: ForwardPlan, request: OriginRequest, holder: LeaseHolder, result: OriginResult): void {
+    const { origins, services } = this.#client;
+    services.gauges.pendingRequests += 1;
+    this.#abandonDial = origins.open(plan.destination, requirementOf(plan, request, holder), holder.moments, {
+      connected: (origin) => {
+        this.#dialEnded();
+        result.connected(origin);
+      },
+      failed: (failure) => {
+        this.#dialEnded();
+        result.failed(failure);
+      },
+    });
+  }
+
+  /** The origin is not needed any more, in whatever state it is. */
+  release(resetCode?: number): void {
+    this.#abandonDial?.();
+    this.#dialEnded();
+    this.origin?.destroy(resetCode);
+    this.origin = undefined;
+  }
+
+  #dialEnded(): void {
+    if (this.#abandonDial === undefined) return;
+    this.#abandonDial = undefined;
+    this.#client.services.gauges.pendingRequests -= 1;
+  }
+}
 
 const FORWARDING: ExchangeState = { step: "forwarding" };
 const RESPONDING: ExchangeState = { step: "responding" };
@@ -448,4 +586,20 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     this.sending.abandon();
     this.responseSender.abandon();
   }
+}
+
+/** The exchange that needs an origin. */
+interface LeaseHolder {
+  readonly request: Readonly<RequestMessage>;
+  readonly moments: Moments;
+}
+
+function requirementOf(
+  { isHttp2Known, destination }: ForwardPlan,
+  { upgrade }: OriginRequest,
+  holder: LeaseHolder,
+): UpstreamRequirement {
+  if (upgrade === undefined) return isHttp2Known ? "http2" : "any";
+  const isStream = holder.request.version === "HTTP/2" && (isHttp2Known || destination.secure);
+  return isStream ? "websocket" : "upgrade";
 }

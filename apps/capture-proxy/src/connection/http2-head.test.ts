@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isHttp2Connect, readHttp2Connect } from "./http2-head.ts";
+import { isHttp2Connect, readHttp2Connect } from "./http2-connection.ts";
 
 test("CONNECT wants a tunnel, unless it names the protocol of a stream", () => {
   assert.equal(isHttp2Connect([":method", "CONNECT", ":authority", "a:1"]), true);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import fc from "fast-check";
-import { socketPair } from "./socket-pair.ts";
+import { socketPair } from "./internal-client.ts";
 
 test("bytes arrive in order and whole, both ways, however they are cut", async () => {
   await fc.assert(

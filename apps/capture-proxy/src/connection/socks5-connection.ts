@@ -1,9 +1,18 @@
 import type { Socket } from "node:net";
 import { parseHostPort } from "@headworks/host-patterns";
-import { COMMAND, REPLY, replyBytes, Socks5ServerHandshake } from "@headworks/socks5";
-import type { ReplyCode, ServerRefusal, Socks5Credentials, Socks5Host, Socks5Request } from "@headworks/socks5";
-import { NOT_IN_SET, endAndLinger } from "@headworks/sockets";
-import type { Timed } from "@headworks/sockets";
+import { endAndLinger, NOT_IN_SET, type Timed } from "@headworks/sockets";
+import {
+  COMMAND,
+  REPLY,
+  replyBytes,
+  type ReplyCode,
+  replyText,
+  type ServerRefusal,
+  type Socks5Credentials,
+  type Socks5Host,
+  type Socks5Request,
+  Socks5ServerHandshake,
+} from "@headworks/socks5";
 import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { Target, Verdict } from "#exchange/phases.ts";
@@ -12,9 +21,19 @@ import { addressOfOctets, socks5Host } from "#upstream/socks5-host.ts";
 import { whenDecided } from "./later-verdict.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { relay } from "./relay.ts";
-import { Socks5Exchange } from "./socks5-exchange.ts";
-import { replyOf } from "./socks5-reply.ts";
 import type { ConnectionHandle } from "./tunnel-client.ts";
+import { TunnelExchange } from "./tunnel-exchange.ts";
+
+/** The entry of a SOCKS5 CONNECT. Nothing but its target is known of the request, and nothing but its end of the answer. */
+class Socks5Exchange extends TunnelExchange {
+  constructor(services: ProxyServices, client: ClientFacts, target: { readonly host: string; readonly port: number }) {
+    super(services, client, { ...target, fields: [], version: "SOCKS5" });
+  }
+
+  protected override replyTo(failure: Failure): { readonly status: number; readonly text: string } {
+    return { status: entryStatusOf(failure), text: entryText(replyOf(failure), failure) };
+  }
+}
 
 /** Says whether a client's credentials are right; undefined: nobody is asked for any. */
 export type Socks5Check = ((credentials: Socks5Credentials) => boolean) | undefined;
@@ -229,4 +248,54 @@ function blocked(host: string, verdict: Exclude<Verdict, { kind: "continue" }>):
   const message =
     verdict.kind === "abort" ? verdict.reason : `A rule answers for ${host} with ${verdict.response.status}`;
   return { stage: "policy", side: "internal", code: "BLOCKED", message };
+}
+
+/** The reply code of RFC 1928 that tells a SOCKS5 client of a failure. */
+export function replyOf(failure: Failure): ReplyCode {
+  switch (failure.code) {
+    case "DNS_NOT_FOUND":
+    case "DNS_FAILED":
+      return REPLY.hostUnreachable;
+    case "UPSTREAM_REFUSED":
+      return REPLY.refused;
+    case "UPSTREAM_TIMEOUT":
+    case "UPSTREAM_PROXY_TIMEOUT":
+      return failure.stage === "resolve" ? REPLY.hostUnreachable : REPLY.expired;
+    case "UPSTREAM_UNREACHABLE":
+      return unreachable(failure.cause);
+    case "UPSTREAM_PROXY_CONNECT":
+      return REPLY.hostUnreachable;
+    case "BLOCKED":
+    case "NOT_ALLOWED":
+    case "LOOP":
+    case "UPSTREAM_PROXY_DENIED":
+      return REPLY.notAllowed;
+    default:
+      return REPLY.generalFailure;
+  }
+}
+
+/** Which part of the way was missing, by the system's error; of several attempts the first counts. */
+function unreachable(cause: unknown): ReplyCode {
+  const { errors, code } = (cause ?? {}) as { errors?: readonly { code?: unknown }[]; code?: unknown };
+  switch (errors?.[0]?.code ?? code) {
+    case "ENETUNREACH":
+    case "ENETDOWN":
+      return REPLY.networkUnreachable;
+    case "EHOSTUNREACH":
+    case "EHOSTDOWN":
+      return REPLY.hostUnreachable;
+    default:
+      return REPLY.generalFailure;
+  }
+}
+
+/** The status of an entry: the specification knows two for SOCKS5. */
+export function entryStatusOf(failure: Failure): 502 | 504 {
+  return failure.code === "UPSTREAM_TIMEOUT" || failure.code === "UPSTREAM_PROXY_TIMEOUT" ? 504 : 502;
+}
+
+/** The body of an entry: the reply code that the client got, and the error behind it. */
+export function entryText(reply: ReplyCode, failure: Failure): string {
+  return `SOCKS5 reply ${reply} (${replyText(reply)})\n${failure.code}: ${failure.message}\n`;
 }

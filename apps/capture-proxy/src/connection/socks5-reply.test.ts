@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FailureCode, FailureStage } from "#exchange/failure.ts";
-import { entryStatusOf, entryText, replyOf } from "./socks5-reply.ts";
+import { entryStatusOf, entryText, replyOf } from "./socks5-connection.ts";
 
 const cases: readonly [FailureCode, FailureStage, unknown, number, number][] = [
   ["DNS_NOT_FOUND", "resolve", undefined, 4, 502],

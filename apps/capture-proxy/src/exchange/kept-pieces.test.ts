@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { KeptPieces } from "./kept-pieces.ts";
+import { KeptPieces } from "./body.ts";
 
 const SHEET_BYTES = 65_536;
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isSecretName, textWithoutSecrets, withoutSecrets } from "./redacted-record.ts";
+import { isSecretName, textWithoutSecrets, withoutSecrets } from "./log-record.ts";
 
 test("values are hidden by their names, however these are spelled and however deep they lie", () => {
   for (const name of [

@@ -1,25 +1,39 @@
 import { networkInterfaces } from "node:os";
 import { isDeepStrictEqual } from "node:util";
 import type { ConfigField, ConfigPatch, Settings } from "@headworks/capture-contract";
-import { ApiError, validationError } from "#api/api-error.ts";
-import type { ErrorDetail } from "#api/api-error.ts";
-import { configPath, readConfigFile, writeConfigFile } from "./config-file.ts";
-import type { ConfigDocument } from "./config-file.ts";
-import { defaultPlaces } from "./data-places.ts";
-import type { DataPlaces } from "./data-places.ts";
-import { outputProblem, snapshotProblem } from "./own-places.ts";
-import type { OwnPlaces } from "./own-places.ts";
-import { redact } from "./redaction.ts";
-import { SETTING_FIELDS, SETTING_SECTIONS, nested, valueAt } from "./setting-fields.ts";
-import type { FlatSettings, SettingField } from "./setting-fields.ts";
+import { parseAddress } from "@headworks/host-patterns";
+import { ApiError, type ErrorDetail, validationError } from "#api/api-error.ts";
+import { type ConfigDocument, configPath, readConfigFile, writeConfigFile } from "./config-file.ts";
+import { type DataPlaces, defaultPlaces } from "./data-places.ts";
+import { outputProblem, type OwnPlaces, snapshotProblem } from "./own-places.ts";
+import {
+  type FlatSettings,
+  nested,
+  SETTING_FIELDS,
+  SETTING_SECTIONS,
+  type SettingField,
+  valueAt,
+} from "./setting-fields.ts";
 import { environmentName, flagName } from "./setting-inputs.ts";
-import { normalizeSetting, settingProblem, settingsProblems } from "./setting-rules.ts";
-import type { RuleProblem } from "./setting-rules.ts";
-import type { Environment, Flags } from "./setting-sources.ts";
-import { unknownKeys, valuesOfEnvironment, valuesOfFile, valuesOfFlags } from "./setting-sources.ts";
+import { normalizeSetting, type RuleProblem, settingProblem, settingsProblems } from "./setting-rules.ts";
+import {
+  type Environment,
+  type Flags,
+  unknownKeys,
+  valuesOfEnvironment,
+  valuesOfFile,
+  valuesOfFlags,
+} from "./setting-sources.ts";
 import type { ChangesOfSection, SettingsStore } from "./settings.ts";
-import { shownHost } from "./shown-host.ts";
 import { StartupError } from "./startup-error.ts";
+
+export const REDACTED = "[REDACTED]";
+
+/** Bridges and virtual pairs of container engines: no phone can reach them. */
+const CONTAINER_INTERFACE = /^(?:docker|br-|veth|virbr|cni|flannel|podman)/;
+
+/** Home and office networks in the order in which phones are likely to be in them. */
+const PRIVATE_RANGES: readonly RegExp[] = [/^192\.168\./, /^10\./, /^172\.(?:1[6-9]|2\d|3[01])\./];
 
 /** The part of a logger that is used here. */
 interface SettingsLog {
@@ -298,3 +312,46 @@ function withValues(document: ConfigDocument, changes: ReadonlyMap<string, unkno
 }
 
 const bodyPath = (field: string): string => `body/${field.replace(/\./g, "/")}`;
+
+/** One address of a network interface, as `os.networkInterfaces` lists it. */
+export interface InterfaceAddress {
+  readonly address: string;
+  readonly family: string;
+  readonly internal: boolean;
+}
+
+/**
+ * The address to give to devices: `public_ip`, the private IPv4 address of this machine (192.168 before 10 before
+ * 172.16–31), or the address the proxy is bound to.
+ */
+export function shownHost(
+  settings: { readonly public_ip: string | null; readonly host: string },
+  interfaces: Readonly<Record<string, readonly InterfaceAddress[] | undefined>>,
+): string {
+  if (settings.public_ip !== null) return settings.public_ip;
+  const addresses = Object.entries(interfaces)
+    .filter(([name]) => !CONTAINER_INTERFACE.test(name))
+    .flatMap(([, list]) => list ?? [])
+    .filter((entry) => entry.family === "IPv4" && !entry.internal && parseAddress(entry.address)?.version === 4)
+    .map((entry) => entry.address);
+  for (const range of PRIVATE_RANGES) {
+    const found = addresses.find((address) => range.test(address));
+    if (found !== undefined) return found;
+  }
+  return settings.host;
+}
+
+interface RedactableSchema {
+  readonly properties?: Readonly<Record<string, RedactableSchema>>;
+  readonly items?: RedactableSchema;
+  readonly "x-secret"?: boolean;
+}
+
+/** A copy of `value` in which everything that `schema` marks with `x-secret` is `[REDACTED]`; absent secrets stay null. */
+export function redact(schema: unknown, value: unknown): unknown {
+  const facts = (schema ?? {}) as RedactableSchema;
+  if (facts["x-secret"] === true) return value === null || value === undefined ? value : REDACTED;
+  if (Array.isArray(value)) return value.map((entry) => redact(facts.items, entry));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, redact(facts.properties?.[key], entry)]));
+}

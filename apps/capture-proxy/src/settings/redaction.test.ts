@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Settings } from "@headworks/capture-contract";
-import { REDACTED, redact } from "./redaction.ts";
+import { REDACTED, redact } from "./load-settings.ts";
 
 test("every field that the schema marks is hidden, at any depth, and nothing else is", () => {
   const settings = {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseSettingText } from "./setting-text.ts";
+import { parseSettingText } from "./setting-inputs.ts";
 
 test("text is read by the schema of its field", () => {
   const boolean = { type: "boolean" };

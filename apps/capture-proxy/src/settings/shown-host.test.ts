@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { shownHost } from "./shown-host.ts";
-import type { InterfaceAddress } from "./shown-host.ts";
+import { shownHost } from "./load-settings.ts";
+import type { InterfaceAddress } from "./load-settings.ts";
 
 const v4 = (address: string, internal = false): InterfaceAddress => ({ address, family: "IPv4", internal });
 const local = { public_ip: null, host: "127.0.0.1" };

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve, sep } from "node:path";
 import type { Worker } from "node:worker_threads";
-import { makeDirectorySync } from "@headworks/directories";
 import type {
   CaptureSession,
   ImportResult,
@@ -13,6 +12,7 @@ import type {
   TrafficSummary,
   TreeNode,
 } from "@headworks/capture-contract";
+import { makeDirectorySync, realPlace } from "@headworks/directories";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type {
@@ -30,16 +30,14 @@ import type {
   StoreLimits,
 } from "./capture-store.ts";
 import { lockForThisProcess } from "./data-lock.ts";
-import { snapshotOfExchange } from "./read/entry-snapshot.ts";
-import { refuseForeignFile, refuseLinkedFile } from "./import/foreign-file.ts";
-import { readerOf, ReaderPool } from "./read/reader-pool.ts";
-import type { SessionScope } from "./read/reader-messages.ts";
 import { exportChunks } from "./export/export-chunks.ts";
+import { refuseForeignFile, refuseLinkedFile } from "./import/foreign-file.ts";
 import { SessionImports } from "./import/session-imports.ts";
+import { snapshotOfExchange } from "./read/entry-snapshot.ts";
+import type { SessionScope } from "./read/reader-messages.ts";
+import { readerOf, ReaderPool } from "./read/reader-pool.ts";
 import { shownSession } from "./sessions/shown-session.ts";
 import { ThreadedStreamStore } from "./streams/open-stream-store.ts";
-import { storePlaces } from "./store-places.ts";
-import type { StorePlaces } from "./store-places.ts";
 import type { StreamStore } from "./streams/stream-store.ts";
 import { WriterClient } from "./write/writer-client.ts";
 import type { SessionRecord, StoreChange } from "./write/writer-messages.ts";
@@ -423,4 +421,40 @@ class ThreadedCaptureStore implements CaptureStore {
   #shownSession(session: SessionRecord): CaptureSession {
     return shownSession(session, session.number === this.#writer.activeSession);
   }
+}
+
+/** Where a store keeps what it keeps; absolute paths. */
+interface StorePlaces {
+  /** The database. */
+  readonly path: string;
+  /** Somebody chose that file; it is not the data directory's own. */
+  readonly isElsewhere: boolean;
+  readonly bodiesFolder: string;
+  /** Decoded copies; worth nothing after the process that made them. */
+  readonly decodedFolder: string;
+  /** Files that one process at a time may lock, each with what is shown to the one that comes second. */
+  readonly locks: readonly (readonly [file: string, shownPath: string])[];
+}
+
+/**
+ * The places of a data directory's store. A database elsewhere than in `traffic.db` has its folders beside it, called after
+ * it: other data directories may have theirs there too. Every database has a lock beside it, for whoever names it from
+ * whichever data directory and through whichever links.
+ */
+export function storePlaces(dataDir: string, databasePath: string | undefined): StorePlaces {
+  const directory = resolve(dataDir);
+  const own = join(directory, "traffic.db");
+  const path = resolve(databasePath ?? own);
+  const isElsewhere = path !== own;
+  const beside = isElsewhere ? `${path}-` : `${directory}${sep}`;
+  return {
+    path,
+    isElsewhere,
+    bodiesFolder: `${beside}bodies`,
+    decodedFolder: `${beside}decoded`,
+    locks: [
+      [join(directory, "weir.lock"), directory],
+      [`${realPlace(path)}.lock`, path],
+    ],
+  };
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { LookupAddress } from "node:dns";
 import { test } from "node:test";
-import { NameCache } from "./name-cache.ts";
+import { NameCache } from "./socket-openers.ts";
 
 interface Rig {
   readonly cache: NameCache;

@@ -3,25 +3,29 @@ import { hostPortText } from "@headworks/host-patterns";
 import {
   areSameFields,
   countDownForwards,
+  type Http1Error,
   LAST_CHUNK,
   lastChunkWithTrailers,
+  type RawFields,
+  removeField,
   requestHeadText,
   RESPONSE_LIMITS,
+  type ResponseHead,
   ResponseReader,
   UpstreamState,
 } from "@headworks/http1";
-import type { Http1Error, RawFields, ResponseHead } from "@headworks/http1";
+import { BatchedWriter, keptBytes, ownBytes, shareReadBuffer, trackExternalMemory } from "@headworks/sockets";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
-import { BatchedWriter, keptBytes, shareReadBuffer, trackExternalMemory, ownBytes } from "@headworks/sockets";
 import { brokenConnection, clientCertificateNote } from "./connect-failure.ts";
 import type { ConnectionHistory } from "./connection-history.ts";
-import { ownDestination } from "./destination.ts";
-import type { Destination, Dialled } from "./destination.ts";
-import { absoluteTarget, addProxyFields, forwardedFailure, proxyResponseFailure } from "./forwarded-request.ts";
+import { type Destination, type Dialled, ownDestination } from "./destination.ts";
 import { requestFields } from "./origin-fields.ts";
-import type { ResponseHandler, HeadLimits, Origin, OriginRequest } from "./origin.ts";
+import type { HeadLimits, Origin, OriginRequest, ResponseHandler } from "./origin.ts";
+import { proxyText } from "./proxy-address.ts";
+import { capitalized, proxyFailure } from "./proxy-failure.ts";
 import type { Forwarding } from "./proxy-route.ts";
+import { unauthorizedProxy } from "./via-http.ts";
 import { removeOurMembers } from "./via-pseudonym.ts";
 
 /**
@@ -341,4 +345,40 @@ export class OriginConnection implements Origin {
     this.#socket.off("error", this.#onError);
     this.#socket.off("close", this.#onClose);
   }
+}
+
+/** The absolute form of a request's target (RFC 9112, 3.2.2), which a forwarding proxy needs. */
+function absoluteTarget({ host, port }: Destination, path: string): string {
+  const authority = hostPortText(host, port, 80);
+  // OPTIONS about the whole server has no path at all in this form (RFC 9112, 3.2.4).
+  return `http://${authority}${path === "*" ? "" : path}`;
+}
+
+/**
+ * Adds what concerns the next proxy alone. Credentials of the client are for this one; the next gets those that are set
+ * for it, or none. Its Via stays as it is, with this process behind it.
+ */
+function addProxyFields(fields: RawFields, { authorization, via }: Forwarding): void {
+  removeField(fields, "proxy-authorization");
+  if (authorization !== undefined) fields.push("Proxy-Authorization", authorization);
+  fields.push("Via", via);
+}
+
+/** An answer that only the proxy itself can have given; undefined: it may well be the origin's. */
+function proxyResponseFailure(status: number, { proxy, authorization }: Forwarding): Failure | undefined {
+  return status === 407 ? unauthorizedProxy(proxy, authorization !== undefined) : undefined;
+}
+
+/**
+ * The failure of a connection to a forwarding proxy. Before the first byte of an answer it is the proxy's; an answer that
+ * broke off may have broken behind it.
+ */
+function forwardedFailure(failure: Failure, { proxy }: Forwarding, hasResponse: boolean): Failure {
+  const isBroken = failure.code === "UPSTREAM_CLOSED" || failure.code === "UPSTREAM_RESET";
+  if (!hasResponse && isBroken) {
+    const message = `${capitalized(proxyText(proxy))} closed the connection without an answer`;
+    return proxyFailure(failure.stage, "UPSTREAM_PROXY_CLOSED", message, failure.cause);
+  }
+  if (failure.side !== "upstream") return failure;
+  return { ...failure, message: `${failure.message} (by way of ${proxyText(proxy)})` };
 }

@@ -1,11 +1,72 @@
-import { connect as connectTcp, isIP } from "node:net";
-import type { Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
-import type { ConnectionOptions, TLSSocket } from "node:tls";
+import { lookup, type LookupAddress, type LookupAllOptions, type LookupOptions } from "node:dns";
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "node:net";
+import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
 import { readPastBrokenWrites } from "@headworks/sockets";
 import type { ApplicationProtocol } from "./destination.ts";
-import { NameCache } from "./name-cache.ts";
 import type { UpstreamTrust } from "./trust.ts";
+
+/** How long an answer is used again: long enough for a page that opens many connections, too short to be noticed. */
+const KEPT_MS = 2000;
+
+const MAX_NAMES = 1000;
+
+/**
+ * Name lookup for `net.connect` that asks the system once for what is asked many times at once. Failures are not kept.
+ */
+export class NameCache {
+  readonly #kept = new Map<string, Kept>();
+  readonly #asking = new Map<string, Response[]>();
+  readonly #resolve: (name: string, options: LookupAllOptions, response: Response) => void;
+  readonly #nowMs: () => number;
+
+  constructor(
+    resolve: (name: string, options: LookupAllOptions, response: Response) => void = lookup,
+    nowMs = performance.now.bind(performance),
+  ) {
+    this.#resolve = resolve;
+    this.#nowMs = nowMs;
+  }
+
+  /** In the form that `net.connect` takes. */
+  readonly lookup: LookupFunction = (name, options, response) => {
+    const key = `${name}|${options.family ?? 0}|${options.hints ?? 0}`;
+    this.#ask(key, name, options, (error, addresses) => {
+      if (options.all === true) return response(error, addresses);
+      const [first] = addresses;
+      response(error, first?.address ?? "", first?.family ?? 0);
+    });
+  };
+
+  #ask(key: string, name: string, options: LookupOptions, response: Response): void {
+    const kept = this.#kept.get(key);
+    if (kept && kept.expiresMs > this.#nowMs()) {
+      // Never within the call: whoever asks is still setting up its listeners.
+      process.nextTick(response, null, kept.addresses);
+      return;
+    }
+    const waiting = this.#asking.get(key);
+    if (waiting) {
+      waiting.push(response);
+      return;
+    }
+    const responses = [response];
+    this.#asking.set(key, responses);
+    this.#resolve(name, { ...options, all: true }, (error, addresses) => {
+      this.#asking.delete(key);
+      if (error) this.#kept.delete(key);
+      else this.#keep(key, addresses);
+      for (const each of responses) each(error, addresses);
+    });
+  }
+
+  #keep(key: string, addresses: LookupAddress[]): void {
+    this.#kept.delete(key);
+    this.#kept.set(key, { expiresMs: this.#nowMs() + KEPT_MS, addresses });
+    if (this.#kept.size <= MAX_NAMES) return;
+    const oldest = this.#kept.keys().next().value;
+    if (oldest !== undefined) this.#kept.delete(oldest);
+  }
+}
 
 interface Place {
   readonly host: string;
@@ -47,4 +108,11 @@ function tlsOptions({ host, port, serverName, offered, trust }: TlsSide): Connec
     ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
     ...trust.options({ host, port, serverName }),
   };
+}
+
+type Response = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void;
+
+interface Kept {
+  readonly expiresMs: number;
+  readonly addresses: LookupAddress[];
 }

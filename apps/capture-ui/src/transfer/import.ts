@@ -5,7 +5,6 @@ import { queryClient } from "../queries.ts";
 import { formatBytes, formatCount } from "../ui/format.ts";
 import { isolatedName } from "../ui/isolated-name.ts";
 import { toast } from "../ui/toast.tsx";
-import { fileKind, sessionName, type FileKind } from "./file-kind.ts";
 import { openSession } from "./open-session.ts";
 import { sendFile } from "./send-file.ts";
 
@@ -111,4 +110,27 @@ export function chooseAndImport(): void {
   input.accept = ".har,.json,application/json";
   input.addEventListener("change", () => void importFiles([...(input.files ?? [])]));
   input.click();
+}
+
+type FileKind = "har" | "session";
+
+/**
+ * Tells a HAR document from a native session export by name and beginning: a HAR is an object whose first levels hold
+ * `log` with `version`, `creator` or `entries`; undefined for what is neither JSON nor named like one.
+ */
+export function fileKind(name: string, beginning: string): FileKind | undefined {
+  const text = beginning.replace(/^\uFEFF/u, "").trimStart();
+  if (!text.startsWith("{")) return undefined;
+  if (/\.har$/iu.test(name)) return "har";
+  if (/^\{\s*"(?:har|log)"\s*:\s*\{/u.test(text)) return "har";
+  return /"log"\s*:\s*\{\s*"(?:version|creator|browser|pages|entries|comment)"/u.test(text) ? "har" : "session";
+}
+
+/** A session name made of a file name. */
+export function sessionName(fileName: string): string {
+  const name = fileName
+    .replace(/\.(?:har|json|session|weir)$/iu, "")
+    .replace(/[\u0000-\u001f\u007f]/gu, "")
+    .trim();
+  return name === "" ? "Import" : name.slice(0, 255);
 }

@@ -1,20 +1,22 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
 import { Server as SecureServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { TLSSocket } from "node:tls";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import type { Handlers, Operation } from "@headworks/contract-kit";
 import { openApiDocument } from "@headworks/contract-kit/openapi";
 import { NO_ROUTE_COMPILERS } from "@headworks/contract-kit/server";
-import { adminApiInfo, adminOperations, type Admin } from "@headworks/gateway-contract";
+import { type Admin, adminApiInfo, adminOperations } from "@headworks/gateway-contract";
 import { hostPortText } from "@headworks/host-patterns";
 import { AdminError } from "./admin-error.ts";
 import type { AuditLog } from "./audit-log.ts";
-import { bindOperation, type AnyHandler, type Caller } from "./bind-operation.ts";
-import { dashboardPage } from "./dashboard-page.ts";
+import { type AnyHandler, bindOperation, type Caller } from "./bind-operation.ts";
 import { createGatedServer, ERROR_FIELDS, errorBody, MAX_TARGET_BYTES, requestIdOf } from "./gated-server.ts";
-import { mayDo, operatorOf, type Operator } from "./roles.ts";
+import { mayDo, type Operator, operatorOf } from "./roles.ts";
 import type { TlsMaterial } from "./tls-material.ts";
 
 /** What the admin API is made of. */
@@ -232,4 +234,47 @@ function asAdminError(error: unknown): AdminError {
     return new AdminError("bad_request", (error as Error).message);
   }
   return new AdminError("internal", undefined, { cause: error });
+}
+
+/** A page that holds everything it needs, with the fields it is served with. */
+interface DashboardPage {
+  readonly html: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/**
+ * The page that shows a running gateway. Style and script are inside and named by their hashes, so that nothing else
+ * runs, whatever a name in a configuration holds.
+ */
+function dashboardPage(): DashboardPage {
+  const piece = (name: string): string => readFileSync(new URL(`./dashboard/${name}`, import.meta.url), "utf8");
+  const style = `\n${piece("dashboard.css")}`;
+  const script = `\n${piece("dashboard.js")}`;
+  const html = piece("dashboard.html")
+    .replace(/\s*\/\* style \*\/\s*(?=<)/, () => style)
+    .replace(/\s*\/\* script \*\/\s*(?=<)/, () => script);
+  return {
+    html,
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": [
+        "default-src 'none'",
+        `style-src ${hashOf(style)}`,
+        `script-src ${hashOf(script)}`,
+        "connect-src 'self'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+      ].join("; "),
+      "x-content-type-options": "nosniff",
+      "referrer-policy": "no-referrer",
+      "cross-origin-opener-policy": "same-origin",
+      "cross-origin-resource-policy": "same-origin",
+    },
+  };
+}
+
+function hashOf(text: string): string {
+  return `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 }

@@ -1,12 +1,15 @@
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { releaseSignals } from "@headworks/process-signals";
-import { Command, CommanderError, Option } from "commander";
 import type { CheckParts } from "#config/check-document.ts";
 import { addDocumentCommands } from "./document-commands.ts";
-import { EXIT, examples, type Invocation } from "./invocation.ts";
-import { refuseEmptyPaths } from "./named-paths.ts";
+import { examples, EXIT, type Invocation } from "./invocation.ts";
 import { addOnlineCommands } from "./online-commands.ts";
 import type { ServeOptions } from "./serve.ts";
-import { workerCount } from "./worker-count.ts";
+
+const MAX_WORKERS = 256;
+
+/** What options and arguments call their values that name a file. */
+const FILES: ReadonlySet<string> = new Set(["file", "old", "new"]);
 
 /** Runs one command line; resolves to the exit code. What a command needs is loaded when it runs. */
 export async function runCommandLine(args: readonly string[], invocation: Invocation): Promise<number> {
@@ -131,4 +134,27 @@ async function checkParts({ environment, createLogger }: Invocation): Promise<Ch
   const log = await createLogger("silent");
   const slices = createSlices({ log, clock: systemClock, store: undefined, environment });
   return { checks: documentChecks(slices.all), clock: systemClock, environment };
+}
+
+/** An empty path, as of a variable that is not set, must not be taken for the default. */
+function refuseEmptyPaths(command: Command): void {
+  for (const option of command.options) {
+    if (FILES.has(/<(\w+)>$/.exec(option.flags)?.[1] ?? "")) option.argParser(named);
+  }
+  for (const argument of command.registeredArguments) {
+    if (FILES.has(argument.name())) argument.argParser(named);
+  }
+  for (const inner of command.commands) refuseEmptyPaths(inner);
+}
+
+function named(value: string): string {
+  if (value === "") throw new InvalidArgumentError("It must name a file.");
+  return value;
+}
+
+/** A number of processes from its text, for an option; throws the error of options for anything else. */
+function workerCount(text: string): number {
+  const workers = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
+  if (workers >= 1 && workers <= MAX_WORKERS) return workers;
+  throw new InvalidArgumentError(`It must be a number of processes, 1 to ${MAX_WORKERS}.`);
 }

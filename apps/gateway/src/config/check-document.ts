@@ -1,17 +1,108 @@
-import { DEFAULT_ADMIN_BIND, type ConfigDocument, type Issue, type IssueCode } from "@headworks/gateway-contract";
-import { isLoopback } from "@headworks/host-patterns";
+import { type ConfigDocument, DEFAULT_ADMIN_BIND, type Issue, type IssueCode } from "@headworks/gateway-contract";
+import { isLoopback, isUnspecified, parseNetwork } from "@headworks/host-patterns";
+import { wireText } from "@headworks/http1";
 import type { CheckScope, Clock, IssueReport } from "#slice.ts";
-import { checkPartialDocument } from "./check-partial-document.ts";
+import { annotatedFields } from "./annotated-fields.ts";
 import { checkEntities } from "./check-entities.ts";
-import { checkMarkedFields, checkMisplacedReferences } from "./check-fields.ts";
 import { checkListeners, parseBind } from "./check-listeners.ts";
 import { checkReferences } from "./check-references.ts";
 import { FileReader } from "./file-reader.ts";
-import { IssueCollector, listedIssues } from "./issue-collector.ts";
-import { inTextOrder, type DocumentReading } from "./read-document.ts";
-import { atOnce, type Steps } from "./steps.ts";
+import { networkForm } from "./other-gateways.ts";
+import { withoutPlaceholders } from "./placeholders.ts";
 import type { Place } from "./pointer.ts";
+import { type DocumentReading, documentSchema, inTextOrder, type SourcePlaces } from "./read-document.ts";
 import { SecretResolver } from "./secrets.ts";
+import { atOnce, type Steps } from "./steps.ts";
+import { named } from "./structure.ts";
+import { MAX_ISSUES } from "./yaml-source.ts";
+
+/**
+ * Collects issues and finds their places in the text; of each severity as many as are listed, and how many more there
+ * are. A code at a place is one issue, however often it is reported.
+ */
+class IssueCollector implements IssueReport {
+  readonly issues: Issue[] = [];
+  readonly unlisted: IssueTotals = { error: 0, warning: 0 };
+  readonly #listed: IssueTotals = { error: 0, warning: 0 };
+  readonly #places: SourcePlaces;
+  readonly #seen = new Set<string>();
+
+  constructor(places: SourcePlaces) {
+    this.#places = places;
+  }
+
+  error(code: IssueCode, place: Place, message: string): void {
+    this.#add(code, place, message, "error");
+  }
+
+  warning(code: IssueCode, place: Place, message: string): void {
+    this.#add(code, place, message, "warning");
+  }
+
+  #add(code: IssueCode, place: Place, message: string, severity: Issue["severity"]): void {
+    const key = `${code}\n${place.join("\n")}`;
+    if (this.#seen.has(key)) return;
+    this.#seen.add(key);
+    if (this.#listed[severity] >= MAX_ISSUES) {
+      this.unlisted[severity] += 1;
+      return;
+    }
+    // The code stands behind the message where people read it, so a full stop would be in between.
+    const issue = { code, ...this.#places.locate(place), message: message.replace(/\.$/, ""), severity };
+    this.#listed[severity] += 1;
+    this.issues.push(issue);
+  }
+}
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+/** Field values of RFC 9110 section 5.5, without space at their ends, as they stand on the wire. */
+const FIELD_VALUE = /^(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?$/;
+
+/** A whole or embedded secret reference, as {@link secretForm} reads it. */
+const REFERENCE = /\$\{(?:[A-Za-z_][A-Za-z0-9_]*|file:[^}]*)\}/;
+
+/** Texts that a route gives to its clients as they are. */
+const FREE_TEXTS = new Set(["body", "message"]);
+
+/** Far more than are listed, since some may be found in one draft only. */
+const MAX_CLAIMS = 10 * MAX_ISSUES;
+
+/** What is said of the first draft. */
+class CrossReferences implements IssueReport {
+  readonly #reading: DocumentReading;
+  readonly #reported: ReadonlySet<string>;
+  readonly #told = new Map<string, Parameters<IssueReport["error"]>>();
+
+  constructor(reading: DocumentReading) {
+    this.#reading = reading;
+    this.#reported = new Set(reading.issues.map(({ path }) => path));
+  }
+
+  get areNone(): boolean {
+    return this.#told.size === 0;
+  }
+
+  error(code: IssueCode, place: Place, message: string): void {
+    const { isPartial, places, unread } = this.#reading;
+    if (this.#told.size >= MAX_CLAIMS || (isPartial && code === "unknown_reference")) return;
+    const { path } = places.locate(place);
+    if (this.#reported.has(path) || isWithin(path, unread)) return;
+    this.#told.set(keyOf(code, place), [code, place, withoutPlaceholders(message)]);
+  }
+
+  warning(): void {
+    // Warnings about a document that cannot be read are none.
+  }
+
+  keep(seen: ReadonlySet<string>): void {
+    for (const key of this.#told.keys()) if (!seen.has(key)) this.#told.delete(key);
+  }
+
+  tell(report: IssueReport): void {
+    for (const issue of this.#told.values()) report.error(...issue);
+  }
+}
 
 /** One part's look at a document; a slice's `check`, or routing's. */
 export type DocumentCheck = (document: ConfigDocument, report: IssueReport, scope: CheckScope) => void;
@@ -162,4 +253,157 @@ export function errorName(error: unknown): string {
 export function errorTrace(error: unknown): string {
   const frames = (error instanceof Error ? (error.stack ?? "") : "").split("\n").filter((line) => /^\s+at /.test(line));
   return [errorName(error), ...frames].join("\n");
+}
+
+/**
+ * Reports the errors that a check finds in a document of which something could not be read: those that are there whatever
+ * stands in its place. What is found at that place itself, or where the reading has an issue already, is none.
+ */
+function* checkPartialDocument(
+  check: (draft: ConfigDocument, report: IssueReport) => void,
+  reading: DocumentReading,
+  report: IssueReport,
+): Steps<void> {
+  const [first, ...others] = reading.drafts;
+  if (first === undefined) return;
+  const claims = new CrossReferences(reading);
+  attempt(() => check(first, claims));
+  for (const draft of others) {
+    // Most checks find nothing, and then there is nothing to be confirmed.
+    if (claims.areNone) return;
+    yield;
+    const seen = new Set<string>();
+    const probeReport: IssueReport = { error: (code, place) => seen.add(keyOf(code, place)), warning: () => undefined };
+    if (attempt(() => check(draft, probeReport))) claims.keep(seen);
+  }
+  claims.tell(report);
+}
+
+/** A check may rely on what the schema promises, which such a document does not keep: bounds of lists, for one. */
+function attempt(check: () => void): boolean {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function keyOf(code: IssueCode, place: Place): string {
+  return `${code}\n${place.join("\n")}`;
+}
+
+/** Whether a pointer is one of these, or leads to something below one. */
+function isWithin(path: string, roots: ReadonlySet<string>): boolean {
+  for (let end = path.length; end > 0; end = path.lastIndexOf("/", end - 1)) {
+    if (roots.has(path.slice(0, end))) return true;
+  }
+  return false;
+}
+
+/** Names secret references where none is resolved: what stands there would be taken as it is. */
+function checkMisplacedReferences(document: ConfigDocument, report: IssueReport): void {
+  const texts: Place[] = [];
+  for (const [section, value] of Object.entries(document)) collectReferences(value, [section], texts);
+  if (texts.length === 0) return;
+  const secrets = new Set(annotatedFields(documentSchema, document, "x-secret").map(({ place }) => place.join("\n")));
+  for (const place of texts) {
+    const field = String(place.at(-1));
+    // There `${name}` is what a pattern took.
+    if (field === "substitution" || secrets.has(place.join("\n"))) continue;
+    const message = `${named(place)} has a secret reference, which is resolved in fields for secrets alone`;
+    if (FREE_TEXTS.has(field)) report.warning("secret_malformed", place, `${message}; clients get it as it stands`);
+    else report.error("secret_malformed", place, `${message}; write the value`);
+  }
+}
+
+/** `place` is where the walk is; one for all, since thousands of values are passed for each that is found. */
+function collectReferences(value: unknown, place: (string | number)[], found: Place[]): void {
+  if (typeof value === "string") {
+    if (value.includes("${") && REFERENCE.test(value)) found.push([...place]);
+    return;
+  }
+  if (typeof value !== "object" || value === null) return;
+  for (const [step, member] of Array.isArray(value) ? value.entries() : Object.entries(value)) {
+    place.push(step);
+    collectReferences(member, place, found);
+    place.pop();
+  }
+}
+
+/** Checks what the schema marks wherever it stands: secret references, header names and values, networks. */
+function checkMarkedFields(document: ConfigDocument, report: IssueReport, secrets: SecretResolver): void {
+  for (const { place, value } of annotatedFields(documentSchema, document, "x-secret")) {
+    const outcome = secrets.resolve(String(value));
+    if (!outcome.ok) report.error(outcome.code, place, `${named(place)} ${outcome.message}`);
+  }
+  for (const { place, value } of annotatedFields(documentSchema, document, "x-cidr")) {
+    const text = String(value);
+    const network = parseNetwork(text);
+    if (network === undefined) {
+      const message = `${named(place)} must be an IP address or a network such as 10.0.0.0/8${networkForm(text)}`;
+      report.error("bad_cidr", place, message);
+    } else if (!text.includes("/") && /(?:\.0|::)$/.test(text) && !isUnspecified(text)) {
+      report.warning(
+        "bad_cidr",
+        place,
+        `${named(place)} is one address; write a length behind it for a network, such as ${text}/${text.includes(":") ? 64 : 24}`,
+      );
+    }
+  }
+  for (const { place, value, schema } of annotatedFields(documentSchema, document, "x-header-map")) {
+    const isSecret = Object.values(schema.patternProperties ?? {}).some((inner) => inner["x-secret"] === true);
+    for (const [name, text] of Object.entries(value as Record<string, string>)) {
+      checkHeader(name, text, [...place, name], report, isSecret ? secrets : undefined);
+    }
+  }
+  for (const { place, value } of annotatedFields(documentSchema, document, "x-header-renames")) {
+    for (const [name, to] of Object.entries(value as Record<string, string>)) {
+      if (!TOKEN.test(name)) badName(name, [...place, name], report);
+      else if (!TOKEN.test(to)) badName(to, [...place, name], report);
+    }
+  }
+}
+
+function checkHeader(
+  name: string,
+  text: string,
+  place: Place,
+  report: IssueReport,
+  secrets: SecretResolver | undefined,
+): void {
+  if (!TOKEN.test(name)) return badName(name, place, report);
+  const outcome = secrets?.resolve(text);
+  // Reported with all other secrets.
+  if (outcome !== undefined && !outcome.ok) return;
+  if (FIELD_VALUE.test(wireText(outcome?.secret.reveal() ?? text))) return;
+  report.error(
+    "bad_header",
+    place,
+    `${named(place)} has characters that a header's value cannot have, or space at its ends`,
+  );
+}
+
+function badName(name: string, place: Place, report: IssueReport): void {
+  report.error("bad_header", place, `"${name}" is not a legal header name`);
+}
+
+/** How many issues of each severity. */
+type IssueTotals = Record<Issue["severity"], number>;
+
+/**
+ * The list that people get: issues in the order of the text, of each severity the first {@link MAX_ISSUES}, and behind
+ * them one issue that says how many more there are. `isExact`: of these all were counted.
+ */
+function listedIssues(inOrder: readonly Issue[], unlisted: IssueTotals, isExact: boolean): Issue[] {
+  const listed: IssueTotals = { error: 0, warning: 0 };
+  const kept = inOrder.filter(({ severity }) => (listed[severity] += 1) <= MAX_ISSUES);
+  const notes = (["error", "warning"] as const).flatMap((severity): Issue[] => {
+    const count = unlisted[severity] + Math.max(0, listed[severity] - MAX_ISSUES);
+    if (count === 0) return [];
+    const total = count + Math.min(MAX_ISSUES, listed[severity]);
+    const message = `There are ${isExact ? "" : "at least "}${total} ${severity}s; the first ${MAX_ISSUES} are listed`;
+    return [{ code: "more_issues", path: "", message, severity, count }];
+  });
+  return [...kept, ...notes];
 }

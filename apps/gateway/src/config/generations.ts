@@ -1,30 +1,47 @@
 import { createHash } from "node:crypto";
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
-import type { ConfigDocument, DocumentInput, Issue, Listener } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
+import {
+  type Admin,
+  type ConfigDocument,
+  DEFAULT_ADMIN_BIND,
+  type DocumentInput,
+  type Issue,
+  type Listener,
+} from "@headworks/gateway-contract";
 import type { Generation } from "#request/generation.ts";
 import type { CompileScope, EventSink } from "#slice.ts";
 import {
   checkingSteps,
+  type CheckParts,
   errorCount,
   errorName,
   errorTrace,
+  type Findings,
   freshFindings,
   isError,
   issueCount,
-  type CheckParts,
-  type Findings,
 } from "./check-document.ts";
+import { type Candidate, compileGeneration, type CompileParts } from "./compile.ts";
+import { type Change, diffDocuments } from "./diff-documents.ts";
 import type { FileOutcome } from "./file-reader.ts";
-import { compileGeneration, type Candidate, type CompileParts } from "./compile.ts";
-import { diffDocuments, type Change } from "./diff-documents.ts";
-import { planChanges, type ChangePlan } from "./plan-changes.ts";
-import { withOnlyListener } from "./only-listener.ts";
 import type { GenerationHistory } from "./generation-history.ts";
-import { readingSteps, type DocumentReading, type SourcePlaces } from "./read-document.ts";
-import { startOnlyWarnings, type StartedWith } from "./start-only.ts";
+import { withOnlyListener } from "./only-listener.ts";
+import { type ChangePlan, planChanges } from "./plan-changes.ts";
+import type { Place } from "./pointer.ts";
+import { type DocumentReading, readingSteps, type SourcePlaces } from "./read-document.ts";
 import { inTurns } from "./steps.ts";
 import { contentHashOfNormal, hashText, normalDocument, toJson } from "./write-document.ts";
+
+const PARTS: readonly StartOnlyPart[] = [
+  {
+    place: ["admin", "bind"],
+    of: ({ bind = DEFAULT_ADMIN_BIND }) => bind,
+    what: "The admin API moves to this address",
+  },
+  { place: ["admin", "tls"], of: ({ tls }) => tls === undefined, what: "The admin API begins or ends to speak TLS" },
+  { place: ["admin", "audit_log"], of: ({ audit_log: log }) => log?.path, what: "The audit log goes there" },
+];
 
 export type CandidateSource = "startup" | "reload" | "admin" | "rollback";
 
@@ -392,4 +409,34 @@ function compileScope(
 
 function nothing(): void {
   // What a candidate came to is its own affair.
+}
+
+/** What is kept of the document that the process was started with. */
+type StartedWith = Pick<ConfigDocument, "admin">;
+
+/** Warnings about parts of the admin section that are other ones than at the start, where alone they are read. */
+function startOnlyWarnings(
+  started: StartedWith | undefined,
+  next: StartedWith,
+  places: SourcePlaces,
+): readonly Issue[] {
+  if (started === undefined) return [];
+  const warning = (place: Place, what: string): Issue => ({
+    code: "restart_needed",
+    ...places.locate(place),
+    message: `${what} when the gateway is started again, not before`,
+    severity: "warning",
+  });
+  const [before, after] = [started.admin, next.admin];
+  if (before === undefined || after === undefined) {
+    if (before === after) return [];
+    return [warning(["admin"], after === undefined ? "The admin API is closed" : "The admin API is opened")];
+  }
+  return PARTS.filter(({ of }) => of(before) !== of(after)).map(({ place, what }) => warning(place, what));
+}
+
+interface StartOnlyPart {
+  readonly place: Place;
+  readonly of: (admin: Admin) => unknown;
+  readonly what: string;
 }

@@ -1,11 +1,17 @@
+import { lookup } from "node:dns/promises";
 import type { Socket } from "node:net";
 import { checkServerIdentity, connect, createSecureContext, getCACertificates, type SecureContext } from "node:tls";
-import { parseAddress } from "@headworks/host-patterns";
 import type { Logger } from "pino";
+import { parseAddress } from "@headworks/host-patterns";
 import { connectFirst } from "./connect-first.ts";
 import { asEgressError, EgressError, timedOut } from "./egress-failure.ts";
 import type { EgressFilter } from "./egress-filter.ts";
-import { oneAtATime, systemLookup, type NameLookup } from "./name-lookup.ts";
+
+/** The system's way: its hosts file, its resolvers, its order. No proxy variable has a say in it. */
+export const systemLookup: NameLookup = async (host) => {
+  const found = await lookup(host, { all: true, order: "verbatim" });
+  return found.map(({ address }) => address);
+};
 
 /** What a connection is for; the label of its counters. */
 export type EgressPurpose = "webhook" | "callout" | "key-set" | "introspection" | "traces";
@@ -189,4 +195,22 @@ export class EgressDialer {
     }
     return context;
   }
+}
+
+/** Finds all addresses of a name; rejects or gives none when there are none. */
+export type NameLookup = (host: string) => Promise<readonly string[]>;
+
+/**
+ * Lets those who ask for a name while it is being looked up wait for the same answer. The system's lookup cannot be
+ * cancelled and holds a thread of the pool until it is over, so a name whose servers hang must not hold more than one.
+ */
+function oneAtATime(find: NameLookup): NameLookup {
+  const running = new Map<string, Promise<readonly string[]>>();
+  return async (host) => {
+    const present = running.get(host);
+    if (present !== undefined) return await present;
+    const started = find(host).finally(() => running.delete(host));
+    running.set(host, started);
+    return await started;
+  };
 }

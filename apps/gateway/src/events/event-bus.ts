@@ -1,11 +1,36 @@
-import { EVENT_KINDS, type EventEnvelope, type EventKind, type EventPayloads } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
+import { EVENT_KINDS, type EventEnvelope, type EventKind, type EventPayloads } from "@headworks/gateway-contract";
 import type { Clock, EventSink } from "#slice.ts";
 import type { Outbox, OutboxEvent } from "#storage/state-store.ts";
-import { bootHex, EventIds } from "./event-id.ts";
 import { EventJournal } from "./event-journal.ts";
 import { EventLog, type LoggedEvent } from "./event-log.ts";
 import type { Recipient, RecipientList, SerialisedEvent } from "./recipient.ts";
+
+/** Identifiers of one process's events: they sort as text in the order in which they were made. */
+export class EventIds {
+  readonly #prefix: string;
+  #count = 0;
+
+  /** `bootMs` is the wall clock at the start of the process, milliseconds since 1970. */
+  constructor(bootMs: number) {
+    this.#prefix = `evt-${bootHex(bootMs)}-`;
+  }
+
+  /** `evt-<boot ms, 11 hex digits until the year 2527>-<16 hex digits>`. */
+  next(): string {
+    const id = this.#prefix + this.#count.toString(16).padStart(16, "0");
+    this.#count += 1;
+    return id;
+  }
+
+  /** Whether an id was made by this process, rather than by one before it. */
+  isOwn(id: string): boolean {
+    return id.startsWith(this.#prefix);
+  }
+}
+
+/** The boot time as ids and the envelope's `gateway` show it. */
+const bootHex = (bootMs: number): string => Math.trunc(bootMs).toString(16).padStart(11, "0");
 
 /** Events between their emission and their dispatch; one more is dropped. */
 const QUEUE_CAPACITY = 256;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { EventIds } from "./event-id.ts";
+import { EventIds } from "./event-bus.ts";
 
 /** Any boot time from 2004, when the number gets its eleventh hexadecimal digit, to 2527, when it gets a twelfth. */
 const bootTime = fc.integer({ min: 0x100_0000_0000, max: 0xfff_ffff_ffff });

@@ -2,30 +2,70 @@ import type { Socket } from "node:net";
 import type { ErrorCode } from "@headworks/gateway-contract";
 import {
   DownstreamState,
-  hasBody,
-  RequestReader,
   type Framing,
+  hasBody,
   type Http1Error,
+  LAST_CHUNK,
+  lastChunkWithTrailers,
   type RawFields,
   type RequestHead,
+  RequestReader,
+  responseHeadText,
+  type ResponseStart,
+  setFraming,
 } from "@headworks/http1";
 import {
-  NOT_IN_SET,
   BatchedWriter,
   cutConnection,
-  shareReadBuffer,
-  Linger,
   keptBytes,
+  Linger,
+  NOT_IN_SET,
+  shareReadBuffer,
   takenBytes,
-  turnMs,
   type Timed,
+  turnMs,
 } from "@headworks/sockets";
 import type { ClientHandler, ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { TunnelEnd } from "#request/join-sockets.ts";
 import { ClientPace } from "./client-pace.ts";
-import { Http1ResponseWriter } from "./http1-response-writer.ts";
-import { http1ErrorCode } from "./http1-error-code.ts";
-import { HALF_CLOSED_MS, type ConnectionServices, type OpenConnection } from "./connection-services.ts";
+import { type ConnectionServices, HALF_CLOSED_MS, type OpenConnection } from "./connection-services.ts";
+
+/** Writes the answers of a client connection, one after the other, each framed as its start says. */
+class Http1ResponseWriter {
+  readonly #writer: BatchedWriter;
+  #isChunked = false;
+
+  constructor(writer: BatchedWriter) {
+    this.#writer = writer;
+  }
+
+  /** A head that no body follows here: an informational one, or 101 before a tunnel. It leaves at once. */
+  bare(status: number, reason: string, fields: RawFields): void {
+    this.#writer.text(responseHeadText(status, reason, fields));
+    this.#writer.flush();
+  }
+
+  /** `fields` get those of the framing and of the connection. */
+  head(status: number, reason: string, fields: RawFields, { framing, connection }: ResponseStart): void {
+    this.#isChunked = framing.kind === "chunked";
+    if (framing.kind === "length") fields.push("Content-Length", String(framing.lengthBytes));
+    else if (this.#isChunked) fields.push("Transfer-Encoding", "chunked");
+    else setFraming(fields, framing);
+    if (connection !== undefined) fields.push("Connection", connection);
+    this.#writer.text(responseHeadText(status, reason, fields));
+  }
+
+  data(piece: Buffer): void {
+    if (this.#isChunked) this.#writer.chunk(piece);
+    else this.#writer.bytes(piece);
+  }
+
+  /** The body is whole; trailers have a place behind chunks only. */
+  end(trailers: RawFields | undefined): void {
+    if (this.#isChunked) this.#writer.text(trailers === undefined ? LAST_CHUNK : lastChunkWithTrailers(trailers));
+    this.#writer.flushSoon();
+  }
+}
 
 /** How much is read of a client that is held back: only reading shows that it reset its connection. */
 const READ_AHEAD_BYTES = 65_536;
@@ -473,5 +513,19 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     const handler = this.handler;
     this.#finish();
     handler?.onClientGone();
+  }
+}
+
+/** What a client is told of a request that cannot be read. */
+function http1ErrorCode({ status, code }: Http1Error): ErrorCode {
+  switch (status) {
+    case 431:
+      return "request_headers_too_large";
+    case 501:
+      return "unknown_transfer_coding";
+    case 505:
+      return "version_not_supported";
+    default:
+      return code === "content-length-with-transfer-encoding" ? "ambiguous_framing" : "bad_request";
   }
 }

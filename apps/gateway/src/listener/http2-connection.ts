@@ -1,24 +1,39 @@
+import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { ErrorCode } from "@headworks/gateway-contract";
-import { lengthFraming, REQUEST_LIMITS, type RawFields } from "@headworks/http1";
+import { withoutPseudoFields } from "@headworks/http-fields";
 import {
-  PROTOCOL_ERROR,
+  type Http2RequestProblem,
+  lengthFraming,
+  type RawFields,
+  readHttp2Request,
+  REQUEST_LIMITS,
+} from "@headworks/http1";
+import {
   ENHANCE_YOUR_CALM,
   Http2Session,
+  type Http2Stream,
+  PROTOCOL_ERROR,
   ResetAllowance,
   sectionField,
-  type Http2Stream,
 } from "@headworks/http2";
-import { NOT_IN_SET, turnMs, type Timed } from "@headworks/sockets";
+import { NOT_IN_SET, type Timed, turnMs } from "@headworks/sockets";
 import type { ListenerFacts, Peer } from "#request/client-stream.ts";
 import {
-  HALF_CLOSED_MS,
   type ConnectionServices,
+  HALF_CLOSED_MS,
   type OpenConnection,
   type ReceivedHead,
 } from "./connection-services.ts";
 import { Http2ClientStream, type StreamOwner } from "./http2-client-stream.ts";
-import { readHttp2Head } from "./http2-head.ts";
+
+const CODES: Readonly<Record<Http2RequestProblem["problem"], ErrorCode>> = {
+  malformed: "bad_request",
+  "too-many-fields": "request_headers_too_large",
+  tunnel: "upgrade_not_supported",
+};
+
+const WEBSOCKET_KEY_BYTES = 16;
 
 const TOO_MANY_RESETS = new Error("Too many streams ended before their answers");
 /** After the warning, for requests that are on their way. */
@@ -210,3 +225,24 @@ const UNREADABLE: ReceivedHead = {
   framing: { kind: "chunked" },
   upgrade: undefined,
 };
+
+/** Why a field section of HTTP/2 is no request for us. */
+interface RefusedHead {
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+/** Makes a request of a field section `[name0, value0, …]`. `isWhole`: no body follows it. */
+export function readHttp2Head(
+  section: readonly string[],
+  isWhole: boolean,
+  maxFields: number,
+): ReceivedHead | RefusedHead {
+  const read = readHttp2Request(section, withoutPseudoFields(section), isWhole, maxFields);
+  if ("problem" in read) return { code: CODES[read.problem], message: read.message };
+  // What HTTP/1.1 proves with it that the server understood, HTTP/2 has no need of: clients send none (RFC 8441, 5).
+  if (read.upgrade !== undefined) {
+    read.fields.push("sec-websocket-key", randomBytes(WEBSOCKET_KEY_BYTES).toString("base64"));
+  }
+  return read;
+}

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import * as fc from "fast-check";
 import { anyCharacter } from "@headworks/testkit";
 import { fieldValue } from "@headworks/http1";
-import { readHttp2Head } from "./http2-head.ts";
+import { readHttp2Head } from "./http2-connection.ts";
 
 const GET = [":method", "GET", ":scheme", "https", ":authority", "a.test", ":path", "/x?y"];
 

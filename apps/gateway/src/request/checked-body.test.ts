@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CHUNKED, lengthFraming, NO_BODY, type Framing } from "@headworks/http1";
 import fc from "fast-check";
-import { CheckedBody } from "./checked-body.ts";
+import { CheckedBody } from "./proxied-request.ts";
 import type { ClientHandler } from "./client-stream.ts";
 import type { Refusal } from "./phases.ts";
 

@@ -1,16 +1,66 @@
-import { fieldValue, type RawFields } from "@headworks/http1";
-import type { ErrorCode } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
-import { ResponseSender } from "./response-sender.ts";
-import type { ClientStream } from "./client-stream.ts";
-import type { RequestContext } from "./context.ts";
-import { LOWER_CORRELATION, X_REQUEST_ID } from "./forwarded-fields.ts";
+import { type ErrorCode, namedMethods } from "@headworks/gateway-contract";
+import { fieldValue, isLastRecipient, NO_BODY, type RawFields, tracedRequest } from "@headworks/http1";
+import type { ClientHandler, ClientStream } from "./client-stream.ts";
+import { RequestContext } from "./context.ts";
+import { LOWER_CORRELATION, withConditions, X_REQUEST_ID } from "./forwarded-fields.ts";
 import type { CompiledRoute } from "./generation.ts";
-import { lastRecipientsResponse, WHOLE_SERVER } from "./own-responses.ts";
-import type { Response, ResponseStore, FinishedRequest, Gate, KeptResponse, Observer, Verdict } from "./phases.ts";
-import { ProxiedRequest, type EndpointPools } from "./proxied-request.ts";
-import { refreshRequest } from "./refresh-request.ts";
+import type { FinishedRequest, Gate, KeptResponse, Observer, Response, ResponseStore, Verdict } from "./phases.ts";
+import { type EndpointPools, ProxiedRequest } from "./proxied-request.ts";
 import { acceptableRequestId, requestIdFor } from "./request-id.ts";
+import { ResponseSender } from "./response-sender.ts";
+
+/** Nobody waits for it, so nobody would notice that an upstream never ends: it is given up after so long, or so much. */
+const MAX_MS = 60_000;
+
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/** Takes an answer that nobody reads. */
+class NoClient implements ClientStream {
+  readonly version = "1.1";
+  readonly canUpgrade = false;
+  readonly bodyBytesHere = 0;
+  handler: ClientHandler | undefined;
+  #bytes = 0;
+  readonly #timer = setTimeout(() => this.#giveUp(), MAX_MS).unref();
+
+  /** The exchange is over. */
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.handler = undefined;
+  }
+
+  sendData(piece: Buffer): void {
+    this.#bytes += piece.length;
+    // Not from inside a call to this stream.
+    if (this.#bytes > MAX_BYTES) setImmediate(() => this.#giveUp());
+  }
+
+  flush(): boolean {
+    return true;
+  }
+
+  takeOver(): undefined {
+    return undefined;
+  }
+
+  abort(): void {}
+  readBody(): void {}
+  pauseBody(): void {}
+  resumeBody(): void {}
+  sendInformational(): void {}
+  sendHead(): void {}
+  sendEnd(): void {}
+
+  #giveUp(): void {
+    const { handler } = this;
+    this.handler = undefined;
+    handler?.onClientGone();
+  }
+}
+
+/** To `OPTIONS *`, which asks the server whether it is there and no upstream for anything (RFC 9110, 9.3.7). */
+const WHOLE_SERVER: Response = { status: 200, fields: [], body: "" };
 
 /** What the pipeline is made of. */
 export interface PipelineParts {
@@ -243,4 +293,58 @@ export class Pipeline {
     };
     this.#tell(finished);
   };
+}
+
+/** What the gateway says in place of the upstream that a request may not reach any more; undefined: it may. */
+function lastRecipientsResponse(request: RequestContext): Response | undefined {
+  const { method, fields } = request;
+  if (!isLastRecipient(method, fields)) return undefined;
+  return method === "TRACE" ? reflection(request) : { status: 200, fields: allowed(request), body: "" };
+}
+
+/** What may be used here is known only where the route says it; anything else is the upstream's to say. */
+function allowed({ route }: RequestContext): RawFields {
+  const list = namedMethods(route?.document.methods) ?? namedMethods(route?.document.match.methods);
+  return list === undefined ? [] : ["Allow", list.join(", ")];
+}
+
+function reflection({ method, sentTarget, version, fields, credentialFields }: RequestContext): Response {
+  const received = { method, target: sentTarget, version, fields };
+  const body = tracedRequest(
+    received,
+    (name) => name.startsWith("x-consumer-") || credentialFields?.has(name) === true,
+  );
+  return { status: 200, fields: ["Content-Type", "message/http"], body };
+}
+
+/**
+ * The request of a client once more, without the client and with other conditions. It runs through nothing but the
+ * action: what guards and decorates answers was done for the one that the client has.
+ */
+function refreshRequest(
+  stale: RequestContext,
+  route: CompiledRoute,
+  conditions: Readonly<RawFields>,
+): { readonly request: RequestContext; readonly stream: NoClient } {
+  const { generation, listener, peer, method, target, authority } = stale;
+  const request = new RequestContext({
+    generation,
+    listener,
+    peer,
+    startedMs: performance.now(),
+    version: "1.1",
+    method,
+    target,
+    authority,
+    fields: withConditions(stale.fields, conditions),
+    framing: NO_BODY,
+  });
+  request.requestId = stale.requestId;
+  request.correlationId = stale.correlationId;
+  request.route = { ...route, decorators: [], bodyFilters: [] };
+  request.pathParameters = stale.pathParameters;
+  request.consumer = stale.consumer;
+  request.credentialFields = stale.credentialFields;
+  request.refreshes = stale;
+  return { request, stream: new NoClient() };
 }

@@ -1,30 +1,103 @@
-import { isGrpc, reasonPhrase } from "@headworks/http-fields";
-import { fieldValue, hasBody, isIdempotent, type RawFields, type ResponseHead } from "@headworks/http1";
+import { createHash } from "node:crypto";
 import {
   DEFAULT_REQUEST_BUFFER_BYTES,
   DEFAULT_RESPONSE_BUFFER_BYTES,
+  type Retries,
   type Upstream,
 } from "@headworks/gateway-contract";
+import { isGrpc, reasonPhrase } from "@headworks/http-fields";
+import { fieldValue, type Framing, hasBody, isIdempotent, type RawFields, type ResponseHead } from "@headworks/http1";
 import type { BufferBudget } from "@headworks/sockets";
 import type { EndpointPool, UpstreamExchange, UpstreamFailure } from "#upstream/upstream-exchange.ts";
 import type { EndpointState, PickKey, UpstreamGroup } from "#upstream/upstream-group.ts";
-import type { ResponseSender } from "./response-sender.ts";
 import { Attempt, type AttemptFailure, type AttemptOwner } from "./attempt.ts";
-import { CheckedBody } from "./checked-body.ts";
 import type { ClientHandler } from "./client-stream.ts";
-import type { CompiledAction } from "./generation.ts";
 import {
   clientResponseFields,
   clientResponseTrailers,
+  type RequestIdField,
   upstreamRequestFields,
   upstreamRequestTrailers,
-  type RequestIdField,
 } from "./forwarded-fields.ts";
+import type { CompiledAction } from "./generation.ts";
 import { joinSockets } from "./join-sockets.ts";
-import type { ResponseCapture, ResponseOrigin, Refusal } from "./phases.ts";
-import { backoffMs, retryRules, type RetryRules } from "./retry-rules.ts";
+import type { BodyCheck, Refusal, ResponseCapture, ResponseOrigin } from "./phases.ts";
+import type { ResponseSender } from "./response-sender.ts";
 import { UpstreamBody } from "./upstream-body.ts";
-import { provesWebSocket } from "./web-socket-proof.ts";
+
+const MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/**
+ * Shows a request's body to a check on its way to a handler. Nothing is kept but the end: the handler gets the last byte
+ * of a body of known length, and the end of any other, only after the check agreed with the whole. So an upstream never
+ * sees a complete request whose body is not the one that was meant.
+ */
+export class CheckedBody implements ClientHandler {
+  readonly #next: ClientHandler;
+  readonly #check: BodyCheck;
+  #leftBytes: number;
+  #last: Buffer | undefined;
+
+  private constructor(next: ClientHandler, check: BodyCheck, framing: Framing) {
+    this.#next = next;
+    this.#check = check;
+    this.#leftBytes = framing.kind === "length" ? framing.lengthBytes : Number.POSITIVE_INFINITY;
+  }
+
+  /** `next` itself where there is nothing to check; checks of empty bodies are their gates' business. */
+  static around(next: ClientHandler, check: BodyCheck | undefined, framing: Framing): ClientHandler {
+    return check === undefined || !hasBody(framing) ? next : new CheckedBody(next, check, framing);
+  }
+
+  onBodyData(piece: Buffer): void {
+    this.#check.onData(piece);
+    this.#leftBytes -= piece.length;
+    if (this.#leftBytes > 0 || piece.length === 0) return this.#next.onBodyData(piece);
+    // A copy: the piece may lie in memory that is read into again.
+    this.#last = Buffer.from(piece.subarray(-1));
+    if (piece.length > 1) this.#next.onBodyData(piece.subarray(0, -1));
+  }
+
+  onBodyTrailers(fields: RawFields): void {
+    this.#next.onBodyTrailers(fields);
+  }
+
+  onBodyEnd(): void {
+    const refusal = this.#check.onEnd();
+    if (refusal !== undefined) return this.#next.onRefused(refusal);
+    if (this.#last !== undefined) this.#next.onBodyData(this.#last);
+    this.#next.onBodyEnd();
+  }
+
+  onBodyBatch(): void {
+    this.#next.onBodyBatch();
+  }
+
+  onClientDrain(): void {
+    this.#next.onClientDrain();
+  }
+
+  onClientGone(): void {
+    this.#next.onClientGone();
+  }
+
+  onRefused(refusal: Refusal): void {
+    this.#next.onRefused(refusal);
+  }
+}
+
+const NO_RETRIES: RetryRules = Object.freeze({
+  attempts: 0,
+  maxKeptBytes: 0,
+  onTransport: false,
+  statuses: [],
+  baseMs: 0,
+  capMs: 0,
+  hedges: 0,
+  hedgeAfterMs: 0,
+});
+
+const RETRYABLE_STATUSES: readonly number[] = [502, 503, 504];
 
 /** Characters of what the access log says of a failure. */
 const MAX_NOTE_LENGTH = 200;
@@ -483,3 +556,66 @@ const REFUSALS = {
   saturated: "upstream_saturated",
   misconfigured: "upstream_unavailable",
 } as const;
+
+/** What may be done for one request when an attempt fails, or takes long. */
+interface RetryRules {
+  /** Further attempts at most. */
+  readonly attempts: number;
+  /** So much of the body is kept to be sent again. */
+  readonly maxKeptBytes: number;
+  /** Whether attempts without an answer are made again. */
+  readonly onTransport: boolean;
+  /** Answers that are not passed on while another attempt may be made. */
+  readonly statuses: readonly number[];
+  readonly baseMs: number;
+  readonly capMs: number;
+  /** Attempts beside one that takes long, at most. */
+  readonly hedges: number;
+  readonly hedgeAfterMs: number;
+}
+
+/** The rules for a request: none for methods that must not be repeated, upgrades, and bodies too large to keep. */
+export function retryRules(
+  retries: Retries | undefined,
+  request: { readonly method: string; readonly framing: Framing; readonly upgrade: string | undefined },
+): RetryRules {
+  if (retries === undefined) return NO_RETRIES;
+  const { attempts = 0, buffer_max_bytes: maxKeptBytes = 0, hedge } = retries;
+  if (attempts === 0 && hedge === undefined) return NO_RETRIES;
+  if (!isEligible(retries, request) || !fits(request.framing, maxKeptBytes)) return NO_RETRIES;
+  return {
+    attempts,
+    maxKeptBytes,
+    onTransport: retries.retry_transport ?? true,
+    statuses: retries.retry_statuses ?? RETRYABLE_STATUSES,
+    baseMs: retries.backoff_base_ms ?? 25,
+    capMs: retries.backoff_cap_ms ?? 250,
+    hedges: hedge === undefined ? 0 : (hedge.hedge_max ?? 1),
+    hedgeAfterMs: hedge?.hedge_after_ms ?? 0,
+  };
+}
+
+function isEligible(
+  retries: Retries,
+  { method, upgrade }: { readonly method: string; readonly upgrade: string | undefined },
+): boolean {
+  if (upgrade !== undefined) return false;
+  return method === "POST" ? retries.retry_post === true : isIdempotent(method) && method !== "DELETE";
+}
+
+function fits(framing: Framing, maxBytes: number): boolean {
+  if (!hasBody(framing)) return true;
+  return framing.kind === "length" ? framing.lengthBytes <= maxBytes : maxBytes > 0;
+}
+
+/** The pause before attempt number `next` (the first retry is 2): anything up to a ceiling that doubles and is capped. */
+export function backoffMs({ baseMs, capMs }: RetryRules, next: number, random: () => number = Math.random): number {
+  return random() * Math.min(capMs, baseMs * 2 ** Math.max(0, next - 2));
+}
+
+/** Whether an answer proves that its server read the request as a WebSocket's (RFC 6455, 4.2.2). */
+function provesWebSocket(request: Readonly<RawFields>, response: Readonly<RawFields>): boolean {
+  const key = fieldValue(request, "sec-websocket-key") ?? "";
+  const proof = createHash("sha1").update(`${key}${MAGIC}`).digest("base64");
+  return fieldValue(response, "sec-websocket-accept") === proof;
+}

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Retries } from "@headworks/gateway-contract";
 import { CHUNKED, lengthFraming, NO_BODY, type Framing } from "@headworks/http1";
-import { backoffMs, retryRules } from "./retry-rules.ts";
+import { backoffMs, retryRules } from "./proxied-request.ts";
 
 const attemptsOf = (retries: Retries, method: string, framing: Framing = NO_BODY, upgrade?: string): number =>
   retryRules(retries, { method, framing, upgrade }).attempts;

@@ -15,7 +15,7 @@ import { pathToFileURL } from "node:url";
 import type { TestContext } from "node:test";
 import { FakeClock, runProcess, temporaryDirectory } from "@headworks/testkit";
 import { pino } from "pino";
-import { openStateDatabase } from "./state-database.ts";
+import { openStateDatabase } from "./store-thread.ts";
 import { openStateStore } from "./open-state-store.ts";
 import type {
   BudgetCharge,

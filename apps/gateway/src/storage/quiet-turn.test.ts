@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { atQuietTurn } from "./quiet-turn.ts";
+import { atQuietTurn } from "./store-client.ts";
 
 const CASES: readonly (readonly [string, readonly number[], number])[] = [
   ["nothing more leaves with its own turn", [0, 5, 5], 1],

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
-import { openStateDatabase } from "./state-database.ts";
+import { openStateDatabase } from "./store-thread.ts";
 
 const NOW_MS = 1_772_323_200_042;
 

@@ -1,19 +1,20 @@
 import { Worker } from "node:worker_threads";
 import type { Logger } from "pino";
 import type { Clock } from "#slice.ts";
-import { atQuietTurn } from "./quiet-turn.ts";
 import { QuotaLedger } from "./quota-ledger.ts";
+import { StateStoreError, type StoreErrorKind } from "./state-store-error.ts";
 import type {
   FromStore,
   GroupOutcome,
-  StoreResponses,
   StoreCallName,
   StoreCalls,
+  StoreResponses,
   StoreSetup,
   ToStore,
 } from "./store-messages.ts";
-import { StateStoreError } from "./state-store-error.ts";
-import type { StoreErrorKind } from "./state-store-error.ts";
+
+/** A group waits for more no longer than so many turns: under load some hundred microseconds. */
+const MAX_TURNS = 8;
 
 /** A disk that does not answer for so long fails the charges that wait for it. */
 const STUCK_MS = 5000;
@@ -209,3 +210,21 @@ export class StoreClient {
 }
 
 type ToStoreRequest = (ToStore & { kind: "call" })["request"];
+
+/**
+ * Calls `run` at the end of the first turn of the event loop in which `count` did not grow, and of the eighth in any case.
+ * What is alone leaves with its own turn; what comes in numbers leaves together, and a commit costs the same for all of it:
+ * with 64 connections a request with two budgets took a sixth less processor time than where each turn made a group.
+ */
+export function atQuietTurn(count: () => number, run: () => void, later: (turn: () => void) => void): void {
+  let known = count();
+  let turns = 0;
+  const turn = (): void => {
+    const now = count();
+    turns += 1;
+    if (now === known || turns === MAX_TURNS) return run();
+    known = now;
+    later(turn);
+  };
+  later(turn);
+}

@@ -1,21 +1,79 @@
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { chmodSync, closeSync, fsyncSync, openSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { makeDirectorySync } from "@headworks/directories";
 import { CounterTable } from "./counter-table.ts";
-import { CredentialTable } from "./credential-table.ts";
 import { GenerationTable } from "./generation-table.ts";
 import { OutboxTable } from "./outbox-table.ts";
-import { openStateDatabase } from "./state-database.ts";
+import { StateStoreError, toStateStoreError } from "./state-store-error.ts";
+import type { IssuedCredential } from "./state-store.ts";
 import type {
   FromStore,
   GroupMessage,
   GroupOutcome,
-  StoreResponses,
   StoreCallName,
   StoreRequest,
+  StoreResponses,
   StoreSetup,
   ToStore,
 } from "./store-messages.ts";
-import { toStateStoreError } from "./state-store-error.ts";
 import { UsageTable } from "./usage-table.ts";
+
+const isCode = (error: unknown, code: string): boolean =>
+  error instanceof Error && "code" in error && error.code === code;
+
+/** Keys that were given out over the admin API. */
+class CredentialTable {
+  readonly #all: StatementSync;
+  readonly #add: StatementSync;
+  readonly #retire: StatementSync;
+  readonly #prune: StatementSync;
+
+  constructor(database: DatabaseSync) {
+    this.#all = database.prepare("SELECT * FROM issued_credential ORDER BY created_ms, id");
+    this.#add = database.prepare(
+      "INSERT INTO issued_credential (id, consumer, digest, created_ms, retire_ms) VALUES (?, ?, ?, ?, ?)",
+    );
+    this.#retire = database.prepare("UPDATE issued_credential SET retire_ms = ? WHERE id = ?");
+    this.#prune = database.prepare(
+      "DELETE FROM issued_credential WHERE id IN (SELECT id FROM issued_credential WHERE retire_ms < ? LIMIT ?)",
+    );
+  }
+
+  /** Oldest first. */
+  all(): readonly IssuedCredential[] {
+    return this.#all.all().map((row) => ({
+      id: String(row["id"]),
+      consumer: String(row["consumer"]),
+      digest: row["digest"] as Uint8Array,
+      createdMs: Number(row["created_ms"]),
+      retireMs: row["retire_ms"] === null ? undefined : Number(row["retire_ms"]),
+    }));
+  }
+
+  add({ id, consumer, digest, createdMs, retireMs }: IssuedCredential): void {
+    this.#add.run(id, consumer, digest, Math.floor(createdMs), retireMs === undefined ? null : Math.floor(retireMs));
+  }
+
+  retire(id: string, atMs: number): void {
+    this.#retire.run(Math.floor(atMs), id);
+  }
+
+  /** Forgets those that are not good any more since a time; how many. */
+  prune(beforeMs: number, most: number): number {
+    return Number(this.#prune.run(Math.floor(beforeMs), most).changes);
+  }
+}
+
+const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/u;
+
+const OWN = new URL("./migrations/", import.meta.url);
+
+/** Marks the file as ours ("SLUI"), so that the database of another program is not taken for an empty one. */
+const APPLICATION_ID = 0x53_4c_55_49;
+
+/** Measured best of 1, 2, 4, 8 and 16 KiB (bench/gateway/quota.bench.ts): a commit writes whole pages to the log. */
+const PAGE_BYTES = 4096;
 
 const DAY_S = 86_400;
 /** Counters of days and months are kept that long, in seconds and in windows. */
@@ -199,5 +257,173 @@ export class StoreThread {
 
   #describe(error: unknown): string {
     return toStateStoreError(error, this.#setup.path).message;
+  }
+}
+
+/** What opening needs. */
+interface OpenScope extends MigrationScope {
+  readonly path: string;
+  /** For measurements. */
+  readonly pageBytes?: number;
+}
+
+/**
+ * Opens the file, makes it and its folder if they are not there, and brings it to the newest schema. The connection
+ * holds the file alone: counters are kept in memory beside it, so nobody else may write them. Throws
+ * {@link StateStoreError}.
+ */
+export function openStateDatabase(scope: OpenScope): DatabaseSync {
+  const { path } = scope;
+  try {
+    const undo = makePrivateFile(path);
+    const database = new DatabaseSync(path, { timeout: 0 });
+    try {
+      prepareConnection(database, scope);
+      return database;
+    } catch (error) {
+      database.close();
+      if (isOfOthers(error, path)) undo();
+      throw error;
+    }
+  } catch (error) {
+    throw toStateStoreError(error, path);
+  }
+}
+
+function isOfOthers(error: unknown, path: string): boolean {
+  const { errorKind } = toStateStoreError(error, path);
+  return errorKind === "foreign" || errorKind === "corrupt";
+}
+
+function prepareConnection(database: DatabaseSync, scope: OpenScope): void {
+  // Before anything is read: a log kept in this process's memory instead of a shared file needs it from the start.
+  database.exec("PRAGMA locking_mode = EXCLUSIVE");
+  database.exec(`PRAGMA page_size = ${scope.pageBytes ?? PAGE_BYTES}`);
+  database.exec("PRAGMA journal_mode = WAL");
+  database.exec("PRAGMA synchronous = FULL");
+  database.exec("PRAGMA foreign_keys = ON");
+  // What a file's schema calls must not be trusted.
+  database.exec("PRAGMA trusted_schema = OFF");
+  // Fails for a file that can only be read; without it that would be found out by the first charge.
+  database.exec("BEGIN IMMEDIATE");
+  database.exec("ROLLBACK");
+  const id = database.prepare("PRAGMA application_id").get()?.["application_id"];
+  const isEmpty = database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
+  if (id !== APPLICATION_ID && !(isEmpty && schemaVersion(database) === 0)) {
+    throw new StateStoreError("foreign", `${scope.path} is the database of another program: name another file`);
+  }
+  if (isEmpty) database.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
+  applyMigrations(database, scope);
+}
+
+/** What migrating needs to know. */
+interface MigrationScope {
+  readonly path: string;
+  readonly nowMs: number;
+  /** Folder of `NNNN-topic.sql` files; the store's own unless a test says otherwise. */
+  readonly migrations?: URL;
+}
+
+/** The number of the last migration that was applied to a file; 0 for an empty one. */
+function schemaVersion(database: DatabaseSync): number {
+  return Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0);
+}
+
+/**
+ * Applies what the file has not seen, each migration in a transaction with its number. A file that holds data already
+ * is copied to `<file>.bak-<its version>-<unix seconds>-<milliseconds>` first. Throws for a file of a newer program.
+ */
+function applyMigrations(database: DatabaseSync, scope: MigrationScope): void {
+  const scripts = readScripts(scope.migrations ?? OWN);
+  const version = schemaVersion(database);
+  if (version > scripts.length) {
+    throw new StateStoreError(
+      "too-new",
+      `${scope.path} has schema version ${version}, this program knows up to ${scripts.length}: start the newer program that wrote it, or go back to its backup`,
+    );
+  }
+  if (version === scripts.length) return;
+  if (version > 0) copyDatabase(database, backupPath(scope.path, version, scope.nowMs));
+  for (const [index, sql] of scripts.entries()) {
+    if (index >= version) applyScript(database, sql, index + 1);
+  }
+}
+
+function applyScript(database: DatabaseSync, sql: string, version: number): void {
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    database.exec(sql);
+    database.exec(`PRAGMA user_version = ${version}`);
+    database.exec("COMMIT");
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function backupPath(path: string, version: number, nowMs: number): string {
+  const seconds = Math.floor(nowMs / 1000);
+  const milliseconds = String(Math.floor(nowMs) - seconds * 1000).padStart(3, "0");
+  return `${path}.bak-${version}-${seconds}-${milliseconds}`;
+}
+
+/** Numbers must be 1, 2, 3 …: a gap or a repeat would be another order elsewhere. */
+function readScripts(folder: URL): string[] {
+  const names = readdirSync(folder)
+    .filter((name) => name.endsWith(".sql"))
+    .toSorted();
+  return names.map((name, index) => {
+    if (Number(FILE_NAME.exec(name)?.[1]) !== index + 1) {
+      throw new Error(`The migration ${name} should have the number ${index + 1}`);
+    }
+    return readFileSync(new URL(name, folder), "utf8");
+  });
+}
+
+/**
+ * Makes the file and its folder, for the owner alone, or takes the rights of others away from one that is there. SQLite
+ * would give a new file the rights of the umask; its log gets those of the file. Gives what undoes that where the file turns
+ * out to be somebody else's. Throws {@link StateStoreError} for what is no file.
+ */
+function makePrivateFile(path: string): () => void {
+  makeDirectorySync(dirname(path));
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+    syncFolder(dirname(path));
+    return () => undefined;
+  } catch (error) {
+    if (!isCode(error, "EEXIST")) throw error;
+  }
+  const found = statSync(path);
+  if (found.isDirectory()) throw new StateStoreError("foreign", `${path} is a directory: name a file in it`);
+  if (!found.isFile()) throw new StateStoreError("foreign", `${path} is no regular file: name another one`);
+  // Not opened here: closing it again would drop the lock of another store of this process.
+  chmodSync(path, 0o600);
+  return () => chmodSync(path, found.mode & 0o7777);
+}
+
+/** Makes a consistent copy of the open database, on disk when it returns. Throws, and leaves no half of it. */
+function copyDatabase(database: DatabaseSync, path: string): void {
+  closeSync(openSync(path, "wx", 0o600));
+  try {
+    database.prepare("VACUUM INTO ?").run(path);
+    const file = openSync(path, "r+");
+    fsyncSync(file);
+    closeSync(file);
+    syncFolder(dirname(path));
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  }
+}
+
+function syncFolder(path: string): void {
+  // Windows has no such thing.
+  if (process.platform === "win32") return;
+  const folder = openSync(path, "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
   }
 }

@@ -19,7 +19,7 @@ import {
 } from "@headworks/testkit";
 import { CertificateAuthority } from "@headworks/tls-authority";
 import { ActiveHealth } from "./active-health.ts";
-import { EndpointConnections } from "./endpoint-connections.ts";
+import { EndpointConnections } from "./endpoint-pools.ts";
 import { UpstreamRegistry, type LiveUpstream } from "./upstream-registry.ts";
 
 const QUICK: ActiveHealthBlock = { interval_ms: 20, timeout_ms: 20, jitter_ms: 0 };

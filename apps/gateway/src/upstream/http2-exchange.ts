@@ -1,30 +1,30 @@
-import { appendHttp2Fields, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
+import { appendHttp2Fields, isGrpc, reasonPhrase, withoutPseudoFields } from "@headworks/http-fields";
 import {
   allowedTrailers,
   announcedFraming,
   CHUNKED,
+  fieldValue,
+  type Framing,
   hasBody,
   Http1Error,
   lengthFraming,
   NO_BODY,
-  RESPONSE_LIMITS,
-  type Framing,
   type RawFields,
+  RESPONSE_LIMITS,
   type ResponseHead,
 } from "@headworks/http1";
 import {
   CANCEL,
   Http2Error,
+  type Http2Session,
+  type Http2Stream,
   isSendable,
   NO_ERROR,
   PROTOCOL_ERROR,
   REFUSED_STREAM,
   sectionField,
-  type Http2Session,
-  type Http2Stream,
   type StreamHandler,
 } from "@headworks/http2";
-import { announcesTrailers } from "./announced-trailers.ts";
 import type { ResponseHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
 
 /** Bytes of a request's body that may wait for the endpoint's window before its client is held back. */
@@ -223,4 +223,13 @@ function isBodiless(method: string, status: number): boolean {
 /** Of no length, but not at its end: an empty answer would go out before its trailers are here. */
 function expected(framing: Framing, fields: RawFields): Framing {
   return framing.kind === "length" && framing.lengthBytes === 0 && announcesTrailers(fields) ? CHUNKED : framing;
+}
+
+/**
+ * Whether a head lets expect trailers (RFC 9110, 6.6.2): they are announced, or what it begins is gRPC, whose status comes
+ * in them and which announces nothing.
+ */
+function announcesTrailers(fields: Readonly<RawFields>): boolean {
+  if (fieldValue(fields, "trailer") !== undefined) return true;
+  return isGrpc(fieldValue(fields, "content-type"));
 }

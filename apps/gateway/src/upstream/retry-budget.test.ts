@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { RetryBudget } from "./retry-budget.ts";
+import { RetryBudget } from "./upstream-registry.ts";
 
 function rig(percent: number) {
   let nowMs = 5000;

@@ -1,16 +1,20 @@
-import type { Issue } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
+import {
+  type ConfigDocument,
+  DEFAULT_BUFFERED_BYTES,
+  DEFAULT_CONNECTION_CAP,
+  DEFAULT_MAX_PENDING,
+  type Issue,
+} from "@headworks/gateway-contract";
 import type { AcceptedCandidate, GenerationSubscribers, SubmitOutcome } from "#config/generations.ts";
-import { createControl, createDataPlane, drainTimeMs, SessionTickets, type ProcessParts } from "#gateway.ts";
+import { createControl, createDataPlane, drainTimeMs, type ProcessParts, SessionTickets } from "#gateway.ts";
 import { listenerFollowers } from "#listener-followers.ts";
 import type { Clock, EventSink } from "#slice.ts";
-import type { IssuedCredential } from "#storage/state-store.ts";
+import type { CountedElsewhere } from "#slices.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
-import { forceState, upstreamSnapshots, type ForcedState } from "#upstream/upstream-state.ts";
+import type { IssuedCredential, StateStore } from "#storage/state-store.ts";
+import { type ForcedState, forceState, upstreamSnapshots } from "#upstream/upstream-state.ts";
 import type { ProcessLink } from "./process-link.ts";
-import { countedByControl } from "./counted-by-control.ts";
-import { remoteStore } from "./remote-store.ts";
-import { divideLimits } from "./share-of-limits.ts";
 import type {
   ControlCalls,
   ListenerAddress,
@@ -189,6 +193,105 @@ function told(link: DataPlaneTools["link"]): EventSink {
     emit: (kind, payload) => {
       if (kind === "config_published" || kind === "config_rejected") return;
       link.tell("event", { kind, payload } as WorkerEvent);
+    },
+  };
+}
+
+/**
+ * The state store as a worker has it: charges and usage counts go to the control process, which owns the file; all
+ * charges of one turn are one message, and the store's group commit spans the workers. Everything else is the control
+ * process's business and rejects here.
+ */
+function remoteStore(link: ProcessLink<ControlCalls, WorkerCalls>): StateStore {
+  const foreign = async (): Promise<never> =>
+    await Promise.reject(new Error("Only the control process reads the state store"));
+  const nothing = async (): Promise<void> => await Promise.resolve();
+  return {
+    quotas: {
+      charge: async (consumer, budgets, enforce) => {
+        try {
+          return await link.ask("charge", [consumer, budgets, enforce]);
+        } catch (error) {
+          return { outcome: "failed", error: error instanceof Error ? error.message : String(error) };
+        }
+      },
+      usage: foreign,
+      adjust: foreign,
+      // Done by the control process before it lets a generation run here.
+      syncConsumers: nothing,
+    },
+    outbox: { append: foreign, acknowledge: foreign, pending: foreign },
+    usage: {
+      add: async (rows) => await link.ask("addUsage", rows),
+      totals: foreign,
+      oldestHour: foreign,
+      addRun: foreign,
+      runs: foreign,
+      // The window of this moment was written already, so there is never anything to export here.
+      lastScheduled: async (_window, beforeS) => await Promise.resolve(beforeS),
+    },
+    // Which keys there are is told to workers as it changes.
+    credentials: { all: foreign, add: foreign, retire: foreign },
+    recordGeneration: foreign,
+    generations: foreign,
+    generation: foreign,
+    prune: nothing,
+    close: nothing,
+  };
+}
+
+/** One worker of several; `worker` counts from 0. */
+interface WorkerPlace {
+  readonly worker: number;
+  readonly workers: number;
+}
+
+/**
+ * The part of a limit that one worker has: the parts add up to the limit. A limit below the number of workers leaves one
+ * to each, since a worker without any would refuse everything; 0 stays 0.
+ */
+export function partOf(total: number, { worker, workers }: WorkerPlace): number {
+  if (total <= 0 || !Number.isFinite(total)) return total;
+  return Math.max(1, Math.floor(total / workers) + (worker < total % workers ? 1 : 0));
+}
+
+/**
+ * The document as one of several workers runs it: requests and connections that may be there at a time, and places in
+ * the queues for them, are its part of what the document says. Everything else is the same in all.
+ */
+export function divideLimits(document: ConfigDocument, place: WorkerPlace): ConfigDocument {
+  const { max_concurrent_requests: most, admission_queue: queue } = document.gateway;
+  return {
+    ...document,
+    gateway: {
+      ...document.gateway,
+      max_buffered_bytes: partOf(document.gateway.max_buffered_bytes ?? DEFAULT_BUFFERED_BYTES, place),
+      ...(most === undefined ? {} : { max_concurrent_requests: partOf(most, place) }),
+      ...(queue?.max_queue_size === undefined
+        ? {}
+        : { admission_queue: { ...queue, max_queue_size: partOf(queue.max_queue_size, place) } }),
+    },
+    upstreams: document.upstreams.map((upstream) => ({
+      ...upstream,
+      connection_cap: partOf(upstream.connection_cap ?? DEFAULT_CONNECTION_CAP, place),
+      ...(upstream.stalled_connection_cap === undefined
+        ? {}
+        : { stalled_connection_cap: partOf(upstream.stalled_connection_cap, place) }),
+      max_pending: partOf(upstream.max_pending ?? DEFAULT_MAX_PENDING, place),
+    })),
+  };
+}
+
+/**
+ * What must be the same whichever worker a request comes to: rates, and nonces of signed requests. Without the control
+ * process, which is the end of this one too, rates are counted here, and no signed request is let in.
+ */
+function countedByControl(link: ProcessLink<ControlCalls, WorkerCalls>): CountedElsewhere {
+  return {
+    rates: { charge: async (charges) => await link.ask("rates", charges).catch(() => []) },
+    nonces: {
+      add: async (keyId, nonce, _nowMs, forMs) =>
+        await link.ask("nonce", [keyId, nonce, forMs]).catch(() => "full" as const),
     },
   };
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { ConfigDocument } from "@headworks/gateway-contract";
-import { partOf, divideLimits } from "./share-of-limits.ts";
+import { partOf, divideLimits } from "./data-plane.ts";
 
 test("the parts of a limit add up to it, and no worker has more than one above another", () => {
   fc.assert(

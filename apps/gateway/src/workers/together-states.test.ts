@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { UpstreamSnapshot } from "#upstream/upstream-state.ts";
-import { mergeWorkerStates, mergeTraffic } from "./together-states.ts";
+import { mergeWorkerStates, mergeTraffic } from "./worker-pool.ts";
 
 const endpoint = (key: string, more: Partial<UpstreamSnapshot["endpoints"][number]> = {}) => ({
   key,

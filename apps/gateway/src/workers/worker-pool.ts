@@ -1,18 +1,91 @@
+import cluster from "node:cluster";
+import type { Worker } from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Issue } from "@headworks/gateway-contract";
+import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
+import type { Issue } from "@headworks/gateway-contract";
 import type { AcceptedCandidate, CheckedReading, GenerationSubscribers } from "#config/generations.ts";
 import type { EventSink } from "#slice.ts";
-import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { NonceVerdict } from "#slices/consumers/consumers.slice.ts";
+import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 import type { IssuedCredential, StateStore } from "#storage/state-store.ts";
+import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
 import { InstanceHealth } from "./instance-health.ts";
 import { MergedMetrics } from "./merged-metrics.ts";
-import type { Handlers } from "./process-link.ts";
-import type { ForcedState } from "#upstream/upstream-state.ts";
-import { mergeWorkerStates, mergeTraffic } from "./together-states.ts";
-import type { ControlCalls, ListenerAddress, WorkerStates } from "./worker-calls.ts";
-import { WorkerHandle } from "./worker-handle.ts";
+import { type Batch, type Handlers, ProcessLink } from "./process-link.ts";
+import type { ControlCalls, ListenerAddress, WorkerCalls, WorkerStates } from "./worker-calls.ts";
+
+const ENTRY = fileURLToPath(new URL("./worker-process.ts", import.meta.url));
+
+/** A worker process, from the control process's side. */
+class WorkerHandle {
+  readonly place: number;
+  readonly link: ProcessLink<WorkerCalls, ControlCalls>;
+  /** Resolves when the process is gone. */
+  readonly ended: Promise<void>;
+  /** Number of the generation that runs there; 0 while it starts. */
+  generation = 0;
+  /** Waits for `publish` or `discard`. */
+  isPrepared = false;
+  /** Whether a signal ended it. */
+  isKilled = false;
+  readonly #worker: Worker;
+
+  private constructor(place: number, worker: Worker, handlers: Handlers<ControlCalls>, ended: EndedListener) {
+    this.place = place;
+    this.#worker = worker;
+    this.link = new ProcessLink<WorkerCalls, ControlCalls>((batch) => this.#send(batch), handlers);
+    worker.on("message", (batch: Batch) => this.link.receive(batch));
+    this.ended = new Promise((resolve) => {
+      const end = (how: string): void => {
+        this.link.lost(`The worker ended ${how}`);
+        ended(how);
+        resolve();
+      };
+      worker.once("exit", (code: number | null, signal: string | null) => {
+        this.isKilled = signal !== null;
+        end(signal === null ? `with exit code ${code}` : `by ${signal}`);
+      });
+      worker.on("error", (error: Error) => {
+        // What the system gave no process never exits. All else that cannot be sent was for a process that is ending.
+        if (worker.process.pid === undefined) end(`before it began: ${error.message}`);
+      });
+    });
+  }
+
+  /** Starts a process. Connections are taken by whichever worker has a turn: all listen on the same sockets. */
+  static fork(place: number, handlers: Handlers<ControlCalls>, ended: EndedListener): WorkerHandle {
+    cluster.schedulingPolicy = cluster.SCHED_NONE;
+    const execArgv = [...process.execArgv, "--disable-sigusr1"];
+    cluster.setupPrimary({ exec: ENTRY, args: [], execArgv, serialization: "advanced" });
+    return new WorkerHandle(place, cluster.fork(), handlers, ended);
+  }
+
+  get pid(): number | undefined {
+    return this.#worker.process.pid;
+  }
+
+  get isRunning(): boolean {
+    return this.generation > 0;
+  }
+
+  /** Ends it when it has nothing more to do; it ends by itself when the line to it is cut. */
+  release(): void {
+    if (this.#worker.process.connected) this.#worker.process.disconnect();
+  }
+
+  kill(): void {
+    this.#worker.process.kill("SIGKILL");
+  }
+
+  #send(batch: Batch): void {
+    if (this.#worker.process.connected) this.#worker.process.send(batch, () => undefined);
+  }
+}
+
+const WORST = ["open", "half_open", "closed"] as const;
+
+const WORST_HEALTH = ["ejected", "half_open", "healthy"] as const;
 
 /** What workers are run with. */
 export interface WorkerPoolParts {
@@ -355,3 +428,64 @@ export class WorkerPool implements GenerationSubscribers {
     return responses.flatMap((response) => (response.status === "fulfilled" ? [response.value] : []));
   }
 }
+
+/** What several workers are like, as one instance: sums, and of health the worst. */
+export function mergeWorkerStates(each: readonly WorkerStates[]): WorkerStates {
+  const all = new Map<string, UpstreamSnapshot>();
+  for (const upstream of each.flatMap(({ upstreams }) => upstreams)) {
+    const known = all.get(upstream.name);
+    all.set(upstream.name, known === undefined ? upstream : together(known, upstream));
+  }
+  return {
+    upstreams: [...all.values()],
+    activeRequests: each.reduce((total, { activeRequests }) => total + activeRequests, 0),
+  };
+}
+
+/** What several workers counted, as one. */
+export function mergeTraffic(each: readonly RecentTraffic[]): RecentTraffic {
+  const requests = new Map<string, number>();
+  for (const [route, count] of each.flatMap((one) => one.requests)) {
+    requests.set(route, (requests.get(route) ?? 0) + count);
+  }
+  return { spanMs: Math.max(0, ...each.map((one) => one.spanMs)), requests: [...requests] };
+}
+
+function worst<T>(order: readonly T[], a: T, b: T): T {
+  return order.indexOf(a) <= order.indexOf(b) ? a : b;
+}
+
+function together(a: UpstreamSnapshot, b: UpstreamSnapshot): UpstreamSnapshot {
+  const others = new Map(b.endpoints.map((endpoint) => [endpoint.key, endpoint]));
+  const known = new Set(a.endpoints.map(({ key }) => key));
+  return {
+    ...a,
+    breaker:
+      a.breaker === undefined || b.breaker === undefined
+        ? (a.breaker ?? b.breaker)
+        : {
+            state: worst(WORST, a.breaker.state, b.breaker.state),
+            consecutiveFailures: Math.max(a.breaker.consecutiveFailures, b.breaker.consecutiveFailures),
+            opensAgainInMs: Math.max(a.breaker.opensAgainInMs, b.breaker.opensAgainInMs),
+          },
+    failOpenPicks: a.failOpenPicks + b.failOpenPicks,
+    retries: a.retries + b.retries,
+    endpoints: [
+      ...a.endpoints.map((endpoint) => {
+        const other = others.get(endpoint.key);
+        if (other === undefined) return endpoint;
+        return {
+          ...endpoint,
+          health: worst(WORST_HEALTH, endpoint.health, other.health),
+          isDraining: endpoint.isDraining || other.isDraining,
+          inFlight: endpoint.inFlight + other.inFlight,
+          connections: endpoint.connections + other.connections,
+        };
+      }),
+      ...b.endpoints.filter(({ key }) => !known.has(key)),
+    ],
+  };
+}
+
+/** How a worker came to its end, in words. */
+type EndedListener = (how: string) => void;

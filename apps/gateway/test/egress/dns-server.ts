@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { Resolver } from "node:dns/promises";
 import { isIPv4 } from "node:net";
 import { parseAddress } from "@headworks/host-patterns";
-import type { NameLookup } from "#egress/name-lookup.ts";
+import type { NameLookup } from "#egress/egress-dialer.ts";
 
 /** What the server knows of a name: addresses, or a way to go wrong. */
 export type DnsResponse = readonly string[] | "nxdomain" | "servfail" | "silence" | "garbage";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { spawnProcess, temporaryDirectory, waitUntil, type RawConnection } from "@headworks/testkit";
-import { EventIds } from "#events/event-id.ts";
+import { EventIds } from "#events/event-bus.ts";
 import { openStateStore } from "#storage/open-state-store.ts";
 import { realClock } from "../egress/documents.ts";
 import { logLines } from "../egress/log-lines.ts";

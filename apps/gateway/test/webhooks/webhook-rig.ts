@@ -1,6 +1,6 @@
 import type { WebhookTarget } from "@headworks/gateway-contract";
 import { EgressDialer } from "#egress/egress-dialer.ts";
-import type { NameLookup } from "#egress/name-lookup.ts";
+import type { NameLookup } from "#egress/egress-dialer.ts";
 import { EventBus } from "#events/event-bus.ts";
 import type { DeliveryOutcome, SerialisedEvent } from "#events/recipient.ts";
 import { createWebhooks, type Webhooks } from "#slices/webhooks/webhooks.slice.ts";

@@ -1,13 +1,10 @@
-import { fieldValue } from "@headworks/http1";
-import { NOT_READ } from "@headworks/match-condition";
-import type { ConditionSet } from "@headworks/match-condition";
+import { decodeContent, decodeText } from "@headworks/http-fields/content-coding";
+import { fieldValue, fieldValues } from "@headworks/http1";
+import { type ConditionSet, NOT_READ } from "@headworks/match-condition";
 import type { Content, Exchange } from "#exchange/exchange.ts";
-import { CONTINUE } from "#exchange/phases.ts";
-import type { Interceptor, Verdict } from "#exchange/phases.ts";
-import { ExchangeSubject } from "#rules/exchange-subject.ts";
-import type { BodyTexts } from "#rules/exchange-subject.ts";
+import { CONTINUE, type Interceptor, type Verdict } from "#exchange/phases.ts";
+import { type BodyTexts, ExchangeSubject } from "#rules/exchange-subject.ts";
 import type { BreakpointRules, CompiledBreakpoint } from "./breakpoints.compile.ts";
-import { textOfContent } from "./content-text.ts";
 import type { PausedContent, PausedExchanges, PausingRule } from "./paused-exchanges.ts";
 
 export interface BreakpointsInterceptorParts {
@@ -114,4 +111,19 @@ class BreakpointsInterceptor implements Interceptor {
 function isStream({ response }: Exchange): boolean {
   const type = fieldValue(response?.fields ?? [], "content-type") ?? "";
   return /^\s*(?:text\/event-stream|multipart\/x-mixed-replace|application\/grpc\b)/i.test(type);
+}
+
+/**
+ * A body as text, content codings undone as far as that goes; undefined for a body that is not there whole or is too large.
+ */
+async function textOfContent(
+  content: Content,
+  fields: readonly string[],
+  maxBytes: number,
+): Promise<string | undefined> {
+  if (content.kind !== "complete" || content.bytes.length === 0) return undefined;
+  const list = [...fields];
+  const { bytes, stop } = await decodeContent(content.bytes, fieldValues(list, "content-encoding"), { maxBytes });
+  if (stop === "limit") return undefined;
+  return decodeText(bytes, fieldValue(list, "content-type")).text;
 }

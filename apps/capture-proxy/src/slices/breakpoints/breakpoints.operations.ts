@@ -4,26 +4,28 @@ import type {
   Condition,
   NewBreakpoint,
   PauseAll,
+  PausedItem,
+  PausedRequest,
+  PausedResponse,
   breakpointsOperations,
 } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
+import { fieldValue, type RawFields } from "@headworks/http1";
 import { parseRuleCondition } from "@headworks/match-condition";
 import { notFound, validationError } from "#api/api-error.ts";
-import { CONTINUE } from "#exchange/phases.ts";
-import type { Verdict } from "#exchange/phases.ts";
+import type { BodyCapture } from "#exchange/body.ts";
+import { exchangeUrl, type RequestMessage, type ResponseMessage } from "#exchange/exchange.ts";
+import { CONTINUE, type Verdict } from "#exchange/phases.ts";
+import { fieldPairs, joinedFields } from "#exchange/shown-message.ts";
 import type { HitCounter } from "#rules/hit-counter.ts";
 import type { Clock } from "#slice.ts";
-import { newBreakpoint, showBreakpoint, updatedBreakpoint } from "./breakpoint-rule.ts";
-import type { StoredBreakpoint } from "./breakpoint-rule.ts";
+import { newBreakpoint, showBreakpoint, type StoredBreakpoint, updatedBreakpoint } from "./breakpoint-rule.ts";
 import type { BreakpointsStore } from "./breakpoints.store.ts";
 import { parseDecision } from "./decision.ts";
-import { PAUSE_ALL } from "./pause-all.ts";
-import type { PauseAllSwitch } from "./pause-all.ts";
-import { leaveTrace } from "./paused-exchanges.ts";
-import type { Paused, PausedExchanges } from "./paused-exchanges.ts";
-import { showPaused } from "./paused-item.ts";
-import { prepare } from "./resume.ts";
-import type { PreparedDecision } from "./resume.ts";
+import { editableBody, type EditableBody } from "./editable-body.ts";
+import { PAUSE_ALL, type PauseAllSwitch } from "./pause-all.ts";
+import { leaveTrace, type Paused, type PausedExchanges } from "./paused-exchanges.ts";
+import { prepare, type PreparedDecision } from "./resume.ts";
 
 export interface BreakpointsOperationsParts {
   readonly store: BreakpointsStore;
@@ -170,4 +172,109 @@ function resumeAll(
     paused.take(item.id)?.(CONTINUE);
   }
   return items.length;
+}
+
+interface ShowOptions {
+  readonly position: number;
+  readonly withBodies: boolean;
+  readonly bodyLimitBytes: number;
+}
+
+/** The wire form of an exchange that waits; bodies are decoded only here, and only when they are asked for. */
+async function showPaused(paused: Paused, options: ShowOptions): Promise<PausedItem> {
+  const { exchange, side, rule, deadlineMs } = paused;
+  const { request, response } = exchange;
+  const held = await heldBody(paused, options);
+  const requestBody = side === "request" ? held : await sentBody(exchange.requestBody, request.fields, options);
+  return {
+    id: paused.id,
+    entry_id: exchange.id,
+    direction: side,
+    request: showRequest(request, requestBody),
+    response: side === "response" && response !== undefined ? showResponse(response, held) : null,
+    paused_at: new Date(paused.pausedAtMs).toISOString(),
+    deadline: deadlineMs === undefined ? null : new Date(deadlineMs).toISOString(),
+    position: options.position,
+    rule_id: rule.id,
+    breakpoint_id: rule.id,
+    rule_name: rule.name,
+    client_addr: exchange.client.address ?? null,
+    modifications: [],
+  };
+}
+
+/** The body of the message that waits. */
+async function heldBody({ exchange, side, content }: Paused, options: ShowOptions): Promise<ShownBody> {
+  const { sizeBytes } = side === "request" ? exchange.requestBody : exchange.responseBody;
+  switch (content?.kind) {
+    case undefined:
+      return bodyLeftOut(sizeBytes, "receiving");
+    case "complete": {
+      const { bytes } = content;
+      if (bytes.length === 0) return bodyLeftOut(0, "none");
+      if (!options.withBodies) return bodyLeftOut(bytes.length, "left_out");
+      const message = side === "request" ? exchange.request : exchange.response;
+      return showBody(await editableBody(bytes, message?.fields ?? [], options.bodyLimitBytes), bytes.length);
+    }
+    case "too-large":
+      return bodyLeftOut(sizeBytes, "too_large");
+    case "stream":
+      return bodyLeftOut(sizeBytes, "stream");
+    case "gone":
+      return bodyLeftOut(sizeBytes, "gone");
+  }
+}
+
+/** The body of a request that was sent already, as far as it was kept in memory for the record. */
+async function sentBody(body: BodyCapture, fields: Readonly<RawFields>, options: ShowOptions): Promise<ShownBody> {
+  if (body.sizeBytes === 0) return bodyLeftOut(0, "none");
+  if (!options.withBodies || body.state !== "complete" || body.spooled !== undefined) {
+    return bodyLeftOut(body.sizeBytes, "left_out");
+  }
+  const bytes = Buffer.concat(body.pieces);
+  return showBody(await editableBody(bytes, fields, options.bodyLimitBytes), bytes.length);
+}
+
+/** How the body of a paused message is shown. */
+type ShownBody = Pick<PausedRequest, "body" | "body_encoding" | "body_size" | "body_state" | "charset">;
+
+function showRequest(request: Readonly<RequestMessage>, body: ShownBody): PausedRequest {
+  return {
+    method: request.method,
+    url: exchangeUrl(request),
+    host: request.host,
+    path: request.path,
+    headers: joinedFields(request.fields),
+    headers_list: fieldPairs(request.fields),
+    content_type: fieldValue(request.fields, "content-type") ?? null,
+    http_version: request.version,
+    ...body,
+  };
+}
+
+function showResponse(response: Readonly<ResponseMessage>, body: ShownBody): PausedResponse {
+  return {
+    status_code: response.status,
+    status_message: response.reason,
+    headers: joinedFields(response.fields),
+    headers_list: fieldPairs(response.fields),
+    content_type: fieldValue(response.fields, "content-type") ?? null,
+    http_version: response.version,
+    ...body,
+  };
+}
+
+/** A body without its contents. */
+function bodyLeftOut(sizeBytes: number, state: ShownBody["body_state"]): ShownBody {
+  return { body: null, body_encoding: null, body_size: sizeBytes, body_state: state, charset: null };
+}
+
+/** A whole body as it is edited; a text that looks like the mark of base64 is marked as base64 itself. */
+function showBody({ form, bytes, text }: EditableBody, sizeBytes: number): ShownBody {
+  const body_state = form === "coded" ? "coded" : "complete";
+  if (text !== undefined && !text.value.startsWith("base64:")) {
+    return { body: text.value, body_encoding: "utf8", body_size: sizeBytes, body_state, charset: text.charset };
+  }
+  const base64 = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+  return { body: `base64:${base64}`, body_encoding: "base64", body_size: sizeBytes, body_state, charset: null };
 }

@@ -1,20 +1,18 @@
 import { randomUUID } from "node:crypto";
-import { Breakpoint, BreakpointUpdate } from "@headworks/capture-contract";
-import type { Notice, breakpointsOperations } from "@headworks/capture-contract";
+import { Breakpoint, type breakpointsOperations, BreakpointUpdate, type Notice } from "@headworks/capture-contract";
 import { exchangeUrl } from "#exchange/exchange.ts";
-import { createHitCounter } from "#rules/hit-counter.ts";
 import { portableList } from "#portable/portable-list.ts";
-import type { Slice, SliceHost } from "#slice.ts";
+import { createHitCounter } from "#rules/hit-counter.ts";
+import type { Clock, Slice, SliceHost } from "#slice.ts";
 import { breakpointIssues, readBreakpoint, showBreakpoint } from "./breakpoint-rule.ts";
-import { compileBreakpoints } from "./breakpoints.compile.ts";
-import type { BreakpointRules } from "./breakpoints.compile.ts";
+import { type BreakpointRules, compileBreakpoints } from "./breakpoints.compile.ts";
 import { createBreakpointsInterceptor } from "./breakpoints.interceptor.ts";
 import { createBreakpointsOperations } from "./breakpoints.operations.ts";
 import { createBreakpointsStore } from "./breakpoints.store.ts";
-import { coalescedNotice } from "./change-notice.ts";
 import { PauseAllSwitch } from "./pause-all.ts";
-import { PausedExchanges } from "./paused-exchanges.ts";
-import type { Paused, PauseEnd } from "./paused-exchanges.ts";
+import { type Paused, PausedExchanges, type PauseEnd } from "./paused-exchanges.ts";
+
+const QUIET_MS = 50;
 
 /** Exchanges that are held back until somebody has looked at them. */
 export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpointsOperations> {
@@ -89,5 +87,23 @@ function endNotice({ id, exchange, rule, side }: Paused, reason: PauseEnd, what:
     entry_id: exchange.id,
     rule_id: rule.id,
     reason,
+  };
+}
+
+/** Tells of a change at once, and of all that follow shortly after as one. */
+function coalescedNotice(clock: Pick<Clock, "monotonic" | "after">, tell: () => void): () => void {
+  let toldMs = Number.NEGATIVE_INFINITY;
+  let isArmed = false;
+  const now = (): void => {
+    isArmed = false;
+    toldMs = clock.monotonic();
+    tell();
+  };
+  return () => {
+    if (isArmed) return;
+    const waitMs = toldMs + QUIET_MS - clock.monotonic();
+    if (waitMs <= 0) return now();
+    isArmed = true;
+    clock.after(waitMs, now);
   };
 }

@@ -1,16 +1,12 @@
 import { parseHostPort } from "@headworks/host-patterns";
-import { removeField, setField } from "@headworks/http1";
-import type { RawFields } from "@headworks/http1";
 import { reasonPhrase, wireText } from "@headworks/http-fields";
+import { type RawFields, removeField, setField } from "@headworks/http1";
+import { checkPattern, compilePattern, readReplacement } from "@headworks/linear-pattern";
 import { ApiError, validationError } from "#api/api-error.ts";
-import { exchangeUrl } from "#exchange/exchange.ts";
-import type { RequestMessage, ResponseMessage, Scheme } from "#exchange/exchange.ts";
+import { exchangeUrl, type RequestMessage, type ResponseMessage, type Scheme } from "#exchange/exchange.ts";
 import { fieldPairs, joinedFields } from "#exchange/shown-message.ts";
-import type { EditStep, GivenBody } from "./decision.ts";
-import { separated } from "./decision.ts";
-import { codingsOf, encodeBody, encodeEditedText } from "./editable-body.ts";
-import type { EditableBody } from "./editable-body.ts";
-import { replaceMatches } from "./replace-matches.ts";
+import { type EditStep, type GivenBody, separated } from "./decision.ts";
+import { codingsOf, type EditableBody, encodeBody, encodeEditedText } from "./editable-body.ts";
 
 /** The body of a message that is being edited. */
 export type DraftBody =
@@ -281,4 +277,25 @@ function isUnchanged(given: GivenBody, { text, bytes }: EditableBody): boolean {
 
 function refused(step: { readonly path: string }, message: string): ApiError {
   return validationError([{ path: step.path, message }]);
+}
+
+/** Replaces every match of a caller's pattern; throws 400 for a pattern or replacement that cannot be read. */
+function replaceMatches(text: string, source: string, replacement: string, path: string): string {
+  const check = checkPattern(source);
+  if (!check.ok) {
+    throw validationError([{ path, message: `${check.error.message}, at character ${check.error.start + 1}` }]);
+  }
+  const pattern = compilePattern(source);
+  const read = readReplacement(replacement, pattern);
+  if (!read.ok) {
+    throw validationError([
+      {
+        path: path.replace(/[^/]*$/, "replacement"),
+        message: `${read.error.message}, at character ${read.error.start + 1}`,
+      },
+    ]);
+  }
+  const replaced = pattern.replaceAll(text, read.replacement);
+  if (replaced === "gave-up") throw new ApiError("VALIDATION_ERROR", `${path}: takes too long with this text`);
+  return replaced.text;
 }

@@ -1,13 +1,13 @@
 import { ApiError } from "#api/api-error.ts";
-import { CONTINUE } from "#exchange/phases.ts";
-import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
+import { exchangeUrl, type RequestMessage, type ResponseMessage } from "#exchange/exchange.ts";
+import { CONTINUE, type SyntheticResponse, type Verdict } from "#exchange/phases.ts";
+import { joinedFields } from "#exchange/shown-message.ts";
 import type { Decision } from "./decision.ts";
 import { editableBody, encodeBody, encodeEditedText } from "./editable-body.ts";
-import { bodyChange, requestChanges, responseChanges } from "./message-changes.ts";
-import { checkedFields, edited } from "./message-draft.ts";
-import type { DraftBody, Edited } from "./message-draft.ts";
-import { leaveTrace } from "./paused-exchanges.ts";
-import type { Paused } from "./paused-exchanges.ts";
+import { checkedFields, type DraftBody, edited, type Edited } from "./message-draft.ts";
+import { leaveTrace, type Paused } from "./paused-exchanges.ts";
+
+const MAX_SHOWN_LENGTH = 200;
 
 /** A decision that was found to be possible; carrying it out cannot fail any more. */
 export interface PreparedDecision {
@@ -117,4 +117,45 @@ async function madeUp(decision: Decision & { action: "respond" }): Promise<Synth
   const content = WITHOUT_CONTENT.has(status) ? Buffer.alloc(0) : await encodeBody(plain, fields);
   if (status !== 204 && status !== 304) fields.push("Content-Length", String(content.length));
   return { status, ...(reason === undefined ? {} : { reason }), fields, body: content };
+}
+
+/** What an edit changed in a request, for people. */
+export function requestChanges(before: Readonly<RequestMessage>, after: Readonly<RequestMessage>): string[] {
+  const changes: string[] = [];
+  if (before.method !== after.method) changes.push(`method ${before.method} to ${after.method}`);
+  const [from, to] = [exchangeUrl(before), exchangeUrl(after)];
+  if (from !== to) changes.push(`url ${shortened(from)} to ${shortened(to)}`);
+  return [...changes, ...fieldChanges(before.fields, after.fields)];
+}
+
+/** What an edit changed in an answer, for people. */
+export function responseChanges(before: Readonly<ResponseMessage>, after: Readonly<ResponseMessage>): string[] {
+  const changes: string[] = [];
+  if (before.status !== after.status) changes.push(`status ${before.status} to ${after.status}`);
+  if (before.reason !== after.reason) changes.push("status message");
+  return [...changes, ...fieldChanges(before.fields, after.fields)];
+}
+
+/** What a replaced body is called. */
+function bodyChange(beforeBytes: number, afterBytes: number): string {
+  return `body ${beforeBytes} to ${afterBytes} bytes`;
+}
+
+function fieldChanges(before: readonly string[], after: readonly string[]): string[] {
+  const was = byName(before);
+  const is = byName(after);
+  const changes: string[] = [];
+  for (const [lower, { name, value }] of is) if (was.get(lower)?.value !== value) changes.push(`set header ${name}`);
+  for (const [lower, { name }] of was) if (!is.has(lower)) changes.push(`removed header ${name}`);
+  return changes;
+}
+
+function byName(fields: readonly string[]): Map<string, { name: string; value: string }> {
+  return new Map(
+    Object.entries(joinedFields([...fields])).map(([name, value]) => [name.toLowerCase(), { name, value }]),
+  );
+}
+
+function shortened(text: string): string {
+  return text.length <= MAX_SHOWN_LENGTH ? text : `${text.slice(0, MAX_SHOWN_LENGTH)}…`;
 }

@@ -1,12 +1,11 @@
 import type { certOperations } from "@headworks/capture-contract";
+import type { CertificateAuthority } from "@headworks/tls-authority";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { Slice, SliceHost } from "#slice.ts";
-import { createCertOperations } from "./cert.operations.ts";
-import type { CertOperationsParts } from "./cert.operations.ts";
-import { handleMagicHost } from "./magic-host.ts";
-import type { OwnRequest } from "./magic-host.ts";
-import { setupData } from "./setup-data.ts";
-import { renderSetupPage, setupPagePolicy } from "./setup-page.ts";
+import { type CertOperationsParts, createCertOperations } from "./cert.operations.ts";
+import { mobileConfig } from "./mobile-config.ts";
+import { setupData, type SetupData } from "./setup-data.ts";
+import { CHECK_SVG, ICON_SVG, renderSetupPage, setupPagePolicy } from "./setup-page.ts";
 
 export { AuthorityStoreError, openAuthorityStore } from "./authority-store.ts";
 export type { AuthorityStore } from "./authority-store.ts";
@@ -41,5 +40,95 @@ export function createCertSlice(host: SliceHost, parts: CertOperationsParts): Ce
       path: "/setup",
       render: () => ({ html: renderSetupPage(data(), links), contentSecurityPolicy: setupPagePolicy() }),
     },
+  };
+}
+
+/** A request that reached the proxy for the proxy itself. */
+interface OwnRequest {
+  readonly method: string;
+  /** Path and query as sent. */
+  readonly path: string;
+  /** It came through intercepted TLS. */
+  readonly secure: boolean;
+}
+
+interface MagicHostParts {
+  readonly authority: () => CertificateAuthority;
+  readonly data: () => SetupData;
+}
+
+/**
+ * Answers `http://weir/` and the proxy's own address: the set-up page, the certificate in its forms, and the test
+ * picture. It reads nothing of the traffic and changes nothing, so that everybody who may use the proxy may see it.
+ */
+function handleMagicHost(parts: MagicHostParts, request: OwnRequest): SyntheticResponse {
+  if (request.method !== "GET" && request.method !== "HEAD") {
+    return plain(405, "This page can only be read\n", ["Allow", "GET, HEAD"]);
+  }
+  const path = request.path.split("?", 1)[0] ?? "/";
+  switch (path) {
+    case "/":
+      return page(parts.data());
+    case "/cert.pem":
+      return download(parts.authority().certificatePem, "application/x-x509-ca-cert", "weir-ca.pem");
+    case "/cert.crt":
+      return download(parts.authority().certificateDer, "application/x-x509-ca-cert", "weir-ca.crt");
+    case "/weir.mobileconfig":
+      return download(mobileConfig(parts.authority()), "application/x-apple-aspen-config", "weir.mobileconfig");
+    case "/qr.svg":
+      return respond(200, parts.data().qrSvg, ["Content-Type", "image/svg+xml"]);
+    case "/icon.svg":
+      return respond(200, ICON_SVG, ["Content-Type", "image/svg+xml"]);
+    case "/check":
+      return check(request.secure);
+    default:
+      return plain(404, "There is nothing here. The set-up page is at http://weir/\n", []);
+  }
+}
+
+/** The picture proves something only when it came through TLS; without it the test must not look passed. */
+function check(isSecure: boolean): SyntheticResponse {
+  if (!isSecure) return plain(404, "Open https://weir/check, so that the certificate is tested too\n", []);
+  // The set-up page on the API's port shows it as an image of another origin.
+  return respond(200, CHECK_SVG, ["Content-Type", "image/svg+xml", "Cross-Origin-Resource-Policy", "cross-origin"]);
+}
+
+function page(data: SetupData): SyntheticResponse {
+  const links = { pem: "/cert.pem", der: "/cert.crt", mobileConfig: "/weir.mobileconfig", check: "https://weir/check" };
+  const fields = [
+    "Content-Type",
+    "text/html; charset=utf-8",
+    "Content-Security-Policy",
+    setupPagePolicy(),
+    "X-Frame-Options",
+    "DENY",
+    "Referrer-Policy",
+    "no-referrer",
+  ];
+  return respond(200, renderSetupPage(data, links), fields);
+}
+
+function download(body: string | Buffer, type: string, name: string): SyntheticResponse {
+  return respond(200, body, ["Content-Type", type, "Content-Disposition", `attachment; filename="${name}"`]);
+}
+
+function plain(status: number, text: string, fields: readonly string[]): SyntheticResponse {
+  return respond(status, text, ["Content-Type", "text/plain; charset=utf-8", ...fields]);
+}
+
+function respond(status: number, body: string | Buffer, fields: readonly string[]): SyntheticResponse {
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
+  return {
+    status,
+    fields: [
+      ...fields,
+      "Content-Length",
+      String(bytes.length),
+      "Cache-Control",
+      "no-store",
+      "X-Content-Type-Options",
+      "nosniff",
+    ],
+    body: bytes,
   };
 }

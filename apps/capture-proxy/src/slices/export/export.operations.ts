@@ -2,14 +2,21 @@ import type { TrafficFilter, exportOperations } from "@headworks/capture-contrac
 import type { Handlers } from "@headworks/contract-kit";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
+import { type CurlOption, curlOptions } from "./curl-options.ts";
 import { curlText } from "./curl-text.ts";
-import { curlCmdText, curlPowershellText } from "./curl-windows-text.ts";
 import { checkBody, isHandshake, MAX_BODY_BYTES, reproducibleRequest } from "./export.check.ts";
 import { fetchText } from "./fetch-text.ts";
 import { httpieText } from "./httpie-text.ts";
 import { pythonText } from "./python-text.ts";
-import type { SnippetRequest } from "./snippet-request.ts";
+import { sendsBody, shownText, type SnippetRequest, wireBytes } from "./snippet-request.ts";
 import { wgetText } from "./wget-text.ts";
+
+/** cmd.exe takes lines of 8191 characters. */
+const CMD_LINE = 4000;
+
+const MAX_CONFIG_BODY_BYTES = 32_768;
+
+const ESCAPES: Readonly<Record<string, string>> = { "\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t" };
 
 const WRITERS = {
   curl: curlText,
@@ -58,4 +65,95 @@ const NOTHING = new Uint8Array(0);
 
 function idList(ids: string | undefined): string[] | undefined {
   return ids?.split(",").flatMap((id) => (id.trim() === "" ? [] : [id.trim()]));
+}
+
+/** A configuration file that makes curl send the request; `bodyFile` names a file where the body cannot stand in it. */
+interface CurlConfig {
+  /** One character per byte. */
+  readonly text: string;
+  readonly bodyFile: boolean;
+}
+
+/**
+ * For PowerShell of any version. Its versions disagree about quotation marks in arguments, so curl reads its options
+ * from a literal here-string; bytes that no here-string carries go through files.
+ */
+export function curlPowershellText(request: SnippetRequest): string {
+  const config = curlConfig(request);
+  const lines = config.bodyFile
+    ? [
+        "$body = New-TemporaryFile",
+        `[IO.File]::WriteAllBytes($body, [Convert]::FromBase64String('${Buffer.from(request.body).toString("base64")}'))`,
+      ]
+    : [];
+  const extra = config.bodyFile ? ' --data-binary "@$body"' : "";
+  if (isPrintable(config.text)) lines.push(`@'\n${config.text}'@ | curl.exe --config -${extra}`);
+  else {
+    lines.push(
+      "$request = New-TemporaryFile",
+      `[IO.File]::WriteAllBytes($request, [Convert]::FromBase64String('${toBase64(config.text)}'))`,
+      `curl.exe --config "$request"${extra}`,
+    );
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/**
+ * For cmd.exe, typed or in a batch file. Arguments are written out only if they hold nothing that cmd or the C library
+ * looks at inside quotation marks; otherwise curl's options come from a file that is written in base64.
+ */
+export function curlCmdText(request: SnippetRequest): string {
+  const { url, options } = curlOptions(request);
+  const body = sendsBody(request) ? shownText(request.body, { lineEnds: false }) : undefined;
+  const isShort = body === undefined ? !sendsBody(request) : body.length < CMD_LINE;
+  const all: CurlOption[] = [...options, ...(body === undefined ? [] : [["data-raw", body] as const]), ["url", url]];
+  const line = ["curl", ...all.map(([name, value]) => (value === undefined ? `--${name}` : `--${name} "${value}"`))];
+  if (isShort && line.join(" ").length < CMD_LINE && all.every(([, value]) => isInertInCmd(value))) {
+    return `${line.join(" ")}\n`;
+  }
+  const config = curlConfig(request);
+  const files = ["%TEMP%\\weir-request", "%TEMP%\\weir-body"];
+  const [requestFile = "", bodyFile = ""] = files;
+  const lines = cmdFile(toBase64(config.text), requestFile);
+  if (config.bodyFile) lines.push(...cmdFile(Buffer.from(request.body).toString("base64"), bodyFile));
+  lines.push(`curl --config "${requestFile}"${config.bodyFile ? ` --data-binary "@${bodyFile}"` : ""}`);
+  return `${lines.join("\n")}\n`;
+}
+
+function curlConfig(request: SnippetRequest): CurlConfig {
+  const { url, options } = curlOptions(request);
+  const text = shownText(request.body, { lineEnds: true });
+  const isInline = sendsBody(request) && text !== undefined && request.body.length <= MAX_CONFIG_BODY_BYTES;
+  const body: CurlOption[] = isInline ? [["data-raw", Buffer.from(request.body).toString("latin1")]] : [];
+  const lines = [["url", url] as const, ...options, ...body].map(([name, value]) =>
+    value === undefined ? name : `${name} = "${escaped(value)}"`,
+  );
+  return { text: `${lines.join("\n")}\n`, bodyFile: sendsBody(request) && !isInline };
+}
+
+/** Escapes as curl's configuration files know them. */
+function escaped(value: string): string {
+  return value.replaceAll(/[\\"\n\t]/gu, (found) => ESCAPES[found] ?? found);
+}
+
+function isPrintable(text: string): boolean {
+  return /^[\n\x20-\x7e]*$/u.test(text);
+}
+
+/** No `%`, `!`, `^`, quotation mark or backslash, and nothing outside of ASCII. */
+function isInertInCmd(value: string | undefined): boolean {
+  return value === undefined || /^[A-Za-z0-9 _.:/,;=?&*+@#~()[\]{}<>|'$`-]*$/u.test(value);
+}
+
+function cmdFile(base64: string, path: string): string[] {
+  const lines: string[] = [];
+  for (let at = 0; at < base64.length; at += CMD_LINE) {
+    lines.push(`>${at === 0 ? "" : ">"}"${path}.b64" echo ${base64.slice(at, at + CMD_LINE)}`);
+  }
+  if (lines.length === 0) return [`>"${path}" type nul`];
+  return [...lines, `certutil -f -decode "${path}.b64" "${path}" >nul`];
+}
+
+function toBase64(wire: string): string {
+  return Buffer.from(wireBytes(wire)).toString("base64");
 }

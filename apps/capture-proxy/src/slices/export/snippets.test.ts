@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { peer, runProcess, temporaryDirectory } from "@headworks/testkit";
 import fc from "fast-check";
 import { curlText } from "./curl-text.ts";
-import { curlCmdText, curlPowershellText } from "./curl-windows-text.ts";
+import { curlCmdText, curlPowershellText } from "./export.operations.ts";
 import { fetchText } from "./fetch-text.ts";
 import { httpieText } from "./httpie-text.ts";
 import { pythonText } from "./python-text.ts";

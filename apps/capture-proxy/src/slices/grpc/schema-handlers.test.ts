@@ -5,7 +5,7 @@ import { FakeClock, temporaryDirectory } from "@headworks/testkit";
 import { pino } from "pino";
 import { createProxy } from "#proxy.ts";
 import { startProxyRig, type ProxyRig } from "../../../test/proxy-rig.ts";
-import { readSchemaApart, SchemaProblem } from "./schema-thread.ts";
+import { readSchemaApart, SchemaProblem } from "./schema-handlers.ts";
 
 let rig: ProxyRig;
 before(async () => {

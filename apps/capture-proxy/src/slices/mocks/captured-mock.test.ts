@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { compileCondition, parseCondition } from "@headworks/match-condition";
 import { exactly, responseOf } from "./captured-mock.ts";
-import { sampleSubject } from "./sample-request.ts";
+import { sampleSubject } from "./mocks.operations.ts";
 
 async function matches(url: string, asked: string, method = "GET"): Promise<boolean> {
   const read = parseCondition(exactly("GET", url));

@@ -10,7 +10,7 @@ import type { ImportedMocks } from "./imported-mocks.ts";
 import { responsesOf, newMock } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 import { createMockCompiler } from "./mocks.compile.ts";
-import { sampleSubject } from "./sample-request.ts";
+import { sampleSubject } from "./mocks.operations.ts";
 
 /** What is made of a document that comes in chunks of a few bytes. */
 function read(format: DocumentImport["format"], data: unknown, baseUrl: string | null = null): ImportedMocks {

@@ -8,7 +8,7 @@ import type { SyntheticResponse } from "#exchange/phases.ts";
 import { prepareResponse } from "./prepared-response.ts";
 import type { FileReading } from "./body-file.ts";
 import { filledResponse } from "./mock-rule.ts";
-import { sampleSubject } from "./sample-request.ts";
+import { sampleSubject } from "./mocks.operations.ts";
 import type { TemplateRequest } from "./template.ts";
 
 const NOW = Date.UTC(2026, 0, 2);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { filledResponse } from "./mock-rule.ts";
-import { bodyProblem, schemaProblem } from "./response-schema.ts";
+import { bodyProblem, schemaProblem } from "./mocks.check.ts";
 
 test("schemas that can be used are taken, of the draft that they name", () => {
   for (const schema of [

@@ -1,18 +1,27 @@
 import type { MockMiss, MockServing, StartServing } from "@headworks/capture-contract";
 import { hostPortText } from "@headworks/host-patterns";
 import { prefersHtml } from "@headworks/http-fields";
-import { fieldValue, hasField, withoutHopByHop } from "@headworks/http1";
-import type { RawFields } from "@headworks/http1";
-import { CONTINUE } from "#exchange/phases.ts";
-import type { SyntheticResponse, Verdict } from "#exchange/phases.ts";
-import { exchangeUrl } from "#exchange/exchange.ts";
-import type { Exchange } from "#exchange/exchange.ts";
+import { fieldValue, hasField, type RawFields, withoutHopByHop } from "@headworks/http1";
+import { type Exchange, exchangeUrl } from "#exchange/exchange.ts";
+import { CONTINUE, type SyntheticResponse, type Verdict } from "#exchange/phases.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import { bodyDigest, differenceOf, matchFacts, matchKey, matchParts } from "./match-key.ts";
-import type { Difference, MatchFacts, MatchParts } from "./match-key.ts";
-import { missPage } from "./miss-page.ts";
-import { readSession, storedBody } from "./session-record.ts";
-import type { RecordedExchange, RecordedGroup, SessionRecord } from "./session-record.ts";
+import {
+  bodyDigest,
+  type Difference,
+  differenceOf,
+  matchFacts,
+  type MatchFacts,
+  matchKey,
+  matchParts,
+  type MatchParts,
+} from "./match-key.ts";
+import {
+  readSession,
+  type RecordedExchange,
+  type RecordedGroup,
+  type SessionRecord,
+  storedBody,
+} from "./session-record.ts";
 
 /** A recorded session that stands in for all origins. */
 export interface ServedSession {
@@ -256,4 +265,59 @@ function recordedResponse(recorded: RecordedExchange, body: Buffer): SyntheticRe
   const fields = saysLength ? kept : [...kept, "Content-Length", String(body.length)];
   const reason = recorded.reason ?? "";
   return { status: recorded.status, ...(reason === "" ? {} : { reason }), fields, body };
+}
+
+/** The answer to a request that a served session has nothing for. */
+function missPage(miss: MockMiss, isHtml: boolean): SyntheticResponse {
+  const text = isHtml ? htmlPage(miss) : textPage(miss);
+  const body = Buffer.from(text);
+  return {
+    status: 502,
+    fields: [
+      "Content-Type",
+      isHtml ? "text/html; charset=utf-8" : "text/plain; charset=utf-8",
+      "Content-Length",
+      String(body.length),
+      "Cache-Control",
+      "no-store",
+      "X-Weir-Mock-Error",
+      "not-recorded",
+    ],
+    body,
+  };
+}
+
+function textPage({ method, url, reason, near }: MockMiss): string {
+  const lines = [
+    `502 ${reason}`,
+    "",
+    `${method} ${url}`,
+    "",
+    "A recorded session is served; nothing was sent anywhere.",
+  ];
+  if (near.length > 0) lines.push("", "Recorded requests that come closest:");
+  for (const each of near) {
+    lines.push(`- ${each.method} ${each.url} (entry ${each.entry_id})`);
+    for (const difference of each.differences) lines.push(`    ${difference}`);
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function htmlPage({ method, url, reason, near }: MockMiss): string {
+  const items = near.map(({ method: nearMethod, url: nearUrl, entry_id: id, differences }) => {
+    const details = differences.map((difference) => `<li>${escapeHtml(difference)}</li>`).join("");
+    return `<li><code>${escapeHtml(`${nearMethod} ${nearUrl}`)}</code> (entry ${escapeHtml(id)})<ul>${details}</ul></li>`;
+  });
+  const nearest = near.length === 0 ? "" : `<p>Recorded requests that come closest:</p><ul>${items.join("")}</ul>`;
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Not recorded</title>
+<style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:10vh auto;padding:0 1.5rem}
+h1{font-size:1.25rem}code{font:13px ui-monospace,monospace;overflow-wrap:anywhere}</style></head>
+<body><h1>${escapeHtml(reason)}</h1><p><code>${escapeHtml(`${method} ${url}`)}</code></p>
+<p>Weir serves a recorded session; nothing was sent anywhere.</p>${nearest}</body></html>
+`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
-import { fileType } from "./file-types.ts";
+import { fileType } from "./rewrite-actions.ts";
 import { createMappedFiles } from "./mapped-files.ts";
 import type { MappedFiles } from "./mapped-files.ts";
 

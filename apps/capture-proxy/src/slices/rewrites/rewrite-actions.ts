@@ -1,20 +1,83 @@
+import { extname } from "node:path";
 import type { RewriteAction } from "@headworks/capture-contract";
-import { reasonPhrase, wireText } from "@headworks/http-fields";
+import { percentDecoded, reasonPhrase, wireText } from "@headworks/http-fields";
 import { fieldValue } from "@headworks/http1";
-import { exchangeUrl } from "#exchange/exchange.ts";
-import type { RequestMessage } from "#exchange/exchange.ts";
+import { exchangeUrl, type RequestMessage } from "#exchange/exchange.ts";
+import type { SyntheticResponse } from "#exchange/phases.ts";
 import { allowCors } from "./allow-cors.ts";
 import { valueProblem, withField, withoutField, withRewrittenField } from "./header-edit.ts";
 import type { MappedFiles } from "./mapped-files.ts";
-import { mapToFile } from "./map-to-file.ts";
 import type { MessageEdit } from "./message-edit.ts";
-import { withoutQueryParameter, withQueryParameter } from "./query-edit.ts";
-import { compilePatternEdit, compileTextEdit, editWord, wordEditOf } from "./text-edits.ts";
-import type { TextAction } from "./text-edits.ts";
 import { hasPlainAscii } from "./text-body.ts";
+import { compilePatternEdit, compileTextEdit, editWord, type TextAction, wordEditOf } from "./text-edits.ts";
 import type { TextThread } from "./text-thread.ts";
-import { isElsewhere, mappedPlace, moveRequest, readPlace } from "./url-edit.ts";
-import type { Place } from "./url-edit.ts";
+import { isElsewhere, mappedPlace, moveRequest, type Place, readPlace, splitQuery } from "./url-edit.ts";
+
+const formDecoded = (text: string): string => percentDecoded(text.replaceAll("+", " "));
+
+/** As `encodeURIComponent`, which throws on halves of characters; they become U+FFFD. */
+const encodeQueryText = (text: string): string => encodeURIComponent(text.toWellFormed());
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".aac": "audio/aac",
+  ".avif": "image/avif",
+  ".bin": "application/octet-stream",
+  ".bmp": "image/bmp",
+  ".css": "text/css; charset=utf-8",
+  ".csv": "text/csv; charset=utf-8",
+  ".eot": "application/vnd.ms-fontobject",
+  ".gif": "image/gif",
+  ".gz": "application/gzip",
+  ".htm": "text/html; charset=utf-8",
+  ".html": "text/html; charset=utf-8",
+  ".ico": "image/vnd.microsoft.icon",
+  ".ics": "text/calendar; charset=utf-8",
+  ".jpeg": "image/jpeg",
+  ".jpg": "image/jpeg",
+  ".js": "text/javascript; charset=utf-8",
+  ".json": "application/json",
+  ".jsonld": "application/ld+json",
+  ".m3u8": "application/vnd.apple.mpegurl",
+  ".m4a": "audio/mp4",
+  ".map": "application/json",
+  ".md": "text/markdown; charset=utf-8",
+  ".mjs": "text/javascript; charset=utf-8",
+  ".mp3": "audio/mpeg",
+  ".mp4": "video/mp4",
+  ".mpd": "application/dash+xml",
+  ".oga": "audio/ogg",
+  ".ogg": "audio/ogg",
+  ".ogv": "video/ogg",
+  ".otf": "font/otf",
+  ".pdf": "application/pdf",
+  ".png": "image/png",
+  ".svg": "image/svg+xml",
+  ".tar": "application/x-tar",
+  ".tif": "image/tiff",
+  ".tiff": "image/tiff",
+  ".ts": "video/mp2t",
+  ".ttf": "font/ttf",
+  ".txt": "text/plain; charset=utf-8",
+  ".wasm": "application/wasm",
+  ".wav": "audio/wav",
+  ".weba": "audio/webm",
+  ".webm": "video/webm",
+  ".webmanifest": "application/manifest+json",
+  ".webp": "image/webp",
+  ".woff": "font/woff",
+  ".woff2": "font/woff2",
+  ".xhtml": "application/xhtml+xml",
+  ".xml": "application/xml",
+  ".yaml": "application/yaml",
+  ".yml": "application/yaml",
+  ".zip": "application/zip",
+};
+
+/** Nothing that a rule answers may stay in a browser's cache after the rule is gone. */
+const NO_STORE = ["Cache-Control", "no-store"];
+
+/** Statuses that no whole body can have. */
+const WITHOUT_WHOLE_BODY = new Set([204, 205, 206, 304]);
 
 /** Carries out one action on one message. */
 export type Apply = (edit: MessageEdit) => void | Promise<unknown>;
@@ -256,4 +319,113 @@ function setBody(action: RewriteAction & { type: "set_body" }): Apply {
     const isReplaced = await edit.replaceBody(bytes ?? action.content);
     if (isReplaced) edit.changed(`body replaced by ${edit.body.bytes?.length ?? 0} bytes`);
   };
+}
+
+type MapToFile = RewriteAction & { type: "map_to_file" };
+
+/** Requests are answered from the file without asking the origin; answers get it as their body. */
+function mapToFile({ path, prefix }: MapToFile, files: MappedFiles): (edit: MessageEdit) => Promise<void> {
+  const isFolder = path.endsWith("/") || typeof prefix === "string";
+  const folder = isFolder && path.length > 1 ? path.replace(/\/+$/, "") : path;
+  return async (edit) => {
+    if (edit.isOwnResponse) return edit.note("the answer is from the file already");
+    if (edit.request.scheme === "ws" || edit.request.scheme === "wss") {
+      return edit.note("a WebSocket is not answered from a file");
+    }
+    const rest = isFolder ? restBehind(splitQuery(edit.request.path)[0], prefix ?? "/") : undefined;
+    if (isFolder && rest === undefined) return edit.note(`the path does not begin with ${prefix ?? "/"}`);
+    const search = await files.read(folder, rest);
+    if (search.kind !== "found") {
+      edit.changed(`answered with 404: ${search.reason}`);
+      edit.ownResponse = missing(search.reason);
+      return;
+    }
+    const type = fileType(search.path);
+    edit.changed(`answered from ${search.path} (${search.bytes.length} bytes, ${type})`);
+    if (edit.phase === "request") edit.ownResponse = found(search.bytes, type);
+    else await replaceResponse(edit, search.bytes, type);
+  };
+}
+
+/** The path behind a prefix that ends between two segments. */
+function restBehind(path: string, prefix: string): string | undefined {
+  const base = prefix.replace(/\/+$/, "");
+  return path === base || path.startsWith(`${base}/`) ? path.slice(base.length) : undefined;
+}
+
+function found(bytes: Buffer, type: string): SyntheticResponse {
+  return {
+    status: 200,
+    fields: ["Content-Type", type, "Content-Length", String(bytes.length), ...NO_STORE],
+    body: bytes,
+  };
+}
+
+function missing(reason: string): SyntheticResponse {
+  const body = Buffer.from(`Weir: a rewrite rule answers this from a file, but ${reason}.\n`);
+  const fields = ["Content-Type", "text/plain; charset=utf-8", "Content-Length", String(body.length), ...NO_STORE];
+  return { status: 404, fields, body };
+}
+
+async function replaceResponse(edit: MessageEdit, bytes: Buffer, type: string): Promise<void> {
+  const { status } = edit.response;
+  if (WITHOUT_WHOLE_BODY.has(status)) {
+    const response = edit.changeResponse();
+    response.status = 200;
+    response.reason = reasonPhrase(200);
+    edit.changed(`status ${status} to 200`);
+  }
+  const whole = withoutField(withField(edit.fields, "Content-Type", type, false), "Content-Range").fields;
+  edit.setFields(whole);
+  await edit.replaceBody(bytes);
+}
+
+/** The media type that a file's extension stands for. */
+export function fileType(path: string): string {
+  const extension = extname(path).toLowerCase();
+  return (Object.hasOwn(TYPES, extension) ? TYPES[extension] : undefined) ?? "application/octet-stream";
+}
+
+/**
+ * Gives a query parameter one value: in the place of its first piece, further ones go; at the end when there is none,
+ * or always with `append`. All other bytes of the path and query stay as they are.
+ */
+export function withQueryParameter(path: string, name: string, value: string, append = false): string {
+  const [bare, query] = splitQuery(path);
+  const piece = `${encodeQueryText(name)}=${encodeQueryText(value)}`;
+  const pieces = query === undefined || query === "" ? [] : query.split("&");
+  const first = append ? -1 : pieces.findIndex((own) => isNamed(own, name));
+  if (first === -1) return joined(bare, query === "" ? undefined : query, piece);
+  const kept = pieces.flatMap((own, at) => {
+    if (!isNamed(own, name)) return [own];
+    if (at !== first) return [];
+    return [valueOf(own) === value ? own : piece];
+  });
+  return `${bare}?${kept.join("&")}`;
+}
+
+/** Removes all pieces of a parameter, and the question mark with the last one. */
+export function withoutQueryParameter(path: string, name: string): string {
+  const [bare, query] = splitQuery(path);
+  if (query === undefined) return path;
+  const pieces = query.split("&");
+  const kept = pieces.filter((own) => !isNamed(own, name));
+  if (kept.length === pieces.length) return path;
+  return kept.length === 0 ? bare : `${bare}?${kept.join("&")}`;
+}
+
+function joined(bare: string, query: string | undefined, piece: string): string {
+  if (query === undefined) return `${bare}?${piece}`;
+  return query.endsWith("&") ? `${bare}?${query}${piece}` : `${bare}?${query}&${piece}`;
+}
+
+function isNamed(piece: string, name: string): boolean {
+  if (piece === "") return false;
+  const equals = piece.indexOf("=");
+  return formDecoded(equals === -1 ? piece : piece.slice(0, equals)) === name;
+}
+
+function valueOf(piece: string): string | undefined {
+  const equals = piece.indexOf("=");
+  return equals === -1 ? undefined : formDecoded(piece.slice(equals + 1));
 }

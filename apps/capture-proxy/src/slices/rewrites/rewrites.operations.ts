@@ -1,5 +1,12 @@
 import { randomUUID } from "node:crypto";
-import type { Condition, NewRewriteRule, RewriteRuleUpdate, rewritesOperations } from "@headworks/capture-contract";
+import type {
+  Condition,
+  NewRewriteRule,
+  RewriteAction,
+  RewriteRuleUpdate,
+  RewriteTemplate,
+  rewritesOperations,
+} from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { parseRuleCondition } from "@headworks/match-condition";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
@@ -9,13 +16,64 @@ import type { CaptureStore } from "#storage/capture-store.ts";
 import { dryRun } from "./dry-run.ts";
 import type { MappedFiles } from "./mapped-files.ts";
 import type { BodyLimits } from "./message-edit.ts";
-import { newRewrite, showRewrite, updatedRewrite } from "./rewrite-rule.ts";
-import type { StoredRewrite } from "./rewrite-rule.ts";
-import { REWRITE_TEMPLATES } from "./rewrite-templates.ts";
+import { newRewrite, showRewrite, type StoredRewrite, updatedRewrite } from "./rewrite-rule.ts";
 import { actionIssues } from "./rewrites.check.ts";
 import { compileOnce } from "./rewrites.compile.ts";
 import type { RewritesStore } from "./rewrites.store.ts";
 import type { TextThread } from "./text-thread.ts";
+
+const set = (name: string, value: string): RewriteAction => ({ type: "set_header", name, value });
+
+const remove = (name: string): RewriteAction => ({ type: "remove_header", name });
+
+/** Rules to begin with; each needs a name and a condition. */
+const REWRITE_TEMPLATES: readonly RewriteTemplate[] = [
+  {
+    name: "Add CORS Headers",
+    description: "Lets pages of any origin use it: preflights are answered, requests with cookies included",
+    template: { direction: "both", rewrites: [{ type: "allow_cors" }] },
+  },
+  {
+    name: "HTTP to HTTPS",
+    description: "Sends plain requests encrypted",
+    template: {
+      direction: "request",
+      rewrites: [{ type: "url_rewrite", pattern: "^http://", replacement: "https://" }],
+    },
+  },
+  {
+    name: "Add Auth Header",
+    description: "Sends a token of your own with every request",
+    template: { direction: "request", rewrites: [set("Authorization", "Bearer YOUR_TOKEN")] },
+  },
+  {
+    name: "Remove Security Headers",
+    description: "Removes what keeps a page from being framed or from loading other scripts",
+    template: { direction: "response", rewrites: [remove("Content-Security-Policy"), remove("X-Frame-Options")] },
+  },
+  {
+    name: "No Caching",
+    description: "Makes every request reach the origin and every answer be forgotten",
+    template: {
+      direction: "both",
+      rewrites: [
+        remove("If-Modified-Since"),
+        remove("If-None-Match"),
+        remove("ETag"),
+        remove("Last-Modified"),
+        remove("Expires"),
+        set("Cache-Control", "no-cache, no-store, must-revalidate"),
+        set("Pragma", "no-cache"),
+        set("Expires", "0"),
+      ],
+    },
+  },
+  {
+    name: "Block Cookies",
+    description: "Removes cookies both ways",
+    template: { direction: "both", rewrites: [remove("Cookie"), remove("Set-Cookie")] },
+  },
+];
 
 const DEFAULT_LIMIT = 100;
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { parseQuery } from "@headworks/http-fields";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
-import { withoutQueryParameter, withQueryParameter } from "./query-edit.ts";
+import { withoutQueryParameter, withQueryParameter } from "./rewrite-actions.ts";
 import { isElsewhere, mappedPlace, moveRequest, readPlace } from "./url-edit.ts";
 import type { Place } from "./url-edit.ts";
 

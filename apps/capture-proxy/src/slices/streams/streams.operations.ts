@@ -1,10 +1,11 @@
-import type { streamsOperations } from "@headworks/capture-contract";
+import { isUtf8 } from "node:buffer";
+import type { StreamDetail, StreamFrame, StreamSummary, streamsOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
+import { closeText } from "@headworks/websocket";
 import { notFound } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
-import type { StreamRow } from "#storage/streams/stream-store.ts";
+import type { StoredFrame, StreamRow } from "#storage/streams/stream-store.ts";
 import { assembleStream } from "./assembled-stream.ts";
-import { shownFrame, shownStream, shownStreamDetail } from "./shown-stream.ts";
 
 /** Handlers of the operations on streams of all kinds. */
 export function createStreamsOperations({
@@ -58,4 +59,105 @@ export function createStreamsOperations({
 
 function countedAs(total: number): Readonly<Record<string, string>> {
   return { "x-total-count": String(total) };
+}
+
+/** A stream as the API shows it in lists. */
+function shownStream(row: StreamRow): StreamSummary {
+  return {
+    id: row.id,
+    kind: row.kind,
+    session_id: row.sessionId,
+    state: row.state,
+    method: row.method,
+    url: row.url,
+    host: row.host,
+    path: row.path,
+    client_addr: row.clientAddress,
+    server_addr: row.serverAddress,
+    subprotocol: row.subprotocol,
+    close_code: row.closeCode,
+    close_reason: row.closeReason,
+    attributes: { ...row.attributes },
+    created_at: new Date(row.createdMs).toISOString(),
+    closed_at: row.closedMs === null ? null : new Date(row.closedMs).toISOString(),
+    frames_sent: row.framesSent,
+    frames_received: row.framesReceived,
+    bytes_sent: row.bytesSent,
+    bytes_received: row.bytesReceived,
+    frames_stored: row.framesStored,
+    frames_not_stored: row.framesNotStored,
+  };
+}
+
+/** A stream alone, with its fields. */
+function shownStreamDetail(row: StreamRow): StreamDetail {
+  return {
+    ...shownStream(row),
+    request_headers: pairsOf(row.requestFields),
+    response_headers: row.responseFields === null ? null : pairsOf(row.responseFields),
+  };
+}
+
+/** A frame as the API shows it. */
+function shownFrame(frame: StoredFrame): StreamFrame {
+  const isCut = frame.payload.length < frame.storedBytes || frame.storedBytes < frame.sizeBytes;
+  const payload = frame.type === "close" ? shownClose(frame.payload) : shownBytes(frame.payload, isCut);
+  const original = frame.original === null ? undefined : shownBytes(frame.original, true);
+  return {
+    stream_id: frame.streamId,
+    ordinal: frame.ordinal,
+    kind: frame.kind,
+    direction: frame.direction,
+    type: frame.type,
+    opcode: frame.opcode,
+    is_final: frame.isFinal,
+    timestamp: new Date(frame.atMs).toISOString(),
+    text: payload.text,
+    base64: payload.base64,
+    size: frame.sizeBytes,
+    stored_size: frame.storedBytes,
+    preview_size: frame.payload.length,
+    wire_size: frame.wireBytes,
+    compressed: frame.isCompressed,
+    mask: frame.mask,
+    effect: frame.effect,
+    original_text: original?.text ?? null,
+    original_base64: original?.base64 ?? null,
+    attributes: { ...frame.attributes },
+  };
+}
+
+/** A close frame in words, beside its bytes. */
+function shownClose(bytes: Uint8Array): { readonly text: string; readonly base64: string } {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return { text: closeText(buffer), base64: buffer.toString("base64") };
+}
+
+/** As text where it is some, else in base64; a cut may have parted a character. */
+function shownBytes(
+  bytes: Uint8Array,
+  isCut: boolean,
+): { readonly text: string | null; readonly base64: string | null } {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const whole = isCut ? buffer.subarray(0, endOfCharacters(buffer)) : buffer;
+  return isUtf8(whole) ? { text: whole.toString(), base64: null } : { text: null, base64: buffer.toString("base64") };
+}
+
+/** Where the last whole character ends. */
+function endOfCharacters(bytes: Buffer): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
+    const byte = bytes[bytes.length - back] ?? 0;
+    if (byte < 0x80) return bytes.length;
+    if (byte >= 0xc0) {
+      const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+      return needed > back ? bytes.length - back : bytes.length;
+    }
+  }
+  return bytes.length;
+}
+
+function pairsOf(fields: readonly string[]): [string, string][] {
+  const pairs: [string, string][] = [];
+  for (let at = 0; at < fields.length; at += 2) pairs.push([fields[at] ?? "", fields[at + 1] ?? ""]);
+  return pairs;
 }

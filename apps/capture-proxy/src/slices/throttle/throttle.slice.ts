@@ -1,10 +1,13 @@
-import type { throttleOperations } from "@headworks/capture-contract";
-import type { Slice, SliceHost } from "#slice.ts";
+import { PortableThrottle, type throttleOperations } from "@headworks/capture-contract";
+import { portableList } from "#portable/portable-list.ts";
+import type { PortableRules, Slice, SliceHost } from "#slice.ts";
+import { profileIssues, readProfile } from "./throttle-profile.ts";
 import { ThrottleInterceptor } from "./throttle.interceptor.ts";
-import { createThrottleOperations } from "./throttle.operations.ts";
-import { portableThrottle } from "./portable-throttle.ts";
-import { createThrottleStore } from "./throttle.store.ts";
+import { createThrottleOperations, showThrottle } from "./throttle.operations.ts";
+import { createThrottleStore, type ThrottleStore } from "./throttle.store.ts";
 import { ThrottledLine } from "./throttled-limiter.ts";
+
+const ID = "throttle";
 
 /** A line as slow and lossy as the ones users have. */
 export function createThrottleSlice(host: SliceHost): Slice<typeof throttleOperations> {
@@ -27,5 +30,31 @@ export function createThrottleSlice(host: SliceHost): Slice<typeof throttleOpera
     interceptor,
     observer: interceptor,
     portableRules: portableThrottle(store, onChange),
+  };
+}
+
+/** The profile as portable rules: a list of one without its brackets, so that the section is what the API shows. */
+function portableThrottle(store: ThrottleStore, reload: () => void): PortableRules {
+  const list = portableList<PortableThrottle>({
+    key: "throttle",
+    schemaVersion: 1,
+    schemas: [PortableThrottle],
+    list: () => [{ id: ID, ...showThrottle(store.read()) }],
+    check: ({ profile }) => profileIssues(profile),
+    write: ([throttle]) => {
+      if (throttle !== undefined) store.write({ profile: readProfile(throttle.profile), enabled: throttle.enabled });
+    },
+    reload,
+  });
+  return {
+    ...list,
+    exportRules: () => showThrottle(store.read()),
+    importRules: (data, request) => {
+      const isObject = typeof data === "object" && data !== null && !Array.isArray(data);
+      if (!isObject) return { issues: [{ path: "", message: "must be an object" }] };
+      const outcome = list.importRules([{ ...data, id: ID }], request);
+      if ("counts" in outcome) return outcome;
+      return { issues: outcome.issues.map(({ path, message }) => ({ path: path.replace(/^\/0/, ""), message })) };
+    },
   };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseRange } from "./body-range.ts";
+import { parseRange } from "./traffic.operations.ts";
 
 test("ranges are read as RFC 9110 has them; what cannot be read asks for everything", () => {
   const cases: readonly [field: string | undefined, totalBytes: number, expected: ReturnType<typeof parseRange>][] = [

@@ -1,11 +1,12 @@
 import type { TrafficFilter, trafficOperations } from "@headworks/capture-contract";
-import { JsonBytes } from "@headworks/contract-kit";
-import type { Handlers } from "@headworks/contract-kit";
-import { notFound, validationError } from "#api/api-error.ts";
+import { type HandlerInput, type HandlerResult, type Handlers, JsonBytes } from "@headworks/contract-kit";
+import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
-import { respondWithBody } from "./body-response.ts";
+import type { CaptureStore } from "#storage/capture-store.ts";
 import { checkFilter, previewedCondition } from "./traffic.check.ts";
 import type { TrafficObserver } from "./traffic.observer.ts";
+
+const PIECE_BYTES = 1_048_576;
 
 /** Handlers of the traffic's operations. Lists come from the store as bytes, so that large ones cost this thread nothing. */
 export function createTrafficOperations(
@@ -139,4 +140,82 @@ async function clearSession(
   await store.clearSession(id);
   if (id === store.activeSessionId) events.traffic({ type: "Cleared" });
   events.changed("sessions");
+}
+
+type BodyOperation = (typeof trafficOperations)["getTrafficBody"];
+
+/** Answers a body or the part of it that Range asks for, piece by piece, never with its captured type. */
+async function respondWithBody(
+  store: Pick<CaptureStore, "readBody">,
+  input: HandlerInput<BodyOperation>,
+): Promise<HandlerResult<BodyOperation>> {
+  const { params, query, headers, signal } = input;
+  const options = { decoded: query.decoded === "true", utf8: query.charset === "utf-8" };
+  const read = async (start: number, end: number) => {
+    const part = await store.readBody(params.id, params.side, { ...options, start, end });
+    return part ?? notFound("entry", params.id);
+  };
+  const head = await read(0, PIECE_BYTES);
+  const { totalBytes } = head;
+  // There is no validator, so a conditional range never holds.
+  const range = headers["if-range"] === undefined ? parseRange(single(headers["range"]), totalBytes) : undefined;
+  if (range === "outside") {
+    const answered = { headers: { "content-range": `bytes */${totalBytes}` } };
+    throw new ApiError("RANGE_NOT_SATISFIABLE", `The body has ${totalBytes} bytes`, answered);
+  }
+  const { start, end } = range ?? { start: 0, end: totalBytes };
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    for (let at = start; at < end && !signal.aborted;) {
+      const part = at === 0 ? head : await read(at, Math.min(end, at + PIECE_BYTES));
+      const bytes = part.bytes.length > end - at ? part.bytes.subarray(0, end - at) : part.bytes;
+      // The entry was removed while it was being sent: a short answer shows it, the length was announced.
+      if (bytes.length === 0) return;
+      yield bytes;
+      at += bytes.length;
+    }
+  }
+  const responseHeaders = {
+    "content-type": options.utf8 ? "text/plain; charset=utf-8" : "application/octet-stream",
+    "content-length": String(end - start),
+    "accept-ranges": "bytes",
+    "x-content-type-options": "nosniff",
+    "x-body-partial": String(head.partial),
+    "x-body-undecodable": String(head.undecodable),
+    ...(query.download === "true" && {
+      "content-disposition": `attachment; filename="${params.side}-${params.id.replaceAll(/[^\w-]/gu, "_")}.bin"`,
+    }),
+  };
+  if (range === undefined) return { status: 200, headers: responseHeaders, body: pieces() };
+  const contentRange = `bytes ${start}-${end - 1}/${totalBytes}`;
+  return { status: 206, headers: { ...responseHeaders, "content-range": contentRange }, body: pieces() };
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return typeof value === "string" ? value : value?.[0];
+}
+
+/** A part of a body: `end` exclusive. */
+interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * Reads a Range field (RFC 9110 section 14.2) for a body of `totalBytes`. Undefined: there is none, it has another
+ * unit, several parts or bad syntax, or there is nothing to take a part of, and the whole body is to be sent. "outside": no byte
+ * of it exists.
+ */
+export function parseRange(field: string | undefined, totalBytes: number): ByteRange | "outside" | undefined {
+  const match = /^bytes=[ \t]*(\d{0,15})-(\d{0,15})[ \t]*$/iu.exec(field ?? "");
+  const [, first = "", last = ""] = match ?? [];
+  if (match === null || totalBytes === 0 || (first === "" && last === "")) return undefined;
+  if (first === "") {
+    const suffixBytes = Number(last);
+    return suffixBytes === 0 ? "outside" : { start: Math.max(0, totalBytes - suffixBytes), end: totalBytes };
+  }
+  const start = Number(first);
+  if (last !== "" && Number(last) < start) return undefined;
+  return start >= totalBytes
+    ? "outside"
+    : { start, end: last === "" ? totalBytes : Math.min(totalBytes, Number(last) + 1) };
 }

@@ -1,15 +1,23 @@
-import type { WsPayload, wsTrafficOperations } from "@headworks/capture-contract";
+import { randomUUID } from "node:crypto";
+import type { NewWsRule, WsPayload, WsRuleUpdate, wsTrafficOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
-import { OPCODES } from "@headworks/websocket";
-import { notFound } from "#api/api-error.ts";
-import type { SliceHost } from "#slice.ts";
+import { isSendableCloseCode, OPCODES } from "@headworks/websocket";
+import { ApiError, notFound, validationError } from "#api/api-error.ts";
+import type { HitCounter } from "#rules/hit-counter.ts";
+import type { Clock, SliceHost } from "#slice.ts";
 import type { StoredFrame, StreamRow, StreamStore } from "#storage/streams/stream-store.ts";
-import { createMessageHandlers } from "./message-handlers.ts";
 import type { PausedMessages } from "./paused-messages.ts";
-import { createRuleHandlers } from "./rule-handlers.ts";
-import type { RuleHandlersParts } from "./rule-handlers.ts";
 import { shownConnection, shownMessage, shownPayload } from "./shown-message.ts";
+import { newWsRule, showWsRule, type StoredWsRule, updatedWsRule, wsRuleIssues } from "./ws-rule.ts";
 import type { WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
+import type { WsTrafficStore } from "./ws-traffic.store.ts";
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/u;
+
+const MAX_CONTROL_BYTES = 125;
+
+/** A close frame has its code before the reason. */
+const MAX_REASON_BYTES = MAX_CONTROL_BYTES - 2;
 
 /** A fragmented message is put together from this many frames before its last one. */
 const JOINED_FRAMES = 1000;
@@ -109,4 +117,155 @@ async function joinedPayloads(
 
 function countedAs(total: number): Readonly<Record<string, string>> {
   return { "x-total-count": String(total) };
+}
+
+interface RuleHandlersParts {
+  readonly store: WsTrafficStore;
+  readonly hits: HitCounter;
+  readonly clock: Clock;
+  /** The stored rules changed: compile them anew and tell others. */
+  readonly onChange: () => void;
+}
+
+type RuleOperations = Pick<
+  Handlers<typeof wsTrafficOperations>,
+  "listWsRules" | "createWsRule" | "getWsRule" | "updateWsRule" | "deleteWsRule" | "toggleWsRule"
+>;
+
+/** Handlers of message rules. */
+function createRuleHandlers({ store, hits, clock, onChange }: RuleHandlersParts): RuleOperations {
+  const find = (id: string): StoredWsRule => store.find(id) ?? notFound("message rule", id);
+  const replace = (rule: StoredWsRule): StoredWsRule => {
+    if (!store.update(rule)) return notFound("message rule", rule.id);
+    onChange();
+    return rule;
+  };
+  const show = (rule: StoredWsRule) => showWsRule(rule, hits.pending(rule.id));
+  return {
+    listWsRules: ({ query: { offset = 0, limit = 100 } }) => {
+      const rules = store.list().reverse();
+      const headers = { "x-total-count": String(rules.length) };
+      return { status: 200, headers, body: rules.slice(offset, offset + limit).map(show) };
+    },
+    createWsRule: ({ body }) => {
+      check(body);
+      const rule = newWsRule(randomUUID(), body, clock.now());
+      store.insert(rule);
+      onChange();
+      return { status: 201, body: { id: rule.id } };
+    },
+    getWsRule: ({ params }) => ({ status: 200, body: show(find(params.id)) }),
+    updateWsRule: ({ params, body }) => {
+      check(body);
+      return { status: 200, body: show(replace(updatedWsRule(find(params.id), body, clock.now()))) };
+    },
+    deleteWsRule: ({ params }) => {
+      if (!store.remove(params.id)) return notFound("message rule", params.id);
+      hits.forget(params.id);
+      onChange();
+      return { status: 204 };
+    },
+    toggleWsRule: ({ params, body }) => {
+      const rule = find(params.id);
+      const enabled = body?.enabled ?? !rule.enabled;
+      if (enabled !== rule.enabled) replace({ ...rule, enabled, updatedAtMs: clock.now() });
+      return { status: 200, body: { id: rule.id, enabled } };
+    },
+  };
+}
+
+function check(body: NewWsRule | WsRuleUpdate): void {
+  const issues = wsRuleIssues(body);
+  if (issues.length > 0) throw validationError(issues.map(({ path, message }) => ({ path: `body${path}`, message })));
+}
+
+interface MessageHandlersParts {
+  readonly interceptor: WsTrafficInterceptor;
+  readonly paused: PausedMessages;
+  /** The stored connection, or 404. */
+  readonly found: (id: string) => Promise<StreamRow>;
+}
+
+type MessageOperations = Pick<
+  Handlers<typeof wsTrafficOperations>,
+  "sendWsMessage" | "closeWsConnection" | "listWsPaused" | "resumeWsMessage"
+>;
+
+/** Handlers of what a person does to open connections and to messages that wait. */
+function createMessageHandlers({ interceptor, paused, found }: MessageHandlersParts): MessageOperations {
+  const openControl = async (id: string) => {
+    const control = interceptor.control(id);
+    if (control !== undefined) return control;
+    await found(id);
+    throw new ApiError("CONFLICT", "The connection is closed");
+  };
+  return {
+    sendWsMessage: async ({ params, body }) => {
+      const control = await openControl(params.id);
+      const payload = contentOf(body) ?? Buffer.alloc(0);
+      const type = body.message_type ?? (body.base64 === undefined ? "text" : "binary");
+      if ((type === "ping" || type === "pong") && payload.length > MAX_CONTROL_BYTES) {
+        throw validationError([{ path: "body", message: `a ${type} has at most ${MAX_CONTROL_BYTES} bytes` }]);
+      }
+      if (type === "text" && body.base64 !== undefined && !isWellFormed(payload)) {
+        throw validationError([{ path: "body/base64", message: "a text message must be UTF-8" }]);
+      }
+      if (!control.inject(body.direction ?? "send", OPCODES[type], payload)) {
+        throw new ApiError("CONFLICT", "The connection takes no messages any more");
+      }
+      return { status: 204 };
+    },
+    closeWsConnection: async ({ params, body }) => {
+      const control = await openControl(params.id);
+      const code = body?.code ?? 1000;
+      if (!isSendableCloseCode(code)) {
+        throw validationError([{ path: "body/code", message: `the close code ${code} must not be sent` }]);
+      }
+      const reason = body?.reason ?? "";
+      // The schema counts characters; a frame holds bytes, and what does not fit would be cut without a word.
+      if (Buffer.byteLength(reason) > MAX_REASON_BYTES) {
+        throw validationError([
+          { path: "body/reason", message: `must not have more than ${MAX_REASON_BYTES} bytes in UTF-8` },
+        ]);
+      }
+      if (!control.close(code, reason)) throw new ApiError("CONFLICT", "The connection is closing already");
+      return { status: 204 };
+    },
+    listWsPaused: () => ({ status: 200, body: paused.list() }),
+    resumeWsMessage: ({ params, body }) => {
+      const opcode = paused.opcodeOf(params.id) ?? notFound("paused message", params.id);
+      const payload = contentOf(body);
+      if (body.action !== "modify") {
+        paused.resume(params.id, { kind: body.action === "drop" ? "drop" : "pass" });
+        return { status: 204 };
+      }
+      if (payload === undefined) throw validationError([{ path: "body", message: "modify needs text or base64" }]);
+      if (opcode === OPCODES.text && !isWellFormed(payload)) {
+        throw validationError([{ path: "body/base64", message: "a text message must be UTF-8" }]);
+      }
+      if (opcode >= OPCODES.close && payload.length > MAX_CONTROL_BYTES) {
+        throw validationError([{ path: "body", message: `it has at most ${MAX_CONTROL_BYTES} bytes` }]);
+      }
+      paused.resume(params.id, { kind: "replace", payload });
+      return { status: 204 };
+    },
+  };
+}
+
+/** undefined: there is none. */
+function contentOf(body: {
+  readonly text?: string | undefined;
+  readonly base64?: string | undefined;
+}): Buffer | undefined {
+  const { text, base64 } = body;
+  if (text !== undefined && base64 !== undefined) {
+    throw validationError([{ path: "body/base64", message: "cannot stand beside text" }]);
+  }
+  if (base64 === undefined) return text === undefined ? undefined : Buffer.from(text);
+  if (!BASE64.test(base64)) throw validationError([{ path: "body/base64", message: "must be base64" }]);
+  return Buffer.from(base64, "base64");
+}
+
+function isWellFormed(payload: Buffer): boolean {
+  return Buffer.from(payload.toString("utf8")).equals(payload);
 }

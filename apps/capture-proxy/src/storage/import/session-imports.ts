@@ -1,10 +1,10 @@
 import type { ImportResult } from "@headworks/capture-contract";
-import type { CaptureStore, ImportOptions } from "../capture-store.ts";
-import { limitNotes, refuseTooLarge } from "./import-limits.ts";
-import { FILES_OF_AN_IMPORT, MAX_ERRORS, STREAMS_OF_AN_IMPORT } from "./import-messages.ts";
-import { runImport } from "./traffic-import.ts";
+import type { CaptureStore, ImportOptions, StoreLimits } from "../capture-store.ts";
+import { beyondLimit, maxBytes } from "../write/retention.ts";
 import type { WriterClient } from "../write/writer-client.ts";
 import type { SessionRecord } from "../write/writer-messages.ts";
+import { FILES_OF_AN_IMPORT, MAX_ERRORS, STREAMS_OF_AN_IMPORT } from "./import-messages.ts";
+import { type ImportOutcome, ImportRefusedError, runImport } from "./traffic-import.ts";
 
 const DEFAULT_NAMES = { har: "Imported HAR", session: "Imported session" } as const;
 
@@ -124,4 +124,42 @@ function shownErrors(errors: readonly string[], moreErrors: number): string[] {
   if (all <= MAX_ERRORS) return [...errors];
   const shown = errors.slice(0, MAX_ERRORS - 1);
   return [...shown, `${all - shown.length} more sentences are not shown`];
+}
+
+/** What the limits of the store took because of an import. */
+interface ImportLoss {
+  /** Entries of the document. */
+  readonly dropped: number;
+  /** Older entries of other sessions. */
+  readonly displaced: number;
+}
+
+/** Throws {@link ImportRefusedError} as soon as the bodies of a document alone are more than the store may hold. */
+function refuseTooLarge(storedBytes: number, limits: StoreLimits): void {
+  if (storedBytes <= maxBytes(limits)) return;
+  throw new ImportRefusedError(
+    `The bodies of the document are larger than max_total_size_mb allows, which is ${limits.maxTotalSizeMb}: nothing of it was kept, and no entry had to go for it`,
+  );
+}
+
+/** The sentences about what the limits took, and what they will take. */
+function limitNotes(
+  loss: ImportLoss,
+  { imported_count: imported }: Pick<ImportOutcome, "imported_count">,
+  limits: StoreLimits,
+): string[] {
+  const notes: string[] = [];
+  if (loss.displaced > 0) {
+    notes.push(`max_total_size_mb is ${limits.maxTotalSizeMb}: ${entries(loss.displaced)} of other sessions had to go`);
+  }
+  const beyond = beyondLimit(imported, limits);
+  if (beyond > 0) {
+    const when = loss.dropped > 0 ? "were dropped" : "are dropped when this session becomes the active one";
+    notes.push(`max_requests is ${limits.maxRequests}: the oldest ${beyond} of its ${imported} entries ${when}`);
+  }
+  return notes;
+}
+
+function entries(count: number): string {
+  return count === 1 ? "the oldest entry" : `the ${count} oldest entries`;
 }

@@ -1,10 +1,28 @@
-import type { MatchPreview, TrafficEntry, TrafficFilter, TrafficSnapshot } from "@headworks/capture-contract";
-import { openDatabase, TRAFFIC_MIGRATIONS } from "../database.ts";
-import type { Database, SqlRow, SqlValue, Statement } from "../database.ts";
-import { SNAPSHOT_COLUMNS, snapshotOfRow } from "./entry-shapes.ts";
+import type {
+  MatchPreview,
+  TrafficEntry,
+  TrafficFilter,
+  TrafficSnapshot,
+  TrafficSummary,
+  TreeNode,
+} from "@headworks/capture-contract";
+import {
+  type Database,
+  openDatabase,
+  type SqlRow,
+  type SqlValue,
+  type Statement,
+  TRAFFIC_MIGRATIONS,
+} from "../database.ts";
+import { MAX_EMBEDDED_BODY_BYTES, sessionExport } from "../export/session-export.ts";
+import { harExport, type TrafficExport } from "../export/traffic-export.ts";
 import { planFilter } from "../search/filter-plan.ts";
 import type { EntrySource, Interest } from "../search/filtered-set.ts";
-import { conditionOf, KeptSets, orderedSeqs, type Condition } from "../search/kept-sets.ts";
+import { type Condition, conditionOf, KeptSets, orderedSeqs } from "../search/kept-sets.ts";
+import { cursorOfSeq, seqOfCursor } from "../search/seq-cursor.ts";
+import { TextIndex } from "../search/text-index.ts";
+import { harMessages, streamTexts } from "../streams/stream-documents.ts";
+import { SNAPSHOT_COLUMNS, snapshotOfRow } from "./entry-shapes.ts";
 import { explainMatch, matchPreview } from "./match-preview.ts";
 import type {
   EntriesRequest,
@@ -16,16 +34,41 @@ import type {
   SessionScope,
   ToReader,
 } from "./reader-messages.ts";
-import { cursorOfSeq, seqOfCursor } from "../search/seq-cursor.ts";
 import { StoredBodies } from "./stored-bodies.ts";
-import { TextIndex } from "../search/text-index.ts";
-import { MAX_EMBEDDED_BODY_BYTES, sessionExport } from "../export/session-export.ts";
-import { harExport } from "../export/traffic-export.ts";
-import type { TrafficExport } from "../export/traffic-export.ts";
-import { harMessages, streamTexts } from "../streams/stream-documents.ts";
-import { summarize } from "./traffic-summary.ts";
-import { treeOf, valuesOf } from "./traffic-values.ts";
+import { storedFields } from "./stored-json.ts";
 import { WholeEntries } from "./whole-entries.ts";
+
+const SLICES = 60;
+
+const IS_ERROR = "(state = 2 OR COALESCE(status >= 400, FALSE))";
+
+const PATH = "(CASE instr(path, '?') WHEN 0 THEN path ELSE substr(path, 1, instr(path, '?') - 1) END)";
+
+const BARE_HOST = "(CASE WHEN instr(host, ':') > 0 THEN '[' || host || ']' ELSE host END)";
+
+const HOST_AND_PORT = `(${BARE_HOST} || ':' || port)`;
+
+const IS_DEFAULT_PORT = "((port = 443 AND scheme IN ('https', 'wss')) OR (port = 80 AND scheme IN ('http', 'ws')))";
+
+const HOST = `(CASE WHEN ${IS_DEFAULT_PORT} THEN ${BARE_HOST} ELSE ${HOST_AND_PORT} END)`;
+
+const MAX_NODES = 5000;
+
+/** Completion looks at this many of the newest entries. */
+const RECENT_ENTRIES = 100_000;
+
+const RECENT_HEADS = 2000;
+
+const VALUE_COLUMNS: Readonly<Record<string, string>> = {
+  host: "host",
+  method: "method",
+  status: "CAST(status AS TEXT)",
+  path: PATH,
+  type: "resource_type",
+  scheme: "scheme",
+  mime: "response_type",
+  client: "rtrim(rtrim(client_addr, '0123456789'), ':')",
+};
 
 /** Named in exports. */
 const APPLICATION_VERSION = "0.1.0";
@@ -305,4 +348,175 @@ export class TrafficReader {
       return row === undefined ? [] : [snapshotOfRow(row, scope.id)];
     });
   }
+}
+
+/**
+ * Hosts (with their port where it is not the scheme's own) that a condition holds for, or with `ofHost` the paths of one
+ * of them, which may be named with any port; most frequent first.
+ */
+function treeOf(
+  database: Database,
+  ofHost: string | undefined,
+  where: string,
+  values: readonly SqlValue[],
+): TreeNode[] {
+  const name = ofHost === undefined ? HOST : PATH;
+  const condition = ofHost === undefined ? where : `${where} AND ? IN (${HOST}, ${HOST_AND_PORT})`;
+  const bound = ofHost === undefined ? values : [...values, asciiLower(ofHost)];
+  return database
+    .prepare(
+      `SELECT ${name} AS name, COUNT(*) AS count, SUM(state = 2 OR COALESCE(status >= 400, FALSE)) AS errors,
+         SUM(COALESCE(response_size, 0)) AS bytes, MAX(started_ms) AS last
+       FROM entry e WHERE ${condition} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ${MAX_NODES}`,
+    )
+    .all(...bound)
+    .map((row) => ({
+      name: String(row["name"]),
+      count: Number(row["count"]),
+      errors: Number(row["errors"]),
+      response_bytes: Number(row["bytes"]),
+      last_timestamp: new Date(Number(row["last"])).toISOString(),
+    }));
+}
+
+/** Values of a field that begin with a prefix, whatever the case, most frequent first. */
+function valuesOf(
+  database: Database,
+  scope: SessionScope,
+  field: string,
+  prefix: string,
+  limit: number,
+): { value: string; count: number }[] {
+  if (field === "header") return headerNames(database, scope, prefix, limit);
+  const column = VALUE_COLUMNS[field];
+  if (column === undefined) return [];
+  const folded = asciiLower(prefix);
+  return database
+    .prepare(
+      `SELECT value, COUNT(*) AS count FROM (
+         SELECT ${column} AS value FROM entry WHERE session = ? AND seq > ? ORDER BY seq DESC LIMIT ${RECENT_ENTRIES}
+       ) WHERE value IS NOT NULL AND substr(lower(value), 1, length(?)) = ? GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?`,
+    )
+    .all(scope.number, scope.floorSeq, folded, folded, limit)
+    .map((row) => ({ value: String(row["value"]), count: Number(row["count"]) }));
+}
+
+function headerNames(
+  database: Database,
+  scope: SessionScope,
+  prefix: string,
+  limit: number,
+): { value: string; count: number }[] {
+  const counts = new Map<string, number>();
+  const wanted = prefix.toLowerCase();
+  const rows = database
+    .prepare(
+      `SELECT h.request_fields, h.response_fields FROM entry e JOIN head h ON h.seq = e.seq
+       WHERE e.session = ? AND e.seq > ? ORDER BY e.seq DESC LIMIT ${RECENT_HEADS}`,
+    )
+    .iterate(scope.number, scope.floorSeq);
+  for (const row of rows) {
+    for (const fields of [storedFields(row["request_fields"]), storedFields(row["response_fields"])]) {
+      for (let index = 0; fields !== null && index < fields.length; index += 2) {
+        const name = (fields[index] ?? "").toLowerCase();
+        if (name.startsWith(wanted)) counts.set(name, (counts.get(name) ?? 0) + 1);
+      }
+    }
+  }
+  return [...counts]
+    .map(([value, count]) => ({ value, count }))
+    .sort((left, right) => right.count - left.count || (left.value < right.value ? -1 : 1))
+    .slice(0, limit);
+}
+
+/** As SQL's `lower` does it. */
+function asciiLower(text: string): string {
+  return text.replaceAll(/[A-Z]/gu, (letter) => letter.toLowerCase());
+}
+
+/** Totals of the entries that a condition on `entry` holds for; `total` is the session's count. */
+function summarize(database: Database, total: number, where: string, values: readonly SqlValue[]): TrafficSummary {
+  const groups = database
+    .prepare(
+      `SELECT resource_type AS type, COALESCE(status / 100, 0) AS class, COUNT(*) AS count, SUM(state = 0) AS pending,
+         SUM(request_size) AS request_bytes, SUM(response_size) AS response_bytes, SUM(${IS_ERROR}) AS errors,
+         MIN(started_ms) AS first, MAX(started_ms) AS last
+       FROM entry e WHERE ${where} GROUP BY 1, 2`,
+    )
+    .all(...values);
+  const byType: Record<string, number> = {};
+  const byClass: Record<string, number> = {};
+  const sum = { matched: 0, pending: 0, request: 0, response: 0, errors: 0, first: Number.MAX_SAFE_INTEGER, last: 0 };
+  for (const group of groups) {
+    const count = Number(group["count"]);
+    const type = String(group["type"]);
+    const statusClass = Number(group["class"]);
+    byType[type] = (byType[type] ?? 0) + count;
+    if (statusClass > 0) byClass[`${statusClass}xx`] = (byClass[`${statusClass}xx`] ?? 0) + count;
+    sum.matched += count;
+    sum.pending += Number(group["pending"]);
+    sum.request += Number(group["request_bytes"]);
+    sum.response += Number(group["response_bytes"] ?? 0);
+    sum.errors += Number(group["errors"]);
+    sum.first = Math.min(sum.first, Number(group["first"]));
+    sum.last = Math.max(sum.last, Number(group["last"]));
+  }
+  const durations = durationsUs(database, where, values);
+  return {
+    total,
+    matched: sum.matched,
+    pending: sum.pending,
+    request_bytes: sum.request,
+    response_bytes: sum.response,
+    duration_p50_ms: percentileMs(durations, 0.5),
+    duration_p95_ms: percentileMs(durations, 0.95),
+    errors: sum.errors,
+    by_type: byType,
+    by_status_class: byClass,
+    first_timestamp: sum.matched === 0 ? null : new Date(sum.first).toISOString(),
+    last_timestamp: sum.matched === 0 ? null : new Date(sum.last).toISOString(),
+    histogram: sum.matched === 0 ? [] : histogram(database, where, values, sum.first, sum.last),
+  };
+}
+
+/** Ascending. One text of all numbers costs a tenth of as many rows. */
+function durationsUs(database: Database, where: string, values: readonly SqlValue[]): Float64Array {
+  const row = database.prepare(`SELECT group_concat(duration_us) AS all_us FROM entry e WHERE ${where}`).get(...values);
+  const text = row?.["all_us"];
+  return typeof text === "string" ? Float64Array.from(JSON.parse(`[${text}]`) as number[]).sort() : new Float64Array(0);
+}
+
+/** Nearest rank. */
+function percentileMs(sortedUs: Float64Array, share: number): number | null {
+  const us = sortedUs[Math.max(0, Math.ceil(sortedUs.length * share) - 1)];
+  return us === undefined ? null : us / 1000;
+}
+
+function histogram(
+  database: Database,
+  where: string,
+  values: readonly SqlValue[],
+  firstMs: number,
+  lastMs: number,
+): TrafficSummary["histogram"] {
+  const sliceMs = Math.max(1, Math.ceil((lastMs - firstMs + 1) / SLICES));
+  const slices = Math.floor((lastMs - firstMs) / sliceMs) + 1;
+  const buckets = Array.from({ length: slices }, (_, index) => ({
+    start: new Date(firstMs + index * sliceMs).toISOString(),
+    count: 0,
+    errors: 0,
+  }));
+  // Numbers are bound as REAL, so the division has to be cut to whole slices.
+  const rows = database
+    .prepare(
+      `SELECT CAST((started_ms - ?) / ? AS INTEGER) AS slice, COUNT(*) AS count, SUM(${IS_ERROR}) AS errors FROM entry e WHERE ${where} GROUP BY 1`,
+    )
+    .all(firstMs, sliceMs, ...values);
+  for (const row of rows) {
+    const bucket = buckets[Number(row["slice"])];
+    if (bucket === undefined) continue;
+    bucket.count = Number(row["count"]);
+    bucket.errors = Number(row["errors"]);
+  }
+  return buckets;
 }

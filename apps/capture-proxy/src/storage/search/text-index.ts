@@ -2,12 +2,42 @@ import { existsSync } from "node:fs";
 import { inBothReadings, READABLE } from "@headworks/query-language";
 import type { Database, SqlRow, Statement } from "../database.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "../read/row-record.ts";
-import { SeqBits } from "./seq-bits.ts";
-import { SignatureTable } from "./signature-table.ts";
-import type { Segment } from "./signature-table.ts";
 import type { StoredBodies } from "../read/stored-bodies.ts";
 import type { RequiredText } from "./required-text.ts";
+import { type Segment, SignatureTable } from "./signature-table.ts";
 import { SignatureColumns } from "./text-signature.ts";
+
+const PAGE_SEQS = 65_536;
+
+/** A set of entry numbers: a bit for each number near others, nothing for the gaps that old sessions leave. */
+class SeqBits {
+  readonly #pages = new Map<number, Uint8Array>();
+
+  has(seq: number): boolean {
+    const page = this.#pages.get(Math.floor(seq / PAGE_SEQS));
+    if (page === undefined) return false;
+    const place = seq % PAGE_SEQS;
+    return ((page[place >> 3] ?? 0) & (1 << (place & 7))) !== 0;
+  }
+
+  add(seq: number): void {
+    const number = Math.floor(seq / PAGE_SEQS);
+    let page = this.#pages.get(number);
+    if (page === undefined) this.#pages.set(number, (page = new Uint8Array(PAGE_SEQS / 8)));
+    const place = seq % PAGE_SEQS;
+    page[place >> 3] = (page[place >> 3] ?? 0) | (1 << (place & 7));
+  }
+
+  delete(seq: number): void {
+    const page = this.#pages.get(Math.floor(seq / PAGE_SEQS));
+    const place = seq % PAGE_SEQS;
+    if (page !== undefined) page[place >> 3] = (page[place >> 3] ?? 0) & ~(1 << (place & 7));
+  }
+
+  clear(): void {
+    this.#pages.clear();
+  }
+}
 
 /** Columns of a segment, at least: an entry is never split over two segments. */
 const COLUMNS_OF_SEGMENT = 512;

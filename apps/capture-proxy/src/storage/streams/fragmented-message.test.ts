@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { messagesBackwards, type FrameOfMessage } from "./fragmented-message.ts";
+import { messagesBackwards, type FrameOfMessage } from "./entry-streams.ts";
 
 /** `>` from one side, `<` from the other; `t`, `b` or `c` for text, binary, continuation; a dot after the last frame. */
 function framesOf(shown: string): FrameOfMessage[] {

@@ -1,11 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { openDatabase } from "../database.ts";
-import type { Database, SqlRow, SqlValue } from "../database.ts";
-import { CancelledError } from "../search/filtered-set.ts";
-import type { Interest } from "../search/filtered-set.ts";
-import { FrameSearch, SEARCHED_COLUMNS } from "./frame-search.ts";
+import { type Database, openDatabase, type SqlRow, type SqlValue } from "../database.ts";
 import type { SessionNames } from "../read/reader-messages.ts";
 import { parsed } from "../read/stored-json.ts";
+import { CancelledError, type Interest } from "../search/filtered-set.ts";
 import {
   FLAG_COMPRESSED,
   FLAG_FINAL,
@@ -18,6 +15,7 @@ import {
   STREAM_STATES,
 } from "./stream-message.ts";
 import type {
+  AttributeCondition,
   FrameQuery,
   StoredFrame,
   StreamGroup,
@@ -27,8 +25,61 @@ import type {
   StreamRow,
   StreamStats,
 } from "./stream-store.ts";
-import { attributeValue, withAttributes, withIds } from "./stream-conditions.ts";
-import type { Where } from "./stream-conditions.ts";
+
+/** Bytes that a search looks at, of a frame or of the frames of a message together. */
+const SEARCHED_BYTES = 8_388_608;
+
+/** Frames of one message that are put together for a search. */
+const MAX_FRAMES = 10_000;
+
+const CONTINUATION = FRAME_TYPES.indexOf("continuation");
+
+/** Types of frames that may come between those of a message (RFC 6455, 5.4). */
+const CONTROL = ["ping", "pong", "close"].map((type) => FRAME_TYPES.findIndex((known) => known === type));
+
+/** What a search has to know of a frame, for the list of columns of its question. */
+const SEARCHED_COLUMNS = `f.stream, substr(f.payload, 1, ${SEARCHED_BYTES}) AS looked`;
+
+/**
+ * Looks for texts in frames, in any case of letters. A text that lies across the frames of a WebSocket message is found with
+ * the last of them.
+ */
+class FrameSearch {
+  readonly #before: ReturnType<Database["prepare"]>;
+
+  constructor(database: Database) {
+    this.#before = database.prepare(
+      `SELECT type, flags, substr(payload, 1, ${SEARCHED_BYTES}) AS looked FROM stream_frame WHERE stream = ? ` +
+        `AND direction = ? AND ordinal < ? AND type NOT IN (${CONTROL.join(", ")}) ORDER BY ordinal DESC LIMIT ${MAX_FRAMES}`,
+    );
+  }
+
+  /** Whether a row of the frames' table holds a text that is in lower case. */
+  holds(row: SqlRow, lowerText: string): boolean {
+    const payload = payloadOf(row);
+    if (payload === undefined) return false;
+    if (lowered(payload).includes(lowerText)) return true;
+    const endsMessage = row["type"] === CONTINUATION && (Number(row["flags"]) & FLAG_FINAL) !== 0;
+    return endsMessage && this.#liesAcross(row, payload, lowerText);
+  }
+
+  #liesAcross(last: SqlRow, payload: Buffer, lowerText: string): boolean {
+    const lastFirst = [payload];
+    let sizeBytes = payload.length;
+    const { stream = null, direction = null, ordinal = null } = last;
+    for (const row of this.#before.iterate(stream, direction, ordinal)) {
+      const isContinuation = row["type"] === CONTINUATION;
+      // The frames between were not stored.
+      if (isContinuation && (Number(row["flags"]) & FLAG_FINAL) !== 0) break;
+      const piece = payloadOf(row);
+      if (piece !== undefined) lastFirst.push(piece);
+      sizeBytes += piece?.length ?? 0;
+      if (!isContinuation || sizeBytes > SEARCHED_BYTES) break;
+    }
+    if (!lowered(Buffer.concat(lastFirst.toReversed())).includes(lowerText)) return false;
+    return !lastFirst.some((piece) => lowered(piece).includes(lowerText));
+  }
+}
 
 /** Bytes of a payload in a list unless more are asked for. */
 const PAYLOAD_BYTES = 65_536;
@@ -352,4 +403,59 @@ function textOf(value: SqlValue | undefined): string | null {
 
 function numberOf(value: SqlValue | undefined): number | null {
   return value === null || value === undefined ? null : Number(value);
+}
+
+/** A piece of SQL over the table `stream`, called `s`, with the values of its question marks. */
+interface Where {
+  readonly sql: string;
+  readonly values: readonly SqlValue[];
+}
+
+/** The value of an attribute, NULL where a stream does not have it. */
+function attributeValue(attribute: string): Where {
+  return { sql: "json_extract(s.attributes, ?)", values: [`$.${JSON.stringify(attribute)}`] };
+}
+
+/** Adds conditions on attributes. */
+function withAttributes(where: Where, conditions: readonly AttributeCondition[] | undefined): Where {
+  if (conditions === undefined || conditions.length === 0) return where;
+  const added = conditions.map(conditionSql);
+  return {
+    sql: [where.sql, ...added.map(({ sql }) => sql)].join(" AND "),
+    values: [...where.values, ...added.flatMap(({ values }) => values)],
+  };
+}
+
+/** Leaves only streams of these ids. */
+function withIds(where: Where, ids: readonly string[] | undefined): Where {
+  if (ids === undefined) return where;
+  const marks = ids.map(() => "?").join(", ");
+  return { sql: `${where.sql} AND s.id IN (${marks})`, values: [...where.values, ...ids] };
+}
+
+function conditionSql({ attribute, match, text }: AttributeCondition): Where {
+  const value = attributeValue(attribute);
+  const lower = text.toLowerCase();
+  switch (match) {
+    case "equals":
+      return { sql: `${value.sql} = ?`, values: [...value.values, text] };
+    case "contains":
+      return { sql: `instr(lower(${value.sql}), ?) > 0`, values: [...value.values, lower] };
+    case "name":
+      // With a dot before both, the end of a name begins where a part does.
+      return {
+        sql: `substr(lower('.' || ${value.sql}), -length(?)) = ?`,
+        values: [...value.values, `.${lower}`, `.${lower}`],
+      };
+  }
+}
+
+function payloadOf(row: SqlRow): Buffer | undefined {
+  const payload = row["looked"];
+  if (!(payload instanceof Uint8Array)) return undefined;
+  return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+}
+
+function lowered(payload: Buffer): string {
+  return payload.toString("utf8").toLowerCase();
 }

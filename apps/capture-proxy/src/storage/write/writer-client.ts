@@ -1,18 +1,19 @@
 import type { Worker } from "node:worker_threads";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
-import { FileSpool } from "./body-spool.ts";
 import type { StorageStatus, StoreLimits } from "../capture-store.ts";
-import { FrameQueue } from "./frame-queue.ts";
 import { DatabaseTooNewError } from "../migrations.ts";
-import { maxBytes } from "./retention.ts";
-import { RecordQueue } from "./record-queue.ts";
-import { RunningEntries } from "./running-entries.ts";
-import { SentWork } from "./sent-work.ts";
-import type { LostWork } from "./sent-work.ts";
-import { StoreProblem } from "../store-problem.ts";
+import { replacedBodies } from "../read/rule-effects.ts";
 import { StorageError } from "../storage-error.ts";
+import { StoreProblem } from "../store-problem.ts";
 import type { FrameBatch } from "../streams/stream-message.ts";
+import { BATCH_BYTES, BatchMemory } from "./batch-memory.ts";
+import { FileSpool } from "./body-spool.ts";
+import type { RecordedBefore } from "./entry-record.ts";
+import { FrameQueue } from "./frame-queue.ts";
+import { encodeRecord } from "./record-message.ts";
+import { maxBytes } from "./retention.ts";
+import { startWriterThread } from "./start-writer-thread.ts";
 import type {
   FromWriter,
   RecordBatch,
@@ -22,8 +23,196 @@ import type {
   WriterCall,
   WriterSetup,
 } from "./writer-messages.ts";
-import { WriterCalls } from "./writer-calls.ts";
-import { startWriterThread } from "./start-writer-thread.ts";
+
+/** A batch is sent when it is full, or has waited so long: a commit rewrites pages, and pages are shared by what comes together. */
+const BATCH_MS = 20;
+
+/** Memory that is kept for the next batches: as much as is under way while storing keeps up. */
+const MAX_SPARE = 8;
+
+/** Gathers encoded entries of a few milliseconds into one message. */
+class RecordQueue {
+  readonly #send: (batch: RecordBatch) => void;
+  #batch: BatchMemory | undefined;
+  /** Memory that came back. New memory for each batch would be memory that the processor has to be given page by page. */
+  readonly #spare: ArrayBuffer[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(send: (batch: RecordBatch) => void) {
+    this.#send = send;
+  }
+
+  /** Waiting, not yet sent. */
+  get entries(): number {
+    return this.#batch?.entries ?? 0;
+  }
+
+  get bytes(): number {
+    return this.#batch?.usedBytes ?? 0;
+  }
+
+  add(seq: number, before: RecordedBefore, sessionNumber: number, exchange: ExchangeView, storesBodies: boolean): void {
+    const text = encodeRecord(seq, before, sessionNumber, exchange, storesBodies);
+    const bodies = bodiesOf(exchange, storesBodies);
+    let bodyBytes = 0;
+    for (const body of bodies) bodyBytes += body.length;
+    if (this.#batch?.hasRoomFor(text, bodyBytes) === false) this.flush();
+    const batch = (this.#batch ??= this.#memoryFor(text, bodyBytes));
+    batch.add(text, bodies);
+    if (batch.isFull) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
+  }
+
+  /** Sends what waits, now. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const batch = this.#batch;
+    if (batch === undefined) return;
+    this.#batch = undefined;
+    this.#send({ kind: "batch", entries: batch.entries, bytes: batch.usedBytes, memory: batch.memory });
+  }
+
+  /** Takes back the memory of a batch that nobody looks at any more. */
+  takeBack(memory: ArrayBuffer): void {
+    if (memory.byteLength === BATCH_BYTES && this.#spare.length < MAX_SPARE) this.#spare.push(memory);
+  }
+
+  #memoryFor(text: string, bodyBytes: number): BatchMemory {
+    const spare = this.#spare.pop();
+    if (spare !== undefined) {
+      const batch = new BatchMemory(spare);
+      if (batch.hasRoomFor(text, bodyBytes)) return batch;
+      this.#spare.push(spare);
+    }
+    return BatchMemory.for(text, bodyBytes);
+  }
+}
+
+const NONE: readonly Buffer[] = [];
+
+/** What was handed to the storage thread and is not committed yet, and who waits for that. */
+class SentWork {
+  /** Of entries and of pieces of their bodies. */
+  bytes = 0;
+  entries = 0;
+  /** Of frames of streams. */
+  frameBytes = 0;
+  #sentPortions = 0;
+  #donePortions = 0;
+  #waiters: Waiter[] = [];
+
+  /** True while everything that was handed over is committed. */
+  get isDone(): boolean {
+    return this.#donePortions >= this.#sentPortions;
+  }
+
+  entriesSent({ bytes, entries }: Portion): void {
+    this.#sentPortions += 1;
+    this.bytes += bytes;
+    this.entries += entries;
+  }
+
+  framesSent(bytes: number): void {
+    this.#sentPortions += 1;
+    this.frameBytes += bytes;
+  }
+
+  entriesCommitted({ bytes, entries }: Portion): void {
+    this.bytes -= bytes;
+    this.entries -= entries;
+    this.#portionDone();
+  }
+
+  framesCommitted(bytes: number): void {
+    this.frameBytes -= bytes;
+    this.#portionDone();
+  }
+
+  /** Resolves when everything that was handed over so far is committed, or lost. */
+  async done(): Promise<void> {
+    if (this.isDone) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiters.push({ portion: this.#sentPortions, resolve });
+    await promise;
+  }
+
+  /** The thread ended: nothing is on its way any more. Gives what was. */
+  lost(): LostWork {
+    const lost = { entries: this.entries, hasFrames: this.frameBytes > 0 };
+    this.entries = 0;
+    this.bytes = 0;
+    this.frameBytes = 0;
+    this.#donePortions = this.#sentPortions;
+    for (const { resolve } of this.#waiters) resolve();
+    this.#waiters = [];
+    return lost;
+  }
+
+  #portionDone(): void {
+    this.#donePortions += 1;
+    while (this.#waiters[0] !== undefined && this.#waiters[0].portion <= this.#donePortions) {
+      this.#waiters.shift()?.resolve();
+    }
+  }
+}
+
+/** Changes that were asked of the writer thread and wait for its answer. */
+class WriterCalls {
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  #next = 1;
+
+  /** The number that a call's message carries, and the promise of its answer. */
+  begin(): { readonly call: number; readonly response: Promise<unknown> } {
+    const call = this.#next++;
+    const waiting = Promise.withResolvers<unknown>();
+    this.#waiting.set(call, waiting);
+    return { call, response: waiting.promise };
+  }
+
+  answered({ call, value }: FromWriter & { kind: "answer" }): void {
+    this.#waiting.get(call)?.resolve(value);
+    this.#waiting.delete(call);
+  }
+
+  failed({ call, error, isStorageError }: FromWriter & { kind: "callFailed" }): void {
+    this.#waiting.get(call)?.reject(isStorageError ? new StorageError(error) : new Error(error));
+    this.#waiting.delete(call);
+  }
+
+  /** The thread ended: nobody will answer what was asked of it. */
+  abandon(): void {
+    for (const { reject } of this.#waiting.values()) reject(new Error("The storage thread ended"));
+    this.#waiting.clear();
+  }
+}
+
+/** Which entries were recorded while they ran, and may have to be rewritten at their end. */
+class RunningEntries {
+  readonly #recorded = new Set<number>();
+  /** Those whose thread ended before it was known what is stored of them. */
+  readonly #unsure = new Set<number>();
+
+  /** Whether the store has an earlier state of the entry. */
+  recordedBefore(seq: number): RecordedBefore {
+    return this.#recorded.has(seq) ? "yes" : this.#unsure.has(seq) ? "maybe" : "no";
+  }
+
+  recorded(seq: number): void {
+    this.#recorded.add(seq);
+  }
+
+  ended(seq: number): void {
+    this.#recorded.delete(seq);
+    this.#unsure.delete(seq);
+  }
+
+  /** What was on its way to the store is gone, and nobody knows how much of it. */
+  storeLost(): void {
+    for (const seq of this.#recorded) this.#unsure.add(seq);
+    this.#recorded.clear();
+  }
+}
 
 /** Above this much unwritten, bodies are shed; */
 const BODY_BACKLOG_BYTES = 67_108_864;
@@ -447,4 +636,36 @@ function discardSpooled(exchange: ExchangeView): void {
   if (exchange.state.step !== "completed" && exchange.state.step !== "failed") return;
   exchange.requestBody.discard();
   exchange.responseBody.discard();
+}
+
+/** Sizes of what is handed over together. */
+interface Portion {
+  readonly bytes: number;
+  readonly entries: number;
+}
+
+/** What was on its way when the thread ended. */
+interface LostWork {
+  readonly entries: number;
+  /** Frames of streams, too. */
+  readonly hasFrames: boolean;
+}
+
+interface Waiter {
+  readonly portion: number;
+  readonly resolve: () => void;
+}
+
+/** Bytes that travel with an entry. */
+function bodiesOf(exchange: ExchangeView, storesBodies: boolean): readonly Buffer[] {
+  const { step } = exchange.state;
+  if (!storesBodies || (step !== "completed" && step !== "failed")) return NONE;
+  const sent = inlinePieces(exchange.requestBody);
+  const received = inlinePieces(exchange.responseBody);
+  if (sent.length === 0 && !exchange.modified) return received;
+  return [...sent, ...received, ...(exchange.modified ? replacedBodies(exchange) : NONE)];
+}
+
+function inlinePieces(body: ExchangeView["requestBody"]): readonly Buffer[] {
+  return body.sizeBytes === 0 || body.spooled !== undefined ? NONE : body.pieces;
 }

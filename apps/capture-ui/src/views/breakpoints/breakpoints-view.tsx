@@ -1,18 +1,26 @@
-import type { Breakpoint } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
-import { Plus } from "lucide-react";
+import { CirclePause, Plus } from "lucide-react";
 import { useState } from "react";
-import { breakpointsQuery, pausedQuery } from "../../queries.ts";
+import type { Breakpoint } from "@headworks/capture-contract";
+import { api } from "../../api.ts";
+import { breakpointsQuery, pauseAllQuery, pausedQuery, queryClient } from "../../queries.ts";
+import { copyName } from "../../rules/from-entry.ts";
+import { ruleColumns } from "../../rules/rule-columns.tsx";
 import { useFollowed } from "../../rules/use-followed.ts";
 import { prefillOf, usePrefill } from "../../rules/use-prefill.ts";
+import { useRuleList } from "../../rules/use-rule-list.ts";
 import { setParams, usePlace } from "../../shell/router.ts";
+import { attempt } from "../../ui/attempt.ts";
 import { Button } from "../../ui/button.tsx";
+import { Switch } from "../../ui/field.tsx";
+import { ListTable } from "../../ui/list-table.tsx";
+import { EmptyState } from "../../ui/states.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { BreakpointDialog, type BreakpointDraft } from "./breakpoint-dialog.tsx";
 import styles from "./breakpoints.module.css";
-import { PauseAllSwitch } from "./pause-all.tsx";
-import { RuleList } from "./rule-list.tsx";
 import { WaitingQueue } from "./waiting-queue.tsx";
+
+const DIRECTIONS = { request: "request", response: "answer", both: "request and answer" } as const;
 
 type Part = "waiting" | "rules";
 
@@ -73,4 +81,66 @@ function Editing({ begun, onClose }: { readonly begun: Begun; readonly onClose: 
   const rules = useQuery(breakpointsQuery);
   const { item, isGone } = useFollowed<Begun>(begun, rules.data);
   return <BreakpointDialog start={"id" in begun ? item : begun} isGone={isGone} onClose={onClose} />;
+}
+
+/** Whether everything waits that no rule names. */
+function PauseAllSwitch() {
+  const state = useQuery(pauseAllQuery);
+  const set = async (enabled: boolean): Promise<void> => {
+    await attempt("Pausing could not be switched", async () => {
+      queryClient.setQueryData(pauseAllQuery.queryKey, await api.breakpoints.pauseAll({ body: { enabled } }));
+    });
+  };
+  if (state.data === undefined) return null;
+  return <Switch checked={state.data.enabled} onChange={(on) => void set(on)} label="Pause everything" />;
+}
+
+function bodyOf({ name, condition, direction, enabled, priority, timeout_secs }: Breakpoint) {
+  return { name, condition, direction, enabled, priority, timeout_secs };
+}
+
+/** The rules that make exchanges wait. */
+function RuleList({ onEdit, onAdd }: { readonly onEdit: (rule: Breakpoint) => void; readonly onAdd: () => void }) {
+  const rules = useQuery({ ...breakpointsQuery, refetchInterval: 5000 });
+  const actions = useRuleList<Breakpoint>({
+    topic: "breakpoints",
+    toggle: (rule, enabled) => api.breakpoints.toggleBreakpoint({ params: { id: rule.id }, body: { enabled } }),
+    remove: (rule) => api.breakpoints.deleteBreakpoint({ params: { id: rule.id } }),
+    restore: (rule) => api.breakpoints.createBreakpoint({ body: bodyOf(rule) }),
+    duplicate: (rule) => api.breakpoints.createBreakpoint({ body: { ...bodyOf(rule), name: copyName(rule.name) } }),
+  });
+  return (
+    <div className={styles["rules"]}>
+      <ListTable
+        label="Breakpoints"
+        list={rules}
+        isOff={(rule) => !rule.enabled}
+        empty={
+          <EmptyState
+            title="There are no breakpoints"
+            icon={<CirclePause size={28} />}
+            actions={
+              <Button variant="primary" icon={<Plus size={14} />} onClick={onAdd}>
+                New breakpoint
+              </Button>
+            }
+          >
+            Make one here, or from any row of the traffic.
+          </EmptyState>
+        }
+        columns={ruleColumns<Breakpoint>({
+          actions: { ...actions, edit: onEdit },
+          between: [
+            { title: "Pauses", kind: "quiet", from: "medium", cell: (rule) => DIRECTIONS[rule.direction] },
+            {
+              title: "Waits",
+              kind: "quiet",
+              from: "wide",
+              cell: (rule) => (rule.timeout_secs === null ? "for ever" : `${rule.timeout_secs} s`),
+            },
+          ],
+        })}
+      />
+    </div>
+  );
 }

@@ -1,27 +1,33 @@
-import type { BreakpointDecision, PausedItem } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
+import { ChevronDown } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
-import { ApiFailure, api } from "../../api.ts";
+import type { BreakpointDecision, PausedItem } from "@headworks/capture-contract";
+import { api, ApiFailure } from "../../api.ts";
 import { pausedQuery, queryClient } from "../../queries.ts";
+import { BodyEditor } from "../../rules/body-editor.tsx";
+import { HeadersEditor } from "../../rules/headers-editor.tsx";
 import { keepDraft, keptDraft } from "../../rules/kept-drafts.ts";
-import { useAction } from "../../shell/actions.ts";
+import { keysOf, useAction } from "../../shell/actions.ts";
 import { Link } from "../../shell/link.tsx";
 import { holdPaused, PAUSED } from "../../shell/notices.ts";
 import { attempt } from "../../ui/attempt.ts";
+import { Button } from "../../ui/button.tsx";
+import { Field, TextInput } from "../../ui/field.tsx";
+import { Menu } from "../../ui/menu.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { KeyHint } from "../../ui/tag.tsx";
 import { toast } from "../../ui/toast.tsx";
 import styles from "./breakpoints.module.css";
-import { DecisionBar } from "./decision-bar.tsx";
-import { MessageForm } from "./message-form.tsx";
+import { Countdown } from "./countdown.tsx";
 import {
-  responseDraft,
   bodyObstacle,
   draftOfPaused,
   draftProblem,
   isSameDraft,
   modifyDecision,
-  respondDecision,
   type PausedDraft,
+  respondDecision,
+  responseDraft,
 } from "./paused-draft.ts";
 
 const nameOfPaused = (id: string): string => PAUSED + id;
@@ -176,4 +182,166 @@ function Editor({
 function isCoded(item: PausedItem): boolean {
   const message = item.direction === "request" ? item.request : item.response;
   return message?.body_state === "coded";
+}
+
+/** All of a message: first line, fields, body. */
+function MessageForm({
+  title,
+  draft,
+  onChange,
+  obstacle = null,
+  coded = false,
+}: {
+  readonly title: string;
+  readonly draft: PausedDraft;
+  readonly onChange: (draft: PausedDraft) => void;
+  /** Why the body cannot be edited. */
+  readonly obstacle?: string | null;
+  /** The content coding could not be undone: these are the bytes as they came. */
+  readonly coded?: boolean;
+}) {
+  return (
+    <div className={styles["message"]}>
+      <h2>{title}</h2>
+      {draft.side === "request" ? (
+        <div className={styles["requestLine"]}>
+          <Field label="Method">
+            <TextInput
+              mono
+              maxLength={64}
+              value={draft.method}
+              onChange={(event) => onChange({ ...draft, method: event.target.value })}
+            />
+          </Field>
+          <Field label="URL">
+            <TextInput mono value={draft.url} onChange={(event) => onChange({ ...draft, url: event.target.value })} />
+          </Field>
+        </div>
+      ) : (
+        <div className={styles["requestLine"]}>
+          <Field label="Status">
+            <TextInput
+              mono
+              inputMode="numeric"
+              maxLength={3}
+              value={draft.status}
+              onChange={(event) => onChange({ ...draft, status: event.target.value })}
+            />
+          </Field>
+          <Field label="Reason">
+            <TextInput
+              mono
+              maxLength={255}
+              value={draft.reason}
+              onChange={(event) => onChange({ ...draft, reason: event.target.value })}
+            />
+          </Field>
+        </div>
+      )}
+      <HeadersEditor
+        label="Header fields"
+        drafts={draft.headers}
+        onChange={(headers) => onChange({ ...draft, headers })}
+      />
+      <BodyEditor
+        draft={draft.body}
+        disabled={obstacle !== null}
+        notice={
+          obstacle ??
+          (coded ? "Its content coding cannot be undone here: these are the bytes as they came." : undefined)
+        }
+        onChange={(body) => onChange({ ...draft, body })}
+      />
+    </div>
+  );
+}
+
+/** What can become of the chosen item. */
+function DecisionBar({
+  item,
+  isChanged,
+  isAnswering,
+  isHeld,
+  problem,
+  busy,
+  onSend,
+  onAllow,
+  onReject,
+  onRespond,
+  onBack,
+  onReset,
+  onAllowAll,
+}: {
+  readonly item: PausedItem;
+  readonly isChanged: boolean;
+  readonly isAnswering: boolean;
+  /** It is being edited, and gets more time meanwhile. */
+  readonly isHeld: boolean;
+  readonly problem: string | null;
+  readonly busy: boolean;
+  readonly onSend: () => void;
+  readonly onAllow: () => void;
+  readonly onReject: () => void;
+  readonly onRespond: () => void;
+  readonly onBack: () => void;
+  readonly onReset: () => void;
+  readonly onAllowAll: (disable: boolean) => void;
+}) {
+  return (
+    <div className={styles["decisions"]} role="toolbar" aria-label="Decision">
+      {isAnswering ? (
+        <>
+          <Button variant="primary" disabled={busy || problem !== null} onClick={onSend}>
+            Send this answer
+          </Button>
+          <Button onClick={onBack}>Back to the {item.direction === "request" ? "request" : "answer"}</Button>
+        </>
+      ) : (
+        <>
+          {isChanged && (
+            <>
+              <Button variant="primary" disabled={busy || problem !== null} onClick={onSend}>
+                Send changed
+              </Button>
+              <Button onClick={onReset}>Undo changes</Button>
+            </>
+          )}
+          <Button variant={isChanged ? "default" : "primary"} disabled={busy} onClick={onAllow}>
+            {isChanged ? "Allow as it was" : "Allow"} <KeyHint keys={keysOf("paused.allow")} />
+          </Button>
+          <Button disabled={busy} onClick={onRespond}>
+            Respond <KeyHint keys={keysOf("paused.respond")} />
+          </Button>
+          <Button variant="danger" disabled={busy} onClick={onReject}>
+            Reject <KeyHint keys={keysOf("paused.reject")} />
+          </Button>
+          <Menu
+            trigger={
+              <Button variant="ghost">
+                All of this rule <ChevronDown size={13} />
+              </Button>
+            }
+            items={() => [
+              { kind: "item", label: "Allow all from this rule", onSelect: () => onAllowAll(false) },
+              {
+                kind: "item",
+                label: "Allow all and switch the rule off",
+                disabled: item.rule_id === "pause-all",
+                onSelect: () => onAllowAll(true),
+              },
+            ]}
+          />
+        </>
+      )}
+      <span className={styles["grow"]} />
+      {problem !== null && <span className={styles["problem"]}>{problem}</span>}
+      {isHeld && item.deadline !== null ? (
+        <span className={styles["quiet"]} title="Its timer is held while you edit, at most an hour in all">
+          Held while you edit
+        </span>
+      ) : (
+        <Countdown deadline={item.deadline} since={item.paused_at} />
+      )}
+    </div>
+  );
 }

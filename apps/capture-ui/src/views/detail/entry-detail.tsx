@@ -1,33 +1,40 @@
-import type { TrafficEntry } from "@headworks/capture-contract";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Copy, X } from "lucide-react";
-import { useEffect } from "react";
-import type { ReactNode } from "react";
-import { ApiFailure, api } from "../../api.ts";
+import { Fragment, type ReactNode, useEffect } from "react";
+import type { TrafficEntry } from "@headworks/capture-contract";
+import {
+  type Cookie,
+  parseCookies,
+  parseQuery,
+  parseSetCookie,
+  parseUrlEncoded,
+  type SetCookie,
+  utf8Reading,
+} from "@headworks/http-fields";
+import { api, ApiFailure } from "../../api.ts";
 import { listenLive } from "../../live.ts";
 import { useAction } from "../../shell/actions.ts";
 import { later } from "../../shell/later.tsx";
 import { IconButton } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.ts";
-import { formatBytes, formatCount, formatDuration } from "../../ui/format.ts";
+import { formatBytes, formatCount, formatDateTime, formatDuration } from "../../ui/format.ts";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
-import { Tabs } from "../../ui/tabs.tsx";
-import type { TabSpec } from "../../ui/tabs.tsx";
+import { Tabs, type TabSpec } from "../../ui/tabs.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { useStream } from "../streams/use-stream.ts";
 import { prepareWorker } from "./body/spare-worker.ts";
-import { CookiesTab } from "./cookies-tab.tsx";
-import { cookieCount } from "./cookie-rows.ts";
+import { DETAIL_TABS, type DetailTab, neighbourTab, usableTab, useDetailMemory } from "./detail-memory.ts";
 import styles from "./detail.module.css";
-import { neighbourTab, usableTab, useDetailMemory } from "./detail-memory.ts";
-import type { DetailTab } from "./detail-memory.ts";
-import { tabsOf } from "./detail-tabs.ts";
 import { entryFacts, mayStream, methodColor, statusColor, statusText } from "./entry-facts.ts";
+import { span } from "./headers/decoded-value.ts";
+import { headerValues } from "./headers/header-groups.ts";
 import { MessagesTab } from "./messages-tab.tsx";
 import { OverviewTab } from "./overview-tab.tsx";
-import { ParamsTab } from "./params-tab.tsx";
-import { TimingTab } from "./timing-tab.tsx";
-import { urlParts } from "./url-parts.ts";
+import { ParamTable } from "./param-table.tsx";
+import { missingStages, timingBars } from "./timing-bars.ts";
+
+/** Larger forms are shown by the body's own viewers only. */
+const MAX_FORM_BYTES = 1_048_576;
 
 const EntryStream = later(
   async () => (await import("../streams/entry-stream.tsx")).EntryStream,
@@ -203,4 +210,278 @@ function EntryTabs({ entry }: { readonly entry: TrafficEntry }) {
     timing: { value: "timing", label: "Timing", content: () => <TimingTab entry={entry} /> },
   };
   return <Tabs label="Parts of the entry" value={tab} onChange={choose} tabs={shown.map((name) => specs[name])} />;
+}
+
+/** A piece of an address; `strong` pieces are the ones people look for. */
+interface UrlPart {
+  readonly text: string;
+  readonly strong: boolean;
+}
+
+/** Cuts an address for display: host, and names of parameters stand out. Nothing of the text is lost. */
+export function urlParts(url: string): UrlPart[] {
+  const match = /^([a-z][a-z\d+.-]*:\/\/)?([^/?#]*)([^?#]*)(\?[^#]*)?(#[\s\S]*)?$/iu.exec(url);
+  if (match === null) return [{ text: url, strong: true }];
+  const [, scheme = "", host = "", path = "", query = "", fragment = ""] = match;
+  const parts: UrlPart[] = [
+    { text: scheme, strong: false },
+    { text: host, strong: true },
+    { text: path, strong: false },
+  ];
+  if (query !== "") {
+    parts.push({ text: "?", strong: false });
+    for (const [index, pair] of query.slice(1).split("&").entries()) {
+      const equals = pair.indexOf("=");
+      if (index > 0) parts.push({ text: "&", strong: false });
+      parts.push({ text: equals < 0 ? pair : pair.slice(0, equals + 1), strong: true });
+      if (equals >= 0) parts.push({ text: pair.slice(equals + 1), strong: false });
+    }
+  }
+  parts.push({ text: fragment, strong: false });
+  return parts.filter((part) => part.text !== "");
+}
+
+/** Cookies in both directions with their attributes. */
+function CookiesTab({ entry }: { readonly entry: TrafficEntry }) {
+  const sent = sentCookies(entry);
+  const received = receivedCookies(entry);
+  const receivedMs = Date.parse(entry.timestamp) + (entry.response?.duration_ms ?? 0);
+  const isSecure = /^(?:https|wss):/iu.test(entry.request.url);
+  return (
+    <div className={styles["body"]}>
+      <section className={styles["section"]}>
+        <h2>
+          Sent with the request <span className={styles["quiet"]}>{sent.length}</span>
+        </h2>
+        {sent.length === 0 ? (
+          <p className={styles["none"]}>No cookies were sent.</p>
+        ) : (
+          <table className={styles["pairs"]} aria-label="Sent cookies">
+            <thead>
+              <tr>
+                <th scope="col">Name</th>
+                <th scope="col">Value</th>
+              </tr>
+            </thead>
+            <tbody>
+              {sent.map((cookie, index) => (
+                <tr key={`${index}-${cookie.name}`}>
+                  <th scope="row">{cookie.name}</th>
+                  <td>{utf8Reading(cookie.value) ?? cookie.value}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </section>
+      <section className={styles["section"]}>
+        <h2>
+          Set by the response <span className={styles["quiet"]}>{received.length}</span>
+        </h2>
+        {received.length === 0 ? (
+          <p className={styles["none"]}>No cookies were set.</p>
+        ) : (
+          // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
+          <div className={styles["cookieTable"]} tabIndex={0} role="group" aria-label="Cookies that were set">
+            <table className={styles["pairs"]}>
+              <thead>
+                <tr>
+                  <th scope="col">Name</th>
+                  <th scope="col">Value</th>
+                  <th scope="col">Lives</th>
+                  <th scope="col">Domain and path</th>
+                  <th scope="col">Attributes</th>
+                </tr>
+              </thead>
+              <tbody>
+                {received.map((cookie, index) => {
+                  const concerns = cookieConcerns(cookie, isSecure);
+                  return (
+                    <Fragment key={`${index}-${cookie.name}`}>
+                      <tr>
+                        <th scope="row">{cookie.name}</th>
+                        <td>{utf8Reading(cookie.value) ?? cookie.value}</td>
+                        <td>{cookieLife(cookie, receivedMs)}</td>
+                        <td>
+                          {cookie.domain ?? "this host"}
+                          {cookie.path === undefined ? "" : `, ${cookie.path}`}
+                        </td>
+                        <td>
+                          <span className={styles["cookieTags"]}>
+                            {cookie.httpOnly && <Tag tone="ok">HttpOnly</Tag>}
+                            {cookie.secure && <Tag tone="ok">Secure</Tag>}
+                            {cookie.sameSite !== undefined && <Tag tone="neutral">SameSite={cookie.sameSite}</Tag>}
+                            {cookie.partitioned && <Tag tone="neutral">Partitioned</Tag>}
+                          </span>
+                        </td>
+                      </tr>
+                      {concerns.length > 0 && (
+                        // Sentences: in a column they would leave no room for the others.
+                        <tr className={styles["concerns"]}>
+                          <td colSpan={5}>{concerns.join("\n")}</td>
+                        </tr>
+                      )}
+                    </Fragment>
+                  );
+                })}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </section>
+    </div>
+  );
+}
+
+/** Parameters of the query and of a form in the request's body. */
+function ParamsTab({ entry }: { readonly entry: TrafficEntry }) {
+  const { request } = entry;
+  return (
+    <div className={styles["body"]}>
+      <section className={styles["section"]}>
+        <ParamTable label="Query" parameters={parseQuery(request.url)} empty="The address has no query." />
+      </section>
+      {hasForm(request) && (
+        <section className={styles["section"]}>
+          {request.body_stored_size > MAX_FORM_BYTES ? (
+            <p className={styles["none"]}>
+              The form is {formatBytes(request.body_stored_size)}; the body viewers in Messages show it.
+            </p>
+          ) : (
+            <FormParams id={entry.id} />
+          )}
+        </section>
+      )}
+    </div>
+  );
+}
+
+function FormParams({ id }: { readonly id: string }) {
+  const form = useQuery({
+    queryKey: ["entry", id, "form"],
+    queryFn: async ({ signal }) => {
+      const response = await api.traffic.getTrafficBody({
+        params: { id, side: "request" },
+        query: { decoded: "true", charset: "utf-8" },
+        signal,
+      });
+      return response.text();
+    },
+  });
+  if (form.error !== null) {
+    return <ErrorState title="The form cannot be read" error={form.error} onRetry={() => void form.refetch()} />;
+  }
+  if (form.data === undefined) return <Spinner label="Reading the form" />;
+  return <ParamTable label="Form" parameters={parseUrlEncoded(form.data)} empty="The form has no fields." />;
+}
+
+/** The stages of the exchange as a waterfall with their lengths and meanings. */
+function TimingTab({ entry }: { readonly entry: TrafficEntry }) {
+  const { bars, totalMs } = timingBars(entry.timings);
+  const missing = missingStages(entry.timings);
+  if (bars.length === 0) {
+    return entry.state === "pending" ? (
+      <EmptyState title="Still under way" icon={<Spinner />}>
+        The stages are shown when they are over.
+      </EmptyState>
+    ) : (
+      <EmptyState title="No timings">None were recorded for this entry.</EmptyState>
+    );
+  }
+  return (
+    <div className={styles["body"]}>
+      <table className={styles["waterfall"]} aria-label="Stages">
+        <thead className="visually-hidden">
+          <tr>
+            <th scope="col">Stage</th>
+            <th scope="col">Place in time</th>
+            <th scope="col">Starts</th>
+            <th scope="col">Takes</th>
+          </tr>
+        </thead>
+        <tbody>
+          {bars.map((bar) => (
+            <tr key={bar.stage}>
+              <th scope="row">{bar.label}</th>
+              <td style={{ width: "70%" }}>
+                <div className={styles["track"]}>
+                  <i style={{ left: `${bar.left}%`, width: `${bar.width}%`, background: `var(--${bar.stage})` }} />
+                </div>
+                <small>{bar.explanation}</small>
+              </td>
+              <td className={styles["num"]}>
+                <span className={styles["quiet"]}>+{formatDuration(bar.startMs)}</span>
+              </td>
+              <td className={styles["num"]}>{formatDuration(bar.durationMs)}</td>
+            </tr>
+          ))}
+          <tr>
+            <th scope="row">Total</th>
+            <td colSpan={2}>{missing === null ? "" : <small>{missing}.</small>}</td>
+            <td className={styles["num"]}>
+              <b>{formatDuration(totalMs)}</b>
+            </td>
+          </tr>
+        </tbody>
+      </table>
+      <p className={styles["none"]}>Began {formatDateTime(Date.parse(entry.timestamp))}, local time.</p>
+    </div>
+  );
+}
+
+type Request = TrafficEntry["request"];
+
+/** Whether the request's body is a form. */
+function hasForm(request: Pick<Request, "content_type" | "body_stored_size">): boolean {
+  return /^application\/x-www-form-urlencoded\b/iu.test(request.content_type ?? "") && request.body_stored_size > 0;
+}
+
+/** The tabs of an entry: those that have something to show. */
+export function tabsOf(entry: TrafficEntry, hasStream: boolean): readonly DetailTab[] {
+  const isThere: Readonly<Record<DetailTab, boolean>> = {
+    overview: true,
+    // The bytes of a tunnel were not read; only why it did not come about is a message.
+    messages: !entry.is_passthrough || (entry.response?.body_stored_size ?? 0) > 0,
+    stream: hasStream,
+    params: !entry.is_passthrough && (hasForm(entry.request) || parseQuery(entry.request.url).length > 0),
+    cookies: cookieCount(entry) > 0,
+    timing: true,
+  };
+  return DETAIL_TABS.filter((tab) => isThere[tab]);
+}
+
+/** Cookies the client sent. */
+function sentCookies(entry: Pick<TrafficEntry, "request">): Cookie[] {
+  return parseCookies(headerValues(entry.request.headers_list, "cookie"));
+}
+
+/** Cookies the server set. */
+function receivedCookies(entry: Pick<TrafficEntry, "response">): SetCookie[] {
+  return headerValues(entry.response?.headers_list ?? [], "set-cookie").map(parseSetCookie);
+}
+
+/** How many cookies went either way. */
+export function cookieCount(entry: Pick<TrafficEntry, "request" | "response">): number {
+  return sentCookies(entry).length + receivedCookies(entry).length;
+}
+
+/** When a cookie ends, in words; `receivedMs` is when the response came. */
+export function cookieLife(cookie: SetCookie, receivedMs: number): string {
+  const endMs = cookie.maxAgeSeconds === undefined ? cookie.expiresMs : receivedMs + cookie.maxAgeSeconds * 1000;
+  if (endMs === undefined) return "Session";
+  return endMs <= receivedMs ? "Removed" : span(endMs - receivedMs);
+}
+
+/** What is unsafe about a cookie; empty if nothing is. */
+export function cookieConcerns(cookie: SetCookie, isSecureOrigin: boolean): string[] {
+  const concerns: string[] = [];
+  if (cookie.sameSite === "None" && !cookie.secure) {
+    concerns.push("SameSite=None without Secure is refused by browsers");
+  }
+  if (cookie.secure && !isSecureOrigin) concerns.push("Secure was set over plain HTTP and is refused by browsers");
+  if (cookie.name.startsWith("__Host-") && (!cookie.secure || cookie.domain !== undefined || cookie.path !== "/")) {
+    concerns.push("__Host- asks for Secure, Path=/ and no Domain");
+  }
+  if (cookie.name.startsWith("__Secure-") && !cookie.secure) concerns.push("__Secure- asks for Secure");
+  return concerns;
 }

@@ -1,14 +1,27 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useState } from "react";
 import type { TrafficEntry } from "@headworks/capture-contract";
-import type { ReactNode } from "react";
+import { api, errorText } from "../../api.ts";
+import { keepDraft, keptDraft } from "../../rules/kept-drafts.ts";
 import { Link } from "../../shell/link.tsx";
+import { Button } from "../../ui/button.tsx";
 import { classNames } from "../../ui/class-names.ts";
+import { TextArea } from "../../ui/field.tsx";
 import { formatBytes, formatDateTime, formatDuration } from "../../ui/format.ts";
+import { Tag } from "../../ui/tag.tsx";
+import { toast } from "../../ui/toast.tsx";
 import styles from "./detail.module.css";
 import { statusText } from "./entry-facts.ts";
 import { failureAdvice, tunnelReason } from "./failure-advice.ts";
-import { NoteEditor } from "./note-editor.tsx";
-import { RuleTrace } from "./rule-trace.tsx";
 import { timingBars } from "./timing-bars.ts";
+
+const SCREENS: Readonly<Partial<Record<Step["kind"], (id: string) => string>>> = {
+  block: () => "/blocklist",
+  breakpoint: () => "/breakpoints?part=rules",
+  mock: (id) => `/mocks?id=${encodeURIComponent(id)}`,
+  rewrite: (id) => `/rewrites?id=${encodeURIComponent(id)}`,
+  throttle: () => "/throttle",
+};
 
 type Line = readonly [label: string, value: ReactNode];
 
@@ -209,5 +222,84 @@ function TimingSection({ entry }: { readonly entry: TrafficEntry }) {
         </span>
       </div>
     </section>
+  );
+}
+
+type Step = TrafficEntry["trace"][number];
+
+/** Every rule that touched the exchange, in order, and what it did. */
+function RuleTrace({ trace }: { readonly trace: readonly Step[] }) {
+  if (trace.length === 0) return null;
+  return (
+    <section className={styles["section"]}>
+      <h2>Rules that touched it</h2>
+      <ol className={styles["trace"]} aria-label="Rules that touched it">
+        {trace.map((step, index) => (
+          <li key={`${index}`}>
+            <span className={styles["traceHead"]}>
+              <Tag tone={step.phase === "request" ? "neutral" : "accent"}>
+                {step.phase === "request" ? "request" : "answer"}
+              </Tag>
+              <span className={styles["quiet"]}>{step.kind}</span>
+              <RuleName step={step} />
+            </span>
+            {step.changes.map((change, position) => (
+              <span key={`${position}`} className={styles["traceChange"]}>
+                {change}
+              </span>
+            ))}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function RuleName({ step }: { readonly step: Step }) {
+  const screen = SCREENS[step.kind];
+  return screen === undefined ? <b>{step.rule_name}</b> : <Link href={screen(step.rule_id)}>{step.rule_name}</Link>;
+}
+
+/** The note of an entry; saved on demand and with Ctrl+Enter. */
+function NoteEditor({ id, notes }: { readonly id: string; readonly notes: string | null }) {
+  const client = useQueryClient();
+  const name = `note ${id}`;
+  const [draft, setDraft] = useState<string | null>(() => keptDraft<string>(name)?.draft ?? null);
+  const save = useMutation({
+    mutationFn: (text: string) =>
+      api.traffic.noteTraffic({ params: { id }, body: { notes: text.trim() === "" ? null : text } }),
+    onSuccess: async () => {
+      await client.invalidateQueries({ queryKey: ["entry", id] });
+      setDraft(null);
+    },
+    onError: (error) => toast({ tone: "error", title: "The note was not saved", text: errorText(error) }),
+  });
+  const text = draft ?? notes ?? "";
+  const isChanged = draft !== null && draft !== (notes ?? "");
+  useEffect(() => keepDraft(name, isChanged ? { base: notes ?? "", draft } : null), [name, isChanged, notes, draft]);
+  return (
+    <div className={styles["noteForm"]}>
+      <TextArea
+        aria-label="Note"
+        rows={3}
+        maxLength={65_536}
+        placeholder="What is worth remembering about this entry"
+        value={text}
+        onChange={(event) => setDraft(event.target.value)}
+        onKeyDown={(event) => {
+          if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && isChanged) save.mutate(text);
+        }}
+      />
+      <div>
+        <Button disabled={!isChanged || save.isPending} onClick={() => save.mutate(text)}>
+          Save note
+        </Button>
+        {isChanged && (
+          <Button variant="ghost" onClick={() => setDraft(null)}>
+            Discard
+          </Button>
+        )}
+      </div>
+    </div>
   );
 }

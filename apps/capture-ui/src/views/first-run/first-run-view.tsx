@@ -1,21 +1,27 @@
 import { useQuery } from "@tanstack/react-query";
-import { CircleAlert, CircleCheck, CircleDashed } from "lucide-react";
-import { useEffect, useState } from "react";
-import type { ReactNode } from "react";
+import { CircleAlert, CircleCheck, CircleDashed, Copy } from "lucide-react";
+import { type ReactNode, useEffect, useState } from "react";
+import type { TrafficSnapshot } from "@headworks/capture-contract";
 import { api } from "../../api.ts";
 import { listenLive, useConnection } from "../../live.ts";
 import { Link } from "../../shell/link.tsx";
-import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { IconButton } from "../../ui/button.tsx";
 import { classNames } from "../../ui/class-names.ts";
-import { methodColor } from "../detail/entry-facts.ts";
-import { InterceptionTest } from "../settings/interception-test.tsx";
+import { copyText } from "../../ui/copy.ts";
+import { Select } from "../../ui/field.tsx";
 import { Page } from "../../ui/page.tsx";
-import { Command } from "./command.tsx";
+import { Pill } from "../../ui/pill.tsx";
+import { Segmented } from "../../ui/segmented.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { methodColor } from "../detail/entry-facts.ts";
+import { CertificateDownload, certificateQuery } from "../settings/certificate-card.tsx";
+import { InterceptionTest } from "../settings/interception-test.tsx";
 import styles from "./first-run.module.css";
-import { SendTraffic } from "./send-traffic.tsx";
-import { NOTHING_SEEN, runLine, withEntry } from "./setup-status.ts";
-import type { Seen, StepStatus } from "./setup-status.ts";
-import { TrustGuide } from "./trust-guide.tsx";
+
+export const NOTHING_SEEN: Seen = { first: null, trust: "waiting" };
+
+/** Where the command looks for the service by itself. */
+const DEFAULT_ORIGINS: readonly string[] = ["http://127.0.0.1:3001", "http://localhost:3001"];
 
 const setupQuery = {
   queryKey: ["cert", "setup"] as const,
@@ -204,5 +210,217 @@ function FirstRow({ seen }: { readonly seen: Seen }) {
         <Link href={`/traffic?id=${encodeURIComponent(first.id)}`}>Open it in the traffic list</Link>
       </p>
     </>
+  );
+}
+
+interface Setup {
+  readonly proxy_address: string;
+  readonly magic_host: string;
+  readonly command: string;
+  readonly local_only: boolean;
+  readonly qr_svg: string;
+  readonly environment: readonly { readonly name: string; readonly value: string }[];
+}
+
+type Way = "run" | "terminal" | "device";
+
+/** Ways to send traffic: one command, a terminal, a phone. */
+function SendTraffic({ setup }: { readonly setup: Setup }) {
+  const [way, setWay] = useState<Way>("run");
+  const [shell, setShell] = useState<"sh" | "powershell" | "cmd">("sh");
+  return (
+    <>
+      <div className={styles["ways"]}>
+        <Segmented
+          label="Way to send traffic"
+          value={way}
+          options={[
+            { value: "run", label: "One command" },
+            { value: "terminal", label: "Terminal" },
+            { value: "device", label: "Phone" },
+          ]}
+          onChange={setWay}
+        />
+        {way === "terminal" && (
+          <Segmented
+            label="Shell"
+            value={shell}
+            options={[
+              { value: "sh", label: "sh" },
+              { value: "powershell", label: "PowerShell" },
+              { value: "cmd", label: "cmd" },
+            ]}
+            onChange={setShell}
+          />
+        )}
+      </div>
+      {way === "run" && (
+        <>
+          <p className={styles["text"]}>Starts any program with proxy and certificate set, for that program only.</p>
+          <Command text={runLine(setup.command, "curl https://example.com")} what="Command" />
+          <Command text={runLine(setup.command, "npm test")} what="Command for tests" />
+        </>
+      )}
+      {way === "terminal" && (
+        <>
+          <p className={styles["text"]}>Everything started from this terminal afterwards goes through Weir.</p>
+          <Command text={exportLines(setup.environment, shell)} what="Variables" />
+        </>
+      )}
+      {way === "device" && <Device setup={setup} />}
+    </>
+  );
+}
+
+/** How a phone gets to the set-up page; a code to scan only where scanning it leads anywhere. */
+function Device({ setup }: { readonly setup: Setup }) {
+  if (setup.local_only) {
+    return (
+      <p className={styles["text"]}>
+        The proxy listens on this machine only. To let a phone in, set Proxy address in the settings to 0.0.0.0, list
+        the phone under Allowed clients, and start Weir again.
+      </p>
+    );
+  }
+  return (
+    <div className={styles["device"]}>
+      {/* An image runs nothing, whatever is inside. */}
+      <img
+        className={styles["qr"]}
+        alt="QR code of the set-up page"
+        src={`data:image/svg+xml;charset=utf-8,${encodeURIComponent(setup.qr_svg)}`}
+      />
+      <div className={styles["text"]}>
+        <p>
+          Scan the code with a phone on the same network; the page leads through the proxy setting and the certificate.
+        </p>
+        <p>
+          With the proxy already set, open <code>{setup.magic_host}</code> on the device.
+        </p>
+      </div>
+    </div>
+  );
+}
+
+interface Platform {
+  readonly id: string;
+  readonly name: string;
+  readonly steps: readonly string[];
+  readonly command?: string;
+}
+
+/** How each system, browser and runtime is made to trust the certificate. */
+function TrustGuide({ platforms }: { readonly platforms: readonly Platform[] }) {
+  const certificate = useQuery(certificateQuery);
+  const [chosen, setChosen] = useState(() =>
+    guessPlatform(
+      navigator.userAgent,
+      platforms.map((platform) => platform.id),
+    ),
+  );
+  const platform = platforms.find(({ id }) => id === chosen) ?? platforms[0];
+  return (
+    <>
+      <div className={styles["platforms"]} role="group" aria-label="System">
+        {platforms.map(({ id, name }) => (
+          <Pill key={id} pressed={id === platform?.id} onClick={() => setChosen(id)}>
+            {name}
+          </Pill>
+        ))}
+      </div>
+      <div className={styles["platformSelect"]}>
+        <Select
+          aria-label="System"
+          value={platform?.id ?? ""}
+          options={platforms.map(({ id, name }) => ({ value: id, label: name }))}
+          onChange={setChosen}
+        />
+      </div>
+      {platform !== undefined && (
+        <div className={styles["guide"]}>
+          <ol className={styles["instructions"]}>
+            {platform.steps.map((step) => (
+              <li key={step}>{step}</li>
+            ))}
+          </ol>
+          {platform.command !== undefined && <Command text={platform.command} what={`Command for ${platform.name}`} />}
+        </div>
+      )}
+      <div className={styles["certificate"]}>
+        <CertificateDownload />
+        {certificate.data !== undefined && (
+          <div className={styles["fingerprint"]}>
+            <span className={styles["quiet"]}>Fingerprint (SHA-256)</span>
+            <code>{certificate.data.fingerprint_sha256}</code>
+          </div>
+        )}
+      </div>
+    </>
+  );
+}
+
+/** How far a step of the set-up is. */
+type StepStatus = "done" | "waiting" | "problem";
+
+/** What the traffic seen so far says about the set-up. */
+interface Seen {
+  readonly first: TrafficSnapshot | null;
+  readonly trust: StepStatus;
+}
+
+/** Takes one more entry into account. A decrypted exchange proves trust, a refused handshake disproves it until then. */
+export function withEntry(seen: Seen, entry: TrafficSnapshot): Seen {
+  const isReadable = (entry.scheme === "https" || entry.scheme === "wss") && !entry.is_passthrough;
+  const proves = isReadable && entry.source !== "import" && entry.status_code !== null;
+  const refused = entry.failure_code === "CLIENT_CERTIFICATE_REFUSED" || entry.failure_code === "CLIENT_TLS";
+  const trust = proves || seen.trust === "done" ? "done" : refused ? "problem" : seen.trust;
+  const first = seen.first === null || seen.first.id === entry.id ? entry : seen.first;
+  return { first, trust };
+}
+
+/** The platform whose instructions are shown first, from what the browser says about itself. */
+export function guessPlatform(userAgent: string, offered: readonly string[]): string | null {
+  const guess = /iPhone|iPad/u.test(userAgent)
+    ? "ios"
+    : /Android/u.test(userAgent)
+      ? "android"
+      : /Windows/u.test(userAgent)
+        ? "windows"
+        : /Mac OS/u.test(userAgent)
+          ? "macos"
+          : "linux";
+  return offered.find((id) => id === guess) ?? offered.find((id) => id.startsWith(guess)) ?? offered[0] ?? null;
+}
+
+/** A line that captures one program with the Weir this page was loaded from, and no other. */
+export function runLine(command: string, program: string, origin: string = location.origin): string {
+  const address = DEFAULT_ORIGINS.includes(origin) ? "" : ` --api-url ${origin}`;
+  return `${command} run${address} -- ${program}`;
+}
+
+/** Lines that set the variables in a shell. Values are quoted so that nothing in them is run. */
+export function exportLines(
+  environment: readonly { readonly name: string; readonly value: string }[],
+  shell: "sh" | "powershell" | "cmd",
+): string {
+  return environment
+    .map(({ name, value }) => {
+      if (shell === "sh") return `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'`;
+      if (shell === "powershell") return `$env:${name} = '${value.replaceAll("'", "''")}'`;
+      return `set "${name}=${value.replaceAll(/["%]/gu, "")}"`;
+    })
+    .join("\n");
+}
+
+/** Text to type elsewhere, with a button that copies it. */
+function Command({ text, what }: { readonly text: string; readonly what: string }) {
+  return (
+    <div className={styles["command"]}>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
+      <pre tabIndex={0} aria-label={what}>
+        {text}
+      </pre>
+      <IconButton label={`Copy: ${what}`} icon={<Copy size={14} />} onClick={() => void copyText(text, what)} />
+    </div>
   );
 }

@@ -1,19 +1,22 @@
-import type { ImportMocks } from "@headworks/capture-contract";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { type ImportMocks, MAX_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
+import type { OperationInput } from "@headworks/contract-kit";
+import { type api, operations, operationUrl } from "../../api.ts";
 import { mockCollectionsQuery, queryClient } from "../../queries.ts";
 import { conditionSentence } from "../../rules/condition-sentence.ts";
 import { Failed, Refused } from "../../rules/refused.tsx";
 import shared from "../../rules/rule-parts.module.css";
+import { sendFile } from "../../transfer/send-file.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, Select, Switch, TextInput } from "../../ui/field.tsx";
 import { formatBytes } from "../../ui/format.ts";
 import { toast } from "../../ui/toast.tsx";
-import { guessFormat, HEAD_BYTES, sizeProblem } from "./import-format.ts";
 import styles from "./mocks.module.css";
-import { useDocumentSending } from "./use-document-sending.ts";
-import type { ImportResponse } from "./use-document-sending.ts";
+
+/** So much of a file is looked at to see what it is. */
+const HEAD_BYTES = 20_000;
 
 const FORMATS = [
   { value: "har", label: "HAR" },
@@ -180,4 +183,52 @@ function Preview({ result }: { readonly result: ImportResponse }) {
       </ul>
     </div>
   );
+}
+
+/** What an import answers. */
+type ImportResponse = Awaited<ReturnType<typeof api.mocks.importMockDocument>>;
+
+type ImportQuery = NonNullable<OperationInput<typeof operations.mocks.importMockDocument>["query"]>;
+
+/** Sends a document for import, and knows how much of it has left; undefined while nothing is sent. */
+function useDocumentSending(): {
+  readonly sentBytes: number | undefined;
+  readonly send: (file: Blob, query: ImportQuery) => Promise<ImportResponse>;
+  readonly stop: () => void;
+} {
+  const [sentBytes, setSentBytes] = useState<number>();
+  const [controller, setController] = useState<AbortController>();
+  return {
+    sentBytes,
+    send: async (file, query) => {
+      const current = new AbortController();
+      setController(current);
+      setSentBytes(0);
+      try {
+        const url = operationUrl(operations.mocks.importMockDocument, { query });
+        return (await sendFile(url, file, setSentBytes, current.signal, "application/octet-stream")) as ImportResponse;
+      } finally {
+        setSentBytes(undefined);
+      }
+    },
+    stop: () => controller?.abort(),
+  };
+}
+
+/** Why a document of this size is not taken in; undefined when it is. */
+export function sizeProblem(format: ImportMocks["format"], sizeBytes: number): string | undefined {
+  const most = MAX_MOCK_DOCUMENT_BYTES[format];
+  if (sizeBytes <= most) return undefined;
+  const kind = { har: "a HAR", openapi: "an OpenAPI document", postman: "a Postman collection", json: "an export" }[
+    format
+  ];
+  return `The file has ${formatBytes(sizeBytes)}; ${kind} may have ${formatBytes(most)}`;
+}
+
+/** Guesses what kind of document a file is by its beginning and its name. */
+export function guessFormat(name: string, head: string): ImportMocks["format"] {
+  if (/"?(?:openapi|swagger)"?\s*:/u.test(head)) return "openapi";
+  if (head.includes("getpostman.com") || /"_postman_id"/u.test(head)) return "postman";
+  if (/^\s*\{\s*"log"\s*:/u.test(head) || name.toLowerCase().endsWith(".har")) return "har";
+  return /^\s*\[/u.test(head) ? "json" : "har";
 }

@@ -1,23 +1,32 @@
-import type { Condition, MockRule, NewMock } from "@headworks/capture-contract";
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { Play } from "lucide-react";
 import { useState } from "react";
+import type { Condition, MockRule, NewMock } from "@headworks/capture-contract";
 import { api } from "../../api.ts";
-import { mockCollectionsQuery } from "../../queries.ts";
+import { mockCollectionsQuery, queryClient } from "../../queries.ts";
 import { ConditionBuilder } from "../../rules/condition-builder.tsx";
+import { EntryPicker } from "../../rules/entry-picker.tsx";
 import { MatchPreview } from "../../rules/match-preview.tsx";
-import { Refused } from "../../rules/refused.tsx";
+import { jsonLines } from "../../rules/message-text.ts";
+import { Failed, Refused } from "../../rules/refused.tsx";
 import { RuleEditor, ScrollBody } from "../../rules/rule-editor.tsx";
 import { NameField, OrderField } from "../../rules/rule-fields.tsx";
+import shared from "../../rules/rule-parts.module.css";
 import { useRuleSave } from "../../rules/use-rule-save.ts";
 import { useStoredDraft } from "../../rules/use-stored-draft.ts";
+import { attempt } from "../../ui/attempt.ts";
+import { Button } from "../../ui/button.tsx";
+import { DiffView } from "../../ui/diff-view.tsx";
 import { Field, Select, TextArea, TextInput } from "../../ui/field.tsx";
+import { formatDateTime } from "../../ui/format.ts";
+import { Segmented } from "../../ui/segmented.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
+import { toast } from "../../ui/toast.tsx";
 import { HitsTab } from "./hits-tab.tsx";
-import { mockOf, type MockDraft } from "./mock-draft.ts";
+import { type MockDraft, mockOf } from "./mock-draft.ts";
 import styles from "./mocks.module.css";
 import { ConfigEditor } from "./response-editor.tsx";
-import { TryTab } from "./try-tab.tsx";
-import { VersionsTab } from "./versions-tab.tsx";
 
 const FIELDS = ["name", "condition", "response_schema", "expiration", "priority"] as const;
 
@@ -215,5 +224,135 @@ function RuleForm({
         />
       </Field>
     </>
+  );
+}
+
+/** What the mock was before, how that differs from now, and the way back. */
+function VersionsTab({ rule }: { readonly rule: MockRule }) {
+  const versions = useQuery({
+    queryKey: ["mocks", "versions", rule.id],
+    queryFn: ({ signal }) => api.mocks.listMockVersions({ params: { id: rule.id }, signal }),
+  });
+  const [shown, setShown] = useState<number | null>(null);
+  const goBack = async (version: number): Promise<void> => {
+    const done = await attempt("The version was not brought back", () =>
+      api.mocks.rollbackMock({ params: { id: rule.id }, body: { version } }),
+    );
+    if (done) toast({ tone: "success", title: `Version ${version} holds again` });
+    await queryClient.invalidateQueries({ queryKey: ["mocks"] });
+  };
+  if (versions.error !== null) return <ErrorState title="The versions cannot be loaded" error={versions.error} />;
+  if (versions.isPending) return <EmptyState icon={<Spinner />} title="" />;
+  if (versions.data.length === 0) {
+    return (
+      <EmptyState title="There is one version">Each change of condition or answers keeps the one before.</EmptyState>
+    );
+  }
+  const now = jsonLines({ condition: rule.condition, response_config: rule.response_config });
+  return (
+    <div className={styles["panel"]}>
+      {versions.data.map((version) => (
+        <div key={version.version}>
+          <div className={styles["versionLine"]}>
+            <b>Version {version.version}</b>
+            <span className={shared["quiet"]}>until {formatDateTime(Date.parse(version.saved_at))}</span>
+            {version.comment !== null && <span>{version.comment}</span>}
+            <span className={styles["grow"]} />
+            <Button
+              pressed={shown === version.version}
+              onClick={() => setShown(shown === version.version ? null : version.version)}
+            >
+              Compare with now
+            </Button>
+            <Button onClick={() => void goBack(version.version)}>Bring back</Button>
+          </div>
+          {shown === version.version && (
+            <DiffView
+              label={`Version ${version.version} compared with now`}
+              left={jsonLines({ condition: version.condition, response_config: version.response_config })}
+              right={now}
+            />
+          )}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** Whether the stored rule would answer a request, why, and which rule would. Nothing is sent. */
+function TryTab({ rule }: { readonly rule: MockRule }) {
+  const [by, setBy] = useState<"entry" | "url">("entry");
+  const [entryId, setEntryId] = useState<string | null>(null);
+  const [method, setMethod] = useState("GET");
+  const [url, setUrl] = useState("");
+  const run = useMutation({
+    mutationFn: async () => {
+      const body = by === "entry" ? { entry_id: entryId ?? "" } : { request: { method, url } };
+      return {
+        test: await api.mocks.testMock({ params: { id: rule.id }, body }),
+        preview: await api.mocks.previewMock({ body }),
+      };
+    },
+  });
+  const { data } = run;
+  return (
+    <div className={styles["panel"]}>
+      <Segmented
+        label="What is tried"
+        value={by}
+        options={[
+          { value: "entry", label: "A captured request" },
+          { value: "url", label: "A request I write" },
+        ]}
+        onChange={setBy}
+      />
+      {by === "entry" ? (
+        <EntryPicker value={entryId} onChange={setEntryId} />
+      ) : (
+        <div className={styles["answerHead"]}>
+          <Field label="Method" className={styles["short"]}>
+            <TextInput mono maxLength={64} value={method} onChange={(event) => setMethod(event.target.value)} />
+          </Field>
+          <Field label="URL" className={styles["grow"]}>
+            <TextInput
+              mono
+              placeholder="https://api.example.com/orders"
+              value={url}
+              onChange={(event) => setUrl(event.target.value)}
+            />
+          </Field>
+        </div>
+      )}
+      <div>
+        <Button
+          icon={<Play size={13} />}
+          disabled={run.isPending || (by === "entry" ? entryId === null : !URL.canParse(url))}
+          onClick={() => run.mutate()}
+        >
+          Try
+        </Button>
+      </div>
+      <Failed error={run.error} />
+      {data !== undefined && (
+        <>
+          <p role="status">
+            {data.test.matches ? "This mock matches." : "This mock does not match."}{" "}
+            {data.preview.matched
+              ? data.preview.rule_id === rule.id
+                ? "It would answer:"
+                : `${data.preview.rule_name ?? "Another one"} would answer:`
+              : (data.preview.message ?? "No mock would answer.")}
+          </p>
+          {data.preview.response !== undefined && (
+            <pre className={styles["preview"]}>{jsonLines(data.preview.response).join("\n")}</pre>
+          )}
+          <ul className={shared["changes"]} aria-label="What decided">
+            {data.test.explanation.map((part, index) => (
+              <li key={`${index}`}>{part}</li>
+            ))}
+          </ul>
+        </>
+      )}
+    </div>
   );
 }

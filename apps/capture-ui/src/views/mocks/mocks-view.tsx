@@ -1,12 +1,14 @@
-import type { MockRule } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { Download, Drama, FileInput, MoreHorizontal, Plus } from "lucide-react";
 import { useMemo, useState } from "react";
-import { ApiFailure, api, operations, operationUrl } from "../../api.ts";
+import type { MockRule } from "@headworks/capture-contract";
+import { api, ApiFailure, operations, operationUrl } from "../../api.ts";
 import { mockCollectionsQuery, mocksQuery } from "../../queries.ts";
+import { draftOfBytes } from "../../rules/body-draft.ts";
 import { isKept } from "../../rules/kept-drafts.ts";
 import { inOrder } from "../../rules/rule-order.ts";
 import { ListWaiting, RuleWorkbench } from "../../rules/rule-workbench.tsx";
+import { usePrefill } from "../../rules/use-prefill.ts";
 import { setParams, usePlace } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
 import { Menu } from "../../ui/menu.tsx";
@@ -15,14 +17,13 @@ import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { CollectionsNav } from "./collections-nav.tsx";
 import { forgetHits } from "./hits-tab.tsx";
 import { ImportDialog } from "./import-dialog.tsx";
-import { draftOfMock, newMock, type MockDraft } from "./mock-draft.ts";
+import { draftOfMock, type MockDraft, mockFromEntry, newMock } from "./mock-draft.ts";
 import { MockEditor, type MockPart, type Writing } from "./mock-editor.tsx";
 import { MockList } from "./mock-list.tsx";
 import styles from "./mocks.module.css";
 import { RecordingNotice, RecordingPanel, setRecording } from "./recording-panel.tsx";
 import { draftOfResponse } from "./response-draft.ts";
 import { ServingNotice, ServingPanel } from "./serving-panel.tsx";
-import { useMockPrefill } from "./use-mock-prefill.ts";
 
 interface Start {
   readonly key: string;
@@ -202,5 +203,29 @@ function MockActions({
         New mock
       </Button>
     </>
+  );
+}
+
+/** A new mock from the entry that the address names (`?from=<id>`), with its answer's body decoded; null without one. */
+function useMockPrefill(): { readonly key: string; readonly draft: MockDraft } | null {
+  const entry = usePrefill();
+  const id = entry?.id ?? "";
+  const body = useQuery({
+    queryKey: ["entry", id, "decoded-answer"],
+    queryFn: async ({ signal }) => {
+      const url = operationUrl(operations.traffic.getTrafficBody, {
+        params: { id, side: "response" },
+        query: { decoded: "true" },
+      });
+      const response = await fetch(url, { signal });
+      return draftOfBytes(new Uint8Array(response.ok ? await response.arrayBuffer() : new ArrayBuffer(0)));
+    },
+    enabled: entry !== null,
+    staleTime: Infinity,
+  });
+  const response = body.data;
+  return useMemo(
+    () => (entry === null || response === undefined ? null : { key: entry.id, draft: mockFromEntry(entry, response) }),
+    [entry, response],
   );
 }

@@ -1,12 +1,18 @@
 import { useQuery } from "@tanstack/react-query";
-import { Play, Plus } from "lucide-react";
+import { Copy, Play, Plus } from "lucide-react";
 import { useState } from "react";
-import { ApiFailure, api } from "../../api.ts";
+import { api, ApiFailure } from "../../api.ts";
+import { usePreferences } from "../../preferences.ts";
 import { isKept } from "../../rules/kept-drafts.ts";
+import { Link } from "../../shell/link.tsx";
 import { setParams, usePlace } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
+import { copyText } from "../../ui/copy.ts";
+import { formatTimeOfDay } from "../../ui/format.ts";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
-import { DiffScreen } from "./diff-screen.tsx";
+import { DiffFields } from "./diff-fields.tsx";
+import { diffOptions } from "./diff-options.ts";
+import { EntryDiffView } from "./entry-diff-view.tsx";
 import styles from "./replay.module.css";
 import { RequestEditor } from "./request-editor.tsx";
 import { SavedList } from "./saved-list.tsx";
@@ -70,5 +76,73 @@ export function ReplayView() {
       <SavedList chosenId={id} onShow={show} onNew={begin} />
       <div className={styles["right"]}>{content}</div>
     </div>
+  );
+}
+
+/** How two entries or replays differ. What may differ is kept in the address, so that the comparison can be linked. */
+function DiffScreen({ left, right }: { readonly left: string | null; readonly right: string }) {
+  const options = diffOptions(usePlace().params);
+  const diff = useQuery({
+    queryKey: ["diff", left, right, options],
+    queryFn: ({ signal }) =>
+      api.replay.diffEntries({ body: { ...(left === null ? {} : { left }), right, ...options }, signal }),
+    retry: false,
+    placeholderData: (before) => before,
+  });
+  return (
+    <>
+      <div className={styles["head"]}>
+        <h2>Comparison</h2>
+        <span className={styles["grow"]} />
+        <Button icon={<Copy size={14} />} onClick={() => void copyText(location.href, "Link")}>
+          Copy the link
+        </Button>
+        {left !== null && (
+          <Button onClick={() => setParams({ left: right, right: left }, { replace: true })}>Swap sides</Button>
+        )}
+      </div>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
+      <div style={{ flex: 1, minHeight: 0, overflow: "auto" }} tabIndex={0} role="group" aria-label="Comparison">
+        <div className={styles["panel"]}>
+          <DiffFields />
+          {diff.error !== null && (
+            <ErrorState title="They cannot be compared" error={diff.error} onRetry={() => void diff.refetch()} />
+          )}
+          {diff.isPending && <EmptyState icon={<Spinner />} title="" />}
+          {diff.data !== undefined && (
+            <>
+              <p>
+                Left: <Side id={diff.data.left_id} /> · Right: <Side id={diff.data.right_id} />
+              </p>
+              <EntryDiffView diff={diff.data} />
+            </>
+          )}
+        </div>
+      </div>
+    </>
+  );
+}
+
+/** One of the two, by its number in the list and what it asked for: ids of entries begin alike. */
+function Side({ id }: { readonly id: string | null }) {
+  const utc = usePreferences((preferences) => preferences.timeFormat === "utc");
+  const entry = useQuery({
+    queryKey: ["diff", "side", id],
+    queryFn: ({ signal }) =>
+      api.traffic.getTraffic({ params: { id: id ?? "" }, query: { include_bodies: "false" }, signal }),
+    enabled: id !== null,
+    staleTime: Infinity,
+    retry: false,
+  }).data;
+  if (id === null) return <span className={styles["quiet"]}>not captured</span>;
+  const path = entry === undefined ? "" : URL.canParse(entry.request.url) ? new URL(entry.request.url).pathname : "";
+  const text =
+    entry === undefined
+      ? `…${id.slice(-8)}`
+      : `#${entry.seq} ${entry.request.method} ${path}, ${formatTimeOfDay(Date.parse(entry.timestamp), utc)}`;
+  return (
+    <Link href={`/traffic?id=${encodeURIComponent(id)}`} title={entry?.request.url}>
+      {text}
+    </Link>
   );
 }

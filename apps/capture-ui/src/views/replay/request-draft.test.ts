@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { headerDrafts } from "../../rules/headers-draft.ts";
-import { isSameRequest, modificationsOf, newRequest, requestOf, requestProblem, variablesIn } from "./request-draft.ts";
-import type { RequestDraft } from "./request-draft.ts";
+import {
+  isSameRequest,
+  modificationsOf,
+  newRequest,
+  requestOf,
+  requestProblem,
+  variablesIn,
+} from "./request-editor.tsx";
+import type { RequestDraft } from "./request-editor.tsx";
 
 const saved: RequestDraft = {
   ...newRequest(),

@@ -1,30 +1,41 @@
-import type { ReplayResult, SavedRequest } from "@headworks/capture-contract";
-import { skipToken, useQuery } from "@tanstack/react-query";
+import { skipToken, useMutation, useQuery } from "@tanstack/react-query";
 import { Play, Save } from "lucide-react";
-import { useMemo, useState } from "react";
+import { useMemo, useRef, useState } from "react";
+import type { ReplayModifications, ReplayResult, SavedRequest, WrittenRequest } from "@headworks/capture-contract";
+import { api } from "../../api.ts";
+import { queryClient } from "../../queries.ts";
+import { bodyDraft, type BodyDraft, draftBytes, markedBody } from "../../rules/body-draft.ts";
 import { BodyEditor } from "../../rules/body-editor.tsx";
+import { type HeaderDraft, headerDrafts, headersList } from "../../rules/headers-draft.ts";
 import { HeadersEditor } from "../../rules/headers-editor.tsx";
 import { Failed } from "../../rules/refused.tsx";
 import { ChangedElsewhere } from "../../rules/rule-editor.tsx";
 import { useEditorFocus } from "../../rules/use-editor-focus.ts";
-import { useStoredDraft } from "../../rules/use-stored-draft.ts";
+import { type StoredDraft, useStoredDraft } from "../../rules/use-stored-draft.ts";
+import { Link } from "../../shell/link.tsx";
+import { attempt } from "../../ui/attempt.ts";
 import { Button } from "../../ui/button.tsx";
+import { confirmAction } from "../../ui/dialog.tsx";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
+import { formatBytes, formatDateTime, formatDuration } from "../../ui/format.ts";
+import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import { toast } from "../../ui/toast.tsx";
+import { messageLines } from "../detail/changes/decoded-message.ts";
 import { BatchTab } from "./batch-tab.tsx";
-import { HistoryTab } from "./history-tab.tsx";
-import { Outcome } from "./outcome.tsx";
 import styles from "./replay.module.css";
-import {
-  draftOfSaved,
-  isSameRequest,
-  newRequest,
-  requestProblem,
-  variablesIn,
-  type RequestDraft,
-} from "./request-draft.ts";
 import { savedTitle } from "./saved-list.tsx";
-import { enteredVariables, outcomeKey, useRequestCalls, type Variables } from "./use-request-calls.ts";
+
+/**
+ * Where the last outcome of a saved request, and what was entered for its variables, are kept: the first save begins the
+ * editor anew, and they should not be lost with that.
+ */
+const outcomeKey = (id: string) => ["replay-outcome", id] as const;
+
+const variablesKey = (id: string) => ["replay-variables", id] as const;
+
+const refresh = () => queryClient.invalidateQueries({ queryKey: ["replay"] });
 
 type Part = "request" | "batch" | "history";
 
@@ -209,4 +220,297 @@ function RequestForm({
       <BodyEditor draft={draft.body} onChange={(body) => onChange({ ...draft, body })} />
     </>
   );
+}
+
+async function forgetAll(): Promise<void> {
+  const sure = await confirmAction({
+    title: "Forget all replays?",
+    text: "The histories of all saved requests, and what batches measured. Captured entries stay.",
+    action: "Forget them",
+    danger: true,
+  });
+  if (!sure) return;
+  await attempt("The replays were not forgotten", () => api.replay.clearReplayHistory({}));
+  await queryClient.invalidateQueries({ queryKey: ["replay"] });
+}
+
+/** Every replay of a saved request, newest first. */
+function HistoryTab({ saved }: { readonly saved: SavedRequest }) {
+  const history = useQuery({
+    queryKey: ["replay", "history", saved.id],
+    queryFn: ({ signal }) =>
+      api.replay.listReplayHistory({ query: { saved_request_id: saved.id, limit: 200 }, signal }),
+  });
+  if (history.error !== null) return <ErrorState title="The history cannot be loaded" error={history.error} />;
+  if (history.data?.length === 0) return <EmptyState title="It has not been sent yet" />;
+  const list = history.data ?? [];
+  return (
+    <div className={styles["panel"]}>
+      <table className={styles["table"]} aria-label="Replays">
+        <thead>
+          <tr>
+            <th scope="col">When</th>
+            <th scope="col">Request</th>
+            <th scope="col">Outcome</th>
+            <th scope="col">Took</th>
+            <th scope="col">Look</th>
+          </tr>
+        </thead>
+        <tbody>
+          {list.map((result, index) => {
+            const original = result.source_entry_id ?? list[index + 1]?.id;
+            return (
+              <tr key={result.id}>
+                <td>{formatDateTime(Date.parse(result.executed_at))}</td>
+                <td>
+                  <span className={styles["asked"]} title={result.request.url.slice(0, 2000)}>
+                    {result.request.method} {result.request.url}
+                  </span>
+                </td>
+                <td>
+                  {result.response === null ? (
+                    <Tag tone="error">{result.error_code ?? "failed"}</Tag>
+                  ) : (
+                    <Tag tone={result.response.status_code >= 400 ? "warning" : "ok"}>
+                      {result.response.status_code}
+                    </Tag>
+                  )}
+                </td>
+                <td>{formatDuration(result.duration_ms)}</td>
+                <td>
+                  {result.entry_id !== null && <Link href={`/traffic?id=${result.entry_id}`}>Traffic</Link>}{" "}
+                  {original !== undefined && (
+                    <Link href={`/replay?left=${original}&right=${result.id}`}>
+                      {result.source_entry_id === null ? "Compare with the one before" : "Compare with the original"}
+                    </Link>
+                  )}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      <div>
+        <Button variant="danger" onClick={() => void forgetAll()}>
+          Forget all replays
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+/** What one replay gave. */
+function Outcome({ result }: { readonly result: ReplayResult }) {
+  const { response } = result;
+  const lines = useQuery({
+    queryKey: ["replay", "outcome", result.id],
+    queryFn: () => (response === null ? null : messageLines(response)),
+    staleTime: Infinity,
+  });
+  return (
+    <section className={styles["outcome"]} aria-label="What came back">
+      <div className={styles["outcomeHead"]} role="status">
+        {response === null ? (
+          <Tag tone="error">{result.error_code ?? "failed"}</Tag>
+        ) : (
+          <Tag tone={response.status_code >= 400 ? "warning" : "ok"}>{response.status_code}</Tag>
+        )}
+        <span>{response === null ? result.error : (response.status_message ?? "")}</span>
+        <span className={styles["quiet"]}>{formatDuration(result.duration_ms)}</span>
+        {response !== null && <span className={styles["quiet"]}>{formatBytes(response.body_size)}</span>}
+        {result.redirects.length > 0 && (
+          <span className={styles["quiet"]}>
+            after {result.redirects.length === 1 ? "1 redirect" : `${result.redirects.length} redirects`}
+          </span>
+        )}
+        <span className={styles["grow"]} />
+        {result.entry_id !== null && <Link href={`/traffic?id=${result.entry_id}`}>Show in the traffic</Link>}
+        {result.source_entry_id !== null && (
+          <Link href={`/replay?left=${result.source_entry_id}&right=${result.id}`}>Compare with the original</Link>
+        )}
+      </div>
+      {lines.data != null && <pre>{[...lines.data.head, "", ...lines.data.body.slice(0, 2000)].join("\n")}</pre>}
+      {lines.data?.note != null && <p className={styles["quiet"]}>{lines.data.note}</p>}
+    </section>
+  );
+}
+
+/** Values by the names of variables. */
+type Variables = Readonly<Record<string, string>>;
+
+interface Sending {
+  /** Null when the request was saved for the first time and could not be sent. */
+  readonly result: ReplayResult | null;
+  readonly savedId: string;
+  /** Whether the request was saved to be sent. */
+  readonly isStored: boolean;
+}
+
+/** What was entered for the variables of a request before its first save. */
+function enteredVariables(id: string): Variables {
+  return queryClient.getQueryData<Variables>(variablesKey(id)) ?? {};
+}
+
+/** Saving a request that is written, and sending it, which may save it as well. */
+function useRequestCalls({
+  saved,
+  stored,
+  variables,
+  follow,
+}: {
+  /** Null for one that is not saved yet. */
+  readonly saved: SavedRequest | null;
+  readonly stored: StoredDraft<RequestDraft>;
+  readonly variables: Variables;
+  /** Whether redirects are followed. */
+  readonly follow: boolean;
+}) {
+  const { before, draft } = stored;
+  const sent = useRef(draft);
+  const store = async (): Promise<string> => {
+    sent.current = draft;
+    const body = { request: requestOf(draft), ...aboutOf(draft) };
+    if (saved === null) return (await api.replay.saveRequest({ body })).id;
+    await api.replay.updateSavedRequest({ params: { id: saved.id }, body: { ...body, tags: saved.tags } });
+    return saved.id;
+  };
+  const save = useMutation({
+    mutationFn: store,
+    onSuccess: async (id) => {
+      if (saved === null) queryClient.setQueryData(variablesKey(id), variables);
+      await refresh();
+      stored.settle(sent.current);
+      toast({ tone: "success", title: "The request is saved", durationMs: 2500 });
+    },
+  });
+  const send = useMutation({
+    mutationFn: async (): Promise<Sending> => {
+      const modified = saved === null ? null : modificationsOf(before, draft);
+      // What modifications cannot say has to be saved to be sent.
+      const isStored = saved === null || modified === null;
+      const id = isStored ? await store() : saved.id;
+      const execute = async () =>
+        await api.replay.executeReplay({
+          params: { id },
+          body: { modifications: { ...modified, follow_redirects: follow }, variables },
+        });
+      if (saved !== null) return { result: await execute(), savedId: id, isStored };
+      // Stored from here on, whatever comes of the sending: written or sent once more it must not be stored twice.
+      stored.release();
+      const sending: { result: ReplayResult | null } = { result: null };
+      await attempt("The request is saved, but was not sent", async () => {
+        sending.result = await execute();
+      });
+      return { ...sending, savedId: id, isStored };
+    },
+    onSuccess: async ({ result, savedId, isStored }) => {
+      if (result !== null) queryClient.setQueryData(outcomeKey(savedId), result);
+      if (saved === null) queryClient.setQueryData(variablesKey(savedId), variables);
+      await refresh();
+      if (isStored) stored.settle(sent.current);
+    },
+  });
+  return { save, send };
+}
+
+/** A saved request in the editor. */
+export interface RequestDraft {
+  readonly name: string;
+  readonly collection: string;
+  readonly method: string;
+  readonly url: string;
+  readonly headers: readonly HeaderDraft[];
+  readonly body: BodyDraft;
+}
+
+/** A request that nobody has saved yet. */
+export function newRequest(): RequestDraft {
+  return { name: "", collection: "", method: "GET", url: "", headers: [], body: { encoding: "utf8", text: "" } };
+}
+
+/** The draft of a saved request. */
+function draftOfSaved({ name, collection, request }: SavedRequest): RequestDraft {
+  return {
+    name: name ?? "",
+    collection: collection ?? "",
+    method: request.method,
+    url: request.url,
+    headers: headerDrafts(request.headers_list),
+    body: bodyDraft(request.body, request.body_encoding),
+  };
+}
+
+/** What is wrong with a draft, or null. Variables may stand anywhere, so the URL is only checked for its beginning. */
+export function requestProblem(draft: RequestDraft): string | null {
+  if (!/^https?:\/\/./iu.test(draft.url.trim()) && !draft.url.trim().startsWith("{{")) {
+    return "The URL begins with http:// or https://";
+  }
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/u.test(draft.method.trim())) return "The method is one word";
+  return draftBytes(draft.body) === null ? "The body is not base64" : null;
+}
+
+/** The request that a draft stands for. */
+export function requestOf(draft: RequestDraft): WrittenRequest {
+  const isEmpty = draft.body.text === "";
+  return {
+    method: draft.method.trim(),
+    url: draft.url.trim(),
+    headers_list: headersList(draft.headers),
+    body: isEmpty ? null : markedBody(draft.body),
+    ...(isEmpty || draft.body.encoding === "base64" ? {} : { body_encoding: "utf8" as const }),
+  };
+}
+
+/** Name and collection as a save takes them. */
+function aboutOf(draft: RequestDraft): { readonly name: string | null; readonly collection: string | null } {
+  const text = (value: string): string | null => (value.trim() === "" ? null : value.trim());
+  return { name: text(draft.name), collection: text(draft.collection) };
+}
+
+/** Whether two drafts ask for the same. */
+export function isSameRequest(left: RequestDraft, right: RequestDraft): boolean {
+  return JSON.stringify(requestOf(left)) === JSON.stringify(requestOf(right));
+}
+
+function byName(list: readonly (readonly [string, string])[]): ReadonlyMap<string, readonly string[]> {
+  const names = new Map<string, string[]>();
+  for (const [name, value] of list) {
+    const key = name.toLowerCase();
+    names.set(key, [...(names.get(key) ?? []), value]);
+  }
+  return names;
+}
+
+/**
+ * What a run has to change about the saved request to be as the draft says, so that trying something does not save it;
+ * null where modifications cannot say it (fields that repeat, bytes).
+ */
+export function modificationsOf(saved: RequestDraft, draft: RequestDraft): ReplayModifications | null {
+  const before = byName(headersList(saved.headers));
+  const after = byName(headersList(draft.headers));
+  const headers: Record<string, string> = {};
+  for (const [name, values] of after) {
+    if (JSON.stringify(before.get(name)) === JSON.stringify(values)) continue;
+    const [value] = values;
+    if (values.length !== 1 || value === undefined) return null;
+    headers[name] = value;
+  }
+  const removed = [...before.keys()].filter((name) => !after.has(name));
+  const isBodyChanged = markedBody(saved.body) !== markedBody(draft.body);
+  // Text that begins with the mark would be read as bytes.
+  if (isBodyChanged && draft.body.encoding === "utf8" && draft.body.text.startsWith("base64:")) return null;
+  return {
+    ...(saved.url === draft.url ? {} : { url: draft.url.trim() }),
+    ...(saved.method === draft.method ? {} : { method: draft.method.trim() }),
+    ...(Object.keys(headers).length === 0 ? {} : { headers }),
+    ...(removed.length === 0 ? {} : { remove_headers: removed }),
+    ...(isBodyChanged ? { body: markedBody(draft.body) } : {}),
+  };
+}
+
+/** Names in `{{name}}` of URL, fields and body that need a value; those with a dollar sign make their own. */
+export function variablesIn(draft: RequestDraft): readonly string[] {
+  const text = [draft.url, ...headersList(draft.headers).flat(), draft.body.encoding === "utf8" ? draft.body.text : ""];
+  const found = text.join("\n").matchAll(/\{\{\s*([A-Za-z_][A-Za-z0-9_.-]{0,63})\s*\}\}/gu);
+  return [...new Set([...found].flatMap((match) => match[1] ?? []))];
 }

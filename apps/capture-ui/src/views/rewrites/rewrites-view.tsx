@@ -1,20 +1,24 @@
-import type { RewriteRule } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { LayoutTemplate, Plus, Replace } from "lucide-react";
 import { useMemo, useState } from "react";
+import type { RewriteRule } from "@headworks/capture-contract";
+import { api } from "../../api.ts";
 import { rewritesQuery } from "../../queries.ts";
 import { isKept } from "../../rules/kept-drafts.ts";
 import { inOrder } from "../../rules/rule-order.ts";
+import shared from "../../rules/rule-parts.module.css";
 import { ListWaiting, RuleWorkbench } from "../../rules/rule-workbench.tsx";
 import { usePrefill } from "../../rules/use-prefill.ts";
 import { setParams, usePlace } from "../../shell/router.ts";
 import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
 import { Page } from "../../ui/page.tsx";
-import { EmptyState } from "../../ui/states.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
+import { actionWords, draftOfAction } from "./action-draft.ts";
+import { draftOfRule, newRewrite, type RewriteDraft, rewriteFromEntry } from "./rewrite-draft.ts";
 import { RewriteEditor, type Writing } from "./rewrite-editor.tsx";
-import { draftOfRule, newRewrite, rewriteFromEntry, type RewriteDraft } from "./rewrite-draft.ts";
 import { RewriteList } from "./rewrite-list.tsx";
-import { TemplateGallery } from "./template-gallery.tsx";
+import styles from "./rewrites.module.css";
 
 interface Start {
   readonly key: string;
@@ -106,5 +110,53 @@ export function RewritesView() {
         <TemplateGallery onChoose={(draft) => begin(draft, crypto.randomUUID())} onClose={() => setChoosing(false)} />
       )}
     </>
+  );
+}
+
+/** Rules to begin with. */
+function TemplateGallery({
+  onChoose,
+  onClose,
+}: {
+  readonly onChoose: (draft: RewriteDraft) => void;
+  readonly onClose: () => void;
+}) {
+  const templates = useQuery({
+    queryKey: ["rewrites", "templates"],
+    queryFn: ({ signal }) => api.rewrites.listRewriteTemplates({ signal }),
+    staleTime: Infinity,
+  });
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title="Templates"
+      size="wide"
+      description="Each becomes a rule that you can change before it is saved."
+    >
+      {templates.error !== null && <ErrorState title="The templates cannot be loaded" error={templates.error} />}
+      {templates.isPending && <EmptyState icon={<Spinner />} title="" />}
+      <div className={styles["gallery"]}>
+        {templates.data?.map(({ name, description, template }) => (
+          <button
+            key={name}
+            type="button"
+            className={styles["template"]}
+            onClick={() =>
+              onChoose({
+                ...newRewrite(),
+                name,
+                direction: template.direction,
+                actions: template.rewrites.map(draftOfAction),
+              })
+            }
+          >
+            <b>{name}</b>
+            <span>{description}</span>
+            <span className={shared["does"]}>{template.rewrites.map(actionWords).join(" · ")}</span>
+          </button>
+        ))}
+      </div>
+    </Dialog>
   );
 }

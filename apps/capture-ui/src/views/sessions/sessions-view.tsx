@@ -1,5 +1,4 @@
-import type { CaptureSession } from "@headworks/capture-contract";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import {
   Check,
   Download,
@@ -12,26 +11,29 @@ import {
   Trash2,
 } from "lucide-react";
 import { useRef, useState } from "react";
-import { api, operationUrl, operations } from "../../api.ts";
+import type { CaptureSession } from "@headworks/capture-contract";
+import { api, operations, operationUrl } from "../../api.ts";
 import { sessionsQuery } from "../../queries.ts";
 import { navigate } from "../../shell/router.ts";
 import { chooseAndImport } from "../../transfer/import.ts";
 import { openSession } from "../../transfer/open-session.ts";
+import { attempt } from "../../ui/attempt.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
-import { confirmAction } from "../../ui/dialog.tsx";
-import { TextInput } from "../../ui/field.tsx";
+import { confirmAction, Dialog } from "../../ui/dialog.tsx";
+import { Field, Switch, TextArea, TextInput } from "../../ui/field.tsx";
 import { formatBytes, formatCount, formatDateTime } from "../../ui/format.ts";
 import { isolatedName } from "../../ui/isolated-name.ts";
 import { ListTable } from "../../ui/list-table.tsx";
 import { Menu } from "../../ui/menu.tsx";
+import { Page } from "../../ui/page.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { toast } from "../../ui/toast.tsx";
-import { Page } from "../../ui/page.tsx";
-import { attempt } from "../../ui/attempt.ts";
-import { SessionDialog } from "./session-dialog.tsx";
-import { exportFileName, sessionTitle } from "./session-form.ts";
+import { fieldErrors } from "../settings/field-errors.ts";
+import { exportFileName, parseTags, sessionTitle } from "./session-form.ts";
 import styles from "./sessions.module.css";
+
+const FIELDS = ["name", "notes", "tags", "description"] as const;
 
 /** Named sets of traffic: make, name, open, export, import and delete them. */
 export function SessionsView() {
@@ -259,5 +261,79 @@ function RenameField({ session, onDone }: { readonly session: CaptureSession; re
       />
       <IconButton label="Save the name" icon={<Check size={15} />} onClick={() => void save()} />
     </span>
+  );
+}
+
+/** Makes a session, or changes the name, notes and tags of one. */
+function SessionDialog({
+  session,
+  onClose,
+}: {
+  readonly session: CaptureSession | null;
+  readonly onClose: () => void;
+}) {
+  const client = useQueryClient();
+  const [name, setName] = useState(session?.name ?? "");
+  const [notes, setNotes] = useState(session?.notes ?? "");
+  const [tags, setTags] = useState(session?.tags.join(", ") ?? "");
+  const [open, setOpen] = useState(true);
+  const parsed = parseTags(tags);
+  const save = useMutation({
+    mutationFn: async () => {
+      const list = parsed.ok ? [...parsed.tags] : [];
+      const named = name.trim() === "" ? {} : { name: name.trim() };
+      const noted = notes.trim() === "" ? null : notes;
+      if (session !== null) {
+        await api.sessions.updateSession({ params: { id: session.id }, body: { ...named, notes: noted, tags: list } });
+        return;
+      }
+      const made = await api.sessions.createSession({
+        body: { ...named, ...(noted === null ? {} : { description: noted }) },
+      });
+      if (list.length > 0) await api.sessions.updateSession({ params: { id: made.id }, body: { tags: list } });
+      if (open) await openSession(made.id);
+    },
+    onSuccess: onClose,
+    onSettled: () => client.invalidateQueries({ queryKey: ["sessions"] }),
+  });
+  const refused =
+    save.error === null
+      ? { fields: {} as Readonly<Record<string, string>>, general: null }
+      : fieldErrors(save.error, FIELDS);
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      onSubmit={() => parsed.ok && save.mutate()}
+      title={session === null ? "New session" : "Name, notes and tags"}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" variant="primary" disabled={save.isPending || !parsed.ok}>
+            {session === null ? "Create" : "Save"}
+          </Button>
+        </>
+      }
+    >
+      <Field
+        label="Name"
+        hint={session === null ? "Left empty, it is called after the time" : undefined}
+        error={refused.fields["name"]}
+      >
+        <TextInput maxLength={255} value={name} onChange={(event) => setName(event.target.value)} />
+      </Field>
+      <Field label="Notes" error={refused.fields["notes"] ?? refused.fields["description"]}>
+        <TextArea rows={4} maxLength={65_536} value={notes} onChange={(event) => setNotes(event.target.value)} />
+      </Field>
+      <Field label="Tags" hint="Separated by commas" error={parsed.ok ? refused.fields["tags"] : parsed.message}>
+        <TextInput value={tags} onChange={(event) => setTags(event.target.value)} />
+      </Field>
+      {session === null && <Switch label="Record into it from now on" checked={open} onChange={setOpen} />}
+      {refused.general !== null && (
+        <p className={styles["error"]} role="alert">
+          {refused.general}
+        </p>
+      )}
+    </Dialog>
   );
 }

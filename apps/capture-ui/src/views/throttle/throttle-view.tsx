@@ -1,17 +1,26 @@
 import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { formatRate, type ThrottleProfile, type ThrottleStats } from "@headworks/capture-contract";
 import { api } from "../../api.ts";
 import { queryClient, throttleQuery } from "../../queries.ts";
 import { usePlace } from "../../shell/router.ts";
 import { attempt } from "../../ui/attempt.ts";
 import { Button } from "../../ui/button.tsx";
 import { Switch } from "../../ui/field.tsx";
+import { formatCount } from "../../ui/format.ts";
 import { Card, Page } from "../../ui/page.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { Tooltip } from "../../ui/tooltip.tsx";
 import { formatProfile, sameLine } from "./profile-draft.ts";
 import { ProfileForm } from "./profile-form.tsx";
-import { RateGraph } from "./rate-graph.tsx";
+import { addSample, type RateSample } from "./rate-samples.ts";
 import styles from "./throttle.module.css";
+
+const WIDTH = 600;
+
+const HEIGHT = 90;
+
+const SAMPLES = 60;
 
 const refresh = () => queryClient.invalidateQueries({ queryKey: ["throttle"] });
 
@@ -68,4 +77,78 @@ export function ThrottleView() {
       <ProfileForm key={JSON.stringify([profile, host])} profile={profile} host={host} onSaved={() => void refresh()} />
     </Page>
   );
+}
+
+/** What passes the line now, second by second, and what was delayed and lost. */
+function RateGraph({ profile }: { readonly profile: ThrottleProfile | null }) {
+  const stats = useQuery({
+    queryKey: ["throttle", "stats"],
+    queryFn: async ({ signal }) => ({ ...(await api.throttle.getThrottleStats({ signal })), atMs: performance.now() }),
+    refetchInterval: 1000,
+    staleTime: 0,
+  });
+  const samples = useSamples(stats.data);
+  const last = samples.at(-1);
+  const limit = Math.max(profile?.download_bps ?? 0, profile?.upload_bps ?? 0);
+  const most = Math.max(1000, limit, ...samples.flatMap(({ down, up }) => [down, up]));
+  return (
+    <div className={styles["graph"]}>
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`Download ${formatRate(last?.down ?? 0)}, upload ${formatRate(last?.up ?? 0)}`}
+      >
+        {profile !== null && profile.download_bps > 0 && (
+          <line
+            className={styles["limit"]}
+            x1={0}
+            x2={WIDTH}
+            y1={HEIGHT - (profile.download_bps / most) * HEIGHT}
+            y2={HEIGHT - (profile.download_bps / most) * HEIGHT}
+          />
+        )}
+        <polyline className={styles["down"]} points={line(samples, most, "down")} />
+        <polyline className={styles["up"]} points={line(samples, most, "up")} />
+      </svg>
+      <p className={styles["legend"]}>
+        <span className={styles["downText"]}>↓ {formatRate(last?.down ?? 0)}</span>
+        <span className={styles["upText"]}>↑ {formatRate(last?.up ?? 0)}</span>
+        <span>top {formatRate(most)}</span>
+        {stats.data !== undefined && (
+          <>
+            <span>{formatCount(stats.data.waiting_downloads + stats.data.waiting_uploads)} transfers wait</span>
+            <span>{formatCount(stats.data.delayed_count)} delayed</span>
+            <span>{formatCount(stats.data.lost_count)} lost</span>
+          </>
+        )}
+      </p>
+    </div>
+  );
+}
+
+type Reading = ThrottleStats & { readonly atMs: number };
+
+/** Rates between readings, taken when a new one comes. */
+function useSamples(reading: Reading | undefined): readonly RateSample[] {
+  const [state, setState] = useState<{
+    readonly seen: Reading | undefined;
+    readonly samples: readonly RateSample[];
+  }>({ seen: undefined, samples: [] });
+  if (reading === undefined || reading === state.seen) return state.samples;
+  const samples = state.seen === undefined ? state.samples : addSample(state.samples, state.seen, reading, SAMPLES);
+  // A new reading changes what is derived of it; React draws once with both.
+  setState({ seen: reading, samples });
+  return samples;
+}
+
+function line(samples: readonly RateSample[], most: number, side: "down" | "up"): string {
+  const step = WIDTH / (SAMPLES - 1);
+  const start = WIDTH - (samples.length - 1) * step;
+  return samples
+    .map(
+      (sample, index) =>
+        `${(start + index * step).toFixed(1)},${(HEIGHT - 1 - (sample[side] / most) * (HEIGHT - 2)).toFixed(1)}`,
+    )
+    .join(" ");
 }

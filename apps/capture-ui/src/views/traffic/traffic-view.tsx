@@ -1,22 +1,25 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useRef, useState } from "react";
-import { ApiFailure, errorText } from "../../api.ts";
+import { type RefObject, useEffect, useRef, useState } from "react";
+import type { CaptureStats, TrafficSummary } from "@headworks/capture-contract";
+import { api, ApiFailure, errorText } from "../../api.ts";
 import { setPreferences, usePreferences } from "../../preferences.ts";
+import { filterOf, runsQuery, sessionsQuery } from "../../queries.ts";
 import { CatchErrors } from "../../shell/catch-errors.tsx";
+import { ConnectionBadge } from "../../shell/connection-badge.tsx";
 import { later } from "../../shell/later.tsx";
-import { runsQuery, sessionsQuery } from "../../queries.ts";
 import { navigate } from "../../shell/router.ts";
 import { useNarrow } from "../../shell/use-narrow.ts";
-import { SplitPane } from "../../ui/split-pane.tsx";
-import { EmptyState, Spinner } from "../../ui/states.tsx";
 import { Button } from "../../ui/button.tsx";
+import { formatBytes, formatCount, formatDuration, formatShare } from "../../ui/format.ts";
 import { isolatedName } from "../../ui/isolated-name.ts";
+import { SplitPane } from "../../ui/split-pane.tsx";
+import { EmptyState, ErrorState, Spinner } from "../../ui/states.tsx";
 import { sessionTitle } from "../sessions/session-form.ts";
 import { NoteDialog } from "./actions/note-dialog.tsx";
 import { useListKeys } from "./actions/use-list-keys.ts";
 import { useRowActions } from "./actions/use-row-actions.ts";
-import { Footer } from "./footer.tsx";
 import { Grid, type GridHandle } from "./list/grid.tsx";
+import { placeOfEntry } from "./list/place-of-entry.ts";
 import type { TrafficList } from "./list/traffic-list.ts";
 import { Overview } from "./overview/overview.tsx";
 import { addTerm, nodeTerms } from "./query/effective-query.ts";
@@ -24,11 +27,11 @@ import { SaveViewDialog } from "./query/save-view.tsx";
 import { Toolbar } from "./toolbar.tsx";
 import styles from "./traffic.module.css";
 import { TrafficTree } from "./tree/tree.tsx";
-import { useArrival } from "./use-arrival.ts";
 import { useSelection } from "./use-selection.ts";
 import { useTrafficData } from "./use-traffic-data.ts";
 import { useViewState } from "./use-view-state.ts";
-import { WhenEmpty } from "./when-empty.tsx";
+
+const FirstRun = later(async () => (await import("../first-run/first-run-view.tsx")).FirstRunView);
 
 const EntryDetail = later(
   async () => (await import("../detail/entry-detail.tsx")).EntryDetail,
@@ -177,4 +180,123 @@ function useBusy(list: TrafficList): boolean {
     };
   }, [waiting]);
   return busy;
+}
+
+/** Totals of what is shown, and how the store and the live channel are. */
+function Footer({
+  summary,
+  stats,
+  selected,
+}: {
+  readonly summary: TrafficSummary | undefined;
+  readonly stats: CaptureStats | undefined;
+  readonly selected: number;
+}) {
+  return (
+    <footer className={styles["footer"]}>
+      {summary !== undefined && (
+        <>
+          <span>
+            <b>{formatCount(summary.matched)}</b>
+            {summary.matched === summary.total ? (
+              summary.total === 1 ? (
+                " entry"
+              ) : (
+                " entries"
+              )
+            ) : (
+              <>
+                {" "}
+                shown of <b>{formatCount(summary.total)}</b>
+              </>
+            )}
+          </span>
+          {selected > 1 && (
+            <span>
+              <b>{formatCount(selected)}</b> selected
+            </span>
+          )}
+          {summary.pending > 0 && <span>{formatCount(summary.pending)} waiting</span>}
+          <span title={`${formatBytes(summary.request_bytes)} sent, ${formatBytes(summary.response_bytes)} received`}>
+            {formatBytes(summary.request_bytes + summary.response_bytes)}
+          </span>
+          <span className={styles["wide"]}>
+            p50 <b>{formatDuration(summary.duration_p50_ms)}</b>
+          </span>
+          <span className={styles["wide"]}>
+            p95 <b>{formatDuration(summary.duration_p95_ms)}</b>
+          </span>
+          <span className={summary.errors > 0 ? styles["errors"] : undefined}>
+            {formatShare(summary.errors, summary.matched)} errors
+          </span>
+        </>
+      )}
+      <span className={styles["spacer"]} />
+      {stats !== undefined && stats.max_entries > 0 && stats.entry_count >= stats.max_entries && (
+        <span className={styles["errors"]}>
+          Session full at {formatCount(stats.max_entries)}: the oldest entries are removed
+        </span>
+      )}
+      {stats !== undefined && (
+        <span className={stats.storage_ok ? styles["wide"] : styles["errors"]}>
+          {stats.storage_ok
+            ? `Store ${formatBytes(stats.store_size_bytes)}`
+            : (stats.storage_problem ?? "The store has a problem")}
+        </span>
+      )}
+      <ConnectionBadge />
+    </footer>
+  );
+}
+
+/** What stands in place of rows: a failure, a filter that shows nothing, or the way to the first traffic. */
+function WhenEmpty({
+  list,
+  filtered,
+  onShowAll,
+}: {
+  readonly list: TrafficList;
+  readonly filtered: boolean;
+  readonly onShowAll: () => void;
+}) {
+  if (list.error instanceof ApiFailure && list.error.status === 400) {
+    return (
+      <EmptyState
+        title="The filter cannot be understood"
+        actions={<Button onClick={onShowAll}>Show everything</Button>}
+      >
+        The line below the filter says where it goes wrong.
+      </EmptyState>
+    );
+  }
+  if (list.error !== undefined) {
+    return <ErrorState title="The traffic cannot be shown" error={list.error} onRetry={() => list.resync()} />;
+  }
+  if (!list.loaded) return null;
+  if (filtered) {
+    return (
+      <EmptyState title="Nothing matches the filter" actions={<Button onClick={onShowAll}>Show everything</Button>}>
+        New traffic that matches appears here by itself.
+      </EmptyState>
+    );
+  }
+  return <FirstRun.View compact />;
+}
+
+/** Scrolls the list to the entry that the screen was opened with, once, wherever it stands. */
+function useArrival(list: TrafficList, grid: RefObject<GridHandle | null>, openId: string | null): void {
+  const wanted = useRef(openId);
+  const { loaded } = list;
+  useEffect(() => {
+    const id = wanted.current;
+    if (!loaded || id === null) return;
+    wanted.current = null;
+    const show = (index: number | undefined): void => {
+      if (index !== undefined) grid.current?.show(index);
+    };
+    const firstRow = async (q: string) =>
+      await api.traffic.listTrafficRows({ query: { ...filterOf(q, list.scope.session), limit: 1 } });
+    // Whoever opened the entry has its details; without its place the list stays where it is.
+    placeOfEntry(list, id, firstRow).then(show, () => undefined);
+  }, [list, grid, loaded]);
 }

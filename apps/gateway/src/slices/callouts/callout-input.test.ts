@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { requestFor } from "../../../test/routing/requests.ts";
-import { calloutInput } from "./callout-input.ts";
+import { calloutInput } from "./callout-gate.ts";
 
 const queries: [target: string, names: string[]][] = [
   ["/", []],

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DecisionCache } from "./decision-cache.ts";
+import { DecisionCache } from "./callouts.compile.ts";
 
 test("a decision is remembered up to its time, not at it", () => {
   const cache = new DecisionCache(100);

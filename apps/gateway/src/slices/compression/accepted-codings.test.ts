@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CodingChoice } from "./accepted-codings.ts";
+import { CodingChoice } from "./compression.slice.ts";
 
 for (const [accepted, expected] of [
   ["gzip, deflate, br, zstd", "br"],

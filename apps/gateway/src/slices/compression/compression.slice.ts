@@ -1,11 +1,48 @@
+import type { Transform } from "node:stream";
+import { constants, createBrotliCompress, createGzip, createZstdCompress } from "node:zlib";
 import type { Compression, Route } from "@headworks/gateway-contract";
-import { fieldValue, fieldValues, removeField, setField, type RawFields } from "@headworks/http1";
-import { foldVary } from "@headworks/http-fields";
+import { foldVary, parseAcceptEncoding } from "@headworks/http-fields";
+import { fieldValue, fieldValues, ownText, type RawFields, removeField, setField } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
-import type { ResponseHead, BodyFilter, Decorator } from "#request/phases.ts";
+import type { BodyFilter, Decorator, ResponseHead } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
-import { CodingChoice, type Coding } from "./accepted-codings.ts";
-import { createCompressor } from "./compressors.ts";
+
+/** Distinct values that are remembered; browsers send a handful, whoever sends more only makes work for itself. */
+const MAX_REMEMBERED = 256;
+
+const MAX_REMEMBERED_LENGTH = 256;
+
+/** Chooses a content coding by what a client accepts (RFC 9110, 12.5.3) among those that are offered, best first. */
+export class CodingChoice {
+  readonly #offered: readonly Coding[];
+  readonly #known = new Map<string, Coding | undefined>();
+
+  constructor(offered: readonly Coding[]) {
+    this.#offered = offered;
+  }
+
+  /** The first offered coding that `accepted` does not refuse; undefined when there is none: the body stays as it is. */
+  of(accepted: string): Coding | undefined {
+    if (this.#known.has(accepted)) return this.#known.get(accepted);
+    const coding = this.#chosen(accepted);
+    if (accepted.length > MAX_REMEMBERED_LENGTH) return coding;
+    if (this.#known.size >= MAX_REMEMBERED) this.#known.clear();
+    this.#known.set(ownText(accepted), coding);
+    return coding;
+  }
+
+  #chosen(accepted: string): Coding | undefined {
+    const weights = parseAcceptEncoding(accepted);
+    return this.#offered.find((coding) => (weights.get(coding) ?? weights.get("*") ?? 0) > 0);
+  }
+}
+
+/** Codings with the bounds of their levels and the level that weighs time and size best for answers made on the fly. */
+const LEVELS = {
+  gzip: { least: 0, most: 9, usual: 6 },
+  br: { least: 0, most: 11, usual: 5 },
+  zstd: { least: 1, most: 22, usual: 3 },
+} as const;
 
 /** Compresses answers of routes that ask for it, as clients accept it. */
 export const compression: GatewaySlice = {
@@ -114,3 +151,29 @@ function isEncoded(fields: RawFields): boolean {
 
 const hasNoTransform = (cacheControl: string): boolean =>
   cacheControl.split(",").some((directive) => directive.trim().toLowerCase() === "no-transform");
+
+/**
+ * Makes a stream that compresses. What is written comes out at once, not when a block is full, so that streams of
+ * events stay alive. `level` is brought into the bounds of the coding.
+ */
+export function createCompressor(coding: Coding, level: number | undefined): Transform {
+  const { least, most, usual } = LEVELS[coding];
+  const chosen = level === undefined ? usual : Math.min(most, Math.max(least, level));
+  switch (coding) {
+    case "gzip":
+      return createGzip({ level: chosen, flush: constants.Z_SYNC_FLUSH });
+    case "br":
+      return createBrotliCompress({
+        flush: constants.BROTLI_OPERATION_FLUSH,
+        params: { [constants.BROTLI_PARAM_QUALITY]: chosen },
+      });
+    case "zstd":
+      return createZstdCompress({
+        flush: constants.ZSTD_e_flush,
+        params: { [constants.ZSTD_c_compressionLevel]: chosen },
+      });
+  }
+}
+
+/** Content codings that answers can be given, by their names on the wire. */
+type Coding = "gzip" | "br" | "zstd";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
 import fc from "fast-check";
-import { createCompressor } from "./compressors.ts";
+import { createCompressor } from "./compression.slice.ts";
 
 const decoders = { gzip: gunzipSync, br: brotliDecompressSync, zstd: zstdDecompressSync } as const;
 

@@ -3,10 +3,39 @@ import type { CheckScope, IssueReport } from "#slice.ts";
 import { plainFingerprint } from "./client-certificates.ts";
 import { credentialsOf } from "./consumer-identity.ts";
 import { digestOfText } from "./credential-digest.ts";
-import { CredentialOwners } from "./credential-owners.ts";
 import type { IssuedKeys } from "./issued-keys.ts";
-import { checkValidity } from "./validity.ts";
 import { checkTokens } from "./token-issues.ts";
+import { checkValidity } from "./validity.ts";
+
+/** Remembers who has a credential, so that each leads to one consumer. */
+class CredentialOwners {
+  readonly #report: IssueReport;
+  /** How messages name the credential, such as `API key`. */
+  readonly #what: string;
+  readonly #owners = new Map<string, string>();
+
+  constructor(report: IssueReport, what: string) {
+    this.#report = report;
+    this.#what = what;
+  }
+
+  /** `selector` is what requests are told apart by; it is in no message. */
+  add(selector: string, consumer: string, place: readonly (string | number)[]): void {
+    const owner = this.#owners.get(selector);
+    if (owner === undefined) {
+      this.#owners.set(selector, consumer);
+      return;
+    }
+    const message =
+      owner === consumer
+        ? `"${consumer}" has this ${this.#what} twice`
+        : `"${consumer}" has the same ${this.#what} as "${owner}", so nobody could tell whose a request is`;
+    // A user with two passwords is about to have another one. A key that leads to one consumer is only told once too often.
+    if (owner === consumer && this.#what === "user name") return;
+    if (owner === consumer && this.#what === "API key") this.#report.warning("duplicate_credential", place, message);
+    else this.#report.error("duplicate_credential", place, message);
+  }
+}
 
 /** What fields can carry (RFC 9110 section 5.5) of text that is sent as UTF-8: no controls, no space at the ends. */
 const SENDABLE = /^[^\x00-\x20\x7f](?:[^\x00-\x08\x0a-\x1f\x7f]*[^\x00-\x20\x7f])?$/;

@@ -1,28 +1,407 @@
-import type { ConfigDocument } from "@headworks/gateway-contract";
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Logger } from "pino";
+import type { Secret } from "@headworks/contract-kit";
+import type { ConfigDocument, Consumer, IntrospectionProvider, JwtProvider } from "@headworks/gateway-contract";
+import { hasBody, ownText, wireText } from "@headworks/http1";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
+import { parseEgressUrl } from "#egress/egress-url.ts";
+import { post } from "#egress/post.ts";
 import { challengesOf } from "#request/challenges.ts";
-import type { Refusal } from "#request/phases.ts";
-import type { Clock, CompiledSlice, CompileScope, GatewaySlice } from "#slice.ts";
-import { AuthenticationGate, type Authentication } from "./authentication-gate.ts";
+import type { ConsumerIdentity, RequestContext } from "#request/context.ts";
+import type { BodyCheck, Refusal } from "#request/phases.ts";
+import type { Clock, CompileScope, CompiledSlice, GatewaySlice } from "#slice.ts";
+import { type Authentication, AuthenticationGate } from "./authentication-gate.ts";
 import { AuthenticationReports } from "./authentication-reports.ts";
-import { ApiKeyReader } from "./api-key-reader.ts";
-import { ApiKeys } from "./api-keys.ts";
-import { BasicPasswords } from "./basic-passwords.ts";
-import { BasicReader } from "./basic-reader.ts";
-import { BearerReader } from "./bearer-reader.ts";
 import { ClientCertificates } from "./client-certificates.ts";
+import { credentialsOf, identityOf } from "./consumer-identity.ts";
 import { checkConsumers } from "./consumers.check.ts";
-import type { CredentialReader } from "./credential-reader.ts";
-import type { IssuedKeys } from "./issued-keys.ts";
-import { introspectionSource } from "./introspection-endpoint.ts";
-import { NonceMemory, type Nonces } from "./nonce-memory.ts";
-import { SignatureReader } from "./signature-reader.ts";
-import { SigningKeys } from "./signing-keys.ts";
-import { TokenIntrospection } from "./token-introspection.ts";
+import { digestOfText, digestOfWire, isSameDigest, selectorOf } from "./credential-digest.ts";
+import { type CredentialReader, INVALID, type Recognition, recognitionOf } from "./credential-reader.ts";
+import { DiscoveredEndpoint } from "./discovered-endpoint.ts";
+import { IssuedKeys } from "./issued-keys.ts";
+import { jsonObject } from "./json-object.ts";
+import { KeySet, type KeySetRules } from "./key-set.ts";
+import { NonceMemory, type Nonces, type NonceVerdict } from "./nonce-memory.ts";
+import {
+  API_KEY_FIELD,
+  AUTHORIZATION_FIELD,
+  type PresentedCredentials,
+  SIGNING_FIELDS,
+} from "./presented-credentials.ts";
+import { fetchPublished } from "./published-fetch.ts";
+import { type IntrospectionSource, TokenIntrospection } from "./token-introspection.ts";
 import { TokenOwners } from "./token-owners.ts";
-import { TokenProviders } from "./token-providers.ts";
-import { TokenVerifier, type TokenProvider } from "./token-verifier.ts";
+import { type TokenProvider, TokenVerifier } from "./token-verifier.ts";
+import { type IsValid, validityOf } from "./validity.ts";
+
+const VERSION_TAG = "gateway-hmac-v1";
+
+const SHAPES: Readonly<Record<keyof SigningParts, RegExp>> = {
+  keyId: /^[!-~]{1,128}$/,
+  timestamp: /^[0-9]{1,12}$/,
+  nonce: /^[!-~]{16,256}$/,
+  bodySha256: /^[0-9a-f]{64}$/,
+  signature: /^[0-9a-f]{64}$/,
+};
+
+/** The signing secrets of a generation; unlike other credentials they are needed as they are. */
+class SigningKeys {
+  readonly #byId = new Map<string, SigningKey>();
+  /** Signs for unknown key ids, so that these take as long; nobody can know it. */
+  readonly #nobody = randomBytes(32);
+
+  constructor(consumers: readonly Consumer[], secret: (text: string) => Secret, clock: Clock) {
+    for (const { consumer, credential } of credentialsOf(consumers, "hmac")) {
+      this.#byId.set(credential.key_id, {
+        secret: Buffer.from(secret(credential.secret).reveal()),
+        identity: identityOf(consumer, "hmac"),
+        isValid: validityOf(credential, clock),
+      });
+    }
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  /** Who signed; undefined when the key id is unknown or the signature is not its. */
+  find(target: SignedTarget, parts: SigningParts): ConsumerIdentity | undefined {
+    const key = this.#byId.get(parts.keyId);
+    const mac = macOf(key?.secret ?? this.#nobody, canonicalString(target, parts));
+    const isRight = timingSafeEqual(mac, Buffer.from(parts.signature, "hex")) && key?.isValid?.() !== false;
+    return isRight ? key?.identity : undefined;
+  }
+}
+
+const RESPONSE_TIMEOUT_MS = 5000;
+
+/** Answers have some hundred bytes. */
+const MAX_RESPONSE_BYTES = 65_536;
+
+const LOG_EVERY_MS = 10_000;
+
+/**
+ * Reads `Authorization: Bearer` (RFC 6750): JSON Web Tokens of known issuers are verified here, others are asked about.
+ * Upstreams get them too: they may want their claims.
+ */
+class BearerReader implements CredentialReader {
+  readonly fields = [AUTHORIZATION_FIELD];
+  readonly isForwarded = true;
+  readonly #verifier: TokenVerifier | undefined;
+  readonly #introspection: TokenIntrospection | undefined;
+
+  constructor(verifier: TokenVerifier | undefined, introspection: TokenIntrospection | undefined) {
+    this.#verifier = verifier;
+    this.#introspection = introspection;
+  }
+
+  claims({ authorization, repeated }: PresentedCredentials): boolean {
+    return authorization?.scheme === "bearer" || repeated?.has(AUTHORIZATION_FIELD) === true;
+  }
+
+  read(
+    _request: RequestContext,
+    { authorization, repeated }: PresentedCredentials,
+  ): Recognition | Promise<Recognition> {
+    if (authorization === undefined || repeated?.has(AUTHORIZATION_FIELD) === true) return INVALID;
+    const token = authorization.rest;
+    if (this.#introspection === undefined) return this.#verifier?.verify(token) ?? INVALID;
+    const keys = this.#verifier?.keysOf(token) ?? "none";
+    if (this.#verifier === undefined || keys === "none") return this.#introspection.recognise(token);
+    const verified = this.#verifier.verify(token);
+    // Keys of its own issuer have the last word; others may just not be those that it was signed with.
+    return keys === "own" ? verified : this.#unlessInvalid(verified, this.#introspection, token);
+  }
+
+  async #unlessInvalid(
+    verified: Recognition | Promise<Recognition>,
+    introspection: TokenIntrospection,
+    token: string,
+  ): Promise<Recognition> {
+    const recognition = await verified;
+    return recognition.kind === "invalid" ? await introspection.recognise(token) : recognition;
+  }
+}
+
+const SOMEBODY: ConsumerIdentity = { name: "", groups: [], priority: undefined, credential: "basic" };
+
+// Compared with where the user is unknown, so that this takes as long.
+const NOBODY: readonly KnownPassword[] = [{ digest: digestOfText(""), identity: SOMEBODY, isValid: () => false }];
+
+/** The users of a generation that present a password. Keeps only the passwords' SHA-256. */
+class BasicPasswords {
+  /** A user may have several passwords, of which one is to replace another. */
+  readonly #byName = new Map<string, KnownPassword[]>();
+
+  constructor(consumers: readonly Consumer[], secret: (text: string) => Secret, clock: Clock) {
+    for (const { consumer, credential } of credentialsOf(consumers, "basic")) {
+      const digest = digestOfText(secret(credential.password).reveal());
+      // What RFC 7617 section 2.1 makes clients send.
+      const name = wireText(credential.username);
+      const passwords = this.#byName.get(name) ?? [];
+      passwords.push({ digest, identity: identityOf(consumer, "basic"), isValid: validityOf(credential, clock) });
+      this.#byName.set(name, passwords);
+    }
+  }
+
+  get size(): number {
+    return this.#byName.size;
+  }
+
+  /** Whose password it is; undefined for a wrong one, and for what is no Basic credential. */
+  find(credential: string): ConsumerIdentity | undefined {
+    const presented = userPassOf(credential);
+    if (presented === undefined) return undefined;
+    const digest = digestOfWire(presented.password);
+    let identity: ConsumerIdentity | undefined;
+    for (const known of this.#byName.get(presented.username) ?? NOBODY) {
+      if (isSameDigest(known.digest, digest) && known.isValid?.() !== false) identity = known.identity;
+    }
+    return identity;
+  }
+}
+
+/** SHA-256 of nothing, which requests without a body are signed with. */
+const EMPTY_SHA256 = createHash("sha256").digest("hex");
+
+/** Holds the body of a signed request against the digest that was signed. */
+class BodyDigestCheck implements BodyCheck {
+  readonly #hash = createHash("sha256");
+  readonly #expected: string;
+  readonly #refused: () => Refusal;
+
+  /** `refused` is asked for the answer when the body is another one. */
+  constructor(expected: string, refused: () => Refusal) {
+    this.#expected = expected;
+    this.#refused = refused;
+  }
+
+  onData(piece: Buffer): void {
+    this.#hash.update(piece);
+  }
+
+  onEnd(): Refusal | undefined {
+    // Both digests are the client's own business, so how long the comparison takes tells it nothing.
+    return this.#hash.digest("hex") === this.#expected ? undefined : this.#refused();
+  }
+}
+
+const FULL: Recognition = Object.freeze({
+  kind: "unavailable",
+  why: "There is no room to remember the nonces of signed requests",
+});
+
+/**
+ * Reads the five `X-Gateway-*` fields of a signed request. What costs least is checked first; a nonce is remembered only
+ * for a signature that is good, so that nobody else fills the memory.
+ */
+class SignatureReader implements CredentialReader {
+  readonly fields = Object.values(SIGNING_FIELDS);
+  readonly isForwarded = false;
+  readonly #tools: SignatureTools;
+
+  constructor(tools: SignatureTools) {
+    this.#tools = tools;
+  }
+
+  claims({ signing }: PresentedCredentials): boolean {
+    return signing !== undefined;
+  }
+
+  read(request: RequestContext, presented: PresentedCredentials): Recognition | Promise<Recognition> {
+    const { keys, nonces, clock, maxSkewMs } = this.#tools;
+    const parts = signingPartsOf(presented);
+    if (parts === undefined) return INVALID;
+    if (Math.abs(clock.now() - Number(parts.timestamp) * 1000) > maxSkewMs) return INVALID;
+    const identity = keys.find(request, parts);
+    if (identity === undefined) return INVALID;
+    if (!hasBody(request.framing) && parts.bodySha256 !== EMPTY_SHA256) return INVALID;
+    // A timestamp from the far end of the window stays good for twice its width.
+    const verdict = nonces.add(parts.keyId, parts.nonce, clock.monotonic(), 2 * maxSkewMs);
+    return verdict instanceof Promise
+      ? verdict.then((known) => this.#recognised(request, parts.bodySha256, identity, known))
+      : this.#recognised(request, parts.bodySha256, identity, verdict);
+  }
+
+  #recognised(
+    request: RequestContext,
+    bodySha256: string,
+    identity: ConsumerIdentity,
+    verdict: NonceVerdict,
+  ): Recognition {
+    if (verdict === "seen") return INVALID;
+    if (verdict === "full") return FULL;
+    if (hasBody(request.framing)) {
+      request.bodyCheck = new BodyDigestCheck(bodySha256, () => this.#mismatch(request));
+    }
+    return { kind: "consumer", identity };
+  }
+
+  #mismatch(request: RequestContext): Refusal {
+    const { log, unauthorized } = this.#tools;
+    const { requestId, consumer, route } = request;
+    const labels = { request_id: requestId, consumer: consumer?.name, route: route?.name };
+    log.warn(
+      { code: "signature_body_mismatch", ...labels },
+      "The body of a signed request is not the one that was signed",
+    );
+    return unauthorized;
+  }
+}
+
+/** Reads `Authorization: Basic` (RFC 7617). */
+class BasicReader implements CredentialReader {
+  readonly fields = [AUTHORIZATION_FIELD];
+  readonly isForwarded = false;
+  readonly #passwords: BasicPasswords;
+
+  constructor(passwords: BasicPasswords) {
+    this.#passwords = passwords;
+  }
+
+  claims({ authorization, repeated }: PresentedCredentials): boolean {
+    return authorization?.scheme === "basic" || repeated?.has(AUTHORIZATION_FIELD) === true;
+  }
+
+  read(_request: RequestContext, { authorization, repeated }: PresentedCredentials): Recognition {
+    if (authorization === undefined || repeated?.has(AUTHORIZATION_FIELD) === true) return INVALID;
+    return recognitionOf(this.#passwords.find(authorization.rest));
+  }
+}
+
+/** Keys that came lately and were good; most requests of a moment carry the same few. */
+const MAX_RECENT = 1024;
+
+/**
+ * The API keys of a generation, and those that were given out beside its document. Keeps their SHA-256, and of a few that
+ * clients sent lately the text, so that not every request costs a digest.
+ */
+class ApiKeys {
+  readonly #byDigest = new Map<string, KnownKey>();
+  readonly #recent = new Map<string, KnownKey>();
+  readonly #issued: IssuedKeys;
+  /** Of the consumers of this generation: a key of one that left the document opens nothing. */
+  readonly #byName = new Map<string, ConsumerIdentity>();
+
+  constructor(
+    consumers: readonly Consumer[],
+    secret: (text: string) => Secret,
+    clock: Clock,
+    issued = new IssuedKeys(clock),
+  ) {
+    this.#issued = issued;
+    for (const consumer of consumers) this.#byName.set(consumer.name, identityOf(consumer, "api_key"));
+    for (const { consumer, credential } of credentialsOf(consumers, "api_key")) {
+      const digest = digestOfText(secret(credential.key).reveal());
+      const identity = identityOf(consumer, "api_key");
+      this.#byDigest.set(selectorOf(digest), { digest, identity, isValid: validityOf(credential, clock) });
+    }
+  }
+
+  get size(): number {
+    return this.#byDigest.size;
+  }
+
+  /** Whose key it is; undefined for a key that nobody has now. `key` is a field value, one byte in each character. */
+  find(key: string): ConsumerIdentity | undefined {
+    const recent = this.#recent.get(key);
+    if (recent !== undefined) return recent.isValid?.() === false ? undefined : recent.identity;
+    const digest = digestOfWire(key);
+    // A client cannot choose the digest of a key it does not know, so how long the search takes tells it nothing.
+    const known = this.#byDigest.get(selectorOf(digest));
+    if (known === undefined || !isSameDigest(known.digest, digest)) return this.#findIssued(digest);
+    if (this.#recent.size >= MAX_RECENT) this.#recent.clear();
+    this.#recent.set(ownText(key), known);
+    return known.isValid?.() === false ? undefined : known.identity;
+  }
+
+  /** Whether it is a key of the document, good at this moment or not. */
+  knows(key: string): boolean {
+    return this.#byDigest.has(selectorOf(digestOfText(key)));
+  }
+
+  #findIssued(digest: Buffer): ConsumerIdentity | undefined {
+    const owner = this.#issued.ownerOf(digest);
+    return owner === undefined ? undefined : this.#byName.get(owner);
+  }
+}
+
+/** Reads `X-API-Key`, which is the gateway's own field: wherever consumers are known, a key must be one of theirs. */
+class ApiKeyReader implements CredentialReader {
+  readonly fields = [API_KEY_FIELD];
+  readonly isForwarded = false;
+  readonly #keys: ApiKeys;
+
+  constructor(keys: ApiKeys) {
+    this.#keys = keys;
+  }
+
+  claims({ apiKey }: PresentedCredentials): boolean {
+    return apiKey !== undefined;
+  }
+
+  read(_request: RequestContext, { apiKey, repeated }: PresentedCredentials): Recognition {
+    if (apiKey === undefined || repeated?.has(API_KEY_FIELD) === true) return INVALID;
+    return recognitionOf(this.#keys.find(apiKey));
+  }
+}
+
+const DEFAULT_REFRESH_S = 300;
+
+const DEFAULT_GRACE_S = 86_400;
+
+/** Keeps key sets over generations, so that a reload fetches nothing that is known. */
+class TokenProviders {
+  readonly #tools: TokenProviderTools;
+  #running: ReadonlyMap<string, KnownKeySet> = new Map();
+
+  constructor(tools: TokenProviderTools) {
+    this.#tools = tools;
+  }
+
+  /**
+   * The providers of a candidate. Keys that are known from the same place are taken over; `published` makes the
+   * candidate the one to take from.
+   */
+  prepare(
+    documents: readonly JwtProvider[],
+    readFile: (path: string) => Buffer,
+  ): { readonly providers: readonly TokenProvider[]; readonly published: () => void } {
+    const prepared = new Map<string, KnownKeySet>();
+    const adopted: (() => void)[] = [];
+    const providers = documents.map((document): TokenProvider => {
+      const roots =
+        document.trusted_ca_file === undefined ? undefined : [readFile(document.trusted_ca_file).toString()];
+      const source = JSON.stringify([document.jwks_url, roots]);
+      const known = this.#running.get(document.name);
+      const rules = rulesOf(document);
+      const isSame = known?.source === source;
+      const keys = isSame ? known.keys : this.#keySet(document, roots, rules);
+      prepared.set(document.name, { source, keys });
+      adopted.push(() => (keys.rules = rules));
+      return { document, keys };
+    });
+    return {
+      providers,
+      published: () => {
+        this.#running = prepared;
+        for (const adopt of adopted) adopt();
+      },
+    };
+  }
+
+  #keySet(document: JwtProvider, roots: readonly string[] | undefined, rules: KeySetRules): KeySet {
+    const { dialer, clock, log } = this.#tools;
+    const url = parseEgressUrl(document.jwks_url);
+    if ("issue" in url) throw new Error(`The jwks_url of ${document.name} was not checked`);
+    return new KeySet({
+      rules,
+      clock,
+      log,
+      fetch: async (signal) => await fetchPublished(dialer, { url, roots, purpose: "key-set" }, signal),
+    });
+  }
+}
 
 export { IssuedCredentials, type CredentialRefusal } from "./issued-credentials.ts";
 export { IssuedKeys } from "./issued-keys.ts";
@@ -133,4 +512,191 @@ function readersOf({
     readers.push(new SignatureReader({ keys, nonces, clock, log, maxSkewMs, unauthorized }));
   }
   return readers;
+}
+
+interface TokenProviderTools {
+  readonly dialer: EgressDialer;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+interface KnownKeySet {
+  readonly source: string;
+  readonly keys: KeySet;
+}
+
+function rulesOf(document: JwtProvider): KeySetRules {
+  return {
+    provider: document.name,
+    refreshMs: (document.refresh_secs ?? DEFAULT_REFRESH_S) * 1000,
+    retiredGraceMs: (document.retired_key_grace_secs ?? DEFAULT_GRACE_S) * 1000,
+  };
+}
+
+interface KnownKey {
+  readonly digest: Buffer;
+  readonly identity: ConsumerIdentity;
+  readonly isValid: IsValid;
+}
+
+/** What reading signatures needs. */
+interface SignatureTools {
+  readonly keys: SigningKeys;
+  readonly nonces: Nonces;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** How far a client's clock may be from ours, either way. */
+  readonly maxSkewMs: number;
+  readonly unauthorized: Refusal;
+}
+
+interface KnownPassword {
+  readonly digest: Buffer;
+  readonly identity: ConsumerIdentity;
+  readonly isValid: IsValid;
+}
+
+/** User name and password of a client, one byte in each character. */
+interface UserPass {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** The user and password of RFC 7617: strict base64, with or without padding, and a colon behind the user. */
+function userPassOf(credential: string): UserPass | undefined {
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(credential)) return undefined;
+  const text = Buffer.from(credential, "base64").toString("latin1");
+  const colon = text.indexOf(":");
+  return colon === -1 ? undefined : { username: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+interface IntrospectionTools {
+  readonly dialer: EgressDialer;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** A provider as something to ask. What goes wrong is logged now and then, never with the token or the secret. */
+function introspectionSource(
+  document: IntrospectionProvider,
+  scope: Pick<CompileScope, "secret" | "readFile">,
+  tools: IntrospectionTools,
+): IntrospectionSource {
+  const { dialer, clock, log } = tools;
+  const { trusted_ca_file: file } = document;
+  const roots = file === undefined ? undefined : [scope.readFile(file).toString()];
+  const endpoint = endpointOf(document, roots, tools);
+  const credentials = `${encoded(document.client_id)}:${encoded(scope.secret(document.client_secret).reveal())}`;
+  const fields = [
+    ["Authorization", `Basic ${Buffer.from(credentials).toString("base64")}`],
+    ["Content-Type", "application/x-www-form-urlencoded"],
+    ["Accept", "application/json"],
+    ["User-Agent", "gateway-introspection"],
+  ].flat();
+  let loggedAtMs = Number.NEGATIVE_INFINITY;
+  const failed = (why: string): undefined => {
+    const nowMs = clock.monotonic();
+    if (nowMs - loggedAtMs < LOG_EVERY_MS) return;
+    loggedAtMs = nowMs;
+    const provider = document.name;
+    log.warn({ code: "introspection_failed", provider, why }, "A token introspection endpoint gives no answer");
+  };
+  return {
+    document,
+    ask: async (token) => {
+      const found = await endpoint.find();
+      if (found === undefined) return failed("It is not known where it is");
+      const url = roots === undefined ? found : { ...found, roots };
+      const body = Buffer.from(`token=${encoded(token)}&token_type_hint=access_token`);
+      const maxBodyBytes = MAX_RESPONSE_BYTES;
+      const request = { url, fields, body, maxBodyBytes, needsBody: true, isLenient: true } as const;
+      const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
+      const result = await post(dialer, { ...request, purpose: "introspection" }, signal);
+      const claims = result.kind === "answer" && result.status === 200 ? jsonObject(result.body) : undefined;
+      if (claims !== undefined) return claims;
+      endpoint.doubt();
+      if (result.kind === "failure") return failed(result.error.message);
+      if (result.status !== 200) return failed(`The status of the answer is ${result.status}, not 200`);
+      return failed("The answer is no JSON object");
+    },
+  };
+}
+
+/** Where to ask: as the document says, or as the issuer does. */
+function endpointOf(
+  document: IntrospectionProvider,
+  roots: readonly string[] | undefined,
+  tools: IntrospectionTools,
+): Pick<DiscoveredEndpoint, "find" | "doubt"> {
+  const { name, introspection_endpoint: written, issuer = "" } = document;
+  if (written === undefined) return new DiscoveredEndpoint({ provider: name, issuer, roots, ...tools });
+  const url = parseEgressUrl(written);
+  if ("issue" in url) throw new Error(`The introspection_endpoint of ${name} was not checked`);
+  return { find: async () => await Promise.resolve(url), doubt: () => undefined };
+}
+
+/** As forms have it, which also client ids and secrets are to be written in (RFC 6749, 2.3.1). */
+function encoded(text: string): string {
+  return new URLSearchParams([["", text]]).toString().slice(1);
+}
+
+interface SigningKey {
+  readonly secret: Buffer;
+  readonly identity: ConsumerIdentity;
+  readonly isValid: IsValid;
+}
+
+/** The signing fields of one request, of the right shape. */
+interface SigningParts {
+  readonly keyId: string;
+  readonly timestamp: string;
+  readonly nonce: string;
+  /** SHA-256 of the body, lower-case hexadecimal. */
+  readonly bodySha256: string;
+  /** HMAC-SHA256 of the canonical string, lower-case hexadecimal. */
+  readonly signature: string;
+}
+
+/** The signing fields, if all are there, each once and of its shape. */
+function signingPartsOf({ signing, repeated }: PresentedCredentials): SigningParts | undefined {
+  const partOf = (part: keyof SigningParts): string | undefined => {
+    const name = SIGNING_FIELDS[part];
+    const value = signing?.get(name);
+    if (value === undefined || repeated?.has(name) === true) return undefined;
+    return SHAPES[part].test(value) ? value : undefined;
+  };
+  const keyId = partOf("keyId");
+  const timestamp = partOf("timestamp");
+  const nonce = partOf("nonce");
+  const bodySha256 = partOf("bodySha256");
+  const signature = partOf("signature");
+  if (keyId === undefined || timestamp === undefined || nonce === undefined) return undefined;
+  if (bodySha256 === undefined || signature === undefined) return undefined;
+  return { keyId, timestamp, nonce, bodySha256, signature };
+}
+
+/** What of a request is signed besides the signing fields; path and query as they are on the wire. */
+interface SignedTarget {
+  readonly method: string;
+  readonly sentTarget: string;
+}
+
+/** The text that is signed, version 1: eight lines, a line feed between them and none at the end. */
+function canonicalString({ method, sentTarget }: SignedTarget, parts: Omit<SigningParts, "signature">): string {
+  const mark = sentTarget.indexOf("?");
+  return [
+    VERSION_TAG,
+    parts.keyId,
+    method.toUpperCase(),
+    mark === -1 ? sentTarget : sentTarget.slice(0, mark),
+    mark === -1 ? "" : sentTarget.slice(mark + 1),
+    parts.timestamp,
+    parts.nonce,
+    parts.bodySha256,
+  ].join("\n");
+}
+
+/** HMAC-SHA256 of a canonical string; its characters are bytes of the wire. */
+function macOf(secret: Buffer, canonical: string): Buffer {
+  return createHmac("sha256", secret).update(canonical, "latin1").digest();
 }

@@ -1,5 +1,4 @@
 import type { RawFields } from "@headworks/http1";
-import { schemeOf, type SchemeCredential } from "./authorization-scheme.ts";
 
 export const API_KEY_FIELD = "x-api-key";
 export const AUTHORIZATION_FIELD = "authorization";
@@ -67,4 +66,19 @@ function addRepeated(found: PresentedCredentials, lowerName: string): void {
 
 function nothing(): PresentedCredentials {
   return { apiKey: undefined, authorization: undefined, signing: undefined, repeated: undefined };
+}
+
+/** An `Authorization` value, taken apart (RFC 9110 section 11.6.2). */
+interface SchemeCredential {
+  /** In lower case. */
+  readonly scheme: string;
+  /** What follows the scheme and the spaces behind it. */
+  readonly rest: string;
+}
+
+/** Splits an `Authorization` value into its scheme and the rest. Never fails: what is empty has an empty scheme. */
+function schemeOf(value: string): SchemeCredential {
+  const end = value.search(/[ \t]/);
+  if (end === -1) return { scheme: value.toLowerCase(), rest: "" };
+  return { scheme: value.slice(0, end).toLowerCase(), rest: value.slice(end).trim() };
 }

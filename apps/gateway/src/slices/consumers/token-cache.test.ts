@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ConsumerIdentity } from "#request/context.ts";
-import { TokenCache } from "./token-cache.ts";
+import { TokenCache } from "./token-verifier.ts";
 
 const who = (name: string): ConsumerIdentity => ({
   name,

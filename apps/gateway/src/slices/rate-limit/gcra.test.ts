@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { chargeWindow } from "./gcra.ts";
+import { chargeWindow } from "./rate-rule.ts";
 
 /** A bucket of tokens in whole numbers: a token is `periodMs` parts, and `limit` parts come in each millisecond. */
 class TokenBucket {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { KeyBuckets, SHARD_KEYS } from "./key-buckets.ts";
+import { KeyBuckets, SHARD_KEYS } from "./rate-rule.ts";
 
 test("keys: 16 shards x 4096, however many clients come", () => {
   const buckets = new KeyBuckets(1);

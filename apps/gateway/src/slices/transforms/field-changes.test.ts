@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Secret } from "@headworks/contract-kit";
 import type { FieldChanges } from "@headworks/gateway-contract";
-import { compileFieldChanges } from "./field-changes.ts";
+import { compileFieldChanges } from "./transforms.slice.ts";
 
 /** `${NAME}` is NAME in lower case. */
 const secret = (text: string): Secret =>

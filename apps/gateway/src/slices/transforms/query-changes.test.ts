@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { compileQueryChanges } from "./query-changes.ts";
+import { compileQueryChanges } from "./transforms.slice.ts";
 
 type Changes = Parameters<typeof compileQueryChanges>[0];
 

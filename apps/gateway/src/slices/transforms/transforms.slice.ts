@@ -1,9 +1,14 @@
-import type { Route } from "@headworks/gateway-contract";
+import type { FieldChanges, Route, Transforms } from "@headworks/gateway-contract";
+import { parseUrlEncoded } from "@headworks/http-fields";
+import { type RawFields, removeField, setField, wireText } from "@headworks/http1";
 import type { Decorator, RequestChange } from "#request/phases.ts";
 import type { CompileScope, GatewaySlice } from "#slice.ts";
-import { compileFieldChanges } from "./field-changes.ts";
-import { compileQueryChanges } from "./query-changes.ts";
 import { checkTransforms } from "./transforms.check.ts";
+
+const encoded = (name: string, value: string): string => `${encodedPart(name)}=${encodedPart(value)}`;
+
+/** Halves of characters cannot be encoded; they become U+FFFD. */
+const encodedPart = (text: string): string => encodeURIComponent(text.toWellFormed());
 
 /** Changes headers and queries on their way to the upstream, and headers of what the route's action answers. */
 export const transforms: GatewaySlice = {
@@ -33,4 +38,97 @@ function decoratorFor({ transforms: block }: Route, secret: CompileScope["secret
   return change === undefined
     ? undefined
     : { on: "action-responses", decorate: (_request, head) => change(head.fields) };
+}
+
+/**
+ * Makes what sets, adds, renames and removes fields, in this order and in place; undefined when nothing is to be done.
+ * Values to set and add may be references to secrets.
+ */
+export function compileFieldChanges(
+  changes: FieldChanges | undefined,
+  secret: CompileScope["secret"],
+): ((fields: RawFields) => void) | undefined {
+  if (changes === undefined) return undefined;
+  const resolved = (values: Readonly<Record<string, string>> = {}): [string, string][] =>
+    Object.entries(values).map(([name, text]) => [name, wireText(secret(text).reveal())]);
+  const set = resolved(changes.set);
+  const added = resolved(changes.add).flat();
+  const renamed = Object.entries(changes.rename ?? {}).map(([from, to]) => [from.toLowerCase(), to] as const);
+  const removed = (changes.remove ?? []).map((name) => name.toLowerCase());
+  if (set.length + added.length + renamed.length + removed.length === 0) return undefined;
+  return (fields) => {
+    for (const [name, value] of set) setField(fields, name, value);
+    fields.push(...added);
+    for (const [from, to] of renamed) renameField(fields, from, to);
+    for (const name of removed) removeField(fields, name);
+  };
+}
+
+/** Every line of a field keeps its place and value. */
+function renameField(fields: RawFields, from: string, to: string): void {
+  for (let at = 0; at < fields.length; at += 2) {
+    if (fields[at]?.toLowerCase() === from) fields[at] = to;
+  }
+}
+
+type QueryChanges = NonNullable<NonNullable<Transforms["request"]>["query"]>;
+
+/** A parameter as it is to be sent. */
+interface Piece {
+  name: string;
+  text: string;
+}
+
+/**
+ * Makes what sets, adds, renames and removes parameters of a target's query, in this order. Names are compared decoded,
+ * so that no spelling slips through; what is not concerned stays byte for byte. Undefined when nothing is to be done.
+ */
+export function compileQueryChanges(changes: QueryChanges | undefined): ((target: string) => string) | undefined {
+  if (changes === undefined) return undefined;
+  const steps = [
+    ...Object.entries(changes.set ?? {}).map(([name, value]) => setting(name, encoded(name, value))),
+    ...Object.entries(changes.add ?? {}).map(([name, value]) => adding(name, encoded(name, value))),
+    ...Object.entries(changes.rename ?? {}).map(([from, to]) => renaming(from, to)),
+    ...(changes.remove ?? []).map(
+      (name) => (pieces: readonly Piece[]) => pieces.filter((piece) => piece.name !== name),
+    ),
+  ];
+  if (steps.length === 0) return undefined;
+  return (target) => {
+    const mark = target.indexOf("?");
+    const path = mark === -1 ? target : target.slice(0, mark);
+    let pieces: readonly Piece[] = mark === -1 ? [] : piecesOf(target.slice(mark + 1));
+    for (const step of steps) pieces = step(pieces);
+    return pieces.length === 0 ? path : `${path}?${pieces.map(({ text }) => text).join("&")}`;
+  };
+}
+
+type Step = (pieces: readonly Piece[]) => readonly Piece[];
+
+function piecesOf(query: string): Piece[] {
+  return parseUrlEncoded(query).map(({ name, rawName, rawValue }) => ({
+    name,
+    text: rawValue === undefined ? rawName : `${rawName}=${rawValue}`,
+  }));
+}
+
+function setting(name: string, text: string): Step {
+  return (pieces) => {
+    const at = pieces.findIndex((piece) => piece.name === name);
+    if (at === -1) return [...pieces, { name, text }];
+    return pieces.flatMap((piece, index) => (index === at ? { name, text } : piece.name === name ? [] : piece));
+  };
+}
+
+function adding(name: string, text: string): Step {
+  return (pieces) => [...pieces, { name, text }];
+}
+
+function renaming(from: string, to: string): Step {
+  return (pieces) =>
+    pieces.map((piece) => {
+      if (piece.name !== from) return piece;
+      const equals = piece.text.indexOf("=");
+      return { name: to, text: encodedPart(to) + (equals === -1 ? "" : piece.text.slice(equals)) };
+    });
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { DeliverySemaphore, MAX_DELIVERIES } from "./delivery-semaphore.ts";
+import { DeliverySemaphore, MAX_DELIVERIES } from "./webhooks.slice.ts";
 
 test("delivery rule 6: there are 32 places, and no more", () => {
   const places = new DeliverySemaphore();

@@ -1,15 +1,95 @@
-import type { EventKind } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
+import type { EventKind } from "@headworks/gateway-contract";
+import { fieldValue } from "@headworks/http1";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
+import { post, type PostResult } from "#egress/post.ts";
 import { systemTimer, type Timer } from "#egress/timer.ts";
 import type { DeliveryOutcome, Recipient, RecipientList, SerialisedEvent } from "#events/recipient.ts";
 import type { Clock, GatewaySlice } from "#slice.ts";
-import { deliver, type DeliveryReport, type DeliveryTools } from "./delivery.ts";
-import { DeliveryCounts, type DeliveryCount } from "./delivery-counts.ts";
-import { DeliverySemaphore } from "./delivery-semaphore.ts";
 import type { DeliveryTarget } from "./delivery-target.ts";
+import { type AttemptResult, nextStep } from "./retry-rule.ts";
+import { signatureFields } from "./signature.ts";
 import { checkWebhooks } from "./webhooks.check.ts";
 import { compileTargets } from "./webhooks.compile.ts";
+
+/** Counts outcomes of deliveries by kind of event. */
+class DeliveryCounts {
+  readonly #counts = new Map<EventKind, Record<CountedOutcome, number>>();
+
+  add(kind: EventKind, outcome: CountedOutcome): void {
+    const counts = this.#counts.get(kind) ?? { delivered: 0, failed: 0, dropped: 0 };
+    counts[outcome] += 1;
+    this.#counts.set(kind, counts);
+  }
+
+  /** Every series that has counted something. */
+  list(): DeliveryCount[] {
+    const outcomes: readonly CountedOutcome[] = ["delivered", "failed", "dropped"];
+    return [...this.#counts].flatMap(([kind, counts]) =>
+      outcomes.filter((outcome) => counts[outcome] > 0).map((outcome) => ({ kind, outcome, count: counts[outcome] })),
+    );
+  }
+}
+
+/** How many deliveries may run at once (delivery rule 6). */
+export const MAX_DELIVERIES = 32;
+
+/** How many of the places those that wait may fill: a replay to many slow targets must not crowd out new events. */
+const MAX_QUEUED = 8;
+
+/** Counts the deliveries that run, and queues those that may wait for a place. */
+export class DeliverySemaphore {
+  readonly #capacity: number;
+  readonly #queuedCapacity: number;
+  readonly #waiting: (() => void)[] = [];
+  #taken = 0;
+  #queuedTaken = 0;
+
+  constructor(capacity: number = MAX_DELIVERIES, queuedCapacity: number = MAX_QUEUED) {
+    this.#capacity = capacity;
+    this.#queuedCapacity = queuedCapacity;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Takes a place if one is free; give it back with {@link release}. */
+  take(): boolean {
+    if (this.#taken >= this.#capacity) return false;
+    this.#taken += 1;
+    return true;
+  }
+
+  /** Takes a place, waiting for one in order of arrival; give it back with {@link releaseQueued}. */
+  async acquireQueued(): Promise<void> {
+    if (this.#waiting.length > 0 || !this.#tryAcquireQueued()) {
+      const { promise, resolve } = Promise.withResolvers<undefined>();
+      this.#waiting.push(() => resolve(undefined));
+      await promise;
+    }
+  }
+
+  release(): void {
+    this.#taken -= 1;
+    this.#admit();
+  }
+
+  releaseQueued(): void {
+    this.#queuedTaken -= 1;
+    this.release();
+  }
+
+  #tryAcquireQueued(): boolean {
+    if (this.#queuedTaken >= this.#queuedCapacity || !this.take()) return false;
+    this.#queuedTaken += 1;
+    return true;
+  }
+
+  #admit(): void {
+    while (this.#waiting.length > 0 && this.#tryAcquireQueued()) this.#waiting.shift()?.();
+  }
+}
 
 export interface WebhookParts {
   readonly dialer: EgressDialer;
@@ -166,4 +246,107 @@ class WebhookSlice implements Webhooks {
       this.#log.debug({ code: "webhook_delivery_ended", ...facts }, "delivery ended");
     }
   }
+}
+
+/** The outcomes that are counted. */
+type CountedOutcome = "delivered" | "failed" | "dropped";
+
+/** One series of `gateway_webhook_events_total`. */
+interface DeliveryCount {
+  readonly kind: EventKind;
+  readonly outcome: CountedOutcome;
+  readonly count: number;
+}
+
+/** How a delivery ended. `reason` is for people and the log. */
+interface DeliveryReport {
+  readonly outcome: "delivered" | "failed" | "interrupted";
+  readonly attempts: number;
+  /** Of the last answer; undefined when the last attempt got none. */
+  readonly status: number | undefined;
+  readonly reason: string;
+}
+
+/** What a delivery works with. */
+interface DeliveryTools {
+  readonly dialer: EgressDialer;
+  readonly clock: Clock;
+  readonly timer: Timer;
+}
+
+/**
+ * Sends one event to one target until it is taken, refused, or the time or the attempts are spent (delivery rules 1 to
+ * 5). Never rejects. `stop` ends it as `interrupted`.
+ */
+async function deliver(
+  target: DeliveryTarget,
+  event: SerialisedEvent,
+  tools: DeliveryTools,
+  stop: AbortSignal,
+): Promise<DeliveryReport> {
+  const endMs = tools.clock.monotonic() + target.timeoutMs;
+  const over = new AbortController();
+  const onStop = (): void => over.abort();
+  stop.addEventListener("abort", onStop, { once: true });
+  if (stop.aborted) over.abort();
+  const cancel = tools.timer(target.timeoutMs, () => over.abort());
+  let status: number | undefined;
+  let failure = "";
+  try {
+    for (let attempt = 1; ; attempt += 1) {
+      const result = await attemptOnce(target, event, tools, over.signal);
+      status = result.kind === "answer" ? result.status : undefined;
+      failure = result.kind === "failure" ? result.error.code : "";
+      if (stop.aborted) return { outcome: "interrupted", attempts: attempt, status, reason: "stopped" };
+      const leftMs = over.signal.aborted ? 0 : endMs - tools.clock.monotonic();
+      const next = nextStep(asAttempt(result), attempt, target.retry, leftMs);
+      if (next.step === "delivered") return { outcome: "delivered", attempts: attempt, status, reason: "" };
+      if (next.step === "failed") {
+        return { outcome: "failed", attempts: attempt, status, reason: failure === "" ? next.reason : failure };
+      }
+      await pause(next.waitMs, tools.timer, over.signal);
+      if (stop.aborted) return { outcome: "interrupted", attempts: attempt, status, reason: "stopped" };
+    }
+  } finally {
+    cancel();
+    stop.removeEventListener("abort", onStop);
+  }
+}
+
+async function attemptOnce(
+  target: DeliveryTarget,
+  event: SerialisedEvent,
+  tools: DeliveryTools,
+  signal: AbortSignal,
+): Promise<PostResult> {
+  const { signingKey } = target;
+  const signature =
+    signingKey === undefined ? [] : signatureFields(signingKey, event.id, event.envelope, tools.clock.now());
+  const request = {
+    url: target.url,
+    purpose: "webhook",
+    fields: [...target.fields, ...signature],
+    body: event.envelope,
+    maxBodyBytes: 0,
+    needsBody: false,
+    isLenient: true,
+  } as const;
+  return await post(tools.dialer, request, signal);
+}
+
+function asAttempt(result: PostResult): AttemptResult {
+  if (result.kind === "failure") return { kind: "no-answer", isFinal: result.error.isFinal };
+  return { kind: "answer", status: result.status, retryAfter: fieldValue(result.fields, "retry-after") };
+}
+
+/** Waits, but not beyond the end of the delivery. */
+async function pause(waitMs: number, timer: Timer, signal: AbortSignal): Promise<void> {
+  if (waitMs <= 0 || signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const done = (): void => resolve(undefined);
+  const cancel = timer(waitMs, done);
+  signal.addEventListener("abort", done, { once: true });
+  await promise;
+  cancel();
+  signal.removeEventListener("abort", done);
 }

@@ -1,23 +1,26 @@
-import { useState } from "react";
-import type { ReactNode } from "react";
-import { operationUrl, operations } from "../../../api.ts";
+import { ChevronDown, ChevronUp, Copy, Download, Search, WrapText, X } from "lucide-react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { operations, operationUrl } from "../../../api.ts";
+import { Button, IconButton } from "../../../ui/button.tsx";
 import { copyText } from "../../../ui/copy.ts";
-import { formatBytes } from "../../../ui/format.ts";
+import { TextInput } from "../../../ui/field.tsx";
+import { formatBytes, formatCount } from "../../../ui/format.ts";
+import { Menu } from "../../../ui/menu.tsx";
+import { Segmented } from "../../../ui/segmented.tsx";
 import { EmptyState, ErrorState, Spinner } from "../../../ui/states.tsx";
 import { toast } from "../../../ui/toast.tsx";
 import { useDetailMemory } from "../detail-memory.ts";
 import { headerValues } from "../headers/header-groups.ts";
+import { BodyClient } from "./body-client.ts";
+import type { BodyProgress } from "./body-document.ts";
+import { type BodyViewName, KIND_VIEWS, VIEW_LABELS } from "./body-format.ts";
 import { BodySize, Notices } from "./body-notices.tsx";
-import { BodyTools } from "./body-tools.tsx";
 import { BodyView, isUndecodable } from "./body-view.tsx";
-import styles from "./body.module.css";
 import type { LayerName } from "./body-worker-client.ts";
-import { KIND_VIEWS } from "./body-format.ts";
-import type { BodyViewName } from "./body-format.ts";
+import styles from "./body.module.css";
 import type { BodyOwner, Message, Side } from "./message-side.ts";
-import { SearchBar } from "./search-bar.tsx";
-import { useBody } from "./use-body.tsx";
-import { useSearch } from "./use-search.tsx";
+import { prepareWorker, takeWorker } from "./spare-worker.ts";
+import { type BodySearch, useSearch } from "./use-search.tsx";
 
 interface BodyProps {
   readonly entryId: string;
@@ -193,5 +196,181 @@ function StoredBody({
         )}
       </BodyFrame>
     </div>
+  );
+}
+
+/** The field, the options and the number of matches of a search in a body. */
+function SearchBar({ search, onClose }: { readonly search: BodySearch; readonly onClose: () => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => input.current?.focus(), []);
+  const { query, setQuery } = search;
+  const count = search.matches.length;
+  const status =
+    search.problem ??
+    (query.text === ""
+      ? ""
+      : count === 0
+        ? "No match"
+        : `${formatCount(search.position + 1)} of ${formatCount(count)}${search.more ? "+" : ""}`);
+  return (
+    <div className={styles["search"]} role="search">
+      <TextInput
+        ref={input}
+        mono
+        aria-label="Search in the body"
+        placeholder="Search in the body"
+        value={query.text}
+        onChange={(event) => setQuery({ ...query, text: event.target.value })}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") search.step(event.shiftKey ? -1 : 1);
+          else if (event.key === "Escape") onClose();
+          else return;
+          event.preventDefault();
+          event.stopPropagation();
+        }}
+      />
+      <Button
+        variant="ghost"
+        aria-label="Match case"
+        title="Match case"
+        pressed={query.matchCase}
+        onClick={() => setQuery({ ...query, matchCase: !query.matchCase })}
+      >
+        Aa
+      </Button>
+      <Button
+        variant="ghost"
+        aria-label="Regular expression"
+        title="Regular expression"
+        pressed={query.regex}
+        onClick={() => setQuery({ ...query, regex: !query.regex })}
+      >
+        .*
+      </Button>
+      <output className={search.problem === null ? styles["quiet"] : styles["problemText"]}>{status}</output>
+      <span className={styles["grow"]} />
+      <IconButton
+        label="Previous match"
+        keys="Shift Enter"
+        icon={<ChevronUp size={14} />}
+        disabled={count === 0}
+        onClick={() => search.step(-1)}
+      />
+      <IconButton
+        label="Next match"
+        keys="Enter"
+        icon={<ChevronDown size={14} />}
+        disabled={count === 0}
+        onClick={() => search.step(1)}
+      />
+      <IconButton label="Close the search" keys="Esc" icon={<X size={14} />} onClick={onClose} />
+    </div>
+  );
+}
+
+/** An open body: the way to ask for its rows, and how far it has come. */
+interface OpenBody {
+  readonly client: BodyClient | null;
+  readonly progress: BodyProgress | null;
+  /** Why nothing more will come. */
+  readonly failure: Error | null;
+  /** Opens it anew, after a failure or a pattern without end. */
+  readonly reopen: () => void;
+}
+
+/** Opens a body in a worker while the component is mounted. */
+function useBody(url: string, contentType: string | null): OpenBody {
+  const [open, setOpen] = useState<Omit<OpenBody, "reopen">>({ client: null, progress: null, failure: null });
+  const [attempt, setAttempt] = useState(0);
+  useEffect(() => {
+    const client = new BodyClient(
+      takeWorker(),
+      { url: new URL(url, location.origin).href, contentType },
+      (progress) => setOpen({ client, progress, failure: null }),
+      (failure) => setOpen({ client: null, progress: null, failure }),
+    );
+    return () => client.close();
+  }, [url, contentType, attempt]);
+  const isDone = open.progress?.done === true;
+  useEffect(() => {
+    if (isDone) prepareWorker();
+  }, [isDone]);
+  return { ...open, reopen: () => setAttempt((count) => count + 1) };
+}
+
+/** Choice of the view, search, wrapping, copy and download of a body. */
+function BodyTools({
+  side,
+  view,
+  offered,
+  coding,
+  searching,
+  onChoose,
+  onSearch,
+  onCopy,
+  downloadUrl,
+}: {
+  readonly side: BodyOwner;
+  readonly view: BodyViewName | null;
+  readonly offered: readonly BodyViewName[];
+  /** Content coding of the body; empty for none. */
+  readonly coding: string;
+  readonly searching: boolean;
+  readonly onChoose: (view: BodyViewName) => void;
+  readonly onSearch: () => void;
+  readonly onCopy: () => void;
+  readonly downloadUrl: (decoded: boolean) => string;
+}) {
+  const wrap = useDetailMemory((memory) => memory.wrap);
+  const download = (decoded: boolean): void => {
+    const link = document.createElement("a");
+    link.href = downloadUrl(decoded);
+    link.download = "";
+    link.click();
+  };
+  return (
+    <>
+      {view !== null && (
+        <div className={styles["views"]}>
+          <Segmented
+            label={`View of the ${side} body`}
+            value={view}
+            options={offered.map((name) => ({ value: name, label: VIEW_LABELS[name] }))}
+            onChange={onChoose}
+          />
+        </div>
+      )}
+      <div className={styles["tools"]}>
+        <IconButton
+          label="Search in the body"
+          keys="Ctrl F"
+          icon={<Search size={14} />}
+          pressed={searching}
+          onClick={onSearch}
+        />
+        {(view === "pretty" || view === "raw") && (
+          <IconButton
+            label="Wrap long lines"
+            icon={<WrapText size={14} />}
+            pressed={wrap}
+            onClick={() => useDetailMemory.setState({ wrap: !wrap })}
+          />
+        )}
+        <IconButton label="Copy the body" icon={<Copy size={14} />} onClick={onCopy} />
+        <Menu
+          align="end"
+          trigger={<IconButton label="Download the body" icon={<Download size={14} />} />}
+          items={() => [
+            { kind: "item", label: "Decoded", detail: "Content coding removed", onSelect: () => download(true) },
+            {
+              kind: "item",
+              label: "As received",
+              detail: coding === "" ? "The stored bytes" : `Still ${coding}`,
+              onSelect: () => download(false),
+            },
+          ]}
+        />
+      </div>
+    </>
   );
 }

@@ -1,14 +1,60 @@
 import { multipartBoundary, parseMultipart } from "@headworks/http-fields";
-import { BodyDocument } from "./body-document.ts";
-import type { BodyProgress, BodySource } from "./body-document.ts";
-import { JsonTable, tableCandidates } from "./json-table.ts";
-import type { TableRow } from "./json-table.ts";
+import { BodyDocument, type BodyProgress, type BodySource } from "./body-document.ts";
 import { JsonTree } from "./json-tree.ts";
 import type { RowMatch, TextRow } from "./text-layer.ts";
-import { searchBytes } from "./text-search.ts";
-import type { SearchQuery } from "./text-search.ts";
-import { TreeRows } from "./tree-rows.ts";
-import type { TreeRow } from "./tree-rows.ts";
+import { searchBytes, type SearchQuery } from "./text-search.ts";
+import { type TreeRow, TreeRows } from "./tree-rows.ts";
+
+const MAX_COLUMNS = 60;
+
+/** Rows that are read to find the columns. */
+const SAMPLE_ROWS = 300;
+
+const CELL_BYTES = 200;
+
+/** An array of a JSON document as rows and columns. */
+export class JsonTable {
+  readonly tree: JsonTree;
+  readonly node: number;
+  readonly columns: readonly string[];
+  readonly #rows: readonly number[];
+
+  constructor(tree: JsonTree, node: number) {
+    this.tree = tree;
+    this.node = node;
+    this.#rows = tree.children(node);
+    const columns = new Set<string>();
+    for (const row of this.#rows.slice(0, SAMPLE_ROWS)) {
+      if (tree.kind(row) !== "object") columns.add("value");
+      else for (const cell of tree.children(row, MAX_COLUMNS)) columns.add(tree.key(cell) ?? "");
+      if (columns.size >= MAX_COLUMNS) break;
+    }
+    this.columns = [...columns].slice(0, MAX_COLUMNS);
+  }
+
+  get length(): number {
+    return this.#rows.length;
+  }
+
+  /** The rows `[from, to)`. */
+  rows(from: number, to: number): TableRow[] {
+    return this.#rows.slice(Math.max(0, from), Math.max(0, to)).map((row, index) => ({
+      position: Math.max(0, from) + index,
+      cells: this.#cells(row),
+    }));
+  }
+
+  #cells(row: number): (TableCell | null)[] {
+    const { tree } = this;
+    const cell = (node: number): TableCell => ({ text: tree.text(node, CELL_BYTES), kind: tree.kind(node) });
+    if (tree.kind(row) !== "object") return this.columns.map((name) => (name === "value" ? cell(row) : null));
+    const byKey = new Map(tree.children(row).map((node) => [tree.key(node) ?? "", node]));
+    return this.columns.map((name) => {
+      const node = byKey.get(name);
+      return node === undefined ? null : cell(node);
+    });
+  }
+}
 
 export type LayerName = "raw" | "pretty";
 
@@ -218,4 +264,31 @@ export function serveBody(post: (response: WorkerResponse) => void, fetchBody?: 
       post({ kind: "failure", id: request.id, message: error instanceof Error ? error.message : String(error) });
     }
   };
+}
+
+/** A cell, cut for display; null where the row has no such member. */
+interface TableCell {
+  readonly text: string;
+  readonly kind: string;
+}
+
+interface TableRow {
+  readonly position: number;
+  readonly cells: readonly (TableCell | null)[];
+}
+
+/** Arrays worth a table, largest first: arrays whose first item is an object, at most three levels down. */
+export function tableCandidates(
+  tree: JsonTree,
+): { readonly node: number; readonly path: string; readonly count: number }[] {
+  const found: number[] = [];
+  const visit = (node: number, depth: number): void => {
+    if (tree.kind(node) === "array" && tree.count(node) > 0 && tree.kind(node + 1) === "object") found.push(node);
+    else if (depth < 3) for (const child of tree.children(node, 200)) visit(child, depth + 1);
+  };
+  if (tree.length > 0) visit(0, 0);
+  return found
+    .toSorted((a, b) => tree.count(b) - tree.count(a))
+    .slice(0, 20)
+    .map((node) => ({ node, path: tree.path(node), count: tree.count(node) }));
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { JsonTable, tableCandidates } from "./json-table.ts";
+import { JsonTable, tableCandidates } from "./body-worker-client.ts";
 import { JsonTree } from "./json-tree.ts";
 
 const parse = (value: unknown) => JsonTree.parse(new TextEncoder().encode(JSON.stringify(value)));

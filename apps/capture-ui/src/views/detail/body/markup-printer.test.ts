@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { printMarkup } from "./markup-printer.ts";
+import { printMarkup } from "./body-document.ts";
 
 test("nested elements are indented; an element with only text stays on one line", () => {
   assert.equal(

@@ -1,10 +1,12 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
+import { classNames } from "../../../ui/class-names.ts";
 import { formatBytes } from "../../../ui/format.ts";
 import { Segmented } from "../../../ui/segmented.tsx";
 import { EmptyState, Spinner } from "../../../ui/states.tsx";
-import { classNames } from "../../../ui/class-names.ts";
 import styles from "./body.module.css";
-import { MAX_OBJECT_BYTES, useObjectUrl } from "./use-object-url.tsx";
+
+/** Pictures and films above this are only offered for download. */
+const MAX_OBJECT_BYTES = 128 * 1024 * 1024;
 
 /** A picture with its dimensions. SVG comes as a picture too, where browsers neither run scripts nor load anything. */
 export function ImageViewer({
@@ -116,4 +118,40 @@ function Recording({
 
 function TooLarge({ totalBytes }: { readonly totalBytes: number }) {
   return <EmptyState title="Too large to show here">{formatBytes(totalBytes)}; download it to look at it.</EmptyState>;
+}
+
+/** A fetched body as an address for an element, or why there is none. */
+type ObjectUrl =
+  | { readonly state: "loading" }
+  | { readonly state: "ready"; readonly url: string; readonly sizeBytes: number }
+  | { readonly state: "failed"; readonly problem: string };
+
+/** Fetches a body as a blob of exactly the given type. The type is ours, never the captured one as it stands. */
+function useObjectUrl(url: string, type: string): ObjectUrl {
+  const [object, setObject] = useState<ObjectUrl>({ state: "loading" });
+  useEffect(() => {
+    const stop = new AbortController();
+    let created: string | null = null;
+    const load = async (): Promise<void> => {
+      setObject({ state: "loading" });
+      try {
+        const response = await fetch(url, { signal: stop.signal });
+        if (!response.ok) throw new Error(`The service answered ${response.status}`);
+        const blob = new Blob([await response.arrayBuffer()], { type });
+        if (stop.signal.aborted) return;
+        created = URL.createObjectURL(blob);
+        setObject({ state: "ready", url: created, sizeBytes: blob.size });
+      } catch (error) {
+        if (!stop.signal.aborted) {
+          setObject({ state: "failed", problem: error instanceof Error ? error.message : String(error) });
+        }
+      }
+    };
+    void load();
+    return () => {
+      stop.abort();
+      if (created !== null) URL.revokeObjectURL(created);
+    };
+  }, [url, type]);
+  return object;
 }

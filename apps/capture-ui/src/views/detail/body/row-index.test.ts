@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { RowIndex } from "./row-index.ts";
+import { RowIndex } from "./text-layer.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

@@ -1,20 +1,51 @@
 import { ArrowUp } from "lucide-react";
-import { useEffect, useImperativeHandle, useMemo, useRef, useState, useSyncExternalStore } from "react";
-import type { CSSProperties, MouseEvent, ReactNode, Ref } from "react";
+import {
+  type CSSProperties,
+  type MouseEvent,
+  type ReactNode,
+  type Ref,
+  type RefObject,
+  useEffect,
+  useEffectEvent,
+  useImperativeHandle,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+  useSyncExternalStore,
+} from "react";
 import { usePreferences } from "../../../preferences.ts";
 import { formatCount } from "../../../ui/format.ts";
 import { ContextMenu, type MenuEntry } from "../../../ui/menu.tsx";
+import type { CellContext } from "./cells.tsx";
 import { useColumns } from "./column-store.ts";
-import { COLUMNS, gridTemplate, visibleColumns, type ColumnSpec } from "./columns.ts";
+import { COLUMNS, type ColumnSpec, gridTemplate, visibleColumns } from "./columns.ts";
 import styles from "./grid.module.css";
-import { GridRows } from "./grid-rows.tsx";
 import { HeaderRow } from "./header.tsx";
-import { rowElementId } from "./row.tsx";
+import { Row, rowElementId } from "./row.tsx";
 import type { Selection } from "./selection.ts";
 import type { TrafficList } from "./traffic-list.ts";
-import { axisOf, type Axis } from "./waterfall-maths.ts";
-import { useDrawnRows, useSize } from "./use-drawn-rows.ts";
-import { scrollHeight, scrollToShow } from "./window-maths.ts";
+import { type Axis, axisOf } from "./waterfall-maths.ts";
+
+/** Browsers lay out elements of up to some 17 million pixels (Firefox) or 33 million (Chromium) correctly. */
+export const MAX_HEIGHT_PX = 12_000_000;
+
+/** More than are ever drawn at once. */
+const SLOTS = 256;
+
+/** Rows beyond the edges that are drawn too. */
+const OVERSCAN = 8;
+
+/** With fewer rows than this left beyond an edge, the next ones are drawn. */
+const RESERVE = 2;
+
+/** The header is inside the scrolled element. */
+const HEADER_PX = 26;
+
+const AT_TOP_PX = 2;
+
+/** What depends on the rows in sight (a time axis moves every bar) follows scrolling only so often. */
+const SEEN_MS = 120;
 
 /** What the rest of the screen may ask of the grid. */
 export interface GridHandle {
@@ -222,4 +253,180 @@ function visibleAxis(
     exchanges.push({ startMs, durationMs: row.duration_ms ?? Math.max(0, Math.min(60_000, nowMs - startMs)) });
   }
   return axisOf(exchanges, ticks);
+}
+
+/** Width and height inside the scroll bars. */
+function useSize(ref: RefObject<HTMLElement | null>): { readonly width: number; readonly height: number } {
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  useLayoutEffect(() => {
+    const element = ref.current;
+    if (element === null) return undefined;
+    const measure = (): void => setSize({ width: element.clientWidth, height: element.clientHeight });
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    measure();
+    return () => observer.disconnect();
+  }, [ref]);
+  return size;
+}
+
+function needsDrawing(drawn: DrawnWindow, next: DrawnWindow, length: number): boolean {
+  if (next.first < drawn.first || next.last > drawn.last || next.shiftPx !== drawn.shiftPx) return true;
+  const above = next.first === 0 || next.first - drawn.first >= RESERVE;
+  const below = next.last >= length - 1 || drawn.last - next.last >= RESERVE;
+  return !above || !below;
+}
+
+/**
+ * Which rows to draw in a scrolled element; tells the list what is seen and whether the reader is at the top. `exact`
+ * also gives the rows that are really in sight. While `hold` is set, rows stay
+ * where they are even at the top.
+ */
+function useDrawnRows(
+  list: TrafficList,
+  scroller: RefObject<HTMLElement | null>,
+  rowHeightPx: number,
+  elementHeightPx: number,
+  exact: boolean,
+  hold: boolean,
+) {
+  const { length } = list;
+  const viewport: Viewport = useMemo(
+    () => ({ rowHeightPx, heightPx: Math.max(0, elementHeightPx - HEADER_PX), length }),
+    [rowHeightPx, elementHeightPx, length],
+  );
+  const latest = useRef(viewport);
+  const [drawn, setDrawn] = useState<DrawnWindow>({ first: 0, last: 60, shiftPx: 0 });
+  const [seen, setSeen] = useState({ first: 0, last: 40 });
+
+  const seenTimer = useRef<number | undefined>(undefined);
+  useEffect(
+    () => () => {
+      window.clearTimeout(seenTimer.current);
+      seenTimer.current = undefined;
+    },
+    [],
+  );
+
+  const update = (): void => {
+    const element = scroller.current;
+    if (element === null) return;
+    const next = drawnWindow(latest.current, element.scrollTop);
+    list.setFollowing(!hold && element.scrollTop < AT_TOP_PX);
+    list.setRange(next.first, next.last);
+    if (exact && seenTimer.current === undefined) {
+      seenTimer.current = window.setTimeout(() => {
+        seenTimer.current = undefined;
+        const { first, last } = drawnWindow(latest.current, element.scrollTop);
+        setSeen((now) => (now.first === first && now.last === last ? now : { first, last }));
+      }, SEEN_MS);
+    }
+    setDrawn((now) =>
+      needsDrawing(now, next, latest.current.length)
+        ? { first: Math.max(0, next.first - OVERSCAN), last: next.last + OVERSCAN, shiftPx: next.shiftPx }
+        : now,
+    );
+  };
+
+  // The length and the measures decide what is visible as much as scrolling does.
+  const measured = useEffectEvent(update);
+  useLayoutEffect(() => {
+    latest.current = viewport;
+    measured();
+  }, [viewport, list, exact, hold]);
+  return { viewport, latest, drawn, seen, update };
+}
+
+/** The rows of a window. */
+function GridRows({
+  list,
+  drawn,
+  rowHeightPx,
+  columns,
+  selection,
+  focused,
+  context,
+  axis,
+}: {
+  readonly list: TrafficList;
+  /** Changes with the list, so that rows are looked up again. */
+  readonly version: number;
+  readonly drawn: DrawnWindow;
+  readonly rowHeightPx: number;
+  readonly columns: readonly ColumnSpec[];
+  readonly selection: Selection;
+  readonly focused: ((host: string) => boolean) | undefined;
+  readonly context: CellContext;
+  readonly axis: Axis | undefined;
+}) {
+  const rows: ReactNode[] = [];
+  const last = Math.min(list.length - 1, drawn.last);
+  for (let index = drawn.first; index <= last; index += 1) {
+    const row = list.rowAt(index);
+    rows.push(
+      <Row
+        // Slots are used again while scrolling, and stay with their rows while new ones come on top.
+        key={((list.ordinalAt(index) % SLOTS) + SLOTS) % SLOTS}
+        row={row}
+        index={index}
+        topPx={index * rowHeightPx + drawn.shiftPx}
+        columns={columns}
+        selected={row !== undefined && selection.ids.has(row.id)}
+        active={row !== undefined && selection.active === row.id}
+        dimmed={row !== undefined && focused !== undefined && !focused(row.host)}
+        context={context}
+        axis={axis}
+      />,
+    );
+  }
+  return rows;
+}
+
+/** The measures of a list of equally high rows. */
+interface Viewport {
+  readonly rowHeightPx: number;
+  readonly heightPx: number;
+  readonly length: number;
+}
+
+/** Height of the element that gives the scroll bar its length. */
+export function scrollHeight({ rowHeightPx, length }: Viewport): number {
+  return Math.min(MAX_HEIGHT_PX, rowHeightPx * length);
+}
+
+/** Pixels of rows for one pixel of scrolling: 1, or more when the list is too long to be laid out whole. */
+function ratio({ rowHeightPx, heightPx, length }: Viewport): number {
+  const content = rowHeightPx * length;
+  if (content <= MAX_HEIGHT_PX) return 1;
+  return (content - heightPx) / (MAX_HEIGHT_PX - heightPx);
+}
+
+/** What to draw at a scroll position. Rows are `shiftPx` off their place `index * rowHeight` in a very long list. */
+interface DrawnWindow {
+  /** First and last row that can be seen, partly or whole; `last` is -1 for an empty list. */
+  readonly first: number;
+  readonly last: number;
+  readonly shiftPx: number;
+}
+
+/** The rows to draw at `scrollTopPx`. */
+export function drawnWindow(viewport: Viewport, scrollTopPx: number): DrawnWindow {
+  const { rowHeightPx, heightPx, length } = viewport;
+  if (length === 0) return { first: 0, last: -1, shiftPx: 0 };
+  const scrolled = Math.max(0, Math.min(scrollTopPx, scrollHeight(viewport) - heightPx));
+  const contentTop = Math.max(0, scrolled) * ratio(viewport);
+  const first = Math.min(length - 1, Math.floor(contentTop / rowHeightPx));
+  const last = Math.min(length - 1, Math.ceil((contentTop + heightPx) / rowHeightPx) - 1);
+  return { first, last: Math.max(first, last), shiftPx: Math.max(0, scrolled) - contentTop };
+}
+
+/** Scroll position at which a row can be seen whole, moving as little as possible from `scrollTopPx`. */
+export function scrollToShow(viewport: Viewport, scrollTopPx: number, index: number): number {
+  const { rowHeightPx, heightPx } = viewport;
+  const factor = ratio(viewport);
+  const contentTop = scrollTopPx * factor;
+  const rowTop = index * rowHeightPx;
+  if (rowTop < contentTop) return rowTop / factor;
+  if (rowTop + rowHeightPx > contentTop + heightPx) return Math.max(0, (rowTop + rowHeightPx - heightPx) / factor);
+  return scrollTopPx;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { fakeRow } from "../../../../test/fake-rows.ts";
-import { RowStore } from "./row-store.ts";
+import { RowStore } from "./row-sequence.ts";
 
 function filled(count: number): RowStore {
   const store = new RowStore(1000);

@@ -1,18 +1,29 @@
-import type { Suggestion } from "@headworks/query-language";
 import { History, Search, X } from "lucide-react";
-import { useId, useMemo, useState } from "react";
-import type { KeyboardEvent, RefObject } from "react";
+import { type KeyboardEvent, type RefObject, useEffect, useId, useMemo, useState } from "react";
+import { VALUE_FIELDS } from "@headworks/capture-contract";
+import {
+  completions,
+  describeQuery,
+  parseQuery,
+  type Presets,
+  type Suggestion,
+  type Token,
+  tokens,
+} from "@headworks/query-language";
+import { api } from "../../../api.ts";
 import { IconButton } from "../../../ui/button.tsx";
 import { classNames } from "../../../ui/class-names.ts";
 import { Menu, type MenuEntry } from "../../../ui/menu.tsx";
 import { Spinner } from "../../../ui/states.tsx";
-import { CompletionList, suggestionId } from "./completion-list.tsx";
-import { stretches } from "./highlight.ts";
 import styles from "./query-bar.module.css";
 import { viewPresets } from "./saved-views.ts";
-import { useCompletions } from "./use-completions.ts";
-import { useQueryDraft } from "./use-query-draft.ts";
 import { dropView, rememberQuery, useViews } from "./view-store.ts";
+
+const MOST = 20;
+
+const NOTHING: readonly Suggestion[] = [];
+
+const APPLY_MS = 180;
 
 interface QueryBarProps {
   readonly inputRef: RefObject<HTMLInputElement | null>;
@@ -227,4 +238,159 @@ function historyMenu(apply: (q: string) => void): readonly MenuEntry[] {
     ...(saved.length > 0 ? [heading("Saved views"), ...saved, forget, { kind: "separator" as const }] : []),
     ...(earlier.length > 0 ? [heading("Earlier"), ...earlier] : []),
   ];
+}
+
+/** A stretch of a query text with what it is; `gap` is white space and punctuation. */
+interface Stretch {
+  readonly text: string;
+  readonly kind: Token["kind"] | "gap";
+  readonly start: number;
+  /** Inside the part that an error points at. */
+  readonly wrong: boolean;
+}
+
+/** Cuts a text into coloured stretches that together are the text again. */
+export function stretches(text: string, error?: { readonly start: number; readonly end: number }): readonly Stretch[] {
+  const list: Stretch[] = [];
+  const push = (start: number, end: number, kind: Stretch["kind"]): void => {
+    if (end <= start) return;
+    const cuts = error === undefined ? [] : [error.start, error.end].filter((cut) => cut > start && cut < end);
+    let from = start;
+    for (const to of [...cuts, end]) {
+      const wrong = error !== undefined && from >= error.start && to <= Math.max(error.end, error.start + 1);
+      list.push({ text: text.slice(from, to), kind, start: from, wrong });
+      from = to;
+    }
+  };
+  let at = 0;
+  for (const token of tokens(text)) {
+    push(at, token.start, "gap");
+    push(token.start, token.end, token.kind);
+    at = token.end;
+  }
+  push(at, text.length, "gap");
+  return list;
+}
+
+/** The id of a suggestion's element, for `aria-activedescendant`. */
+function suggestionId(listId: string, index: number): string {
+  return `${listId}-${index}`;
+}
+
+/** Below the filter while it has the focus: what it means or what is wrong with it, and what could come next. */
+function CompletionList({
+  listId,
+  sayId,
+  sentence,
+  wrong,
+  suggestions,
+  chosen,
+  onAccept,
+}: {
+  readonly listId: string;
+  readonly sayId: string;
+  readonly sentence: string | undefined;
+  readonly wrong: boolean;
+  readonly suggestions: readonly Suggestion[];
+  readonly chosen: number;
+  readonly onAccept: (suggestion: Suggestion) => void;
+}) {
+  return (
+    <div className={styles["popup"]}>
+      {sentence !== undefined && (
+        <p
+          id={sayId}
+          className={classNames(styles["say"], wrong && styles["wrong"])}
+          role={wrong ? "alert" : undefined}
+        >
+          {sentence}
+        </p>
+      )}
+      <div id={listId} role="listbox" aria-label="Completions">
+        {suggestions.map((suggestion, index) => (
+          <div
+            key={`${suggestion.kind} ${suggestion.label}`}
+            id={suggestionId(listId, index)}
+            role="option"
+            tabIndex={-1}
+            aria-selected={index === chosen}
+            className={styles["option"]}
+            onPointerDown={(event) => {
+              // The input keeps the focus.
+              event.preventDefault();
+              onAccept(suggestion);
+            }}
+          >
+            <code>{suggestion.label}</code>
+            <span className={styles["detail"]}>{suggestion.detail}</span>
+          </div>
+        ))}
+      </div>
+      <p className={styles["hint"]}>Tab completes, arrows choose, Enter applies</p>
+    </div>
+  );
+}
+
+/** The text while it is typed, and what it means. It is applied a moment after typing stops, if it can be understood. */
+function useQueryDraft(q: string, presets: Presets, onChange: (q: string) => void) {
+  const [text, setText] = useState(q);
+  const [applied, setApplied] = useState(q);
+  // The address may change from elsewhere: a menu, a saved view, the back button.
+  if (q !== applied) {
+    setApplied(q);
+    setText(q);
+  }
+  const parsed = useMemo(() => parseQuery(text, { presets }), [text, presets]);
+  const apply = (next: string): void => {
+    setText(next);
+    setApplied(next.trim() === "" ? "" : next);
+    onChange(next);
+  };
+  useEffect(() => {
+    if (text === applied || (text.trim() === "" && applied === "") || !parsed.ok) return undefined;
+    const timer = window.setTimeout(() => {
+      setApplied(text.trim() === "" ? "" : text);
+      onChange(text);
+    }, APPLY_MS);
+    return () => window.clearTimeout(timer);
+  }, [text, applied, parsed, onChange]);
+  return {
+    text,
+    setText,
+    apply,
+    error: parsed.ok ? undefined : parsed.error,
+    /** The filter in words; undefined for the empty one and for a text that is no query. */
+    inWords: parsed.ok && text.trim() !== "" ? `Shows entries where ${describeQuery(parsed.query)}.` : undefined,
+  };
+}
+
+/** Values for completion come from the traffic of the active session; without an answer there are none. */
+async function seenValues(request: { readonly field: string; readonly prefix: string }, signal: AbortSignal) {
+  const field = VALUE_FIELDS.find((known) => known === request.field);
+  if (field === undefined) return [];
+  try {
+    return await api.traffic.listTrafficValues({ query: { field, prefix: request.prefix, limit: MOST }, signal });
+  } catch {
+    return [];
+  }
+}
+
+interface Found {
+  readonly text: string;
+  readonly caret: number;
+  readonly suggestions: readonly Suggestion[];
+}
+
+/** What could be typed at the caret. Suggestions for another text are none: accepting one would garble this text. */
+function useCompletions(open: boolean, text: string, caret: number, presets: Presets): readonly Suggestion[] {
+  const [found, setFound] = useState<Found>();
+  useEffect(() => {
+    if (!open) return undefined;
+    const controller = new AbortController();
+    void completions(text, caret, (request) => seenValues(request, controller.signal), { presets }).then((next) => {
+      if (!controller.signal.aborted) setFound({ text, caret, suggestions: next.slice(0, MOST) });
+    });
+    return () => controller.abort();
+  }, [open, text, caret, presets]);
+  return found?.text === text && found.caret === caret ? found.suggestions : NOTHING;
 }
