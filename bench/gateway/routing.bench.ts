@@ -96,7 +96,7 @@ function tableOf(shape: Shape, size: number): RouteTable {
     decorators: [],
     bodyFilters: [],
     responseStore: undefined,
-    action: { kind: "answer", response: () => ({ status: 200, fields: [], body: "" }) },
+    action: { kind: "response", response: () => ({ status: 200, fields: [], body: "" }) },
     priority: 5,
   }));
   return compileRouteTable(routes);

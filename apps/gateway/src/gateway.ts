@@ -473,7 +473,7 @@ function compileActions(
   );
   return {
     actionFor: (route: Route) => {
-      if (route.action.type !== "proxy") return { kind: "answer", response: compileResponseAction(route) };
+      if (route.action.type !== "proxy") return { kind: "response", response: compileResponseAction(route) };
       const choose = services.get(route.service ?? "");
       if (choose === undefined) throw new Error(`There is no service ${route.service}`);
       return {

@@ -142,7 +142,7 @@ type Event =
   | {
       kind: "data" | "request-end" | "answer-end" | "continue" | "client-end" | "refused" | "drain" | "tunnel" | "over";
     }
-  | { kind: "answer"; framing: Framing };
+  | { kind: "response"; framing: Framing };
 
 class History {
   readonly events: Event[] = [];
@@ -164,11 +164,11 @@ class History {
   }
   /** Everything that forbids another request on this connection. */
   get mustClose(): boolean {
-    const responseAt = this.present.findIndex(({ kind }) => kind === "answer");
+    const responseAt = this.present.findIndex(({ kind }) => kind === "response");
     const requestEndAt = this.present.findIndex(({ kind }) => kind === "request-end");
     const response = this.present[responseAt];
     const isEarly = responseAt >= 0 && (requestEndAt < 0 || requestEndAt > responseAt);
-    const framing = response?.kind === "answer" ? response.framing.kind : "none";
+    const framing = response?.kind === "response" ? response.framing.kind : "none";
     const isUnbounded = framing === "until-close" || (framing === "chunked" && this.head?.version === "1.0");
     const isAskedTo = this.head?.keepAlive === false || this.ever("drain") || this.ever("client-end");
     return isEarly || isUnbounded || isAskedTo || this.ever("refused");
@@ -216,7 +216,7 @@ function responseStep(framing: Framing, mayStart: (model: History) => boolean): 
     (model) => mayStart(model) && !model.has("answer"),
     (model, real) => {
       const start = real.responseStarted(framing);
-      model.events.push({ kind: "answer", framing });
+      model.events.push({ kind: "response", framing });
       assert.equal(start.closeAfterResponse, model.mustClose);
       assert.equal(start.connection === "close", model.mustClose);
       assert.equal(start.connection === "keep-alive", !model.mustClose && model.head?.version === "1.0");

@@ -575,7 +575,7 @@ test("what the store refuses by name has that refusal's code, and its sentence",
     ["FilterError", 400, "VALIDATION_ERROR"],
     ["ImportRefusedError", 400, "BAD_REQUEST"],
     ["ReaderBusyError", 503, "SERVICE_UNAVAILABLE"],
-    ["StoreTroubleError", 503, "CORE_DATABASE"],
+    ["StorageError", 503, "CORE_DATABASE"],
     ["CancelledError", 499, "CANCELLED"],
     ["AbortError", 499, "CANCELLED"],
   ];

@@ -24,7 +24,7 @@ export interface PostRequest {
 
 /** The final answer, or why there is none. */
 export type PostResult =
-  | { readonly kind: "answer"; readonly status: number; readonly fields: RawFields; readonly body: Buffer }
+  | { readonly kind: "response"; readonly status: number; readonly fields: RawFields; readonly body: Buffer }
   | { readonly kind: "failure"; readonly error: EgressError };
 
 /** What the head of an answer may have; anything longer is no answer to a notification. */
@@ -150,7 +150,7 @@ class Exchange {
     if (head === undefined) return;
     this.#canBeKept = this.#reader.state === "ended" && head.keepAlive && this.#reader.oddities.length === 0;
     const { status, fields } = head;
-    this.#settled.resolve({ kind: "answer", status, fields, body: Buffer.concat(this.#pieces) });
+    this.#settled.resolve({ kind: "response", status, fields, body: Buffer.concat(this.#pieces) });
   }
 
   /** Without effect once there is an answer, other than that the connection is not kept. */

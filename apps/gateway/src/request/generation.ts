@@ -19,7 +19,7 @@ export type CompiledAction =
       readonly changeFields: ((request: RequestContext, fields: string[]) => void) | undefined;
     }
   | {
-      readonly kind: "answer";
+      readonly kind: "response";
       readonly response: (request: RequestContext) => Response | Refusal;
     };
 

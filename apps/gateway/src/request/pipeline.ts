@@ -226,7 +226,7 @@ export class Pipeline {
 
   #run(delivery: ResponseSender, route: CompiledRoute): void {
     const { action } = route;
-    if (action.kind === "answer") return delivery.response(action.response(delivery.request), "action");
+    if (action.kind === "response") return delivery.response(action.response(delivery.request), "action");
     const own = lastRecipientsResponse(delivery.request);
     if (own !== undefined) return delivery.response(own, "action");
     new ProxiedRequest(delivery, action, this.#parts.pools).start();

@@ -148,7 +148,7 @@ export class StoreClient {
     switch (message.kind) {
       case "settled":
         return this.#settled(message);
-      case "answer":
+      case "response":
         this.#calls.get(message.call)?.resolve(message.value);
         this.#calls.delete(message.call);
         return;

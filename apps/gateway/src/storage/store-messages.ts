@@ -104,5 +104,5 @@ export type FromStore =
   | { readonly kind: "ready" }
   | { readonly kind: "refused"; readonly errorKind: string; readonly error: string }
   | ({ readonly kind: "settled" } & GroupOutcome)
-  | { readonly kind: "answer"; readonly call: number; readonly value: StoreResponses[StoreCallName] }
+  | { readonly kind: "response"; readonly call: number; readonly value: StoreResponses[StoreCallName] }
   | { readonly kind: "failed"; readonly call: number; readonly error: string };

@@ -156,7 +156,7 @@ export class StoreThread {
 
   #receiveCall(call: number, request: StoreRequest): void {
     try {
-      this.#post({ kind: "answer", call, value: this.#response(request) });
+      this.#post({ kind: "response", call, value: this.#response(request) });
     } catch (error) {
       this.#post({ kind: "failed", call, error: this.#describe(error) });
     }

@@ -47,7 +47,7 @@ export function generationRig({
       },
     }),
     compileActions: () => ({
-      actionFor: () => ({ kind: "answer", response: () => ({ status: 204, fields: [], body: "" }) }),
+      actionFor: () => ({ kind: "response", response: () => ({ status: 204, fields: [], body: "" }) }),
     }),
     ...parts,
   });

@@ -76,7 +76,7 @@ export function compiledRoute(document: Route, index: number): CompiledRoute {
     decorators: [],
     bodyFilters: [],
     responseStore: undefined,
-    action: { kind: "answer", response: () => ({ status: 200, fields: [], body: "" }) },
+    action: { kind: "response", response: () => ({ status: 200, fields: [], body: "" }) },
     priority: 5,
   };
 }

@@ -44,7 +44,7 @@ test("where nothing can be written, small bodies are decoded all the same, and o
   const form = await bodies.get(request("1", gzipSync("small")));
   assert.equal(Buffer.from(form.read(0, form.totalBytes)).toString(), "small");
   await assert.rejects(bodies.get(request("2", gzipSync(Buffer.alloc(3_000_000)))), {
-    name: "StoreTroubleError",
+    name: "StorageError",
     message: /^A body this large is decoded into a file: EEXIST/u,
   });
   bodies.close();
@@ -60,7 +60,7 @@ test("a disk that became read-only keeps no reader from ending, and of a large b
     await bodies.get(request("1", gzipSync(Buffer.alloc(3_000_000))));
     await runProcess("mount", ["-o", "remount,ro", directory.path]);
     await assert.rejects(bodies.get(request("2", gzipSync(Buffer.alloc(3_000_000)))), {
-      name: "StoreTroubleError",
+      name: "StorageError",
       message: /^A body this large is decoded into a file: the directory cannot be written \(EROFS/u,
     });
     bodies.close();

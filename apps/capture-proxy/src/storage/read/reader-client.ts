@@ -137,7 +137,7 @@ export class ReaderClient {
     }
     const question = this.#questions.get(message.id);
     this.#questions.delete(message.id);
-    if (message.kind === "answer") question?.resolve(message.value);
+    if (message.kind === "response") question?.resolve(message.value);
     else question?.reject(new ReaderError(message.name, message.message));
   }
 

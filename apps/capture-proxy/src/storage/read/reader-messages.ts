@@ -142,5 +142,5 @@ export type ToReader =
 export type FromReader =
   /** It opened the store and answers from now on. */
   | { readonly kind: "ready" }
-  | { readonly kind: "answer"; readonly id: number; readonly value: unknown }
+  | { readonly kind: "response"; readonly id: number; readonly value: unknown }
   | { readonly kind: "failed"; readonly id: number; readonly name: string; readonly message: string };

@@ -73,7 +73,7 @@ export class ReaderThread {
     this.#interests.set(id, interest);
     try {
       const value = await this.#response(request, interest);
-      this.#post({ kind: "answer", id, value }, transferable(value));
+      this.#post({ kind: "response", id, value }, transferable(value));
     } catch (error) {
       const known = error instanceof Error ? error : new Error(String(error));
       this.#post(

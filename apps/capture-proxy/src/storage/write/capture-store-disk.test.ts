@@ -74,7 +74,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     const during = rig.add();
     assert.ok((await rig.rows({}, { limit: 1 })).total > 0, "what is stored can be read");
     await assert.rejects(store.updateSession(store.activeSessionId, { notes: "x".repeat(4_000_000) }), {
-      name: "StoreTroubleError",
+      name: "StorageError",
       message: /^The disk is full/u,
     });
     rmSync(`${path}/ballast`);

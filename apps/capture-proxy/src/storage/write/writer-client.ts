@@ -170,7 +170,7 @@ class WriterCalls {
     return { call, response: waiting.promise };
   }
 
-  answered({ call, value }: FromWriter & { kind: "answer" }): void {
+  answered({ call, value }: FromWriter & { kind: "response" }): void {
     this.#waiting.get(call)?.resolve(value);
     this.#waiting.delete(call);
   }
@@ -531,7 +531,7 @@ export class WriterClient {
       case "reopened":
         this.#events.databaseReplaced();
         return this.#tellMovedAside(message.movedAside);
-      case "answer":
+      case "response":
         return this.#calls.answered(message);
       case "callFailed":
         return this.#calls.failed(message);

@@ -138,7 +138,7 @@ export type FromWriter =
   | { readonly kind: "size"; readonly bytes: number }
   | { readonly kind: "problem"; readonly problem: string | null }
   | { readonly kind: "reopened"; readonly movedAside: string }
-  | { readonly kind: "answer"; readonly call: number; readonly value: unknown }
+  | { readonly kind: "response"; readonly call: number; readonly value: unknown }
   | {
       readonly kind: "callFailed";
       readonly call: number;

@@ -242,7 +242,7 @@ export class WriterThread {
 
   #call(message: ToWriter & { kind: "call" }): void {
     try {
-      this.#post({ kind: "answer", call: message.call, value: this.#carryOut(message.request) });
+      this.#post({ kind: "response", call: message.call, value: this.#carryOut(message.request) });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const errorKind = storageErrorKind(error);

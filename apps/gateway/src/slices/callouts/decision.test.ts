@@ -17,7 +17,7 @@ test("opa: nothing but a plain true, alone or as allow, ever permits", () => {
       ),
       fc.integer({ min: 100, max: 999 }),
       (text, status) => {
-        const decision = readDecision("opa", { kind: "answer", status, fields: [], body: bodyOf(text) });
+        const decision = readDecision("opa", { kind: "response", status, fields: [], body: bodyOf(text) });
         if (decision.kind !== "allow") return;
         permitted += 1;
         assert.equal(status, 200);
@@ -31,7 +31,7 @@ test("opa: nothing but a plain true, alone or as allow, ever permits", () => {
 
 test("http: 2xx permits, 401 and 403 refuse, everything else is an error", () => {
   for (let status = 100; status < 1000; status += 1) {
-    const { kind } = readDecision("http", { kind: "answer", status, fields: [], body: Buffer.alloc(0) });
+    const { kind } = readDecision("http", { kind: "response", status, fields: [], body: Buffer.alloc(0) });
     const expected = status >= 200 && status < 300 ? "allow" : status === 401 || status === 403 ? "deny" : "error";
     assert.equal(kind, expected, String(status));
   }

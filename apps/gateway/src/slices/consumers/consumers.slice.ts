@@ -612,7 +612,7 @@ function introspectionSource(
       const request = { url, fields, body, maxBodyBytes, needsBody: true, isLenient: true } as const;
       const signal = AbortSignal.timeout(RESPONSE_TIMEOUT_MS);
       const result = await post(dialer, { ...request, purpose: "introspection" }, signal);
-      const claims = result.kind === "answer" && result.status === 200 ? jsonObject(result.body) : undefined;
+      const claims = result.kind === "response" && result.status === 200 ? jsonObject(result.body) : undefined;
       if (claims !== undefined) return claims;
       endpoint.doubt();
       if (result.kind === "failure") return failed(result.error.message);

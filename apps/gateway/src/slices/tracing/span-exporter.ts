@@ -115,15 +115,15 @@ export class SpanExporter implements SpanSink {
     const body = exportBody(batch, source, clock.now() - performance.now());
     for (let attempt = 1; ; attempt += 1) {
       const result = await this.#post(body);
-      if (result.kind === "answer" && result.status >= 200 && result.status < 300) {
+      if (result.kind === "response" && result.status >= 200 && result.status < 300) {
         const rejected = Math.min(batch.length, rejectedSpans(result.body));
         counts.exported += batch.length - rejected;
         counts.rejected += rejected;
         if (rejected > 0) this.#tell("rejected", rejected);
         return;
       }
-      const why = result.kind === "answer" ? `status_${result.status}` : result.error.code;
-      const mayRetry = result.kind === "answer" ? RETRIED_STATUSES.has(result.status) : !result.error.isFinal;
+      const why = result.kind === "response" ? `status_${result.status}` : result.error.code;
+      const mayRetry = result.kind === "response" ? RETRIED_STATUSES.has(result.status) : !result.error.isFinal;
       if (!mayRetry || attempt >= this.#rules.maxAttempts || !(await this.#pause(attempt, result))) {
         counts.failed += batch.length;
         return this.#tell(why, batch.length);
@@ -145,7 +145,7 @@ export class SpanExporter implements SpanSink {
   /** False: it is time to stop. */
   async #pause(attempt: number, result: PostResult): Promise<boolean> {
     const { backoffBaseMs, backoffCapMs } = this.#rules;
-    const asked = result.kind === "answer" ? fieldValue(result.fields, "retry-after") : undefined;
+    const asked = result.kind === "response" ? fieldValue(result.fields, "retry-after") : undefined;
     const requestedMs =
       asked !== undefined && /^\d{1,6}$/.test(asked) ? Number(asked) * 1000 : backoffBaseMs * 2 ** (attempt - 1);
     if (this.#stop.signal.aborted) return false;

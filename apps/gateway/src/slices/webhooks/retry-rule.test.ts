@@ -32,7 +32,7 @@ for (const [value, waitMs] of values) {
 
 test("delivery rule 4: only 429, 502, 503, 504 and no answer at all are retried, and only 2xx is delivered", () => {
   for (let status = 200; status < 600; status += 1) {
-    const { step } = nextStep({ kind: "answer", status, retryAfter: undefined }, 1, rule, 10_000);
+    const { step } = nextStep({ kind: "response", status, retryAfter: undefined }, 1, rule, 10_000);
     const expected = status < 300 ? "delivered" : [429, 502, 503, 504].includes(status) ? "retry" : "failed";
     assert.equal(step, expected, String(status));
   }

@@ -7,7 +7,7 @@ export interface RetryRule {
 
 /** What an attempt brought: the status of an answer with its Retry-After, or no answer. */
 export type AttemptResult =
-  | { readonly kind: "answer"; readonly status: number; readonly retryAfter: string | undefined }
+  | { readonly kind: "response"; readonly status: number; readonly retryAfter: string | undefined }
   | { readonly kind: "no-answer"; readonly isFinal: boolean };
 
 /** What follows an attempt. */
@@ -23,14 +23,14 @@ const RETRIED_STATUSES = new Set([429, 502, 503, 504]);
  * left. A wait that uses up what is left would leave no time for the attempt behind it, so it fails at once.
  */
 export function nextStep(result: AttemptResult, attempt: number, rule: RetryRule, leftMs: number): NextStep {
-  if (result.kind === "answer") {
+  if (result.kind === "response") {
     if (result.status >= 200 && result.status < 300) return { step: "delivered" };
     if (!RETRIED_STATUSES.has(result.status)) return { step: "failed", reason: "answer_not_retried" };
   } else if (result.isFinal) {
     return { step: "failed", reason: "not_allowed" };
   }
   if (attempt >= rule.maxAttempts) return { step: "failed", reason: "attempts_spent" };
-  const requestedMs = result.kind === "answer" ? retryAfterMs(result.retryAfter) : undefined;
+  const requestedMs = result.kind === "response" ? retryAfterMs(result.retryAfter) : undefined;
   const waitMs = requestedMs ?? backoffMs(attempt, rule);
   return waitMs >= leftMs ? { step: "failed", reason: "time_spent" } : { step: "retry", waitMs };
 }

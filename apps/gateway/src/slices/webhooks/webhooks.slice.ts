@@ -295,7 +295,7 @@ async function deliver(
   try {
     for (let attempt = 1; ; attempt += 1) {
       const result = await attemptOnce(target, event, tools, over.signal);
-      status = result.kind === "answer" ? result.status : undefined;
+      status = result.kind === "response" ? result.status : undefined;
       failure = result.kind === "failure" ? result.error.code : "";
       if (stop.aborted) return { outcome: "interrupted", attempts: attempt, status, reason: "stopped" };
       const leftMs = over.signal.aborted ? 0 : endMs - tools.clock.monotonic();
@@ -336,7 +336,7 @@ async function attemptOnce(
 
 function asAttempt(result: PostResult): AttemptResult {
   if (result.kind === "failure") return { kind: "no-answer", isFinal: result.error.isFinal };
-  return { kind: "answer", status: result.status, retryAfter: fieldValue(result.fields, "retry-after") };
+  return { kind: "response", status: result.status, retryAfter: fieldValue(result.fields, "retry-after") };
 }
 
 /** Waits, but not beyond the end of the delivery. */
