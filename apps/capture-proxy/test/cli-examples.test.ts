@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Command } from "commander";
-import { COMMAND_GROUPS,buildProgram,COMMAND_NAMES } from "#cli/program.ts";
+import { COMMAND_GROUPS, buildProgram, COMMAND_NAMES } from "#cli/program.ts";
 import { CommandFailure, EXIT } from "#cli/exit-codes.ts";
 import { WRITTEN_EXAMPLES } from "#cli/written-examples.ts";
 import { recordedInvocation } from "./cli-rig.ts";

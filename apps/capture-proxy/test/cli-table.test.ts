@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { anyCharacter } from "@headworks/testkit";
 import { durationText, sizeText, timeText, valueText } from "#cli/present-values.ts";
-import { presentEntry,present,tableNames } from "#cli/present.ts";
+import { presentEntry, present, tableNames } from "#cli/present.ts";
 import { renderPairs, renderTable } from "#cli/table.ts";
 import type { Column } from "#cli/table.ts";
 import { terminalOf, visibleJson, visibleOctets, visibleText } from "#cli/terminal.ts";

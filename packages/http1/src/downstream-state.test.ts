@@ -98,7 +98,7 @@ test("a client that ends its side gets its answer, if it asked completely", () =
 
 test("refused input is answered unless an answer is already on its way", () => {
   const idle = new DownstreamState();
-  assert.equal(idle.requestRefused(), "answer");
+  assert.equal(idle.requestRefused(), "response");
   assert.equal(idle.mayRead, false);
   assert.equal(idle.responseStarted(lengthFraming(0)).connection, "close");
   assert.equal(idle.responseEnded(), "linger");
@@ -186,7 +186,7 @@ function step(
     check: (model) => !model.isFinished && check(model),
     run: (model, real) => {
       run(model, real);
-      const isAnswering = model.has("answer");
+      const isAnswering = model.has("response");
       const isAsked = model.has("head") || model.has("refused");
       assert.equal(real.mayRespond, !model.isFinished && isAsked && !isAnswering, "mayAnswer");
       const isArriving = !model.has("request-end") && !model.has("refused");
@@ -208,12 +208,12 @@ const hasOpenRequest = (model: History): boolean =>
 const mayContinue = (model: History): boolean =>
   model.head?.expectContinue === true &&
   hasOpenRequest(model) &&
-  !["data", "continue", "answer"].some((kind) => model.has(kind as Event["kind"]));
+  !["data", "continue", "response"].some((kind) => model.has(kind as Event["kind"]));
 
 function responseStep(framing: Framing, mayStart: (model: History) => boolean): Step {
   return step(
     `answer ${framing.kind}`,
-    (model) => mayStart(model) && !model.has("answer"),
+    (model) => mayStart(model) && !model.has("response"),
     (model, real) => {
       const start = real.responseStarted(framing);
       model.events.push({ kind: "response", framing });
@@ -248,7 +248,7 @@ const progress = [
   fc.constant(
     step(
       "answer-end",
-      (model) => model.has("answer"),
+      (model) => model.has("response"),
       (model, real) => {
         const isLast = model.mustClose;
         const next = real.responseEnded();
@@ -296,9 +296,9 @@ const others = [
       "refused",
       (model) => !model.has("request-end") && !model.has("refused"),
       (model, real) => {
-        const expected = model.has("answer") ? "destroy" : "answer";
+        const expected = model.has("response") ? "destroy" : "response";
         assert.equal(real.requestRefused(), expected);
-        model.events.push({ kind: expected === "answer" ? "refused" : "over" });
+        model.events.push({ kind: expected === "response" ? "refused" : "over" });
       },
     ),
   ),
@@ -316,7 +316,7 @@ const others = [
   fc.constant(
     step(
       "tunnel",
-      (model) => model.has("request-end") && !model.has("answer") && !model.has("refused"),
+      (model) => model.has("request-end") && !model.has("response") && !model.has("refused"),
       (model, real) => {
         real.tunnelStarted();
         model.events.push({ kind: "tunnel" });

@@ -17,7 +17,7 @@ export interface ResponseStart {
 export type AfterResponse = "read" | "close" | "linger";
 
 /** `answer`: an error may be answered, then the connection ends. `destroy`: nothing sensible can be said any more. */
-export type AfterRefusal = "answer" | "destroy";
+export type AfterRefusal = "response" | "destroy";
 
 /** `close`: nothing is going on, end it. `finish`: let the present exchange end first. `destroy`: it cannot end. */
 export type AfterClientEnd = "close" | "finish" | "destroy";
@@ -143,7 +143,7 @@ export class DownstreamState {
     this.#mustClose = true;
     if (this.#ownership === "open" && this.#response === "none") {
       this.#request = "refused";
-      return "answer";
+      return "response";
     }
     this.#ownership = "closed";
     return "destroy";

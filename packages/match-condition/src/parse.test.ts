@@ -5,7 +5,7 @@ import { Condition, CONDITION_LIMITS, conditionShorthand } from "@headworks/capt
 import { compileValueValidator } from "@headworks/contract-kit/server";
 import { conditions } from "../test/random-conditions.ts";
 import { compileCondition, parseCondition, parseRuleCondition } from "./index.ts";
-import { FIELDS_OF_KIND,MAX_CONDITION_DEPTH,MAX_PARTS } from "./parse.ts";
+import { FIELDS_OF_KIND, MAX_CONDITION_DEPTH, MAX_PARTS } from "./parse.ts";
 
 /** The condition, or its issues as `path: message`. */
 function read(input: unknown, at = ""): unknown {

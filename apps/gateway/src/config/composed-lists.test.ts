@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { Composer, isAlias, isCollection, isPair, isScalar, Lexer, Parser, stringify } from "yaml";
 import type { CST, Document } from "yaml";
-import { composedInSteps,YAML_OPTIONS } from "./yaml-source.ts";
+import { composedInSteps, YAML_OPTIONS } from "./yaml-source.ts";
 
 function tokensOf(text: string): CST.Token[] {
   const parser = new Parser();

@@ -5,7 +5,7 @@ import { CertificateAuthority } from "@headworks/tls-authority";
 import { credentials, startRawServer, waitUntil, type RawConnection, type RawServer } from "@headworks/testkit";
 import type { SsrfFilter } from "@headworks/gateway-contract";
 import { connectFirst } from "#egress/connect-first.ts";
-import { EgressDialer, type DialTarget,systemLookup } from "#egress/egress-dialer.ts";
+import { EgressDialer, type DialTarget, systemLookup } from "#egress/egress-dialer.ts";
 import { EgressError, type EgressFailureCode } from "#egress/egress-failure.ts";
 import { EgressFilter } from "#egress/egress-filter.ts";
 import { startDnsServer, type DnsResponse } from "./dns-server.ts";

@@ -7,7 +7,7 @@ import type { ImportedMocks } from "./imported-mocks.ts";
 import { newMock, responsesOf } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 import { createMockCompiler } from "./mocks.compile.ts";
-import { sampleSubject } from "./sample-request.ts";
+import { sampleSubject } from "./mocks.operations.ts";
 
 function read(format: "openapi" | "postman", document: object): ImportedMocks {
   const reader = openDocument({ format, baseUrl: null });

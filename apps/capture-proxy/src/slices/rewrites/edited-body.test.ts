@@ -5,7 +5,7 @@ import fc from "fast-check";
 import type { RawFields } from "@headworks/http1";
 import type { Content } from "#exchange/exchange.ts";
 import { EditedBody } from "./edited-body.ts";
-import { decodeOctets, encodeOctets,readTextBody,withCharset,writeTextBody } from "./text-body.ts";
+import { decodeOctets, encodeOctets, readTextBody, withCharset, writeTextBody } from "./text-body.ts";
 
 function bodyOf(bytes: Buffer, fields: RawFields, content: Content = { kind: "complete", bytes }): EditedBody {
   return new EditedBody(

@@ -14,7 +14,7 @@ const MIXED: readonly SampleOptions[] = [
     method: "POST",
     requestFields: ["Host", "a", "X-A", "1", "x-a", "2"],
     requestBody: ["some body"],
-    responseBody: ["answer"],
+    responseBody: ["response"],
   },
   {
     responseFields: ["Content-Type", "application/json", "Content-Encoding", "gzip"],

@@ -49,7 +49,7 @@ test("egress rule 3: what the egress filter refused is not tried again", () => {
 const results: fc.Arbitrary<AttemptResult> = fc.oneof(
   fc.constant({ kind: "no-answer", isFinal: false } as const),
   fc.record({
-    kind: fc.constant("answer" as const),
+    kind: fc.constant("response" as const),
     status: fc.constantFrom(200, 404, 429, 500, 502, 503, 504),
     retryAfter: fc.option(fc.oneof(fc.nat(9).map(String), fc.constant("soon")), { nil: undefined }),
   }),
