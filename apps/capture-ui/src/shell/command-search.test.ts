@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findCommands, matchScore, type Command } from "./command-palette.tsx";
+import { findCommands, matchScore, type Command } from "./command-search.ts";
 
 const command = (label: string, words?: string): Command => ({
   id: label,

@@ -63,11 +63,11 @@ test("the largest weights that a document may have are kept too", () => {
 });
 
 test("sticky: a first request gets a cookie, and whoever brings it stays where it was, whatever the request's id", () => {
-  const choose = compile({ ...split(["a", 1], ["b", 1]), sticky: { cookie: "seat", ttl_s: 60 } });
+  const choose = compile({ ...split(["a", 1], ["b", 1]), sticky: { cookie: "member", ttl_s: 60 } });
   const seen = new Set<string>();
   for (let client = 0; client < 50; client++) {
     const first = choose(request("same id"));
-    const value = /^seat=([\w-]{16}); Path=\/; Max-Age=60; HttpOnly; SameSite=Lax$/.exec(first.setCookie ?? "")?.[1];
+    const value = /^member=([\w-]{16}); Path=\/; Max-Age=60; HttpOnly; SameSite=Lax$/.exec(first.setCookie ?? "")?.[1];
     assert.ok(value !== undefined, first.setCookie);
     seen.add(first.group.name);
     for (let at = 0; at < 5; at++) {
@@ -82,7 +82,7 @@ test("sticky: a first request gets a cookie, and whoever brings it stays where i
 });
 
 test("sticky: any value of a client is only a place in the split", () => {
-  const choose = compile({ ...split(["a", 1], ["b", 0]), sticky: { cookie: "seat" } });
+  const choose = compile({ ...split(["a", 1], ["b", 0]), sticky: { cookie: "member" } });
   for (const value of ["", "x".repeat(10_000), "\u0000", "__proto__"]) {
     assert.equal(choose(request("1", { member: value })).group.name, "a");
   }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RequestData, ResponseData } from "@headworks/capture-contract";
 import { parseSetCookie } from "@headworks/http-fields";
-import { cookieConcerns, cookieCount, cookieLife } from "./entry-detail.tsx";
+import { cookieConcerns, cookieCount, cookieLife } from "./cookie-rows.ts";
 
 test("cookies of all fields in both directions are counted", () => {
   const request = {

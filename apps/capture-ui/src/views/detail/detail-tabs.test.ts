@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TrafficEntry } from "@headworks/capture-contract";
-import { tabsOf } from "./entry-detail.tsx";
+import { tabsOf } from "./detail-tabs.ts";
 
 /** An entry as far as its tabs depend on it. */
 function entry({

@@ -2,15 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Copy, X } from "lucide-react";
 import { Fragment, type ReactNode, useEffect } from "react";
 import type { TrafficEntry } from "@headworks/capture-contract";
-import {
-  type Cookie,
-  parseCookies,
-  parseQuery,
-  parseSetCookie,
-  parseUrlEncoded,
-  type SetCookie,
-  utf8Reading,
-} from "@headworks/http-fields";
+import { parseQuery, parseUrlEncoded, utf8Reading } from "@headworks/http-fields";
 import { api, ApiFailure } from "../../api.ts";
 import { listenLive } from "../../live.ts";
 import { useAction } from "../../shell/actions.ts";
@@ -23,15 +15,16 @@ import { Tabs, type TabSpec } from "../../ui/tabs.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { useStream } from "../streams/use-stream.ts";
 import { prepareWorker } from "./body/spare-worker.ts";
-import { DETAIL_TABS, type DetailTab, neighbourTab, usableTab, useDetailMemory } from "./detail-memory.ts";
+import { type DetailTab, neighbourTab, usableTab, useDetailMemory } from "./detail-memory.ts";
 import styles from "./detail.module.css";
 import { entryFacts, mayStream, methodColor, statusColor, statusText } from "./entry-facts.ts";
-import { span } from "./headers/decoded-value.ts";
-import { headerValues } from "./headers/header-groups.ts";
 import { MessagesTab } from "./messages-tab.tsx";
 import { OverviewTab } from "./overview-tab.tsx";
 import { ParamTable } from "./param-table.tsx";
 import { missingStages, timingBars } from "./timing-bars.ts";
+import { urlParts } from "./url-parts.ts";
+import { hasForm, tabsOf } from "./detail-tabs.ts";
+import { sentCookies, receivedCookies, cookieCount, cookieLife, cookieConcerns } from "./cookie-rows.ts";
 
 /** Larger forms are shown by the body's own viewers only. */
 const MAX_FORM_BYTES = 1_048_576;
@@ -210,35 +203,6 @@ function EntryTabs({ entry }: { readonly entry: TrafficEntry }) {
     timing: { value: "timing", label: "Timing", content: () => <TimingTab entry={entry} /> },
   };
   return <Tabs label="Parts of the entry" value={tab} onChange={choose} tabs={shown.map((name) => specs[name])} />;
-}
-
-/** A piece of an address; `strong` pieces are the ones people look for. */
-interface UrlPart {
-  readonly text: string;
-  readonly strong: boolean;
-}
-
-/** Cuts an address for display: host, and names of parameters stand out. Nothing of the text is lost. */
-export function urlParts(url: string): UrlPart[] {
-  const match = /^([a-z][a-z\d+.-]*:\/\/)?([^/?#]*)([^?#]*)(\?[^#]*)?(#[\s\S]*)?$/iu.exec(url);
-  if (match === null) return [{ text: url, strong: true }];
-  const [, scheme = "", host = "", path = "", query = "", fragment = ""] = match;
-  const parts: UrlPart[] = [
-    { text: scheme, strong: false },
-    { text: host, strong: true },
-    { text: path, strong: false },
-  ];
-  if (query !== "") {
-    parts.push({ text: "?", strong: false });
-    for (const [index, pair] of query.slice(1).split("&").entries()) {
-      const equals = pair.indexOf("=");
-      if (index > 0) parts.push({ text: "&", strong: false });
-      parts.push({ text: equals < 0 ? pair : pair.slice(0, equals + 1), strong: true });
-      if (equals >= 0) parts.push({ text: pair.slice(equals + 1), strong: false });
-    }
-  }
-  parts.push({ text: fragment, strong: false });
-  return parts.filter((part) => part.text !== "");
 }
 
 /** Cookies in both directions with their attributes. */
@@ -427,61 +391,4 @@ function TimingTab({ entry }: { readonly entry: TrafficEntry }) {
       <p className={styles["none"]}>Began {formatDateTime(Date.parse(entry.timestamp))}, local time.</p>
     </div>
   );
-}
-
-type Request = TrafficEntry["request"];
-
-/** Whether the request's body is a form. */
-function hasForm(request: Pick<Request, "content_type" | "body_stored_size">): boolean {
-  return /^application\/x-www-form-urlencoded\b/iu.test(request.content_type ?? "") && request.body_stored_size > 0;
-}
-
-/** The tabs of an entry: those that have something to show. */
-export function tabsOf(entry: TrafficEntry, hasStream: boolean): readonly DetailTab[] {
-  const isThere: Readonly<Record<DetailTab, boolean>> = {
-    overview: true,
-    // The bytes of a tunnel were not read; only why it did not come about is a message.
-    messages: !entry.is_passthrough || (entry.response?.body_stored_size ?? 0) > 0,
-    stream: hasStream,
-    params: !entry.is_passthrough && (hasForm(entry.request) || parseQuery(entry.request.url).length > 0),
-    cookies: cookieCount(entry) > 0,
-    timing: true,
-  };
-  return DETAIL_TABS.filter((tab) => isThere[tab]);
-}
-
-/** Cookies the client sent. */
-function sentCookies(entry: Pick<TrafficEntry, "request">): Cookie[] {
-  return parseCookies(headerValues(entry.request.headers_list, "cookie"));
-}
-
-/** Cookies the server set. */
-function receivedCookies(entry: Pick<TrafficEntry, "response">): SetCookie[] {
-  return headerValues(entry.response?.headers_list ?? [], "set-cookie").map(parseSetCookie);
-}
-
-/** How many cookies went either way. */
-export function cookieCount(entry: Pick<TrafficEntry, "request" | "response">): number {
-  return sentCookies(entry).length + receivedCookies(entry).length;
-}
-
-/** When a cookie ends, in words; `receivedMs` is when the response came. */
-export function cookieLife(cookie: SetCookie, receivedMs: number): string {
-  const endMs = cookie.maxAgeSeconds === undefined ? cookie.expiresMs : receivedMs + cookie.maxAgeSeconds * 1000;
-  if (endMs === undefined) return "Session";
-  return endMs <= receivedMs ? "Removed" : span(endMs - receivedMs);
-}
-
-/** What is unsafe about a cookie; empty if nothing is. */
-export function cookieConcerns(cookie: SetCookie, isSecureOrigin: boolean): string[] {
-  const concerns: string[] = [];
-  if (cookie.sameSite === "None" && !cookie.secure) {
-    concerns.push("SameSite=None without Secure is refused by browsers");
-  }
-  if (cookie.secure && !isSecureOrigin) concerns.push("Secure was set over plain HTTP and is refused by browsers");
-  if (cookie.name.startsWith("__Host-") && (!cookie.secure || cookie.domain !== undefined || cookie.path !== "/")) {
-    concerns.push("__Host- asks for Secure, Path=/ and no Domain");
-  }
-  if (cookie.name.startsWith("__Secure-") && !cookie.secure) concerns.push("__Secure- asks for Secure");
-  return concerns;
 }

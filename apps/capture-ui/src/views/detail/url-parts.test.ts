@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { urlParts } from "./entry-detail.tsx";
+import { urlParts } from "./url-parts.ts";
 
 const strong = (url: string) => urlParts(url).flatMap((part) => (part.strong ? [part.text] : []));
 

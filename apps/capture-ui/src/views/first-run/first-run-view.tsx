@@ -1,7 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { CircleAlert, CircleCheck, CircleDashed, Copy } from "lucide-react";
 import { type ReactNode, useEffect, useState } from "react";
-import type { TrafficSnapshot } from "@headworks/capture-contract";
 import { api } from "../../api.ts";
 import { listenLive, useConnection } from "../../live.ts";
 import { Link } from "../../shell/link.tsx";
@@ -17,11 +16,15 @@ import { methodColor } from "../detail/entry-facts.ts";
 import { CertificateDownload, certificateQuery } from "../settings/certificate-card.tsx";
 import { InterceptionTest } from "../settings/interception-test.tsx";
 import styles from "./first-run.module.css";
-
-export const NOTHING_SEEN: Seen = { first: null, trust: "waiting" };
-
-/** Where the command looks for the service by itself. */
-const DEFAULT_ORIGINS: readonly string[] = ["http://127.0.0.1:3001", "http://localhost:3001"];
+import {
+  type StepStatus,
+  type Seen,
+  NOTHING_SEEN,
+  withEntry,
+  guessPlatform,
+  runLine,
+  exportLines,
+} from "./setup-status.ts";
 
 const setupQuery = {
   queryKey: ["cert", "setup"] as const,
@@ -357,59 +360,6 @@ function TrustGuide({ platforms }: { readonly platforms: readonly Platform[] }) 
       </div>
     </>
   );
-}
-
-/** How far a step of the set-up is. */
-type StepStatus = "done" | "waiting" | "problem";
-
-/** What the traffic seen so far says about the set-up. */
-interface Seen {
-  readonly first: TrafficSnapshot | null;
-  readonly trust: StepStatus;
-}
-
-/** Takes one more entry into account. A decrypted exchange proves trust, a refused handshake disproves it until then. */
-export function withEntry(seen: Seen, entry: TrafficSnapshot): Seen {
-  const isReadable = (entry.scheme === "https" || entry.scheme === "wss") && !entry.is_passthrough;
-  const proves = isReadable && entry.source !== "import" && entry.status_code !== null;
-  const refused = entry.failure_code === "CLIENT_CERTIFICATE_REFUSED" || entry.failure_code === "CLIENT_TLS";
-  const trust = proves || seen.trust === "done" ? "done" : refused ? "problem" : seen.trust;
-  const first = seen.first === null || seen.first.id === entry.id ? entry : seen.first;
-  return { first, trust };
-}
-
-/** The platform whose instructions are shown first, from what the browser says about itself. */
-export function guessPlatform(userAgent: string, offered: readonly string[]): string | null {
-  const guess = /iPhone|iPad/u.test(userAgent)
-    ? "ios"
-    : /Android/u.test(userAgent)
-      ? "android"
-      : /Windows/u.test(userAgent)
-        ? "windows"
-        : /Mac OS/u.test(userAgent)
-          ? "macos"
-          : "linux";
-  return offered.find((id) => id === guess) ?? offered.find((id) => id.startsWith(guess)) ?? offered[0] ?? null;
-}
-
-/** A line that captures one program with the Weir this page was loaded from, and no other. */
-export function runLine(command: string, program: string, origin: string = location.origin): string {
-  const address = DEFAULT_ORIGINS.includes(origin) ? "" : ` --api-url ${origin}`;
-  return `${command} run${address} -- ${program}`;
-}
-
-/** Lines that set the variables in a shell. Values are quoted so that nothing in them is run. */
-export function exportLines(
-  environment: readonly { readonly name: string; readonly value: string }[],
-  shell: "sh" | "powershell" | "cmd",
-): string {
-  return environment
-    .map(({ name, value }) => {
-      if (shell === "sh") return `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'`;
-      if (shell === "powershell") return `$env:${name} = '${value.replaceAll("'", "''")}'`;
-      return `set "${name}=${value.replaceAll(/["%]/gu, "")}"`;
-    })
-    .join("\n");
 }
 
 /** Text to type elsewhere, with a button that copies it. */

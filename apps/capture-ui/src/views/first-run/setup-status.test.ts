@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TrafficSnapshot } from "@headworks/capture-contract";
-import { NOTHING_SEEN, exportLines, guessPlatform, runLine, withEntry } from "./first-run-view.tsx";
+import { NOTHING_SEEN, exportLines, guessPlatform, runLine, withEntry } from "./setup-status.ts";
 
 const entry = (change: Partial<TrafficSnapshot>) =>
   ({

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hitBins } from "./mock-list.tsx";
+import { hitBins } from "./hit-bins.ts";
 
 test("hits fall into slices, the newest last; what is older than the span is left out", () => {
   const nowMs = Date.parse("2026-01-01T00:10:00.000Z");

@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { type ImportMocks, MAX_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
+import type { ImportMocks } from "@headworks/capture-contract";
 import type { OperationInput } from "@headworks/contract-kit";
 import { type api, operations, operationUrl } from "../../api.ts";
 import { mockCollectionsQuery, queryClient } from "../../queries.ts";
@@ -14,9 +14,7 @@ import { Field, Select, Switch, TextInput } from "../../ui/field.tsx";
 import { formatBytes } from "../../ui/format.ts";
 import { toast } from "../../ui/toast.tsx";
 import styles from "./mocks.module.css";
-
-/** So much of a file is looked at to see what it is. */
-const HEAD_BYTES = 20_000;
+import { HEAD_BYTES, sizeProblem, guessFormat } from "./import-format.ts";
 
 const FORMATS = [
   { value: "har", label: "HAR" },
@@ -213,22 +211,4 @@ function useDocumentSending(): {
     },
     stop: () => controller?.abort(),
   };
-}
-
-/** Why a document of this size is not taken in; undefined when it is. */
-export function sizeProblem(format: ImportMocks["format"], sizeBytes: number): string | undefined {
-  const most = MAX_MOCK_DOCUMENT_BYTES[format];
-  if (sizeBytes <= most) return undefined;
-  const kind = { har: "a HAR", openapi: "an OpenAPI document", postman: "a Postman collection", json: "an export" }[
-    format
-  ];
-  return `The file has ${formatBytes(sizeBytes)}; ${kind} may have ${formatBytes(most)}`;
-}
-
-/** Guesses what kind of document a file is by its beginning and its name. */
-export function guessFormat(name: string, head: string): ImportMocks["format"] {
-  if (/"?(?:openapi|swagger)"?\s*:/u.test(head)) return "openapi";
-  if (head.includes("getpostman.com") || /"_postman_id"/u.test(head)) return "postman";
-  if (/^\s*\{\s*"log"\s*:/u.test(head) || name.toLowerCase().endsWith(".har")) return "har";
-  return /^\s*\[/u.test(head) ? "json" : "har";
 }

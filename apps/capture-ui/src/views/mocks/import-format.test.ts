@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { guessFormat, sizeProblem } from "./import-dialog.tsx";
+import { guessFormat, sizeProblem } from "./import-format.ts";
 
 test("documents are told apart by their beginning", () => {
   const cases: readonly [string, string, string][] = [

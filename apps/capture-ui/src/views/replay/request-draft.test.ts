@@ -1,15 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { headerDrafts } from "../../rules/headers-draft.ts";
-import {
-  isSameRequest,
-  modificationsOf,
-  newRequest,
-  requestOf,
-  requestProblem,
-  variablesIn,
-} from "./request-editor.tsx";
-import type { RequestDraft } from "./request-editor.tsx";
+import { isSameRequest, modificationsOf, newRequest, requestOf, requestProblem, variablesIn } from "./request-draft.ts";
+import type { RequestDraft } from "./request-draft.ts";
 
 const saved: RequestDraft = {
   ...newRequest(),

@@ -1,12 +1,10 @@
 import { skipToken, useMutation, useQuery } from "@tanstack/react-query";
 import { Play, Save } from "lucide-react";
 import { useMemo, useRef, useState } from "react";
-import type { ReplayModifications, ReplayResult, SavedRequest, WrittenRequest } from "@headworks/capture-contract";
+import type { ReplayResult, SavedRequest } from "@headworks/capture-contract";
 import { api } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
-import { bodyDraft, type BodyDraft, draftBytes, markedBody } from "../../rules/body-draft.ts";
 import { BodyEditor } from "../../rules/body-editor.tsx";
-import { type HeaderDraft, headerDrafts, headersList } from "../../rules/headers-draft.ts";
 import { HeadersEditor } from "../../rules/headers-editor.tsx";
 import { Failed } from "../../rules/refused.tsx";
 import { ChangedElsewhere } from "../../rules/rule-editor.tsx";
@@ -26,6 +24,17 @@ import { messageLines } from "../detail/changes/decoded-message.ts";
 import { BatchTab } from "./batch-tab.tsx";
 import styles from "./replay.module.css";
 import { savedTitle } from "./saved-list.tsx";
+import {
+  aboutOf,
+  type RequestDraft,
+  newRequest,
+  draftOfSaved,
+  requestProblem,
+  requestOf,
+  isSameRequest,
+  modificationsOf,
+  variablesIn,
+} from "./request-draft.ts";
 
 /**
  * Where the last outcome of a saved request, and what was entered for its variables, are kept: the first save begins the
@@ -411,106 +420,4 @@ function useRequestCalls({
     },
   });
   return { save, send };
-}
-
-/** A saved request in the editor. */
-export interface RequestDraft {
-  readonly name: string;
-  readonly collection: string;
-  readonly method: string;
-  readonly url: string;
-  readonly headers: readonly HeaderDraft[];
-  readonly body: BodyDraft;
-}
-
-/** A request that nobody has saved yet. */
-export function newRequest(): RequestDraft {
-  return { name: "", collection: "", method: "GET", url: "", headers: [], body: { encoding: "utf8", text: "" } };
-}
-
-/** The draft of a saved request. */
-function draftOfSaved({ name, collection, request }: SavedRequest): RequestDraft {
-  return {
-    name: name ?? "",
-    collection: collection ?? "",
-    method: request.method,
-    url: request.url,
-    headers: headerDrafts(request.headers_list),
-    body: bodyDraft(request.body, request.body_encoding),
-  };
-}
-
-/** What is wrong with a draft, or null. Variables may stand anywhere, so the URL is only checked for its beginning. */
-export function requestProblem(draft: RequestDraft): string | null {
-  if (!/^https?:\/\/./iu.test(draft.url.trim()) && !draft.url.trim().startsWith("{{")) {
-    return "The URL begins with http:// or https://";
-  }
-  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/u.test(draft.method.trim())) return "The method is one word";
-  return draftBytes(draft.body) === null ? "The body is not base64" : null;
-}
-
-/** The request that a draft stands for. */
-export function requestOf(draft: RequestDraft): WrittenRequest {
-  const isEmpty = draft.body.text === "";
-  return {
-    method: draft.method.trim(),
-    url: draft.url.trim(),
-    headers_list: headersList(draft.headers),
-    body: isEmpty ? null : markedBody(draft.body),
-    ...(isEmpty || draft.body.encoding === "base64" ? {} : { body_encoding: "utf8" as const }),
-  };
-}
-
-/** Name and collection as a save takes them. */
-function aboutOf(draft: RequestDraft): { readonly name: string | null; readonly collection: string | null } {
-  const text = (value: string): string | null => (value.trim() === "" ? null : value.trim());
-  return { name: text(draft.name), collection: text(draft.collection) };
-}
-
-/** Whether two drafts ask for the same. */
-export function isSameRequest(left: RequestDraft, right: RequestDraft): boolean {
-  return JSON.stringify(requestOf(left)) === JSON.stringify(requestOf(right));
-}
-
-function byName(list: readonly (readonly [string, string])[]): ReadonlyMap<string, readonly string[]> {
-  const names = new Map<string, string[]>();
-  for (const [name, value] of list) {
-    const key = name.toLowerCase();
-    names.set(key, [...(names.get(key) ?? []), value]);
-  }
-  return names;
-}
-
-/**
- * What a run has to change about the saved request to be as the draft says, so that trying something does not save it;
- * null where modifications cannot say it (fields that repeat, bytes).
- */
-export function modificationsOf(saved: RequestDraft, draft: RequestDraft): ReplayModifications | null {
-  const before = byName(headersList(saved.headers));
-  const after = byName(headersList(draft.headers));
-  const headers: Record<string, string> = {};
-  for (const [name, values] of after) {
-    if (JSON.stringify(before.get(name)) === JSON.stringify(values)) continue;
-    const [value] = values;
-    if (values.length !== 1 || value === undefined) return null;
-    headers[name] = value;
-  }
-  const removed = [...before.keys()].filter((name) => !after.has(name));
-  const isBodyChanged = markedBody(saved.body) !== markedBody(draft.body);
-  // Text that begins with the mark would be read as bytes.
-  if (isBodyChanged && draft.body.encoding === "utf8" && draft.body.text.startsWith("base64:")) return null;
-  return {
-    ...(saved.url === draft.url ? {} : { url: draft.url.trim() }),
-    ...(saved.method === draft.method ? {} : { method: draft.method.trim() }),
-    ...(Object.keys(headers).length === 0 ? {} : { headers }),
-    ...(removed.length === 0 ? {} : { remove_headers: removed }),
-    ...(isBodyChanged ? { body: markedBody(draft.body) } : {}),
-  };
-}
-
-/** Names in `{{name}}` of URL, fields and body that need a value; those with a dollar sign make their own. */
-export function variablesIn(draft: RequestDraft): readonly string[] {
-  const text = [draft.url, ...headersList(draft.headers).flat(), draft.body.encoding === "utf8" ? draft.body.text : ""];
-  const found = text.join("\n").matchAll(/\{\{\s*([A-Za-z_][A-Za-z0-9_.-]{0,63})\s*\}\}/gu);
-  return [...new Set([...found].flatMap((match) => match[1] ?? []))];
 }

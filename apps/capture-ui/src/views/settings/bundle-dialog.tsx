@@ -1,7 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { type ConfigImport, MAX_IMPORT_BYTES, type RulesImport } from "@headworks/capture-contract";
-import { readJson } from "@headworks/exact-json";
 import { api, ApiFailure, errorText } from "../../api.ts";
 import { queryClient } from "../../queries.ts";
 import { Button } from "../../ui/button.tsx";
@@ -12,8 +11,7 @@ import { Segmented } from "../../ui/segmented.tsx";
 import { toast } from "../../ui/toast.tsx";
 import { settingLabel } from "./setting-model.ts";
 import styles from "./settings.module.css";
-
-const LABELS: Readonly<Record<string, string>> = { block_list: "Block list", focus: "Focused hosts" };
+import { type BundleKind, readBundle, sectionLabel, placeInFile } from "./bundle.ts";
 
 type Mode = RulesImport["mode"];
 type Outcome = RulesImport | ConfigImport;
@@ -187,39 +185,4 @@ function Changes({ outcome }: { readonly outcome: Outcome }) {
       )}
     </div>
   );
-}
-
-/** What a file holds that Weir wrote: rules alone, or settings and rules. */
-type BundleKind = "rules" | "config";
-
-type ReadBundle = { readonly ok: true; readonly kind: BundleKind } | { readonly ok: false; readonly message: string };
-
-/** Sees by its outermost names what a file holds; the service checks everything inside. */
-export function readBundle(text: string): ReadBundle {
-  let value: unknown;
-  try {
-    value = readJson(text);
-  } catch (error) {
-    return { ok: false, message: `This is not JSON: ${error instanceof Error ? error.message : String(error)}` };
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return { ok: false, message: "This is no export of Weir: that is an object with a version" };
-  }
-  if (Object.hasOwn(value, "log")) return { ok: false, message: "This is a HAR file: import it under Mocks" };
-  if (Object.hasOwn(value, "rules") || Object.hasOwn(value, "settings")) return { ok: true, kind: "config" };
-  if (Object.hasOwn(value, "version")) return { ok: true, kind: "rules" };
-  return { ok: false, message: "This is no export of Weir: it has no version" };
-}
-
-/** A kind of rules for people: `block_list` gives `Block list`. */
-export function sectionLabel(section: string): string {
-  const known = LABELS[section];
-  if (known !== undefined) return known;
-  const words = section.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
-/** Where in a document something is wrong, without the name that the request had for it: `body/mocks/1` gives `mocks/1`. */
-export function placeInFile(path: string): string {
-  return path.replace(/^\/?body\/?/u, "");
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { placeInFile, readBundle, sectionLabel } from "./bundle-dialog.tsx";
+import { placeInFile, readBundle, sectionLabel } from "./bundle.ts";
 
 test("a file is known by its outermost names", () => {
   assert.deepEqual(readBundle('{"version":1,"mocks":[]}'), { ok: true, kind: "rules" });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LogStatus } from "@headworks/capture-contract";
-import { archivesText, logStatus, trafficLogText } from "./logs-section.tsx";
+import { archivesText, logStatus, trafficLogText } from "./log-status.ts";
 
 function status(changes: Partial<LogStatus> = {}): LogStatus {
   return {

@@ -1,13 +1,12 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import type { LogStatus } from "@headworks/capture-contract";
 import { api, errorText } from "../../api.ts";
 import { Button } from "../../ui/button.tsx";
 import { formatBytes, formatCount } from "../../ui/format.ts";
-import type { Status } from "./listener-status.ts";
 import { Fact, Facts, LiveSection, Problem, SectionActions, StatusLine } from "./section.tsx";
 import { ConfigForm } from "./setting-group.tsx";
 import type { SettingGroup } from "./setting-model.ts";
 import styles from "./settings.module.css";
+import { logStatus, trafficLogText, archivesText } from "./log-status.ts";
 
 const REFRESH_MS = 5000;
 
@@ -83,29 +82,4 @@ function LogActions() {
       )}
     </>
   );
-}
-
-/** What is said of the log. */
-export function logStatus(log: LogStatus): Status {
-  if (log.current_file === null) return { tone: "idle", text: "No file: the log goes to standard output alone" };
-  if (log.problem !== null) return { tone: "bad", text: "The file cannot be written; it is tried again every second" };
-  const waits = log.restart_pending.length > 0 ? "; part of the settings waits for a restart" : "";
-  return { tone: "good", text: `Written to ${log.current_file.path}${waits}` };
-}
-
-/** What is said of traffic in the log. */
-export function trafficLogText(log: LogStatus): string {
-  const { enabled, level, host_filter: hosts } = log.debug_logging;
-  if (!enabled) return "not logged";
-  const whose = hosts.length === 0 ? "all hosts" : hosts.length === 1 ? (hosts[0] ?? "") : `${hosts.length} patterns`;
-  const isHidden = log.verbosity === "warn" || log.verbosity === "error" || log.verbosity === "silent";
-  if (isHidden) return `nothing, since only level ${log.verbosity} is logged`;
-  return `${level} of ${whose}, ${formatCount(log.traffic_events.logged)} events since start`;
-}
-
-/** The old files in a few words. */
-export function archivesText(log: LogStatus): string {
-  const size = log.archived_files.reduce((sum, file) => sum + file.size_bytes, 0);
-  if (log.archived_count === 0) return "none yet";
-  return `${formatCount(log.archived_count)} of at most ${formatCount(log.max_files)}, ${formatBytes(size)}`;
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readSchemaFiles, type ChosenFile } from "./grpc-schemas-section.tsx";
+import { readSchemaFiles, type ChosenFile } from "./schema-files.ts";
 
 function file(name: string, content: string | Uint8Array, webkitRelativePath = ""): ChosenFile {
   const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hexRows, offsetDigits } from "./hex-viewer.tsx";
+import { hexRows, offsetDigits } from "./hex-rows.ts";
 
 test("sixteen bytes make a row with offset, digits and letters", () => {
   const rows = hexRows(new TextEncoder().encode("GET / HTTP/1.1\r\n\0é"), 32, 16);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { previewDocument } from "./content-viewers.tsx";
+import { previewDocument } from "./preview-document.ts";
 
 test("the policy stands before anything captured, and forbids scripts, connections and forms", () => {
   const page = previewDocument(

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { markTokens, rowTokens } from "./text-viewer.tsx";
-import type { TokenLanguage } from "./text-viewer.tsx";
+import { markTokens, rowTokens } from "./row-tokens.ts";
+import type { TokenLanguage } from "./row-tokens.ts";
 
 const tones = (text: string, language: TokenLanguage, inString = false) =>
   rowTokens(text, language, inString).map(({ text: piece, tone }) => `${tone}:${piece}`);

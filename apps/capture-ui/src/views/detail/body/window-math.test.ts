@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { MAX_SCROLL_PX, contentPx, isScaled, renderedRows, scrollOf, topRow, topToShow } from "./window-list.tsx";
+import { MAX_SCROLL_PX, contentPx, isScaled, renderedRows, scrollOf, topRow, topToShow } from "./window-math.ts";
 
 const small = { rows: 1000, rowPx: 20, viewportPx: 400 };
 const huge = { rows: 5_000_000, rowPx: 20, viewportPx: 400 };

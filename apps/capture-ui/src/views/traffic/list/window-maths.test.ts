@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { drawnWindow, MAX_HEIGHT_PX, scrollHeight, scrollToShow } from "./grid.tsx";
+import { drawnWindow, MAX_HEIGHT_PX, scrollHeight, scrollToShow } from "./window-maths.ts";
 
 const viewport = (length: number) => ({ rowHeightPx: 28, heightPx: 700, length });
 

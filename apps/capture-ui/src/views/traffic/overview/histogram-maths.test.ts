@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dragRange, histogramBars, rangeOnStrip } from "./overview.tsx";
+import { dragRange, histogramBars, rangeOnStrip } from "./histogram-maths.ts";
 
 test("empty slices have no bar, and a single entry beside thousands can still be seen", () => {
   const bars = histogramBars([

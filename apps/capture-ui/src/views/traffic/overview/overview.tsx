@@ -3,6 +3,7 @@ import type { TrafficSummary } from "@headworks/capture-contract";
 import { usePreferences } from "../../../preferences.ts";
 import { formatCount, formatDuration, formatTimeOfDay } from "../../../ui/format.ts";
 import styles from "./overview.module.css";
+import { histogramBars, dragRange, rangeOnStrip } from "./histogram-maths.ts";
 
 interface Range {
   readonly fromMs: number;
@@ -99,48 +100,4 @@ export function Overview({
       </div>
     </div>
   );
-}
-
-/** A bar of the overview: heights in 0…1; `errors` is the part of the bar that failed. */
-interface HistogramBar {
-  readonly height: number;
-  readonly errors: number;
-}
-
-/** Scales counts by their square root, so that a few requests beside a burst can be seen. Empty slices stay empty. */
-export function histogramBars(
-  buckets: readonly { readonly count: number; readonly errors: number }[],
-): readonly HistogramBar[] {
-  const max = buckets.reduce((most, bucket) => Math.max(most, bucket.count), 0);
-  return buckets.map(({ count, errors }) => ({
-    height: count <= 0 || max <= 0 ? 0 : Math.max(0.06, Math.sqrt(count / max)),
-    errors: count <= 0 ? 0 : Math.min(1, Math.max(0, errors) / count),
-  }));
-}
-
-/** The time range between two places (0…1) of a strip from `startMs` to `endMs`, in order; at least a millisecond. */
-export function dragRange(
-  startMs: number,
-  endMs: number,
-  from: number,
-  to: number,
-): { readonly fromMs: number; readonly toMs: number } {
-  const clamp = (place: number): number => Math.min(1, Math.max(0, place));
-  const left = Math.min(clamp(from), clamp(to));
-  const right = Math.max(clamp(from), clamp(to));
-  const fromMs = Math.floor(startMs + (endMs - startMs) * left);
-  return { fromMs, toMs: Math.max(fromMs + 1, Math.ceil(startMs + (endMs - startMs) * right)) };
-}
-
-/** Where a range lies on a strip, in 0…1; undefined when it does not touch it. */
-export function rangeOnStrip(
-  startMs: number,
-  endMs: number,
-  range: { readonly fromMs: number; readonly toMs: number },
-): { readonly left: number; readonly width: number } | undefined {
-  const span = endMs - startMs;
-  if (span <= 0 || range.toMs < startMs || range.fromMs > endMs) return undefined;
-  const left = Math.max(0, (range.fromMs - startMs) / span);
-  const right = Math.min(1, (range.toMs - startMs) / span);
-  return { left, width: Math.max(0, right - left) };
 }

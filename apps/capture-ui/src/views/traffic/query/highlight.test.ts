@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { stretches } from "./query-bar.tsx";
+import { stretches } from "./highlight.ts";
 
 test("the stretches are the text, whatever is typed", () => {
   fc.assert(

@@ -1,15 +1,7 @@
 import { History, Search, X } from "lucide-react";
 import { type KeyboardEvent, type RefObject, useEffect, useId, useMemo, useState } from "react";
 import { VALUE_FIELDS } from "@headworks/capture-contract";
-import {
-  completions,
-  describeQuery,
-  parseQuery,
-  type Presets,
-  type Suggestion,
-  type Token,
-  tokens,
-} from "@headworks/query-language";
+import { completions, describeQuery, parseQuery, type Presets, type Suggestion } from "@headworks/query-language";
 import { api } from "../../../api.ts";
 import { IconButton } from "../../../ui/button.tsx";
 import { classNames } from "../../../ui/class-names.ts";
@@ -18,6 +10,7 @@ import { Spinner } from "../../../ui/states.tsx";
 import styles from "./query-bar.module.css";
 import { viewPresets } from "./saved-views.ts";
 import { dropView, rememberQuery, useViews } from "./view-store.ts";
+import { stretches } from "./highlight.ts";
 
 const MOST = 20;
 
@@ -238,38 +231,6 @@ function historyMenu(apply: (q: string) => void): readonly MenuEntry[] {
     ...(saved.length > 0 ? [heading("Saved views"), ...saved, forget, { kind: "separator" as const }] : []),
     ...(earlier.length > 0 ? [heading("Earlier"), ...earlier] : []),
   ];
-}
-
-/** A stretch of a query text with what it is; `gap` is white space and punctuation. */
-interface Stretch {
-  readonly text: string;
-  readonly kind: Token["kind"] | "gap";
-  readonly start: number;
-  /** Inside the part that an error points at. */
-  readonly wrong: boolean;
-}
-
-/** Cuts a text into coloured stretches that together are the text again. */
-export function stretches(text: string, error?: { readonly start: number; readonly end: number }): readonly Stretch[] {
-  const list: Stretch[] = [];
-  const push = (start: number, end: number, kind: Stretch["kind"]): void => {
-    if (end <= start) return;
-    const cuts = error === undefined ? [] : [error.start, error.end].filter((cut) => cut > start && cut < end);
-    let from = start;
-    for (const to of [...cuts, end]) {
-      const wrong = error !== undefined && from >= error.start && to <= Math.max(error.end, error.start + 1);
-      list.push({ text: text.slice(from, to), kind, start: from, wrong });
-      from = to;
-    }
-  };
-  let at = 0;
-  for (const token of tokens(text)) {
-    push(at, token.start, "gap");
-    push(token.start, token.end, token.kind);
-    at = token.end;
-  }
-  push(at, text.length, "gap");
-  return list;
 }
 
 /** The id of a suggestion's element, for `aria-activedescendant`. */

@@ -1,0 +1,51 @@
+import type { NewGrpcSchema } from "@headworks/capture-contract";
+
+/** The request that adds them may have 10 MiB, base64 included. */
+const MAX_BYTES = 7 * 1024 * 1024;
+
+/** So many bytes become characters at a time: arguments of a call have a limit. */
+const CHUNK_BYTES = 8192;
+
+/** As much of a browser's file as is needed; in a folder that was chosen, `webkitRelativePath` begins with its name. */
+export interface ChosenFile {
+  readonly name: string;
+  readonly size: number;
+  readonly webkitRelativePath?: string;
+  arrayBuffer(): Promise<ArrayBuffer>;
+}
+
+/** What to send for the files that somebody chose, or a sentence on what is wrong with them. */
+export type ReadSchema =
+  | { readonly ok: true; readonly body: NewGrpcSchema }
+  | { readonly ok: false; readonly message: string };
+
+/** Reads .proto files, or one descriptor set. */
+export async function readSchemaFiles(files: readonly ChosenFile[]): Promise<ReadSchema> {
+  const protos = files.filter(({ name }) => name.endsWith(".proto"));
+  const [only] = files;
+  if (only === undefined) return { ok: false, message: "No file was chosen" };
+  if (files.reduce((sum, { size }) => sum + size, 0) > MAX_BYTES) {
+    return { ok: false, message: "The files are larger than 7 MiB together" };
+  }
+  if (protos.length > 0) {
+    // In a folder others than .proto are no matter.
+    const read = protos.map(async (file) => ({ name: importName(file), base64: await base64Of(file) }));
+    return { ok: true, body: { files: await Promise.all(read) } };
+  }
+  if (files.length > 1) return { ok: false, message: "A descriptor set is added alone; other files end in .proto" };
+  return { ok: true, body: { descriptor_set: await base64Of(only), name: only.name } };
+}
+
+/** The path inside the chosen folder, by which files import each other. */
+function importName({ name, webkitRelativePath = "" }: ChosenFile): string {
+  return webkitRelativePath === "" ? name : webkitRelativePath.slice(webkitRelativePath.indexOf("/") + 1);
+}
+
+async function base64Of(file: ChosenFile): Promise<string> {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  let text = "";
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    text += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES));
+  }
+  return btoa(text);
+}
