@@ -7,7 +7,7 @@ const GLOSSARY = `
 | Word     | Meaning          | Not                          |
 | -------- | ---------------- | ---------------------------- |
 | response | the second one   | \`answer\`, reply            |
-| max      | a limit          | \`most\`, \`least\` as a prefix |
+| max      | a limit          | \`most\`, \`least\` as a prefix of constants |
 `;
 
 function problemsWith(files: Readonly<Record<string, string>>): string[] {
@@ -50,6 +50,6 @@ test("identifiers and file names with a denied word are reported once, with the 
 });
 
 test("texts, comments, other words and the words behind a prefix are no problem", () => {
-  const source = `// answer\nconst text = "answer"; const answered = \`answer\`; const atMost = almost; let most = atLeast;`;
+  const source = `// answer\nconst text = "answer"; const answered = \`answer\`; const atMost = almost; let mostBytes = atLeast;`;
   assert.deepEqual(problemsWith({ "packages/http1/src/a.ts": source }), []);
 });

@@ -5,6 +5,7 @@ import { reportProblems, repositoryRoot, sourceFiles } from "./source-tree.ts";
 import type { Problem } from "./source-tree.ts";
 
 const CODE = /\.(?:ts|tsx|js)$/u;
+const CONSTANT = /^[A-Z][A-Z0-9]*_[A-Z0-9_]+$/u;
 /** Names that formats and foreign interfaces prescribe. */
 const PRESCRIBED = new Set(["answers", "seats_used", "seats_total"]);
 
@@ -13,7 +14,7 @@ interface Word {
   readonly text: string;
   /** The word that the glossary has for it. */
   readonly instead: string;
-  /** Refused as the first word of a name only, such as in `MOST_BYTES`. */
+  /** Refused as the first word of a constant only, such as in `LONGEST_NAME`. */
   readonly isPrefix: boolean;
 }
 
@@ -23,7 +24,7 @@ export function deniedWords(glossary: string): Word[] {
     const cells = line.split("|").map((cell) => cell.trim());
     const instead = cells[1] ?? "";
     const denied = cells[3] ?? "";
-    const isPrefix = denied.endsWith("as a prefix");
+    const isPrefix = denied.endsWith("as a prefix of constants");
     return Array.from(denied.matchAll(/`([a-z]+)`/gu), ([, text = ""]) => ({ text, instead, isPrefix }));
   });
 }
@@ -45,7 +46,7 @@ function nameProblems(where: string, name: string, words: readonly Word[]): Prob
   if (PRESCRIBED.has(name)) return [];
   const parts = partsOf(name);
   const found = words.find(({ text, isPrefix }) =>
-    isPrefix ? parts.length > 1 && parts[0] === text : parts.some((part) => part === text || part === `${text}s`),
+    isPrefix ? CONSTANT.test(name) && parts[0] === text : parts.some((part) => part === text || part === `${text}s`),
   );
   return found === undefined ? [] : [{ where, message: `${name}: the glossary says ${found.instead}` }];
 }
