@@ -2,10 +2,10 @@ import { tokenize } from "./import-scanner.ts";
 import type { Token } from "./import-scanner.ts";
 
 /**
- * Lines (from 1) where a function is written right behind the `=` of an assignment to a property: `a.b = () => …`. V8 makes
- * such a function in the old generation, taking it for a method that stays. Until the code around it is optimized for good,
- * what the function can see, such as a whole connection, then stays in memory up to the next full collection. A field of a
- * class (`b = () => …`) and a constant that is assigned afterwards (`const b = () => …; a.b = b`) cost nothing of that.
+ * Lines (from 1) that assign a function literal to a property: `a.b = () => …`. V8 allocates such a function in the old
+ * generation, as if it were a method. Until the surrounding code is optimized, everything the function captures, such as a
+ * whole connection, then stays in memory until the next full collection. A class field (`b = () => …`) or a constant that is
+ * assigned afterwards (`const b = () => …; a.b = b`) avoids this.
  */
 export function scanAssignedClosures(source: string): number[] {
   const tokens = tokenize(source);
@@ -15,7 +15,7 @@ export function scanAssignedClosures(source: string): number[] {
   });
 }
 
-/** Whether `.name` or `[…]` ends here, or either with the sign of a logical assignment behind it. */
+/** True if `.name` or `[…]` ends here, or either before the operator of a logical assignment. */
 function isProperty(tokens: readonly Token[], end: number): boolean {
   const sign = tokens[end]?.text ?? "";
   const at = "?|&".includes(sign) && tokens[end - 1]?.text === sign ? end - 2 : end;

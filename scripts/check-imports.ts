@@ -10,7 +10,6 @@ import type { Problem } from "./source-tree.ts";
 import { readWorkspaces, workspaceOf } from "./workspaces.ts";
 import type { Workspace } from "./workspaces.ts";
 
-/** Where a specifier leads. */
 type Target =
   | { readonly kind: "node"; readonly module: string }
   | { readonly kind: "npm"; readonly name: string }
@@ -24,10 +23,10 @@ interface Edge {
 }
 
 const CODE = /\.(?:ts|tsx|mts|js|mjs)$/u;
-/** Files a bundler may import besides code. */
+/** Files that a bundler imports besides code. */
 const ASSET = /\.(?:json|css|svg|png|woff2|html|sql)(?:\?\w+)?$/u;
 
-/** Holds every import of the tree against the table and the rules for specifiers. */
+/** Imports that break the table or the rules for specifiers. */
 export function findImportProblems(root: string): Problem[] {
   const workspaces = readWorkspaces(root);
   const files = sourceFiles(root).filter((file) => CODE.test(file));
@@ -91,7 +90,7 @@ function edgeProblems(edge: Edge, workspaces: readonly Workspace[]): Problem[] {
   return messages.filter((message) => message !== undefined).map(problem);
 }
 
-/** The rules about how a specifier is written, whoever writes it. */
+/** The rules for the spelling of a specifier, in every zone. */
 function specifierMessage({ from, reference, target }: Edge, workspaces: readonly Workspace[]): string | undefined {
   const { specifier } = reference;
   if (target.kind === "node" && !specifier.startsWith("node:")) return `write "node:${specifier}"`;
@@ -133,7 +132,6 @@ function reservedMessage({ from, reference, target }: Edge): string | undefined 
     : `${name} may be imported in ${reserved.zones.join(", ")} only: ${reserved.because}`;
 }
 
-/** The table itself. */
 function zoneMessage({ from, reference, target }: Edge): string | undefined {
   const zone = zoneOf(from);
   if (zone === undefined) return undefined;
@@ -170,7 +168,7 @@ function oursMessage(
     return `${zone.name} may use types of ${destination.name} only: write "import type". ${zone.instead}`;
   }
   const isDoor = destination.doors === undefined || destination.doors.some((glob) => matchesGlob(file, glob));
-  // Tests of the same app may open every drawer.
+  // Tests of the same app may import every file.
   if (isDoor || zone.name.endsWith("tests")) return undefined;
   return `of ${destination.name} only ${destination.doors?.join(" ") ?? ""} may be imported from outside`;
 }
@@ -194,7 +192,7 @@ function indexFileProblems(file: string, workspace: Workspace | undefined): Prob
   return [{ where: file, message: "index.ts is for a package's public entry only. Name the file for what it holds" }];
 }
 
-/** What a browser would load from the entries, followed through value imports. */
+/** Node modules that a browser would load from the entries through value imports. */
 function browserProblems(edges: readonly Edge[]): Problem[] {
   const problems: Problem[] = [];
   const outgoing = Map.groupBy(edges, (edge) => edge.from);

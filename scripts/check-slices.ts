@@ -33,7 +33,7 @@ function deniedNameProblems(files: readonly string[]): Problem[] {
   }));
 }
 
-/** A switched-off rule says why, after two dashes. */
+/** Disabled lint rules without a reason after two dashes. */
 function suppressionProblems(root: string, files: readonly string[]): Problem[] {
   const pattern = /(?:ox|es)lint-disable(?:-next-line|-line)?\b(?!.* -- \S)/u;
   return files

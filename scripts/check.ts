@@ -6,7 +6,7 @@ import { repositoryRoot } from "./source-tree.ts";
 interface Check {
   readonly name: string;
   readonly command: readonly [string, ...string[]];
-  /** Why there is nothing to check yet. */
+  /** Reason to skip the check. */
   readonly skip?: string | undefined;
 }
 
@@ -16,7 +16,7 @@ interface Outcome {
   readonly output: string;
 }
 
-/** More at once only make each other slow: the compiler and the linter use every core by themselves. */
+/** The compiler and the linter use every core by themselves, so more checks at a time gain nothing. */
 const AT_ONCE = 2;
 
 const script = (name: string, ...args: string[]): [string, ...string[]] => {
@@ -25,7 +25,7 @@ const script = (name: string, ...args: string[]): [string, ...string[]] => {
 
 const noUi = existsSync(join(repositoryRoot, "apps/capture-ui/src")) ? undefined : "no UI yet";
 
-/** Longest first, so that the short ones fill the gaps. */
+/** Slowest first. */
 const checks: readonly Check[] = [
   { name: "types", command: ["tsc", "-p", "tsconfig.json"] },
   { name: "types of the UI", command: ["tsc", "-p", "apps/capture-ui/tsconfig.json"], skip: noUi },

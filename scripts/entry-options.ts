@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 
 /**
- * The options of Node in the first line of a program, which says how it is meant to be started. Whoever starts it by
- * another way than its first line, to choose the Node that runs it, gives Node the same.
+ * Node's options in the first line of a program. A caller that starts the program with a Node of its own choice passes the
+ * same options.
  */
 export function entryOptions(file: string): string[] {
   return readFileSync(file, "utf8").split("\n", 1)[0]?.match(/--\S+/gu) ?? [];

@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 /** A small repository in a temporary directory, removed when the `using` scope ends. */
 export interface FixtureTree extends Disposable {
   readonly root: string;
-  /** Writes more files, or writes some anew. */
+  /** Adds or replaces files. */
   readonly write: (files: Readonly<Record<string, string>>) => void;
 }
 

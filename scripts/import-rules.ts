@@ -4,16 +4,16 @@ import { gatewayZones } from "./import-zones-sluice.ts";
 import { proxyZones, uiZones } from "./import-zones-weir.ts";
 
 /**
- * Who may import what. These tables are the architecture: changing a line of them is changing the architecture, so give the
- * reason in `decisions/`. `check-imports.ts` enforces it.
+ * Allowed imports by zone. A change of these tables changes the architecture: give the reason in `decisions/`.
+ * `check-imports.ts` enforces them.
  */
 
 /** All zones in order of matching. */
 export const importZones: readonly Zone[] = [...testZones, ...packageZones, ...proxyZones, ...gatewayZones, ...uiZones];
 
 /**
- * Modules reserved for one place, whoever's table would allow more: one importer means one place to look when the module
- * is replaced.
+ * Modules reserved for a few zones, even if other tables allow them: a replacement of the module then touches these zones
+ * only.
  */
 export const reservedModules: Readonly<
   Record<string, { readonly zones: readonly string[]; readonly because: string }>
@@ -23,7 +23,7 @@ export const reservedModules: Readonly<
   pino: { zones: ["proxy/composition", "gateway/composition"], because: "everybody else receives a Logger" },
 };
 
-/** Entries that browsers load: nothing they reach at run time may import a Node built-in. */
+/** Entries that browsers load; at run time they may reach no Node built-in. */
 export const browserEntries: readonly string[] = [
   "packages/capture-contract/src/index.ts",
   "packages/gateway-contract/src/index.ts",

@@ -2,9 +2,9 @@
 export interface ModuleReference {
   /** The specifier as written, without quotes. */
   readonly specifier: string;
-  /** How it is referred to: `import … from`, `export … from`, or `import("…")`. */
+  /** `import … from`, `export … from`, or `import("…")`. */
   readonly kind: "import" | "reexport" | "dynamic";
-  /** True if nothing of it remains at run time (`import type`, `export type … from`, `typeof import("…")`). */
+  /** True if it is erased (`import type`, `export type … from`, `typeof import("…")`). */
   readonly typeOnly: boolean;
   /** 1-based line of the keyword. */
   readonly line: number;
@@ -27,9 +27,9 @@ const WORD_START = /[\p{ID_Start}$_#\d]/u;
 const WORD = /[\p{ID_Continue}$_#\u200c\u200d]+/uy;
 
 /**
- * Finds every module reference in JavaScript, TypeScript or JSX. Works on tokens, so that comments, strings, templates
- * and regular expressions that mention imports are not mistaken for them. Broken sources never throw: a string that is
- * not closed ends with its line, which is also what keeps an apostrophe in JSX text harmless.
+ * Finds every module reference in JavaScript, TypeScript or JSX. It works on tokens, so imports mentioned in comments,
+ * strings, templates and regular expressions do not count. Broken sources never throw: an unclosed string ends with its
+ * line, which also makes an apostrophe in JSX text harmless.
  */
 export function scanModuleReferences(source: string): ModuleReference[] {
   const tokens = tokenize(source);
@@ -114,7 +114,7 @@ function lineCounter(source: string): (offset: number) => number {
   };
 }
 
-/** Splits JavaScript, TypeScript or JSX into tokens, well enough to find words that are code. */
+/** Splits JavaScript, TypeScript or JSX into tokens, precisely enough to find identifiers. */
 export function tokenize(source: string): Token[] {
   const tokens: Token[] = [];
   // One entry per open template substitution: how many plain braces are open inside it.
@@ -170,7 +170,7 @@ function endOfToken(source: string, start: number, previous: Token | undefined):
   const character = source.charAt(start);
   if (character === '"' || character === "'") return endOfString(source, start);
   if (character === "/") return regexAllowedAfter(previous) ? endOfRegex(source, start) : start + 1;
-  // Kept whole, so that a slash after them is read as a division.
+  // One token, so that a slash after it is a division.
   if (source.startsWith("++", start) || source.startsWith("--", start)) return start + 2;
   WORD.lastIndex = start;
   return WORD.test(source) ? WORD.lastIndex : start + 1;
@@ -200,7 +200,7 @@ function endOfString(source: string, start: number): number {
   return source.length;
 }
 
-/** The end of a regular expression literal, or one past the slash if the line ends first (then it was none). */
+/** The end of a regular expression literal, or one past the slash if the line ends first (then it is a division). */
 function endOfRegex(source: string, start: number): number {
   let insideClass = false;
   for (let offset = start + 1; offset < source.length; offset++) {

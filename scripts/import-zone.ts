@@ -21,7 +21,7 @@ export interface Zone {
 
 /** Node's modules that open connections. */
 export const NETWORK = ["net", "tls", "http", "https", "http2", "dgram", "dns", "quic"];
-/** Node's modules that reach past the process in other ways. */
+/** Node's modules with other effects outside the process. */
 export const SYSTEM = ["child_process", "cluster", "worker_threads", "sqlite", "inspector", "repl"];
 
 /** Standards and formats: no I/O of their own, usable by both services. */
@@ -33,7 +33,7 @@ export const CONTRACT = ["capture-contract", "contract-kit"];
 /** The same for Sluice. */
 export const GATEWAY_CONTRACT = ["gateway-contract", "contract-kit"];
 
-/** For the type of the logger everybody receives; making one is reserved, see `reservedModules`. */
+/** The logger's type; creating a logger is reserved, see `reservedModules`. */
 export const LOGGER = "pino";
 
 export const takeAsParameter =

@@ -70,7 +70,7 @@ export const testZones: readonly Zone[] = [
       "sockets",
       "http2",
       "testkit",
-      // How a service is started: its options of Node.
+      // Node's options for starting a service.
       "scripts",
       "proxy/storage",
       "proxy/exchange",
@@ -92,7 +92,7 @@ export const testZones: readonly Zone[] = [
   },
 ];
 
-/** A format package: our code is closed to it, and it names the few built-ins it needs. */
+/** A format package: it imports none of our code and lists the built-ins that it needs. */
 function format(name: string, node: readonly string[], files = [`packages/${name}/**`]): Zone {
   return {
     name: `format:${name}`,
@@ -104,7 +104,6 @@ function format(name: string, node: readonly string[], files = [`packages/${name
   };
 }
 
-/** What both services are made of. */
 export const packageZones: readonly Zone[] = [
   // Content codings are the one part of http-fields that a browser cannot run.
   {
@@ -137,7 +136,7 @@ export const packageZones: readonly Zone[] = [
   },
   {
     ...format("match-condition", []),
-    // What a condition looks like is the contract's; how texts are compared is the same as in queries.
+    // The contract defines conditions; texts are compared as in queries.
     ours: [
       "format:query-language",
       "format:linear-pattern",
@@ -149,7 +148,7 @@ export const packageZones: readonly Zone[] = [
   },
   {
     ...format("entry-diff", []),
-    // What is compared, and how differences look, is the contract's.
+    // The contract defines entries and their differences.
     ours: ["format:http-fields", "format:exact-json", "format:json-path"],
     typesOf: ["capture-contract"],
   },
@@ -230,7 +229,7 @@ export const packageZones: readonly Zone[] = [
     files: ["packages/capture-contract/**"],
     node: [],
     npm: ["typebox"],
-    // For the lists of values that HTTP's formats know, so that none stands twice.
+    // For value lists of HTTP formats, which exist once.
     ours: ["contract-kit", "format:http-fields"],
     instead: "A contract is schemas and operations, safe for browsers",
   },

@@ -37,7 +37,7 @@ export const proxyZones: readonly Zone[] = [
     instead: "The shape of a slice is types",
   },
   {
-    // Thrown wherever an operation is carried out, so it belongs to no folder's inside.
+    // Every folder that carries out operations throws it.
     name: "proxy/api-error",
     files: ["apps/capture-proxy/src/api/api-error.ts"],
     node: [],
@@ -59,7 +59,7 @@ export const proxyZones: readonly Zone[] = [
     files: ["apps/capture-proxy/src/connection/**"],
     node: { allBut: [...SYSTEM, "http", "https", "http2", "fs"] },
     npm: ["ws", LOGGER],
-    // A client connection owns the connections to origins that serve it, so it makes them.
+    // A client connection owns and opens its upstream connections.
     ours: ["proxy/exchange", "proxy/upstream", FORMATS, "sockets", "http2"],
     typesOf: [...CONTRACT, "proxy/settings"],
     instead: `The data path speaks over raw sockets and our codec, and knows no feature. ${takeAsParameter}`,
@@ -78,7 +78,7 @@ export const proxyZones: readonly Zone[] = [
     files: ["apps/capture-proxy/src/storage/**"],
     node: { allBut: [...NETWORK, "child_process", "cluster"] },
     npm: [LOGGER],
-    // The engine's nouns are what is stored; they are pure.
+    // The store holds the engine's types, which have no I/O.
     ours: ["proxy/exchange", FORMATS],
     typesOf: [...CONTRACT, "proxy/settings"],
     instead: `The store opens, migrates, batches and commits. ${takeAsParameter}`,
@@ -95,14 +95,14 @@ export const proxyZones: readonly Zone[] = [
   {
     name: "proxy/settings",
     files: ["apps/capture-proxy/src/settings/**"],
-    // Files of certificates are tried before a setting is taken.
+    // Certificate files are validated before a setting is accepted.
     node: { allBut: [...NETWORK.filter((name) => name !== "tls"), ...SYSTEM] },
     npm: ["typebox", LOGGER],
     ours: ["proxy/api-error", ...CONTRACT, "contract-kit/server", FORMATS],
     instead: "Settings come from defaults, a file, the environment and flags; nothing else is needed",
   },
   {
-    // Every slice with rules gives them out and takes them in the same way, so the way is written once.
+    // Slices with rules share export and import.
     name: "proxy/portable",
     files: ["apps/capture-proxy/src/portable/**"],
     node: [],

@@ -7,7 +7,7 @@ import { repositoryRoot } from "./source-tree.ts";
 
 const CONTRACT_ENTRY = "packages/capture-contract/src/index.ts";
 
-/** What was written, or why nothing was. */
+/** The files written, or the reason for none. */
 export type Scaffold =
   | { readonly kind: "written"; readonly files: readonly string[]; readonly left: readonly string[] }
   | { readonly kind: "refused"; readonly reason: string };

@@ -1,4 +1,4 @@
-/** One exchange of the pictures: what is seen of it in a list, and bodies for those that are opened. */
+/** One exchange of the pictures; opened ones have bodies. */
 interface Exchange {
   readonly method?: string;
   readonly url: string;
@@ -237,7 +237,7 @@ function filler({ type, sizeBytes }: Exchange): string {
   return JSON.stringify({ data: "x".repeat(Math.max(0, sizeBytes - 11)) });
 }
 
-/** A HAR document of a visit to a shop that does not exist, ending at `endMs`. */
+/** A HAR document of a visit to a fictitious shop, ending at `endMs`. */
 export function picturedTraffic(endMs: number): string {
   let atMs = endMs - 9_000;
   const entries = EXCHANGES.map((exchange, index) => {

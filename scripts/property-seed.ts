@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** The seed of property tests where none is asked for: the same commit gives the same verdict every time. */
+/** The default seed of property tests: a commit always gets the same result. */
 const SEED = 20_261_121;
 
 /**

@@ -8,7 +8,7 @@ export const SINK_PORT = 9002;
 
 const MAX_BODY_BYTES = 65_536;
 
-/** Answers with what reached it, as JSON. */
+/** Responds with the received request as JSON. */
 export const echo: RequestListener = (request, response) => {
   void bodyOf(request).then((body) => {
     const { method, url, headers } = request;
@@ -17,7 +17,7 @@ export const echo: RequestListener = (request, response) => {
   });
 };
 
-/** Prints each event it is sent, in one line. */
+/** Prints each received event in one line. */
 export function sink(print: (line: string) => void): RequestListener {
   return (request, response) => {
     void bodyOf(request).then((body) => {

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { exitCodeOf, STOP_SIGNALS } from "@headworks/process-signals";
 
-/** A process to run: a script of ours under the Node that runs this one. */
+/** A process to run: a script under the Node of this process. */
 export interface Service {
   readonly name: string;
   /** Options for Node itself. */
@@ -10,15 +10,15 @@ export interface Service {
   /** Path of the entry file. */
   readonly entry: string;
   readonly args: readonly string[];
-  /** Besides this process's variables. */
+  /** Added to this process's environment. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Standard output is for programs and goes nowhere; standard error is shown. */
+  /** Standard output is discarded; standard error is shown. */
   readonly isQuiet?: boolean;
-  /** Said on standard error once, behind the first words of the service there that match. */
+  /** Printed on standard error once, after the service's first matching output there. */
   readonly announcement?: { readonly after: RegExp; readonly text: string };
 }
 
-/** Where signals come from: the process itself, or a stand-in. */
+/** The source of signals: the process, or a test double. */
 export interface SignalSource {
   on(signal: NodeJS.Signals, listener: () => void): unknown;
   off(signal: NodeJS.Signals, listener: () => void): unknown;
@@ -29,7 +29,8 @@ const SAME_KEY_PRESS_MS = 500;
 
 /**
  * Runs services side by side until all have ended, and resolves to the exit code of the first that ended. When one
- * ends, the others are asked to end too. Interrupts are passed on once per key press; every other signal that asks to end, a hang-up among them, as SIGTERM.
+ * ends, the others are terminated. An interrupt is forwarded once per key press; every other terminating signal, SIGHUP
+ * included, is forwarded as SIGTERM.
  */
 export async function runServices(services: readonly Service[], signals: SignalSource = process): Promise<number> {
   const children = services.map(startService);
@@ -51,7 +52,7 @@ export async function runServices(services: readonly Service[], signals: SignalS
 }
 
 function startService({ nodeOptions = [], entry, args, environment, isQuiet, announcement }: Service): ChildProcess {
-  // A group of its own: the terminal's Ctrl+C reaches this process only, which passes it on exactly once.
+  // A process group of its own: Ctrl+C reaches this process only, which forwards it exactly once.
   const child = spawn(process.execPath, ["--disable-sigusr1", ...nodeOptions, entry, ...args], {
     stdio: ["ignore", isQuiet === true ? "ignore" : "inherit", announcement === undefined ? "inherit" : "pipe"],
     env: { ...process.env, ...environment },
@@ -92,7 +93,7 @@ function send(child: ChildProcess, signal: NodeJS.Signals): void {
 function exitCode(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once("error", reject);
-    // Not "exit": its last words may come behind that.
+    // Not "exit": output may follow it.
     child.once("close", (code, signal) => resolve(code ?? (signal === null ? 128 : exitCodeOf(signal))));
   });
 }

@@ -12,7 +12,7 @@ export const SLICE_ROLES: readonly string[] = [
   "task",
 ];
 
-/** Names that say nothing about what is inside, so that anything ends up there. Forbidden for files and folders. */
+/** Names without meaning, which attract unrelated code. Forbidden for files and folders. */
 export const DENIED_NAMES: readonly string[] = [
   "common",
   "core",
@@ -26,10 +26,10 @@ export const DENIED_NAMES: readonly string[] = [
   "utils",
 ];
 
-/** Denied also as one word of a longer name, such as `string-utils.ts`. */
+/** Also forbidden as a word of a longer name, such as `string-utils.ts`. */
 export const DENIED_WORDS: readonly string[] = ["helper", "helpers", "manager", "misc", "util", "utils"];
 
-/** An app that is made of slices, and what has to agree with its slice names. */
+/** An app made of slices, and the folders whose names must match its slices. */
 export interface SlicedApp {
   readonly slices: string;
   readonly list: string;
@@ -37,7 +37,7 @@ export interface SlicedApp {
   readonly views: string;
   /** First path segments that belong to a slice of another name. */
   readonly aliases: Readonly<Record<string, string>>;
-  /** Views that show no slice, each with the reason. */
+  /** Views without a slice, each with the reason. */
   readonly viewsWithoutSlice: Readonly<Record<string, string>>;
 }
 

@@ -1,4 +1,4 @@
-/** The spellings of a slice's name and of what it keeps. */
+/** The spellings of a slice's name and of the type it stores. */
 export interface SliceNames {
   /** `ws-traffic`: folder, contract file, path. */
   readonly slice: string;
@@ -12,7 +12,7 @@ export interface SliceNames {
 
 const KEBAB = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/u;
 
-/** Spells the names, or says in a sentence why they will not do. */
+/** The spellings, or a sentence with the reason why the names are invalid. */
 export function sliceNames(slice: string, noun = `${slice}-entry`): SliceNames | string {
   if (!KEBAB.test(slice)) return `"${slice}" is no slice name: small letters and digits, words joined by "-"`;
   if (!KEBAB.test(noun)) return `"${noun}" is no noun: small letters and digits, words joined by "-"`;
@@ -37,7 +37,7 @@ export function sliceFiles(names: SliceNames): Record<string, string> {
   };
 }
 
-/** Adds a contract to the contract package's entry. Gives nothing if the entry does not look as expected. */
+/** Adds a contract to the contract package's entry. Returns undefined if the entry has another form. */
 export function addToContractEntry(entry: string, { slice, camel }: SliceNames): string | undefined {
   const table = `${camel}Operations`;
   const tableEnd = /export const operations = \{\n[^}]*\n(?=\} as const;)/u;
@@ -107,7 +107,7 @@ function operations({ camel, pascal, entity }: SliceNames): string {
   return `import type { ${entity}, ${camel}Operations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 
-/** The handlers of the contract; \`list\` gives everything the slice keeps, newest first. */
+/** The handlers of the contract; \`list\` returns everything the slice stores, newest first. */
 export function ${camel}Handlers(list: () => ${entity}[]): Handlers<typeof ${camel}Operations> {
   return {
     list${pascal}: () => ({ status: 200, body: list() }),

@@ -5,13 +5,13 @@ import { join, relative, sep } from "node:path";
 const SOURCE_FOLDERS = ["apps", "packages", "e2e", "bench", "scripts"];
 
 const SKIPPED_NAMES = new Set(["node_modules", "dist", "coverage"]);
-/** Other people's proxies under benchmark, and what was measured. */
+/** Benchmarked proxies of others, and results. */
 const SKIPPED_PATHS = new Set(["bench/peers", "bench/results"]);
 
 /** The repository this script belongs to. */
 export const repositoryRoot = join(import.meta.dirname, "..");
 
-/** A rule broken somewhere; `message` says what to do about it. */
+/** A violation; `message` says how to fix it. */
 export interface Problem {
   /** Path from the repository root, with forward slashes; `:line` appended where a line is known. */
   readonly where: string;
@@ -34,7 +34,7 @@ export function filesBelow(root: string, folder: string): string[] {
   });
 }
 
-/** Prints problems sorted by place, and makes the process end with 1 if there are any, else says that all is well. */
+/** Prints problems sorted by path and sets exit code 1; prints `success` if there are none. */
 export function reportProblems(problems: readonly Problem[], allWell: string): void {
   for (const { where, message } of problems.toSorted((a, b) => a.where.localeCompare(b.where))) {
     console.error(`${where}\n    ${message}`);

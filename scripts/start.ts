@@ -17,7 +17,7 @@ Sluice, with ${QUICKSTART}, to try in another terminal:
   curl http://127.0.0.1:2019/quotas/usage
 `;
 
-/** What `npm start` runs side by side. Arguments after `--` go to Weir. */
+/** The services of `npm start`. Arguments after `--` go to Weir. */
 function servicesToStart(args: readonly string[]): Service[] {
   const weir = join(repositoryRoot, "apps/capture-proxy/bin/weir.js");
   const sluice = join(repositoryRoot, "apps/gateway/bin/sluice.js");
@@ -29,13 +29,13 @@ function servicesToStart(args: readonly string[]): Service[] {
       nodeOptions: entryOptions(sluice),
       entry: sluice,
       args: ["serve", "--config", join(repositoryRoot, QUICKSTART)],
-      // Requests are logged on standard output, which would bury the lines to try.
+      // The request log on standard output would hide the printed commands.
       isQuiet: true,
       announcement: { after: /^Sluice serves /mu, text: TRY_SLUICE },
       environment: {
         GATEWAY_STATE_DB: process.env["GATEWAY_STATE_DB"] ?? join(dataHome(), "sluice", "quickstart.db"),
         GATEWAY_ADMIN_DEV: "1",
-        // No load balancer looks at it.
+        // There is no load balancer.
         GATEWAY_SHUTDOWN_DELAY_MS: "0",
       },
     },

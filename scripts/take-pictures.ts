@@ -10,7 +10,7 @@ import { picturedTraffic } from "./pictured-traffic.ts";
 import { repositoryRoot } from "./source-tree.ts";
 import { ensureUi } from "./ui-build.ts";
 
-// Takes the pictures of the README from the real service, filled with a visit to a shop that does not exist:
+// Takes the README's pictures of a real service with recorded traffic of a fictitious shop:
 // `node scripts/take-pictures.ts [folder]`. WEIR_CHROMIUM names another browser than /usr/bin/chromium.
 
 const SIZE = { width: 1440, height: 900 };
@@ -52,7 +52,7 @@ async function arrange(page: Page, apiUrl: string): Promise<void> {
   await pane.getByRole("tab", { name: "Messages" }).click();
   await pane.getByText('"ord_7Qm2vX"').waitFor();
   await page.getByText("Live", { exact: true }).waitFor();
-  // The pointer would leave a tooltip in the picture.
+  // The pointer would show a tooltip.
   await page.mouse.move(SIZE.width - 1, SIZE.height - 1);
   await page.evaluate("document.fonts.ready");
 }
@@ -68,7 +68,7 @@ async function call(apiUrl: string, path: string, body?: string): Promise<Readon
   return JSON.parse(text) as Readonly<Record<string, unknown>>;
 }
 
-/** Runs Weir on ports of the system's choice while `use` needs it. */
+/** Runs Weir on free ports while `use` runs. */
 async function withWeir(use: (apiUrl: string) => Promise<void>): Promise<void> {
   const dataDir = await mkdtemp(join(tmpdir(), "weir-pictures-"));
   const main = join(repositoryRoot, "apps/capture-proxy/bin/weir.js");

@@ -2,35 +2,34 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** Test files that share a process, one after the other. */
+/** Test files that run one after the other in one process. */
 export interface TestBatch {
-  /** Says where its files are: `apps-gateway-src-3`. */
+  /** Named after the folder of its files: `apps-gateway-src-3`. */
   readonly name: string;
   readonly files: readonly string[];
 }
 
-/** So many files wait for one another at most; the lanes of the runner stay busy to the end. */
+/** Small enough that all processes of the runner stay busy to the end. */
 const MAX_FILES = 12;
 
-/** What concerns every test of a process: hooks outside of tests, clocks, settings, counts of memory and of time. */
+/** Process-wide state: hooks outside of tests, clocks, settings, measurements of memory and time. */
 const CONCERNS_THE_PROCESS = [
   /import \{[^}]*\b(?:before|after|beforeEach|afterEach|mock)\b[^}]*\} from "node:test"/u,
   /\bprocess\.(?:on|once|exitCode|chdir|umask|memoryUsage|cpuUsage|resourceUsage|getActiveResourcesInfo)\b/u,
   /\bprocess\.env(?:\[[^\]]*\]|\.\w+) =[^=]|\bdelete process\.env/u,
   /\bprocess\.std(?:out|err)\.write = /u,
-  // V8 makes objects old at once where earlier ones of the same place lived long, which other tests' garbage decides, too.
+  // V8 allocates objects in the old generation if earlier ones of that site lived long, which depends on other tests, too.
   /\b(?:oldSpace|heap)GrowthBytes\b/u,
   /\bglobalThis\b|\bgc\(|\bmonitorEventLoopDelay\b|\bsetFlagsFromString\b|\bsetDefaultResultOrder\b|\bsetServers\b/u,
 ];
 
-/** Whether a test file, of this text, can share its process with others. */
+/** True if a test file with this text can share its process. */
 export function canShareProcess(file: string, text: string): boolean {
   return !file.startsWith("e2e/") && !CONCERNS_THE_PROCESS.some((pattern) => pattern.test(text));
 }
 
 /**
- * Puts test files of one folder of the repository together, since each process pays anew for what its tests import. The
- * order of the files is kept.
+ * Batches the test files of a folder, because each process loads its imports again. The order of the files is kept.
  */
 export function batchTests(files: readonly string[], textOf: (file: string) => string): TestBatch[] {
   const batches: { name: string; files: string[] }[] = [];
@@ -56,8 +55,8 @@ export function batchTests(files: readonly string[], textOf: (file: string) => s
 }
 
 /**
- * The same batches, those with a browser's journeys evenly among the others. A browser keeps more than one core busy, and
- * tests of the services wait for much of their time: two browsers side by side would hold each other up.
+ * The same batches, with browser tests spread evenly among the others. A browser keeps more than one core busy, while tests of
+ * the services mostly wait: two browsers side by side would slow each other down.
  */
 export function spreadBrowsers(batches: readonly TestBatch[]): TestBatch[] {
   const browsers = batches.filter(({ name }) => name.startsWith("e2e/ui-"));
@@ -73,8 +72,7 @@ export function spreadBrowsers(batches: readonly TestBatch[]): TestBatch[] {
 }
 
 /**
- * What the runner is to start: the file itself where it is alone, else a module in `directory` that imports the files of
- * the batch.
+ * The file that the runner starts: the only file of a batch, or a module in `directory` that imports its files.
  */
 export function writeBatches(root: string, directory: string, batches: readonly TestBatch[]): string[] {
   return batches.map(({ name, files }) => {

@@ -1,9 +1,9 @@
-/** What `npm test` was asked to run. */
+/** The selection of `npm test`. */
 export interface TestSelection {
   readonly files: readonly string[];
-  /** Options for the runner, passed on as they came. */
+  /** Options for the runner, unchanged. */
   readonly options: readonly string[];
-  /** Whether a selected test needs the built UI. */
+  /** True if a selected test needs the built UI. */
   readonly needsUi: boolean;
 }
 

@@ -9,14 +9,14 @@ import { readWorkspaces } from "./workspaces.ts";
 /** The workspace of the UI; the only one with a build. */
 const UI = "apps/capture-ui";
 const BUILT = `${UI}/dist`;
-/** Holds the fingerprint of the sources that the build was made from. */
+/** The file with the fingerprint of the build's sources. */
 const STAMP = `${BUILT}/.sources`;
 
-/** Whether the built UI matches its sources; `absent` if there is no UI to build. */
+/** The state of the built UI; `absent` if there is no UI to build. */
 export type UiState = "absent" | "missing" | "stale" | "fresh";
 
 /**
- * Compares contents, not times: a fresh clone, a switched branch and a restored cache all have times that say nothing.
+ * Compares contents: file times mean nothing in a fresh clone, a switched branch or a restored cache.
  */
 export function uiState(root: string): UiState {
   if (!existsSync(join(root, UI, "src"))) return "absent";
@@ -26,7 +26,7 @@ export function uiState(root: string): UiState {
 }
 
 /**
- * Builds the UI if it is missing or stale, calling `say` once before it does. Rejects with the bundler's output if the
+ * Builds the UI if it is missing or stale, and calls `say` once before. Rejects with the bundler's output if the
  * build fails.
  */
 export async function ensureUi(root: string, say: (line: string) => void, build = bundle): Promise<UiState> {
@@ -34,20 +34,20 @@ export async function ensureUi(root: string, say: (line: string) => void, build 
   if (state === "absent") say("No web UI in this tree; starting without it");
   if (state !== "missing" && state !== "stale") return state;
   say(state === "missing" ? "Building the web UI (once) …" : "Building the web UI (its sources changed) …");
-  // Taken before the build, so that an edit made while it runs leaves the build stale.
+  // Computed before the build: an edit during the build leaves it stale.
   const fingerprint = sourceFingerprint(root);
-  // A build that fails half-way must not look fresh.
+  // A failed build must not look fresh.
   rmSync(join(root, STAMP), { force: true });
   await build(root);
   writeFileSync(join(root, STAMP), fingerprint);
   return "fresh";
 }
 
-/** Files of the UI, and of every workspace that it depends on, be it by way of others, what ends up in the bundle. */
+/** Files of the UI and of all workspaces that it depends on, directly or not. */
 function bundledFiles(root: string): string[] {
   const workspaces = readWorkspaces(root);
   const found = new Set([UI]);
-  // A set that grows while it is walked is walked to its new end.
+  // Iteration of a set includes members added meanwhile.
   for (const folder of found) {
     const { dependencies = [] } = workspaces.find((workspace) => workspace.folder === folder) ?? {};
     for (const { name, folder: needed } of workspaces) if (dependencies.includes(name)) found.add(needed);

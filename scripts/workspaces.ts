@@ -1,16 +1,16 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 
-/** One workspace of the repository, as far as the checks need it. */
+/** A workspace of the repository. */
 export interface Workspace {
   /** Folder from the root, such as `packages/http1`. */
   readonly folder: string;
   readonly name: string;
-  /** Names of what it depends on, for its build or when it runs; workspaces and others. */
+  /** Names of its dependencies, for build and run time; workspaces and others. */
   readonly dependencies: readonly string[];
   /** Export subpaths (`.`, `./client`) with the file each leads to, from the root. */
   readonly entries: ReadonlyMap<string, string>;
-  /** Whether files of other folders are imported as `#folder/file.ts`. */
+  /** True if files of other folders are imported as `#folder/file.ts`. */
   readonly hasHashImports: boolean;
 }
 
@@ -34,7 +34,7 @@ export function readWorkspaces(root: string): Workspace[] {
   });
 }
 
-/** The workspace a file lies in; none for scripts, end-to-end tests and benchmarks. */
+/** The workspace of a file; undefined for scripts, end-to-end tests and benchmarks. */
 export function workspaceOf(workspaces: readonly Workspace[], file: string): Workspace | undefined {
   return workspaces.find((workspace) => file.startsWith(`${workspace.folder}/`));
 }

@@ -4,10 +4,9 @@ import { join } from "node:path";
 import { repositoryRoot } from "./source-tree.ts";
 import { firstDifference } from "./write-openapi.ts";
 
-/** The reference of every field of a gateway's document, made from the schema that the gateway checks with. */
+/** The reference of all fields of a gateway's document, generated from the gateway's schema. */
 const REFERENCE = "docs/gateway/configuration.md";
 
-/** What is read of a schema. */
 export interface FieldSchema {
   readonly type?: string | readonly string[];
   readonly description?: string;
@@ -103,7 +102,7 @@ function rowsBelow(schema: FieldSchema, prefix: string): Row[] {
   return rows.filter((row, at) => rows.findIndex(({ field }) => field === row.field) === at);
 }
 
-/** The fields of a block that has several forms, told apart by a field with a fixed value in each: a field is told once. */
+/** The fields of a block with several forms, which a field with a fixed value distinguishes; common fields appear once. */
 function formRows(forms: readonly FieldSchema[], prefix: string): Row[] {
   const rows = new Map<string, Row & { readonly kinds: string[] }>();
   const tag = Object.keys(forms[0]?.properties ?? {}).find((name) =>
@@ -162,7 +161,7 @@ function table(rows: readonly Row[]): string {
   return ["| Field | Type | Meaning |", "| --- | --- | --- |", ...lines].join("\n");
 }
 
-/** Integers beyond what a number holds keep their digits as text. */
+/** Integers beyond the range of exact doubles keep their digits as text. */
 function schemaOf(text: string): FieldSchema {
   return JSON.parse(text, (_, value: unknown, context?: { readonly source?: string }) =>
     typeof value === "number" && !Number.isSafeInteger(value) ? (context?.source ?? value) : value,

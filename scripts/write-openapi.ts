@@ -5,7 +5,7 @@ import { openApiDocument } from "@headworks/contract-kit/openapi";
 import { adminApiInfo, adminOperations } from "@headworks/gateway-contract";
 import { repositoryRoot } from "./source-tree.ts";
 
-/** The committed documents and what they hold, so that a change of an API shows in review. */
+/** The committed documents by path; a change of an API shows in review. */
 const DOCUMENTS: readonly { readonly path: string; readonly text: () => string }[] = [
   {
     path: "packages/capture-contract/openapi.json",
@@ -17,7 +17,7 @@ const DOCUMENTS: readonly { readonly path: string; readonly text: () => string }
   },
 ];
 
-/** The documents that the contracts describe, as they are written to disk, by path. */
+/** The generated documents by path. */
 export function openApiTexts(): ReadonlyMap<string, string> {
   return new Map(DOCUMENTS.map(({ path, text }) => [path, text()]));
 }
@@ -26,7 +26,7 @@ function textOf(document: object): string {
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 
-/** The first line in which two texts differ, with both versions of it; nothing if they are equal. */
+/** The first different line of two texts, in both versions; undefined if they are equal. */
 export function firstDifference(committed: string, wanted: string): string | undefined {
   const before = committed.split("\n");
   const after = wanted.split("\n");
