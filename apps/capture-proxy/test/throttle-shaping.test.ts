@@ -138,7 +138,7 @@ test("without a network every request is cut off, and no origin hears of it", as
   await throttle({ preset: "Offline", enabled: true });
   await assert.rejects(rig.send({ path: "/offline" }));
   assert.deepEqual(rig.seen, []);
-  assert.deepEqual((await endedEntry(rig, "/offline")).trace?.[0]?.changes, ["lost, as 100 of a hundred are: reset"]);
+  assert.deepEqual((await endedEntry(rig, "/offline")).trace?.[0]?.changes, ["lost (100% packet loss): reset"]);
 });
 
 test("a stalled request waits, and goes on when the profile changes", async () => {

@@ -23,20 +23,20 @@ const response: ResponseMessage = {
   trailers: undefined,
 };
 
-const place = ({ url, path, query, port }: MatchSubject): unknown[] => [url, path, query, port];
+const urlParts = ({ url, path, query, port }: MatchSubject): unknown[] => [url, path, query, port];
 
-test("a subject shows the messages as they are when it is asked", () => {
+test("a subject reads the current messages, not the original ones", () => {
   const exchange = { request: message("/a?x=1?y"), response: response };
   const subject = new ExchangeSubject(exchange, "response");
-  assert.deepEqual(place(subject), ["https://api.test:8443/a?x=1?y", "/a", "x=1?y", 8443]);
+  assert.deepEqual(urlParts(subject), ["https://api.test:8443/a?x=1?y", "/a", "x=1?y", 8443]);
   exchange.request = { ...message("/b"), port: 443 };
-  assert.deepEqual(place(subject), ["https://api.test/b", "/b", "", 443]);
+  assert.deepEqual(urlParts(subject), ["https://api.test/b", "/b", "", 443]);
   const original = new ExchangeSubject(exchange, "response", undefined, message("/before"));
-  assert.deepEqual(place(original), ["https://api.test:8443/before", "/before", "", 8443]);
+  assert.deepEqual(urlParts(original), ["https://api.test:8443/before", "/before", "", 8443]);
   assert.equal(original.status, 404);
 });
 
-test("there is nothing of an answer in the phase of its request", () => {
+test("a subject in the request phase has no response", () => {
   const exchange = { request: message("/"), response: response };
   const texts = { request: "asked", response: "answered" };
   const early = new ExchangeSubject(exchange, "request", texts);

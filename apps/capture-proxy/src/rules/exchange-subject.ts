@@ -2,23 +2,22 @@ import { NOT_READ, type BodyText, type MatchSubject } from "@headworks/match-con
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { Exchange, RequestMessage } from "#exchange/exchange.ts";
 
-/** The bodies of an exchange as far as conditions may look into them. */
+/** Bodies available to conditions. */
 export interface BodyTexts {
   readonly request: BodyText;
   readonly response: BodyText;
 }
 
-/** Nothing was waited for yet. */
 const UNREAD: BodyTexts = { request: NOT_READ, response: NOT_READ };
 
-/** What the conditions of rules see of an exchange: its messages as they are when they are asked, not as they came. */
+/** The subject of rule conditions: the current messages of an exchange, including changes of earlier rules. */
 export class ExchangeSubject implements MatchSubject {
   readonly phase: "request" | "response";
   readonly #exchange: Pick<Exchange, "request" | "response">;
   readonly #texts: BodyTexts;
   readonly #request: Readonly<RequestMessage> | undefined;
 
-  /** `request`: the one to look at instead of that of the exchange. */
+  /** `request` replaces the request of the exchange. */
   constructor(
     exchange: Pick<Exchange, "request" | "response">,
     phase: "request" | "response",

@@ -20,7 +20,7 @@ function setUp() {
   return { stored, clock, failures, state, hits };
 }
 
-test("hits are written down in batches, and what is left at the end", async () => {
+test("hits are written in batches, and the rest at the end", async () => {
   const { stored, clock, state, hits } = setUp();
   const controller = new AbortController();
   hits.start(controller.signal);
@@ -40,7 +40,7 @@ test("hits are written down in batches, and what is left at the end", async () =
   assert.equal(stored.get("a"), 751);
 });
 
-test("counts survive a store that fails for a while, and forgotten rules do not", async () => {
+test("counts survive failed writes, and counts of deleted rules are dropped", async () => {
   const { stored, clock, state, failures, hits } = setUp();
   hits.start(new AbortController().signal);
   state.isBroken = true;

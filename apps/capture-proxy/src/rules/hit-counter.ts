@@ -1,18 +1,17 @@
-/** Hits cost a transaction for each batch, not for each request; a crash loses at most this much of the counts. */
+/** Hits are written in batches, one transaction each; a crash loses at most this interval of counts. */
 const PERSIST_EVERY_MS = 2000;
 
-/** Counts how often rules matched. */
 export interface HitCounter {
-  /** Begins to write counts down now and then, and once more when the signal aborts. */
+  /** Writes counts periodically, and a last time when the signal aborts. */
   start(signal: AbortSignal): void;
   hit(ruleId: string): void;
-  /** Hits that are not written down yet. */
+  /** Hits not written yet. */
   pending(ruleId: string): number;
   forget(ruleId: string): void;
   forgetAll(): void;
 }
 
-/** Counts in memory and hands the counts to `addHits` in batches; what that throws is told and tried again. */
+/** Counts in memory and passes batches to `addHits`; a batch that fails is reported and retried. */
 export function createHitCounter(parts: {
   readonly addHits: (hits: ReadonlyMap<string, number>) => void;
   readonly every: (intervalMs: number, callback: () => void) => () => void;

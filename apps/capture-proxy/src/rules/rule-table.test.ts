@@ -65,7 +65,7 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   }),
 );
 
-test("whatever is done, the rules in memory are those that another start finds, in the same order", async () => {
+test("rules in memory equal the stored ones, in the same order, after any operation", async () => {
   await using directory = await temporaryDirectory();
   const database = openDatabase(directory.file("rules.db"), { synchronous: "NORMAL" });
   database.exec(SCHEMA);
@@ -82,7 +82,7 @@ test("whatever is done, the rules in memory are those that another start finds, 
   database.close();
 });
 
-test("a change that the disk refuses changes nothing in memory, and a rule that did not change stays the same object", async () => {
+test("a failed write changes nothing in memory, and an unchanged rule stays the same object", async () => {
   await using directory = await temporaryDirectory();
   const database = openDatabase(directory.file("rules.db"));
   database.exec(SCHEMA);

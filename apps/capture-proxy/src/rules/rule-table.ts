@@ -1,6 +1,6 @@
 import type { Database, SqlRow, SqlValue } from "#storage/database.ts";
 
-/** What every kind of rule has besides its own columns. Times are milliseconds since 1970. */
+/** Columns common to all kinds of rules. Times are milliseconds since 1970. */
 export interface StoredRule {
   readonly id: string;
   readonly enabled: boolean;
@@ -9,18 +9,17 @@ export interface StoredRule {
   readonly updatedAtMs: number;
 }
 
-/** How the rules of a kind lie in their table, which has the columns of {@link StoredRule} and `position` too. */
+/** Columns of one kind of rule, besides those of {@link StoredRule} and `position`. */
 export interface RuleTableShape<R extends StoredRule> {
   readonly table: string;
-  /** What a kind adds, by the name of its column. */
+  /** By column name. */
   readonly columns: Readonly<Record<string, (rule: R) => SqlValue>>;
-  /** The kind's own part of a row. */
   read(row: SqlRow): Omit<R, keyof StoredRule>;
 }
 
 /**
- * The rules of one kind on disk, and in memory as they are there: a call that changes them returns when its change is
- * durable. A rule stays the same object until it changes, and its parts until they do, so what was made of them can be kept.
+ * The rules of one kind, in SQLite with a copy in memory. A change is durable when its call returns. An unchanged rule
+ * stays the same object, and so do its unchanged parts, so compiled forms can be cached by identity.
  */
 export class RuleTable<R extends StoredRule> {
   readonly #database: Database;
@@ -34,7 +33,6 @@ export class RuleTable<R extends StoredRule> {
     this.#sql = statements(database, shape.table, Object.keys(shape.columns));
   }
 
-  /** Oldest first. */
   list(): R[] {
     return [...this.#rules().values()];
   }
@@ -49,14 +47,14 @@ export class RuleTable<R extends StoredRule> {
     rules.set(rule.id, this.#stored(rule.id));
   }
 
-  /** Writes everything but hits and the time of creation; false when the rule does not exist. */
+  /** Writes everything except hits and the creation time; false when the rule does not exist. */
   update(rule: R): boolean {
     if (!this.#rules().has(rule.id)) return false;
     this.updateAll([rule]);
     return true;
   }
 
-  /** The same for several that exist, all or none. */
+  /** Updates existing rules, all or none. */
   updateAll(changed: readonly R[]): void {
     const rules = this.#rules();
     this.#database.transaction(() => {
@@ -75,8 +73,8 @@ export class RuleTable<R extends StoredRule> {
   }
 
   /**
-   * Afterwards these rules are stored and no others, in this order, each as it is given. What is in memory is not touched,
-   * since the transaction around it may fail: see {@link reload}.
+   * Replaces the table's content, in the given order. The copy in memory stays as it is, since the surrounding
+   * transaction may roll back: see {@link reload}.
    */
   replaceAll(rules: readonly R[]): void {
     this.#database.transaction(() => {
@@ -85,12 +83,12 @@ export class RuleTable<R extends StoredRule> {
     });
   }
 
-  /** Forgets what was read: the table was written anew. */
+  /** Drops the copy in memory after the table was rewritten. */
   reload(): void {
     this.#known = undefined;
   }
 
-  /** Adds to the hit counts in one transaction; those of rules that are gone are dropped. */
+  /** Adds to the hit counts in one transaction; hits of deleted rules are dropped. */
   addHits(hits: ReadonlyMap<string, number>): void {
     const rules = this.#rules();
     this.#database.transaction(() => {
@@ -112,7 +110,7 @@ export class RuleTable<R extends StoredRule> {
     return this.#known;
   }
 
-  /** What a later start would find, to the last member. */
+  /** The rule as the table returns it. */
   #stored(id: string): R {
     return this.#read(this.#sql.one.get(id) ?? {});
   }

@@ -5,7 +5,6 @@ import { readImport } from "#portable/import-body.ts";
 import type { RuleBundles } from "#portable/rule-bundles.ts";
 import type { SavedRules } from "./persistence.store.ts";
 
-/** Handlers of what is done with all rules at once. */
 export function createPersistenceOperations(
   bundles: RuleBundles,
   saved: SavedRules,

@@ -55,7 +55,7 @@ async function exported({ api }: Rig): Promise<{ readonly mocks: readonly Rule[]
 const A: Rule = { id: "a", text: "1" };
 const B: Rule = { id: "b", text: "2" };
 
-test("what was exported is imported elsewhere without a difference, in every form", async () => {
+test("an export imports elsewhere without differences, in every form", async () => {
   await using source = await startPersistence();
   source.rules["mocks"] = [A, B];
   const bundle = await exported(source);
@@ -75,7 +75,7 @@ test("what was exported is imported elsewhere without a difference, in every for
   }
 });
 
-test("an import merges when nothing else is asked for, and a dry run changes nothing", async () => {
+test("an import merges by default, and a dry run changes nothing", async () => {
   await using rig = await startPersistence();
   rig.rules["mocks"] = [A];
   const body = { version: 1, mocks: [{ ...A, text: "new" }, B] };
@@ -85,7 +85,7 @@ test("an import merges when nothing else is asked for, and a dry run changes not
   assert.deepEqual(rig.rules, { mocks: [{ ...A, text: "new" }, B], rewrites: [] });
 });
 
-test("a bundle of a newer version is refused with a sentence", async () => {
+test("a bundle of a newer version is rejected with a readable message", async () => {
   await using rig = await startPersistence();
   const { status, json } = await rig.api.call("POST", "/api/persistence/import", { version: 2, mocks: [A] });
   assert.equal(status, 400);
@@ -95,7 +95,7 @@ test("a bundle of a newer version is refused with a sentence", async () => {
   assert.deepEqual(rig.rules["mocks"], []);
 });
 
-test("what is wrong is named with its place in the request", async () => {
+test("issues name their path in the request", async () => {
   await using rig = await startPersistence();
   const data = JSON.stringify({ version: 1, mocks: [A, { id: "b" }], rewrites: {} });
   const { json } = await rig.api.call("POST", "/api/persistence/import", { data });
@@ -105,7 +105,7 @@ test("what is wrong is named with its place in the request", async () => {
   ]);
 });
 
-test("saving asks for a confirmation that says true and nothing else", async () => {
+test("saving requires the confirmation header to be exactly true", async () => {
   await using rig = await startPersistence();
   for (const headers of [{}, { "x-weir-confirm": "" }, { "x-weir-confirm": "TRUE" }, { "x-weir-confirm": "1" }]) {
     const { status, json } = await rig.api.call("POST", "/api/persistence/save", undefined, headers);
@@ -118,7 +118,7 @@ test("saving asks for a confirmation that says true and nothing else", async () 
   });
 });
 
-test("loading puts the rules back as they were saved, over a restart too", async () => {
+test("loading restores the saved rules, also after a restart", async () => {
   await using rig = await startPersistence();
   rig.rules["mocks"] = [A, B];
   const confirm = { "X-Weir-Confirm": "true" };

@@ -4,7 +4,7 @@ import type { Slice, SliceHost } from "#slice.ts";
 import { createPersistenceOperations } from "./persistence.operations.ts";
 import { createSavedRules } from "./persistence.store.ts";
 
-/** The rules of all slices in one piece: out, in, kept and put back. */
+/** Export, import, saving and loading of all rules at once. */
 export function createPersistenceSlice(host: SliceHost, bundles: RuleBundles): Slice<typeof persistenceOperations> {
   return { name: "persistence", operations: createPersistenceOperations(bundles, createSavedRules(host.dataDir)) };
 }

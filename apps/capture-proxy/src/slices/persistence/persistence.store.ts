@@ -5,15 +5,15 @@ import { dirname, join } from "node:path";
 import type { RuleBundle } from "@headworks/capture-contract";
 import { ApiError } from "#api/api-error.ts";
 
-/** The bundle that was saved last, `<data_dir>/saved-rules.json`. */
+/** The last saved bundle, in `<data_dir>/saved-rules.json`. */
 export interface SavedRules {
-  /** It is on disk when the call returns; whoever reads it finds the old or the new one whole. */
+  /** Durable on return. The file is replaced atomically. */
   write(bundle: RuleBundle): void;
-  /** Undefined when nothing was saved. Throws 409 for a file that is not what was written. */
+  /** Undefined when nothing was saved. Throws 409 for a damaged file. */
   read(): Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Rules may hold tokens and answers meant for nobody else. */
+/** Rules may contain tokens and private response bodies. */
 const MODE = 0o600;
 
 export function createSavedRules(dataDir: string): SavedRules {
@@ -69,7 +69,7 @@ function replaceFile(path: string, bytes: Buffer): void {
     rmSync(temporary, { force: true });
     throw error;
   }
-  // The rename itself; Windows cannot open directories and keeps renames in its journal.
+  // Makes the rename durable. Windows cannot open directories and journals renames.
   if (process.platform === "win32") return;
   const directory = openSync(dirname(path), "r");
   try {

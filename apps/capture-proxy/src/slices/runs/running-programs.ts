@@ -5,25 +5,24 @@ import type { ExchangeView } from "#exchange/exchange.ts";
 import type { Observer } from "#exchange/phases.ts";
 import type { OpenSessionProxy, SessionProxy, SliceHost, SliceTask } from "#slice.ts";
 
-/** Runs whose proxy is open at the same time; each is a listener. */
+/** Maximum number of open run proxies; each is a listener. */
 export const MAX_RUNS = 64;
-/** A run that says nothing for so long has ended without a word: its client was killed. */
+/** A run without a sign of life for this long is considered ended: its client was killed. */
 const SILENCE_MS = 15 * 60_000;
-/** The proxy of a run that has ended closes when no client came or went for so long. */
+/** The proxy of an ended run closes after this time without clients. */
 const IDLE_MS = 30_000;
 const SWEEP_MS = 5000;
-/** What a program sent in its last moment has arrived by then. */
+/** Time for bytes already sent to arrive. */
 const ARRIVAL_MS = 20;
-/** Connections of programs that have ended are gone by then; others belong to programs that were left running. */
+/** Connections of exited programs are closed by then; remaining ones belong to programs that still run. */
 const CLOSE_DELAY_MS = 300;
-/** Exchanges in flight may take so long to end. */
+/** Maximum wait for exchanges in flight. */
 const SETTLE_MS = 3000;
 
-/** A run, and the proxy that its programs use. */
 export interface Program {
   readonly id: string;
   readonly session: CaptureSession;
-  /** Number of the session. */
+  /** The session's number. */
   readonly number: number;
   readonly proxy: SessionProxy;
   readonly startedMs: number;
@@ -32,7 +31,7 @@ export interface Program {
   openExchanges: number;
 }
 
-/** Keeps a proxy and a session for each run, as long as its programs live. */
+/** Manages a proxy and a session per run. */
 export class RunningPrograms implements Observer, SliceTask {
   readonly name = "runs";
   readonly #host: Pick<SliceHost, "clock" | "events" | "log" | "store">;
@@ -54,7 +53,7 @@ export class RunningPrograms implements Observer, SliceTask {
     return this.#byId.get(id);
   }
 
-  /** Opens a proxy and a session. Throws 409 when too many are open. */
+  /** Opens a proxy and a session. Throws 409 beyond {@link MAX_RUNS}. */
   async begin(name: string | undefined): Promise<Program> {
     const { clock, events, store } = this.#host;
     if (this.#byId.size + this.#opening >= MAX_RUNS) {
@@ -92,8 +91,8 @@ export class RunningPrograms implements Observer, SliceTask {
   }
 
   /**
-   * Waits until what the programs sent is in the store. The proxy stays open as long as it is used: a program may have been
-   * left running.
+   * Waits until the run's traffic is stored. The proxy stays open while clients use it, since a program may still be
+   * running.
    */
   async end(program: Program): Promise<void> {
     const { clock, events, store } = this.#host;
@@ -121,7 +120,7 @@ export class RunningPrograms implements Observer, SliceTask {
 
   onFinished({ client }: ExchangeView): void {
     const program = client.session === undefined ? undefined : this.#bySession.get(client.session);
-    // What failed before its head was known was never announced.
+    // Exchanges that failed before their head was known were never announced.
     if (program !== undefined) program.openExchanges = Math.max(0, program.openExchanges - 1);
   }
 

@@ -3,7 +3,6 @@ import type { Handlers } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";
 import type { Program, RunningPrograms } from "./running-programs.ts";
 
-/** Handlers of the runs' operations. */
 export function createRunsOperations(programs: RunningPrograms): Handlers<typeof runsOperations> {
   const found = (id: string): Program => programs.find(id) ?? notFound("run", id);
   return {

@@ -13,7 +13,7 @@ import type { ApiRig } from "../../../test/api-rig.ts";
 import { MAX_RUNS } from "./running-programs.ts";
 import { createRunsSlice } from "./runs.slice.ts";
 
-/** Stands for a proxy; how it is used is for the test to say. */
+/** A proxy whose client count the test sets. */
 class Placeholder implements SessionProxy {
   readonly url = "http://127.0.0.1:45123";
   readonly session: number;
@@ -37,7 +37,7 @@ interface Rig extends AsyncDisposable {
   readonly proxies: readonly Placeholder[];
   readonly slice: ReturnType<typeof createRunsSlice>;
   begin(name?: string): Promise<Run>;
-  /** Calls, and lets time pass until there is an answer. */
+  /** Ends the run and advances the clock until the response arrives. */
   end(id: string): Promise<Run>;
 }
 
@@ -121,7 +121,7 @@ test("the end of a run waits for exchanges in flight, at most three seconds", as
   assert.equal((await rig.end(run.id)).open_exchanges, 0);
 });
 
-test("the proxy of a run that has ended closes when it is idle; one that is used or still heard of stays", async () => {
+test("the proxy of a run that has ended closes when it is idle; one that is in use or renewed stays open", async () => {
   await using rig = await startRuns();
   const [ended, used, silent, heard] = [await rig.begin(), await rig.begin(), await rig.begin(), await rig.begin()];
   await rig.end(ended.id);
@@ -154,7 +154,7 @@ test("the number of open runs is limited, and an unknown run is 404", async () =
   }
 });
 
-test("max_requests holds for a run's session while its proxy is open, apart from that of the active one", async () => {
+test("max_requests applies to a run's session while its proxy is open, separately from the active session", async () => {
   await using rig = await startRuns({ maxRequests: 3 });
   const run = await rig.begin();
   const client = { address: "127.0.0.1:1", connection: 1, session: rig.proxies[0]?.session };
@@ -165,7 +165,7 @@ test("max_requests holds for a run's session while its proxy is open, apart from
   assert.equal((await sessionOf(rig, rig.stored.store.activeSessionId))?.request_count, 3);
 });
 
-test("what a run sends after its session was deleted goes into the active one", async () => {
+test("traffic of a run whose session was deleted goes into the active session", async () => {
   await using rig = await startRuns();
   const run = await rig.begin();
   const client = { address: "127.0.0.1:1", connection: 1, session: rig.proxies[0]?.session };

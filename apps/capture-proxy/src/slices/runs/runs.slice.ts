@@ -3,7 +3,7 @@ import type { OpenSessionProxy, Slice, SliceHost } from "#slice.ts";
 import { RunningPrograms } from "./running-programs.ts";
 import { createRunsOperations } from "./runs.operations.ts";
 
-/** Programs whose traffic is told apart: each has a proxy and a session of its own. */
+/** Runs: programs whose traffic is separated by a proxy and a session of their own. */
 export function createRunsSlice(host: SliceHost, openProxy: OpenSessionProxy): Slice<typeof runsOperations> {
   const programs = new RunningPrograms(host, openProxy);
   return {

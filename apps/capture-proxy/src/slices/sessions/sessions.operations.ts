@@ -3,7 +3,6 @@ import type { HandlerInput, HandlerResult, Handlers } from "@headworks/contract-
 import { ApiError, notFound } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 
-/** Handlers of the sessions' operations. */
 export function createSessionsOperations(
   host: Pick<SliceHost, "store" | "events">,
 ): Handlers<typeof sessionsOperations> {
@@ -30,7 +29,7 @@ export function createSessionsOperations(
       if (outcome === "active") {
         throw new ApiError("CONFLICT", "The active session cannot be deleted: switch to another one first");
       }
-      // Deleting what is not there is a success: that is how the reference answers, and a retry must not fail.
+      // Idempotent: deleting an unknown session succeeds, so that a retry does not fail.
       if (outcome === "deleted") events.changed("sessions");
       return { status: 204 };
     },
@@ -45,7 +44,7 @@ export function createSessionsOperations(
 
 type Operations = typeof sessionsOperations;
 
-/** Streams a session as a native document or as HAR, oldest entry first. */
+/** Streams a session as a native document or HAR, oldest entry first. */
 async function handleSessionExport(
   { store }: Pick<SliceHost, "store">,
   { params, query, signal }: HandlerInput<Operations["exportSession"]>,
@@ -67,7 +66,7 @@ async function handleSessionExport(
   return { status: 200, headers, body: document.chunks };
 }
 
-/** Restores a native document into a session of its own. A bad document is refused and leaves nothing behind. */
+/** Imports a native document into a new session. A bad document is rejected and leaves nothing behind. */
 async function handleSessionImport(
   { store, events }: Pick<SliceHost, "store" | "events">,
   { query, body, headers, signal }: HandlerInput<Operations["importSession"]>,

@@ -26,7 +26,7 @@ async function startSessions(
   };
 }
 
-test("sessions are created, listed, changed, switched to and deleted", async () => {
+test("sessions are created, listed, updated, switched to and deleted", async () => {
   await using rig = await startSessions();
   const { api } = rig;
   const [first] = (await api.call("GET", "/api/sessions")).json as CaptureSession[];
@@ -47,7 +47,7 @@ test("sessions are created, listed, changed, switched to and deleted", async () 
   assert.equal((await api.call("DELETE", "/api/sessions/unknown")).status, 204);
 });
 
-test("who makes a session the active one is told how many of its entries max_requests takes", async () => {
+test("switching to a session reports how many of its entries max_requests drops", async () => {
   await using rig = await startSessions({ maxRequests: 2 });
   const { api, stored } = rig;
   for (const path of ["/1", "/2"]) stored.add({ path, responseBody: ["answer"] });
@@ -75,7 +75,7 @@ test("unknown sessions are 404", async () => {
   }
 });
 
-test("an exported session is imported again as the same; a bad file is refused and leaves nothing", async () => {
+test("an exported session imports unchanged; a bad file is rejected and leaves nothing behind", async () => {
   await using rig = await startSessions();
   const { api, stored } = rig;
   stored.add({ responseBody: ["answer"] });

@@ -2,17 +2,16 @@ import type { NewThrottle, ThrottleProfile } from "@headworks/capture-contract";
 import { validateHostPattern } from "@headworks/host-patterns";
 import { validationError } from "#api/api-error.ts";
 
-/** How slow and lossy a line is. */
 export interface Profile {
   readonly name: string;
-  /** 0: no limit. */
+  /** 0 means no limit. */
   readonly downloadBytesPerSecond: number;
   readonly uploadBytesPerSecond: number;
   readonly latencyMs: number;
   readonly jitterMs: number;
   readonly lossPercent: number;
   readonly lossMode: "reset" | "stall";
-  /** None: all hosts. */
+  /** Host patterns; empty means all hosts. */
   readonly hosts: readonly string[];
 }
 
@@ -24,7 +23,7 @@ interface PresetLine {
   readonly lossPercent?: number;
 }
 
-/** Lines are sold and listed in bits; a profile counts bytes. This is the only place where one becomes the other. */
+/** Presets are given in kbit/s, profiles in bytes per second. */
 const bytesOf = (kbitPerSecond: number): number => (kbitPerSecond * 1000) / 8;
 
 function preset(name: string, line: PresetLine): Profile {
@@ -40,14 +39,13 @@ function preset(name: string, line: PresetLine): Profile {
   };
 }
 
-/** A line that is as fast as it is. */
 export const NO_THROTTLE = preset("None", { kbitDown: 0, kbitUp: 0, latencyMs: 0 });
 
 /**
- * Lines from slow to fast. Slow 3G and Fast 3G are those of Chrome's developer tools, whose latency stands for the round trips of
- * a whole request; GPRS, EDGE ("Regular 2G"), DSL and 4G LTE are those of Firefox. 3G has the bandwidth of Firefox's "Regular 3G"
- * and lies between Chrome's two in everything. No browser has the other two. Without a network every request is lost, because 0 is
- * no limit.
+ * From slow to fast. Slow 3G and Fast 3G are those of Chrome's developer tools, whose latency covers the round trips of
+ * a whole request; GPRS, EDGE ("Regular 2G"), DSL and 4G LTE are those of Firefox. 3G has the bandwidth of Firefox's
+ * "Regular 3G" and lies between Chrome's two. Slow Wi-Fi and Satellite are our own. Offline loses every request,
+ * because a bandwidth of 0 means no limit.
  */
 export const PRESETS: readonly Profile[] = [
   NO_THROTTLE,
@@ -63,7 +61,6 @@ export const PRESETS: readonly Profile[] = [
   preset("Offline", { kbitDown: 0, kbitUp: 0, latencyMs: 0, lossPercent: 100 }),
 ];
 
-/** The wire form. */
 export function showProfile(profile: Profile): ThrottleProfile {
   return {
     name: profile.name,
@@ -81,24 +78,24 @@ export function showProfile(profile: Profile): ThrottleProfile {
 
 type Given = NonNullable<NewThrottle["profile"]>;
 
-/** Reads a profile in any of its accepted forms; throws 400 for what contradicts itself. */
+/** Reads a profile in any accepted form; throws 400 for contradictions. */
 export function parseProfile(body: NewThrottle): Profile {
   const { profile, preset: presetName, enabled: _enabled, ...flat } = body;
   const [extra] = Object.entries(flat).flatMap(([field, value]) => (value === undefined ? [] : [field]));
   if (profile !== undefined && extra !== undefined) {
-    throw validationError([{ path: `body/${extra}`, message: "stands beside profile; put it inside" }]);
+    throw validationError([{ path: `body/${extra}`, message: "cannot be combined with profile; move it inside" }]);
   }
   const at = profile === undefined ? "body" : "body/profile";
   const given = profile ?? flat;
   checkGiven(given, at);
   if (presetName !== undefined) return fromPreset(presetName, given, at);
-  // Whoever names a preset and says nothing else means its values, not a line without limits.
+  // A preset's name without values means the preset, not an unlimited profile.
   const { name, ...others } = given;
   const isPreset = PRESETS.some((known) => known.name === name) && VALUES.every((field) => given[field] === undefined);
   return isPreset && name !== undefined ? fromPreset(name, others, at) : written(given);
 }
 
-/** What makes a line slow or lossy. */
+/** Fields a preset decides. */
 const VALUES = [
   "download_bps",
   "upload_bps",
@@ -117,7 +114,7 @@ function fromPreset(name: string, given: Given, at: string): Profile {
   const { hosts, loss_mode: lossMode, device_id: _device, ...others } = given;
   const [extra] = Object.entries(others).flatMap(([field, value]) => (value === undefined ? [] : [field]));
   if (extra !== undefined) {
-    throw validationError([{ path: `${at}/${extra}`, message: "stands beside preset, which decides it" }]);
+    throw validationError([{ path: `${at}/${extra}`, message: "cannot be combined with preset, which sets it" }]);
   }
   return { ...found, hosts: hosts ?? [], lossMode: lossMode ?? found.lossMode };
 }
@@ -129,7 +126,7 @@ function checkGiven(given: Given, at: string): void {
   }
 }
 
-/** What a schema cannot say about a profile; pointers into the throttle. */
+/** Checks beyond the schema; paths point into the throttle. */
 export function profileIssues(given: Given): { readonly path: string; readonly message: string }[] {
   const issues = (given.hosts ?? []).flatMap((host, index) => {
     const problem = validateHostPattern(host);
@@ -142,7 +139,7 @@ export function profileIssues(given: Given): { readonly path: string; readonly m
   return issues;
 }
 
-/** The stored form of what {@link showProfile} gave. */
+/** The inverse of {@link showProfile}. */
 export function readProfile(profile: ThrottleProfile): Profile {
   return written(profile);
 }

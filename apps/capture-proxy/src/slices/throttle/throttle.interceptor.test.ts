@@ -7,7 +7,7 @@ import type { Target, Verdict } from "#exchange/phases.ts";
 import { NO_THROTTLE } from "./throttle-profile.ts";
 import type { Profile } from "./throttle-profile.ts";
 import { ThrottleInterceptor } from "./throttle.interceptor.ts";
-import { ThrottledLine } from "./throttled-limiter.ts";
+import { ThrottledLimiter } from "./throttled-limiter.ts";
 
 interface Made {
   readonly exchange: Exchange;
@@ -30,12 +30,12 @@ function madeExchange(host = "a.test"): Made {
 
 function setUp(profile: Partial<Profile>, random: () => number = () => 0.5, enabled = true) {
   const clock = new FakeClock();
-  const line = new ThrottledLine(clock, random);
+  const line = new ThrottledLimiter(clock, random);
   line.set({ profile: { ...NO_THROTTLE, name: "P", ...profile }, enabled });
   return { clock, line, interceptor: new ThrottleInterceptor(line, clock) };
 }
 
-/** How long a verdict takes on the fake clock, looked at every millisecond. */
+/** The duration of a verdict on the fake clock, polled every millisecond. */
 async function waitedMs(clock: FakeClock, verdict: Verdict | Promise<Verdict>): Promise<number> {
   if (!(verdict instanceof Promise)) return 0;
   const startedMs = clock.monotonic();
@@ -45,7 +45,7 @@ async function waitedMs(clock: FakeClock, verdict: Verdict | Promise<Verdict>): 
   return endedMs - startedMs;
 }
 
-test("a request waits for the latency, give or take the jitter, never less than nothing", async () => {
+test("a request is delayed by the latency plus or minus the jitter, never below zero", async () => {
   for (const [profile, random, expectedMs] of [
     [{ latencyMs: 100 }, 0.5, 100],
     [{ latencyMs: 100, jitterMs: 20 }, 0, 80],
@@ -60,10 +60,10 @@ test("a request waits for the latency, give or take the jitter, never less than 
   }
 });
 
-test("a delay ends when it is due: timers that fire early are followed by another, and late ones are not waited for", async () => {
+test("a delay ends on time: a timer that fires early is set again, and a late one is not needed", async () => {
   const clock = new FakeClock();
   const asked: number[] = [];
-  const line = new ThrottledLine(clock);
+  const line = new ThrottledLimiter(clock);
   line.set({ profile: { ...NO_THROTTLE, latencyMs: 30 }, enabled: true });
   let looked = 0;
   const hasty = {
@@ -86,19 +86,19 @@ test("a delay ends when it is due: timers that fire early are followed by anothe
 });
 
 test("jitter is spread evenly around the latency", () => {
-  const line = new ThrottledLine(new FakeClock());
+  const line = new ThrottledLimiter(new FakeClock());
   line.set({ profile: { ...NO_THROTTLE, latencyMs: 100, jitterMs: 50 }, enabled: true });
   const delays = Array.from({ length: 20_000 }, () => {
     const passage = line.passage();
     return passage.kind === "pass" ? passage.delayMs : Number.NaN;
   });
   const mean = delays.reduce((sum, delay) => sum + delay, 0) / delays.length;
-  // Five standard errors of the mean of even numbers 100 wide.
+  // Five standard errors of the mean of uniform numbers 100 wide.
   assert.ok(Math.abs(mean - 100) < (5 * 28.9) / Math.sqrt(delays.length), String(mean));
   assert.ok(Math.min(...delays) >= 50 && Math.max(...delays) <= 150);
 });
 
-test("so many of a hundred requests are lost as the profile says", () => {
+test("the share of lost requests is that of the profile", () => {
   for (const lossPercent of [0, 2, 50, 100]) {
     let next = 0;
     const { interceptor } = setUp({ lossPercent }, () => (next = (next + 0.01) % 1));
@@ -110,7 +110,7 @@ test("so many of a hundred requests are lost as the profile says", () => {
   }
 });
 
-test("a lost request is cut off, and its trace says so", () => {
+test("a lost request is reset, and its trace says so", () => {
   const { interceptor } = setUp({ lossPercent: 100 });
   const { exchange, trace } = madeExchange();
   assert.deepEqual(interceptor.onRequestHead(exchange), {
@@ -124,12 +124,12 @@ test("a lost request is cut off, and its trace says so", () => {
       ruleId: "throttle",
       ruleName: "P",
       phase: "request",
-      changes: ["lost, as 100 of a hundred are: reset"],
+      changes: ["lost (100% packet loss): reset"],
     },
   ]);
 });
 
-test("a lost request stalls until the profile changes, and is forgotten when its client gives up", async () => {
+test("a lost request stalls until the profile changes, and is dropped when its client disconnects", async () => {
   const { interceptor } = setUp({ lossPercent: 100, lossMode: "stall" });
   const first = madeExchange().exchange;
   const second = madeExchange().exchange;
@@ -144,7 +144,7 @@ test("a lost request stalls until the profile changes, and is forgotten when its
   assert.equal(interceptor.stalledCount, 0);
 });
 
-test("only hosts of the profile are put on the line and delayed", async () => {
+test("only hosts of the profile are limited and delayed", async () => {
   const { clock, line, interceptor } = setUp({ latencyMs: 50, hosts: ["slow.test"] });
   for (const [host, isSlow] of [
     ["slow.test", true],
@@ -158,7 +158,7 @@ test("only hosts of the profile are put on the line and delayed", async () => {
   }
 });
 
-test("with the throttle off requests pass at once and untraced, on the line they may be limited on later", () => {
+test("with the throttle off requests pass at once and untraced, attached to the limiter for later changes", () => {
   const { line, interceptor } = setUp(
     { latencyMs: 50, lossPercent: 100, downloadBytesPerSecond: 10 },
     undefined,
@@ -173,7 +173,7 @@ test("with the throttle off requests pass at once and untraced, on the line they
   assert.deepEqual([line.pace.down.isLimited, line.pace.up.isLimited], [true, false]);
 });
 
-test("a tunnel gets the line and the latency, and is cut off when it is lost, whatever the mode", async () => {
+test("a tunnel gets limiter and latency, and is reset when lost, in either mode", async () => {
   const { clock, line, interceptor } = setUp({ latencyMs: 50 });
   const target = { host: "a.test", port: 443 } as Target;
   assert.equal(await waitedMs(clock, interceptor.onTarget(target)), 50);

@@ -2,28 +2,28 @@ import type { Exchange } from "#exchange/exchange.ts";
 import { CONTINUE } from "#exchange/phases.ts";
 import type { Interceptor, Observer, Target, Verdict } from "#exchange/phases.ts";
 import type { Clock } from "#slice.ts";
-import type { ThrottledLine } from "./throttled-limiter.ts";
+import type { ThrottledLimiter } from "./throttled-limiter.ts";
 
-/** What is kept for the trace where there is no rule with an id. */
+/** Stands in for the rule id in traces. */
 const RULE_ID = "throttle";
 
-/** Timers count whole milliseconds from the start of the event loop's turn: the last of a delay is looked for instead. */
+/** Timers have whole milliseconds, counted from the start of the event loop's turn; the rest of a delay is polled. */
 const TIMER_LATE_MS = 1.5;
 
 /**
- * Puts exchanges and tunnels on the throttled line. All of those the profile is for are put on it, whether it is limited
- * or not, so that a change reaches transfers that run.
+ * Attaches exchanges and tunnels to the shared limiter. Every exchange of a matching host is attached, limited or not,
+ * so that a profile change reaches transfers in progress.
  */
 export class ThrottleInterceptor implements Interceptor, Observer {
   readonly name = "throttle";
   delayedCount = 0;
   lostCount = 0;
-  readonly #line: ThrottledLine;
+  readonly #line: ThrottledLimiter;
   readonly #clock: Clock;
-  /** Lost requests whose clients wait for an answer. */
+  /** Lost requests whose clients still wait, by exchange id. */
   readonly #stalled = new Map<string, () => void>();
 
-  constructor(line: ThrottledLine, clock: Clock) {
+  constructor(line: ThrottledLimiter, clock: Clock) {
     this.#line = line;
     this.#clock = clock;
   }
@@ -32,7 +32,7 @@ export class ThrottleInterceptor implements Interceptor, Observer {
     return this.#stalled.size;
   }
 
-  /** The profile changed: what stalls by the old one goes on. */
+  /** Releases stalled requests after a change of the profile. */
   releaseStalled(): void {
     const stalled = [...this.#stalled.values()];
     this.#stalled.clear();
@@ -67,7 +67,7 @@ export class ThrottleInterceptor implements Interceptor, Observer {
   #lost(exchange: Exchange, mode: "reset" | "stall"): Verdict | Promise<Verdict> {
     const { name, lossPercent } = this.#line.profile;
     this.lostCount += 1;
-    this.#trace(exchange, [`lost, as ${lossPercent} of a hundred are: ${mode === "reset" ? "reset" : "stalled"}`]);
+    this.#trace(exchange, [`lost (${lossPercent}% packet loss): ${mode === "reset" ? "reset" : "stalled"}`]);
     if (mode === "reset") return { kind: "abort", reason: `Lost by the throttle profile ${name}`, closes: true };
     const { promise, resolve } = Promise.withResolvers<Verdict>();
     this.#stalled.set(exchange.id, () => resolve(CONTINUE));
@@ -96,7 +96,7 @@ export class ThrottleInterceptor implements Interceptor, Observer {
   }
 }
 
-function shaping({ profile }: ThrottledLine, delayMs: number): string[] {
+function shaping({ profile }: ThrottledLimiter, delayMs: number): string[] {
   const { downloadBytesPerSecond: down, uploadBytesPerSecond: up } = profile;
   return [
     ...(delayMs > 0 ? [`delayed by ${Math.round(delayMs)} ms`] : []),

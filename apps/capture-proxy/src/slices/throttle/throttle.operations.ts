@@ -3,22 +3,20 @@ import type { Handlers } from "@headworks/contract-kit";
 import { parseProfile, PRESETS, showProfile } from "./throttle-profile.ts";
 import type { ThrottleInterceptor } from "./throttle.interceptor.ts";
 import type { StoredThrottle, ThrottleStore } from "./throttle.store.ts";
-import type { ThrottledLine } from "./throttled-limiter.ts";
+import type { ThrottledLimiter } from "./throttled-limiter.ts";
 
 export interface ThrottleOperationsParts {
   readonly store: ThrottleStore;
-  readonly line: ThrottledLine;
+  readonly line: ThrottledLimiter;
   readonly interceptor: ThrottleInterceptor;
-  /** The stored profile changed: it holds from now on. */
+  /** Applies the stored profile. */
   readonly onChange: () => void;
 }
 
-/** The wire form of what is stored. */
 export function showThrottle({ profile, enabled }: StoredThrottle): ThrottleState {
   return { profile: showProfile(profile), enabled };
 }
 
-/** Handlers of the throttle's operations. */
 export function createThrottleOperations(parts: ThrottleOperationsParts): Handlers<typeof throttleOperations> {
   const { store, line, interceptor, onChange } = parts;
   const write = (throttle: StoredThrottle): void => {

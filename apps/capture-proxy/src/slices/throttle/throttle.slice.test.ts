@@ -27,12 +27,12 @@ async function set(api: ApiRig, body: object): Promise<ThrottleState> {
   return json as ThrottleState;
 }
 
-test("nothing is throttled at first", async () => {
+test("throttling is off by default", async () => {
   await using api = await startThrottle();
   assert.deepEqual((await api.call("GET", "/api/throttle")).json, { profile: NONE, enabled: false });
 });
 
-test("a profile is set flat, nested, with either name of the latency, and as GET gave it", async () => {
+test("a profile is accepted flat, nested, with either name of the latency, and as GET returned it", async () => {
   await using api = await startThrottle();
   const profile = { ...NONE, name: "Mine", download_bps: 1000, latency_ms: 20, delay_ms: 20, hosts: ["a.test"] };
   const expected = { profile, enabled: true };
@@ -45,7 +45,7 @@ test("a profile is set flat, nested, with either name of the latency, and as GET
   assert.deepEqual(await set(api, {}), { profile: { ...NONE, name: "Custom" }, enabled: true });
 });
 
-test("the presets have the values of the browsers' developer tools in bytes, and one is set by its name", async () => {
+test("the presets have the values of the browsers' developer tools in bytes, and can be set by name", async () => {
   await using api = await startThrottle();
   const presets = (await api.call("GET", "/api/throttle/presets")).json as ThrottleProfile[];
   const table = presets.map((preset) => [
@@ -74,7 +74,7 @@ test("the presets have the values of the browsers' developer tools in bytes, and
   assert.deepEqual(named, { profile: { ...presets[3], hosts: ["*.a.test"] }, enabled: true });
 });
 
-test("presets go from slow to fast, and no 3G line has anything better than the next", async () => {
+test("presets go from slow to fast, and no 3G profile beats the next one in any value", async () => {
   await using api = await startThrottle();
   const presets = (await api.call("GET", "/api/throttle/presets")).json as ThrottleProfile[];
   const downloads = presets.map((preset) => preset.download_bps).filter((rate) => rate > 0);
@@ -93,7 +93,7 @@ test("presets go from slow to fast, and no 3G line has anything better than the 
   }
 });
 
-test("a profile with the name of a preset and no value of its own is that preset", async () => {
+test("a profile with the name of a preset and no values is that preset", async () => {
   await using api = await startThrottle();
   const presets = (await api.call("GET", "/api/throttle/presets")).json as ThrottleProfile[];
   const fast = presets.find(({ name }) => name === "Fast 3G");
@@ -107,7 +107,7 @@ test("a profile with the name of a preset and no value of its own is that preset
   }
 });
 
-test("what is out of range or contradicts itself is refused, and nothing changes", async () => {
+test("out-of-range and contradictory values are rejected without a change", async () => {
   await using api = await startThrottle();
   for (const [body, path] of [
     [{ download_bps: -1 }, "body/download_bps"],
@@ -132,7 +132,7 @@ test("what is out of range or contradicts itself is refused, and nothing changes
   assert.deepEqual((await api.call("GET", "/api/throttle")).json, { profile: NONE, enabled: false });
 });
 
-test("the switch sets what its body says and flips without one; the profile stays", async () => {
+test("the switch sets the given state and toggles without a body; the profile stays", async () => {
   await using api = await startThrottle();
   await set(api, { preset: "DSL" });
   const toggle = async (body?: object): Promise<unknown> =>
@@ -143,7 +143,7 @@ test("the switch sets what its body says and flips without one; the profile stay
   assert.equal(((await api.call("GET", "/api/throttle")).json as ThrottleState).profile.name, "DSL");
 });
 
-test("the profile outlives the process, and is taken out and put in elsewhere as it is", async () => {
+test("the profile survives a restart, and exports and imports unchanged", async () => {
   await using api = await startThrottle();
   const state = await set(api, { preset: "Satellite", hosts: ["a.test"], enabled: true });
   const again = createThrottleSlice(api.host);

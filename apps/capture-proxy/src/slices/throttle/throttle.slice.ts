@@ -5,15 +5,15 @@ import { profileIssues, readProfile } from "./throttle-profile.ts";
 import { ThrottleInterceptor } from "./throttle.interceptor.ts";
 import { createThrottleOperations, showThrottle } from "./throttle.operations.ts";
 import { createThrottleStore, type ThrottleStore } from "./throttle.store.ts";
-import { ThrottledLine } from "./throttled-limiter.ts";
+import { ThrottledLimiter } from "./throttled-limiter.ts";
 
 const ID = "throttle";
 
-/** A line as slow and lossy as the ones users have. */
+/** Simulates slow and lossy networks. */
 export function createThrottleSlice(host: SliceHost): Slice<typeof throttleOperations> {
   const { clock, events } = host;
   const store = createThrottleStore(host.database);
-  const line = new ThrottledLine(clock);
+  const line = new ThrottledLimiter(clock);
   const interceptor = new ThrottleInterceptor(line, clock);
   const takeOn = (): void => {
     line.set(store.read());
@@ -33,7 +33,7 @@ export function createThrottleSlice(host: SliceHost): Slice<typeof throttleOpera
   };
 }
 
-/** The profile as portable rules: a list of one without its brackets, so that the section is what the API shows. */
+/** The profile as portable rules: a list of one element, unwrapped so that the section equals the API's form. */
 function portableThrottle(store: ThrottleStore, reload: () => void): PortableRules {
   const list = portableList<PortableThrottle>({
     key: "throttle",

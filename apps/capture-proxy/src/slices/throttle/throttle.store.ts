@@ -2,13 +2,12 @@ import type { Database } from "#storage/database.ts";
 import { NO_THROTTLE } from "./throttle-profile.ts";
 import type { Profile } from "./throttle-profile.ts";
 
-/** The profile that is set, and whether it holds. */
 export interface StoredThrottle {
   readonly profile: Profile;
   readonly enabled: boolean;
 }
 
-/** The throttle's only row on disk; a call returns when its change is durable. */
+/** The throttle's only row; a change is durable when its call returns. */
 export interface ThrottleStore {
   read(): StoredThrottle;
   write(throttle: StoredThrottle): void;

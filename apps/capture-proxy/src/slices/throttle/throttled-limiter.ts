@@ -8,7 +8,7 @@ import { NO_THROTTLE } from "./throttle-profile.ts";
 import type { Profile } from "./throttle-profile.ts";
 import type { StoredThrottle } from "./throttle.store.ts";
 
-/** What happens to one request on its way. */
+/** The outcome for one request. */
 export type Passage =
   | { readonly kind: "pass"; readonly delayMs: number }
   | { readonly kind: "lost"; readonly mode: "reset" | "stall" };
@@ -16,15 +16,15 @@ export type Passage =
 const STEPS = 2 ** 32;
 const evenRandom = (): number => randomInt(STEPS) / STEPS;
 
-/** The line that all throttled connections share, with the profile that holds now. */
-export class ThrottledLine {
+/** The bandwidth limiter that all throttled connections share, with the current profile. */
+export class ThrottledLimiter {
   readonly pace: ThrottledPace;
   readonly #random: () => number;
   #profile: Profile = NO_THROTTLE;
   #isOn = false;
   #matcher: HostMatcher | undefined;
 
-  /** `random` gives numbers from 0 up to 1, 1 not included. */
+  /** `random` returns numbers in [0, 1). */
   constructor(clock: Clock, random: () => number = evenRandom) {
     this.pace = { down: new BandwidthLimiter(clock), up: new BandwidthLimiter(clock) };
     this.#random = random;
@@ -38,7 +38,7 @@ export class ThrottledLine {
     return this.#isOn;
   }
 
-  /** Takes a profile on; transfers that run get its bandwidth at once. */
+  /** Applies a profile; transfers in progress get its bandwidth at once. */
   set({ profile, enabled }: StoredThrottle): void {
     this.#profile = profile;
     this.#isOn = enabled;
@@ -47,12 +47,10 @@ export class ThrottledLine {
     this.pace.up.setRate(enabled ? profile.uploadBytesPerSecond : 0);
   }
 
-  /** Whether the profile is for this host. */
   isFor(host: string): boolean {
     return this.#matcher === undefined || this.#matcher.find(host) !== undefined;
   }
 
-  /** Decides on one request. */
   passage(): Passage {
     const { latencyMs, jitterMs, lossPercent, lossMode } = this.#profile;
     if (!this.#isOn) return { kind: "pass", delayMs: 0 };

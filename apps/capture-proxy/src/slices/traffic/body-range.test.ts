@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseRange } from "./traffic.operations.ts";
 
-test("ranges are read as RFC 9110 has them; what cannot be read asks for everything", () => {
+test("ranges are parsed as RFC 9110 defines them; unreadable ones mean the whole body", () => {
   const cases: readonly [field: string | undefined, totalBytes: number, expected: ReturnType<typeof parseRange>][] = [
     [undefined, 10, undefined],
     ["bytes=0-", 10, { start: 0, end: 10 }],

@@ -3,7 +3,7 @@ import { parseRuleCondition } from "@headworks/match-condition";
 import { fromParameters, parseQuery } from "@headworks/query-language";
 import { validationError } from "#api/api-error.ts";
 
-/** Refuses a filter that does not parse, with the parameter and, for `q`, the place in it. */
+/** Throws 400 for a filter that does not parse, naming the parameter and, for `q`, the position. */
 export function checkFilter(filter: TrafficFilter): void {
   const { q, session_id: _session, min_size, max_size, min_time, max_time, ...texts } = filter;
   if (q !== undefined) {
@@ -24,7 +24,7 @@ export function checkFilter(filter: TrafficFilter): void {
   }
 }
 
-/** The condition of a preview. Throws 400 with everything that is wrong with it. */
+/** The condition of a preview. Throws 400 with all issues. */
 export function previewedCondition(body: MatchPreviewRequest): Condition {
   const read = parseRuleCondition(body, "body");
   if (!read.ok) throw validationError(read.issues);

@@ -4,7 +4,7 @@ import { FakeClock, oldSpaceGrowthBytes } from "@headworks/testkit";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import { TrafficObserver } from "./traffic.observer.ts";
 
-test("exchanges that are over do not grow old: at thousands per second that cost a fifth of the processor", () => {
+test("finished exchanges are not promoted to the old generation", () => {
   const recorded: number[] = [];
   let lastSeq = 0;
   const store = { nextSeq: () => (lastSeq += 1), record: (seq: number) => void (recorded[0] = seq) };
@@ -24,6 +24,6 @@ test("exchanges that are over do not grow old: at thousands per second that cost
     }
   });
   assert.equal(recorded[0], lastSeq - running.length);
-  // An exchange of this test has over 2,000 bytes; its id and its number may be kept.
+  // An exchange of this test has over 2,000 bytes; its id and number may be kept.
   assert.ok(growth / (50 * exchanges) < 400, `${growth / (50 * exchanges)} bytes of each exchange are kept`);
 });

@@ -2,7 +2,7 @@ import type { ExchangeView } from "#exchange/exchange.ts";
 import type { Observer } from "#exchange/phases.ts";
 import type { SliceHost } from "#slice.ts";
 
-/** An exchange that is over sooner is recorded and shown once, with its end. */
+/** An exchange that ends sooner is recorded and shown once, at its end. */
 const SHOW_AFTER_MS = 100;
 const SWEEP_MS = 50;
 const COUNT_EVERY_MS = 1000;
@@ -10,29 +10,27 @@ const COUNT_EVERY_MS = 1000;
 interface Running {
   seq: number;
   readonly startedMs: number;
-  /** Undefined once it is over or recorded. */
+  /** Undefined once ended or recorded. */
   exchange: ExchangeView | undefined;
 }
 
 /**
- * Records exchanges and tells listeners of them. Short ones are told once, when they end; those that take longer are
- * recorded and told while they run, again when their answer begins, and at their end. One sweep for all replaces a timer
- * for each.
+ * Records exchanges and notifies listeners. Short exchanges are reported once, at their end; longer ones while they
+ * run, when their response begins, and at their end. A single sweep replaces a timer per exchange.
  */
 export class TrafficObserver implements Observer {
   readonly name = "traffic";
   readonly #host: Pick<SliceHost, "clock" | "events" | "store">;
   /**
-   * Not recorded yet, by id, in the order of their start. A map that grows or is tidied leaves its former table behind with
-   * a link to the next one, so that the collector of young objects keeps every table and whatever was in it: with exchanges
-   * as keys that was half of all exchanges, and a fifth of the proxy's time.
+   * Exchanges not recorded yet, by id, in order of their start. A map that grows or is rehashed leaves its old table
+   * behind with a link to the new one, so the young-generation collector keeps every table and its contents: with
+   * exchanges as keys that was half of all exchanges and a fifth of the proxy's time.
    */
   readonly #fresh = new Map<string, Running>();
-  /** Recorded as running. */
   readonly #shown = new Map<ExchangeView, number>();
-  /** To be recorded as soon as they are told of. */
+  /** Recorded as soon as they start. */
   readonly #awaited = new Set<ExchangeView>();
-  /** Removed by somebody while they ran: their end is not recorded. */
+  /** Removed while they ran: their end is not recorded. */
   readonly #dropped = new WeakSet<ExchangeView>();
   #toldCount = -1;
   #countToldMs = 0;
@@ -48,14 +46,14 @@ export class TrafficObserver implements Observer {
     this.#fresh.set(exchange.id, { seq, startedMs: this.#host.clock.monotonic(), exchange });
   }
 
-  /** Records an exchange that has something which must not be there without its entry, such as frames. */
+  /** Records an exchange now because dependent rows, such as frames, need its entry. */
   show(exchange: ExchangeView): void {
     const fresh = this.#takeFresh(exchange);
     if (fresh !== undefined) this.#show(exchange, fresh.seq);
     else if (!this.#shown.has(exchange)) this.#awaited.add(exchange);
   }
 
-  /** What is shown as waiting has its answer now, and may stay open for hours. */
+  /** The response may stay open for hours, so a shown exchange is updated when it begins. */
   onResponding(exchange: ExchangeView): void {
     const seq = this.#shown.size === 0 ? undefined : this.#shown.get(exchange);
     if (seq === undefined) return;
@@ -78,20 +76,18 @@ export class TrafficObserver implements Observer {
       this.#awaited.delete(exchange);
       this.#shown.delete(exchange);
     }
-    // What failed before its head was known was never announced.
+    // Exchanges that failed before their head was known were never announced.
     const seq = fresh?.seq ?? shown ?? store.nextSeq();
     store.record(seq, exchange);
     if (!events.hasListeners) return;
     events.traffic({ type: shown === undefined ? "Added" : "Updated", data: store.snapshotOf(seq, exchange) });
   }
 
-  /** Sweeps until the signal aborts. */
   start(signal: AbortSignal): void {
     const stop = this.#host.clock.every(SWEEP_MS, () => this.#sweep());
     signal.addEventListener("abort", stop, { once: true });
   }
 
-  /** Entries were removed by their ids. */
   forget(ids: readonly string[]): void {
     if (this.#shown.size === 0) return;
     const removed = new Set(ids);
@@ -99,8 +95,8 @@ export class TrafficObserver implements Observer {
   }
 
   /**
-   * A session is being cleared: what is shown of its running exchanges goes with it. Those that are not shown yet come
-   * after the clearing and get numbers that say so.
+   * Handles the clearing of a session: shown running exchanges are dropped with it. Those not shown yet get new
+   * sequence numbers, after the clearing.
    */
   forgetAll(sessionId: string): void {
     const { store } = this.#host;
@@ -117,7 +113,7 @@ export class TrafficObserver implements Observer {
     const { clock } = this.#host;
     const nowMs = clock.monotonic();
     for (const { exchange, seq, startedMs } of this.#fresh.values()) {
-      // The map is in the order of starts: all that follow are younger.
+      // Ordered by start: all further ones are younger.
       if (nowMs - startedMs < SHOW_AFTER_MS) break;
       if (exchange === undefined) continue;
       this.#takeFresh(exchange);

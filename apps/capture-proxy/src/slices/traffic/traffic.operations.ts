@@ -8,7 +8,7 @@ import type { TrafficObserver } from "./traffic.observer.ts";
 
 const PIECE_BYTES = 1_048_576;
 
-/** Handlers of the traffic's operations. Lists come from the store as bytes, so that large ones cost this thread nothing. */
+/** Lists come from the store as bytes, so that large ones cost this thread nothing. */
 export function createTrafficOperations(
   host: Pick<SliceHost, "store" | "events" | "clock">,
   observer: TrafficObserver,
@@ -47,7 +47,9 @@ function createChanges(host: Pick<SliceHost, "store" | "events">, observer: Traf
       if (listed !== undefined || body?.ids !== undefined) {
         if (query.session_id !== undefined) {
           const path = listed === undefined ? "body/ids" : "query/ids";
-          throw validationError([{ path, message: "cannot be combined with session_id: ids are of any session" }]);
+          throw validationError([
+            { path, message: "cannot be combined with session_id: ids already identify the session" },
+          ]);
         }
         await removeEntries([...new Set([...(listed ?? []), ...(body?.ids ?? [])])]);
         return { status: 204 };
@@ -144,7 +146,7 @@ async function clearSession(
 
 type BodyOperation = (typeof trafficOperations)["getTrafficBody"];
 
-/** Answers a body or the part of it that Range asks for, piece by piece, never with its captured type. */
+/** Streams a body, or the range of it that was requested, never with its captured content type. */
 async function respondWithBody(
   store: Pick<CaptureStore, "readBody">,
   input: HandlerInput<BodyOperation>,
@@ -157,7 +159,7 @@ async function respondWithBody(
   };
   const head = await read(0, PIECE_BYTES);
   const { totalBytes } = head;
-  // There is no validator, so a conditional range never holds.
+  // Bodies have no validator, so If-Range never matches.
   const range = headers["if-range"] === undefined ? parseRange(single(headers["range"]), totalBytes) : undefined;
   if (range === "outside") {
     const answered = { headers: { "content-range": `bytes */${totalBytes}` } };
@@ -168,7 +170,7 @@ async function respondWithBody(
     for (let at = start; at < end && !signal.aborted;) {
       const part = at === 0 ? head : await read(at, Math.min(end, at + PIECE_BYTES));
       const bytes = part.bytes.length > end - at ? part.bytes.subarray(0, end - at) : part.bytes;
-      // The entry was removed while it was being sent: a short answer shows it, the length was announced.
+      // The entry was removed while it was sent: the response ends short of its content length.
       if (bytes.length === 0) return;
       yield bytes;
       at += bytes.length;
@@ -194,16 +196,14 @@ function single(value: string | string[] | undefined): string | undefined {
   return typeof value === "string" ? value : value?.[0];
 }
 
-/** A part of a body: `end` exclusive. */
 interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
 /**
- * Reads a Range field (RFC 9110 section 14.2) for a body of `totalBytes`. Undefined: there is none, it has another
- * unit, several parts or bad syntax, or there is nothing to take a part of, and the whole body is to be sent. "outside": no byte
- * of it exists.
+ * Parses a Range field (RFC 9110 section 14.2) for a body of `totalBytes`. Undefined means the whole body is sent: no
+ * field, another unit, several ranges, bad syntax or an empty body. "outside" means the range is not satisfiable.
  */
 export function parseRange(field: string | undefined, totalBytes: number): ByteRange | "outside" | undefined {
   const match = /^bytes=[ \t]*(\d{0,15})-(\d{0,15})[ \t]*$/iu.exec(field ?? "");

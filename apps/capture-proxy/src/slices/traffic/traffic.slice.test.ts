@@ -328,7 +328,7 @@ interface Watched {
   [Symbol.dispose](): void;
 }
 
-/** A slice of its own with an ear on its events. */
+/** A slice with its recorded events. */
 function watchTraffic(rig: Rig, hasListeners = true): Watched {
   const events: TrafficEvent[] = [];
   const slice = createTrafficSlice({

@@ -3,7 +3,7 @@ import type { Slice, SliceHost } from "#slice.ts";
 import { TrafficObserver } from "./traffic.observer.ts";
 import { createTrafficOperations } from "./traffic.operations.ts";
 
-/** The captured traffic: records what flows, shows it live, answers questions about it. */
+/** Captured traffic: recording, live updates and queries. */
 export function createTrafficSlice(host: SliceHost): Slice<typeof trafficOperations> {
   const observer = new TrafficObserver(host);
   host.store.streams.onOpened((exchange) => observer.show(exchange));

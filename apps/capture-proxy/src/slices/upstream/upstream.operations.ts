@@ -7,7 +7,6 @@ import type { SliceHost } from "#slice.ts";
 
 const DEFAULT_TARGET = "https://example.com/";
 
-/** Handlers of the upstream proxy's operations. */
 export function createUpstreamOperations(
   { settings }: Pick<SliceHost, "settings">,
   probe: ProbeRoute,
@@ -17,17 +16,17 @@ export function createUpstreamOperations(
       const written = body?.target ?? DEFAULT_TARGET;
       const target = readTarget(written);
       if (typeof target === "string") throw validationError([{ path: "body/target", message: target }]);
-      const asked = proxyOf(body, settings.configured.upstream_proxy);
+      const tested = proxyOf(body, settings.configured.upstream_proxy);
       const startedMs = performance.now();
-      const result = await probe({ ...asked, target, signal });
-      return { status: 200, body: resultOf(written, asked, result, performance.now() - startedMs) };
+      const result = await probe({ ...tested, target, signal });
+      return { status: 200, body: resultOf(written, tested, result, performance.now() - startedMs) };
     },
   };
 }
 
-type AskedProxy = Pick<ProbeRequest, "proxy" | "credentials" | "bypass">;
+type TestedProxy = Pick<ProbeRequest, "proxy" | "credentials" | "bypass">;
 
-function proxyOf(body: UpstreamTest | undefined, configured: Settings["upstream_proxy"]): AskedProxy {
+function proxyOf(body: UpstreamTest | undefined, configured: Settings["upstream_proxy"]): TestedProxy {
   const given = body?.proxy;
   if (given === undefined) {
     const { protocol, host, port, no_proxy_hosts: bypass } = configured;
@@ -42,16 +41,18 @@ function proxyOf(body: UpstreamTest | undefined, configured: Settings["upstream_
     };
   }
   const { protocol = "http", port } = given;
-  const place = parseHostPort(hostPortText(bareHost(given.host), port));
-  if ("issue" in place) throw validationError([{ path: "body/proxy/host", message: `must be a host. ${place.issue}` }]);
-  const proxy = { protocol, host: place.host, port };
+  const address = parseHostPort(hostPortText(bareHost(given.host), port));
+  if ("issue" in address) {
+    throw validationError([{ path: "body/proxy/host", message: `must be a host. ${address.issue}` }]);
+  }
+  const proxy = { protocol, host: address.host, port };
   const username = given.auth_username ?? null;
   const isConfigured =
     protocol === configured.protocol &&
     proxy.host === configured.host &&
     port === configured.port &&
     username === configured.auth_username;
-  // Nobody can read the password back, so whoever tries what is configured must not need to know it.
+  // The password is write-only, so a test of the configured proxy may omit it.
   const password = given.auth_password ?? (isConfigured ? configured.auth_password : null);
   return { proxy, credentials: credentialsOf(username, password), bypass: [] };
 }
@@ -67,7 +68,7 @@ function bareHost(host: string): string {
 
 function resultOf(
   target: string,
-  { proxy }: AskedProxy,
+  { proxy }: TestedProxy,
   { via, steps, failure }: ProbeResult,
   durationMs: number,
 ): UpstreamTestResult {
@@ -91,14 +92,14 @@ function rounded(value: number): number {
   return Math.max(0, Math.round(value * 100) / 100);
 }
 
-/** A target as people write it: a URL, or `host:port`. A sentence when it is neither. */
+/** Parses a target, a URL or `host:port`; returns an error message for anything else. */
 export function readTarget(written: string): ProbeRequest["target"] | string {
   const text = written.trim();
   if (!text.includes("://")) {
-    const place = parseHostPort(text);
-    if ("issue" in place) return `must be an http or https URL, or host:port. ${place.issue}`;
-    if (place.port === undefined) return "must be an http or https URL, or host:port; the port is missing";
-    return { host: place.host, port: place.port, secure: false, path: undefined };
+    const address = parseHostPort(text);
+    if ("issue" in address) return `must be an http or https URL, or host:port. ${address.issue}`;
+    if (address.port === undefined) return "must be an http or https URL, or host:port; the port is missing";
+    return { host: address.host, port: address.port, secure: false, path: undefined };
   }
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {

@@ -27,7 +27,7 @@ async function start(result: ProbeResult = PASSED) {
 
 const ADDRESS = { protocol: "socks5", host: "proxy.test", port: 1080 } as const;
 
-test("a proxy that is given is tried as it is, and nothing bypasses it", async () => {
+test("a given proxy is tested as it is, without a bypass list", async () => {
   await using rig = await start();
   const proxy = { ...ADDRESS, auth_username: "u", auth_password: "p" };
   const { status, json } = await rig.api.call("POST", "/api/upstream/test", { target: "mail.test:25", proxy });
@@ -55,7 +55,7 @@ test("a proxy that is given is tried as it is, and nothing bypasses it", async (
   });
 });
 
-test("without one the configured proxy is tried, enabled or not, with its bypass list", async () => {
+test("without one the configured proxy is tested, enabled or not, with its bypass list", async () => {
   await using rig = await start();
   rig.api.settings.patch({
     upstream_proxy: { ...ADDRESS, auth_username: "u", auth_password: "secret", no_proxy_hosts: ["direct.test"] },
@@ -69,7 +69,7 @@ test("without one the configured proxy is tried, enabled or not, with its bypass
   assert.ok(!JSON.stringify(json).includes("secret"));
 });
 
-test("the configured password is used for the configured place and user, and goes nowhere else", async () => {
+test("the configured password is used only for the configured address and user", async () => {
   await using rig = await start();
   rig.api.settings.patch({ upstream_proxy: { ...ADDRESS, auth_username: "u", auth_password: "secret" } });
   const passwordFor = async (proxy: object): Promise<string | undefined> => {
@@ -84,7 +84,7 @@ test("the configured password is used for the configured place and user, and goe
   assert.equal(await passwordFor(ADDRESS), undefined);
 });
 
-test("a failure stands in the answer as it would on an entry", async () => {
+test("a failure is reported with the code and message an entry would have", async () => {
   const failure = { stage: "connect", side: "upstream", code: "UPSTREAM_PROXY_UNREACHABLE", message: "no" } as const;
   await using rig = await start({ via: "tunnel", steps: [], failure });
   const { json } = await rig.api.call("POST", "/api/upstream/test", { proxy: ADDRESS });
@@ -92,7 +92,7 @@ test("a failure stands in the answer as it would on an entry", async () => {
   assert.deepEqual([ok, error], [false, { code: failure.code, message: "no" }]);
 });
 
-test("what cannot be tried is refused by name", async () => {
+test("invalid requests are rejected with the field's path", async () => {
   await using rig = await start();
   for (const [body, path] of [
     [{}, "body/proxy"],
@@ -127,7 +127,7 @@ for (const [written, expected] of [
   ["a:0", undefined],
   ["http://a:0/", undefined],
 ] as const) {
-  test(`the target ${JSON.stringify(written)} is ${expected === undefined ? "refused with a sentence" : "understood"}`, () => {
+  test(`the target ${JSON.stringify(written)} is ${expected === undefined ? "rejected with a message" : "accepted"}`, () => {
     const target = readTarget(written);
     if (expected === undefined) assert.equal(typeof target, "string");
     else assert.deepEqual(target, expected);
