@@ -17,7 +17,7 @@ if len(sys.argv) > 3:
         channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(authority.read()), options)
 else:
     channel = grpc.insecure_channel(target, options)
-MOST_S = 20
+MAX_S = 20
 
 
 def method(name, service="echo.Echo"):
@@ -34,7 +34,7 @@ def failure(error):
 
 def told(service, name="Unary"):
     try:
-        method(name, service)(b"", timeout=MOST_S)
+        method(name, service)(b"", timeout=MAX_S)
         return {"code": 0}
     except grpc.RpcError as error:
         return failure(error)
@@ -42,7 +42,7 @@ def told(service, name="Unary"):
 
 def until_logged(wanted):
     for _ in range(400):
-        events = json.loads(method("Log")(b"", timeout=MOST_S))
+        events = json.loads(method("Log")(b"", timeout=MAX_S))
         if wanted in events:
             return events
         time.sleep(0.025)
@@ -51,10 +51,10 @@ def until_logged(wanted):
 
 def unary():
     metadata = (("x-asked", "what"), ("x-asked-bin", b"\x00\x01\xfe\xff"))
-    answer, call = method("Unary").with_call(b"hello", metadata=metadata, timeout=MOST_S)
+    response, call = method("Unary").with_call(b"hello", metadata=metadata, timeout=MAX_S)
     initial, trailing = dict(call.initial_metadata()), dict(call.trailing_metadata())
     return {
-        "answer": answer.decode(),
+        "response": response.decode(),
         "code": call.code().value[0],
         "initial": initial["x-initial"],
         "initial_bin": initial["x-initial-bin"].hex(),
@@ -65,23 +65,23 @@ def unary():
 
 def large():
     sent = bytes(range(256)) * (3 << 12)
-    return {"same": method("Unary")(sent, timeout=MOST_S) == sent, "size": len(sent)}
+    return {"same": method("Unary")(sent, timeout=MAX_S) == sent, "size": len(sent)}
 
 
 def packed():
     call = channel.unary_unary("/echo.Echo/Unary")
     sent = b"a" * 100_000
-    return {"same": call(sent, timeout=MOST_S, compression=grpc.Compression.Gzip) == sent}
+    return {"same": call(sent, timeout=MAX_S, compression=grpc.Compression.Gzip) == sent}
 
 
 def server_stream():
-    got = [int(one) for one in channel.unary_stream("/echo.Echo/ServerStream")(b"1000", timeout=MOST_S)]
+    got = [int(one) for one in channel.unary_stream("/echo.Echo/ServerStream")(b"1000", timeout=MAX_S)]
     return {"same": got == list(range(1000))}
 
 
 def client_stream():
     call = channel.stream_unary("/echo.Echo/ClientStream")
-    return {"answer": call((b"x" * 1000 for _ in range(1000)), timeout=MOST_S).decode()}
+    return {"response": call((b"x" * 1000 for _ in range(1000)), timeout=MAX_S).decode()}
 
 
 def bidi():
@@ -89,20 +89,20 @@ def bidi():
     import queue
 
     waiting = queue.Queue()
-    answers = channel.stream_stream("/echo.Echo/Bidi")(iter(waiting.get, None), timeout=MOST_S)
+    responses = channel.stream_stream("/echo.Echo/Bidi")(iter(waiting.get, None), timeout=MAX_S)
     got = []
     for text in ("one", "two", "three"):
         waiting.put(text.encode())
-        got.append(next(answers).decode())
+        got.append(next(responses).decode())
     waiting.put(None)
-    return {"got": got, "rest": len(list(answers)), "code": answers.code().value[0]}
+    return {"got": got, "rest": len(list(responses)), "code": responses.code().value[0]}
 
 
 def statuses():
     found = []
     for code in range(1, 17):
         try:
-            method("Status")(json.dumps([code, "no: %d, für 100 %% \u20ac" % code]).encode(), timeout=MOST_S)
+            method("Status")(json.dumps([code, "no: %d, für 100 %% \u20ac" % code]).encode(), timeout=MAX_S)
             found.append({"code": 0})
         except grpc.RpcError as error:
             found.append(failure(error))
@@ -119,9 +119,9 @@ def deadline():
 
 
 def cancel():
-    answers = channel.unary_stream("/echo.Echo/Endless")(b"", timeout=MOST_S)
-    first = [int(next(answers)), int(next(answers))]
-    answers.cancel()
+    responses = channel.unary_stream("/echo.Echo/Endless")(b"", timeout=MAX_S)
+    first = [int(next(responses)), int(next(responses))]
+    responses.cancel()
     return {"first": first, "events": until_logged("endless: gone")}
 
 
@@ -129,8 +129,8 @@ def parallel():
     call = method("Unary")
     with futures.ThreadPoolExecutor(max_workers=32) as pool:
         sent = [b"call %d" % number for number in range(500)]
-        got = list(pool.map(lambda one: call(one, timeout=MOST_S), sent))
-    return {"odd": [(asked.decode(), str(answer)) for asked, answer in zip(sent, got) if asked != answer]}
+        got = list(pool.map(lambda one: call(one, timeout=MAX_S), sent))
+    return {"odd": [(asked.decode(), str(response)) for asked, response in zip(sent, got) if asked != response]}
 
 
 def refusals():

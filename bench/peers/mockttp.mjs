@@ -4,8 +4,8 @@
  * rule it would make each request several times dearer.
  *
  * Usage: NODE_EXTRA_CA_CERTS=<origin CA file> node mockttp.mjs <port> <directory> [change]; prints {"port", "ca"} when
- * it listens. The change is JSON: {"headers": {name: value}} for requests and answers, {"replace": [from, to]} for
- * bodies of answers, {"missing": count} for rules that match nothing, {"socks5": true}, {"http2": true} and
+ * it listens. The change is JSON: {"headers": {name: value}} for requests and responses, {"replace": [from, to]} for
+ * bodies of responses, {"missing": count} for rules that match nothing, {"socks5": true}, {"http2": true} and
  * {"websocket": true} for what it speaks on the same port.
  */
 import { writeFileSync } from "node:fs";

@@ -11,13 +11,13 @@ const exact = (_, value, context) =>
     ? BigInt(context.source)
     : value;
 
-/** The answer as JSON; undefined where this gateway has none of it, such as budgets without a store. */
+/** The response as JSON; undefined if this gateway lacks the resource, such as budgets without a store. */
 async function read(path) {
-  const answer = await fetch(path, { headers: { accept: "application/json" }, cache: "no-store" });
-  const body = JSON.parse(await answer.text(), exact);
-  if (answer.ok) return body;
-  if (answer.status === 404) return undefined;
-  throw new Error(body?.error?.message ?? `The answer has status ${answer.status}`);
+  const response = await fetch(path, { headers: { accept: "application/json" }, cache: "no-store" });
+  const body = JSON.parse(await response.text(), exact);
+  if (response.ok) return body;
+  if (response.status === 404) return undefined;
+  throw new Error(body?.error?.message ?? `The response has status ${response.status}`);
 }
 
 function element(name, className, ...children) {
@@ -258,7 +258,7 @@ function listen() {
     isLive = true;
     void update();
   });
-  // The browser connects again by itself, unless the answer was a refusal; polling goes on anyway.
+  // The browser connects again by itself, unless the response was a refusal; polling goes on anyway.
   source.addEventListener("error", () => {
     isLive = false;
     void update();
