@@ -82,7 +82,7 @@ test("allow_cors in front of a file answers the preflight and makes the file rea
   for (const direction of ["request", "response"]) {
     const refused = await rig.api("POST", "/rewrites", { ...rule, direction });
     assert.equal(refused.status, 400);
-    assert.match(JSON.stringify(refused.json), /make it both/);
+    assert.match(JSON.stringify(refused.json), /it must be both/);
   }
 });
 

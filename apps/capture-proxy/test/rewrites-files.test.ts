@@ -38,7 +38,7 @@ test("a request is answered from a file without asking the origin, and a rule fo
   const path = rig.data.file("map-files/a.json");
   assert.deepEqual(await rig.trace(), [
     `local request: answered from ${path} (15 bytes, application/json)`,
-    "local response: the answer is from the file already; set header X-M: 1",
+    "local response: the response already comes from the file; set header X-M: 1",
   ]);
   const head = await rig.client.fetch({ url: `${rig.origin.url}/any`, method: "HEAD" });
   assert.deepEqual([head.status, head.body.length, head.header("content-length")], [200, 0, "15"]);
@@ -84,7 +84,7 @@ test("a file that is gone is a clear answer on the way back too", async () => {
   const response = await rig.client.fetch(`${rig.origin.url}/`);
   assert.deepEqual(
     [response.status, response.body.toString()],
-    [404, "Weir: a rewrite rule answers this from a file, but none.html does not exist.\n"],
+    [404, "Weir: a rewrite rule maps this URL to a file, but none.html does not exist.\n"],
   );
   assert.deepEqual(await rig.trace(), ["rule response: answered with 404: none.html does not exist"]);
 });

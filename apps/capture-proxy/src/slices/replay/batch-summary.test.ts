@@ -29,7 +29,7 @@ for (const [values, percent, expected] of RANKS) {
 
 const durations = fc.array(fc.double({ min: 0, max: 100_000, noNaN: true }), { minLength: 1, maxLength: 300 });
 
-test("at least so many values are no greater than a percentile, and fewer than any smaller value", () => {
+test("a percentile is the smallest value that at least that share of the values does not exceed", () => {
   fc.assert(
     fc.property(durations, fc.integer({ min: 1, max: 100 }), (values, percent) => {
       const sorted = values.toSorted((a, b) => a - b);
@@ -42,7 +42,7 @@ test("at least so many values are no greater than a percentile, and fewer than a
   );
 });
 
-test("a histogram has every value once, in slices that join from the least to the greatest", () => {
+test("a histogram counts every value once, in adjacent slices from minimum to maximum", () => {
   fc.assert(
     fc.property(durations, (values) => {
       const sorted = values.toSorted((a, b) => a - b);
@@ -62,7 +62,7 @@ test("a histogram has every value once, in slices that join from the least to th
   );
 });
 
-test("answers of any status count as succeeded and are counted by it; failures are counted by code", () => {
+test("responses of any status count as succeeded, by status; failures are counted by code", () => {
   const summary = summarize([point(3), point(1), point(2, 500), point(9, 0, "A"), point(9, 0, "B"), point(9, 0, "B")]);
   assert.deepEqual([summary.total, summary.succeeded, summary.failed], [6, 3, 3]);
   assert.deepEqual([summary.min_ms, summary.avg_ms, summary.max_ms, summary.p50_ms, summary.p99_ms], [1, 2, 3, 2, 3]);
@@ -73,7 +73,7 @@ test("answers of any status count as succeeded and are counted by it; failures a
   ]);
 });
 
-test("replays that took no time count, and none at all give no numbers", () => {
+test("replays of zero duration count, and an empty batch has no statistics", () => {
   assert.deepEqual([summarize([point(0), point(4)]).avg_ms, summarize([point(0), point(4)]).p50_ms], [2, 0]);
   const none = summarize([]);
   assert.deepEqual([none.total, none.avg_ms, none.p95_ms, none.histogram], [0, null, null, []]);

@@ -3,14 +3,13 @@ import type { ReplayBatch, ReplayResult } from "@headworks/capture-contract";
 const MAX_SLICES = 20;
 const MAX_ERRORS = 50;
 
-/** What counts of one replay of a batch. */
+/** The part of a replay's result that statistics use. */
 export interface BatchPoint {
   readonly durationMs: number;
   readonly status: number | undefined;
   readonly error: { readonly code: string; readonly message: string } | undefined;
 }
 
-/** The numbers of a batch. */
 export type BatchSummary = Pick<
   ReplayBatch,
   | "total"
@@ -28,7 +27,6 @@ export type BatchSummary = Pick<
   | "errors"
 >;
 
-/** What counts of a result. */
 export function pointOf({ duration_ms: durationMs, response, error, error_code: code }: ReplayResult): BatchPoint {
   return {
     durationMs,
@@ -37,7 +35,7 @@ export function pointOf({ duration_ms: durationMs, response, error, error_code: 
   };
 }
 
-/** Counts, percentiles by nearest rank over the replays that got an answer, and how often what went wrong. */
+/** Counts, percentiles by nearest rank over the replays with a response, and error counts. */
 export function summarize(points: readonly BatchPoint[]): BatchSummary {
   const durations = points
     .filter(({ error }) => error === undefined)
@@ -61,12 +59,12 @@ export function summarize(points: readonly BatchPoint[]): BatchSummary {
   };
 }
 
-/** The smallest value that at least `percent` of the sorted values do not exceed; null of none. */
+/** The smallest value that at least `percent` % of the sorted values do not exceed; null for no values. */
 export function nearestRank(sorted: readonly number[], percent: number): number | null {
   return sorted[Math.max(0, Math.ceil((percent * sorted.length) / 100) - 1)] ?? null;
 }
 
-/** Equal slices from the least to the greatest of the sorted values; the last one includes its end. */
+/** Slices of equal width from minimum to maximum of the sorted values; the last one includes its end. */
 export function histogram(sorted: readonly number[]): ReplayBatch["histogram"] {
   const first = sorted[0];
   const last = sorted.at(-1);

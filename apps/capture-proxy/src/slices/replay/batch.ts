@@ -5,7 +5,7 @@ import type { BatchPoint, BatchSummary } from "./batch-summary.ts";
 import type { BatchState } from "./replay-history.ts";
 import { withoutBodies } from "./replay-result.ts";
 
-/** Results wait for others to be written with, so that a fast batch does not wait for the disk each time. */
+/** Results are written in groups, so that a fast batch does not wait for the disk each time. */
 const WRITE_EVERY_MS = 500;
 const MAX_REPLAYS_PER_WRITE = 200;
 
@@ -17,13 +17,13 @@ export interface BatchNumbers {
 
 export interface BatchParts {
   readonly numbers: BatchNumbers;
-  /** One replay; rejects only for what no repetition will mend. */
+  /** One replay; rejects only for errors that every repetition would repeat. */
   readonly replay: (iteration: number, signal: AbortSignal) => Promise<ReplayResult>;
   readonly write: (results: readonly ReplayResult[]) => void;
   readonly clock: Clock;
 }
 
-/** A batch that runs: as many replays at once as asked for, each with its number, until all are done or it is called off. */
+/** A running batch: numbered replays, a limited number at a time, until all are done or the batch is cancelled. */
 export class Batch {
   readonly #parts: BatchParts;
   readonly #ended = new AbortController();
@@ -39,7 +39,6 @@ export class Batch {
     this.#writtenMs = parts.clock.monotonic();
   }
 
-  /** How many replays ended. */
   get completed(): number {
     return this.#points.length;
   }
@@ -48,7 +47,7 @@ export class Batch {
     return summarize(this.#points);
   }
 
-  /** Resolves with how it ended when the last replay did; rejects when a replay cannot be carried out at all. */
+  /** Resolves with the final state after the last replay; rejects when replays cannot be made at all. */
   async run(onProgress: (completed: number) => void): Promise<BatchState> {
     const { concurrency, iterations } = this.#parts.numbers;
     try {
@@ -64,13 +63,13 @@ export class Batch {
     return this.#endedAs ?? "done";
   }
 
-  /** Starts no more replays and calls off those under way, which leave no result. */
+  /** Starts no more replays and aborts those in flight, which leave no result. */
   end(state: "cancelled" | "interrupted"): void {
     this.#endedAs ??= state;
     this.#ended.abort();
   }
 
-  /** The database is about to close: what waits is written now, what comes later is not. */
+  /** Called before the database closes: buffered results are written, later ones are discarded. */
   close(): void {
     this.end("interrupted");
     this.#write();

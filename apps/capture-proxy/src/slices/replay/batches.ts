@@ -9,7 +9,7 @@ import type { BatchSummary } from "./batch-summary.ts";
 import type { HistoryStore, StoredBatch } from "./replay-history.ts";
 import type { Replayed, Replays } from "./replays.ts";
 
-/** Batches that run at the same time. */
+/** Maximum number of running batches. */
 const MAX_RUNNING = 4;
 const PROGRESS_EVERY_MS = 100;
 
@@ -19,26 +19,22 @@ export interface BatchesParts {
   readonly replays: Replays;
 }
 
-/** A batch that was begun. */
 export interface BegunBatch {
   readonly id: string;
-  /** Resolves when it is over, however it ended; rejects when its request cannot be sent at all. */
+  /** Resolves at the end in any state; rejects when the request cannot be sent at all. */
   readonly over: Promise<void>;
 }
 
-/** Batches of replays, running and past. */
 export interface Batches {
-  /** Throws 409 when as many run as may, or one has the id already. */
+  /** Throws 409 beyond the maximum, or when the id is taken. */
   begin(replayed: Replayed, order: BatchOrder, id?: string): BegunBatch;
-  /** Throws 404; 409 when it is over already. */
+  /** Throws 404; 409 when it has ended already. */
   cancel(id: string): ReplayBatch;
   show(stored: StoredBatch): ReplayBatch;
-  /** Throws 404. */
   find(id: string): ReplayBatch;
   readonly worker: SliceTask;
 }
 
-/** Batches kept in the given history. */
 export function createBatches(parts: BatchesParts): Batches {
   const { host, history, replays } = parts;
   const running = new Map<string, Batch>();
@@ -46,17 +42,14 @@ export function createBatches(parts: BatchesParts): Batches {
   const stored = (id: string): StoredBatch => history.batch(id) ?? notFound("batch", id);
   const show = (batch: StoredBatch): ReplayBatch => shown(batch, running.get(batch.id));
   const over = (id: string, state: StoredBatch["state"], batch: Batch): void => {
-    // At the end of the service the database may be closed already; what was left is mended at the next start.
+    // At shutdown the database may be closed already; the next start marks such batches as interrupted.
     if (running.delete(id)) history.end(id, state, batch.summary(), host.clock.now());
     host.events.changed("replay");
   };
   return {
     begin: (replayed, order, id = randomUUID()) => {
       if (running.size >= MAX_RUNNING) {
-        throw new ApiError(
-          "CONFLICT",
-          `${MAX_RUNNING} batches are running already: wait for one to end or call it off`,
-        );
+        throw new ApiError("CONFLICT", `${MAX_RUNNING} batches are running already: wait for one to end or cancel it`);
       }
       const modifications: ReplayModifications = order.modifications ?? {};
       const variables = order.variables ?? {};
@@ -67,7 +60,7 @@ export function createBatches(parts: BatchesParts): Batches {
       const facts = { id, savedRequestId, sourceEntryId, iterations, concurrency, delayMs };
       const startedAtMs = host.clock.now();
       const isNew = history.begin({ ...facts, state: "running", summary: undefined, startedAtMs, finishedAtMs: null });
-      if (!isNew) throw new ApiError("CONFLICT", "There is a batch of this id already");
+      if (!isNew) throw new ApiError("CONFLICT", "A batch with this id exists already");
       const batch = new Batch({
         numbers,
         clock: host.clock,
@@ -87,7 +80,7 @@ export function createBatches(parts: BatchesParts): Batches {
     },
     cancel: (id) => {
       const batch = running.get(id);
-      if (batch === undefined) throw new ApiError("CONFLICT", `The batch is over: ${stored(id).state}`);
+      if (batch === undefined) throw new ApiError("CONFLICT", `The batch has ended already: ${stored(id).state}`);
       batch.end("cancelled");
       return show(stored(id));
     },
@@ -127,7 +120,7 @@ async function runToEnd(
           toldMs = nowMs;
           report({ bytes: 0, entries: completed });
         });
-        // Whoever learns of the end finds all entries.
+        // All entries are stored before the end is announced.
         await store.flush();
         over(id, state, batch);
         return { completed: batch.completed };
@@ -140,7 +133,7 @@ async function runToEnd(
   }
 }
 
-/** A former run of the service ended in the middle of these; their results say how far they came. */
+/** Closes batches that an earlier process left running; their results give the summary. */
 function closeUnfinished(history: HistoryStore, nowMs: number): void {
   for (const { id, iterations } of history.unfinished()) {
     const { results } = history.list({ batchId: id, savedRequestId: undefined }, iterations, 0);
@@ -148,14 +141,14 @@ function closeUnfinished(history: HistoryStore, nowMs: number): void {
   }
 }
 
-/** The numbers of an order, flat or in `config`. Throws 400 when both say something different. */
+/** The numbers of an order, flat or in `config`. Throws 400 when the two contradict each other. */
 function numbersOf(order: BatchOrder): BatchNumbers {
   const { config } = order;
   for (const name of ["iterations", "concurrency", "delay_ms"] as const) {
     const flat = order[name];
     const nested = config?.[name];
     if (flat !== undefined && nested !== undefined && flat !== nested) {
-      throw validationError([{ path: `body/${name}`, message: `differs from config.${name}: say it once` }]);
+      throw validationError([{ path: `body/${name}`, message: `differs from config.${name}; give only one of them` }]);
     }
   }
   return {

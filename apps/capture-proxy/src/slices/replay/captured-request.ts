@@ -5,12 +5,12 @@ import type { CaptureStore } from "#storage/capture-store.ts";
 import { MAX_BODY_BYTES } from "./replay-request.ts";
 import type { ReplayRequest } from "./replay-request.ts";
 
-/** What was said to the proxy alone, or of the connection that is gone. */
+/** Hop-by-hop fields, and fields for the proxy itself. */
 const NOT_REPLAYED = new Set(["proxy-connection", "proxy-authorization", "upgrade", "http2-settings"]);
 
 /**
- * The request of a captured entry, whole; undefined when there is no such entry. Throws 409 when it cannot be sent
- * again as it was: tunnels, WebSocket, bodies that were not stored whole; 413 for bodies beyond 16 MiB.
+ * The complete request of a captured entry; undefined for an unknown id. Throws 409 for tunnels, WebSocket and bodies
+ * that were not stored completely, 413 for bodies beyond 16 MiB.
  */
 export async function capturedRequest(store: CaptureStore, id: string): Promise<ReplayRequest | undefined> {
   const entry = await store.getEntry(id, { includeBodies: false, decompressed: false });
@@ -28,10 +28,10 @@ export async function capturedRequest(store: CaptureStore, id: string): Promise<
 function refuseUnrepeatable({ is_passthrough: isTunnel, request, state }: TrafficEntry): void {
   const scheme = /^[a-z]+/u.exec(request.url)?.[0];
   if (isTunnel || request.method === "CONNECT" || scheme === "tcp") {
-    throw new ApiError("CONFLICT", "This is a tunnel: what went through it was counted, not read");
+    throw new ApiError("CONFLICT", "This is a tunnel: its content was not captured");
   }
   if (scheme !== "http" && scheme !== "https") {
-    throw new ApiError("CONFLICT", "This is a WebSocket conversation, which one request cannot repeat");
+    throw new ApiError("CONFLICT", "This is a WebSocket connection, which one request cannot repeat");
   }
   const { body_state: bodyState, body_size: size, body_stored_size: stored } = request;
   if (bodyState === "truncated") {
@@ -56,7 +56,7 @@ async function bodyOf(store: CaptureStore, { id, request }: TrafficEntry): Promi
   return part.bytes;
 }
 
-/** Entries of imported files may hold what no message can. */
+/** Entries of imported files may have fields that no message can carry. */
 function isSendable(name: string, value: string): boolean {
   return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/u.test(value);
 }

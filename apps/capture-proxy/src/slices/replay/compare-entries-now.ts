@@ -2,7 +2,7 @@ import type { EntryDiff } from "@headworks/capture-contract";
 import { compareEntries, compileHeaderNames, compileIgnoredPaths } from "@headworks/entry-diff";
 import type { Comparison } from "./compare-in-worker.ts";
 
-/** Compares two sides. The options were checked. */
+/** Requires checked options. */
 export function compareEntriesNow({ left, right, options }: Comparison): EntryDiff {
   const compiled = compileIgnoredPaths(options.ignore_paths ?? []);
   if (!compiled.ok) throw new TypeError("The paths to ignore cannot be read");

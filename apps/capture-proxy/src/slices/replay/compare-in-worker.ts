@@ -5,12 +5,11 @@ import { readJson } from "@headworks/exact-json";
 import type { Clock } from "#slice.ts";
 import { compareEntriesNow } from "./compare-entries-now.ts";
 
-/** Up to this many characters of text a comparison is over before anybody notices. */
+/** Below this many characters a comparison is too short to delay traffic noticeably. */
 const SMALL_CHARACTERS = 131_072;
 const MAX_MS = 10_000;
 const MAX_HEAP_MB = 512;
 
-/** What the thread is given. */
 export interface Comparison {
   readonly left: DiffSide;
   readonly right: DiffSide;
@@ -18,8 +17,8 @@ export interface Comparison {
 }
 
 /**
- * Compares two sides; large bodies on a thread of their own, so that traffic goes on meanwhile. What takes longer than
- * 10 s, or more memory than is good, is compared by its bytes.
+ * Compares two sides; large bodies in a worker thread, so that traffic continues. A comparison beyond 10 s or the
+ * memory limit falls back to comparing bytes.
  */
 export async function compareInWorker(clock: Clock, comparison: Comparison): Promise<EntryDiff> {
   const { left, right, options } = comparison;
@@ -31,7 +30,7 @@ export async function compareInWorker(clock: Clock, comparison: Comparison): Pro
   return readJson(text) as unknown as EntryDiff;
 }
 
-/** The result as JSON text, which keeps long numbers; undefined when it was too much. */
+/** The result as JSON text, which keeps the digits of long numbers; undefined beyond the limits. */
 async function onThread(clock: Clock, comparison: Comparison): Promise<string | undefined> {
   const thread = begin(comparison);
   if (thread === undefined) return undefined;
@@ -47,7 +46,7 @@ async function onThread(clock: Clock, comparison: Comparison): Promise<string | 
   return result;
 }
 
-/** Undefined where the system gives no thread, which the constructor throws. */
+/** Undefined where no thread can be started: the constructor throws. */
 function begin(comparison: Comparison): Worker | undefined {
   try {
     return new Worker(new URL("./compare-thread.ts", import.meta.url), {

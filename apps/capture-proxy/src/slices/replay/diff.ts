@@ -9,15 +9,15 @@ import type { CaptureStore } from "#storage/capture-store.ts";
 import { compareInWorker } from "./compare-in-worker.ts";
 import type { HistoryStore } from "./replay-history.ts";
 
-/** Bodies up to this size are compared as what they are, larger ones by their bytes. */
+/** Bodies up to this size are compared by structure, larger ones by their bytes. */
 const COMPARED_BYTES = 4_194_304;
 const RANGE_BYTES = 16_777_216;
-/** Bodies above this are not even read for their hash. */
+/** Bodies above this size are not hashed. */
 const HASHED_BYTES = 268_435_456;
 
 const NO_TIMINGS = { blocked: null, dns: null, connect: null, tls: null, send: null, wait: null, receive: null };
 
-/** Throws 400 for paths that cannot be read, and names them. */
+/** Throws 400 with each path that does not parse. */
 export function checkDiffOptions({ ignore_paths: paths = [] }: DiffOptions, at: string): void {
   const compiled = compileIgnoredPaths(paths);
   if (compiled.ok) return;
@@ -26,7 +26,7 @@ export function checkDiffOptions({ ignore_paths: paths = [] }: DiffOptions, at: 
   );
 }
 
-/** Compares two entries, or a replay with its original. Throws 404 for ids that name neither, 409 without an original. */
+/** Compares two entries, or a replay with its original. Throws 404 for unknown ids, 409 without an original. */
 export async function diffOf(
   { store, clock }: Pick<SliceHost, "store" | "clock">,
   history: HistoryStore,
@@ -39,14 +39,13 @@ export async function diffOf(
   return await compareInWorker(clock, { left, right, options: order });
 }
 
-/** The entry that a replay repeats. Throws 409 when there is none. */
+/** The entry a replay repeats. Throws 409 when there is none. */
 export function originalOf(replay: Pick<ReplayResult, "source_entry_id"> | undefined): string {
   const id = replay?.source_entry_id;
   if (id === undefined || id === null) throw new ApiError("CONFLICT", "There is no original entry to compare with");
   return id;
 }
 
-/** Compares a replay that was just made with its original. */
 export async function diffWithOriginal(
   { store, clock }: Pick<SliceHost, "store" | "clock">,
   original: DiffSide,
@@ -60,7 +59,7 @@ export async function diffWithOriginal(
 
 const WITHOUT_BODIES = { includeBodies: false, decompressed: false };
 
-/** What is compared of the entry or the replay of an id. Throws 404 when there is neither. */
+/** The side for the id of an entry or replay. Throws 404. */
 export async function sideOf(store: CaptureStore, history: HistoryStore | undefined, id: string): Promise<DiffSide> {
   const entry = await store.getEntry(id, WITHOUT_BODIES);
   if (entry !== undefined) return await sideOfEntry(store, entry);
@@ -84,7 +83,7 @@ async function sideOfEntry(store: CaptureStore, entry: TrafficEntry): Promise<Di
   };
 }
 
-/** A replay without an entry: what its result holds is all there is. */
+/** The side of a replay without an entry, from its result alone. */
 function sideOfResult({
   id,
   request,

@@ -21,14 +21,14 @@ const variables = (given: Record<string, string> = {}, more: Partial<Variables> 
 });
 const text = (bytes: Uint8Array | undefined): string | undefined => bytes && Buffer.from(bytes).toString();
 
-test("no modification changes nothing, and the request that is modified stays as it is", () => {
+test("an empty modification changes nothing, and the original request is not mutated", () => {
   const original = request({ body: Buffer.from("b") });
   assert.deepEqual(modified(original, {}), original);
   modified(original, { headers: { "X-A": "2" }, remove_headers: ["host"] });
   assert.deepEqual(original.fields, ["Host", "a.example", "X-A", "1"]);
 });
 
-test("Host follows the URL to another place, unless it is given or the place is the same", () => {
+test("Host follows the URL to another authority, unless it is given or the authority is the same", () => {
   const hostOf = (changes: object): string | undefined => {
     const { fields } = modified(request(), changes);
     return fields[fields.indexOf("Host") + 1];
@@ -57,12 +57,12 @@ for (const [place, expected] of BUILT_IN) {
   });
 }
 
-test("values are put in once and are not looked into again", () => {
+test("inserted values are not scanned for variables again", () => {
   const given = { a: "{{b}}", b: "no" };
   assert.equal(text(prepared(request({ body: Buffer.from("{{a}}") }), variables(given)).body), "{{b}}");
 });
 
-test("a field with a variable has one encoding: Latin-1 where that has all of it, UTF-8 otherwise", () => {
+test("a field with a variable has one encoding: Latin-1 where possible, UTF-8 otherwise", () => {
   const utf8 = (value: string): string => Buffer.from(value).toString("latin1");
   for (const [value, v, octets] of [
     ["{{v}}", "é", "\xe9"],
@@ -77,7 +77,7 @@ test("a field with a variable has one encoding: Latin-1 where that has all of it
   }
 });
 
-test("bytes around a variable stay what they are, and compressed bodies are left alone", () => {
+test("bytes around a variable stay unchanged, and compressed bodies have no variables", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 40 }), fc.uint8Array({ maxLength: 40 }), (before, behind) => {
       const body = Buffer.concat([before, Buffer.from("{{v}}"), behind]);
@@ -89,7 +89,7 @@ test("bytes around a variable stay what they are, and compressed bodies are left
   );
 });
 
-test("a variable can neither begin a field nor fill the memory", () => {
+test("a variable can neither inject a field nor exceed the body limit", () => {
   const split = request({ fields: ["X-A", "{{v}}"] });
   assert.throws(() => prepared(split, variables({ v: "a\r\nB: c" })), ApiError);
   assert.throws(() => prepared(request({ url: "http://{{v}}/" }), variables({ v: "a b" })), ApiError);
@@ -97,11 +97,11 @@ test("a variable can neither begin a field nor fill the memory", () => {
   assert.throws(() => prepared(many, variables({ v: "x".repeat(10_000) })), /larger/u);
 });
 
-test("a place in the URL that nothing fills is named", () => {
+test("an unresolved variable in the URL is named", () => {
   for (let time = 0; time < 2; time += 1) {
     assert.throws(
       () => prepared(request({ url: "{{scheme}}://a/" }), variables()),
-      /variable scheme, which is not given/u,
+      /variable scheme, which has no value/u,
     );
   }
 });

@@ -9,26 +9,24 @@ import { bodyBytes, hasVariables, MAX_BODY_BYTES, writtenField } from "./replay-
 import type { ReplayRequest } from "./replay-request.ts";
 import { parseTarget } from "./target-url.ts";
 
-/** Values for the places that a request leaves open. */
 export interface Variables {
   readonly given: Readonly<Record<string, string>>;
-  /** Number of the replay within its batch, from 1. */
+  /** The replay's number within its batch, from 1. */
   readonly iteration: number;
   readonly nowMs: number;
 }
 
-/** The request with its modifications; places for variables stay. Throws 400 for what cannot be sent. */
+/** Applies modifications and leaves variables in place. Throws 400 for a request that cannot be sent. */
 export function modified(request: ReplayRequest, changes: ReplayModifications): ReplayRequest {
   const method = changes.method ?? request.method;
   const url = changes.url?.trim() ?? request.url;
   const fields = request.fields.slice();
   for (const name of changes.remove_headers ?? []) removeField(fields, name.toLowerCase());
-  // Host follows the URL, unless it is given.
   if (changes.url !== undefined && changes.url !== null && authorityOf(url) !== authorityOf(request.url)) {
     removeField(fields, "host");
   }
   const at = "body/modifications";
-  // What was compressed is not any more when another body takes its place.
+  // The new body is not content-coded.
   if (changes.body !== undefined && changes.body !== null) removeField(fields, "content-encoding");
   for (const [name, value] of Object.entries(changes.headers ?? {})) {
     setField(fields, ...writtenField(name, value, `${at}/headers`));
@@ -42,7 +40,7 @@ function authorityOf(url: string): string | undefined {
   return /^[a-z]+:\/\/([^/?#]*)/iu.exec(url)?.[1]?.toLowerCase();
 }
 
-/** The request as it is to be sent, every variable in its place. Throws 400 when it leads nowhere. */
+/** Fills in all variables. Throws 400 for a URL without a valid target. */
 export function prepared(request: ReplayRequest, variables: Variables): OutgoingRequest {
   const fill = filler(variables);
   const { method } = request;
@@ -51,7 +49,7 @@ export function prepared(request: ReplayRequest, variables: Variables): Outgoing
   if (typeof target === "string") {
     const open = PLACE.exec(url)?.[1];
     PLACE.lastIndex = 0;
-    const message = open === undefined ? target : `has a place for the variable ${open}, which is not given`;
+    const message = open === undefined ? target : `uses the variable ${open}, which has no value`;
     throw validationError([{ path: "body/request/url", message }]);
   }
   const fields: RawFields = [];
@@ -66,7 +64,9 @@ export function prepared(request: ReplayRequest, variables: Variables): Outgoing
   return { scheme, host, port, method, path, fields, body: filledBody(request, fields, variables) };
 }
 
-/** What is kept are octets: variables are filled into what they say, so that the value has one encoding. */
+/**
+ * Stored field values are octets; they are decoded before variables are filled in, so that the result has one encoding.
+ */
 function filledValue(octets: string, fill: (text: string) => string): string {
   const reading = utf8Reading(octets);
   return reading === undefined ? wireText(fill(octets)) : utf8Octets(fill(reading));
@@ -79,7 +79,7 @@ function filler(variables: Variables): (text: string) => string {
     hasVariables(text) ? text.replaceAll(PLACE, (place, name: string) => valueOf(name, variables) ?? place) : text;
 }
 
-/** Variables in a body are filled in as UTF-8; a compressed body has none. */
+/** Fills in variables as UTF-8; a compressed body has none. */
 function filledBody(request: ReplayRequest, fields: RawFields, variables: Variables): Uint8Array | undefined {
   const { body } = request;
   if (body === undefined || fieldValue(fields, "content-encoding") !== undefined) return body;

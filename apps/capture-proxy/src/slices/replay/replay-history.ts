@@ -5,7 +5,6 @@ import type { BatchSummary } from "./batch-summary.ts";
 
 export type BatchState = "running" | "done" | "cancelled" | "interrupted";
 
-/** A batch as it is kept. */
 export interface StoredBatch {
   readonly id: string;
   readonly savedRequestId: string | null;
@@ -14,49 +13,47 @@ export interface StoredBatch {
   readonly iterations: number;
   readonly concurrency: number;
   readonly delayMs: number | null;
-  /** Set once it is over. */
+  /** Set once the batch has ended. */
   readonly summary: BatchSummary | undefined;
   readonly startedAtMs: number;
   readonly finishedAtMs: number | null;
 }
 
 export interface HistoryFilter {
-  /** Undefined: replays that belong to no batch. */
+  /** Undefined for replays outside of batches. */
   readonly batchId: string | undefined;
   readonly savedRequestId: string | undefined;
 }
 
-/** How much is kept; the oldest goes first. */
+/** Retention; the oldest are removed first. */
 export interface HistoryBounds {
-  /** Replays outside of batches. */
   readonly singles: number;
   readonly batches: number;
-  /** Replays of all batches together. */
+  /** Results of all batches together. */
   readonly batchResults: number;
 }
 
-/** Replays and batches on disk; a call returns when its change is durable. */
+/** Replays and batches in SQLite; a change is durable when its call returns. */
 export interface HistoryStore {
   add(results: readonly ReplayResult[]): void;
-  /** Newest first, or for a batch in order of its iterations. */
+  /** Newest first; for a batch in order of iterations. */
   list(
     filter: HistoryFilter,
     limit: number,
     offset: number,
   ): { readonly results: ReplayResult[]; readonly total: number };
   get(id: string): ReplayResult | undefined;
-  /** Makes room for its results and writes it. False: there is one of this id already. */
+  /** Makes room for the batch's results and inserts it; false when the id is taken. */
   begin(batch: StoredBatch): boolean;
   end(id: string, state: BatchState, summary: BatchSummary, finishedAtMs: number): void;
   batch(id: string): StoredBatch | undefined;
   batches(limit: number, offset: number): { readonly batches: StoredBatch[]; readonly total: number };
-  /** Batches that a former run of the service left unfinished. */
+  /** Batches left running by an earlier process. */
   unfinished(): StoredBatch[];
-  /** Everything but what belongs to running batches. */
+  /** Removes everything except running batches and their results. */
   clear(): void;
 }
 
-/** The history in the given database. */
 export function createHistoryStore(database: Database, bounds: HistoryBounds): HistoryStore {
   const insert = database.prepare(
     "INSERT INTO replay_result (id, batch_id, iteration, saved_request_id, result) VALUES (?, ?, ?, ?, ?)",

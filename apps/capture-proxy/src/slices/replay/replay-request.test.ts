@@ -17,12 +17,12 @@ const TARGETS: readonly [string, string, string | [string, string, number, strin
   ["http://a/", "OPTIONS", ["http", "a", 80, "/", "a"]],
   ["http://a/ü b/%2f/..//", "GET", ["http", "a", 80, "/%C3%BC%20b/%2f/..//", "a"]],
   ["http://bücher.example/", "GET", ["http", "xn--bcher-kva.example", 80, "/", "xn--bcher-kva.example"]],
-  ["ftp://a/", "GET", "must be an absolute URL of http or https"],
-  ["/path", "GET", "must be an absolute URL of http or https"],
-  ["http://u:p@a/", "GET", "must not have credentials: put them into the field Authorization"],
+  ["ftp://a/", "GET", "must be an absolute http or https URL"],
+  ["/path", "GET", "must be an absolute http or https URL"],
+  ["http://u:p@a/", "GET", "must not contain credentials: use the Authorization header"],
 ];
 for (const [url, method, expected] of TARGETS) {
-  test(`${method} ${url} leads to ${JSON.stringify(expected)}`, () => {
+  test(`${method} ${url} parses to ${JSON.stringify(expected)}`, () => {
     const target = parseTarget(url, method);
     if (typeof target === "string") return assert.equal(target, expected);
     return assert.deepEqual([target.scheme, target.host, target.port, target.path, target.authority], expected);
@@ -38,10 +38,10 @@ for (const url of [
   "http://a:99999/",
   "http://[::1/",
 ]) {
-  test(`${url} leads nowhere`, () => assert.equal(typeof parseTarget(url, "GET"), "string"));
+  test(`${url} is rejected`, () => assert.equal(typeof parseTarget(url, "GET"), "string"));
 }
 
-test("whatever the URL, its path can stand in a request line", () => {
+test("the path of any URL is valid in a request line", () => {
   fc.assert(
     fc.property(fc.string({ unit: anyCharacter }), (rest) => {
       const target = parseTarget(`http://a/${rest}`, "GET");
@@ -50,7 +50,7 @@ test("whatever the URL, its path can stand in a request line", () => {
   );
 });
 
-test("a request that is shown and written again is the same", () => {
+test("a request survives being shown and parsed again", () => {
   const name = fc.stringMatching(/^[A-Za-z-]{1,8}$/u);
   const value = fc.stringMatching(/^[\x21-\x7e]{0,12}$/u);
   fc.assert(
@@ -63,14 +63,14 @@ test("a request that is shown and written again is the same", () => {
   );
 });
 
-test("a content type becomes a field where there is none, and text beyond latin1 goes as UTF-8", () => {
+test("a content type becomes a field unless there is one, and text beyond Latin-1 is sent as UTF-8", () => {
   const written = { url: "http://a/", headers: { "X-A": " ü " }, content_type: "text/plain" };
   assert.deepEqual(requestOf(written).fields, ["X-A", "ü", "Content-Type", "text/plain"]);
   const twice = requestOf({ ...written, headers: { "content-type": "a/b", "X-B": "中" } });
   assert.deepEqual(twice.fields, ["content-type", "a/b", "X-B", Buffer.from("中").toString("latin1")]);
 });
 
-test("base64 is read, and what is none is refused", () => {
+test("base64 is decoded, and invalid base64 is rejected", () => {
   assert.deepEqual([...(bodyBytes("base64:AP8=", "x") ?? [])], [0, 255]);
   assert.equal(bodyBytes("base64:", "x"), undefined);
   assert.equal(bodyBytes("", "x"), undefined);

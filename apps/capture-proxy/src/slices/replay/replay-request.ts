@@ -6,20 +6,20 @@ import { validationError } from "#api/api-error.ts";
 import { shownRequest } from "#exchange/shown-message.ts";
 import { parseTarget } from "./target-url.ts";
 
-/** Bodies above this are not kept for replays. */
+/** Larger bodies are not stored for replays. */
 export const MAX_BODY_BYTES = 16_777_216;
 
-/** A request as it is kept to be sent again. URL, field values and body may have `{{variables}}`. */
+/** A stored request. URL, field values and body may contain `{{variables}}`. */
 export interface ReplayRequest {
   readonly method: string;
   readonly url: string;
-  /** One character for each byte. */
+  /** One character per byte. */
   readonly fields: RawFields;
-  /** Content-coded as the fields say; undefined: none. */
+  /** Content-coded as the fields say. */
   readonly body: Uint8Array | undefined;
 }
 
-/** Takes a request from the API. Throws 400 that names what cannot be sent. */
+/** Reads a request of the API. Throws 400 naming the invalid part. */
 export function requestOf(written: WrittenRequest, at = "body/request"): ReplayRequest {
   const pairs = written.headers_list ?? Object.entries(written.headers ?? {});
   const place = written.headers_list === undefined ? `${at}/headers` : `${at}/headers_list`;
@@ -36,35 +36,36 @@ export function requestOf(written: WrittenRequest, at = "body/request"): ReplayR
   return { method: written.method ?? "GET", url, fields, body: bodyBytes(written.body, `${at}/body`) };
 }
 
-/** A field as it is sent. Throws 400 for a name that is none and for line ends, which would begin another field. */
+/** A field in wire form. Throws 400 for an invalid name or a line break, which would inject a field. */
 export function writtenField(name: string, value: string, at: string): [string, string] {
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u.test(name)) {
     throw validationError([{ path: at, message: `${JSON.stringify(name)} is not the name of a header field` }]);
   }
   if (/[\r\n\0]/u.test(value)) {
-    throw validationError([{ path: at, message: `the value of ${name} has a line end, which no field can have` }]);
+    throw validationError([
+      { path: at, message: `the value of ${name} contains a line break, which no field can have` },
+    ]);
   }
   return [name, wireText(value.trim())];
 }
 
-/** The bytes of a body text of the API: `base64:` marks bytes. Throws 400 for base64 that is none. */
+/** The bytes of a body text of the API; the prefix `base64:` marks binary. Throws 400 for invalid base64. */
 export function bodyBytes(text: string | null | undefined, at: string): Uint8Array | undefined {
   if (text === null || text === undefined || text === "") return undefined;
   if (!text.startsWith("base64:")) return Buffer.from(text, "utf8");
   const base64 = text.slice(7);
   if (!/^[A-Za-z0-9+/]*={0,2}$/u.test(base64) || base64.length % 4 === 1) {
-    throw validationError([{ path: at, message: "is not valid base64 behind `base64:`" }]);
+    throw validationError([{ path: at, message: "is not valid base64 after `base64:`" }]);
   }
   const bytes = Buffer.from(base64, "base64");
   return bytes.length === 0 ? undefined : bytes;
 }
 
-/** Whether a text has places for variables. */
 export function hasVariables(text: string): boolean {
   return text.includes("{{");
 }
 
-/** A kept request as the API shows it; `bytes`: its body, if that is wanted. */
+/** A stored request in API form; `bytes` is its body, when wanted. */
 export function showRequest(request: ReplayRequest, bytes: Uint8Array | undefined, sizeBytes: number): RequestData {
   const { method, url, fields } = request;
   const target = parseTarget(url, method);

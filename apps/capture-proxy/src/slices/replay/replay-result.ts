@@ -5,10 +5,9 @@ import { bodyText, shownRequest, shownResponse } from "#exchange/shown-message.t
 import type { BodyFacts } from "#exchange/shown-message.ts";
 import type { Run } from "./run.ts";
 
-/** A small body that unpacks to more than this is shown as it came. */
+/** A body that decodes to more than this is shown encoded. */
 const MAX_DECODED_BYTES = 4_194_304;
 
-/** What a replay belongs to. */
 export interface ReplayOf {
   readonly savedRequestId: string | null;
   readonly sourceEntryId: string | null;
@@ -16,7 +15,7 @@ export interface ReplayOf {
   readonly iteration: number | null;
 }
 
-/** The result of a replay, with the bodies that were kept. */
+/** The result of a replay, with the bodies kept by the run. */
 export function resultOf(run: Run, of: ReplayOf): ReplayResult {
   const { outcome } = run;
   const { exchange } = outcome;
@@ -62,7 +61,7 @@ function responseOf({ outcome, body }: Run): ResponseData | null {
   return shownResponse(response, { bytes, sizeBytes: responseBytes, storedBytes, state }, durationMs);
 }
 
-/** The result without bodies, as it is kept: what is captured has them. */
+/** Strips bodies before the result is stored: the entry has them. */
 export function withoutBodies(result: ReplayResult): ReplayResult {
   const { request, response } = result;
   return {
@@ -72,7 +71,7 @@ export function withoutBodies(result: ReplayResult): ReplayResult {
   };
 }
 
-/** The result with the answer's body without its content coding, where it can be removed. */
+/** The result with the response body decoded, where possible. */
 export function decoded(result: ReplayResult): ReplayResult {
   const { response } = result;
   const bytes = bytesOf(response?.body ?? null);

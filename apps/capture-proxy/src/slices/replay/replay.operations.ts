@@ -25,7 +25,6 @@ export interface ReplayOperationsParts {
 
 type Table = Handlers<typeof replayOperations>;
 
-/** Handlers of saved requests, replays, batches and comparisons. */
 export function createReplayOperations(parts: ReplayOperationsParts): Table {
   return { ...savedOperations(parts), ...runOperations(parts), ...historyOperations(parts) };
 }
@@ -39,7 +38,7 @@ function runOperations({ host, history, replays, batches }: ReplayOperationsPart
       const replayed = await replays.find(params.id);
       const diff = body?.diff === true ? {} : body?.diff === false ? undefined : body?.diff;
       if (diff !== undefined) checkDiffOptions(diff, "body/diff");
-      // Before anything is sent: without an original the answer would be no use.
+      // Checked before anything is sent.
       const original =
         diff && (await sideOf(store, undefined, originalOf({ source_entry_id: replayed.sourceEntryId })));
       const result = await replays.execute(replayed, {
@@ -50,7 +49,7 @@ function runOperations({ host, history, replays, batches }: ReplayOperationsPart
       });
       history.add([withoutBodies(result)]);
       events.changed("replay");
-      // The caller may ask for the entry at once.
+      // The caller may fetch the entry at once.
       if (result.entry_id !== null) await store.flush();
       const shown = query.decompressed === "true" ? decoded(result) : result;
       if (diff === undefined || original === undefined) return { status: 200, body: shown };
@@ -59,7 +58,7 @@ function runOperations({ host, history, replays, batches }: ReplayOperationsPart
     executeBatch: async ({ params, query, body, signal }) => {
       const batch = batches.begin(await replays.find(params.id), body ?? {}, query.task_id);
       if (body?.wait === false) {
-        // Its end is told on /ws and kept; nobody waits here.
+        // The end is announced on /ws and stored.
         void batch.over.catch(() => undefined);
         return { status: 202, body: { id: batch.id } };
       }
@@ -111,7 +110,7 @@ function historyOperations({ host, history, batches }: ReplayOperationsParts): O
   };
 }
 
-/** The bodies of a replay are those of its entry, as long as that is kept. */
+/** Fills in bodies from the replay's entry while it exists. */
 async function withStoredBodies(
   store: SliceHost["store"],
   result: ReplayResult,

@@ -40,7 +40,7 @@ async function create(api: ApiRig): Promise<void> {
   }
 }
 
-test("saved requests taken out and put in elsewhere are the same, in the same order", async () => {
+test("saved requests export and import unchanged, in the same order", async () => {
   const { api: from, slice: source } = await startReplay();
   await using first = from;
   await create(first);
@@ -71,7 +71,7 @@ test("saved requests taken out and put in elsewhere are the same, in the same or
   assert.deepEqual(target.portableRules?.exportRules(), bundle);
 });
 
-test("every change of a saved request is told", async () => {
+test("every change of a saved request is announced", async () => {
   const { api: started } = await startReplay();
   await using api = started;
   const told: string[] = [];
@@ -107,7 +107,7 @@ const batch = (id: string, iterations: number): StoredBatch => ({
 
 const SINGLES = { batchId: undefined, savedRequestId: undefined };
 
-test("the history keeps so much and forgets the oldest, single replays and batches each by itself", () => {
+test("the history drops the oldest beyond its bounds, single replays and batches separately", () => {
   const database = openDatabase(":memory:", { migrations: STATE_MIGRATIONS });
   const history = createHistoryStore(database, { singles: 3, batches: 2, batchResults: 10 });
   for (let index = 0; index < 5; index += 1) history.add([result(`r${index}`)]);
@@ -125,14 +125,14 @@ test("the history keeps so much and forgets the oldest, single replays and batch
     [2, 3],
   );
   assert.equal(history.begin(batch("b", 1)), false);
-  // Two batches are kept, and no more than ten results with those that are to come.
+  // Two batches are kept, with at most ten results including those of the new batch.
   assert.equal(history.begin(batch("c", 6)), true);
   assert.deepEqual(
     history.batches(10, 0).batches.map(({ id }) => id),
     ["c", "b"],
   );
   assert.equal(history.list({ ...SINGLES, batchId: "a" }, 10, 0).total, 0);
-  // One that runs is never forgotten.
+  // Running batches are never dropped.
   assert.equal(history.begin(batch("d", 10)), true);
   assert.deepEqual(
     history.batches(10, 0).batches.map(({ id }) => id),
@@ -147,7 +147,7 @@ test("the history keeps so much and forgets the oldest, single replays and batch
   database.close();
 });
 
-test("a batch that nobody ended is closed at the next start, with what it had", async () => {
+test("an unfinished batch is closed at the next start with the results it has", async () => {
   const { api: started } = await startReplay();
   await using api = started;
   const history = createHistoryStore(api.database, { singles: 3, batches: 2, batchResults: 10 });

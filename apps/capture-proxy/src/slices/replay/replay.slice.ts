@@ -9,7 +9,7 @@ import { createSavedRequestsStore } from "./saved-requests.ts";
 
 const HISTORY_BOUNDS = { singles: 2000, batches: 100, batchResults: 20_000 };
 
-/** Requests that are sent again: kept, changed, repeated, and compared with what they were. */
+/** Saved requests, replays, batches and comparisons. */
 export function createReplaySlice(host: SliceHost): Slice<typeof replayOperations> {
   const saved = createSavedRequestsStore(host.database);
   const history = createHistoryStore(host.database, HISTORY_BOUNDS);

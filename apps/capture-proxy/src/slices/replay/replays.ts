@@ -10,15 +10,14 @@ import type { SavedRequestsStore } from "./saved-requests.ts";
 
 const DEFAULT_REDIRECTS = 10;
 
-/** What is to be replayed, found by an id that names a saved request or a captured entry. */
+/** The source of a replay: a saved request or a captured entry. */
 export interface Replayed {
   readonly request: ReplayRequest;
   readonly savedRequestId: string | null;
-  /** The entry whose answer the new one is compared with. */
+  /** The entry whose response the new one is compared with. */
   readonly sourceEntryId: string | null;
 }
 
-/** How one request of several is replayed. */
 export interface ReplayOptions {
   readonly modifications: ReplayModifications;
   readonly variables: Readonly<Record<string, string>>;
@@ -27,17 +26,15 @@ export interface ReplayOptions {
   readonly batch?: { readonly id: string; readonly iteration: number };
 }
 
-/** Finds what to replay and sends it. */
 export interface Replays {
-  /** Throws 404 when neither a saved request nor an entry has the id. */
+  /** Throws 404 for an unknown id. */
   find(id: string): Promise<Replayed>;
-  /** Throws 400 for what cannot be sent, without sending it. */
+  /** Throws 400 for a request that cannot be sent; sends nothing. */
   check(replayed: Replayed, options: Pick<ReplayOptions, "modifications" | "variables">): void;
-  /** Throws 400 for what cannot be sent. */
+  /** Throws 400 for a request that cannot be sent. */
   execute(replayed: Replayed, options: ReplayOptions): Promise<ReplayResult>;
 }
 
-/** Replays by way of `host.send`. */
 export function createReplays(
   { store, send, clock }: Pick<SliceHost, "store" | "send" | "clock">,
   saved: SavedRequestsStore,

@@ -17,7 +17,7 @@ const show = (pairing: ReturnType<typeof pairRequests>) => ({
   right: pairing.onlyRight.map(({ method, url }) => `${method} ${url}`),
 });
 
-test("requests of the same method and URL are paired in their order, whatever came between", () => {
+test("requests of the same method and URL are paired in order, regardless of others between", () => {
   const left = asked("GET http://a/1", "GET http://a/2", "GET http://a/1", "POST http://a/1");
   const right = asked("GET http://a/1", "GET http://a/3", "GET http://a/2");
   assert.deepEqual(show(pairRequests(left, right, NONE)), {
@@ -27,7 +27,7 @@ test("requests of the same method and URL are paired in their order, whatever ca
   });
 });
 
-test("the order of query parameters tells nothing apart, their values do, and ignored ones do not", () => {
+test("pairing depends on values of query parameters, not on their order or on ignored ones", () => {
   const left = asked("GET http://a/?x=1&y=2", "GET http://a/?x=1&at=1", "GET http://a/?x=3");
   const right = asked("GET http://a/?y=2&x=1", "GET http://a/?x=1&at=2", "GET http://a/?x=4");
   assert.deepEqual(show(pairRequests(left, right, (name) => name === "at")).pairs, [
@@ -36,7 +36,7 @@ test("the order of query parameters tells nothing apart, their values do, and ig
   ]);
 });
 
-test("every request is in exactly one pair or alone, and nothing that could be paired is alone", () => {
+test("every request is in exactly one pair or unpaired, and no pairable requests stay unpaired", () => {
   const request = fc.record({
     method: fc.constantFrom("GET", "POST"),
     url: fc.constantFrom("http://a/", "http://a/?b=1", "http://a/?c=1&b=1", "http://b/"),

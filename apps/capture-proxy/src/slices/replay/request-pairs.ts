@@ -1,12 +1,11 @@
 import { parseQuery } from "@headworks/http-fields";
 
-/** What two sessions are paired by. */
 export interface PairedRequest {
   readonly method: string;
   readonly url: string;
 }
 
-/** Requests of both sides that belong together, and those that stand alone, each in the order of their side. */
+/** Pairs, and unpaired requests of each side in their order. */
 export interface Pairing<T> {
   readonly pairs: readonly { readonly left: T; readonly right: T }[];
   readonly onlyLeft: readonly T[];
@@ -14,8 +13,8 @@ export interface Pairing<T> {
 }
 
 /**
- * Pairs requests of the same method and URL: the first of a kind on the left with the first on the right, and so on. The
- * order of query parameters does not count, and parameters that `ignoresParameter` names do not at all.
+ * Pairs the n-th request of a method and URL on the left with the n-th on the right. The order of query parameters does
+ * not count; parameters for which `ignoresParameter` holds are left out.
  */
 export function pairRequests<T extends PairedRequest>(
   left: readonly T[],

@@ -4,10 +4,10 @@ import { exchangeUrl } from "#exchange/exchange.ts";
 import type { OutgoingRequest, SendExchange, SendOutcome } from "#exchange/outgoing.ts";
 import { parseTarget } from "./target-url.ts";
 
-/** Answers' bodies up to this size are kept for the result; what is captured has them whole. */
+/** Response bodies up to this size are kept for the result; entries have them whole. */
 const KEPT_BODY_BYTES = 1_048_576;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-/** Speak for whoever asked, to the origin that was asked (RFC 9110, 15.4). */
+/** Credentials, which are only sent to the original origin (RFC 9110, 15.4). */
 const PERSONAL_FIELDS = ["authorization", "cookie", "proxy-authorization"];
 const CONTENT_FIELDS = [
   "content-type",
@@ -20,7 +20,7 @@ const CONTENT_FIELDS = [
 export interface RunOptions {
   readonly signal: AbortSignal;
   readonly nowMs: number;
-  /** Most redirects that are followed. */
+  /** Maximum number of followed redirects. */
   readonly redirects: number;
   readonly keepsBody: boolean;
 }
@@ -31,18 +31,18 @@ export interface FollowedRedirect {
   readonly entryId: string | undefined;
 }
 
-/** What one replay gave; of several requests the last. */
+/** The outcome of one replay; with redirects, that of the last request. */
 export interface Run {
   readonly request: OutgoingRequest;
   readonly outcome: SendOutcome;
-  /** The answer's body as it came, cut at 1 MiB; undefined when not asked for. */
+  /** The response body as received, cut at 1 MiB; undefined unless requested. */
   readonly body: Buffer | undefined;
   readonly redirects: readonly FollowedRedirect[];
   readonly executedAtMs: number;
   readonly durationMs: number;
 }
 
-/** Sends a request and goes where redirects lead. Throws 400 for one that cannot be written. */
+/** Sends a request and follows redirects. Throws 400 for a request that cannot be serialized. */
 export async function run(send: SendExchange, first: OutgoingRequest, options: RunOptions): Promise<Run> {
   const executedAtMs = options.nowMs;
   const redirects: FollowedRedirect[] = [];
@@ -88,7 +88,7 @@ async function sent(
   }
 }
 
-/** The request that a redirect asks for, as browsers make it (Fetch, HTTP-redirect fetch). */
+/** The request for a redirect, as browsers make it (Fetch, HTTP-redirect fetch). */
 function redirected(
   request: OutgoingRequest,
   outcome: SendOutcome,
@@ -97,7 +97,7 @@ function redirected(
   const { exchange } = outcome;
   const { status, fields: answered } = exchange.response;
   const location = fieldValue(answered, "location");
-  // Where it was sent, which a Host of another name does not change.
+  // The URL the request was sent to, regardless of its Host field.
   const base = exchangeUrl({ ...request, version: "HTTP/1.1", trailers: undefined });
   if (location === undefined || !URL.canParse(location, base)) return undefined;
   const isGet = status === 303 ? request.method !== "HEAD" : status < 307 && request.method === "POST";

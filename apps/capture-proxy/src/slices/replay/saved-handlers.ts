@@ -15,7 +15,6 @@ const DEFAULT_LIMIT = 100;
 
 type Table = Handlers<typeof replayOperations>;
 
-/** The operations on saved requests. */
 export type SavedNames =
   | "listSavedRequests"
   | "saveRequest"
@@ -30,7 +29,6 @@ export interface SavedOperationsParts {
   readonly saved: SavedRequestsStore;
 }
 
-/** Handlers of saved requests. */
 export function savedOperations(parts: SavedOperationsParts): Pick<Table, SavedNames> {
   return { ...readOperations(parts), ...saveOperations(parts), ...changeOperations(parts) };
 }
@@ -85,7 +83,7 @@ function saveOperations({ host, saved }: SavedOperationsParts): Pick<Table, "sav
           errors.push(`entry ${id}: ${error.message}`);
         }
       }
-      if (requests.length === 0) throw new ApiError("NOT_FOUND", errors[0] ?? "No entry can be saved");
+      if (requests.length === 0) throw new ApiError("NOT_FOUND", errors[0] ?? "None of the entries can be saved");
       insert(requests);
       const saved = { saved: requests.length, ids: requests.map(({ id }) => id), errors, total: ids.length };
       return { status: 201, body: saved };
@@ -151,7 +149,6 @@ function refuseExcess(
   );
 }
 
-/** The header that says how many there are in all. */
 export function counted(total: number): { readonly headers: Readonly<Record<string, string>> } {
   return { headers: { "x-total-count": String(total) } };
 }

@@ -6,7 +6,7 @@ import type { PortableRules } from "#slice.ts";
 import { requestOf, showRequest } from "./replay-request.ts";
 import type { SavedRequestsStore, StoredRequest } from "./saved-requests.ts";
 
-/** A saved request as the API shows it; `withBody` false leaves the body out. */
+/** The API form of a saved request. */
 export function showSaved(stored: StoredRequest, withBody: boolean): SavedRequest {
   return {
     id: stored.id,
@@ -20,7 +20,7 @@ export function showSaved(stored: StoredRequest, withBody: boolean): SavedReques
   };
 }
 
-/** The stored form of what the API shows. Throws 400 for a request that cannot be sent. */
+/** The inverse of {@link showSaved}. Throws 400 for a request that cannot be sent. */
 function readSaved(saved: SavedRequest, at: string): StoredRequest {
   const request = requestOf(saved.request, at);
   return {
@@ -36,7 +36,6 @@ function readSaved(saved: SavedRequest, at: string): StoredRequest {
   };
 }
 
-/** Saved requests as they are taken out and put in elsewhere. */
 export function portableRequests(store: SavedRequestsStore, onChange: () => void): PortableRules {
   return portableList<SavedRequest>({
     key: "saved_requests",

@@ -1,7 +1,6 @@
 import type { Database, SqlRow, SqlValue } from "#storage/database.ts";
 import type { ReplayRequest } from "./replay-request.ts";
 
-/** A kept request with what was said about it. */
 export interface StoredRequest {
   readonly id: string;
   readonly sourceEntryId: string | null;
@@ -9,7 +8,7 @@ export interface StoredRequest {
   readonly collection: string | null;
   readonly tags: readonly string[];
   readonly request: ReplayRequest;
-  /** Also known where the body itself was not asked for. */
+  /** Set also when the body was not read. */
   readonly bodyBytes: number;
   readonly savedAtMs: number;
   readonly updatedAtMs: number;
@@ -21,29 +20,24 @@ export interface SavedFilter {
   readonly search: string | undefined;
 }
 
-/** Saved requests on disk; a call returns when its change is durable. */
+/** Saved requests in SQLite; a change is durable when its call returns. */
 export interface SavedRequestsStore {
-  /** Newest first. */
   list(
     filter: SavedFilter,
     page: { readonly limit: number; readonly offset: number; readonly withBodies: boolean },
   ): { readonly requests: StoredRequest[]; readonly total: number };
-  /** With bodies, oldest first. */
   all(): StoredRequest[];
   usage(): { readonly count: number; readonly bodyBytes: number };
   get(id: string): StoredRequest | undefined;
   insert(requests: readonly StoredRequest[]): void;
-  /** False when it does not exist. */
   update(request: StoredRequest): boolean;
   remove(id: string): boolean;
-  /** Removes all. */
   clear(): void;
   collections(): { name: string; count: number }[];
 }
 
 const HEAD = "id, source_entry_id, name, collection, tags, method, url, fields, body_bytes, saved_ms, updated_ms";
 
-/** Saved requests in the given database. */
 export function createSavedRequestsStore(database: Database): SavedRequestsStore {
   const get = database.prepare(`SELECT ${HEAD}, body FROM saved_request WHERE id = ?`);
   const insert = database.prepare(

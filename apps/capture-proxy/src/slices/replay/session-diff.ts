@@ -21,8 +21,8 @@ const WINDOW = 1000;
 type Host = Pick<SliceHost, "store" | "clock">;
 
 /**
- * Compares what two sessions asked for and were answered. Throws 404 for a session that is not there, and 400 for one
- * with more entries than are looked at. Stops when the caller is gone.
+ * Compares the requests and responses of two sessions. Throws 404 for an unknown session, and 400 for one with too many
+ * entries. Stops when the caller disconnects.
  */
 export async function diffOfSessions(host: Host, order: SessionDiffOrder, signal: AbortSignal): Promise<SessionDiff> {
   checkDiffOptions(order, "body");
@@ -110,7 +110,7 @@ function namesOf(diff: EntryDiff): SessionDiffPair["differs"] {
   if (diff.failure !== null) names.push("failure");
   if (diff.response_headers.changed.length > 0) names.push("headers");
   if (!isBodySame(diff.response_body)) names.push("body");
-  // The URL is what they were paired by.
+  // URLs are equal: requests are paired by them.
   if (diff.request_headers.changed.length > 0 || !isBodySame(diff.request_body)) names.push("request");
   return names;
 }

@@ -5,15 +5,15 @@ import { withField, withoutField } from "./header-edit.ts";
 import type { MessageEdit } from "./message-edit.ts";
 import type { Apply } from "./rewrite-actions.ts";
 
-/** How long browsers keep what a preflight allows, unless the action says it: short, since rules change. */
+/** Default preflight cache time: short, since rules change. */
 const DEFAULT_MAX_AGE_S = 5;
 
-/** Fields that pages never see, and those about the connection. */
+/** Fields that browsers hide from pages anyway, and hop-by-hop fields. */
 const NOT_EXPOSED = /^(?:access-control-.*|set-cookie2?|connection|keep-alive|transfer-encoding|upgrade|trailer)$/;
 
 /**
- * Lets pages of any origin use what a rule is for (Fetch standard, CORS protocol): preflights are answered with all that they
- * ask for, and responses are readable with their fields, also to requests with credentials.
+ * Lets pages of any origin use matching responses (Fetch standard, CORS protocol): preflights are answered with
+ * everything they request, and responses are readable with all their fields, also with credentials.
  */
 export function allowCors(action: RewriteAction & { readonly type: "allow_cors" }): {
   readonly request: Apply;
@@ -25,7 +25,7 @@ export function allowCors(action: RewriteAction & { readonly type: "allow_cors" 
 
 function respondToPreflight(edit: MessageEdit, maxAge: string): void {
   const { fields: asked } = edit.request;
-  if (!isPreflight(edit)) return edit.note("this is no preflight");
+  if (!isPreflight(edit)) return edit.note("the request is not a preflight");
   const origin = fieldValue(asked, "origin") ?? "";
   const wanted = fieldValue(asked, "access-control-request-method") ?? "";
   const names = fieldValues(asked, "access-control-request-headers").join(", ");
@@ -58,7 +58,7 @@ function allowReading(edit: MessageEdit): void {
   const origin = fieldValue(edit.request.fields, "origin");
   if (origin === undefined) return edit.note("the request is not from a page of another origin");
   const { fields } = edit;
-  // With credentials a star means nothing.
+  // A wildcard has no effect with credentials, so names are listed.
   const names = new Set(fields.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase()));
   const exposed = [...names].filter((name) => !NOT_EXPOSED.test(name));
   let changed: RawFields = [...fields];
@@ -75,7 +75,7 @@ function allowReading(edit: MessageEdit): void {
   const varies = fieldValues(fields, "vary").join(", ");
   if (!/(?:^|,)\s*(?:origin|\*)\s*(?:,|$)/i.test(varies)) changed = withField(changed, "Vary", "Origin", true);
   edit.setFields(changed);
-  edit.changed(`readable for pages of ${origin}`);
+  edit.changed(`allowed reading by pages of ${origin}`);
 }
 
 function allowing(origin: string): RawFields {

@@ -86,11 +86,11 @@ const CODED: Readonly<Record<string, (plain: Buffer) => Buffer>> = {
   gzip: (plain) => gzipSync(plain),
   br: (plain) => brotliCompressSync(plain),
   unknown: (plain) => plain,
-  // Says one thing and is another.
+  // The declared codings do not match the actual one.
   "br, gzip": (plain) => gzipSync(plain),
 };
 
-test("whatever rules meet whatever messages, they are carried out or say why not, and the account is true", async () => {
+test("any rule on any message is applied or reports why not, and its report is accurate", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(actions, { minLength: 1, maxLength: 5 }),

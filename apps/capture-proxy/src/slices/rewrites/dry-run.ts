@@ -20,10 +20,10 @@ import type { RewriteRules } from "./rewrites.compile.ts";
 import { readTextBody } from "./text-body.ts";
 import { readPlace } from "./url-edit.ts";
 
-/** Bytes of a body that are shown. */
+/** Maximum number of body bytes in the result. */
 const SHOWN_BYTES = 1_048_576;
 
-/** Runs rules over an entry as it first came: nothing is sent, stored or counted. */
+/** Applies rules to a stored entry: nothing is sent, stored or counted. */
 export async function dryRun(
   entry: TrafficEntry,
   rules: RewriteRules,
@@ -51,7 +51,7 @@ export async function dryRun(
   };
 }
 
-/** A stored entry in the form in which rules meet exchanges. */
+/** Presents a stored entry as an exchange that rules can edit. */
 class RecordedExchange implements EditedExchange {
   request: RequestMessage;
   response: ResponseMessage | undefined;
@@ -81,7 +81,7 @@ class RecordedExchange implements EditedExchange {
   }
 
   changeResponse(): ResponseMessage {
-    if (this.response === undefined) throw new TypeError("There is no answer to change");
+    if (this.response === undefined) throw new TypeError("There is no response to change");
     this.isChanged = true;
     return this.response;
   }
@@ -112,7 +112,6 @@ class RecordedExchange implements EditedExchange {
     this.#responseBody = { bytes, isWhole: true };
   }
 
-  /** A rule answered by itself. */
   respond({ status, reason, fields, body }: SyntheticResponse): void {
     this.isChanged = true;
     this.response = {
@@ -149,7 +148,7 @@ class RecordedExchange implements EditedExchange {
 
 interface StoredBody {
   readonly bytes: Buffer;
-  /** False when only the beginning was stored, or nothing. */
+  /** False when the body was stored partly or not at all. */
   readonly isWhole: boolean;
 }
 
@@ -163,7 +162,7 @@ function storedBody({ body, body_encoding: encoding, body_state: state }: Reques
 }
 
 function contentOf({ bytes, isWhole }: StoredBody, limitBytes: number): Content {
-  // What was not stored whole cannot be tried: a live exchange might be small enough.
+  // A body stored partly cannot be tried; a live exchange might have it whole.
   if (!isWhole) return { kind: "gone" };
   return bytes.length > limitBytes ? { kind: "too-large" } : { kind: "complete", bytes };
 }

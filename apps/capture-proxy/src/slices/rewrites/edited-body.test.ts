@@ -20,7 +20,7 @@ function bodyOf(bytes: Buffer, fields: RawFields, content: Content = { kind: "co
   );
 }
 
-test("octets that are no UTF-8 survive as text, whatever they are", () => {
+test("invalid UTF-8 survives a round trip as text", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (octets) => {
       const bytes = Buffer.from(octets);
@@ -30,7 +30,7 @@ test("octets that are no UTF-8 survive as text, whatever they are", () => {
   );
   for (const text of ["plain", "größe 😀", ""]) assert.equal(decodeOctets(Buffer.from(text)), text);
   assert.equal(decodeOctets(Buffer.of(0x61, 0xff, 0xc3, 0xbc)), "a\udcffü");
-  // Encoded halves of characters and overlong forms are octets, not text.
+  // UTF-8 encodings of surrogates and overlong forms are invalid.
   for (const octets of [
     [0xed, 0xa0, 0x80],
     [0xc0, 0x80],
@@ -41,7 +41,7 @@ test("octets that are no UTF-8 survive as text, whatever they are", () => {
   }
 });
 
-test("any bytes of any type come back the same when the text does not change", () => {
+test("bytes of any type are unchanged when the text is", () => {
   const types = fc.constantFrom(
     undefined,
     "text/html",
@@ -60,14 +60,14 @@ test("any bytes of any type come back the same when the text does not change", (
   );
 });
 
-test("pictures and sound are no text, drawings are", () => {
+test("images and audio are not text, SVG is", () => {
   assert.equal(readTextBody(Buffer.from("x"), "image/png"), undefined);
   assert.equal(readTextBody(Buffer.from("x"), "video/mp4"), undefined);
   assert.equal(readTextBody(Buffer.from("<svg/>"), "image/svg+xml")?.text, "<svg/>");
   assert.equal(readTextBody(Buffer.from("x"), undefined)?.text, "x");
 });
 
-test("a text its charset cannot say becomes UTF-8, and the type says so; a byte order mark stays", async () => {
+test("a text that its charset cannot encode becomes UTF-8, also in the content type; a byte order mark stays", async () => {
   const fields = ["Content-Type", 'text/plain; charset="iso-8859-1"; x=1'];
   const body = bodyOf(Buffer.from("caf\xe9", "latin1"), fields);
   await body.load();
@@ -85,11 +85,11 @@ test("a text its charset cannot say becomes UTF-8, and the type says so; a byte 
   assert.equal(withCharset("text/html", "utf-8"), "text/html; charset=utf-8");
 });
 
-test("what cannot be decoded says why and is not changed", async () => {
+test("a body that cannot be decoded reports why and is not changed", async () => {
   const gzip = gzipSync("text ".repeat(10_000));
   const cases: readonly (readonly [Buffer, string, RegExp])[] = [
     [gzip, "gzip", /decoded body is larger/],
-    [gzipSync("x").subarray(0, 10), "gzip", /ends too soon/],
+    [gzipSync("x").subarray(0, 10), "gzip", /is truncated/],
     [Buffer.from("no gzip"), "gzip", /is not of the content coding/],
     [Buffer.from("x"), "compress", /compress cannot be undone/],
     [Buffer.from("x"), Array<string>(20).fill("gzip").join(), /20 content codings, more than 5, cannot be undone/],
@@ -107,7 +107,7 @@ test("what cannot be decoded says why and is not changed", async () => {
   assert.equal(late.hasPassed, true);
 });
 
-test("codings in several fields are undone for an edit and applied again", async () => {
+test("codings in several fields are decoded for an edit and applied again", async () => {
   const fields: RawFields = ["Content-Encoding", "gzip", "X", "1", "content-encoding", "identity, BR"];
   const body = bodyOf(brotliCompressSync(gzipSync("before")), fields);
   await body.load();
@@ -118,7 +118,7 @@ test("codings in several fields are undone for an edit and applied again", async
   assert.equal(gunzipSync(brotliDecompressSync(finished.bytes)).toString(), "after");
 });
 
-test("a replaced body is sent plain, and digests of the old one go", async () => {
+test("a replaced body is sent without coding, and digests of the old one are removed", async () => {
   const body = bodyOf(Buffer.from("old"), ["Content-Encoding", "br", "Repr-Digest", "sha-256=:x:", "ETag", '"1"']);
   body.replaceByText("new");
   const { bytes, fields, words } = await body.finish();

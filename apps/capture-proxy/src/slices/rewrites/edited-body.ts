@@ -14,49 +14,49 @@ import { withField, withoutField } from "./header-edit.ts";
 import { readTextBody, withCharset, writeTextBody } from "./text-body.ts";
 import type { TextBody } from "./text-body.ts";
 
-/** Where a body comes from and goes to. */
+/** Access to the body of a message. */
 export interface BodySource {
-  /** Why this message cannot have a body; undefined when it can. */
+  /** The reason why this message cannot have a body. */
   readonly noBody: () => string | undefined;
-  /** Why its body is not edited though it has one, known from its head; undefined when it may be. */
+  /** The reason, known from the head, why the existing body is not edited. */
   readonly obstacle: () => string | undefined;
-  /** The message came without a body. */
+  /** True when the message arrived without a body. */
   readonly isBodiless: () => boolean;
   readonly fields: () => Readonly<RawFields>;
   /** The whole body, content-coded; `late` when it did not end in time. */
   readonly content: (limitBytes: number) => Promise<Content | { readonly kind: "late" }>;
 }
 
-/** What is to be sent instead of what came. */
+/** The body and fields to send instead of the original. */
 export interface FinishedBody {
   readonly bytes: Buffer;
   readonly fields: RawFields;
-  /** What else had to change, in words. */
+  /** Further changes, for the trace. */
   readonly words: readonly string[];
 }
 
-/** Decoding takes less than a millisecond up to here; beyond it, another thread does it. */
+/** Decoding takes less than a millisecond up to this size; larger bodies are decoded in a thread. */
 const AT_ONCE_BYTES = 16_384;
 
-/** Fields that state a digest of the body (RFC 9530, RFC 1864, RFC 3230): untrue as soon as it changes. */
+/** Digests of the body (RFC 9530, RFC 1864, RFC 3230), invalid once it changes. */
 const DIGESTS = ["Content-MD5", "Digest", "Content-Digest", "Repr-Digest"];
 
-/** A body between codings: read once, changed by any number of rules, coded again once. */
+/** The body of a message, decoded once, changed by any number of rules and encoded once. */
 export class EditedBody {
   readonly #source: BodySource;
   readonly #limitBytes: number;
   #loaded: Promise<void> | undefined;
   #content: Promise<Content | { readonly kind: "late" }> | undefined;
-  /** Bytes without content coding. */
+  /** Without content coding. */
   #bytes: Buffer | undefined;
   #obstacle: string | undefined;
-  /** It was waited for in vain and goes on as it comes. */
+  /** The body was too late or too large and is forwarded unchanged. */
   #hasPassed = false;
   #text: TextBody | undefined | "unknown" = "unknown";
-  /** An edited text that is not written as bytes yet. */
+  /** An edited text that is not encoded yet. */
   #editedText: string | undefined;
   #isChanged = false;
-  /** Set by `replace`: nobody needs the codings of what is gone. */
+  /** Set by `replace`: the original's codings no longer matter. */
   #isReplaced = false;
   #newCharset: string | undefined;
 
@@ -69,40 +69,40 @@ export class EditedBody {
     return this.#isChanged;
   }
 
-  /** Whether `load` is done, or needs not be done. */
+  /** True when `load` has nothing left to do. */
   get isLoaded(): boolean {
     return this.#bytes !== undefined || this.obstacle !== undefined;
   }
 
-  /** Why there is nothing to edit; undefined when there is, or before `load`. */
+  /** The reason why nothing can be edited; undefined before `load`. */
   get obstacle(): string | undefined {
     if (this.#bytes !== undefined) return undefined;
     return this.#source.noBody() ?? this.#source.obstacle() ?? this.#obstacle;
   }
 
-  /** Why a message gets no body; undefined when it may. */
+  /** The reason why the message gets no body. */
   get noBody(): string | undefined {
     return this.#source.noBody();
   }
 
-  /** What came was not, or could not be, waited for: it goes on as it comes unless the whole message is another one. */
+  /** True when the original is forwarded unchanged, unless the whole message is replaced. */
   get hasPassed(): boolean {
     return this.#hasPassed;
   }
 
-  /** Bytes without content coding, as they are now; undefined with an obstacle. */
+  /** The current bytes without content coding; undefined with an obstacle. */
   get bytes(): Buffer | undefined {
     if (this.#editedText !== undefined) this.#writeText();
     return this.#bytes;
   }
 
-  /** The body as text; undefined when there is none. */
+  /** The body as text; undefined for a binary body. */
   get text(): string | undefined {
     if (this.#editedText !== undefined) return this.#editedText;
     return this.#readText()?.text;
   }
 
-  /** Waits for the body and undoes its content codings. Never rejects; see `obstacle`. */
+  /** Waits for the body and decodes it. Never rejects; see `obstacle`. */
   load(): Promise<void> {
     if (this.isLoaded) return Promise.resolve();
     return (this.#loaded ??= this.#read());
@@ -115,19 +115,19 @@ export class EditedBody {
       case "complete":
         return await this.#decode(content.bytes);
       case "too-large":
-        this.#obstacle = `the body is larger than ${limitBytes} bytes and passes as it is`;
+        this.#obstacle = `the body is larger than ${limitBytes} bytes and is forwarded unchanged`;
         return;
       case "late":
-        this.#obstacle = "the body did not end in time and passes as it is";
+        this.#obstacle = "the body did not end in time and is forwarded unchanged";
         return;
       case "gone":
-        this.#obstacle = "the body is not there as a whole";
+        this.#obstacle = "the body is not available completely";
     }
   }
 
   /**
-   * Waits for the end of what came, because only then can another body take its place. Streams and what is too large are
-   * not waited for; see `hasPassed`.
+   * Waits for the end of the original body, after which it can be replaced. Streams and bodies over the limit are not
+   * waited for; see `hasPassed`.
    */
   async settle(): Promise<void> {
     const isStream = this.#content === undefined && this.#source.obstacle() !== undefined && !this.#source.isBodiless();
@@ -151,20 +151,20 @@ export class EditedBody {
       return;
     }
     this.#obstacle = {
-      limit: `the decoded body is larger than ${this.#limitBytes} bytes and passes as it is`,
-      truncated: "the body's content coding ends too soon; it passes as it is",
-      damaged: "the body is not of the content coding it names; it passes as it is",
-      unsupported: `${remainingCodings(decoded.remaining)} cannot be undone; the body passes as it is`,
+      limit: `the decoded body is larger than ${this.#limitBytes} bytes and is forwarded unchanged`,
+      truncated: "the body's content coding is truncated; it is forwarded unchanged",
+      damaged: "the body is not in its declared content coding; it is forwarded unchanged",
+      unsupported: `${remainingCodings(decoded.remaining)} cannot be decoded; the body is forwarded unchanged`,
     }[decoded.stop];
   }
 
-  /** Another text, after `load`. */
+  /** Requires `load`. */
   replaceText(text: string): void {
     this.#editedText = text;
     this.#isChanged = true;
   }
 
-  /** The body as it was edited elsewhere, after `load`. */
+  /** The result of an edit in the thread; requires `load`. */
   replaceEdited(bytes: Buffer, newCharset: string | undefined): void {
     this.#bytes = bytes;
     this.#editedText = undefined;
@@ -173,7 +173,7 @@ export class EditedBody {
     this.#newCharset = newCharset ?? this.#newCharset;
   }
 
-  /** Another body altogether, without content coding; after `settle`. */
+  /** Replaces the body with bytes without content coding; requires `settle`. */
   replace(bytes: Buffer): void {
     this.#bytes = bytes;
     this.#editedText = undefined;
@@ -182,7 +182,7 @@ export class EditedBody {
     this.#isReplaced = true;
   }
 
-  /** The same as text, in the charset of the message. */
+  /** Replaces the body with text in the charset of the message. */
   replaceByText(text: string): void {
     const charset = declaredCharset(fieldValue(this.#source.fields(), "content-type")) ?? "utf-8";
     const bytes = encodeText(text, charset);
@@ -197,7 +197,7 @@ export class EditedBody {
     return this.#text;
   }
 
-  /** With the charset that the text got meanwhile. */
+  /** With the charset the text has now. */
   get contentType(): string | undefined {
     const contentType = fieldValue(this.#source.fields(), "content-type");
     return contentType === undefined || this.#newCharset === undefined
@@ -215,7 +215,7 @@ export class EditedBody {
     this.#newCharset = newCharset ?? this.#newCharset;
   }
 
-  /** The changed body coded as the message's fields say now, with the fields that go with it. */
+  /** Encodes the changed body as the current fields declare; returns it with its fields. */
   async finish(): Promise<FinishedBody> {
     const plain = this.bytes ?? Buffer.alloc(0);
     const words: string[] = [];
@@ -223,11 +223,11 @@ export class EditedBody {
     const contentType = fieldValue(fields, "content-type");
     if (this.#newCharset !== undefined && contentType !== undefined) {
       fields = withField(fields, "Content-Type", withCharset(contentType, this.#newCharset), false);
-      words.push(`charset ${this.#newCharset}, since the text does not fit the one before`);
+      words.push(`charset ${this.#newCharset}, since the original charset cannot encode the text`);
     }
     const removed = DIGESTS.filter((name) => fieldValue(fields, name.toLowerCase()) !== undefined);
     for (const name of removed) ({ fields } = withoutField(fields, name));
-    if (removed.length > 0) words.push(`removed ${removed.join(", ")}: no longer true`);
+    if (removed.length > 0) words.push(`removed ${removed.join(", ")} (no longer valid)`);
     const codings = fieldValues(fields, "content-encoding");
     if (parseContentEncoding(codings).length === 0) return { bytes: plain, fields, words };
     const coded = this.#isReplaced ? undefined : await encodeContent(plain, codings);

@@ -12,7 +12,7 @@ function rewritten(fields: string[], name: string, source: string, by: string): 
   return withRewrittenField(fields, name, (value) => pattern.replaceAll(value, replacement));
 }
 
-test("a set field takes the first one's place, its repeats go, order and the case of others stay", () => {
+test("a set field replaces the first of its name, repeats are removed, order and case of others stay", () => {
   const fields = ["A", "1", "x-one", "2", "B", "3", "X-ONE", "4"];
   assert.deepEqual(withField(fields, "X-One", "new", false), ["A", "1", "X-One", "new", "B", "3"]);
   assert.deepEqual(withField(fields, "X-One", "new", true), [...fields, "X-One", "new"]);
@@ -20,12 +20,12 @@ test("a set field takes the first one's place, its repeats go, order and the cas
   assert.deepEqual(fields, ["A", "1", "x-one", "2", "B", "3", "X-ONE", "4"]);
 });
 
-test("all fields of a name are removed, whatever their case", () => {
+test("all fields of a name are removed, in any case", () => {
   const { fields, count } = withoutField(["Set-Cookie", "a", "B", "1", "set-cookie", "c"], "SET-COOKIE");
   assert.deepEqual([fields, count], [["B", "1"], 2]);
 });
 
-test("each field of a name is rewritten by itself, in its place", () => {
+test("each field of a name is rewritten separately, at its position", () => {
   assert.deepEqual(
     rewritten(["Set-Cookie", "a=1; Secure", "B", "a", "set-cookie", "b=2; Secure"], "Set-Cookie", "; Secure", ""),
     {
@@ -36,7 +36,7 @@ test("each field of a name is rewritten by itself, in its place", () => {
   assert.deepEqual(rewritten(["A", "x=1"], "a", "(\\w)=(\\d)", "$2=$1"), { fields: ["A", "1=x"], count: 1 });
 });
 
-test("a value never gets line breaks, and octets that are no UTF-8 stay what they are", () => {
+test("a value never gets line breaks, and invalid UTF-8 stays unchanged", () => {
   assert.equal(typeof rewritten(["A", "b"], "a", "b", "x\r\nInjected: 1"), "string");
   assert.deepEqual(rewritten(["A", "caf\xe9 x"], "a", "x", "y"), { fields: ["A", "caf\xe9 y"], count: 1 });
   const utf8 = utf8Octets("größe x");

@@ -3,12 +3,12 @@ import { fieldValues, removeField, setField } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 import type { Replaced } from "@headworks/linear-pattern";
 
-/** Why a value cannot stand in a field; undefined when it can. */
+/** Why a field cannot have this value; undefined when it can. */
 export function valueProblem(value: string): string | undefined {
-  return /[\r\n\0]/.test(value) ? "a field cannot hold line breaks or NUL" : undefined;
+  return /[\r\n\0]/.test(value) ? "a field cannot contain line breaks or NUL" : undefined;
 }
 
-/** A copy of the fields in which `name` has one value more, or just this one. */
+/** Returns the fields with `name` set to the value, or with the value added. */
 export function withField(fields: Readonly<RawFields>, name: string, value: string, append: boolean): RawFields {
   const changed = [...fields];
   if (append) changed.push(name, value);
@@ -16,7 +16,7 @@ export function withField(fields: Readonly<RawFields>, name: string, value: stri
   return changed;
 }
 
-/** A copy without the fields of a name, and how many there were. */
+/** Returns the fields without those of the name, and the number removed. */
 export function withoutField(fields: Readonly<RawFields>, name: string): { fields: RawFields; count: number } {
   const lowerName = name.toLowerCase();
   const count = fieldValues(fields, lowerName).length;
@@ -25,7 +25,7 @@ export function withoutField(fields: Readonly<RawFields>, name: string): { field
   return { fields: changed, count };
 }
 
-/** A copy in which every value of a name was rewritten by itself; or why that cannot be. */
+/** Returns the fields with each value of the name rewritten, or the reason why not. */
 export function withRewrittenField(
   fields: Readonly<RawFields>,
   name: string,
@@ -44,7 +44,7 @@ export function withRewrittenField(
     if (problem !== undefined) return problem;
     if (result.text === value) continue;
     const text = result.text.trim();
-    // What was UTF-8 stays it, in whatever is left of it.
+    // UTF-8 stays UTF-8.
     changed[at + 1] = value === written ? wireText(text) : utf8Octets(text);
     count += 1;
   }

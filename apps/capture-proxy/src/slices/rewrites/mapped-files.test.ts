@@ -47,7 +47,7 @@ async function text(path: string, rest?: string): Promise<string> {
   return search.kind === "found" ? search.bytes.toString() : search.kind;
 }
 
-test("files are found below the directories, relative ones below the first", async () => {
+test("files are found below the directories, relative paths below the first", async () => {
   assert.equal(await text("a.json"), "{}");
   assert.equal(await text(join(root, "a.json")), "{}");
   assert.equal(await text(directory.file("second/b.txt")), "second");
@@ -55,7 +55,7 @@ test("files are found below the directories, relative ones below the first", asy
   assert.equal(await text("none.txt"), "missing");
 });
 
-test("nothing outside is read, by dots, by links or by a neighbour's name", async () => {
+test("nothing outside is read through dots, links or a common name prefix", async () => {
   for (const path of [
     "../secret.txt",
     directory.file("secret.txt"),
@@ -72,7 +72,7 @@ test("nothing outside is read, by dots, by links or by a neighbour's name", asyn
   for (const path of ["a/b", join(root, "new"), root]) assert.equal(files.problem(path), undefined, path);
 });
 
-test("a folder stands for the rest of a path, and for nothing outside of it", async () => {
+test("a folder maps the rest of a path, and nothing outside of it", async () => {
   assert.equal(await text("site", ""), "home");
   assert.equal(await text("site", "/"), "home");
   assert.equal(await text("site", "/deep/x%20y.css"), "css");
@@ -102,7 +102,7 @@ test("a file over the limit is not read", async () => {
   limitBytes = 1000;
 });
 
-test("the extension says the media type, whatever its case", () => {
+test("the extension determines the media type, in any case", () => {
   assert.equal(fileType("/x/A.HTML"), "text/html; charset=utf-8");
   assert.equal(fileType("a.json"), "application/json");
   assert.equal(fileType("a.constructor"), "application/octet-stream");

@@ -2,24 +2,24 @@ import { constants } from "node:fs";
 import { open, realpath } from "node:fs/promises";
 import { isAbsolute, join, normalize, relative, resolve, sep } from "node:path";
 
-/** What became of the search for a file. `reason` is for people; it names what the rule says, not what the disk has. */
+/** `reason` is shown in traces; it quotes the rule's path, never one of the disk. */
 export type FileSearch =
   | { readonly kind: "found"; readonly path: string; readonly bytes: Buffer }
   | { readonly kind: "refused" | "missing" | "too-large"; readonly reason: string };
 
-/** Files below the directories that rules may answer from. */
+/** Files that rules may respond with. */
 export interface MappedFiles {
-  /** Why a rule cannot have this path, wherever it leads now; undefined when it can. */
+  /** Why a rule cannot have this path, whether or not the file exists; undefined when it can. */
   problem(path: string): string | undefined;
-  /** Reads a file, or in a folder the file that the rest of a URL's path names (`index.html` for a folder). */
+  /** Reads a file, or in a folder the file for the rest of a URL's path (`index.html` for a directory). */
   read(path: string, rest: string | undefined): Promise<FileSearch>;
 }
 
 const INDEX = "index.html";
 
 /**
- * `roots` are absolute directories; relative paths are below the first. What is read lies below one of them after all
- * symbolic links are followed.
+ * `roots` are absolute directories; relative paths are resolved against the first. Files must lie below a root after
+ * all symbolic links are resolved.
  */
 export function createMappedFiles(roots: () => readonly string[], limitBytes: () => number): MappedFiles {
   const located = (path: string): string | undefined => {
@@ -37,7 +37,7 @@ export function createMappedFiles(roots: () => readonly string[], limitBytes: ()
       const base = located(path);
       if (base === undefined) return { kind: "refused", reason: `${path} is outside the directories for rules` };
       const inner = rest === undefined ? "" : innerPath(rest);
-      if (inner === undefined) return { kind: "refused", reason: `${rest} is no path inside ${path}` };
+      if (inner === undefined) return { kind: "refused", reason: `${rest} is not a path inside ${path}` };
       const wanted = rest === undefined ? base : join(base, inner);
       const named = rest === undefined ? path : join(path, inner);
       return readConfined(
@@ -50,7 +50,7 @@ export function createMappedFiles(roots: () => readonly string[], limitBytes: ()
 
 interface Wanted {
   readonly wanted: string;
-  /** As messages call it. */
+  /** The path as messages quote it. */
   readonly named: string;
   readonly allowed: readonly string[];
   readonly roots: readonly string[];
@@ -62,7 +62,7 @@ async function readConfined({ wanted, named, allowed, roots }: Wanted, limitByte
   if (real === undefined) return missing;
   const isConfined = (await isInsideAny(real, allowed)) && (await isInsideAny(real, roots));
   if (!isConfined) return { kind: "refused", reason: `${named} leads out of the directories for rules` };
-  // NONBLOCK: opening a pipe would wait for a writer. NOFOLLOW: `real` has no links, unless one was put there just now.
+  // NONBLOCK: opening a pipe would wait for a writer. NOFOLLOW: `real` has no links unless one was created meanwhile.
   const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
   const file = await open(real, flags).catch(() => undefined);
   if (file === undefined) return { kind: "missing", reason: `${named} cannot be read` };
@@ -72,7 +72,7 @@ async function readConfined({ wanted, named, allowed, roots }: Wanted, limitByte
       if (wanted.endsWith(`${sep}${INDEX}`)) return missing;
       return await readConfined({ wanted: join(wanted, INDEX), named: join(named, INDEX), allowed, roots }, limitBytes);
     }
-    if (!facts.isFile()) return { kind: "refused", reason: `${named} is no file` };
+    if (!facts.isFile()) return { kind: "refused", reason: `${named} is not a file` };
     if (facts.size > limitBytes) {
       return { kind: "too-large", reason: `${named} is larger than ${limitBytes} bytes (rewrite_body_limit)` };
     }
@@ -95,7 +95,7 @@ function isInside(root: string, path: string): boolean {
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
 }
 
-/** The rest of a URL's path as a path of files; undefined for one that tries to go elsewhere. */
+/** The rest of a URL's path as a file path; undefined for a path that escapes. */
 function innerPath(rest: string): string | undefined {
   const names: string[] = [];
   for (const segment of rest.split("/")) {

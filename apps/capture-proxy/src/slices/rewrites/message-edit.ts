@@ -5,7 +5,7 @@ import type { SyntheticResponse } from "#exchange/phases.ts";
 import { EditedBody } from "./edited-body.ts";
 import { withField } from "./header-edit.ts";
 
-/** What rules need of an exchange; a dry run has one of its own. */
+/** The parts of an exchange that rules need; a dry run implements them itself. */
 export type EditedExchange = Pick<
   Exchange,
   | "request"
@@ -23,15 +23,14 @@ export type EditedExchange = Pick<
 
 export type Phase = "request" | "response";
 
-/** Bounds of reading a body. */
 export interface BodyLimits {
-  /** Of the body, content codings undone. */
+  /** Maximum size of the decoded body. */
   readonly bodyBytes: number;
   readonly waitMs: number;
   readonly after: (delayMs: number, callback: () => void) => () => void;
 }
 
-/** The rule whose actions run, and what they did so far. */
+/** The running rule and its changes so far. */
 interface Step {
   readonly ruleId: string;
   readonly ruleName: string;
@@ -39,21 +38,21 @@ interface Step {
   hasChanged: boolean;
 }
 
-/** One message while rules change it: gives actions its parts, and keeps an account of what they did. */
+/** A message while rules edit it: gives actions access to its parts and records their changes. */
 export class MessageEdit {
   readonly phase: Phase;
   readonly body: EditedBody;
-  /** Set by an action that answers by itself. */
+  /** Set by an action that responds itself. */
   ownResponse: SyntheticResponse | undefined;
   readonly #exchange: EditedExchange;
   readonly #answeredBy: string | undefined;
   readonly #steps: Step[] = [];
   #step: Step | undefined;
   #obstacle: { readonly reason: string | undefined } | undefined;
-  /** The rule that changed the body last; what coding it brings about is its doing. */
+  /** The last rule that changed the body; its trace also gets changes of the content coding. */
   #bodyStep: Step | undefined;
 
-  /** `answeredBy`: the rule that gave this answer, if one did. */
+  /** `answeredBy` is the rule that made this response. */
   constructor(exchange: EditedExchange, phase: Phase, limits: BodyLimits, answeredBy?: string) {
     this.phase = phase;
     this.#exchange = exchange;
@@ -74,10 +73,10 @@ export class MessageEdit {
     return this.#exchange.request;
   }
 
-  /** The answer; only in its phase. */
+  /** Only in the response phase. */
   get response(): Readonly<ResponseMessage> {
     const { response } = this.#exchange;
-    if (response === undefined) throw new TypeError("There is no answer yet");
+    if (response === undefined) throw new TypeError("There is no response yet");
     return response;
   }
 
@@ -89,7 +88,7 @@ export class MessageEdit {
     return this.#exchange;
   }
 
-  /** The rule whose actions run gave the answer it now sees. */
+  /** True when the running rule made the response. */
   get isOwnResponse(): boolean {
     return this.#answeredBy !== undefined && this.#step?.ruleId === this.#answeredBy;
   }
@@ -107,41 +106,40 @@ export class MessageEdit {
     message.fields = fields;
   }
 
-  /** Asked of the message as it came: a stream that a rule calls text is still one. */
+  /** Judged by the original message: a stream stays one even if a rule changes its type. */
   #bodyObstacle(): string | undefined {
     this.#obstacle ??= { reason: obstacle(this.#exchange, this.phase) };
     return this.#obstacle.reason;
   }
 
-  /** A rule matched: what follows is its doing. */
+  /** Begins the trace of a matching rule. */
   begin(ruleId: string, ruleName: string): void {
     this.#bodyObstacle();
     this.#step = { ruleId, ruleName, words: [], hasChanged: false };
     this.#steps.push(this.#step);
   }
 
-  /** Something was changed. */
   changed(words: string): void {
     if (this.#step === undefined) return;
     this.#step.words.push(words);
     this.#step.hasChanged = true;
   }
 
-  /** The text of the body was changed; it is coded when all rules are through. */
+  /** The body is encoded after all rules. */
   changedBody(words: string): void {
     this.changed(words);
     this.#bodyStep = this.#step;
   }
 
-  /** Waits until another body can take the place of what came; false when that is not going to be. */
+  /** Waits until the body can be replaced; false when it cannot. */
   async canReplaceBody(): Promise<boolean> {
     await this.body.settle();
     return this.phase === "response" || !this.body.hasPassed;
   }
 
   /**
-   * Another body altogether: bytes without content coding, or text in the charset of the message. False: the body is on
-   * its way already, which the trace says.
+   * Replaces the body with bytes without content coding, or with text in the message's charset. Returns false, noted in
+   * the trace, when the original is already being forwarded.
    */
   async replaceBody(body: Buffer | string): Promise<boolean> {
     if (!(await this.canReplaceBody())) {
@@ -154,12 +152,12 @@ export class MessageEdit {
     return true;
   }
 
-  /** Something was not changed, and why. */
+  /** Records why something was not changed. */
   note(words: string): void {
     this.#step?.words.push(words);
   }
 
-  /** All rules are through: the new body is coded, the trace is handed over. */
+  /** Encodes the new body and hands over the trace, after all rules. */
   finish(): void | Promise<void> {
     if (!this.body.isChanged || this.ownResponse !== undefined) return this.#report();
     return this.#finishBody();
@@ -175,7 +173,7 @@ export class MessageEdit {
     this.#report();
   }
 
-  /** The answer as an own one: nobody waits for the rest of what came. */
+  /** The response as a synthetic one; the rest of the origin's is discarded. */
   #responseWith(body: Buffer, fields: Readonly<RawFields>): SyntheticResponse {
     const { status, reason } = this.response;
     return { status, reason, fields: withField(fields, "Content-Length", String(body.length), false), body };
@@ -193,31 +191,31 @@ function noBody({ request, response, requestHasBody }: EditedExchange, phase: Ph
   if (phase === "request") {
     const isSwitch = request.scheme === "ws" || request.scheme === "wss" || request.scheme === "tcp";
     if (isSwitch || request.method === "CONNECT") return "a request that opens a tunnel has no body to edit";
-    return BODILESS.has(request.method) && !requestHasBody ? `this ${request.method} has no body` : undefined;
+    return BODILESS.has(request.method) && !requestHasBody ? `a ${request.method} request has no body` : undefined;
   }
-  if (request.method === "HEAD") return "an answer to HEAD has no body to edit";
+  if (request.method === "HEAD") return "a response to HEAD has no body to edit";
   const status = response?.status ?? 0;
-  return status < 200 || status === 204 || status === 304 ? `an answer ${status} has no body to edit` : undefined;
+  return status < 200 || status === 204 || status === 304 ? `a ${status} response has no body to edit` : undefined;
 }
 
-/** Methods whose requests get no body from a rule: origins would refuse them. */
+/** Rules never add a body to these methods: origins would reject it. */
 const BODILESS = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
-/** Types whose bodies are made of messages over time: to wait for their end would be to stop them. */
+/** Types with an open-ended body: waiting for the end would block them. */
 const STREAMS = ["text/event-stream", "multipart/x-mixed-replace", "application/grpc"];
 
 function obstacle({ request, response, requestHasBody }: EditedExchange, phase: Phase): string | undefined {
   const fields = phase === "request" ? request.fields : (response?.fields ?? []);
   const type = fieldValue(fields, "content-type")?.trimStart().toLowerCase() ?? "";
   const stream = STREAMS.find((name) => type.startsWith(name));
-  if (stream !== undefined) return `a stream of ${stream} is not held back and passes as it is`;
+  if (stream !== undefined) return `a ${stream} stream is not buffered and is forwarded unchanged`;
   if (phase === "response" && response?.status === 206) {
-    return "an answer with a part of the content (206) passes as it is: remove Range from the request to edit all of it";
+    return "a partial response (206) is forwarded unchanged: remove Range from the request to edit the whole body";
   }
   return phase === "request" && !requestHasBody ? "the request has no body" : undefined;
 }
 
-/** The whole body, unless it takes too long: a body that never ends must not be held back for ever. */
+/** The whole body within the time limit, so that an endless body is not held back forever. */
 function contentInTime(
   exchange: EditedExchange,
   phase: Phase,

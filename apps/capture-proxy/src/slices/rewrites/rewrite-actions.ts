@@ -15,7 +15,7 @@ import { isElsewhere, mappedPlace, moveRequest, type Place, readPlace, splitQuer
 
 const formDecoded = (text: string): string => percentDecoded(text.replaceAll("+", " "));
 
-/** As `encodeURIComponent`, which throws on halves of characters; they become U+FFFD. */
+/** Like `encodeURIComponent`, which throws on lone surrogates; they become U+FFFD. */
 const encodeQueryText = (text: string): string => encodeURIComponent(text.toWellFormed());
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -73,22 +73,21 @@ const TYPES: Readonly<Record<string, string>> = {
   ".zip": "application/zip",
 };
 
-/** Nothing that a rule answers may stay in a browser's cache after the rule is gone. */
+/** Responses of rules must not stay in browser caches when the rule is gone. */
 const NO_STORE = ["Cache-Control", "no-store"];
 
-/** Statuses that no whole body can have. */
+/** Statuses without a complete body. */
 const WITHOUT_WHOLE_BODY = new Set([204, 205, 206, 304]);
 
-/** Carries out one action on one message. */
 export type Apply = (edit: MessageEdit) => void | Promise<unknown>;
 
-/** An action ready to run; undefined for the message it does not concern. */
+/** `undefined` marks phases the action does not apply to. */
 export interface CompiledAction {
   readonly request: Apply | undefined;
   readonly response: Apply | undefined;
 }
 
-/** Compiles a checked action. Throws for one that `actionProblems` has something to say about. */
+/** Compiles a checked action. Throws for one with {@link actionIssues}. */
 export function compileAction(action: RewriteAction, files: MappedFiles, thread: TextThread): CompiledAction {
   switch (action.type) {
     case "url_rewrite":
@@ -130,7 +129,7 @@ export function compileAction(action: RewriteAction, files: MappedFiles, thread:
 const onRequests = (apply: Apply): CompiledAction => ({ request: apply, response: undefined });
 const onBoth = (apply: Apply): CompiledAction => ({ request: apply, response: apply });
 
-/** A value for the trace, which is no place for all of it. */
+/** A value shortened for the trace. */
 function shown(value: string): string {
   return value.length <= 200 ? value : `${value.slice(0, 200)}…`;
 }
@@ -146,7 +145,7 @@ function rewriteUrl(action: RewriteAction & { type: "url_rewrite" }): Apply {
     if (result.count === 0) return edit.note("the pattern is not in the URL");
     const place = readPlace(result.text);
     if (typeof place === "string") return edit.note(`URL not changed: ${shown(result.text)} ${place}`);
-    // OPTIONS * is shown with a slash that it does not have.
+    // OPTIONS * is shown with a slash it does not have.
     const isServer = edit.request.path === "*" && place.path === "/*";
     move(edit, isServer ? { ...place, path: "*" } : place, before);
   };
@@ -159,25 +158,25 @@ function mapToUrl(url: string): Apply {
 }
 
 function move(edit: MessageEdit, place: Place, before: string): void {
-  if (!isElsewhere(edit.request, place)) return edit.note("the URL is that already");
+  if (!isElsewhere(edit.request, place)) return edit.note("the URL is unchanged");
   moveRequest(edit.changeRequest(), place);
   edit.changed(`URL ${shown(before)} to ${shown(exchangeUrl(edit.request))}`);
 }
 
 function setPath(edit: MessageEdit, path: string, words: string): void {
   if (edit.request.path === "*") return edit.note("OPTIONS * has no query");
-  if (path === edit.request.path) return edit.note("the query is that already");
+  if (path === edit.request.path) return edit.note("the query is unchanged");
   edit.changeRequest().path = path;
   edit.changed(words);
 }
 
-/** Methods whose requests say their length even when there is no body (RFC 9110, 8.6). */
+/** Methods whose requests have a Content-Length even without a body (RFC 9110, 8.6). */
 const ANNOUNCING = new Set(["POST", "PUT", "PATCH"]);
 
 function setMethod(edit: MessageEdit, method: string): void {
   const { request } = edit;
   if (request.method === method) return edit.note(`the method is ${method} already`);
-  if (opensTunnel(request)) return edit.note("the method of a request that opens a tunnel stays");
+  if (opensTunnel(request)) return edit.note("the method of a request that opens a tunnel is not changed");
   edit.changed(`method ${request.method} to ${method}`);
   const isSilent = !hasLength(request) && !edit.exchange.requestHasBody;
   const changed = edit.changeRequest();
@@ -191,7 +190,7 @@ const opensTunnel = ({ method, scheme }: Readonly<RequestMessage>): boolean =>
 const hasLength = ({ fields }: Readonly<RequestMessage>): boolean =>
   fieldValue(fields, "content-length") !== undefined || fieldValue(fields, "transfer-encoding") !== undefined;
 
-// Answers
+// Responses
 
 function setStatus(edit: MessageEdit, code: number): void | Promise<unknown> {
   const { status } = edit.response;
@@ -200,7 +199,7 @@ function setStatus(edit: MessageEdit, code: number): void | Promise<unknown> {
   response.status = code;
   response.reason = reasonPhrase(code);
   edit.changed(`status ${status} to ${code}`);
-  // RFC 9110, 15.3.6: unlike after 204, clients would read a body behind it.
+  // RFC 9110, 15.3.6: unlike after 204, clients would read a body.
   return code === 205 ? edit.replaceBody(Buffer.alloc(0)) : undefined;
 }
 
@@ -216,7 +215,7 @@ function headerAction(action: RewriteAction & { type: "set_header" | "remove_hea
       if (problem !== undefined) throw new RangeError(problem);
       return (edit) => {
         const fields = withField(edit.fields, name, value, append);
-        if (isSame(fields, edit.fields)) return edit.note(`header ${name} has this value already`);
+        if (isSame(fields, edit.fields)) return edit.note(`header ${name} already has this value`);
         edit.setFields(fields);
         edit.changed(`${append ? "added" : "set"} header ${name}: ${shown(action.value.trim())}`);
       };
@@ -255,20 +254,20 @@ function bodyAction(action: TextAction | (RewriteAction & { type: "set_body" }),
   return action.type === "set_body" ? setBody(action) : editText(action, thread);
 }
 
-/** The answer to HEAD states the length of a body that rules would change: nobody knows how long that is. */
+/** A response to HEAD states the length of a body that rules would change to an unknown length. */
 function leaveBody(edit: MessageEdit, reason: string): void {
   edit.note(reason);
   if (edit.phase !== "response" || edit.request.method !== "HEAD") return;
   const { fields, count } = withoutField(edit.fields, "Content-Length");
   if (count === 0) return;
   edit.setFields(fields);
-  edit.changed("removed Content-Length: the body that GET gives is changed");
+  edit.changed("removed Content-Length: rules change the body of GET");
 }
 
-/** Bodies up to this size are edited at once; larger ones in a thread, so that others need not wait for them. */
+/** Larger bodies are edited in a thread, so that other traffic is not delayed. */
 const AT_ONCE_BYTES = 131_072;
 
-/** Each operation of a JSON Patch walks through what it changes. */
+/** JSON Patches with more operations run in a thread: each operation traverses the document. */
 const OPERATIONS_AT_ONCE = 8;
 
 function editText(action: TextAction, thread: TextThread): Apply {
@@ -285,7 +284,7 @@ function editText(action: TextAction, thread: TextThread): Apply {
     }
     if (bytes !== undefined && bytes.length > atOnceBytes) return editInThread(edit, action, bytes, thread);
     const { text } = body;
-    if (text === undefined) return edit.note("the body is no text");
+    if (text === undefined) return edit.note("the body is not text");
     const edited = change(text);
     if ("problem" in edited) return edit.note(edited.problem);
     body.replaceText(edited.text);
@@ -323,14 +322,14 @@ function setBody(action: RewriteAction & { type: "set_body" }): Apply {
 
 type MapToFile = RewriteAction & { type: "map_to_file" };
 
-/** Requests are answered from the file without asking the origin; answers get it as their body. */
+/** Requests get the file as response without contacting the origin; responses get it as body. */
 function mapToFile({ path, prefix }: MapToFile, files: MappedFiles): (edit: MessageEdit) => Promise<void> {
   const isFolder = path.endsWith("/") || typeof prefix === "string";
   const folder = isFolder && path.length > 1 ? path.replace(/\/+$/, "") : path;
   return async (edit) => {
-    if (edit.isOwnResponse) return edit.note("the answer is from the file already");
+    if (edit.isOwnResponse) return edit.note("the response already comes from the file");
     if (edit.request.scheme === "ws" || edit.request.scheme === "wss") {
-      return edit.note("a WebSocket is not answered from a file");
+      return edit.note("a WebSocket handshake is not answered from a file");
     }
     const rest = isFolder ? restBehind(splitQuery(edit.request.path)[0], prefix ?? "/") : undefined;
     if (isFolder && rest === undefined) return edit.note(`the path does not begin with ${prefix ?? "/"}`);
@@ -347,7 +346,7 @@ function mapToFile({ path, prefix }: MapToFile, files: MappedFiles): (edit: Mess
   };
 }
 
-/** The path behind a prefix that ends between two segments. */
+/** The rest of a path after a prefix that ends at a segment boundary. */
 function restBehind(path: string, prefix: string): string | undefined {
   const base = prefix.replace(/\/+$/, "");
   return path === base || path.startsWith(`${base}/`) ? path.slice(base.length) : undefined;
@@ -362,7 +361,7 @@ function found(bytes: Buffer, type: string): SyntheticResponse {
 }
 
 function missing(reason: string): SyntheticResponse {
-  const body = Buffer.from(`Weir: a rewrite rule answers this from a file, but ${reason}.\n`);
+  const body = Buffer.from(`Weir: a rewrite rule maps this URL to a file, but ${reason}.\n`);
   const fields = ["Content-Type", "text/plain; charset=utf-8", "Content-Length", String(body.length), ...NO_STORE];
   return { status: 404, fields, body };
 }
@@ -380,15 +379,15 @@ async function replaceResponse(edit: MessageEdit, bytes: Buffer, type: string): 
   await edit.replaceBody(bytes);
 }
 
-/** The media type that a file's extension stands for. */
+/** The media type for a file's extension. */
 export function fileType(path: string): string {
   const extension = extname(path).toLowerCase();
   return (Object.hasOwn(TYPES, extension) ? TYPES[extension] : undefined) ?? "application/octet-stream";
 }
 
 /**
- * Gives a query parameter one value: in the place of its first piece, further ones go; at the end when there is none,
- * or always with `append`. All other bytes of the path and query stay as they are.
+ * Sets a query parameter: the first occurrence is replaced and further ones removed; without one, or with `append`, it
+ * is added at the end. All other bytes of path and query stay unchanged.
  */
 export function withQueryParameter(path: string, name: string, value: string, append = false): string {
   const [bare, query] = splitQuery(path);
@@ -404,7 +403,7 @@ export function withQueryParameter(path: string, name: string, value: string, ap
   return `${bare}?${kept.join("&")}`;
 }
 
-/** Removes all pieces of a parameter, and the question mark with the last one. */
+/** Removes all occurrences of a parameter, and with the last one the question mark. */
 export function withoutQueryParameter(path: string, name: string): string {
   const [bare, query] = splitQuery(path);
   if (query === undefined) return path;

@@ -8,7 +8,6 @@ import type {
 
 export type Direction = RewriteRule["direction"];
 
-/** A rule as it is kept: times as numbers, every default filled in. */
 export interface StoredRewrite {
   readonly id: string;
   readonly name: string;
@@ -38,12 +37,11 @@ function written(
   };
 }
 
-/** A new rule that never matched. */
 export function newRewrite(id: string, body: NewRewriteRule, condition: Condition, nowMs: number): StoredRewrite {
   return { id, ...written(body, condition), hitCount: 0, createdAtMs: nowMs, updatedAtMs: nowMs };
 }
 
-/** An update replaces what a caller may write; id, hits and creation time stay. */
+/** Replaces the writable fields; id, hits and creation time stay. */
 export function updatedRewrite(
   rule: StoredRewrite,
   body: RewriteRuleUpdate,
@@ -54,7 +52,7 @@ export function updatedRewrite(
   return { id, ...written(body, condition), hitCount, createdAtMs, updatedAtMs: nowMs };
 }
 
-/** The wire form; `extraHits` are not persisted yet. */
+/** `extraHits` are hits not persisted yet. */
 export function showRewrite(rule: StoredRewrite, extraHits: number): RewriteRule {
   return {
     id: rule.id,
@@ -71,7 +69,7 @@ export function showRewrite(rule: StoredRewrite, extraHits: number): RewriteRule
   };
 }
 
-/** The stored form of what {@link showRewrite} gave. */
+/** The inverse of {@link showRewrite}. */
 export function readRewrite(rule: RewriteRule): StoredRewrite {
   return {
     id: rule.id,

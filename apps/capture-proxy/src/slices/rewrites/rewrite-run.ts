@@ -7,15 +7,14 @@ import { MessageEdit } from "./message-edit.ts";
 import type { BodyLimits, EditedExchange, Phase } from "./message-edit.ts";
 import type { CompiledRule, RewriteRules } from "./rewrites.compile.ts";
 
-/** What is remembered of an exchange between its request and its answer. */
+/** State of an exchange kept between request and response. */
 interface Memory {
   readonly matched: Set<string>;
   requestText: BodyText;
-  /** A rule answered the request itself; its answer is not to be replaced by the same rule again. */
+  /** The rule that responded itself; it must not replace its own response. */
   answeredBy: string | undefined;
 }
 
-/** Runs rules over exchanges. */
 export interface RewriteRun {
   request(exchange: EditedExchange, rules: RewriteRules): Verdict | Promise<Verdict>;
   response(exchange: EditedExchange, rules: RewriteRules): Verdict | Promise<Verdict>;
@@ -23,7 +22,7 @@ export interface RewriteRun {
 
 export interface RewriteRunParts {
   readonly limits: () => BodyLimits;
-  /** Once for each exchange that a rule matches. */
+  /** Called once per exchange and matching rule. */
   readonly onHit: (ruleId: string) => void;
 }
 
@@ -51,7 +50,7 @@ export function createRewriteRun({ limits, onHit }: RewriteRunParts): RewriteRun
     keepsBody: boolean,
   ): Verdict | Promise<Verdict> => {
     const found = candidatesOf(rules, subjectsOf(exchange, phase));
-    // Most messages concern no rule, however many there are.
+    // Most messages match no rule.
     if (found.length === 0 && !keepsBody) return CONTINUE;
     const memory = memories.get(exchange);
     const edit = new MessageEdit(exchange, phase, limits(), memory?.answeredBy);
@@ -81,8 +80,8 @@ export function createRewriteRun({ limits, onHit }: RewriteRunParts): RewriteRun
 }
 
 /**
- * What conditions are asked about. An answer belongs to its request as the client sent it and to the request as it was
- * forwarded: a rule for a host holds although another rule sent the request elsewhere.
+ * The subjects of conditions. A response belongs to the request as the client sent it and as it was forwarded: a rule
+ * for a host still matches after another rule redirected the request.
  */
 function subjectsOf(exchange: EditedExchange, phase: Phase, texts?: BodyTexts): readonly MatchSubject[] {
   const subject = new ExchangeSubject(exchange, phase, texts);
@@ -90,7 +89,7 @@ function subjectsOf(exchange: EditedExchange, phase: Phase, texts?: BodyTexts): 
   return original === undefined ? [subject] : [subject, new ExchangeSubject(exchange, phase, texts, original)];
 }
 
-/** The rules that may hold for one of the subjects, in order. */
+/** The rules that may match one of the subjects, in order. */
 function candidatesOf(
   rules: ConditionSet<CompiledRule>,
   [subject, ...others]: readonly MatchSubject[],
@@ -101,7 +100,7 @@ function candidatesOf(
   return [...all].sort((one, other) => one.order - other.order);
 }
 
-/** The bodies as they are when a condition asks: the one that is edited, and in an answer's phase that of the request. */
+/** Current bodies for conditions: the edited one, and in the response phase also the request's. */
 class EditedTexts implements BodyTexts {
   readonly #edit: MessageEdit;
   readonly #memory: Memory | undefined;
@@ -120,14 +119,14 @@ class EditedTexts implements BodyTexts {
   }
 }
 
-/** One way through the rules: stays synchronous until a rule needs a body or a file. */
+/** One run through the rules; synchronous until a rule needs a body or a file. */
 class Pass {
   lastRule: CompiledRule | undefined;
   readonly #edit: MessageEdit;
   readonly #rules: ConditionSet<CompiledRule>;
   readonly #onMatch: (rule: CompiledRule) => void;
   readonly #subjects: readonly MatchSubject[];
-  /** Rules that may hold for the message as it is, in order, and the one that is asked next. */
+  /** The rules that may match the current message, in order, and the index of the next one. */
   #candidates: readonly CompiledRule[];
   #next = 0;
 
@@ -165,17 +164,17 @@ class Pass {
         return applied.then(() => (this.#passed(rule, isMoved()) ? this.run() : undefined));
       }
       if (!this.#passed(rule, isMoved())) return undefined;
-      // The loop counts on by itself.
+      // Undone by the loop's increment.
       this.#next -= 1;
     }
     return undefined;
   }
 
-  /** A rule was applied. False: it gave an answer, no other rule is asked. */
+  /** Records an applied rule; false when it responded, which ends the run. */
   #passed(rule: CompiledRule, isMoved: boolean): boolean {
     if (this.#edit.ownResponse !== undefined) return false;
     this.#next += 1;
-    // Other rules may hold for what the request is now.
+    // The moved request may match other rules.
     if (isMoved) {
       this.#candidates = candidatesOf(this.#rules, this.#subjects).filter(({ order }) => order > rule.order);
       this.#next = 0;

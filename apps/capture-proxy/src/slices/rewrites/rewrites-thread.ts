@@ -5,7 +5,7 @@ import { compileTextEdit } from "./text-edits.ts";
 import type { EditedText, TextAction } from "./text-edits.ts";
 import type { EditedBytes, TextJob, TextReply } from "./text-thread-messages.ts";
 
-/** Compiled actions by their JSON text; rules are few, and thrown away together when they are not. */
+/** Compiled actions by their JSON text; cleared when full. */
 const compiled = new Map<string, (text: string) => EditedText>();
 const MAX_COMPILED = 200;
 
@@ -21,7 +21,7 @@ function editFor(action: string): (text: string) => EditedText {
 
 function edited({ action, bytes, contentType }: TextJob): EditedBytes {
   const body = readTextBody(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), contentType);
-  if (body === undefined) return { problem: "the body is no text" };
+  if (body === undefined) return { problem: "the body is not text" };
   const result = editFor(action)(body.text);
   if ("problem" in result) return result;
   const written = writeTextBody(result.text, body);

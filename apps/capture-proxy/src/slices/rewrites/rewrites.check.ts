@@ -6,17 +6,17 @@ import type { MappedFiles } from "./mapped-files.ts";
 import { readFlags } from "./text-edits.ts";
 import { readPlace } from "./url-edit.ts";
 
-/** One problem of a rule: a JSON pointer below it, and what is wrong. */
+/** `path` is a JSON pointer into the rule. */
 export interface RuleIssue {
   readonly path: string;
   readonly message: string;
 }
 
-/** Actions that concern requests alone, and answers alone. */
+/** Actions of one phase only. */
 const ON_REQUESTS = new Set(["url_rewrite", "map_to_url", "query_param", "remove_query_param", "set_method"]);
 const ON_RESPONSES = new Set(["set_status"]);
 
-/** What a schema cannot say about the actions of a rule. */
+/** Checks of actions beyond the schema. */
 export function actionIssues(
   { rewrites, direction }: Pick<NewRewriteRule | RewriteRuleUpdate, "rewrites" | "direction">,
   files: MappedFiles,
@@ -33,10 +33,10 @@ function directionIssues({ type }: RewriteAction, direction: string): RuleIssue[
     return [{ path: "/type", message: "changes requests, but the direction of the rule is response" }];
   }
   if (direction === "request" && ON_RESPONSES.has(type)) {
-    return [{ path: "/type", message: "changes answers, but the direction of the rule is request" }];
+    return [{ path: "/type", message: "changes responses, but the direction of the rule is request" }];
   }
   if (direction !== "both" && type === "allow_cors") {
-    const message = `answers preflights and changes responses, but the direction of the rule is ${direction}: make it both`;
+    const message = `answers preflights and changes responses, but the direction of the rule is ${direction}; it must be both`;
     return [{ path: "/type", message }];
   }
   return [];
@@ -98,5 +98,5 @@ function textIssues(action: { pattern: string; replacement: string; flags?: stri
 
 function base64Problem(text: string): string | undefined {
   const isBase64 = /^[A-Za-z0-9+/]*={0,2}$/.test(text) && text.length % 4 === 0;
-  return isBase64 ? undefined : "is no standard base64";
+  return isBase64 ? undefined : "is not standard base64";
 }

@@ -47,7 +47,7 @@ const subject = (phase: "request" | "response", url = "http://a.test/"): MatchSu
 
 const ids = (found: readonly { readonly id: string }[]): string[] => found.map(({ id }) => id);
 
-test("rules run by priority, then in the order in which they were made, and those that are off do not", () => {
+test("rules run by priority, then by creation, and disabled ones do not run", () => {
   const { request } = createRewriteCompiler(files, thread).compile([
     rule("d", { priority: 200 }),
     rule("b"),
@@ -67,7 +67,7 @@ test("rules run by priority, then in the order in which they were made, and thos
   );
 });
 
-test("a rule takes part in the phases in which it can do something", () => {
+test("a rule takes part in the phases of its actions", () => {
   const table: readonly (readonly [Direction, RewriteAction, Condition, number, number])[] = [
     ["both", { type: "set_header", name: "A", value: "" }, { type: "all" }, 1, 1],
     ["request", { type: "set_header", name: "A", value: "" }, { type: "all" }, 1, 0],
@@ -82,7 +82,7 @@ test("a rule takes part in the phases in which it can do something", () => {
   }
 });
 
-test("only what changed is compiled anew", () => {
+test("only changed rules are recompiled", () => {
   const compiler = createRewriteCompiler(files, thread);
   const conditions = (rules: StoredRewrite[]): Map<string, unknown> =>
     new Map(
@@ -103,7 +103,7 @@ test("only what changed is compiled anew", () => {
   );
 });
 
-test("a stored rule that cannot be read is named and holds nobody up", () => {
+test("an unreadable stored rule is reported, and others still work", () => {
   const broken = rule("broken", { actions: [{ type: "body_rewrite", pattern: "(", replacement: "" }] });
   const { request, issues } = compileOnce([broken, rule("good")], files, thread);
   assert.deepEqual(ids(request.candidates(subject("request"))), ["good"]);
@@ -113,7 +113,7 @@ test("a stored rule that cannot be read is named and holds nobody up", () => {
   );
 });
 
-test("the request's body is kept only where a rule for answers asks for it", () => {
+test("the request body is kept only when a response rule needs it", () => {
   const graphql = { type: "graphql_operation", operation_name: "X" } as const;
   const keeps = (direction: Direction): boolean =>
     compileOnce([rule("r", { direction, condition: graphql })], files, thread).keepsRequestBody;

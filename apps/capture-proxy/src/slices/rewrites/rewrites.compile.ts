@@ -10,36 +10,35 @@ import { compileAction } from "./rewrite-actions.ts";
 import type { Apply } from "./rewrite-actions.ts";
 import type { TextThread } from "./text-thread.ts";
 
-/** A rule for one phase. */
 export interface CompiledRule {
   readonly id: string;
   readonly name: string;
   readonly condition: CompiledCondition;
   readonly actions: readonly Apply[];
-  /** Its place among the rules of its phase. */
+  /** Index among the rules of its phase. */
   readonly order: number;
 }
 
-/** The enabled rules in the order in which they run; immutable, replaced whole on every change. */
+/** The enabled rules in order of application; immutable, replaced on every change. */
 export interface RewriteRules {
   readonly request: ConditionSet<CompiledRule>;
   readonly response: ConditionSet<CompiledRule>;
-  /** A rule for answers asks for the request's body, which has passed by then. */
+  /** True when a response rule needs the request body, which has been forwarded by then. */
   readonly keepsRequestBody: boolean;
-  /** Stored rules that cannot be read: they change nothing, which must not stay unnoticed. */
+  /** Stored rules that cannot be compiled and have no effect. */
   readonly issues: readonly { readonly rule: string; readonly issue: string }[];
 }
 
-/** What does not depend on other rules; undefined where the rule has nothing to do in a phase. */
+/** The compiled parts that do not depend on other rules; undefined for phases without effect. */
 interface CompiledParts {
   readonly condition: CompiledCondition;
   readonly request: readonly Apply[] | undefined;
   readonly response: readonly Apply[] | undefined;
 }
 
-/** Compiles rules; those that stay the same from one time to the next are compiled once. */
+/** Unchanged rules are compiled once. */
 export interface RewriteCompiler {
-  /** Rules are given oldest first; the disabled ones are left out. */
+  /** Rules are given oldest first; disabled ones are skipped. */
   compile(rules: readonly StoredRewrite[]): RewriteRules;
 }
 
@@ -63,12 +62,12 @@ export function createRewriteCompiler(files: MappedFiles, thread: TextThread): R
   };
 }
 
-/** Compiles rules for one run, enabled or not. */
+/** Compiles rules for a single run, enabled or not. */
 export function compileOnce(rules: readonly StoredRewrite[], files: MappedFiles, thread: TextThread): RewriteRules {
   return joined(rules, (rule) => compileParts(rule, files, thread));
 }
 
-/** Made of the same stored texts; a rule that only counted hits or changed its place is. */
+/** True when the compiled parts are equal: hits and position do not matter. */
 function isSame(one: StoredRewrite, other: StoredRewrite): boolean {
   return one.condition === other.condition && one.actions === other.actions && one.direction === other.direction;
 }

@@ -26,16 +26,16 @@ const set = (name: string, value: string): RewriteAction => ({ type: "set_header
 
 const remove = (name: string): RewriteAction => ({ type: "remove_header", name });
 
-/** Rules to begin with; each needs a name and a condition. */
+/** Rule templates; each lacks a name and a condition. */
 const REWRITE_TEMPLATES: readonly RewriteTemplate[] = [
   {
     name: "Add CORS Headers",
-    description: "Lets pages of any origin use it: preflights are answered, requests with cookies included",
+    description: "Allow pages of any origin, with cookies; answers preflights",
     template: { direction: "both", rewrites: [{ type: "allow_cors" }] },
   },
   {
     name: "HTTP to HTTPS",
-    description: "Sends plain requests encrypted",
+    description: "Send http requests over https",
     template: {
       direction: "request",
       rewrites: [{ type: "url_rewrite", pattern: "^http://", replacement: "https://" }],
@@ -43,17 +43,17 @@ const REWRITE_TEMPLATES: readonly RewriteTemplate[] = [
   },
   {
     name: "Add Auth Header",
-    description: "Sends a token of your own with every request",
+    description: "Add your token to every request",
     template: { direction: "request", rewrites: [set("Authorization", "Bearer YOUR_TOKEN")] },
   },
   {
     name: "Remove Security Headers",
-    description: "Removes what keeps a page from being framed or from loading other scripts",
+    description: "Remove headers that block framing and third-party scripts",
     template: { direction: "response", rewrites: [remove("Content-Security-Policy"), remove("X-Frame-Options")] },
   },
   {
     name: "No Caching",
-    description: "Makes every request reach the origin and every answer be forgotten",
+    description: "Make every request reach the origin, and prevent caching of responses",
     template: {
       direction: "both",
       rewrites: [
@@ -70,7 +70,7 @@ const REWRITE_TEMPLATES: readonly RewriteTemplate[] = [
   },
   {
     name: "Block Cookies",
-    description: "Removes cookies both ways",
+    description: "Remove cookies from requests and responses",
     template: { direction: "both", rewrites: [remove("Cookie"), remove("Set-Cookie")] },
   },
 ];
@@ -85,11 +85,10 @@ export interface RewritesOperationsParts {
   readonly files: MappedFiles;
   readonly thread: TextThread;
   readonly limits: () => BodyLimits;
-  /** The stored rules changed: compile them anew and tell others. */
+  /** Recompiles the stored rules and notifies listeners. */
   readonly onChange: () => void;
 }
 
-/** Handlers of the rewrite rules' operations. */
 export function createRewritesOperations(parts: RewritesOperationsParts): Handlers<typeof rewritesOperations> {
   const { store, hits, clock, files, onChange } = parts;
   const find = (id: string): StoredRewrite => store.find(id) ?? notFound("rewrite rule", id);
@@ -101,7 +100,7 @@ export function createRewritesOperations(parts: RewritesOperationsParts): Handle
   const show = (rule: StoredRewrite) => showRewrite(rule, hits.pending(rule.id));
   const tried = (rule: NewRewriteRule | undefined, ruleId: string | undefined): StoredRewrite[] => {
     if (rule !== undefined && ruleId !== undefined) {
-      throw validationError([{ path: "body/rule_id", message: "cannot stand beside rule" }]);
+      throw validationError([{ path: "body/rule_id", message: "cannot be combined with rule" }]);
     }
     if (rule !== undefined) return [newRewrite("dry-run", rule, checked(rule, files, "body/rule"), clock.now())];
     return ruleId === undefined ? store.list().filter(({ enabled }) => enabled) : [find(ruleId)];
@@ -133,7 +132,10 @@ export function createRewritesOperations(parts: RewritesOperationsParts): Handle
       const entry = await parts.traffic.getEntry(body.entry_id, { includeBodies: true, decompressed: false });
       if (entry === undefined) return notFound("traffic entry", body.entry_id);
       if (entry.is_passthrough) {
-        throw new ApiError("VALIDATION_ERROR", "body/entry_id: a tunnel that was not read cannot be rewritten");
+        throw new ApiError(
+          "VALIDATION_ERROR",
+          "body/entry_id: a tunnel whose content was not captured cannot be rewritten",
+        );
       }
       const compiled = compileOnce(rules, files, parts.thread);
       return { status: 200, body: await dryRun(entry, compiled, parts.limits) };
@@ -158,7 +160,7 @@ export function createRewritesOperations(parts: RewritesOperationsParts): Handle
   };
 }
 
-/** Refuses what cannot be a rule, with every place that is wrong; gives its condition as it is kept. */
+/** Throws 400 with all issues; returns the condition in stored form. */
 function checked(body: NewRewriteRule | RewriteRuleUpdate, files: MappedFiles, at: string): Condition {
   const parsed = parseRuleCondition(body, at);
   const issues = actionIssues(body, files).map(({ path, message }) => ({ path: at + path, message }));

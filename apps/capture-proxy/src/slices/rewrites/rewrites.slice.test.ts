@@ -27,7 +27,7 @@ async function read(api: ApiRig, id: string): Promise<RewriteRule> {
   return json as RewriteRule;
 }
 
-test("a created rule has the contract's defaults, whatever form its condition had", async () => {
+test("a created rule has the contract's defaults, in any form of its condition", async () => {
   await using api = await startRewrites();
   const id = await create(api, { name: " spaced ", condition: undefined, url_pattern: "^https", method: "GET" });
   const now = new Date(api.clock.now()).toISOString();
@@ -52,7 +52,7 @@ test("a created rule has the contract's defaults, whatever form its condition ha
   });
 });
 
-test("the list is newest first, and PUT takes what GET gave", async () => {
+test("the list is newest first, and PUT accepts the body of GET", async () => {
   await using api = await startRewrites();
   const first = await create(api, { name: "first" });
   await create(api, { name: "second" });
@@ -89,7 +89,7 @@ test("the list is newest first, and PUT takes what GET gave", async () => {
   });
 });
 
-test("one rule or several are switched, and what does not exist is named", async () => {
+test("rules are switched singly and in bulk, and unknown ids are named", async () => {
   await using api = await startRewrites();
   const ids = [await create(api), await create(api), await create(api)];
   const [one = "", two = ""] = ids;
@@ -107,7 +107,7 @@ test("one rule or several are switched, and what does not exist is named", async
   assert.deepEqual(states, [false, false, true]);
 });
 
-test("a deleted rule is gone, and everything about an unknown id is 404", async () => {
+test("a deleted rule is gone, and operations on an unknown id are 404", async () => {
   await using api = await startRewrites();
   const id = await create(api);
   assert.equal((await api.call("DELETE", `/api/rewrites/${id}`)).status, 204);
@@ -122,7 +122,7 @@ test("a deleted rule is gone, and everything about an unknown id is 404", async 
   }
 });
 
-test("every template becomes a rule with a name and a condition", async () => {
+test("every template is valid with a name and a condition", async () => {
   await using api = await startRewrites();
   const templates = (await api.call("GET", "/api/rewrites/templates")).json as RewriteTemplate[];
   assert.deepEqual(
@@ -132,7 +132,7 @@ test("every template becomes a rule with a name and a condition", async () => {
   for (const { name, template } of templates) await create(api, { name, ...template });
 });
 
-test("every kind of action is kept as it was given", async () => {
+test("every kind of action is stored unchanged", async () => {
   await using api = await startRewrites();
   const rewrites: RewriteAction[] = [
     { type: "url_rewrite", pattern: "(?i)^http://(.*)", replacement: "https://$1" },
@@ -153,7 +153,7 @@ test("every kind of action is kept as it was given", async () => {
   assert.deepEqual((await read(api, await create(api, { rewrites }))).rewrites, rewrites);
 });
 
-test("rules that cannot be carried out are refused where they are wrong, and change nothing", async () => {
+test("invalid rules are rejected with the field's path, and nothing changes", async () => {
   await using api = await startRewrites();
   const action = (rewrite: object, direction = "both"): object => ({ rewrites: [rewrite], direction });
   const at = "body/rewrites/0";
@@ -207,7 +207,7 @@ test("rules that cannot be carried out are refused where they are wrong, and cha
   assert.deepEqual([device.status, (device.json as { code: string }).code], [400, "VALIDATION_ERROR"]);
 });
 
-test("rules are taken out and put in elsewhere as they are, and nothing is written when one is wrong", async () => {
+test("rules export and import unchanged, and nothing is written when one is invalid", async () => {
   const slices: ReturnType<typeof createRewritesSlice>[] = [];
   const start = (): Promise<ApiRig> =>
     startApi({

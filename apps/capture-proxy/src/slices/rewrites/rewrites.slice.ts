@@ -17,7 +17,7 @@ import { createRewritesOperations } from "./rewrites.operations.ts";
 import { createRewritesStore } from "./rewrites.store.ts";
 import { createTextThread } from "./text-thread.ts";
 
-/** Rules that change requests and answers on their way. */
+/** Rules that modify requests and responses. */
 export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOperations> {
   const { clock, log, events, settings } = host;
   const store = createRewritesStore(host.database);
@@ -29,7 +29,7 @@ export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOpera
   const compiler = createRewriteCompiler(files, thread);
   const compile = (): RewriteRules => {
     const compiled = compiler.compile(store.list());
-    if (compiled.issues.length > 0) log.error({ issues: compiled.issues }, "unreadable rewrite rules change nothing");
+    if (compiled.issues.length > 0) log.error({ issues: compiled.issues }, "unreadable rewrite rules have no effect");
     return compiled;
   };
   let rules = compile();
@@ -37,7 +37,7 @@ export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOpera
     addHits: (batch) => store.addHits(batch),
     every: (intervalMs, callback) => clock.every(intervalMs, callback),
     onFailure: (error) =>
-      log.warn({ err: error }, "hit counts of rewrite rules could not be saved; they are kept and tried again"),
+      log.warn({ err: error }, "hit counts of rewrite rules could not be saved; they are kept and retried"),
   });
   const limits = (): BodyLimits => ({
     bodyBytes: settings.running.rewrite_body_limit,

@@ -4,7 +4,6 @@ import type { Database } from "#storage/database.ts";
 import { RuleTable } from "#rules/rule-table.ts";
 import type { Direction, StoredRewrite } from "./rewrite-rule.ts";
 
-/** Rewrite rules on disk. */
 export type RewritesStore = RuleTable<StoredRewrite>;
 
 export function createRewritesStore(database: Database): RewritesStore {

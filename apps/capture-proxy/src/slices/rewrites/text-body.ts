@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { isTextual, parseMediaType } from "@headworks/http-fields";
 import { declaredCharset, decodeText, encodeText } from "@headworks/http-fields/content-coding";
 
-/** Octets that are no UTF-8 become lone surrogates from here on, which no text has. */
+/** Invalid octets are mapped to lone surrogates from here on, which valid text never contains. */
 const ESCAPE = 0xdc00;
 
 const ESCAPED = /[\udc80-\udcff]/;
@@ -11,12 +11,12 @@ const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 
 const isTrail = (octet: number): boolean => (octet & 0xc0) === 0x80;
 
-/** A body as text that can be turned back into exactly the bytes it was made of. */
+/** A body as text that encodes to exactly the same bytes. */
 export interface TextBody {
   readonly text: string;
-  /** Name of the charset; `octets`: UTF-8 with other bytes in between. */
+  /** Name of the charset; `octets` is UTF-8 with invalid octets in between. */
   readonly charset: string;
-  /** The byte order mark that stood before it. */
+  /** The byte order mark of the original. */
   readonly mark: Buffer;
 }
 
@@ -27,12 +27,12 @@ const MARKS: Readonly<Record<string, Buffer>> = {
   "utf-16be": Buffer.of(0xfe, 0xff),
 };
 
-/** Types whose bodies nobody edits as text. */
+/** Types that are never edited as text. */
 const MEDIA = new Set(["image", "audio", "video", "font"]);
 
 /**
- * The text of a body whose codings are undone; undefined for pictures, sound and the like. Bodies of other types that
- * are no text of their charset, such as forms with files in them, are text with octets in between.
+ * Decodes a body without content coding; undefined for images, audio and the like. Bodies of other types that are
+ * invalid in their charset, such as forms with files, become text with escaped octets.
  */
 export function readTextBody(bytes: Buffer, contentType: string | undefined): TextBody | undefined {
   const mediaType = parseMediaType(contentType);
@@ -40,15 +40,15 @@ export function readTextBody(bytes: Buffer, contentType: string | undefined): Te
   if (mediaType !== undefined && MEDIA.has(mediaType.type) && !isText) return undefined;
   const { text, charset, source, isDamaged } = decodeText(bytes, mediaType);
   const mark = source === "bom" ? (MARKS[charset] ?? NO_MARK) : NO_MARK;
-  // What is only taken for Latin letters because it is no UTF-8 is most likely no text at all.
+  // A body that only counts as Latin-1 because it is invalid UTF-8 is most likely binary.
   const isGuess = source === "assumed" && charset !== "utf-8" && !isText;
   if (!isDamaged && !isGuess && isExact(text, charset, bytes.subarray(mark.length))) return { text, charset, mark };
   return { text: decodeOctets(bytes), charset: "octets", mark: NO_MARK };
 }
 
 /**
- * Whether ASCII words can be looked for in the bytes as they are: text whose charset has ASCII in it, each character as its
- * own octet that stands for nothing else.
+ * True when ASCII words can be searched in the raw bytes: the charset is a superset of ASCII, and no ASCII octet is
+ * part of another character.
  */
 export function hasPlainAscii(bytes: Buffer, contentType: string | undefined): boolean {
   const mediaType = parseMediaType(contentType);
@@ -57,21 +57,21 @@ export function hasPlainAscii(bytes: Buffer, contentType: string | undefined): b
   const isUtf16 = (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe);
   if (isUtf16) return false;
   const charset = declaredCharset(contentType);
-  // ISO-2022-JP, which a document may name itself, is ASCII octets behind escapes.
+  // ISO-2022-JP, which a document may declare itself, uses ASCII octets after escapes.
   return charset === undefined
     ? isUtf8(bytes) && !bytes.includes(0x1b)
     : /^(?:utf-8|windows-125\d|iso-8859-\d+|koi8-[ru])$/.test(charset);
 }
 
-/** Whether the text gives the same bytes again. */
+/** True when the text encodes to the same bytes. */
 function isExact(text: string, charset: string, bytes: Buffer): boolean {
-  // A character that is cut off at the end is not in the text, so it would get lost; nothing else can be with UTF-8.
+  // An incomplete last character is missing in the text; nothing else can be lost with UTF-8.
   if (charset === "utf-8") return Buffer.byteLength(text, "utf8") === bytes.length;
-  // Charsets of old say some characters in two ways.
+  // Some legacy charsets have two encodings for a character.
   return encodeText(text, charset)?.equals(bytes) === true;
 }
 
-/** The bytes of an edited text, and the charset they are in when it is another one than before. */
+/** The encoded text, and its charset when it changed. */
 export function writeTextBody(text: string, { charset, mark }: TextBody): { bytes: Buffer; newCharset?: string } {
   if (charset === "octets") return { bytes: encodeOctets(text) };
   const encoded = encodeText(text, charset);
@@ -79,7 +79,7 @@ export function writeTextBody(text: string, { charset, mark }: TextBody): { byte
   return { bytes: mark.length === 0 ? encoded : Buffer.concat([mark, encoded]) };
 }
 
-/** A Content-Type that names this charset and is otherwise as it was. */
+/** Returns the Content-Type with this charset and otherwise unchanged. */
 export function withCharset(contentType: string, charset: string): string {
   const declared = /;\s*charset\s*=\s*(?:"[^"]*"|[^;\s]*)/i;
   return declared.test(contentType)
@@ -88,7 +88,7 @@ export function withCharset(contentType: string, charset: string): string {
 }
 
 /**
- * UTF-8 as text, with each octet that is none as a lone surrogate (U+DC80 to U+DCFF), so that the way back gives
+ * Decodes UTF-8, with each invalid octet as a lone surrogate (U+DC80 to U+DCFF), so that {@link encodeOctets} returns
  * exactly the same bytes.
  */
 export function decodeOctets(bytes: Buffer): string {
@@ -108,7 +108,7 @@ export function decodeOctets(bytes: Buffer): string {
   return pieces.join("");
 }
 
-/** The way back. Halves of characters that are no escapes become U+FFFD, as everywhere. */
+/** The inverse of {@link decodeOctets}. Other lone surrogates become U+FFFD. */
 export function encodeOctets(text: string): Buffer {
   if (!ESCAPED.test(text)) return Buffer.from(text, "utf8");
   const pieces: Buffer[] = [];
@@ -124,7 +124,7 @@ export function encodeOctets(text: string): Buffer {
   return Buffer.concat(pieces);
 }
 
-/** Octets of the well-formed UTF-8 sequence (Unicode, table 3-7) that begins at `at`; 0 when there is none. */
+/** Length of the well-formed UTF-8 sequence (Unicode, table 3-7) at `at`; 0 when there is none. */
 function sequenceLength(bytes: Buffer, at: number): number {
   const lead = bytes[at] ?? 0;
   if (lead < 0x80) return 1;

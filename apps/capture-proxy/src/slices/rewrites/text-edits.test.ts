@@ -13,7 +13,7 @@ const edited = async (action: TextAction, bytes: Buffer, type?: string): Promise
   return "problem" in result ? result.problem : [result.bytes.toString("latin1"), result.newCharset, result.words];
 };
 
-test("a thread edits bodies as they are edited at once, in their charset, and leaves the bytes it was given", async () => {
+test("the thread's result equals the synchronous one, in the body's charset, and its input stays unchanged", async () => {
   const bytes = Buffer.from("caf\xe9 caf\xe9", "latin1");
   const action: TextAction = { type: "body_rewrite", pattern: "(C)af(é)", replacement: "$2$1", flags: "i" };
   const [one, other] = await Promise.all([
@@ -28,10 +28,10 @@ test("a thread edits bodies as they are edited at once, in their charset, and le
     "utf-8",
     "2 matches replaced",
   ]);
-  assert.equal(await edited(action, Buffer.from("x"), "image/png"), "the body is no text");
+  assert.equal(await edited(action, Buffer.from("x"), "image/png"), "the body is not text");
 });
 
-test("what cannot be applied says why", () => {
+test("edits that cannot be applied report why", () => {
   const problem = (action: TextAction, text: string): string => {
     const result = compileTextEdit(action)(text);
     return "problem" in result ? result.problem : result.text;
@@ -41,14 +41,14 @@ test("what cannot be applied says why", () => {
     [{ type: "body_rewrite", pattern: "a", replacement: "a" }, "abc", /which changes nothing/],
     [{ type: "body_rewrite", pattern: "[a]", replacement: "$&" }, "abc", /which changes nothing/],
     [{ type: "json_merge", patch: {} }, "", /there is no body/],
-    [{ type: "json_merge", patch: {} }, "{,}", /the body is no JSON/],
+    [{ type: "json_merge", patch: {} }, "{,}", /the body is not JSON/],
     [{ type: "json_patch", patch: [{ op: "remove", path: "/a" }] }, "{}", /Operation 0: there is nothing/],
     [{ type: "json_merge", patch: {} }, '{"a":1.50}', /which changes nothing/],
   ];
   for (const [action, text, reason] of cases) assert.match(problem(action, text), reason);
 });
 
-test("a replacement that multiplies the text, or copies that do, are given up and not carried out", () => {
+test("edits that multiply the text are abandoned", () => {
   const long = "x".repeat(8000);
   for (const pattern of ["a", "[a]", "b*"]) {
     const result = compileTextEdit({ type: "body_rewrite", pattern, replacement: long })("a".repeat(100_000));
@@ -56,7 +56,7 @@ test("a replacement that multiplies the text, or copies that do, are given up an
   }
 });
 
-test("copies of copies are given up before they are written down", () => {
+test("copies of copies are abandoned before serialization", () => {
   const patch = Array.from({ length: 60 }, (_, at) => ({ op: "copy" as const, from: "", path: `/${at}` }));
   const result = compileTextEdit({ type: "json_patch", patch })('{"b":"text"}');
   assert.deepEqual(result, { problem: "JSON Patch not applied: the result is too deep or too large" });
@@ -64,19 +64,19 @@ test("copies of copies are given up before they are written down", () => {
   assert.equal("text" in few && few.text, '{"0":{"b":1},"1":{"0":{"b":1},"b":1},"b":1}');
 });
 
-test("a thread that ends leaves its bodies as they are, and the next one begins anew", async () => {
+test("a thread that ends leaves its bodies unchanged, and the next body starts a new one", async () => {
   const other = createTextThread();
   const action: TextAction = { type: "body_rewrite", pattern: "(a)", replacement: "b" };
   const pending = other.edit(action, Buffer.from("a"), undefined);
   other.close();
   const ended = await pending;
-  assert.match("problem" in ended ? ended.problem : "", /ending/);
+  assert.match("problem" in ended ? ended.problem : "", /shutting down/);
   const again = await other.edit(action, Buffer.from("a"), undefined);
   assert.equal("bytes" in again && again.bytes.toString(), "b");
   other.close();
 });
 
-test("a plain word is found in bytes as it is found in text", () => {
+test("a plain word matches in bytes as in text", () => {
   const action: TextAction = { type: "body_rewrite", pattern: "cat", replacement: "$&s & $$1" };
   const word = wordEditOf(action);
   assert.ok(word);
@@ -100,7 +100,7 @@ test("a plain word is found in bytes as it is found in text", () => {
   }
 });
 
-test("words are looked for in bytes only where no octet of a character looks like a letter", () => {
+test("words are searched in bytes only in charsets where no octet of another character is ASCII", () => {
   const table: readonly (readonly [Buffer, string | undefined, boolean])[] = [
     [Buffer.from("größe"), undefined, true],
     [Buffer.from("größe"), "text/html", true],

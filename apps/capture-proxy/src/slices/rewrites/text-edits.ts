@@ -4,19 +4,18 @@ import { readJson, writeJson, type Json } from "@headworks/exact-json";
 import { jsonPatch, mergePatch, PatchError } from "@headworks/json-patch";
 import { compilePattern, readReplacement, type Replaced } from "@headworks/linear-pattern";
 
-/** Actions that make a text of another one. */
 export type TextAction = RewriteAction & { readonly type: "body_rewrite" | "json_patch" | "json_merge" };
 
-/** Another text and how it came about, or why it stays as it is. */
+/** An edited text and its description, or the reason why it is unchanged. */
 export type EditedText = { readonly text: string; readonly words: string } | { readonly problem: string };
 
-/** A word and what takes its place, as bytes that mean the same in every charset that has ASCII in it. */
+/** A word and its replacement as ASCII bytes, valid in every superset of ASCII. */
 export interface WordEdit {
   readonly word: Buffer;
   readonly by: Buffer;
 }
 
-/** The word that an action replaces, when it is one and both are ASCII. */
+/** The edit of an action that replaces a plain ASCII word with ASCII. */
 export function wordEditOf(action: TextAction): WordEdit | undefined {
   if (action.type !== "body_rewrite") return undefined;
   const word = wordOf(action);
@@ -25,7 +24,7 @@ export function wordEditOf(action: TextAction): WordEdit | undefined {
   return isAscii(from) && isAscii(to) ? { word: from, by: to } : undefined;
 }
 
-/** The body with every occurrence replaced, and how it came about. */
+/** Replaces every occurrence. */
 export function editWord(
   body: Buffer,
   { word, by }: WordEdit,
@@ -48,7 +47,7 @@ const TOO_LARGE = { problem: "the pattern takes too long on this body, or makes 
 
 const countWords = (count: number): string => (count === 1 ? "1 match replaced" : `${count} matches replaced`);
 
-/** An action ready to run over any number of texts. Throws a `RangeError` for what the check of rules refuses. */
+/** Compiles an action for any number of texts. Throws a `RangeError` for one that the check of rules rejects. */
 export function compileTextEdit(action: TextAction): (text: string) => EditedText {
   const change = editOf(action);
   return (text) => {
@@ -60,7 +59,7 @@ export function compileTextEdit(action: TextAction): (text: string) => EditedTex
 function editOf(action: TextAction): (text: string) => EditedText {
   switch (action.type) {
     case "json_patch": {
-      // Copies of copies double what there is with each of them, which costs nothing before it is written down.
+      // Copies of copies double the size each time, which costs nothing before serialization.
       const multiplies = action.patch.some(({ op }) => op === "copy");
       return jsonEdit("JSON Patch", (json) => {
         const patched = jsonPatch(json, action.patch as unknown as Json);
@@ -89,17 +88,17 @@ function jsonEdit(words: string, change: (json: Json) => Json): (text: string) =
       return { text: writeJson(change(readJson(text)), text), words: `${words} applied` };
     } catch (error) {
       if (error instanceof PatchError) return { problem: `${words} not applied: ${error.message}` };
-      if (error instanceof SyntaxError) return { problem: `${words} not applied: the body is no JSON` };
+      if (error instanceof SyntaxError) return { problem: `${words} not applied: the body is not JSON` };
       if (error instanceof RangeError) return { problem: `${words} not applied: the result is too deep or too large` };
       throw error;
     }
   };
 }
 
-/** Units that a JSON text with copies may have, about. */
+/** Approximate limit of a JSON text with copies, in UTF-16 units. */
 const MAX_JSON_UNITS = 16_777_216;
 
-/** What is left of a number of units when a value is written; below 0 as soon as it is too large. */
+/** Subtracts the approximate length of a value; below 0 as soon as the limit is exceeded. */
 function unitsLeft(json: Json, units: number): number {
   if (typeof json === "string") return units - json.length;
   if (typeof json !== "object" || json === null) return units - 4;
@@ -111,12 +110,12 @@ function unitsLeft(json: Json, units: number): number {
   return left;
 }
 
-/** Longer words are left to the automaton: searching them plainly can take the product of both lengths. */
+/** Longer words are left to the automaton: a plain search can take the product of both lengths. */
 const MAX_WORD_LENGTH = 32;
-/** Units of a text that replacing may make; a short pattern and a long replacement multiply. */
+/** Maximum length of a replaced text, in UTF-16 units; short patterns with long replacements multiply. */
 const MAX_UNITS = 67_108_864;
 
-/** A pattern and its replacement, ready to run. Throws a `RangeError` for what the check of rules refuses. */
+/** Compiles a pattern edit. Throws a `RangeError` for one that the check of rules rejects. */
 export function compilePatternEdit(action: PatternEdit): (text: string) => Replaced | "gave-up" {
   const { source, flags } = readFlags(action.pattern, action.flags ?? "");
   const pattern = compilePattern(source, flags);
@@ -134,7 +133,7 @@ interface PatternEdit {
   readonly flags?: string;
 }
 
-/** What takes the place of a pattern that is a plain word; undefined for others. */
+/** The replacement of a pattern that is a plain word; undefined for others. */
 function wordOf({ pattern: source, replacement, flags = "" }: PatternEdit): string | undefined {
   const isWord = flags === "" && source.length <= MAX_WORD_LENGTH && /^[^\\^$.*+?()[\]{}|]+$/.test(source);
   const read = isWord ? readReplacement(replacement, { groupCount: 0, groupNames: [] }) : undefined;
@@ -143,7 +142,7 @@ function wordOf({ pattern: source, replacement, flags = "" }: PatternEdit): stri
     : undefined;
 }
 
-/** The platform's search for a word is many times faster than an automaton. */
+/** The platform's word search is many times faster than an automaton. */
 function withWordReplaced(text: string, word: string, by: string): Replaced | "gave-up" {
   const parts = text.split(word);
   const count = parts.length - 1;
@@ -151,7 +150,7 @@ function withWordReplaced(text: string, word: string, by: string): Replaced | "g
   return { text: count === 0 ? text : parts.join(by), count };
 }
 
-/** Flags may stand in front of the pattern too, as in `(?i)users`, which other engines know. */
+/** Flags may also be written in the pattern, as in `(?i)users`, which other engines support. */
 export function readFlags(pattern: string, flags: string): { source: string; flags: string; skipped: number } {
   const [leading = "", own = ""] = /^\(\?([ims]{1,3})\)/.exec(pattern) ?? [];
   return {

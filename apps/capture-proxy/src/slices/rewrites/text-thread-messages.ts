@@ -1,13 +1,13 @@
-/** A body to be edited, content codings undone. */
+/** A body to edit, without content coding. */
 export interface TextJob {
   readonly id: number;
-  /** The action as JSON text, which keeps the digits of its numbers; a copy of the object would not. */
+  /** JSON text, since structured cloning would lose the digits of numbers. */
   readonly action: string;
   readonly bytes: Uint8Array;
   readonly contentType: string | undefined;
 }
 
-/** The edited body, and the charset it is in when it is another one than before; or why it stays as it is. */
+/** The edited body and its charset when that changed, or the reason why it is unchanged. */
 export type EditedBytes =
   | { readonly bytes: Uint8Array<ArrayBuffer>; readonly newCharset: string | undefined; readonly words: string }
   | { readonly problem: string };

@@ -2,19 +2,18 @@ import { Worker } from "node:worker_threads";
 import type { TextAction } from "./text-edits.ts";
 import type { EditedBytes, TextJob, TextReply } from "./text-thread-messages.ts";
 
-/** An edited body; see {@link EditedBytes}. */
 type Edited =
   | { readonly bytes: Buffer; readonly newCharset: string | undefined; readonly words: string }
   | { readonly problem: string };
 
-/** Edits large bodies one after the other in a thread of its own, which begins with the first of them. */
+/** Edits large bodies one after another in a thread, which starts with the first of them. */
 export interface TextThread {
-  /** Never rejects: a thread that breaks leaves the body as it is, and the next body begins another one. */
+  /** Never rejects: a crashed thread leaves the body unchanged, and the next body starts a new one. */
   edit(action: TextAction, bytes: Uint8Array, contentType: string | undefined): Promise<Edited>;
   close(): void;
 }
 
-/** Bodies of 128 MiB as text take a gigabyte; more is nonsense that must not take the process with it. */
+/** Bodies of 128 MiB take a gigabyte as text; more must not take the process down. */
 const LIMITS = { maxOldGenerationSizeMb: 1024 };
 
 export function createTextThread(): TextThread {
@@ -36,11 +35,11 @@ export function createTextThread(): TextThread {
       waiting.delete(id);
     });
     const failed = (reason: string): void => {
-      if (worker === started) end(`the body could not be changed: ${reason}`);
+      if (worker === started) end(`the body could not be edited: ${reason}`);
     };
     started.on("error", (error) => failed(error instanceof Error ? error.message : String(error)));
     started.on("exit", () => failed("the thread ended"));
-    // It waits for bodies as long as there are connections; alone it is no reason to go on.
+    // An idle thread must not keep the process alive.
     started.unref();
     return started;
   };
@@ -49,8 +48,8 @@ export function createTextThread(): TextThread {
       try {
         worker ??= start();
       } catch (error) {
-        // The system gives no thread.
-        return { problem: `the body could not be changed: ${(error as Error).message}` };
+        // The system cannot start a thread.
+        return { problem: `the body could not be edited: ${(error as Error).message}` };
       }
       const job: TextJob = { id: (lastId += 1), action: JSON.stringify(action), bytes, contentType };
       const { promise, resolve } = Promise.withResolvers<EditedBytes>();
@@ -61,7 +60,7 @@ export function createTextThread(): TextThread {
     },
     close: () => {
       const ended = worker;
-      end("Weir is ending");
+      end("Weir is shutting down");
       void ended?.terminate();
     },
   };

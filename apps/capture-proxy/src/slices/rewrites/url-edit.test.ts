@@ -17,10 +17,10 @@ const PLACES: readonly (readonly [string, Place])[] = [
   ["http://bücher.test/ü x\t", { scheme: "http", host: "xn--bcher-kva.test", port: 80, path: "/%C3%BC%20x%09" }],
 ];
 for (const [url, place] of PLACES) {
-  test(`${url} is read with every byte of its path`, () => assert.deepEqual(readPlace(url), place));
+  test(`${url} is parsed with its path unchanged`, () => assert.deepEqual(readPlace(url), place));
 }
 
-test("what is no place for a request is refused with a reason", () => {
+test("invalid target URLs are rejected with a reason", () => {
   for (const url of [
     "",
     "/path",
@@ -51,7 +51,7 @@ const MAPPINGS: readonly (readonly [target: string, request: string, result: str
   ["http://b.test/base/", "*", "/base/*"],
 ];
 for (const [target, request, result] of MAPPINGS) {
-  test(`${target} makes ${result} of ${request}`, () => {
+  test(`${request} mapped to ${target} is ${result}`, () => {
     const place = readPlace(target);
     assert.ok(typeof place !== "string");
     assert.equal(mappedPlace(place, request).path, result);
@@ -90,13 +90,13 @@ for (const [path, name, result] of REMOVED) {
   test(`removing ${name} from ${path} gives ${result}`, () => assert.equal(withoutQueryParameter(path, name), result));
 }
 
-test("appending keeps what is there", () => {
+test("appending keeps existing values", () => {
   assert.equal(withQueryParameter("/p?a=1", "a", "2", true), "/p?a=1&a=2");
 });
 
 const piece = fc.stringMatching(/^[a-c%+=0-9]{0,6}$/);
 
-test("a set parameter is read back once, a removed one not at all, and other pieces stay byte for byte", () => {
+test("a set parameter occurs once, a removed one never, and other parameters stay byte for byte", () => {
   fc.assert(
     fc.property(
       fc.array(piece, { maxLength: 6 }),
@@ -127,7 +127,7 @@ test("a set parameter is read back once, a removed one not at all, and other pie
   );
 });
 
-test("a request moves with its scheme, and a WebSocket stays one", () => {
+test("a mapped request changes its scheme, and a WebSocket stays one", () => {
   const table: readonly (readonly [Scheme, string, Scheme, boolean])[] = [
     ["http", "https://a.test/p", "https", true],
     ["https", "https://a.test/p", "https", false],

@@ -1,6 +1,6 @@
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 
-/** Where a request goes, and with what path. */
+/** The target of a request. */
 export interface Place {
   readonly scheme: "http" | "https";
   /** Lower case, without brackets. */
@@ -13,12 +13,12 @@ export interface Place {
 const URL_PARTS = /^(https?|wss?):\/\/([^/?#\\]*)((?:[/?][^#]*)?)(?:#|$)/i;
 
 /**
- * Reads an absolute URL without touching a byte of its path and query, but for those that no request line can have:
- * they are percent-encoded. A fragment is left out. A sentence when it is none, or names a user.
+ * Parses an absolute URL without normalizing path and query; only characters invalid in a request line are
+ * percent-encoded. The fragment is dropped. Returns an error message for other URLs and for ones with a user name.
  */
 export function readPlace(url: string): Place | string {
   const [, scheme = "", authority = "", path = ""] = URL_PARTS.exec(url) ?? [];
-  if (scheme === "") return "is no absolute http or https URL";
+  if (scheme === "") return "is not an absolute http or https URL";
   if (authority.includes("@")) return "must not have a user name";
   const isSecure = /^(?:https|wss)$/i.test(scheme);
   const base = isSecure ? "https" : "http";
@@ -26,9 +26,9 @@ export function readPlace(url: string): Place | string {
   try {
     parsed = new URL(`${base}://${authority}/`);
   } catch {
-    return "has no host that can be read";
+    return "has an invalid host";
   }
-  if (parsed.hostname === "" || parsed.pathname !== "/") return "has no host that can be read";
+  if (parsed.hostname === "" || parsed.pathname !== "/") return "has an invalid host";
   return {
     scheme: base,
     host: parsed.hostname.replace(/^\[|\]$/g, ""),
@@ -37,7 +37,7 @@ export function readPlace(url: string): Place | string {
   };
 }
 
-/** Everything but visible ASCII, percent-encoded as UTF-8. */
+/** Percent-encodes everything except visible ASCII, as UTF-8. */
 function withSendableCharacters(path: string): string {
   return path.replace(/[^\x21-\x7e]+/g, (run) =>
     Buffer.from(run, "utf8").reduce(
@@ -47,7 +47,7 @@ function withSendableCharacters(path: string): string {
   );
 }
 
-/** Puts a request somewhere else. A WebSocket stays one. True when that changes anything. */
+/** True when the target differs from the request's URL. */
 export function isElsewhere(request: Readonly<RequestMessage>, place: Place): boolean {
   return (
     request.host !== place.host ||
@@ -57,7 +57,6 @@ export function isElsewhere(request: Readonly<RequestMessage>, place: Place): bo
   );
 }
 
-/** Carries out what {@link isElsewhere} found. */
 export function moveRequest(request: RequestMessage, place: Place): void {
   request.scheme = schemeFor(request, place);
   request.host = place.host;
@@ -72,8 +71,8 @@ function schemeFor({ scheme }: Readonly<RequestMessage>, place: Place): Scheme {
 }
 
 /**
- * The place a request is mapped to. A target whose path is left out or ends in `/` is put before the request's path, any
- * other path replaces it; a query of the target replaces the request's, even an empty one behind a `?`.
+ * The mapped target of a request. A target path that is empty or ends in `/` is a prefix of the request's path; any
+ * other path replaces it. The target's query, even an empty one, replaces the request's.
  */
 export function mappedPlace(target: Place, requestPath: string): Place {
   const [path, query] = splitQuery(target.path);
@@ -84,7 +83,7 @@ export function mappedPlace(target: Place, requestPath: string): Place {
   return { ...target, path: taken === undefined || taken === "" ? joined : `${joined}?${taken}` };
 }
 
-/** Path and query without the question mark; undefined without one. */
+/** Path and query without the question mark. */
 export function splitQuery(path: string): readonly [string, string | undefined] {
   const mark = path.indexOf("?");
   return mark === -1 ? [path, undefined] : [path.slice(0, mark), path.slice(mark + 1)];

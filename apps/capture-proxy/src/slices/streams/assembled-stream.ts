@@ -4,14 +4,14 @@ import type { ChatResponse } from "@headworks/event-stream";
 import type { StoredFrame, StreamRow, StreamStore } from "#storage/streams/stream-store.ts";
 
 const PAGE_FRAMES = 500;
-/** What is put together at most, in frames, in bytes of all, and in bytes of one. */
+/** Bounds of an assembled text: frames, total bytes and bytes of one frame. */
 const MAX_FRAMES = 100_000;
 const MAX_BYTES = 33_554_432;
 const MAX_FRAME_BYTES = 1_048_576;
 const MAX_TEXT_CHARACTERS = 1_048_576;
 const MAX_NAMES = 100;
 
-/** Puts together what a stream's frames say, reading them page by page. */
+/** Concatenates the text of a stream's frames, reading them page by page. */
 export async function assembleStream(
   store: Pick<StreamStore, "listFrames">,
   row: StreamRow,
@@ -101,7 +101,7 @@ class Assembly {
   }
 }
 
-/** Frames that carry what somebody says; bytes and control frames are not text. */
+/** Frames that carry text; binary and control frames do not. */
 const CONTENT: ReadonlySet<StoredFrame["type"]> = new Set(["event", "item", "text", "continuation"]);
 
 function shownChat(response: ChatResponse): AssembledChat {

@@ -23,7 +23,7 @@ async function decoded(coding: DecodableCoding, pieces: readonly Buffer[]) {
 }
 
 for (const [index, [coding, encode]] of encoders.entries()) {
-  test(`${coding} (${index}): what was encoded is decoded, however it is cut`, async () => {
+  test(`${coding} (${index}): encoded data decodes at any chunking`, async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), fc.integer({ min: 1, max: 50 }), async (bytes, size) => {
         const coded = encode(Buffer.from(bytes));
@@ -36,7 +36,7 @@ for (const [index, [coding, encode]] of encoders.entries()) {
     );
   });
 
-  test(`${coding} (${index}): a cut end is told, and what came before it is there`, async () => {
+  test(`${coding} (${index}): a truncated end is reported after all data before it`, async () => {
     const text = Buffer.from(Array.from({ length: 5000 }, (_, line) => `line ${line * 7919}`).join("\n"));
     const coded = encode(text);
     const { bytes, stop } = await decoded(coding, [coded.subarray(0, coded.length - 3)]);
@@ -45,7 +45,7 @@ for (const [index, [coding, encode]] of encoders.entries()) {
     assert.ok(stop === "truncated" || bytes.equals(text));
   });
 
-  test(`${coding} (${index}): what grows without measure is handed out in small parts, and given up early`, async () => {
+  test(`${coding} (${index}): a decompression bomb is delivered in small parts and stopped early`, async () => {
     const bomb = encode(Buffer.alloc(40_000_000));
     let handedOut = 0;
     let largest = 0;
@@ -60,7 +60,7 @@ for (const [index, [coding, encode]] of encoders.entries()) {
   });
 }
 
-test("any bytes are survived", async () => {
+test("random bytes never throw", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...DECODABLE),
@@ -77,6 +77,6 @@ test("any bytes are survived", async () => {
   );
 });
 
-test("a decoder that was given nothing ends", async () => {
+test("a decoder without input ends", async () => {
   assert.deepEqual(await decoded("gzip", []), { bytes: Buffer.alloc(0), stop: undefined });
 });

@@ -1,22 +1,20 @@
 import type { Transform } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from "node:zlib";
 
-/** Content codings that are undone while a stream comes. */
+/** Content codings that can be decoded incrementally. */
 export const DECODABLE = ["gzip", "x-gzip", "deflate", "br", "zstd"] as const;
 export type DecodableCoding = (typeof DECODABLE)[number];
 
-/**
- * Why decoding stopped: the input ended too soon, is not of its coding, or grows so much that it is meant to do harm.
- */
+/** Why decoding stopped: the input ended too early, is not of its coding, or looks like a decompression bomb. */
 export type DecoderStop = "truncated" | "damaged" | "grows too much";
 
-/** No stream that means well gives so much from so little. */
+/** Thresholds above which input counts as a decompression bomb. */
 const SUSPECT_BYTES = 33_554_432;
 const SUSPECT_GROWTH = 250;
 
 /**
- * Undoes one content coding of a stream without an end, on zlib's threads: what a piece gives is handed out in small parts
- * as it is made, so that memory stays flat whatever it grows to.
+ * Decodes one content coding of an endless stream on zlib's threads. Output is delivered in small parts as it is made,
+ * so memory stays flat at any growth.
  */
 export class ResponseDecoder {
   readonly #coding: DecodableCoding;
@@ -32,7 +30,7 @@ export class ResponseDecoder {
     this.#onBytes = onBytes;
   }
 
-  /** Resolves when the piece has been taken in and what it gave was handed out. After a stop, input is swallowed. */
+  /** Resolves when the piece was consumed and its output delivered. After a stop, input is discarded. */
   async write(piece: Buffer): Promise<void> {
     if (this.#stop !== undefined || piece.length === 0) return;
     this.#codedBytes += piece.length;
@@ -42,7 +40,7 @@ export class ResponseDecoder {
     await Promise.race([taken.promise, this.#closed]);
   }
 
-  /** Resolves when everything was handed out. Never rejects. */
+  /** Resolves when everything was delivered. Never rejects. */
   async end(): Promise<DecoderStop | undefined> {
     this.#stream?.end();
     await this.#closed;
@@ -79,7 +77,7 @@ function decompress(coding: DecodableCoding, firstOctet: number): Transform {
     case "x-gzip":
       return createGunzip();
     case "deflate":
-      // It should have the header of zlib (RFC 1950); some servers send it without.
+      // RFC 1950 requires zlib's header; some servers omit it.
       return (firstOctet & 0x0f) === 8 ? createInflate() : createInflateRaw();
     case "br":
       return createBrotliDecompress();
@@ -88,7 +86,7 @@ function decompress(coding: DecodableCoding, firstOctet: number): Transform {
   }
 }
 
-/** Brotli tells a short input by its message only. */
+/** Brotli reports truncated input by its message only. */
 function isShort(error: Error): boolean {
   return ("code" in error && error.code === "Z_BUF_ERROR") || error.message === "unexpected end of file";
 }

@@ -45,7 +45,7 @@ const cases: readonly [
 ];
 
 for (const [type, form, change] of cases) {
-  test(`an answer of ${JSON.stringify(type)} ${JSON.stringify(change ?? {})} is read as ${form ?? "no stream"}`, () => {
+  test(`a response of ${JSON.stringify(type)} ${JSON.stringify(change ?? {})} is read as ${form ?? "no stream"}`, () => {
     const found = answered(type, change);
     assert.equal(found?.kind === "json" ? found.form : found?.kind, form);
   });

@@ -6,7 +6,7 @@ import type { ExchangeView } from "#exchange/exchange.ts";
 import { DECODABLE } from "./response-decoder.ts";
 import type { DecodableCoding } from "./response-decoder.ts";
 
-/** How the body of an answer is cut into frames. */
+/** How a response body is split into frames. */
 export type StreamForm = { readonly kind: "sse" } | { readonly kind: "json"; readonly form: JsonStreamForm };
 
 const SSE: StreamForm = { kind: "sse" };
@@ -30,10 +30,10 @@ const FORMS: ReadonlyMap<string, StreamForm> = new Map<string, StreamForm>([
   ["application/geo+json-seq", SEQUENCE],
 ]);
 
-/** Google's models answer with one array, an element of which comes whenever there is more to say. */
+/** Google's models respond with one array that grows by an element at a time. */
 const STREAMED_ARRAY = ":streamGenerateContent";
 
-/** How an answer is read as a stream; undefined for those that are none, or that cannot be decoded. */
+/** The stream form of a response; undefined for responses that are no stream or cannot be decoded. */
 export function streamForm({ request, response }: Pick<ExchangeView, "request" | "response">): StreamForm | undefined {
   if (response === undefined) return undefined;
   const type = fieldValue(response.fields, "content-type");
@@ -43,7 +43,7 @@ export function streamForm({ request, response }: Pick<ExchangeView, "request" |
   return contentCoding(response.fields) === "unknown" ? undefined : form;
 }
 
-/** The coding on a body; `unknown` for one that cannot be undone here, and for several on top of each other. */
+/** The body's content coding; `unknown` for unsupported and for multiple codings. */
 export function contentCoding(fields: Readonly<RawFields>): DecodableCoding | "none" | "unknown" {
   const [coding, ...more] = parseContentEncoding(fieldValues(fields, "content-encoding"));
   if (coding === undefined) return "none";

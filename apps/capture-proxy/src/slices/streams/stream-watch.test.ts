@@ -28,7 +28,7 @@ interface Watched {
   nowMs: number;
 }
 
-/** A watched answer in flight, with the fields given and a recorder that writes everything down. */
+/** A watched response in flight, with the given fields and a recorder in memory. */
 function watched(fields: readonly string[], maxFrameBytes = 1_000_000): Watched {
   const exchange = sampleExchange({ state: { step: "responding" }, responseFields: [...fields] });
   const body = new BodyCapture(0, undefined);
@@ -56,7 +56,7 @@ function watched(fields: readonly string[], maxFrameBytes = 1_000_000): Watched 
 const SSE = ["Content-Type", "text/event-stream"];
 const texts = ({ frames }: Watched) => frames.map(({ payload }) => payload.toString());
 
-test("frames are recorded after the piece was passed on, each with the time at which it came", async () => {
+test("frames are recorded after the piece was forwarded, each with its arrival time", async () => {
   const state = watched(SSE);
   state.body.add(Buffer.from("data: a\n\ndata: b"));
   assert.equal(state.frames.length, 0);
@@ -74,7 +74,7 @@ test("frames are recorded after the piece was passed on, each with the time at w
   );
 });
 
-test("the end is recorded at once, with what came before it and the rest of an event", () => {
+test("the end is recorded at once, after all earlier frames and the rest of an event", () => {
   const state = watched(SSE);
   state.body.add(Buffer.from("id: 1\nevent: x\nretry: 7\n: c\ndata: a\n\ndata: b"));
   state.body.end();
@@ -85,7 +85,7 @@ test("the end is recorded at once, with what came before it and the rest of an e
   assert.equal(state.ended(), 1);
 });
 
-test("a stream that broke says why", () => {
+test("an interrupted stream has a reason", () => {
   const state = watched(SSE);
   const failure = {
     stage: "receive",
@@ -113,7 +113,7 @@ test("lines of JSON are items", () => {
   );
 });
 
-test("frames are cut at the limit of bodies, and their sizes are whole", () => {
+test("frames are cut at the body limit, and their sizes are complete", () => {
   for (const limit of [3, 0]) {
     const state = watched(SSE, limit);
     state.body.add(Buffer.from("data: abcdef\n\n"));
@@ -131,14 +131,14 @@ const encoders: readonly [coding: string, encoder: () => Transform, flush: numbe
   ["zstd", () => createZstdCompress(), constants.ZSTD_e_flush],
 ];
 
-/** Encodes a text and flushes, as an origin does that sends events when they happen. */
+/** Encodes a text and flushes, like an origin that sends events as they happen. */
 async function flushed(encoder: Transform, text: string, flush: number): Promise<Buffer> {
   encoder.write(text);
   const { promise, resolve } = Promise.withResolvers<undefined>();
   (encoder as unknown as { flush(kind: number, done: () => void): void }).flush(flush, () => resolve(undefined));
   await promise;
   const pieces: Buffer[] = [];
-  // One at a time, whatever a version of node gives with one call.
+  // read() is repeated, since the number of pieces per call depends on the version of Node.js.
   for (let piece = encoder.read() as Buffer | null; piece !== null; piece = encoder.read() as Buffer | null) {
     pieces.push(piece);
   }
@@ -161,7 +161,7 @@ for (const [coding, create, flush] of encoders) {
   });
 }
 
-test("damage in a coded stream ends its reading, not the stream, and is told", async () => {
+test("damage in a coded stream ends its recording, not the stream, and is reported", async () => {
   const state = watched([...SSE, "Content-Encoding", "gzip"]);
   const encoder = createGzip();
   state.body.add(await flushed(encoder, "data: a\n\n", constants.Z_SYNC_FLUSH));
@@ -176,7 +176,7 @@ test("damage in a coded stream ends its reading, not the stream, and is told", a
   encoder.destroy();
 });
 
-test("more than can be decoded in time is given up, and told", async () => {
+test("input that arrives faster than it decodes ends the recording, which is reported", async () => {
   const state = watched([...SSE, "Content-Encoding", "gzip"]);
   for (let count = 0; count < 20; count += 1) state.body.add(Buffer.alloc(1_048_576));
   state.body.end();
@@ -184,7 +184,7 @@ test("more than can be decoded in time is given up, and told", async () => {
   assert.ok(state.facts.some(({ attributes }) => attributes?.["unread"] !== undefined));
 });
 
-test("what a rule puts in the place of the body is recorded behind it and marked, read as its own type", async () => {
+test("a replacement body of a rule is recorded after the original, marked, and parsed by its own type", async () => {
   const state = watched([...SSE, "Content-Encoding", "gzip"]);
   const encoder = createGzip();
   state.body.add(await flushed(encoder, "data: a\n\n", constants.Z_SYNC_FLUSH));
@@ -206,7 +206,7 @@ test("what a rule puts in the place of the body is recorded behind it and marked
   encoder.destroy();
 });
 
-test("a body that takes its place and is no stream has no frames", async () => {
+test("a replacement body that is no stream has no frames", async () => {
   const state = watched(SSE);
   assert.ok(state.exchange.response);
   state.exchange.response.fields = ["content-type", "text/html"];
@@ -217,7 +217,7 @@ test("a body that takes its place and is no stream has no frames", async () => {
   assert.deepEqual(texts(state), []);
 });
 
-test("a recorder that fails ends the watching, and nothing else", async () => {
+test("a failing recorder ends the recording and nothing else", async () => {
   const state = watched(SSE);
   state.frames.push = () => {
     throw new Error("defect");

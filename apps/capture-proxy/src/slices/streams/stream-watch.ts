@@ -5,10 +5,10 @@ import type { FrameRecord, StreamRecorder } from "#storage/streams/stream-store.
 import { ResponseDecoder } from "./response-decoder.ts";
 import { contentCoding, streamForm, type StreamForm } from "./stream-form.ts";
 
-/** Attributes stand in lists; what is longer is cut. */
+/** Attributes are shown in lists; longer values are cut. */
 const ATTRIBUTE_CHARACTERS = 1000;
 
-/** So much may wait to be decoded; zlib's threads are far faster than what an origin sends for long. */
+/** Maximum of undecoded bytes; zlib's threads are far faster than origins over any length of time. */
 const MAX_WAITING_BYTES = 16_777_216;
 
 export interface StreamWatchOptions {
@@ -18,16 +18,16 @@ export interface StreamWatchOptions {
   readonly now: () => number;
   /** Called once, after the last frame was recorded. */
   readonly onEnd: () => void;
-  /** A defect of ours was met; the stream is not read on. */
+  /** Called for an internal error; recording ends. */
   readonly onFault: (error: unknown) => void;
 }
 
-/** A piece of the body and when it came; without bytes, another body begins. */
+/** A piece of the body with its arrival time, or the start of a replacement body. */
 type Arrival = { readonly atMs: number; readonly bytes: Buffer } | "another body";
 
 /**
- * Reads the body of one answer while it streams by and records its frames. Pieces are taken in at once and read after
- * they were passed on, so that the stream is not held up by it.
+ * Records the frames of a streamed response. Pieces are queued at once and parsed after they were forwarded, so the
+ * stream is not delayed.
  */
 export class StreamWatch implements BodyWatcher {
   readonly #options: StreamWatchOptions;
@@ -58,7 +58,7 @@ export class StreamWatch implements BodyWatcher {
   end(): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    // At once where nothing is decoded: the process may be about to stop.
+    // Synchronous where nothing is decoded: the process may be about to stop.
     if (!this.#isReading) void this.#read();
   }
 
@@ -91,7 +91,7 @@ export class StreamWatch implements BodyWatcher {
         const arrivals = this.#arrivals;
         this.#arrivals = [];
         for (const arrival of arrivals) {
-          // Only a decoder is waited for: what needs none is read in one go.
+          // Only decoders are awaited.
           const pending = arrival === "another body" ? this.#nextBody() : this.#readPiece(arrival);
           if (pending !== undefined) await pending;
         }
@@ -113,10 +113,10 @@ export class StreamWatch implements BodyWatcher {
     return undefined;
   }
 
-  /** What a rule made of the answer is recorded behind what the origin sent, and marked. */
+  /** Records the replacement body after the origin's, marked. */
   async #nextBody(): Promise<void> {
     await this.#endReading();
-    this.#options.recorder.change({ attributes: { replaced: "A rule put another body in the place of the origin's" } });
+    this.#options.recorder.change({ attributes: { replaced: "A rule replaced the origin's body" } });
     this.#reading = this.#beginReading(true);
   }
 
@@ -151,7 +151,7 @@ export class StreamWatch implements BodyWatcher {
     reading.frames.end();
   }
 
-  /** Waits for nothing where nothing is decoded. */
+  /** Synchronous where nothing is decoded. */
   #finish(): Promise<void> | undefined {
     if (this.#reading?.decoder !== undefined) return this.#endReading().then(() => this.#close());
     this.#reading?.frames.end();
@@ -162,7 +162,7 @@ export class StreamWatch implements BodyWatcher {
 
   #lose(): void {
     this.#isLost = true;
-    this.#options.recorder.change({ attributes: { unread: "It came faster than it could be decoded" } });
+    this.#options.recorder.change({ attributes: { unread: "The stream arrived faster than it could be decoded" } });
   }
 
   #close(): void {
@@ -176,26 +176,24 @@ export class StreamWatch implements BodyWatcher {
   }
 }
 
-/** An answer being read. */
 interface Reading {
   readonly frames: FrameReader;
-  /** Undefined where no content coding has to be undone. */
+  /** Undefined without a content coding. */
   readonly decoder: ResponseDecoder | undefined;
 }
 
-/** A frame but for what the one who read its bytes knows. */
+/** The fields of a frame that its parser determines. */
 type ReadFrame = Omit<FrameRecord, "direction" | "opcode" | "isFinal" | "atMs" | "isCompressed">;
 
-/** Cuts the decoded bytes of an answer into frames. */
 interface FrameReader {
   read(piece: Buffer): void;
-  /** The answer ended; what came of a last frame is told. */
+  /** Ends the response and flushes a last frame. */
   end(): void;
 }
 
-/** A reader of that form, which keeps no more than `maxBytes` of each frame. */
+/** Returns a parser that keeps at most `maxBytes` of each frame. */
 function frameReader(form: StreamForm, maxBytes: number, onFrame: (frame: ReadFrame) => void): FrameReader {
-  // Zero is allowed as a limit of bodies: then sizes are told, and no bytes.
+  // A body limit of 0 means sizes without bytes.
   const keptBytes = Math.max(1, maxBytes);
   return form.kind === "sse"
     ? new EventReader({ maxEventBytes: keptBytes, onBlock: (block) => onFrame(frameOfBlock(block, maxBytes)) })
@@ -217,7 +215,7 @@ function frameOfBlock(block: EventBlock, maxBytes: number): ReadFrame {
   return {
     type: "event",
     payload: payload.length <= maxBytes ? payload : payload.subarray(0, maxBytes),
-    // What replaces wrong UTF-8 is longer than what came.
+    // Replacement characters for invalid UTF-8 are longer than the original bytes.
     sizeBytes: block.isCut ? Math.max(block.sizeBytes, payload.length) : payload.length,
     wireBytes: block.wireBytes,
     ...withAttributes(attributes),

@@ -4,13 +4,13 @@ import type { SliceHost } from "#slice.ts";
 import { streamForm } from "./stream-form.ts";
 import { StreamWatch } from "./stream-watch.ts";
 
-/** Watches the answers that are streams: each event of them is stored when it comes. */
+/** Watches streamed responses and stores each event on arrival. */
 export function createStreamsObserver(host: Pick<SliceHost, "streams" | "settings" | "clock" | "log">): Observer {
   const watches = new Map<ExchangeView, StreamWatch>();
   return {
     name: "streams",
     onResponding: (exchange) => {
-      // A rule answers instead of the origin: another body takes the place of the one that is watched.
+      // A rule responds instead of the origin: its body replaces the watched one.
       if (watches.size > 0 && watches.has(exchange)) return watches.get(exchange)?.replaced();
       if (!exchange.isRecorded) return;
       const form = streamForm(exchange);
@@ -22,7 +22,7 @@ export function createStreamsObserver(host: Pick<SliceHost, "streams" | "setting
         maxFrameBytes: running.max_body_size,
         now: () => host.clock.now(),
         onEnd: () => watches.delete(exchange),
-        onFault: (error) => host.log.error({ err: error }, "A stream could not be read on"),
+        onFault: (error) => host.log.error({ err: error }, "Recording of a stream failed"),
       });
       watches.set(exchange, watch);
       exchange.responseBody.watch(watch);

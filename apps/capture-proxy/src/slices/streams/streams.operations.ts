@@ -7,7 +7,6 @@ import type { SliceHost } from "#slice.ts";
 import type { StoredFrame, StreamRow } from "#storage/streams/stream-store.ts";
 import { assembleStream } from "./assembled-stream.ts";
 
-/** Handlers of the operations on streams of all kinds. */
 export function createStreamsOperations({
   streams,
   store,
@@ -61,7 +60,6 @@ function countedAs(total: number): Readonly<Record<string, string>> {
   return { "x-total-count": String(total) };
 }
 
-/** A stream as the API shows it in lists. */
 function shownStream(row: StreamRow): StreamSummary {
   return {
     id: row.id,
@@ -89,7 +87,6 @@ function shownStream(row: StreamRow): StreamSummary {
   };
 }
 
-/** A stream alone, with its fields. */
 function shownStreamDetail(row: StreamRow): StreamDetail {
   return {
     ...shownStream(row),
@@ -98,7 +95,6 @@ function shownStreamDetail(row: StreamRow): StreamDetail {
   };
 }
 
-/** A frame as the API shows it. */
 function shownFrame(frame: StoredFrame): StreamFrame {
   const isCut = frame.payload.length < frame.storedBytes || frame.storedBytes < frame.sizeBytes;
   const payload = frame.type === "close" ? shownClose(frame.payload) : shownBytes(frame.payload, isCut);
@@ -127,13 +123,13 @@ function shownFrame(frame: StoredFrame): StreamFrame {
   };
 }
 
-/** A close frame in words, beside its bytes. */
+/** A close frame as text and as bytes. */
 function shownClose(bytes: Uint8Array): { readonly text: string; readonly base64: string } {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return { text: closeText(buffer), base64: buffer.toString("base64") };
 }
 
-/** As text where it is some, else in base64; a cut may have parted a character. */
+/** UTF-8 as text, anything else in base64; a cut may have split a character. */
 function shownBytes(
   bytes: Uint8Array,
   isCut: boolean,
@@ -143,7 +139,7 @@ function shownBytes(
   return isUtf8(whole) ? { text: whole.toString(), base64: null } : { text: null, base64: buffer.toString("base64") };
 }
 
-/** Where the last whole character ends. */
+/** The end of the last complete character. */
 function endOfCharacters(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back] ?? 0;

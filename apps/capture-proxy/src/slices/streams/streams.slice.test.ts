@@ -25,7 +25,7 @@ beforeEach(async () => {
   await rig.api("POST", "/traffic/clear", undefined, 204);
 });
 
-/** The one stream there is, once `isReady` holds for it. */
+/** Waits until the only stream satisfies `isReady`. */
 const theStream = async (isReady: (stream: StreamSummary) => boolean = () => true): Promise<StreamSummary> =>
   await waitUntil(async () => {
     const [stream] = await rig.api<StreamSummary[]>("GET", "/streams");
@@ -35,7 +35,7 @@ const theStream = async (isReady: (stream: StreamSummary) => boolean = () => tru
 const framesOf = async (id: string, query = ""): Promise<StreamFrame[]> =>
   await rig.api<StreamFrame[]>("GET", `/streams/${id}/frames${query}`);
 
-/** Opens a stream through the proxy; gives what the origin writes with, and what the client got so far. */
+/** Opens a stream through the proxy; returns the origin's writer and the bytes the client received. */
 async function openStream(type: string, path = "/events") {
   const origin = Promise.withResolvers<ServerResponse>();
   rig.respond = (_, response) => {
@@ -84,7 +84,7 @@ test("a stream is listed before its first event, and each event before the next 
   );
 });
 
-test("one stream tells its fields, and has the id of its entry", async () => {
+test("a stream has its fields and the id of its entry", async () => {
   rig.respond = (_, response) => void response.writeHead(200, { "content-type": "application/x-ndjson" }).end("1\n2\n");
   await rig.send({ path: "/lines" });
   const { id } = await theStream(({ state }) => state === "closed");
@@ -101,7 +101,7 @@ test("one stream tells its fields, and has the id of its entry", async () => {
   assert.equal(entry.request.path, "/lines");
 });
 
-test("frames are filtered, searched, paged, previewed and given whole", async () => {
+test("frames are filtered, searched, paged, previewed and returned whole", async () => {
   const long = `data: ${"ü".repeat(3000)} needle\n\n`;
   const events = Array.from({ length: 20 }, (_, index) => `data: event ${index}\n\n`).join("");
   rig.respond = (_, response) =>
@@ -134,7 +134,7 @@ test("frames are filtered, searched, paged, previewed and given whole", async ()
   assert.equal(body.headers.get("x-content-type-options"), "nosniff");
 });
 
-test("a chat in a coded answer is put together", async () => {
+test("a chat in a coded response is assembled", async () => {
   const chunk = (delta: object) =>
     `data: ${JSON.stringify({ object: "chat.completion.chunk", choices: [{ index: 0, delta }] })}\n\n`;
   const events = `${chunk({ content: "Hel" })}: keep-alive\n\n${chunk({ content: "lo" })}data: [DONE]\n\n`;
@@ -156,7 +156,7 @@ test("a chat in a coded answer is put together", async () => {
   assert.equal(assembled.text.split("\n").at(-1), "[DONE]");
 });
 
-test("a stream that is no chat is put together as text", async () => {
+test("a stream that is no chat is assembled as text", async () => {
   rig.respond = (_, response) =>
     void response.writeHead(200, { "content-type": "text/event-stream" }).end("data: a\n\nevent: b\ndata: c\n\n");
   await rig.send({ path: "/plain" });
@@ -165,7 +165,7 @@ test("a stream that is no chat is put together as text", async () => {
   assert.deepEqual([assembled.text, assembled.chat, assembled.frames], ["a\nc", null, 2]);
 });
 
-test("a client that goes away ends the stream with a reason", async () => {
+test("a client disconnect ends the stream with a reason", async () => {
   const { origin, got, client } = await openStream("text/event-stream");
   origin.write("data: a\n\n");
   await waitUntil(() => got.length === 1);
@@ -192,7 +192,7 @@ test("an event stream that its origin cuts or resets ends with a reason, and its
   }
 });
 
-test("lists know kinds and sessions, and pages", async () => {
+test("lists filter by kind and session, and have pages", async () => {
   for (const [path, type] of [
     ["/a", "text/event-stream"],
     ["/b", "application/jsonl"],
@@ -211,7 +211,7 @@ test("lists know kinds and sessions, and pages", async () => {
   assert.equal((await paths("?session_id=all")).length, 3);
 });
 
-test("a stream that a mock makes is one as well", async () => {
+test("a stream of a mock is recorded as well", async () => {
   const mock = {
     name: "instead",
     condition: { type: "path_pattern", pattern: "^/mocked$" },
@@ -223,7 +223,7 @@ test("a stream that a mock makes is one as well", async () => {
   assert.equal((await framesOf(id))[0]?.text, "mocked");
 });
 
-test("what a rewrite makes of a stream is told behind what the origin sent, and marked", async () => {
+test("the rewritten stream is recorded after the origin's, and marked", async () => {
   const rule = {
     name: "edit",
     condition: { type: "path_pattern", pattern: "^/rewritten$" },
@@ -257,12 +257,12 @@ for (const path of [
 }
 
 for (const query of ["?limit=0", "?limit=1001", "?direction=up", "?type=x", "?unknown=1", "?preview=65537"]) {
-  test(`frames refuse ${query}`, async () => {
+  test(`frames reject ${query}`, async () => {
     await rig.api("GET", `/streams/x/frames${query}`, undefined, 400);
   });
 }
 
-test("answers that are no streams, and answers whose bodies are not captured, are not listed", async () => {
+test("responses that are no streams, or whose bodies are not captured, are not listed", async () => {
   rig.respond = (_, response) => void response.writeHead(200, { "content-type": "application/json" }).end("{}");
   await rig.send({ path: "/json" });
   await rig.api("PATCH", "/config", { capture_response_bodies: false });

@@ -14,9 +14,8 @@ import type { StreamRecorder } from "#storage/streams/stream-store.ts";
 import type { PausedMessages } from "./paused-messages.ts";
 import type { CompiledWsRule } from "./ws-traffic.compile.ts";
 
-/** What all connections share. */
 export interface MessagesParts {
-  /** The enabled rules; another array after every change. */
+  /** The enabled rules; a new array after every change. */
   readonly rules: () => readonly CompiledWsRule[];
   readonly paused: PausedMessages;
   readonly onHit: (ruleId: string) => void;
@@ -24,12 +23,12 @@ export interface MessagesParts {
   readonly nowMs: () => number;
 }
 
-/** The code of a connection without a close frame (RFC 6455, 7.1.5); it is on no wire. */
+/** The code of a connection without a close frame (RFC 6455, 7.1.5); never sent. */
 const ABNORMAL_CLOSURE = 1006;
 
 const PASS: MessageVerdict = { kind: "pass" };
 
-/** The messages of one connection: recorded, and decided on by the rules that concern it. */
+/** Records the messages of one connection and applies the rules that match it. */
 export class ConnectionMessages implements MessageHandler {
   readonly #recorder: StreamRecorder;
   readonly #parts: MessagesParts;
@@ -127,7 +126,7 @@ export class ConnectionMessages implements MessageHandler {
     };
   }
 
-  /** Rules hold one after the other; each sees what those before made of the message. */
+  /** Rules apply in sequence; each sees the changes of those before. */
   #decideFrom(
     rules: readonly CompiledWsRule[],
     from: number,

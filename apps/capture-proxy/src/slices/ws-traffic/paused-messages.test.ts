@@ -7,7 +7,7 @@ const RULE = { id: "rule", name: "Look" };
 const message = (text: string) => ({ direction: "send", opcode: 1, payload: Buffer.from(text) }) as const;
 const connection = (id: string) => ({ id, url: `ws://host/${id}` });
 
-test("at most 100 messages wait; then the oldest goes on as it was", async () => {
+test("at most 100 messages are paused; beyond that the oldest continues unmodified", async () => {
   let changes = 0;
   const paused = new PausedMessages(() => (changes += 1));
   const verdicts: MessageVerdict[] = [];
@@ -20,7 +20,7 @@ test("at most 100 messages wait; then the oldest goes on as it was", async () =>
   assert.equal(changes, 102);
 });
 
-test("a decision is made once, and none is left when the connection is gone", async () => {
+test("a message is decided once, and closing the connection drops its paused messages", async () => {
   const paused = new PausedMessages(() => undefined);
   const waiting = paused.add(connection("a"), RULE, message("x"), 0);
   const other = paused.add(connection("b"), RULE, message("y"), 0);

@@ -4,7 +4,7 @@ import { opcodeName } from "@headworks/websocket";
 import type { MessageVerdict, TappedMessage } from "#exchange/messages.ts";
 import { shownPayload } from "./shown-message.ts";
 
-/** When one more waits, the oldest goes on. */
+/** Beyond this number the oldest message continues. */
 const MAX_PAUSED = 100;
 
 interface Waiting {
@@ -13,7 +13,7 @@ interface Waiting {
   readonly settle: (verdict: MessageVerdict) => void;
 }
 
-/** Messages that wait for a person's decision, oldest first. */
+/** Messages paused for a manual decision, oldest first. */
 export class PausedMessages {
   readonly #waiting = new Map<string, Waiting>();
   readonly #onChange: () => void;
@@ -30,7 +30,7 @@ export class PausedMessages {
     return Array.from(this.#waiting.values(), ({ shown }) => shown);
   }
 
-  /** The opcode of one that waits; undefined: it does not. */
+  /** The opcode of a paused message. */
   opcodeOf(id: string): number | undefined {
     return this.#waiting.get(id)?.opcode;
   }
@@ -63,7 +63,7 @@ export class PausedMessages {
     return await promise;
   }
 
-  /** False: it does not wait any more. */
+  /** False when the message is no longer paused. */
   resume(id: string, verdict: MessageVerdict): boolean {
     const waiting = this.#waiting.get(id);
     if (waiting === undefined) return false;
@@ -73,7 +73,7 @@ export class PausedMessages {
     return true;
   }
 
-  /** A connection is over: nobody can decide on its messages any more. */
+  /** Drops the paused messages of a closed connection. */
   forget(connectionId: string): void {
     for (const [id, { shown }] of this.#waiting) {
       if (shown.connection_id === connectionId) this.resume(id, { kind: "drop" });

@@ -5,12 +5,12 @@ import { closeText } from "@headworks/websocket";
 import { fieldPairs, joinedFields } from "#exchange/shown-message.ts";
 import type { StoredFrame, StreamRow } from "#storage/streams/stream-store.ts";
 
-/** JSON is shown as JSON up to this size. */
+/** Larger payloads are not parsed as JSON. */
 const JSON_BYTES = 262_144;
-/** Bytes are listed one by one up to this size; beyond, base64 has to do. */
+/** Larger payloads are not listed byte by byte, only in base64. */
 const LISTED_BYTES = 16_384;
 
-/** A payload, of which `bytes` may be the beginning. */
+/** A payload in API form; `bytes` may be its beginning. */
 export function shownPayload(bytes: Uint8Array, sizeBytes: number, type: string): WsPayload {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const isCut = bytes.length < sizeBytes;
@@ -27,7 +27,7 @@ export function shownPayload(bytes: Uint8Array, sizeBytes: number, type: string)
   };
 }
 
-/** A text may be cut inside a character; what else is not UTF-8 is no text. */
+/** A text may be cut inside a character; any other invalid UTF-8 is binary. */
 function isText(bytes: Buffer, isCut: boolean, type: string): boolean {
   if (type === "binary" || (type !== "text" && bytes.includes(0))) return false;
   for (let less = 0; less <= (isCut ? 3 : 0); less += 1) {
@@ -46,7 +46,7 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** `joined`: the payloads of all frames of the message that this one ends. */
+/** `joined` is the payload of the whole fragmented message that this frame ends. */
 export function shownMessage(frame: StoredFrame, joined: WsPayload | undefined): WsMessage {
   const { streamId, ordinal, payload, attributes, original, mask } = frame;
   const fragments = attributes?.["fragments"];

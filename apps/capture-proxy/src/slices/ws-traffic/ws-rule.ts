@@ -2,7 +2,6 @@ import type { NewWsRule, WsRule, WsRuleAction, WsRuleMatch, WsRuleUpdate } from 
 import { validateHostPattern } from "@headworks/host-patterns";
 import { checkPattern, compilePattern, readReplacement } from "@headworks/linear-pattern";
 
-/** A message rule as it is kept: every default filled in. */
 export interface StoredWsRule {
   readonly id: string;
   readonly name: string;
@@ -26,18 +25,17 @@ function written(body: NewWsRule | WsRuleUpdate): Pick<StoredWsRule, "name" | "e
   return { name: name ?? NAMES[action.type], enabled, match, action };
 }
 
-/** A new rule that never hit. */
 export function newWsRule(id: string, body: NewWsRule, nowMs: number): StoredWsRule {
   return { id, ...written(body), hitCount: 0, createdAtMs: nowMs, updatedAtMs: nowMs };
 }
 
-/** An update replaces what a caller may write; id, hits and creation time stay. */
+/** Replaces the writable fields; id, hits and creation time stay. */
 export function updatedWsRule(rule: StoredWsRule, body: WsRuleUpdate, nowMs: number): StoredWsRule {
   const { id, hitCount, createdAtMs } = rule;
   return { id, ...written(body), hitCount, createdAtMs, updatedAtMs: nowMs };
 }
 
-/** The wire form; `extraHits` are not persisted yet. */
+/** `extraHits` are hits not persisted yet. */
 export function showWsRule(rule: StoredWsRule, extraHits: number): WsRule {
   const { id, name, enabled, match, action, hitCount } = rule;
   return {
@@ -52,7 +50,7 @@ export function showWsRule(rule: StoredWsRule, extraHits: number): WsRule {
   };
 }
 
-/** The stored form of what {@link showWsRule} gave. */
+/** The inverse of {@link showWsRule}. */
 export function readWsRule(rule: WsRule): StoredWsRule {
   return {
     id: rule.id,
@@ -63,7 +61,7 @@ export function readWsRule(rule: WsRule): StoredWsRule {
   };
 }
 
-/** What a schema cannot say about a rule; pointers into it. */
+/** Checks beyond the schema; paths point into the rule. */
 export function wsRuleIssues(rule: NewWsRule | WsRuleUpdate): { readonly path: string; readonly message: string }[] {
   const { match = {}, action } = rule;
   const issues: { path: string; message: string }[] = [];
@@ -74,7 +72,7 @@ export function wsRuleIssues(rule: NewWsRule | WsRuleUpdate): { readonly path: s
     if (problem !== undefined) issues.push({ path: `/match/${name}`, message: problem });
   }
   if (match.text !== undefined && match.message_type !== undefined && match.message_type !== "text") {
-    issues.push({ path: "/match/text", message: "only text messages have a text" });
+    issues.push({ path: "/match/text", message: "only text messages have text" });
   }
   if (action.type === "replace") issues.push(...replaceIssues(match, action));
   return issues;
@@ -85,7 +83,7 @@ function replaceIssues(
   action: WsRuleAction & { type: "replace" },
 ): { readonly path: string; readonly message: string }[] {
   if (match.message_type !== undefined && match.message_type !== "text") {
-    return [{ path: "/match/message_type", message: "only text messages have a text that can be replaced" }];
+    return [{ path: "/match/message_type", message: "only text messages have text to replace" }];
   }
   const problem = patternProblem(action.find);
   if (problem !== undefined) return [{ path: "/action/find", message: problem }];

@@ -16,7 +16,7 @@ const message = (opcode: number, text: string, direction: TappedMessage["directi
   payload: Buffer.from(text),
 });
 
-test("a rule is for connections by host and URL", () => {
+test("a rule matches connections by host and URL", () => {
   const table: readonly [NewWsRule["match"], string, string, boolean][] = [
     [undefined, "a.test", "ws://a.test/", true],
     [{ host: "a.test" }, "a.test", "ws://a.test/", true],
@@ -35,7 +35,7 @@ test("a rule is for connections by host and URL", () => {
   }
 });
 
-test("a rule is for messages by direction, type and text", () => {
+test("a rule matches messages by direction, type and text", () => {
   const table: readonly [NewWsRule["match"], TappedMessage, boolean][] = [
     [{}, message(2, "x"), true],
     [{ direction: "receive" }, message(1, "x"), false],
@@ -53,7 +53,7 @@ test("a rule is for messages by direction, type and text", () => {
   }
 });
 
-test("a replacement takes what was found, with its groups; without a pattern it takes all", () => {
+test("a replacement substitutes matches, with groups; without a pattern the whole text", () => {
   const table: readonly [NewWsRule, string, string | undefined][] = [
     [
       { action: { type: "replace", find: "(\\d+) apples", replacement: "$1 pears" } },
@@ -71,6 +71,6 @@ test("a replacement takes what was found, with its groups; without a pattern it 
   }
 });
 
-test("rules that are switched off are not among the compiled ones", () => {
+test("disabled rules are not compiled", () => {
   assert.deepEqual(compileWsRules([newWsRule("id", { enabled: false, action: { type: "drop" } }, 0)]), []);
 });

@@ -7,30 +7,28 @@ import { OPCODES } from "@headworks/websocket";
 import type { MessageDirection, TappedMessage } from "#exchange/messages.ts";
 import type { StoredWsRule } from "./ws-rule.ts";
 
-/** A replacement makes a message at most this many times as long, or this many characters. */
+/** Maximum length of a replaced message, in UTF-16 units. */
 const MAX_UNITS = 16_777_216;
 
-/** A rule made ready for messages. */
 export interface CompiledWsRule {
   readonly id: string;
   readonly name: string;
-  /** Whether it is for a connection at all. */
   concerns(connection: { readonly host: string; readonly url: string }): boolean;
-  /** undefined: both. */
+  /** Undefined means both. */
   readonly direction: MessageDirection | undefined;
-  /** `text` is that of a text message. */
+  /** `text` is set for text messages. */
   matches(message: TappedMessage, text: string | undefined): boolean;
   readonly action: CompiledWsAction;
 }
 
 export type CompiledWsAction =
-  /** undefined: nothing was found, or it costs too much. */
+  /** Undefined when nothing matches or the limits are exceeded. */
   | { readonly kind: "replace"; readonly replace: (text: string) => string | undefined }
   | { readonly kind: "drop" }
   | { readonly kind: "delay"; readonly delayMs: number }
   | { readonly kind: "pause" };
 
-/** The enabled rules in the order in which they hold; a new array with every change. */
+/** The enabled rules in order of application; a new array with every change. */
 export function compileWsRules(rules: readonly StoredWsRule[]): readonly CompiledWsRule[] {
   return rules.filter(({ enabled }) => enabled).map((rule) => compileRule(rule));
 }

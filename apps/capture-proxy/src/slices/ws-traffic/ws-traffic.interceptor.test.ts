@@ -30,7 +30,7 @@ function interceptorWith(rules: readonly CompiledWsRule[]) {
   return { interceptor: new WsTrafficInterceptor(streams as StreamStore, parts), opened, frames };
 }
 
-test("of a connection that is not recorded nothing is taken, unless there are rules", () => {
+test("messages of an unrecorded connection are not tapped, unless there are rules", () => {
   const hidden = { ...sampleExchange(), isRecorded: false };
   const without = interceptorWith([]);
   assert.equal(without.interceptor.onMessages(hidden, CONTROL), undefined);
@@ -42,7 +42,7 @@ test("of a connection that is not recorded nothing is taken, unless there are ru
   assert.equal(ruled.interceptor.control(hidden.id), undefined, "nobody can reach what nobody sees");
 });
 
-test("an open connection can be reached until it is closed", () => {
+test("an open connection can be controlled until it closes", () => {
   const { interceptor } = interceptorWith([]);
   const exchange = sampleExchange();
   const handler = interceptor.onMessages(exchange, CONTROL);

@@ -16,12 +16,11 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 
 const MAX_CONTROL_BYTES = 125;
 
-/** A close frame has its code before the reason. */
+/** A close frame starts with a code of two bytes. */
 const MAX_REASON_BYTES = MAX_CONTROL_BYTES - 2;
 
-/** A fragmented message is put together from this many frames before its last one. */
+/** Bounds of joining fragmented messages: frames per message, and messages per response. */
 const JOINED_FRAMES = 1000;
-/** and in one answer this often. */
 const JOINED_MESSAGES = 50;
 
 export interface WsTrafficOperationsParts extends RuleHandlersParts {
@@ -30,7 +29,6 @@ export interface WsTrafficOperationsParts extends RuleHandlersParts {
   readonly paused: PausedMessages;
 }
 
-/** Handlers of the operations on WebSocket traffic. */
 export function createWsTrafficOperations(parts: WsTrafficOperationsParts): Handlers<typeof wsTrafficOperations> {
   const { host, interceptor, paused } = parts;
   const { streams } = host;
@@ -83,7 +81,7 @@ export function createWsTrafficOperations(parts: WsTrafficOperationsParts): Hand
   };
 }
 
-/** For each frame that ends a message of several: what all of them say. */
+/** The joined payload for each frame that ends a fragmented message. */
 async function joinedPayloads(
   streams: StreamStore,
   frames: readonly StoredFrame[],
@@ -123,7 +121,7 @@ interface RuleHandlersParts {
   readonly store: WsTrafficStore;
   readonly hits: HitCounter;
   readonly clock: Clock;
-  /** The stored rules changed: compile them anew and tell others. */
+  /** Recompiles the stored rules and notifies listeners. */
   readonly onChange: () => void;
 }
 
@@ -132,7 +130,6 @@ type RuleOperations = Pick<
   "listWsRules" | "createWsRule" | "getWsRule" | "updateWsRule" | "deleteWsRule" | "toggleWsRule"
 >;
 
-/** Handlers of message rules. */
 function createRuleHandlers({ store, hits, clock, onChange }: RuleHandlersParts): RuleOperations {
   const find = (id: string): StoredWsRule => store.find(id) ?? notFound("message rule", id);
   const replace = (rule: StoredWsRule): StoredWsRule => {
@@ -182,7 +179,7 @@ function check(body: NewWsRule | WsRuleUpdate): void {
 interface MessageHandlersParts {
   readonly interceptor: WsTrafficInterceptor;
   readonly paused: PausedMessages;
-  /** The stored connection, or 404. */
+  /** Throws 404. */
   readonly found: (id: string) => Promise<StreamRow>;
 }
 
@@ -191,7 +188,7 @@ type MessageOperations = Pick<
   "sendWsMessage" | "closeWsConnection" | "listWsPaused" | "resumeWsMessage"
 >;
 
-/** Handlers of what a person does to open connections and to messages that wait. */
+/** Handlers for open connections and paused messages. */
 function createMessageHandlers({ interceptor, paused, found }: MessageHandlersParts): MessageOperations {
   const openControl = async (id: string) => {
     const control = interceptor.control(id);
@@ -211,7 +208,7 @@ function createMessageHandlers({ interceptor, paused, found }: MessageHandlersPa
         throw validationError([{ path: "body/base64", message: "a text message must be UTF-8" }]);
       }
       if (!control.inject(body.direction ?? "send", OPCODES[type], payload)) {
-        throw new ApiError("CONFLICT", "The connection takes no messages any more");
+        throw new ApiError("CONFLICT", "The connection no longer accepts messages");
       }
       return { status: 204 };
     },
@@ -222,7 +219,7 @@ function createMessageHandlers({ interceptor, paused, found }: MessageHandlersPa
         throw validationError([{ path: "body/code", message: `the close code ${code} must not be sent` }]);
       }
       const reason = body?.reason ?? "";
-      // The schema counts characters; a frame holds bytes, and what does not fit would be cut without a word.
+      // The schema counts characters, frames count bytes; a longer reason would be cut silently.
       if (Buffer.byteLength(reason) > MAX_REASON_BYTES) {
         throw validationError([
           { path: "body/reason", message: `must not have more than ${MAX_REASON_BYTES} bytes in UTF-8` },
@@ -252,14 +249,14 @@ function createMessageHandlers({ interceptor, paused, found }: MessageHandlersPa
   };
 }
 
-/** undefined: there is none. */
+/** Undefined without content. */
 function contentOf(body: {
   readonly text?: string | undefined;
   readonly base64?: string | undefined;
 }): Buffer | undefined {
   const { text, base64 } = body;
   if (text !== undefined && base64 !== undefined) {
-    throw validationError([{ path: "body/base64", message: "cannot stand beside text" }]);
+    throw validationError([{ path: "body/base64", message: "cannot be combined with text" }]);
   }
   if (base64 === undefined) return text === undefined ? undefined : Buffer.from(text);
   if (!BASE64.test(base64)) throw validationError([{ path: "body/base64", message: "must be base64" }]);

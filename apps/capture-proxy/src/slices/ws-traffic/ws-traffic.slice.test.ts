@@ -28,7 +28,7 @@ const texts = (list: readonly WsMessage[]): string[] =>
       `${direction} ${type} ${payload.text ?? payload.raw_base64}${effect === null ? "" : ` ${effect}`}`,
   );
 
-test("a connection and its messages are there while it is open, and after its end", async () => {
+test("a connection and its messages are listed while it is open and afterwards", async () => {
   await using rig = await startWebSocketRig({ handleProtocols: () => "chat.v1", perMessageDeflate: false });
   const { client, server, id } = await rig.open({ headers: { "X-A": "1" } }, ["chat.v1"]);
   client.socket.send('{"hello": [1]}');
@@ -78,7 +78,7 @@ test("a connection and its messages are there while it is open, and after its en
   await rig.api("GET", "/ws-traffic/connections/unknown", undefined, 404);
 });
 
-test("RFC 6455 7.1.5: a connection that ends without a close frame has code 1006 and says why", async () => {
+test("RFC 6455 7.1.5: a connection that ends without a close frame has code 1006 and a reason", async () => {
   await using rig = await startWebSocketRig();
   const ends: readonly (readonly [how: "end" | "resetAndDestroy", side: "client" | "server", reason: RegExp])[] = [
     ["end", "client", /^The connection ended without a close frame$/],
@@ -98,7 +98,7 @@ test("RFC 6455 7.1.5: a connection that ends without a close frame has code 1006
   }
 });
 
-test("messages are found by direction, type and text, and counted; statistics and clearing", async () => {
+test("messages are filtered by direction, type and text, counted and cleared", async () => {
   await using rig = await startWebSocketRig();
   const { client, server, id } = await rig.open();
   for (let index = 1; index <= 30; index += 1) client.socket.send(`Message ${index}`);
@@ -120,7 +120,7 @@ test("messages are found by direction, type and text, and counted; statistics an
   await rig.api("GET", "/ws-traffic/messages?foo=1", undefined, 400);
 });
 
-test("a message in several frames is shown as its frames and put together", async () => {
+test("a fragmented message is shown as its frames and joined", async () => {
   await using rig = await startWebSocketRig();
   const { client, server, id } = await rig.open();
   client.socket.send("one ", { fin: false });
@@ -150,7 +150,7 @@ test("compressed messages are readable, in one frame and in several", async () =
   );
 });
 
-test("messages of our own reach either side, and the connection is closed towards both", async () => {
+test("injected messages reach either side, and closing closes both sides", async () => {
   await using rig = await startWebSocketRig();
   const { client, server, id } = await rig.open();
   const send = async (body: object, status = 204) =>
@@ -178,7 +178,7 @@ test("messages of our own reach either side, and the connection is closed toward
   await rig.api("POST", "/ws-traffic/connections/unknown/send", { text: "x" }, 404);
 });
 
-test("a close reason of more than 123 bytes is refused, however few characters it has; one of 123 arrives whole", async () => {
+test("a close reason of more than 123 bytes is rejected, regardless of its characters; one of 123 arrives whole", async () => {
   await using rig = await startWebSocketRig();
   const { client, server, id } = await rig.open();
   const path = `/ws-traffic/connections/${id}/close`;
@@ -193,7 +193,7 @@ test("a close reason of more than 123 bytes is refused, however few characters i
   assert.deepEqual([client.closed, server.closed], [[`1000 ${reason}`], [`1000 ${reason}`]]);
 });
 
-test("rules replace, leave out and delay messages of open connections, from the moment they are made", async () => {
+test("rules replace, drop and delay messages of open connections as soon as they are created", async () => {
   await using rig = await startWebSocketRig();
   const { client, server, id } = await rig.open();
   client.socket.send("secret 0");
@@ -225,7 +225,7 @@ test("rules replace, leave out and delay messages of open connections, from the 
   await waitUntil(() => client.messages.length === 2);
 });
 
-test("paused messages wait for a decision: allowed, changed or left out", async () => {
+test("paused messages are continued, edited or dropped", async () => {
   await using rig = await startWebSocketRig();
   const { client, server, id } = await rig.open();
   const ruleId = await rule(rig, { name: "Look", match: { text: "^wait" }, action: { type: "pause" } });
@@ -260,7 +260,7 @@ test("paused messages wait for a decision: allowed, changed or left out", async 
   assert.equal(server.messages.length, 3);
 });
 
-test("rules are kept: created, read, updated with what was read, listed newest first, deleted", async () => {
+test("rules are created, read, updated with their own representation, listed newest first, deleted", async () => {
   await using rig = await startWebSocketRig();
   const body = {
     name: "A",
@@ -288,7 +288,7 @@ test("rules are kept: created, read, updated with what was read, listed newest f
   await rig.api("PUT", `/ws-traffic/rules/${id}`, body, 404);
 });
 
-test("rules that cannot work are refused with their place", async () => {
+test("invalid rules are rejected with the field's path", async () => {
   await using rig = await startWebSocketRig();
   const table: readonly [object, string][] = [
     [{}, "body"],
@@ -315,7 +315,7 @@ test("rules that cannot work are refused with their place", async () => {
   }
 });
 
-test("rules leave with the bundle of all rules and come back", async () => {
+test("rules are exported and imported with the bundle of all rules", async () => {
   await using rig = await startWebSocketRig();
   await rule(rig, { match: { text: "a" }, action: { type: "replace", replacement: "b" } });
   const before = await rig.api<WsRule[]>("GET", "/ws-traffic/rules");

@@ -10,7 +10,7 @@ import { WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
 import { createWsTrafficOperations } from "./ws-traffic.operations.ts";
 import { createWsTrafficStore } from "./ws-traffic.store.ts";
 
-/** Messages of WebSocket connections: recorded, shown, and changed by rules or by hand. */
+/** Messages of WebSocket connections: recording, rules and manual control. */
 export function createWsTrafficSlice(host: SliceHost): Slice<typeof wsTrafficOperations> {
   const { clock, log, events } = host;
   const store = createWsTrafficStore(host.database);
@@ -19,7 +19,7 @@ export function createWsTrafficSlice(host: SliceHost): Slice<typeof wsTrafficOpe
     addHits: (batch) => store.addHits(batch),
     every: (intervalMs, callback) => clock.every(intervalMs, callback),
     onFailure: (error) =>
-      log.warn({ err: error }, "hit counts of message rules could not be saved; they are kept and tried again"),
+      log.warn({ err: error }, "hit counts of message rules could not be saved; they are kept and retried"),
   });
   const onChange = (): void => {
     rules = compileWsRules(store.list());

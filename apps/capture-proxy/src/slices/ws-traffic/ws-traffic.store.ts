@@ -3,7 +3,6 @@ import type { Database } from "#storage/database.ts";
 import { RuleTable } from "#rules/rule-table.ts";
 import type { StoredWsRule } from "./ws-rule.ts";
 
-/** Message rules on disk. */
 export type WsTrafficStore = RuleTable<StoredWsRule>;
 
 export function createWsTrafficStore(database: Database): WsTrafficStore {
