@@ -34,5 +34,5 @@ export const browserEntries: readonly string[] = [
   "packages/entry-diff/src/index.ts",
   "packages/http-fields/src/index.ts",
   "packages/host-patterns/src/index.ts",
-  "packages/exact-json/src/index.ts",
+  "packages/json/src/index.ts",
 ];

@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import type { AnyOperations, Operation, OperationInput, OperationOutput } from "./operation.ts";
 
 /** A non-2xx answer: the error code and message of the service, or of the connection (`status` 0). */

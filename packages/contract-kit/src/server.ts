@@ -2,7 +2,7 @@ import type { ErrorObject, ValidateFunction } from "ajv";
 import addFormats from "ajv-formats";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import type { TSchema } from "typebox";
-import { WrittenNumber } from "@headworks/exact-json";
+import { WrittenNumber } from "@headworks/json";
 import type { Operation } from "./operation.ts";
 
 const ESCAPE_LENGTH = String.raw`\ud83d`.length;

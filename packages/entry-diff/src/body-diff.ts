@@ -1,5 +1,5 @@
 import type { BodyDiff } from "@headworks/capture-contract";
-import { isNumeric, type Json, readJson } from "@headworks/exact-json";
+import { isNumeric, type Json, readJson } from "@headworks/json";
 import { isJson, isTextual, parseMediaType } from "@headworks/http-fields";
 import type { IgnoredPaths } from "./ignored-paths.ts";
 import { diffJson } from "./json-diff.ts";

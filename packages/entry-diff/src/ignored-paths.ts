@@ -1,5 +1,4 @@
-import { parseJsonPath } from "@headworks/json-path";
-import type { JsonStep } from "@headworks/json-path";
+import { parseJsonPath, type JsonStep } from "@headworks/json";
 
 /** Names and indexes from the root of a document to a place in it. */
 export type JsonPlace = readonly (string | number)[];

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readJson } from "@headworks/exact-json";
-import type { Json } from "@headworks/exact-json";
+import { readJson, type Json } from "@headworks/json";
 import fc from "fast-check";
 import { compileIgnoredPaths } from "./ignored-paths.ts";
 import type { IgnoredPaths } from "./ignored-paths.ts";

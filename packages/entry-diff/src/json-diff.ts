@@ -1,4 +1,4 @@
-import { isNumeric, type Json } from "@headworks/exact-json";
+import { isNumeric, type Json } from "@headworks/json";
 import { JsonTree } from "./json-tree.ts";
 import type { JsonPlace, IgnoredPaths } from "./ignored-paths.ts";
 import { diffSequences } from "./sequence-diff.ts";

@@ -1,4 +1,4 @@
-import { isNumeric, numberKey, type Json, type Numeric } from "@headworks/exact-json";
+import { isNumeric, numberKey, type Json, type Numeric } from "@headworks/json";
 import type { IgnoredPaths, JsonPlace } from "./ignored-paths.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { isNumeric, readJson } from "@headworks/exact-json";
+import { isNumeric, readJson } from "@headworks/json";
 import { parseParameter, splitOutsideQuotes, type Parameter } from "./parameters.ts";
 
 /** An Authorization or Proxy-Authorization value, decoded for showing. Nothing is verified. */

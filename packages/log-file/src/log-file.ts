@@ -11,7 +11,7 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { makeDirectorySync } from "@headworks/directories";
+import { makeDirectorySync } from "@headworks/files";
 import { archiveNames } from "./archive-name.ts";
 import { pruneArchives } from "./archives.ts";
 import { periodStart, type Rotation } from "./rotation-period.ts";

@@ -1,6 +1,5 @@
 import type { MessageSide } from "@headworks/capture-contract";
-import { isNumeric } from "@headworks/exact-json";
-import { parseJsonPath, selectJson } from "@headworks/json-path";
+import { isNumeric, parseJsonPath, selectJson } from "@headworks/json";
 import { foldAscii } from "@headworks/query-language";
 import type { Decision, Explanation } from "./compiled.ts";
 import { leafPhrase, quoted } from "./describe.ts";

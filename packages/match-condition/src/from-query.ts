@@ -1,5 +1,5 @@
 import type { Condition, MessageSide } from "@headworks/capture-contract";
-import { numberOfText } from "@headworks/exact-json";
+import { parseNumber } from "@headworks/json";
 import type { FieldTest, NumberRange, Query, TextValue } from "@headworks/query-language";
 import { MANNERS } from "./leaves.ts";
 import { readPattern, type PatternManner } from "./text-pattern.ts";
@@ -241,7 +241,7 @@ function jsonCondition(side: MessageSide, path: string, test: FieldTest): Condit
   if (test.kind === "text") {
     return textCondition(test, "equals", MANNERS.json_path_pattern, (pattern, value) => {
       const written: Condition = { type: "json_path_pattern", path, pattern, side };
-      const number = value?.kind === "literal" ? numberOfText(value.text) : undefined;
+      const number = value?.kind === "literal" ? parseNumber(value.text) : undefined;
       // A query takes numbers by their value, too: 7 finds 7.0.
       return number === undefined ? written : anyOf([written, { type: "json_path", path, value: number, side }]);
     });

@@ -1,15 +1,16 @@
 import type { Condition, MessageSide } from "@headworks/capture-contract";
-import { isNumeric, isSameJson } from "@headworks/exact-json";
+import { isNumeric, isSameJson, parseJsonPath, selectJson } from "@headworks/json";
 import { dependsOnReading, utf8Octets } from "@headworks/http-fields";
-import { parseJsonPath, selectJson } from "@headworks/json-path";
 import { asksReadable, compileRanges, foldAscii, inBothReadings, READABLE } from "@headworks/query-language";
 import type { Decision } from "./compiled.ts";
 import { requestedOperations, type RequestedOperation } from "./graphql.ts";
-import { MAX_VALUE_DEPTH } from "./json-equality.ts";
 import { bodyJson, bodyText, headerValues, pathSegment, queryValues } from "./material.ts";
 import { parseStatusRange } from "./status-range.ts";
 import { NOT_READ, type MatchSubject } from "./subject.ts";
 import { compileTextPattern, type PatternManner } from "./text-pattern.ts";
+
+/** Deeper values in a condition are rejected; deeper values in traffic equal none. */
+export const MAX_VALUE_DEPTH = 64;
 
 /** A condition without parts, by kind. */
 export type Leaf = Exclude<Condition, { readonly type: "and" | "or" | "not" }>;

@@ -1,7 +1,6 @@
 import type { Condition } from "@headworks/capture-contract";
-import { parseJsonPath } from "@headworks/json-path";
-import { isShallowJson, MAX_VALUE_DEPTH } from "./json-equality.ts";
-import { MANNERS } from "./leaves.ts";
+import { isShallowJson, parseJsonPath } from "@headworks/json";
+import { MANNERS, MAX_VALUE_DEPTH } from "./leaves.ts";
 import { parseStatusRange } from "./status-range.ts";
 import { type PatternManner, readPattern } from "./text-pattern.ts";
 
@@ -328,7 +327,7 @@ function jsonPathProblem(value: unknown): string | undefined {
 }
 
 function jsonProblem(value: unknown): string | undefined {
-  if (!isShallowJson(value)) return `may nest at most ${MAX_VALUE_DEPTH} deep`;
+  if (!isShallowJson(value, MAX_VALUE_DEPTH)) return `may nest at most ${MAX_VALUE_DEPTH} deep`;
   return JSON.stringify(value).length > MAX_VALUE_LENGTH
     ? `may have at most ${MAX_VALUE_LENGTH} characters`
     : undefined;

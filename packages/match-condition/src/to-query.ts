@@ -1,5 +1,5 @@
 import type { Condition, MessageSide } from "@headworks/capture-contract";
-import { isSameJson, WrittenNumber } from "@headworks/exact-json";
+import { isSameJson, WrittenNumber } from "@headworks/json";
 import type { FieldTest, NumberRange, Query, TextValue } from "@headworks/query-language";
 import { foldAscii } from "@headworks/query-language";
 import { leafPhrase } from "./describe.ts";

@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 
 /** Bodies above this many characters are not parsed as JSON. */
 const MAX_JSON_SIZE = 16 * 1024 * 1024;

@@ -2,8 +2,7 @@ import { Evaluation } from "./evaluation.ts";
 import { asksReadableForm, fieldOf, type Field, type TextField } from "./fields.ts";
 import { foldAscii, foldUnicode } from "./fold.ts";
 import { dependsOnReading } from "@headworks/http-fields";
-import { isNumeric, numberKey, numberOfText, type Numeric } from "@headworks/exact-json";
-import { parseJsonPath, selectJson } from "@headworks/json-path";
+import { isNumeric, numberKey, parseNumber, type Numeric, parseJsonPath, selectJson } from "@headworks/json";
 import { compileMessages, directionsOf, separateTerms } from "./message-terms.ts";
 import { compileRanges, inExactRange } from "./numbers.ts";
 import type { FieldTest, Moment, Query, TextValue } from "./query.ts";
@@ -287,7 +286,7 @@ function compileJson(side: "request" | "response", path: string, test: FieldTest
 function spellings({ values }: TextTest): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const value of values) {
-    const number = value.kind === "literal" ? numberOfText(value.text) : undefined;
+    const number = value.kind === "literal" ? parseNumber(value.text) : undefined;
     if (number !== undefined && value.kind === "literal") found.set(numberKey(number), value.text);
   }
   return found;

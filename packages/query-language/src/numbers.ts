@@ -1,4 +1,4 @@
-import { compareNumbers, type Numeric } from "@headworks/exact-json";
+import { compareNumbers, type Numeric } from "@headworks/json";
 import { GRPC_STATUS_NAMES, parseGrpcStatus } from "@headworks/http-fields";
 import type { NumberUnit } from "./fields.ts";
 import type { NumberRange } from "./query.ts";

@@ -1,4 +1,4 @@
-import { parseJsonPath } from "@headworks/json-path";
+import { parseJsonPath } from "@headworks/json";
 import { checkPattern } from "@headworks/linear-pattern";
 import { bareValue, type Field, fieldNames, findField } from "./fields.ts";
 import { foldAscii } from "./fold.ts";

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { Agent as SecureAgent, request as secureRequest } from "node:https";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { ApiFailure, operationUrl } from "@headworks/contract-kit/client";
 import type { Operation } from "@headworks/contract-kit";
 import { CommandFailure, EXIT } from "./exit-codes.ts";

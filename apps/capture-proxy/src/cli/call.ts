@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { Argument } from "commander";
 import type { Command } from "commander";
 import { operations } from "@headworks/capture-contract";
-import { isNumeric, readJson } from "@headworks/exact-json";
+import { isNumeric, readJson } from "@headworks/json";
 import type { Operation, Operations } from "@headworks/contract-kit";
 import { apiAddress, callApi, callJson, readText } from "./api-connection.ts";
 import type { ApiAddress, ApiRequest } from "./api-connection.ts";

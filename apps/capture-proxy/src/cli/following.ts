@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { constants } from "node:os";
 import type { ServerMessage } from "@headworks/capture-contract";
 import { CommandFailure, EXIT } from "./exit-codes.ts";

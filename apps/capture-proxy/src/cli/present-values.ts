@@ -1,4 +1,4 @@
-import { isNumeric } from "@headworks/exact-json";
+import { isNumeric } from "@headworks/json";
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 

@@ -17,7 +17,7 @@ import {
   type TrafficSnapshot,
   type TreeNode,
 } from "@headworks/capture-contract";
-import { isNumeric } from "@headworks/exact-json";
+import { isNumeric } from "@headworks/json";
 import { durationText, sizeText, timeText, valueText } from "./present-values.ts";
 import { RULE_TABLES } from "./rule-tables.ts";
 import { STREAM_TABLES } from "./stream-tables.ts";

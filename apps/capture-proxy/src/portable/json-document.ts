@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { unicodeIssue } from "@headworks/contract-kit/server";
 import { ApiError, validationError } from "#api/api-error.ts";
 

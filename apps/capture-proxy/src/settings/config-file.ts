@@ -11,7 +11,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { makeDirectorySync } from "@headworks/directories";
+import { makeDirectorySync } from "@headworks/files";
 import { StartupError } from "./startup-error.ts";
 
 /** The document as it stands in the file, our fields and foreign ones. */

@@ -1,5 +1,5 @@
 import { basename, dirname, join, sep } from "node:path";
-import { realPlace } from "@headworks/directories";
+import { canonicalPath } from "@headworks/files";
 import type { DataPlaces } from "./data-places.ts";
 
 /** Where the files of a Weir lie. */
@@ -72,7 +72,7 @@ export function outputProblem(directory: string, own: OwnPlaces): string | undef
 
 function reached(path: string): string | undefined {
   try {
-    return realPlace(path);
+    return canonicalPath(path);
   } catch {
     return undefined;
   }

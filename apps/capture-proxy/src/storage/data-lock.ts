@@ -1,4 +1,4 @@
-import { storageErrorKind } from "@headworks/storage-trouble";
+import { storageErrorKind } from "@headworks/files";
 import { openDatabase } from "./database.ts";
 
 /** Another process has the data directory, or the database. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { storageErrorKind } from "@headworks/storage-trouble";
+import { storageErrorKind } from "@headworks/files";
 import { temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
 import { openDatabase, STATE_MIGRATIONS, TRAFFIC_MIGRATIONS } from "./database.ts";

@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import type { StatementSync } from "node:sqlite";
-import { storageErrorKind, type StorageErrorKind } from "@headworks/storage-trouble";
+import { storageErrorKind, type StorageErrorKind } from "@headworks/files";
 import { migrate } from "./migrations.ts";
 
 /** A value SQLite stores. */

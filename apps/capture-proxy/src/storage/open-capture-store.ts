@@ -12,7 +12,7 @@ import type {
   TrafficSummary,
   TreeNode,
 } from "@headworks/capture-contract";
-import { makeDirectorySync, realPlace } from "@headworks/directories";
+import { makeDirectorySync, canonicalPath } from "@headworks/files";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type {
@@ -454,7 +454,7 @@ export function storePlaces(dataDir: string, databasePath: string | undefined): 
     decodedFolder: `${beside}decoded`,
     locks: [
       [join(directory, "weir.lock"), directory],
-      [`${realPlace(path)}.lock`, path],
+      [`${canonicalPath(path)}.lock`, path],
     ],
   };
 }

@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import type { Condition } from "@headworks/capture-contract";
 import { useState } from "react";
 import { Field, TextArea, TextInput } from "../ui/field.tsx";

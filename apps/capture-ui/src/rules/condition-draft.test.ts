@@ -1,4 +1,4 @@
-import { WrittenNumber } from "@headworks/exact-json";
+import { WrittenNumber } from "@headworks/json";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Condition } from "@headworks/capture-contract";

@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import type { Condition, MessageSide } from "@headworks/capture-contract";
 import { asLiteral, literalPattern } from "./literal-pattern.ts";
 

@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import type { Condition, MatchExplanation, MatchPreview as Preview } from "@headworks/capture-contract";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";

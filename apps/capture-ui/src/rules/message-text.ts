@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { utf8Reading } from "@headworks/http-fields";
 
 /** A message as it is compared: first line, fields, body. */

@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { ApiFailure, api, errorText, isAbort } from "../api.ts";
 import { filterOf } from "../queries.ts";
 import { formatBytes, formatCount } from "../ui/format.ts";

@@ -1,7 +1,6 @@
 import { parse } from "yaml";
-import type { Json } from "@headworks/exact-json";
+import { type Json, jsonPatch, mergePatch, PatchError } from "@headworks/json";
 import { GatewaySettings, type Issue, type PublishedConfig } from "@headworks/gateway-contract";
-import { jsonPatch, mergePatch, PatchError } from "@headworks/json-patch";
 import type { GenerationHistory } from "#config/generation-history.ts";
 import type { Generations, SubmitOptions, SubmitOutcome } from "#config/generations.ts";
 import type { PastGeneration } from "#config/past-generations.ts";

@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { makeDirectory } from "@headworks/directories";
+import { makeDirectory } from "@headworks/files";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
 import { EXIT, type Invocation } from "./invocation.ts";
 

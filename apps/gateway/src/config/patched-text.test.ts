@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DocumentInput } from "@headworks/gateway-contract";
-import type { Json } from "@headworks/exact-json";
-import { jsonPatch, mergePatch } from "@headworks/json-patch";
+import { type Json, jsonPatch, mergePatch } from "@headworks/json";
 import fc from "fast-check";
 import { parse, stringify } from "yaml";
 import { patchedTextSteps } from "./patched-text.ts";

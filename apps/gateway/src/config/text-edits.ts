@@ -1,4 +1,4 @@
-import { isSameJson } from "@headworks/exact-json";
+import { isSameJson } from "@headworks/json";
 import { isMap, isScalar, isSeq, stringify } from "yaml";
 import type { Node, Pair, YAMLMap, YAMLSeq } from "yaml";
 import { toJson } from "./write-document.ts";

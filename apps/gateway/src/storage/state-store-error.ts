@@ -1,4 +1,4 @@
-import { storageErrorKind, type StorageErrorKind } from "@headworks/storage-trouble";
+import { storageErrorKind, type StorageErrorKind } from "@headworks/files";
 
 /** Why the store refuses or cannot do something. */
 export type StoreErrorKind = StorageErrorKind | "too-new" | "foreign";

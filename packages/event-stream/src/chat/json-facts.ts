@@ -1,4 +1,4 @@
-import { isNumeric, readJson } from "@headworks/exact-json";
+import { isNumeric, readJson } from "@headworks/json";
 
 /** An object as it came from a peer: nothing in it can be relied on. */
 export type Facts = Readonly<Record<string, unknown>>;

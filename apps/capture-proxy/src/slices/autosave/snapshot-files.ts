@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { lstat, open, readdir, rename, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { makeDirectory } from "@headworks/directories";
+import { makeDirectory } from "@headworks/files";
 
 export type SnapshotFormat = "har" | "session";
 

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { makeDirectorySync } from "@headworks/directories";
+import { makeDirectorySync } from "@headworks/files";
 import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
 
 /** Why there is no usable CA, as a sentence for the person who starts the service. */

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { GrpcDecoded, GrpcFrame } from "@headworks/capture-contract";
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { readTrailerMessage } from "@headworks/grpc-framing";
 import { decodeMessage, walkFields } from "@headworks/protobuf";
 import type { MessageType, Schema } from "@headworks/protobuf";

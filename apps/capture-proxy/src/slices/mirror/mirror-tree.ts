@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { makeDirectorySync } from "@headworks/directories";
+import { makeDirectorySync } from "@headworks/files";
 import { fingerprint, OWN_PREFIX, otherName, portDirectory } from "./mirror-place.ts";
 import type { MirrorPlace } from "./mirror-place.ts";
 

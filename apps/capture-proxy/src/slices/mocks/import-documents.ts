@@ -1,5 +1,5 @@
 import { TextDecoder } from "node:util";
-import { numberOfText, readJson, WrittenNumber } from "@headworks/exact-json";
+import { parseNumber, readJson, WrittenNumber } from "@headworks/json";
 import { parseDocument, visit } from "yaml";
 import { HarMocks } from "./har-mocks.ts";
 import { ImportProblem } from "./imported-mocks.ts";
@@ -93,7 +93,7 @@ class WholeDocument implements DocumentReader {
 /** YAML reads numbers into doubles; those that JSON can say keep the text that they were written with. */
 function keepDigits(scalar: { value: unknown; source?: string }): void {
   if (typeof scalar.value !== "number" || scalar.source === undefined) return;
-  const number = numberOfText(scalar.source);
+  const number = parseNumber(scalar.source);
   if (number instanceof WrittenNumber) scalar.value = number;
 }
 

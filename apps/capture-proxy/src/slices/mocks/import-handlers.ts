@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { ImportMocks, mocksOperations, MockUpdate } from "@headworks/capture-contract";
 import { MockUpdate as MockUpdateSchema, MAX_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import type { Handlers } from "@headworks/contract-kit";
 import { portableList } from "#portable/portable-list.ts";
 import { ApiError, validationError } from "#api/api-error.ts";

@@ -1,5 +1,5 @@
 import type { Condition, MockResponse } from "@headworks/capture-contract";
-import { isNumeric } from "@headworks/exact-json";
+import { isNumeric } from "@headworks/json";
 import { plainDraft } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 

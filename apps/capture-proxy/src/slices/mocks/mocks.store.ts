@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { MOCK_LIMITS } from "@headworks/capture-contract";
 import type { Condition, MockExpiration, MockResponseConfig } from "@headworks/capture-contract";
 import type { Database, SqlRow, Statement } from "#storage/database.ts";

@@ -1,4 +1,4 @@
-import { isNumeric } from "@headworks/exact-json";
+import { isNumeric } from "@headworks/json";
 import { isJson } from "@headworks/http-fields";
 import type { Condition } from "@headworks/capture-contract";
 import { escapedPattern } from "./captured-mock.ts";

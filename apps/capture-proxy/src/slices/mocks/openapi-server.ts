@@ -1,5 +1,5 @@
 // Tested by import-warnings.test.ts
-import { isNumeric } from "@headworks/exact-json";
+import { isNumeric } from "@headworks/json";
 import { escapedPattern } from "./captured-mock.ts";
 import { listOf, member, membersOf, textOf } from "./imported-mocks.ts";
 import type { Members } from "./imported-mocks.ts";

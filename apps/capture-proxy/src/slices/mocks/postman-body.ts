@@ -1,6 +1,6 @@
 // Tested by import-warnings.test.ts
 import type { Condition } from "@headworks/capture-contract";
-import { isSameJson, readJson } from "@headworks/exact-json";
+import { isSameJson, readJson } from "@headworks/json";
 import { escapedPattern } from "./captured-mock.ts";
 import { member, membersOf, textOf } from "./imported-mocks.ts";
 import type { Members } from "./imported-mocks.ts";

@@ -1,6 +1,6 @@
 import { MOCK_LIMITS } from "@headworks/capture-contract";
 import type { MockHeaders, MockResponse } from "@headworks/capture-contract";
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { wireText } from "@headworks/http-fields";
 import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { fieldValue, hasField } from "@headworks/http1";

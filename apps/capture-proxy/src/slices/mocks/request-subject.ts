@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { isTextual, parseQuery, decodeText } from "@headworks/http-fields";
 import { decodeContent } from "@headworks/http-fields/content-coding";
 import type { DecodedContent } from "@headworks/http-fields/content-coding";

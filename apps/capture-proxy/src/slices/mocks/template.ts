@@ -1,4 +1,4 @@
-import { isNumeric } from "@headworks/exact-json";
+import { isNumeric } from "@headworks/json";
 import { randomInt, randomUUID } from "node:crypto";
 
 /** What a template may say about the request it answers. */

@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import type { DiffOptions, EntryDiff } from "@headworks/capture-contract";
 import type { DiffSide, SideBody } from "@headworks/entry-diff";
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import type { Clock } from "#slice.ts";
 import { compareEntriesNow } from "./compare-entries-now.ts";
 

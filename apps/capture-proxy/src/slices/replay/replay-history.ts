@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import type { ReplayResult } from "@headworks/capture-contract";
 import type { Database, SqlRow, SqlValue } from "#storage/database.ts";
 import type { BatchSummary } from "./batch-summary.ts";

@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { parentPort } from "node:worker_threads";
 import { readTextBody, writeTextBody } from "./text-body.ts";
 import { compileTextEdit } from "./text-edits.ts";

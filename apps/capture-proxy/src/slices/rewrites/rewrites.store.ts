@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import type { Condition, RewriteAction } from "@headworks/capture-contract";
 import type { Database } from "#storage/database.ts";
 import { RuleTable } from "#rules/rule-table.ts";

@@ -1,7 +1,6 @@
 import { isAscii } from "node:buffer";
 import type { RewriteAction } from "@headworks/capture-contract";
-import { readJson, writeJson, type Json } from "@headworks/exact-json";
-import { jsonPatch, mergePatch, PatchError } from "@headworks/json-patch";
+import { readJson, writeJson, type Json, jsonPatch, mergePatch, PatchError } from "@headworks/json";
 import { compilePattern, readReplacement, type Replaced } from "@headworks/linear-pattern";
 
 export type TextAction = RewriteAction & { readonly type: "body_rewrite" | "json_patch" | "json_merge" };

@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { isUtf8 } from "node:buffer";
 import type { WsConnection, WsMessage, WsPayload } from "@headworks/capture-contract";
 import { closeText } from "@headworks/websocket";

@@ -2,7 +2,7 @@ import { closeSync, fsync, openSync, readdirSync, statSync, unlinkSync, writeSyn
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { makeDirectorySync } from "@headworks/directories";
+import { makeDirectorySync } from "@headworks/files";
 import { storageErrorReason } from "../database.ts";
 
 const FILE_NAME = /^(\d{1,15})\.body$/u;

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Condition } from "@headworks/capture-contract";
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { compileCondition } from "@headworks/match-condition";
 import type { BodyText, CompiledCondition, Explanation, MatchSubject } from "@headworks/match-condition";
 import type { QueryRecord } from "@headworks/query-language";

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { makeDirectorySync } from "@headworks/directories";
+import { makeDirectorySync } from "@headworks/files";
 import type { KeptText } from "@headworks/har";
 
 /** Small enough for what is made of a piece to be collected soon. */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { closeSync, fsync, openSync, statSync } from "node:fs";
 import { promisify } from "node:util";
-import { storageErrorKind } from "@headworks/storage-trouble";
+import { storageErrorKind } from "@headworks/files";
 import { BodyFiles } from "../read/body-files.ts";
 import type { StoreLimits } from "../capture-store.ts";
 import { ChangeLog } from "./change-log.ts";

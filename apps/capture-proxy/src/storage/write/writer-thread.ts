@@ -1,6 +1,6 @@
 import { renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { storageErrorKind } from "@headworks/storage-trouble";
+import { storageErrorKind } from "@headworks/files";
 import { storageErrorReason } from "../database.ts";
 import { DiskReserve } from "./disk-reserve.ts";
 import { DatabaseTooNewError } from "../migrations.ts";

@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import type { RewriteAction } from "@headworks/capture-contract";
 
 type ActionType = RewriteAction["type"];

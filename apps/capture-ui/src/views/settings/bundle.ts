@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 
 const LABELS: Readonly<Record<string, string>> = { block_list: "Block list", focus: "Focused hosts" };
 

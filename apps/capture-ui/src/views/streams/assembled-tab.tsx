@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import type { AssembledChat, AssembledStream, StreamDetail } from "@headworks/capture-contract";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Copy, Wrench } from "lucide-react";

@@ -1,4 +1,4 @@
-import { readJson } from "@headworks/exact-json";
+import { readJson } from "@headworks/json";
 import { grpcFrameLine } from "@headworks/capture-contract";
 import type { GrpcFrame, StreamFrame, StreamSummary } from "@headworks/capture-contract";
 import { ApiFailure, operationUrl, operations } from "../../api.ts";

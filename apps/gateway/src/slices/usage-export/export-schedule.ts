@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { makeDirectory } from "@headworks/directories";
+import { makeDirectory } from "@headworks/files";
 import type { Analytics, Consumer } from "@headworks/gateway-contract";
 import type { Clock } from "#slice.ts";
 import type { BudgetName, BudgetWindow, ExportRun, StateStore, UsageTotal } from "#storage/state-store.ts";

@@ -1,4 +1,4 @@
-import { isNumeric } from "@headworks/exact-json";
+import { isNumeric } from "@headworks/json";
 import { decodeJwt, parseAuthorization, parseCookies, parseSetCookie } from "@headworks/http-fields";
 import type { Jwt } from "@headworks/http-fields";
 

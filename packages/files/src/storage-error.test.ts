@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
-import { storageErrorKind } from "./storage-trouble.ts";
-import type { StorageErrorKind } from "./storage-trouble.ts";
+import { storageErrorKind } from "./storage-error.ts";
+import type { StorageErrorKind } from "./storage-error.ts";
 
 function thrownBy(work: () => unknown): unknown {
   try {
@@ -67,7 +67,7 @@ for (const [code, problem] of SYSTEM_ERRORS) {
   });
 }
 
-test("what is no error, or has no code, is other", () => {
+test("errors without a code, and other values, are other", () => {
   for (const thrown of [undefined, "ENOSPC", { code: "ENOSPC" }, new Error("else"), { errcode: 13 }]) {
     assert.equal(storageErrorKind(thrown), "other");
   }

@@ -1,9 +1,9 @@
-import { isNumeric, isSameJson, type Json } from "@headworks/exact-json";
+import { isNumeric, isSameJson, type Json } from "./json-value.ts";
 
-/** A patch that cannot be applied; the message says which part. */
+/** The message names the operation that failed. */
 export class PatchError extends Error {}
 
-/** Applies a JSON Merge Patch (RFC 7396). Neither value is changed. */
+/** Applies a JSON Merge Patch (RFC 7396) without mutating its arguments. */
 export function mergePatch(target: Json | undefined, patch: Json): Json {
   if (!isObject(patch)) return patch;
   const result = new Map(isObject(target) ? Object.entries(target) : []);
@@ -14,7 +14,7 @@ export function mergePatch(target: Json | undefined, patch: Json): Json {
   return fromEntries(result);
 }
 
-/** Applies a JSON Patch (RFC 6902), all of it or nothing. Neither value is changed. Throws {@link PatchError}. */
+/** Applies a JSON Patch (RFC 6902) atomically, without mutating its arguments. Throws {@link PatchError}. */
 export function jsonPatch(target: Json, patch: Json): Json {
   if (!Array.isArray(patch)) throw new PatchError("A JSON Patch is a list of operations");
   let document = target;
@@ -135,7 +135,7 @@ function isObject(value: Json | undefined): value is { readonly [name: string]: 
   return typeof value === "object" && value !== null && !Array.isArray(value) && !isNumeric(value);
 }
 
-/** An object whose members may have any name, `__proto__` included. */
+/** Sets own properties, `__proto__` included. */
 function fromEntries(members: ReadonlyMap<string, Json>): Json {
   return Object.fromEntries(members);
 }

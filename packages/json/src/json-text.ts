@@ -1,31 +1,31 @@
-import { WrittenNumber, writtenNumber, type Json } from "./written-number.ts";
+import { toNumeric, WrittenNumber, type Json } from "./json-value.ts";
 
 /**
- * Texts of numbers that a double would change, or may change: a fraction that ends in zero or begins with six, an exponent,
- * negative zero. Each is fast by itself, which one pattern for all of them is not.
+ * Number texts that a double changes or may change: a fraction that ends in zero or starts with six zeros, an exponent,
+ * negative zero. Three fast patterns; combined into one they are slow.
  */
 const DELICATE = [/-0[\s,\]}]/, /\.[0-9]*0[\s,\]}]|\.000000/, /[:,[\s]-?[0-9.]+[eE]/] as const;
-/** Long numbers, which a double mostly keeps when a program made them of one. */
+/** Long numbers; a double keeps those that were printed from one. */
 const LONG = /[:,[\s]-?[0-9.]{16,}/g;
 
-/** A number that is the whole text has nothing around it. */
+/** A text that is one number: the patterns above need a character before and after it. */
 const BARE_NUMBER = /^[\s\ufeff]*[-0-9]/;
 
 /**
- * Reads JSON text (RFC 8259), after a byte order mark, too. Numbers whose text a double would change become
- * {@link WrittenNumber}; the last of several members with one name counts, as with `JSON.parse`.
- * @throws SyntaxError for text that is not JSON
+ * Parses JSON (RFC 8259), skipping a byte order mark. Numbers whose text a double would change become
+ * {@link WrittenNumber}; of duplicate members the last wins, as with `JSON.parse`.
+ * @throws SyntaxError
  */
 export function readJson(text: string): Json {
   const json = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
   if (!BARE_NUMBER.test(json) && !isDelicate(json)) return JSON.parse(json) as Json;
   const reader = new ExactReader(json);
   const value = reader.read();
-  // What the reader does not take, the platform names with its place.
+  // JSON.parse throws the SyntaxError with the position.
   return value === undefined ? (JSON.parse(json) as Json) : value;
 }
 
-/** False only where `JSON.parse` loses nothing. */
+/** False only if `JSON.parse` loses nothing. */
 function isDelicate(json: string): boolean {
   if (DELICATE.some((pattern) => pattern.test(json))) return true;
   LONG.lastIndex = 0;
@@ -40,7 +40,7 @@ const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/y;
 
 type Container = Json[] | Record<string, Json>;
 
-/** Reads without recursion, so that depth costs memory and no stack. */
+/** Iterative, so that nesting uses heap and no stack. */
 class ExactReader {
   readonly #text: string;
   #at = 0;
@@ -49,7 +49,7 @@ class ExactReader {
     this.#text = text;
   }
 
-  /** Undefined when the text is no JSON. */
+  /** Undefined for invalid JSON. */
   read(): Json | undefined {
     const open: Container[] = [];
     const names: string[] = [];
@@ -79,7 +79,7 @@ class ExactReader {
     }
   }
 
-  /** The code of the next character that is no space, which stays; -1 at the end. */
+  /** Skips white space and peeks at the next character code; -1 at the end. */
   #mark(): number {
     for (; this.#at < this.#text.length; this.#at += 1) {
       const code = this.#text.charCodeAt(this.#at);
@@ -88,7 +88,7 @@ class ExactReader {
     return -1;
   }
 
-  /** A scalar, or a container that just opened. */
+  /** A scalar, or an empty container whose opening bracket was consumed. */
   #begin(): Json | Container | undefined {
     const mark = this.#mark();
     if (mark === QUOTE) return this.#string();
@@ -111,7 +111,7 @@ class ExactReader {
     return true;
   }
 
-  /** The name before the next member of an object; lists have none. False when it is missing. */
+  /** Consumes the name and colon of an object member; no-op for arrays. False if they are missing. */
   #name(container: Container, names: string[]): boolean {
     if (Array.isArray(container)) return true;
     const name = this.#mark() === QUOTE ? this.#string() : undefined;
@@ -125,7 +125,7 @@ class ExactReader {
     const start = this.#at;
     let code = this.#text.charCodeAt(start);
     let at = start;
-    // Most numbers are short integers, which need no pattern.
+    // Fast path for short integers.
     while (code >= 0x30 && code <= 0x39 && at - start < 16) code = this.#text.charCodeAt((at += 1));
     if (at - start < 16 && at > start && !isNumberPart(code) && (at === start + 1 || this.#text[start] !== "0")) {
       this.#at = at;
@@ -135,7 +135,7 @@ class ExactReader {
     const text = NUMBER.exec(this.#text)?.[0];
     if (text === undefined) return undefined;
     this.#at += text.length;
-    return writtenNumber(text);
+    return toNumeric(text);
   }
 
   #string(): string | undefined {
@@ -161,7 +161,6 @@ class ExactReader {
   }
 }
 
-/** What else than digits a number has. */
 function isNumberPart(code: number): boolean {
   return (code >= 0x30 && code <= 0x39) || code === 0x2e || (code | 0x20) === 0x65;
 }
@@ -186,14 +185,14 @@ function isContainer(value: Json | Container): value is Container {
   return typeof value === "object" && value !== null && !(value instanceof WrittenNumber);
 }
 
-/** A member with any name, `__proto__` included. */
+/** Sets an own property, `__proto__` included. */
 function setMember(object: Record<string, Json>, name: string, value: Json): void {
   if (name === "__proto__") {
     Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
   } else object[name] = value;
 }
 
-/** Writes a value with the indent, and the line at the end, that `like`, the text it was read from, has. */
+/** Serializes with the indent and final line break of `like`, the text that the value was read from. */
 export function writeJson(value: Json, like: string): string {
   const indent = /^\ufeff?[[{]\r?\n([ \t]{1,10})/.exec(like)?.[1] ?? "";
   const end = /\r?\n$/.exec(like)?.[0] ?? "";

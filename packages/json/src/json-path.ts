@@ -1,4 +1,4 @@
-import { WrittenNumber } from "@headworks/exact-json";
+import { WrittenNumber } from "./json-value.ts";
 
 /** One step of a path: a member, an element (negative counts from the end), all children, or a member at any depth. */
 export type JsonStep =
@@ -7,12 +7,12 @@ export type JsonStep =
   | { readonly kind: "children" }
   | { readonly kind: "descendants"; readonly name: string | null };
 
-/** Most values a path may visit in one document, so that `$..*` over a huge body stays bounded. */
+/** Bounds `$..*` over a huge body. */
 const MAX_VISITS = 200_000;
 
 /**
- * Parses the subset of JSONPath (RFC 9535) that has no filters: `$`, `.name`, `['name']`, `[0]`, `[-1]`, `[*]`, `.*`,
- * `..name`, `..*`. `at` of a failure is an offset into the text.
+ * Parses JSONPath (RFC 9535) without filters: `$`, `.name`, `['name']`, `[0]`, `[-1]`, `[*]`, `.*`,
+ * `..name`, `..*`. `at` is the offset of a syntax error.
  */
 export function parseJsonPath(
   text: string,
@@ -41,7 +41,7 @@ export function parseJsonPath(
   return { ok: true, steps };
 }
 
-/** All values the path selects, in document order. Stops quietly after 200,000 visited values. */
+/** The selected values in document order. Stops silently after {@link MAX_VISITS} values. */
 export function selectJson(root: unknown, steps: readonly JsonStep[]): readonly unknown[] {
   let current: unknown[] = [root];
   let visits = 0;
@@ -90,7 +90,7 @@ function applyStep(step: JsonStep, value: unknown, into: unknown[], budget: numb
   return descend(step.name, value, into, budget);
 }
 
-/** Depth first with an own stack: bodies may be nested deeper than the call stack allows. */
+/** Depth first with an explicit stack: bodies may nest deeper than the call stack allows. */
 function descend(name: string | null, root: unknown, into: unknown[], budget: number): number {
   const stack: unknown[] = [root];
   let visits = 0;

@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { compareNumbers, isSameJson, numberKey } from "./equality.ts";
-import { readJson } from "./json-text.ts";
-import { numberOfText, type Numeric } from "./written-number.ts";
+import { compareNumbers, isSameJson, isShallowJson, numberKey, parseNumber, readJson, type Numeric } from "./index.ts";
 
 const number = (text: string): Numeric => {
-  const value = numberOfText(text);
+  const value = parseNumber(text);
   assert.ok(value !== undefined, text);
   return value;
 };
@@ -64,6 +62,14 @@ test("a value is itself, and no other when one leaf of it changes", () => {
 
 test("only a JSON number is a number", () => {
   for (const text of ["", "01", "1.", ".5", "+1", "0x10", "NaN", "Infinity", " 1", "1 ", "1n"]) {
-    assert.equal(numberOfText(text), undefined, text);
+    assert.equal(parseNumber(text), undefined, text);
   }
+});
+
+test("measuring a deeply nested value does not overflow the stack", () => {
+  let value: unknown = 1;
+  for (let depth = 0; depth < 100_000; depth += 1) value = [value];
+  assert.equal(isShallowJson(value, 64), false);
+  assert.equal(isShallowJson([[{ a: [1] }]], 4), true);
+  assert.equal(isShallowJson([[{ a: [1] }]], 3), false);
 });

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readJson, WrittenNumber } from "@headworks/exact-json";
+import { parseJsonPath, readJson, selectJson, WrittenNumber } from "./index.ts";
 import fc from "fast-check";
-import { parseJsonPath, selectJson } from "./json-path.ts";
 
 function select(path: string, root: unknown): readonly unknown[] | string {
   const parsed = parseJsonPath(path);

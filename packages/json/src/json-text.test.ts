@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { readJson, writeJson } from "./json-text.ts";
-import { WrittenNumber } from "./written-number.ts";
+import { readJson, writeJson, WrittenNumber } from "./index.ts";
 
 test("numbers are written as they were read", () => {
   const numbers = [

@@ -1,7 +1,7 @@
-/** Why SQLite or the file system could not do something, as far as the caller can act on it. */
+/** Causes of SQLite and file system errors, distinguished where the caller can react to them. */
 export type StorageErrorKind = "full" | "read-only" | "corrupt" | "busy" | "io" | "other";
 
-/** By the primary result code of SQLite. It says CANTOPEN (14) for whatever reason, a full disk among them. */
+/** Primary result codes of SQLite. CANTOPEN (14) has many causes, a full disk among them. */
 const BY_SQLITE_CODE: Readonly<Record<number, StorageErrorKind>> = {
   5: "busy",
   6: "busy",
@@ -22,7 +22,7 @@ const BY_SYSTEM_CODE: Readonly<Record<string, StorageErrorKind>> = {
   EIO: "io",
 };
 
-/** Sorts an error that a call of `node:sqlite` or `node:fs` threw; whatever else there is, is `other`. */
+/** Classifies an error thrown by `node:sqlite` or `node:fs`. */
 export function storageErrorKind(error: unknown): StorageErrorKind {
   if (!(error instanceof Error)) return "other";
   if ("errcode" in error && typeof error.errcode === "number") return BY_SQLITE_CODE[error.errcode & 0xff] ?? "other";

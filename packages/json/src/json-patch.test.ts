@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { jsonPatch, mergePatch, PatchError } from "./json-patch.ts";
-import { readJson, writeJson, type Json } from "@headworks/exact-json";
+import { type Json, jsonPatch, mergePatch, PatchError, readJson, writeJson } from "./index.ts";
 
 /** The table of RFC 7396, appendix A. */
 const MERGES: readonly (readonly [string, string, string])[] = [

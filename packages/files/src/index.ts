@@ -1,0 +1,2 @@
+export { canonicalPath, makeDirectory, makeDirectorySync } from "./directories.ts";
+export { storageErrorKind, type StorageErrorKind } from "./storage-error.ts";

@@ -1,1 +1,0 @@
-export { jsonPatch, mergePatch, PatchError } from "./json-patch.ts";

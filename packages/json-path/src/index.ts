@@ -1,1 +1,0 @@
-export { parseJsonPath, selectJson, type JsonStep } from "./json-path.ts";
