@@ -94,9 +94,9 @@ test("what was not recorded is a 502 that names the closest recorded requests, a
   const connections = rig.origin.connectionCount;
   const missed = await get("/items?page=2&ts=9&<b>=1");
   assert.equal(missed.status, 502);
-  assert.match(missed.text, /Nothing like this request was recorded/);
-  assert.match(missed.text, /query `page`: recorded `1`, asked `2`/);
-  assert.match(missed.text, /query `ts`: recorded `5`, asked `9`/);
+  assert.match(missed.text, /This request was not recorded/);
+  assert.match(missed.text, /query `page`: recorded `1`, requested `2`/);
+  assert.match(missed.text, /query `ts`: recorded `5`, requested `9`/);
   const html = await rig.client.fetch({
     url: `${rig.origin.url}/items?q=<script>`,
     headers: [["Accept", "text/html"]],
@@ -128,7 +128,7 @@ test("what counts as the same request can be chosen: ignored parameters, bodies,
   assert.equal((await get("/q?a=1", "POST", "one")).text, `POST /q?ts=1&a=1 ${before + 1}`);
   const other = await get("/q?a=1", "POST", "three");
   assert.equal(other.status, 502);
-  assert.match(other.text, /the body is another one/);
+  assert.match(other.text, /the body differs/);
   await serve(id, { match: { host: false, query: false, method: false } });
   assert.equal((await rig.get("https://any.invalid/q")).text, `POST /q?ts=1&a=1 ${before + 1}`);
 });
@@ -145,7 +145,7 @@ test("answers can go round, or be used up", async () => {
   await serve(id, { repeat: "cycle" });
   assert.deepEqual(await ask(), [first, second, first]);
   await serve(id, { repeat: "none" });
-  assert.deepEqual(await ask(), [first, second, "502 All 2 recorded answers to this request were given"]);
+  assert.deepEqual(await ask(), [first, second, "502 All 2 recorded responses to this request were used"]);
 });
 
 test("rules answer before the session, and without strictness the rest goes to its origin", async () => {

@@ -34,7 +34,7 @@ const response = {
 const atRequest = messageSubject(request, null, "request");
 const atResponse = messageSubject(request, response, "response");
 
-/** What a condition says in both phases. */
+/** The outcome of a condition in both phases. */
 function outcomes(condition: Condition): readonly [atRequest: boolean, atResponse: boolean] {
   const read = parseCondition(condition);
   assert.ok(read.ok, JSON.stringify(read));
@@ -47,7 +47,7 @@ const NEITHER = [false, false] as const;
 const ASKED = [true, false] as const;
 const ANSWERED = [false, true] as const;
 
-test("each kind matches what it says, at the request and at the answer", () => {
+test("each kind matches as documented, in the request and response phase", () => {
   const cases: readonly (readonly [condition: Condition, expected: readonly [boolean, boolean]])[] = [
     [{ type: "all" }, BOTH],
     [{ type: "url_pattern", pattern: "v1/users" }, BOTH],
@@ -151,7 +151,7 @@ test("a list of GraphQL operations matches when one of them does", () => {
   assert.ok(!compileCondition({ type: "graphql_operation", operation_name: "C" }).matches(subject));
 });
 
-test("compiled conditions decide what the plain reading of them decides", () => {
+test("compiled conditions decide as the naive interpreter does", () => {
   fc.assert(
     fc.property(conditions, subjects, (condition, subject) => {
       const compiled = compileCondition(condition);
@@ -162,7 +162,7 @@ test("compiled conditions decide what the plain reading of them decides", () => 
   );
 });
 
-test("what a condition says about its needs is true", () => {
+test("the declared needs of a condition are accurate", () => {
   fc.assert(
     fc.property(conditions, subjects, (condition, subject) => {
       const compiled = compileCondition(condition);
@@ -197,7 +197,7 @@ test("what a condition says about its needs is true", () => {
   );
 });
 
-test("bodies are asked for last, and only when nothing else decides", () => {
+test("bodies are requested last, and only when nothing else decides", () => {
   const condition: Condition = {
     type: "and",
     conditions: [
@@ -214,7 +214,7 @@ test("bodies are asked for last, and only when nothing else decides", () => {
   assert.equal(compileCondition(condition).decide(subject), false);
 });
 
-test("a JSON body is parsed once for all conditions, and again when the subject got another body", () => {
+test("a JSON body is parsed once for all conditions, and again when the subject has another body", () => {
   let text = '{"a":1}';
   const subject: MatchSubject = { ...atRequest, requestText: () => text };
   const one = compileCondition({ type: "json_path", path: "$.a", value: 1 });
@@ -224,7 +224,7 @@ test("a JSON body is parsed once for all conditions, and again when the subject 
   assert.ok(compileCondition({ type: "json_path", path: "$.a", value: 2 }).matches(subject));
 });
 
-test("needs are told by phase", () => {
+test("needs are declared per phase", () => {
   const body = compileCondition({ type: "body_pattern", pattern: "x" });
   assert.deepEqual([body.needsRequestBody, body.needsResponse, body.needsResponseBody], [true, false, true]);
   assert.deepEqual(body.atResponse, { possible: true, avoidable: true, request: false, response: true });
@@ -251,7 +251,7 @@ test("hostile patterns take linear time and are decided", () => {
   }
 });
 
-test("a condition that was not parsed first is refused when it is compiled", () => {
+test("compiling an invalid condition throws", () => {
   assert.throws(() => compileCondition({ type: "host", pattern: "(" }), RangeError);
   assert.throws(() => compileCondition({ type: "json_path", path: "a" }), RangeError);
   assert.throws(() => compileCondition({ type: "status_code", range: "x" }), RangeError);
@@ -292,7 +292,7 @@ test("a text of header fields matches whether its octets are Latin-1 or UTF-8, a
   }
 });
 
-test("places are compared as people type them and as they are sent", () => {
+test("hosts and paths compare as typed and as sent", () => {
   const octets = Buffer.from("/путь?ключ=да").toString("latin1");
   const subjects = [
     "https://xn--e1afmkfd.xn--p1ai/%d0%bf%D1%83%D1%82%D1%8C?%D0%BA%D0%BB%D1%8E%D1%87=%D0%B4%D0%B0",

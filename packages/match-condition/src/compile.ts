@@ -6,15 +6,15 @@ import type { MatchSubject } from "./subject.ts";
 import type { MatchHint } from "./match-hint.ts";
 import { hintOfAll, hintOfAny, hintOfLeaf, NO_HINT } from "./match-hint.ts";
 
-/** What a condition is in one phase. */
+/** What is known about a condition in one phase. */
 export interface PhaseFacts extends BodyNeeds {
-  /** It can hold. */
+  /** The condition can hold. */
   readonly possible: boolean;
-  /** Its opposite can hold. */
+  /** The condition can fail. */
   readonly avoidable: boolean;
 }
 
-/** One part of a compiled condition. */
+/** A node of a compiled condition. */
 interface Node {
   readonly cost: number;
   readonly atRequest: PhaseFacts;
@@ -27,20 +27,20 @@ interface Node {
 
 const COSTS: Readonly<Record<Cost, number>> = { nothing: 0, line: 1, text: 2, fields: 3, body: 4 };
 
-/** What was compiled, as long as somebody holds the condition: rules are compiled anew whenever one of them changes. */
+/** Compiled forms by condition object, since rules are recompiled whenever one of them changes. */
 const known = new WeakMap<Condition, CompiledCondition>();
 
-/** What the set of many conditions reads of one. */
+/** The hints used by condition sets. */
 const hints = new WeakMap<CompiledCondition, MatchHint>();
 
-/** What is sure of the URL and method of every subject that a compiled condition holds for. */
+/** The facts about URL and method that hold for every matching subject. */
 export function hintOf(compiled: CompiledCondition): MatchHint {
   return hints.get(compiled) ?? NO_HINT;
 }
 
 /**
- * Compiles a condition once for any number of subjects; the same object, which nobody may change, is compiled once. Throws a
- * `RangeError` for what `parseCondition` refuses, so parse what comes from outside first.
+ * Compiles a condition; cached by object, which must not be mutated. Throws a `RangeError` for an invalid condition:
+ * validate external input with `parseCondition` first.
  */
 export function compileCondition(condition: Condition): CompiledCondition {
   const before = known.get(condition);
@@ -115,7 +115,7 @@ function joinFacts(kind: "and" | "or", facts: readonly PhaseFacts[]): PhaseFacts
   return {
     possible,
     avoidable,
-    // A body is no use when the outcome is known without it.
+    // A body is not needed when the outcome is certain without it.
     request: possible && avoidable && facts.some((part) => part.request),
     response: possible && avoidable && facts.some((part) => part.response),
   };

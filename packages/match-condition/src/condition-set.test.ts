@@ -7,7 +7,7 @@ import { compileCondition, compileConditionSet, messageSubject, type CompiledCon
 
 const itself = (condition: CompiledCondition): CompiledCondition => condition;
 
-test("no rule that holds is missing among the candidates, and their order is that of the rules", () => {
+test("candidates include every matching rule, in the order of the rules", () => {
   fc.assert(
     fc.property(
       fc.array(conditions, { maxLength: 12 }),
@@ -42,7 +42,7 @@ function candidateIndexes(list: readonly Condition[], url: string, method?: stri
     .map(({ index }) => index);
 }
 
-test("of many rules about other places none is a candidate", () => {
+test("rules about other URLs are not candidates", () => {
   const list: Condition[] = Array.from({ length: 1000 }, (_, number) => ({
     type: "and",
     conditions: [
@@ -54,7 +54,7 @@ test("of many rules about other places none is a candidate", () => {
   assert.deepEqual(candidateIndexes(list, "https://API417.example.test/v1/users"), [417]);
 });
 
-test("methods rule out as well, alone and beside a URL", () => {
+test("methods exclude rules, alone and with a URL", () => {
   const list: Condition[] = [
     { type: "method", method: "post" },
     {
@@ -84,7 +84,7 @@ test("methods rule out as well, alone and beside a URL", () => {
   assert.deepEqual(candidateIndexes(list, "http://a.test/users/1", "POST"), [0, 3]);
 });
 
-test("header fields rule out as well, by name and by value, each side's own", () => {
+test("header fields exclude rules by name and by value, per side", () => {
   const list: Condition[] = [
     { type: "header", name: "X-Tenant", value: "t1" },
     { type: "header", name: "x-tenant", value: "t2" },
@@ -117,7 +117,7 @@ test("header fields rule out as well, by name and by value, each side's own", ()
   assert.deepEqual(indexes("response", {}), [7]);
 });
 
-test("what may be percent-encoded is found however the URL writes it", () => {
+test("texts that may be percent-encoded are found in either form", () => {
   const list: Condition[] = [
     { type: "path_segment", index: 0, value: "users" },
     { type: "query_param", name: "search" },
@@ -128,7 +128,7 @@ test("what may be percent-encoded is found however the URL writes it", () => {
   assert.deepEqual(candidateIndexes(list, "http://a.test/"), []);
 });
 
-test("rules that cannot hold in a phase are no candidates there", () => {
+test("rules that cannot match in a phase are not candidates there", () => {
   const rules = [compileCondition({ type: "status_code", range: "5xx" }), compileCondition({ type: "all" })];
   const set = compileConditionSet(rules, itself);
   const request = { method: "GET", url: "http://a.test/" };

@@ -5,34 +5,35 @@ import type { CompiledCondition } from "./compiled.ts";
 import { MIN_TEXT_LENGTH, type FieldFact, type MatchHint, type UrlText } from "./match-hint.ts";
 import type { MatchSubject } from "./subject.ts";
 
-/** Rules of one kind in the order in which they apply. Immutable. */
+/** Rules of one kind in order of application. Immutable. */
 export interface ConditionSet<R> {
   readonly size: number;
   /**
-   * The rules that may hold for a subject, in order: those whose phase, URL, method or header fields do not rule them out.
-   * One pass over the URL and at most one over the fields, whatever their number; ask each candidate's condition itself.
+   * The rules that may match a subject, in order: those not excluded by phase, URL, method or header fields. One pass
+   * over the URL and at most one over the fields, regardless of the number of rules; the caller evaluates each
+   * candidate's condition.
    */
   candidates(subject: MatchSubject): readonly R[];
 }
 
 const NONE: readonly never[] = [];
 
-/** As many bits as {@link bitOf} tells apart. */
+/** Number of distinct values of {@link bitOf}. */
 const PIECE_BITS = 65_536;
 
-/** Rules that ask for a header field of one name: by the value they ask for, and by what the value contains. */
+/** Rules that require a header field of one name, by its exact value or by a substring. */
 interface FieldRules {
   readonly byValue: Map<string, number[]>;
   readonly byText: Map<string, number[]>;
 }
 
-/** Rules of one phase, indexed. */
+/** The index of rules of one phase. */
 class PhaseIndex<R> {
   readonly #phase: MessageSide;
   readonly #rules: readonly R[];
-  /** Rules by a piece of four characters that their URL contains. */
+  /** Rules by a four-character piece that their URL contains. */
   readonly #byPiece = new Map<number, number[]>();
-  /** One bit for each low half of a piece, so that most places of a URL cost no look-up. */
+  /** A bit per hash of a piece, so that most positions of a URL need no look-up. */
   readonly #seenPieces = new Uint8Array(PIECE_BITS);
   readonly #byField: Readonly<Record<MessageSide, Map<string, FieldRules>>> = {
     request: new Map(),
@@ -40,10 +41,10 @@ class PhaseIndex<R> {
   };
   readonly #byMethod = new Map<string, number[]>();
   readonly #always: number[] = [];
-  /** Rules that are not found by pieces of a URL with percent-encoding. */
+  /** Rules that pieces cannot find in percent-encoded URLs. */
   readonly #whenEncoded: number[] = [];
   readonly #methods: readonly (ReadonlySet<string> | undefined)[];
-  /** The number of the question in which a rule was last found. */
+  /** The number of the query that last found each rule. */
   readonly #foundIn: Uint32Array;
   #question = 0;
 
@@ -99,7 +100,7 @@ class PhaseIndex<R> {
     const method = subject.method.toUpperCase();
     const found = [...this.#always, ...(this.#byMethod.get(method) ?? NONE)];
     this.#question += 1;
-    // After four thousand million questions old marks could be taken for new ones.
+    // The counter would wrap after 2^32 queries, and old marks would look current.
     if (this.#question > 0xffff_ffff) {
       this.#foundIn.fill(0);
       this.#question = 1;
@@ -152,9 +153,7 @@ class PhaseIndex<R> {
   }
 }
 
-/**
- * Makes a set of rules, which stay in the given order. Rules that cannot hold in a phase are no candidates there.
- */
+/** Builds a set that keeps the order of rules. Rules that cannot match in a phase are not candidates there. */
 export function compileConditionSet<R>(
   rules: readonly R[],
   conditionOf: (rule: R) => CompiledCondition,
@@ -182,17 +181,17 @@ function isAscending(numbers: readonly number[]): boolean {
   return true;
 }
 
-/** The low byte of a unit, letters A to Z as a to z. Units that share it are told apart by asking the condition. */
+/** The low byte of a code unit, ASCII letters in lower case. Collisions are resolved by the condition itself. */
 function lowered(unit: number): number {
   return unit >= 0x41 && unit <= 0x5a ? unit + 32 : unit & 0xff;
 }
 
-/** Pieces are spread over the bits by a multiplication, because their low bytes repeat. */
+/** Multiplicative hash, because the low bytes of pieces repeat. */
 function bitOf(piece: number): number {
   return Math.imul(piece, 0x9e3779b1) >>> 16;
 }
 
-/** The pieces of texts that some condition holds: a set is made anew whenever one of its rules changes. */
+/** Pieces of texts by object: sets are rebuilt whenever a rule changes. */
 const knownPieces = new WeakMap<UrlText, Uint32Array>();
 
 function piecesOf(text: UrlText): Uint32Array {
@@ -211,7 +210,7 @@ function cutToPieces(text: string): Uint32Array {
   return pieces;
 }
 
-/** How often the pieces stand in the rules' texts, by their bits; that some share one only makes the choice less good. */
+/** Occurrences of pieces in the rules' texts, by hash; a collision only makes the choice of pieces worse. */
 function pieceFrequencies(hints: readonly MatchHint[]): Uint32Array {
   const counts = new Uint32Array(PIECE_BITS);
   for (const { texts } of hints) {
@@ -225,7 +224,10 @@ function pieceFrequencies(hints: readonly MatchHint[]): Uint32Array {
   return counts;
 }
 
-/** The piece fewest rules share; of equals the last, because the ends of URLs differ more than their beginnings. */
+/**
+ * The piece shared by the fewest rules; of equal ones the last, because the ends of URLs differ more than their
+ * beginnings.
+ */
 function rarestPiece(text: UrlText, counts: Uint32Array): number {
   let rarest = 0;
   let least = Infinity;

@@ -1,15 +1,15 @@
 import type { Condition } from "@headworks/capture-contract";
 import type { Leaf } from "./leaves.ts";
 
-/** What a leaf looks at and what it asks, as parts of a sentence. */
+/** The two halves of a sentence about a leaf. */
 export interface LeafPhrase {
-  /** `the path`, `the header X-A of the request`. */
+  /** Such as `the path` or `the header X-A of the request`. */
   readonly what: string;
-  /** `is /a`, `matches a*`. */
+  /** Such as `is /a` or `matches a*`. */
   readonly asks: string;
 }
 
-/** A condition in one sentence for people: `the host matches *.example.com and the method is POST`. */
+/** A condition as a sentence: `the host matches *.example.com and the method is POST`. */
 export function describeCondition(condition: Condition): string {
   return describe(condition, false);
 }
@@ -32,7 +32,7 @@ function describe(condition: Condition, isInside: boolean): string {
   }
 }
 
-/** The phrase of a leaf. Long values are cut. */
+/** Long values are cut. */
 export function leafPhrase(leaf: Leaf): LeafPhrase {
   switch (leaf.type) {
     case "all":
@@ -66,7 +66,7 @@ export function leafPhrase(leaf: Leaf): LeafPhrase {
     case "json_path":
       return {
         what: `the JSON value ${quoted(leaf.path)}${sideOf(leaf)}`,
-        asks: leaf.value === undefined ? "is there" : `is ${quoted(JSON.stringify(leaf.value))}`,
+        asks: leaf.value === undefined ? "exists" : `is ${quoted(JSON.stringify(leaf.value))}`,
       };
     case "json_path_pattern":
       return { what: `the JSON value ${quoted(leaf.path)}${sideOf(leaf)}`, asks: matches(leaf.pattern) };
@@ -88,16 +88,16 @@ function matches(pattern: string): string {
 }
 
 function presence(value: string | null | undefined): string {
-  return value === undefined || value === null ? "is there" : `is ${quoted(value)}`;
+  return value === undefined || value === null ? "exists" : `is ${quoted(value)}`;
 }
 
 function sideOf({ side }: { readonly side?: "request" | "response" }): string {
-  return side === undefined ? "" : side === "request" ? " of the request" : " of the answer";
+  return side === undefined ? "" : side === "request" ? " of the request" : " of the response";
 }
 
 const MAX_QUOTED_LENGTH = 200;
 
-/** A value in a sentence, cut where it is long. */
+/** A quoted value, cut when long. */
 export function quoted(text: string): string {
   return text.length > MAX_QUOTED_LENGTH ? `\`${text.slice(0, MAX_QUOTED_LENGTH)}…\`` : `\`${text}\``;
 }

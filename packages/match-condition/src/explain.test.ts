@@ -20,26 +20,26 @@ const request = {
 };
 const subject = messageSubject(request, { status_code: 200, body: "x" }, "response");
 
-test("a part that fails says what was there instead", () => {
+test("a failing part states the actual value", () => {
   const cases: readonly (readonly [condition: Condition, text: string])[] = [
     [{ type: "host", pattern: "*.b.test" }, "The host matches `*.b.test`: no, it is `a.test`"],
     [{ type: "path_segment", index: 5, value: "x" }, "Segment 5 of the path is `x`: no, the path is shorter"],
     [{ type: "query_param", name: "page", value: "3" }, "The query parameter `page` is `3`: no, it is `2`"],
-    [{ type: "query_param", name: "q" }, "The query parameter `q` is there: no, it is not there"],
+    [{ type: "query_param", name: "q" }, "The query parameter `q` exists: no, it does not exist"],
     [
       { type: "header", name: "X-A", value: "2", side: "request" },
       "The header `X-A` of the request is `2`: no, it is `1`",
     ],
-    [{ type: "header", name: "X-A" }, "The header `X-A` is there: no, it is not there"],
+    [{ type: "header", name: "X-A" }, "The header `X-A` exists: no, it does not exist"],
     [
       { type: "json_path", path: "$.a[*]", value: 3, side: "request" },
       "The JSON value `$.a[*]` of the request is `3`: no, it is `1`, `{…}`",
     ],
-    [{ type: "json_path", path: "$.a" }, "The JSON value `$.a` is there: no, the body is no JSON"],
+    [{ type: "json_path", path: "$.a" }, "The JSON value `$.a` exists: no, the body is not JSON"],
     [{ type: "status_code", range: "5xx" }, "The status is 5xx: no, it is 200"],
     [
       { type: "graphql_type", operation_type: "query" },
-      "The GraphQL operation is a query: no, the request says otherwise",
+      "The GraphQL operation is a query: no, the request has other values",
     ],
   ];
   for (const [condition, text] of cases) {
@@ -47,7 +47,7 @@ test("a part that fails says what was there instead", () => {
   }
 });
 
-test("the parts of a whole stand under it, each with its place", () => {
+test("parts are nested, each with its pointer", () => {
   const condition: Condition = {
     type: "and",
     conditions: [
@@ -66,7 +66,7 @@ test("the parts of a whole stand under it, each with its place", () => {
       {
         outcome: "fails",
         pointer: "/conditions/1",
-        text: "The opposite is asked: it does not hold",
+        text: "Negated: the condition does not hold",
         parts: [{ outcome: "holds", pointer: "/conditions/1/condition", text: "The host matches `^a`", parts: [] }],
       },
       {
@@ -79,13 +79,13 @@ test("the parts of a whole stand under it, each with its place", () => {
   });
 });
 
-test("before the answer nothing about it is there", () => {
+test("parts about the response fail before there is one", () => {
   const early = messageSubject(request, { status_code: 200 }, "request");
   const { text } = compileCondition({ type: "header", name: "a", side: "response" }).explain(early);
-  assert.equal(text, "The header `a` of the answer is there: no, there is no answer yet");
+  assert.equal(text, "The header `a` of the response exists: no, there is no response yet");
 });
 
-test("every outcome is the decision, and every pointer leads to its part", () => {
+test("every outcome equals the decision, and every pointer refers to its part", () => {
   const check = (condition: Condition, explained: Explanation): void => {
     for (const part of explained.parts) {
       const found = part.pointer
@@ -131,6 +131,6 @@ test("a condition reads as a sentence", () => {
   };
   assert.equal(
     describeCondition(condition),
-    "the host matches `*.a.test` and (the method is `PUT` or the status is 5xx) and not (the header `x-a` is there)",
+    "the host matches `*.a.test` and (the method is `PUT` or the status is 5xx) and not (the header `x-a` exists)",
   );
 });

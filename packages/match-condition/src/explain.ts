@@ -13,7 +13,7 @@ function outcomeOf(decision: Decision): Explanation["outcome"] {
   return OUTCOMES[`${decision}`];
 }
 
-/** What a leaf found and what it asks. */
+/** The explanation of a leaf. */
 export function explainLeaf(
   leaf: Leaf,
   compiled: CompiledLeaf,
@@ -28,17 +28,17 @@ export function explainLeaf(
     return { outcome, pointer, text: leaf.type === "all" ? "Everything matches" : asked, parts: [] };
   }
   const because =
-    compiled.about === "response" && subject.phase === "request" ? "there is no answer yet" : found(leaf, subject);
+    compiled.about === "response" && subject.phase === "request" ? "there is no response yet" : found(leaf, subject);
   const text =
     outcome === "needs-body"
       ? `${asked}: unknown, the body was not read`
       : compiled.gaveUp?.(subject) === true
-        ? `${asked}: the pattern needs too many steps for this text, which counts as no match`
+        ? `${asked}: the pattern exceeds the step limit on this text, which counts as no match`
         : `${asked}: no, ${because}`;
   return { outcome, pointer, text, parts: [] };
 }
 
-/** What `and`, `or` and `not` make of their parts. */
+/** The text of `and`, `or` and `not`. */
 export function joinTexts(
   kind: "and" | "or" | "not",
   decision: Decision,
@@ -49,7 +49,7 @@ export function joinTexts(
   const holding = parts.filter((part) => part.outcome === "holds").length;
   const text =
     kind === "not"
-      ? `The opposite is asked: it ${WORDS[outcome]}`
+      ? `Negated: the condition ${WORDS[outcome]}`
       : kind === "and"
         ? `All of ${parts.length} must hold: ${holding} ${holding === 1 ? "does" : "do"}`
         : `One of ${parts.length} must hold: ${holding} ${holding === 1 ? "does" : "do"}`;
@@ -58,7 +58,7 @@ export function joinTexts(
 
 const WORDS = { holds: "holds", fails: "does not hold", "needs-body": "is unknown without the body" } as const;
 
-/** What there was instead. */
+/** The actual value. */
 function found(leaf: Leaf, subject: MatchSubject): string {
   switch (leaf.type) {
     case "url_pattern":
@@ -87,23 +87,23 @@ function found(leaf: Leaf, subject: MatchSubject): string {
       return listed(headerValues(subject, leaf.side ?? subject.phase, "content-type"));
     case "body_pattern": {
       const text = bodyText(subject, leaf.side ?? subject.phase);
-      return text === undefined ? "there is no body of text" : "the body has no match";
+      return text === undefined ? "there is no text body" : "the body has no match";
     }
     case "json_path":
     case "json_path_pattern":
       return foundInJson(leaf.path, subject, leaf.side ?? subject.phase);
     case "status_code":
-      return subject.status === undefined ? "there is no answer yet" : `it is ${subject.status}`;
+      return subject.status === undefined ? "there is no response yet" : `it is ${subject.status}`;
     default:
       return bodyJson(subject, "request") === undefined
-        ? "the request's body is no JSON"
-        : "the request says otherwise";
+        ? "the request body is not JSON"
+        : "the request has other values";
   }
 }
 
 function foundInJson(path: string, subject: MatchSubject, side: MessageSide): string {
   const root = bodyJson(subject, side);
-  if (root === undefined || root === NOT_READ) return "the body is no JSON";
+  if (root === undefined || root === NOT_READ) return "the body is not JSON";
   const parsed = parseJsonPath(path);
   return listed(
     parsed.ok
@@ -125,7 +125,7 @@ function jsonText(value: unknown): string {
 const MAX_LISTED = 5;
 
 function listed(values: readonly string[]): string {
-  if (values.length === 0) return "it is not there";
+  if (values.length === 0) return "it does not exist";
   const shown = values.slice(0, MAX_LISTED).map(quoted).join(", ");
   return `it is ${shown}${values.length > MAX_LISTED ? " and more" : ""}`;
 }

@@ -4,18 +4,18 @@ import type { FieldTest, NumberRange, Query, TextValue } from "@headworks/query-
 import { MANNERS } from "./leaves.ts";
 import { readPattern, type PatternManner } from "./text-pattern.ts";
 
-/** A condition, or the part of a query that no rule can ask. */
+/** A condition, or why the query has no equivalent. */
 export type FromQueryResult =
   | { readonly ok: true; readonly condition: Condition }
   | { readonly ok: false; readonly message: string };
 
-/** Thrown inside for what has no equivalent. */
+/** Thrown internally for parts without an equivalent. */
 class NoEquivalent extends Error {}
 
 /**
- * The condition that holds, once there is an answer, for exactly what a query finds. A query may ask what no rule can know
- * when it decides, such as durations and notes; then the result says what. Two differences remain: a body that is
- * no text is there for `:*` and not for a rule, and letters beyond ASCII may fold differently.
+ * The condition that holds, once there is a response, for exactly the exchanges a query finds. Queries about facts
+ * unknown when rules decide, such as durations and notes, return an error. Two differences remain: `:*` finds binary
+ * bodies and rules do not, and case folding of non-ASCII letters may differ.
  */
 export function queryToCondition(query: Query): FromQueryResult {
   try {
@@ -42,12 +42,10 @@ function convert(query: Query): Condition {
     case "field":
       return fieldCondition(query.field, query.key, query.test);
     case "anywhere":
-      throw new NoEquivalent(
-        "text anywhere in an exchange is nothing a rule can ask for; name a field, such as url: or body:",
-      );
+      throw new NoEquivalent("rules cannot match text anywhere in an exchange; name a field, such as url: or body:");
     case "since":
     case "before":
-      throw new NoEquivalent(`${query.kind}: is about the past, and rules are asked about what happens now`);
+      throw new NoEquivalent(`${query.kind}: is about stored entries, and rules match live traffic`);
   }
 }
 
@@ -66,7 +64,7 @@ function fieldCondition(field: string, key: string | null, test: FieldTest): Con
     case "resp.header":
     case "header":
       if (key === null) {
-        throw new NoEquivalent(`${field}: without a name is nothing a rule can ask for; write ${field}[name]:`);
+        throw new NoEquivalent(`${field}: requires a name in rules; write ${field}[name]:`);
       }
       return eitherSide(test, field, (side) => headerCondition(key, side, test));
     case "req.body":
@@ -81,18 +79,18 @@ function fieldCondition(field: string, key: string | null, test: FieldTest): Con
       return statusCondition(test);
     case "ws.text":
     case "dir":
-      throw new NoEquivalent(`${field}: is about messages of streams; rules for WebSocket messages ask for them`);
+      throw new NoEquivalent(`${field}: is about messages of streams; use rules for WebSocket messages`);
     case "grpc.service":
     case "grpc.method":
       return callCondition(field, test);
     case "grpc.status":
-      throw new NoEquivalent("grpc.status: is known when a call is over, and rules are asked before");
+      throw new NoEquivalent("grpc.status: is known only after the call, too late for rules");
     default:
-      throw new NoEquivalent(`${field}: is nothing a rule can ask for`);
+      throw new NoEquivalent(`${field}: cannot be used in rules`);
   }
 }
 
-/** Media types of requests of gRPC and gRPC-Web, as the query language takes them. */
+/** Media types of gRPC and gRPC-Web requests, as in the query language. */
 const CALL: Condition = {
   type: "header_pattern",
   name: "content-type",
@@ -100,7 +98,7 @@ const CALL: Condition = {
   side: "request",
 };
 
-/** The last segment but one of a call's path, or the last; neither of them is empty. */
+/** The second to last segment of a call's path, or the last; neither is empty. */
 function callCondition(field: "grpc.service" | "grpc.method", test: FieldTest): Condition {
   const isService = field === "grpc.service";
   const path = (segment: string): Condition => ({
@@ -116,9 +114,11 @@ function callCondition(field: "grpc.service" | "grpc.method", test: FieldTest): 
 
 function segmentOf(field: string, value: TextValue, isPart: boolean): string {
   const parts = value.kind === "literal" ? [value.text] : value.kind === "wildcard" ? value.parts : undefined;
-  if (parts === undefined) throw new NoEquivalent(`${field}: with a pattern is nothing a rule can ask for; use path:`);
+  if (parts === undefined) throw new NoEquivalent(`${field}: cannot be a pattern in rules; use path:`);
   const text = parts.join("");
-  if (text === "" || text.includes("/")) throw new NoEquivalent(`${field}: is one part of the path, without a slash`);
+  if (text === "" || text.includes("/")) {
+    throw new NoEquivalent(`${field}: must be one segment of the path, without a slash`);
+  }
   const segment = parts.map(escaped).join("[^/]*");
   return isPart && value.kind === "literal" ? `[^/]*${segment}[^/]*` : segment;
 }
@@ -131,28 +131,28 @@ function sides(field: string): readonly MessageSide[] {
   return field.startsWith("req.") ? ["request"] : field.startsWith("resp.") ? ["response"] : ["request", "response"];
 }
 
-/** One side, or either. That neither side has a value and yet another one is asked for cannot be said in parts. */
+/** One side, or either. A value that differs on both sides cannot be expressed. */
 function eitherSide(test: FieldTest, field: string, make: (side: MessageSide) => Condition): Condition {
   const conditions = sides(field).map(make);
   const [first] = conditions;
   if (conditions.length === 1 && first !== undefined) return first;
   if (test.kind === "text" && test.mode === "differs") {
-    throw new NoEquivalent(`${field}:!= is about both messages at once; write req.${field}: or resp.${field}:`);
+    throw new NoEquivalent(`${field}:!= applies to both messages at once; write req.${field}: or resp.${field}:`);
   }
   return { type: "or", conditions };
 }
 
 function anyOf(conditions: readonly Condition[]): Condition {
   const [first] = conditions;
-  if (first === undefined) throw new NoEquivalent("there is nothing to compare with");
+  if (first === undefined) throw new NoEquivalent("there is no value to compare with");
   return conditions.length === 1 ? first : { type: "or", conditions };
 }
 
 function wordCondition(field: "method" | "scheme", test: FieldTest): Condition {
   if (test.kind === "exists") return { type: "all" };
-  if (test.kind !== "text") throw new NoEquivalent(`${field}: is compared with a text`);
+  if (test.kind !== "text") throw new NoEquivalent(`${field}: must be compared with text`);
   const words = test.values.map((value): Condition => {
-    if (value.kind !== "literal") throw new NoEquivalent(`${field}: of a rule is a whole word`);
+    if (value.kind !== "literal") throw new NoEquivalent(`${field}: must be a whole word in rules`);
     return field === "method" ? { type: "method", method: value.text } : { type: "scheme", scheme: value.text };
   });
   const condition = anyOf(words);
@@ -161,7 +161,6 @@ function wordCondition(field: "method" | "scheme", test: FieldTest): Condition {
 
 const ANY_TEXT = "(?s).";
 
-/** A test of texts as patterns. */
 function textCondition(
   test: FieldTest,
   literal: "contains" | "equals",
@@ -169,7 +168,7 @@ function textCondition(
   make: (pattern: string, value?: TextValue) => Condition,
 ): Condition {
   if (test.kind === "exists") return make(ANY_TEXT);
-  if (test.kind !== "text") throw new NoEquivalent("numbers are compared with ports and statuses only");
+  if (test.kind !== "text") throw new NoEquivalent("only ports and statuses compare with numbers");
   const condition = anyOf(
     test.values.map((value) =>
       make(test.mode === "matches" ? patternOf(value, literal, manner) : exactPattern(value), value),
@@ -191,7 +190,7 @@ function escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 }
 
-/** Whole values compare with case unless the kind of condition ignores it. */
+/** Exact values are case-sensitive unless the kind of condition ignores case. */
 function exactPattern(value: TextValue): string {
   return fitting(`^${escaped(value.kind === "literal" ? value.text : "")}$`);
 }
@@ -214,7 +213,7 @@ function patternOf(value: TextValue, literal: "contains" | "equals", manner: Pat
   return fitting(`(?${manner.caseless ? "s" : "is"})${manner.wildcard === "part" ? source : `^${source}$`}`);
 }
 
-/** Keeps what is a regular expression from being read as a wildcard. */
+/** Prevents a regular expression from being read as a wildcard. */
 function asRegex(pattern: string, manner: PatternManner): string {
   const reading = readPattern(pattern, manner);
   const isRegex = "kind" in reading && reading.kind === "regex";
@@ -242,26 +241,26 @@ function jsonCondition(side: MessageSide, path: string, test: FieldTest): Condit
     return textCondition(test, "equals", MANNERS.json_path_pattern, (pattern, value) => {
       const written: Condition = { type: "json_path_pattern", path, pattern, side };
       const number = value?.kind === "literal" ? parseNumber(value.text) : undefined;
-      // A query takes numbers by their value, too: 7 finds 7.0.
+      // Queries also compare numbers by value: 7 finds 7.0.
       return number === undefined ? written : anyOf([written, { type: "json_path", path, value: number, side }]);
     });
   }
   const conditions = test.ranges.map((range): Condition => {
     if (range.min === null || range.min !== range.max || range.minExcluded || range.maxExcluded) {
-      throw new NoEquivalent("a rule compares a JSON value with one number, not with a stretch of them");
+      throw new NoEquivalent("a rule compares a JSON value with one number, not with a range");
     }
     return { type: "json_path", path, value: range.min, side };
   });
-  if (test.mode === "differs") throw new NoEquivalent("a rule cannot ask for another number in a JSON body");
+  if (test.mode === "differs") throw new NoEquivalent("rules cannot negate a number in a JSON body");
   return anyOf(conditions);
 }
 
 const MAX_PORTS = 64;
-const TOO_MANY_PORTS = `a rule names its ports; ask for at most ${MAX_PORTS} of them`;
+const TOO_MANY_PORTS = `rules list ports one by one, at most ${MAX_PORTS}`;
 
 function portCondition(test: FieldTest): Condition {
   if (test.kind === "exists") return { type: "all" };
-  if (test.kind !== "number") throw new NoEquivalent("port: is compared with numbers");
+  if (test.kind !== "number") throw new NoEquivalent("port: must be compared with numbers");
   const ports = test.ranges.flatMap((range) => {
     const [min, max] = wholeRange(range, 1, 65_535);
     if (max - min >= MAX_PORTS) throw new NoEquivalent(TOO_MANY_PORTS);
@@ -276,7 +275,7 @@ function portCondition(test: FieldTest): Condition {
 function statusCondition(test: FieldTest): Condition {
   const any: Condition = { type: "status_code", range: "100-999" };
   if (test.kind === "exists") return any;
-  if (test.kind !== "number") throw new NoEquivalent("status: is compared with numbers");
+  if (test.kind !== "number") throw new NoEquivalent("status: must be compared with numbers");
   const texts = test.ranges.flatMap((range) => {
     const [min, max] = wholeRange(range, 100, 999);
     if (min > max) return [];
@@ -290,7 +289,7 @@ function statusCondition(test: FieldTest): Condition {
   return test.mode === "differs" ? { type: "and", conditions: [any, { type: "not", condition }] } : condition;
 }
 
-/** The whole numbers of a range between two bounds. */
+/** The integers of a range between two bounds. */
 function wholeRange(range: NumberRange, least: number, most: number): readonly [min: number, max: number] {
   const min =
     range.min === null ? least : Math.floor(range.min) + (range.minExcluded || !Number.isInteger(range.min) ? 1 : 0);

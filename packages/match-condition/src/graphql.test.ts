@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { chosenOperation } from "./graphql.ts";
 import { compileCondition, messageSubject, NOT_READ, type MatchSubject } from "./index.ts";
 
-test("the kind of the operation is found behind what may stand in front of it", () => {
+test("the operation type is found after comments, fragments and the like", () => {
   const cases: readonly (readonly [document: string, name: string | undefined, expected: string | undefined])[] = [
     ["{ a }", undefined, "query"],
     ["query { a }", undefined, "query"],
@@ -56,7 +56,7 @@ function subjectOf({ method = "POST", query, type = "application/json", body }: 
   return messageSubject({ method, url, headers, body: body ?? null, body_encoding: "utf8" }, null, "request");
 }
 
-/** What conditions say of a request: name, kind, and whether the variable `id` is 7. */
+/** The operation's name and type, and whether the variable `id` is 7. */
 function told(sent: Sent): readonly [name: boolean, type: string | undefined, variable: boolean] {
   const subject = subjectOf(sent);
   const types = (["query", "mutation", "subscription"] as const).filter((operation_type) =>
@@ -78,7 +78,7 @@ function upload(fields: Readonly<Record<string, string>>): Sent {
   return { type: "multipart/form-data; boundary=x-y", body: `${parts.join("")}--x-y--\r\n` };
 }
 
-test("conditions see an operation in every form that clients send", () => {
+test("operations are read in every form that clients send", () => {
   const variables = { id: 7 };
   const encoded = new URLSearchParams({ query: DOCUMENT, variables: JSON.stringify(variables) }).toString();
   const persisted = JSON.stringify({ persistedQuery: { version: 1, sha256Hash: "ab" } });
@@ -159,7 +159,7 @@ test("conditions see an operation in every form that clients send", () => {
   for (const [what, [sent, expected]] of Object.entries(cases)) assert.deepEqual(told(sent), expected, what);
 });
 
-test("a body is waited for unless the query string says enough", () => {
+test("the body is needed unless the query string is sufficient", () => {
   const unread = (sent: Sent): MatchSubject => ({ ...subjectOf(sent), requestText: () => NOT_READ });
   const find = compileCondition({ type: "graphql_operation", operation_name: "Find" });
   assert.equal(find.decide(unread({ query: "operationName=Find" })), true);

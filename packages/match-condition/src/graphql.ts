@@ -3,36 +3,33 @@ import { parseMediaType, parseMultipart, multipartBoundary, parseUrlEncoded } fr
 import { bodyJson, bodyText, headerValues } from "./material.ts";
 import type { MatchSubject, NOT_READ } from "./subject.ts";
 
-/** What a GraphQL operation does. */
 export type OperationType = "query" | "mutation" | "subscription";
 
-/** One token that matters for finding definitions; strings and comments are swallowed whole. */
+/** A token relevant for finding definitions; strings and comments are matched whole. */
 const TOKEN =
   /"""(?:[^"\\]|\\"""|\\|"(?!""))*(?:"""|$)|"(?:[^"\\\n\r]|\\.)*"?|#[^\n\r]*|[{}()[\]]|[_A-Za-z][_0-9A-Za-z]*/gy;
 const OTHER = /[^"#{}()[\]_A-Za-z]+/gy;
 
-/** Documents are read up to this many characters. */
+/** Longer documents are cut. */
 const MAX_DOCUMENT_LENGTH = 262_144;
-/** An upload's `operations` part comes before its files, and must end within this many characters of the body. */
+/** The `operations` part of an upload precedes its files and must end within this many characters. */
 const MAX_OPERATIONS_LENGTH = 1_048_576;
 const MAX_PARTS_BEFORE_OPERATIONS = 16;
 
-/** An operation as a document defines it. */
 export interface DefinedOperation {
   readonly type: OperationType;
   readonly name: string | undefined;
 }
 
 /**
- * The operation of a document that is run: the one of that name, or the first one without a name or one of that name.
- * Undefined when the text holds none. Reads only as much of the grammar (GraphQL, October 2021, section 2.2) as tells
- * definitions apart; linear in the text.
+ * The executed operation of a document: the one with the given name, else the first; undefined when there is none.
+ * Parses only enough of the grammar (GraphQL, October 2021, section 2.2) to separate definitions; linear in the text.
  */
 export function chosenOperation(document: string, operationName: string | undefined): DefinedOperation | undefined {
   const text = document.length > MAX_DOCUMENT_LENGTH ? document.slice(0, MAX_DOCUMENT_LENGTH) : document;
   let depth = 0;
   let first: DefinedOperation | undefined;
-  /** The definition that began and whose braces did not come yet. */
+  /** The definition whose braces have not started yet. */
   let begun: { readonly type: OperationType; name: string | undefined } | "other" | undefined;
   for (const token of significantTokens(text)) {
     if (token === "{" || token === "(" || token === "[") {
@@ -75,29 +72,28 @@ function* significantTokens(text: string): Generator<string> {
   }
 }
 
-/** One operation that a request asks for. */
 export interface RequestedOperation {
-  /** As the request names it, else as its document does. */
+  /** As given in the request, else in the document. */
   readonly name: string | undefined;
-  /** Undefined when a stored document is asked for by its id, except with GET, which can only query. */
+  /** Undefined for a stored document by id, except with GET, which can only query. */
   readonly type: OperationType | undefined;
   readonly variables: unknown;
 }
 
-/** What a request asked for, and the texts it was read from: a subject may be asked again after its body was read. */
+/** The operations with the texts they were read from: the body may be read between two evaluations. */
 interface ReadOperations {
   readonly query: string;
   readonly body: string | undefined | typeof NOT_READ;
   readonly operations: readonly RequestedOperation[];
 }
 
-/** Read once for all conditions that are asked about the same subject, and gone with it. */
+/** Cache by subject. */
 const readBefore = new WeakMap<MatchSubject, ReadOperations>();
 
 /**
- * The operations of a request, in all the forms servers take (GraphQL over HTTP, sections 5 and 6): JSON or a list of it, the
- * query string, `application/graphql`, forms, and uploads (GraphQL multipart request specification). Without the body, those
- * that the query string alone tells of.
+ * The operations of a request in all forms servers accept (GraphQL over HTTP, sections 5 and 6): JSON or a list of it,
+ * the query string, `application/graphql`, forms and uploads (GraphQL multipart request specification). Without the
+ * body, those of the query string.
  */
 export function requestedOperations(subject: MatchSubject): readonly RequestedOperation[] {
   const { query } = subject;
@@ -129,7 +125,7 @@ function bodyObjects(subject: MatchSubject, body: string): Members[] {
       // Some clients send JSON under this type.
       return /^[\s\ufeff]*\{\s*"/.test(body) ? objectsOf(bodyJson(subject, "request")) : [{ query: body }];
     case "application/x-www-form-urlencoded":
-      // curl names this type for JSON too.
+      // curl uses this type for JSON, too.
       return /^\s*[[{]/.test(body) ? objectsOf(bodyJson(subject, "request")) : [formMembers(body)];
     case "multipart/form-data":
       return uploadObjects(body, multipartBoundary(mediaType));
@@ -152,21 +148,21 @@ function uploadObjects(body: string, boundary: string | undefined): Members[] {
   return query === undefined ? [] : [{ query, operationName: text("operationName"), variables: text("variables") }];
 }
 
-/** Several operations may be sent as a list. */
+/** A list holds several operations. */
 function objectsOf(json: unknown): Members[] {
   return (Array.isArray(json) ? (json as unknown[]) : [json]).filter(
     (each): each is Members => typeof each === "object" && each !== null && !Array.isArray(each),
   );
 }
 
-/** The members of a query string or form; of several with one name the first counts. */
+/** Of several values of a name the first counts. */
 function formMembers(text: string): Members {
   const members = new Map<string, string>();
   for (const { name, value } of parseUrlEncoded(text)) if (!members.has(name)) members.set(name, value);
   return Object.fromEntries(members);
 }
 
-/** Members by which clients ask for a document that the server has stored. */
+/** Members that refer to a document stored at the server. */
 const STORED_DOCUMENT_MEMBERS = ["extensions", "id", "documentId", "doc_id", "queryId", "query_id"];
 
 function requestedOperation(
@@ -177,7 +173,7 @@ function requestedOperation(
   const member = (name: string): unknown =>
     own(sent, name) ?? (fromUrl === undefined || fromUrl === sent ? undefined : own(fromUrl, name));
   const document = member("query");
-  // Relay at Facebook names operations of stored documents so.
+  // Relay at Facebook names operations of stored documents this way.
   const named = textMember(member("operationName")) ?? textMember(member("fb_api_req_friendly_name"));
   const chosen = typeof document === "string" ? chosenOperation(document, named) : undefined;
   const variables = jsonMember(member("variables"));
@@ -195,7 +191,7 @@ function textMember(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Variables are an object, or its text in query strings and forms. */
+/** Variables are an object, or JSON text in query strings and forms. */
 function jsonMember(value: unknown): unknown {
   return typeof value === "string" ? parseBodyJson(value) : value;
 }

@@ -12,29 +12,31 @@ import { compileTextPattern, type PatternManner } from "./text-pattern.ts";
 /** Deeper values in a condition are rejected; deeper values in traffic equal none. */
 export const MAX_VALUE_DEPTH = 64;
 
-/** A condition without parts, by kind. */
+/** A condition without parts. */
 export type Leaf = Exclude<Condition, { readonly type: "and" | "or" | "not" }>;
 
-/** What a leaf looks at, from cheap to dear. */
+/** The data a leaf reads, from cheap to expensive. */
 export type Cost = "nothing" | "line" | "text" | "fields" | "body";
 
-/** A leaf ready to be asked. */
 export interface CompiledLeaf {
   readonly cost: Cost;
-  /** The message it is about: one of the two, the one that passes by, or the request's address, which both phases have. */
+  /**
+   * The message a leaf is about: a fixed side, the one in the current phase, or the request's address, known in both
+   * phases.
+   */
   readonly about: MessageSide | "passing" | "address";
   decide(subject: MatchSubject): Decision;
-  /** The texts a pattern looks at were too dear for it. */
+  /** True when the pattern exceeded the step limit on the subject's texts. */
   gaveUp?(subject: MatchSubject): boolean;
-  /** A text, its ASCII letters in lower case, that the URL of every matching subject contains. */
+  /** A text, ASCII letters in lower case, that the URL of every matching subject contains. */
   readonly urlText?: string;
-  /** The same, but for URLs without percent-encoding only. */
+  /** The same, for URLs without percent-encoding only. */
   readonly plainUrlText?: string;
-  /** The same of the header field that the leaf is about. */
+  /** The same for the leaf's header field. */
   readonly fieldText?: string;
 }
 
-/** How each kind of pattern compares. */
+/** How the patterns of each kind compare. */
 export const MANNERS = {
   url_pattern: { caseless: false, wildcard: "url" },
   path_pattern: { caseless: false, wildcard: "whole" },
@@ -46,7 +48,7 @@ export const MANNERS = {
   json_path_pattern: { caseless: false, wildcard: "whole" },
 } as const satisfies Readonly<Record<string, PatternManner>>;
 
-/** Compiles one leaf. Throws a `RangeError` for what `parseCondition` refuses. */
+/** Throws a `RangeError` for a leaf that `parseCondition` rejects. */
 export function compileLeaf(leaf: Leaf): CompiledLeaf {
   switch (leaf.type) {
     case "all":
@@ -73,7 +75,7 @@ export function compileLeaf(leaf: Leaf): CompiledLeaf {
       return jsonLeaf(leaf);
     case "status_code": {
       const ranges = parseStatusRange(leaf.range);
-      if (ranges === undefined) throw new RangeError(`\`${leaf.range}\` is no status`);
+      if (ranges === undefined) throw new RangeError(`\`${leaf.range}\` is not a status`);
       const holds = compileRanges(ranges);
       const decide = ({ status }: MatchSubject): boolean => status !== undefined && holds(status);
       return { cost: "line", about: "response", decide };
@@ -117,7 +119,7 @@ function addressPattern(leaf: Of<"url_pattern" | "path_pattern" | "host">): Comp
   };
 }
 
-/** Texts that look the same in a URL whether they were percent-encoded or not. */
+/** Texts without characters that URLs may percent-encode. */
 const UNRESERVED = /^[\w.~-]+$/;
 
 function addressFact(
@@ -184,7 +186,7 @@ function headerLeaf(leaf: Of<"header" | "header_pattern" | "content_type">): Com
     return { cost: "fields", about, decide };
   }
   const pattern = compileTextPattern(leaf.pattern, MANNERS[leaf.type]);
-  // The pattern alone decides whether octets are read twice; what it requires is then in one of the readings only.
+  // Only the pattern decides whether octets are decoded both ways; its required text is then in one of the two.
   const readsTwice = dependsOnReading(leaf.pattern, true);
   const texts = readsTwice ? (subject: MatchSubject): readonly string[] => inBothReadings(values(subject)) : values;
   return {
@@ -215,7 +217,7 @@ function bodyPattern(leaf: Of<"body_pattern">): CompiledLeaf {
 
 function jsonLeaf(leaf: Of<"json_path" | "json_path_pattern">): CompiledLeaf {
   const parsed = parseJsonPath(leaf.path);
-  if (!parsed.ok) throw new RangeError(`\`${leaf.path}\` is no JSON path`);
+  if (!parsed.ok) throw new RangeError(`\`${leaf.path}\` is not a JSON path`);
   const holds = leaf.type === "json_path" ? valueTest(leaf) : patternTest(leaf.pattern);
   return {
     cost: "body",
@@ -233,7 +235,7 @@ function valueTest(leaf: Of<"json_path">): (value: unknown) => boolean {
   return value === undefined ? () => true : (found) => isSameJson(found, value, MAX_VALUE_DEPTH);
 }
 
-/** Objects and lists have no text of their own; that of a number is the one it was written with. */
+/** Objects and lists have no text; a number has its original digits. */
 function patternTest(source: string): (value: unknown) => boolean {
   const pattern = compileTextPattern(source, MANNERS.json_path_pattern);
   return (found) => (typeof found !== "object" || found === null || isNumeric(found)) && pattern.test(String(found));

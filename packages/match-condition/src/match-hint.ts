@@ -2,44 +2,42 @@ import { utf8Octets } from "@headworks/http-fields";
 import { foldAscii } from "@headworks/query-language";
 import type { CompiledLeaf, Leaf } from "./leaves.ts";
 
-/** A text of which the URL of a matching subject contains at least one. */
+/** A text in the URL of matching subjects. */
 export interface UrlText {
   /** ASCII letters in lower case. */
   readonly text: string;
-  /** Says nothing about URLs that contain a `%`, where the text may be written otherwise. */
+  /** Does not apply to URLs with a `%`, where the text may be encoded. */
   readonly plainOnly: boolean;
 }
 
-/** A header field that a matching subject has. */
+/** A header field of matching subjects. */
 export interface FieldFact {
   readonly side: "request" | "response" | "passing";
   /** In lower case. */
   readonly name: string;
-  /** One of the values of that name; undefined: any. */
+  /** The exact value of one field; undefined means any. */
   readonly value: string | undefined;
-  /** What one of the values contains, its ASCII letters in lower case. */
+  /** A substring of one value, ASCII letters in lower case. */
   readonly contains: string;
 }
 
-/** What is sure of every subject that matches; undefined parts say nothing. */
+/** Facts about every matching subject; undefined parts state nothing. */
 export interface MatchHint {
-  /** One of these occurs in the URL. */
+  /** At least one occurs in the URL. */
   readonly texts: readonly UrlText[] | undefined;
-  /** One of these is there. */
+  /** At least one is present. */
   readonly fields: readonly FieldFact[] | undefined;
-  /** The method, in capitals, is one of these. */
+  /** The upper-case method is one of these. */
   readonly methods: ReadonlySet<string> | undefined;
 }
 
-/** Nothing is sure. */
 export const NO_HINT: MatchHint = { texts: undefined, fields: undefined, methods: undefined };
 
-/** Texts from this length on are looked up in an index. */
+/** Shorter texts are not indexed. */
 export const MIN_TEXT_LENGTH = 4;
-/** Alternatives beyond these cost more than they save. */
+/** More alternatives cost more than they save. */
 const MAX_TEXTS = 64;
 
-/** What one leaf makes sure. */
 export function hintOfLeaf(leaf: Leaf, { urlText, plainUrlText, fieldText = "" }: CompiledLeaf): MatchHint {
   if (leaf.type === "method") return { ...NO_HINT, methods: new Set([leaf.method.toUpperCase()]) };
   const fields = fieldsOf(leaf, fieldText);
@@ -49,7 +47,7 @@ export function hintOfLeaf(leaf: Leaf, { urlText, plainUrlText, fieldText = "" }
   return { ...NO_HINT, texts: [{ text, plainOnly: urlText === undefined }] };
 }
 
-/** One of them is there. */
+/** The fields of which one is present. */
 function fieldsOf(leaf: Leaf, contains: string): readonly FieldFact[] | undefined {
   switch (leaf.type) {
     case "header": {
@@ -66,7 +64,7 @@ function fieldsOf(leaf: Leaf, contains: string): readonly FieldFact[] | undefine
   }
 }
 
-/** What several conditions make sure that hold together: the most telling texts, and the methods all of them allow. */
+/** The hint of a conjunction: the most selective texts, and the intersection of methods. */
 export function hintOfAll(hints: readonly MatchHint[]): MatchHint {
   let texts: readonly UrlText[] | undefined;
   let fields: readonly FieldFact[] | undefined;
@@ -81,7 +79,7 @@ export function hintOfAll(hints: readonly MatchHint[]): MatchHint {
   return { texts, fields, methods };
 }
 
-/** What several conditions make sure of which one holds. */
+/** The hint of a disjunction. */
 export function hintOfAny(hints: readonly MatchHint[]): MatchHint {
   const texts: UrlText[] = [];
   const fields: FieldFact[] = [];
@@ -102,12 +100,12 @@ export function hintOfAny(hints: readonly MatchHint[]): MatchHint {
   };
 }
 
-/** Few fields with a value single out the most. */
+/** Few fields with an exact value are the most selective. */
 function fieldsWorth(fields: readonly FieldFact[]): number {
   return (fields.every(({ value }) => value !== undefined) ? 2 : 1) / fields.length;
 }
 
-/** Few and long texts single out the most. */
+/** Few and long texts are the most selective. */
 function worth(texts: readonly UrlText[]): number {
   const shortest = Math.min(...texts.map(({ text, plainOnly }) => (plainOnly ? text.length / 2 : text.length)));
   return shortest / texts.length;

@@ -3,24 +3,23 @@ import { parseUrlEncoded, utf8Reading, type QueryParameter } from "@headworks/ht
 import type { MessageSide } from "@headworks/capture-contract";
 import { NOT_READ, type BodyText, type MatchSubject } from "./subject.ts";
 
-/** A parsed body, and the text it was parsed from: a subject may be asked again after its body was read. */
+/** A parsed body with its source: the body may be read between two evaluations. */
 interface ParsedBody {
   readonly text: string;
   readonly value: unknown;
 }
 
-/** Parsed once for all conditions that are asked about the same subject, and gone with it. */
+/** Cache by subject. */
 const parsedBodies: Readonly<Record<MessageSide, WeakMap<MatchSubject, ParsedBody>>> = {
   request: new WeakMap(),
   response: new WeakMap(),
 };
 
-/** The text of a side's body. */
 export function bodyText(subject: MatchSubject, side: MessageSide): BodyText {
   return side === "request" ? subject.requestText() : subject.responseText();
 }
 
-/** The parsed JSON body; undefined when it is not JSON. */
+/** Undefined for a body that is not JSON. */
 export function bodyJson(subject: MatchSubject, side: MessageSide): unknown {
   const text = bodyText(subject, side);
   if (text === NOT_READ) return NOT_READ;
@@ -32,7 +31,6 @@ export function bodyJson(subject: MatchSubject, side: MessageSide): unknown {
   return value;
 }
 
-/** Values of all header fields of that lower-case name. */
 export function headerValues(subject: MatchSubject, side: MessageSide, lowerName: string): readonly string[] {
   return fieldValues(side === "request" ? subject.requestFields() : subject.responseFields(), lowerName);
 }
@@ -40,7 +38,7 @@ export function headerValues(subject: MatchSubject, side: MessageSide, lowerName
 let lastQuery = "";
 let lastParameters: readonly QueryParameter[] = [];
 
-/** The decoded values of a query parameter, in order. Remembers the last query, because many rules look at the same. */
+/** Decoded values in order. Caches the last query, which many rules share. */
 export function queryValues(query: string, name: string): string[] {
   if (query === "") return [];
   if (query !== lastQuery) {
@@ -52,7 +50,7 @@ export function queryValues(query: string, name: string): string[] {
   return values;
 }
 
-/** The segment at an index, still encoded; undefined when the path has no such segment. */
+/** Still percent-encoded; undefined beyond the last segment. */
 export function pathSegment(path: string, index: number): string | undefined {
   let start = path.startsWith("/") ? 1 : 0;
   for (let at = 0; ; at += 1) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { messageSubject } from "./index.ts";
 
-test("a URL is taken apart as it is written", () => {
+test("a URL is split as written", () => {
   const cases: readonly (readonly [url: string, expected: readonly unknown[]])[] = [
     ["https://A.test", ["https", "a.test", 443, "/", ""]],
     ["http://a.test:8080/x/../y?q=1?2#f", ["http", "a.test", 8080, "/x/../y", "q=1?2"]],
@@ -18,7 +18,7 @@ test("a URL is taken apart as it is written", () => {
   }
 });
 
-test("ordered fields win over joined ones, and an answer is there in its phase only", () => {
+test("ordered fields take precedence over joined ones, and a response exists in its phase only", () => {
   const request = { method: "GET", url: "http://a.test/", headers: { a: "1" }, headers_list: [["a", "2"] as const] };
   const response = { status_code: 204, headers: { b: "3" }, body: "x" };
   const early = messageSubject(request, response, "request");
@@ -28,7 +28,7 @@ test("ordered fields win over joined ones, and an answer is there in its phase o
   assert.deepEqual([late.status, late.responseFields(), late.responseText()], [204, ["b", "3"], "x"]);
 });
 
-test("bodies are read that are text without a coding", () => {
+test("only text bodies without a coding are read", () => {
   const text = (body: string | null, rest: object = {}) =>
     messageSubject({ method: "POST", url: "http://a.test/", body, ...rest }, null, "request").requestText();
   const json = { headers: { "Content-Type": "application/json" } };

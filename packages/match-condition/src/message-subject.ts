@@ -3,28 +3,28 @@ import { isTextual } from "@headworks/http-fields";
 import { fieldValues } from "@headworks/query-language";
 import type { BodyText, MatchSubject } from "./subject.ts";
 
-/** What is read of a request as the API shows or takes it; entries of the traffic have it as `request`. */
+/** The used members of a request in API form, such as `request` of entries. */
 export interface RequestLike {
   readonly method: string;
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Wins over `headers`. */
+  /** Takes precedence over `headers`. */
   readonly headers_list?: readonly (readonly [name: string, value: string])[];
   readonly body?: string | null;
   readonly body_encoding?: "utf8" | "base64" | null;
 }
 
-/** The same of an answer. */
+/** The same of a response. */
 export type ResponseLike = Pick<RequestLike, "headers" | "headers_list" | "body" | "body_encoding"> & {
   readonly status_code: number;
 };
 
-/** Turns the body of a message into text; the bytes are content-coded as they came. */
+/** Decodes a content-coded body to text. */
 export type BodyReader = (message: RequestLike | ResponseLike, fields: readonly string[]) => BodyText;
 
 /**
- * A subject made of a request and perhaps its answer in the API's form. Without `readBody` only bodies count that are
- * text without a content coding, which is all a browser can tell.
+ * A subject made of a request and optionally its response in API form. Without `readBody` only text bodies without
+ * content coding are available, as in browsers.
  */
 export function messageSubject(
   request: RequestLike,
@@ -32,7 +32,7 @@ export function messageSubject(
   phase: MessageSide,
   readBody: BodyReader = plainBody,
 ): MatchSubject {
-  const place = placeOf(request.url);
+  const place = urlParts(request.url);
   const requestFields = flatFields(request);
   const isAnswered = phase === "response" && response !== null && response !== undefined;
   const responseFields = isAnswered ? flatFields(response) : [];
@@ -53,8 +53,8 @@ const URL_PARTS =
   /^([a-z][a-z0-9+.-]*):\/\/(?:[^/?#@]*@)?(?:\[([^\]/?#]*)\]|([^:/?#]*))(?::(\d+))?([^?#]*)(?:\?([^#]*))?/i;
 const STANDARD_PORTS: Readonly<Record<string, number>> = { http: 80, ws: 80, https: 443, wss: 443 };
 
-/** The parts of a URL as they are written: nothing is resolved, decoded or refused. */
-function placeOf(url: string): Pick<MatchSubject, "scheme" | "host" | "port" | "path" | "query"> {
+/** Splits a URL without resolving, decoding or validating it. */
+function urlParts(url: string): Pick<MatchSubject, "scheme" | "host" | "port" | "path" | "query"> {
   const [, scheme = "", address, name = "", port, path = "", query = ""] = URL_PARTS.exec(url) ?? [];
   const lowerScheme = scheme.toLowerCase();
   const standard = Object.hasOwn(STANDARD_PORTS, lowerScheme) ? STANDARD_PORTS[lowerScheme] : undefined;

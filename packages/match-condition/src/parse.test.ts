@@ -13,7 +13,7 @@ function read(input: unknown, at = ""): unknown {
   return result.ok ? result.condition : result.issues.map(({ path, message }) => `${path}: ${message}`);
 }
 
-test("what is read is the same again, names spelled as the API shows them", () => {
+test("parsing is idempotent and yields canonical names", () => {
   fc.assert(
     fc.property(conditions, (condition) => {
       const once = read(condition);
@@ -25,7 +25,7 @@ test("what is read is the same again, names spelled as the API shows them", () =
   );
 });
 
-test("null says the same as leaving a member out, where that means something", () => {
+test("null means the same as an absent member where members are optional", () => {
   assert.deepEqual(read({ type: "header", name: "a", value: null, side: null }), { type: "header", name: "a" });
   assert.deepEqual(read({ type: "query_param", name: "a", value: null }), { type: "query_param", name: "a" });
   assert.deepEqual(read({ type: "json_path", path: "$.a", value: null }), {
@@ -36,7 +36,7 @@ test("null says the same as leaving a member out, where that means something", (
   assert.deepEqual(read({ type: "host", pattern: null }), ["/pattern: must be a text"]);
 });
 
-test("everything that is wrong is named with its place", () => {
+test("all issues are reported with their path", () => {
   const deep = (depth: number): unknown =>
     depth === 1 ? { type: "all" } : { type: "not", condition: deep(depth - 1) };
   const cases: readonly (readonly [input: unknown, expected: readonly string[]])[] = [
@@ -63,7 +63,7 @@ test("everything that is wrong is named with its place", () => {
       { type: "path_pattern", pattern: "(a)\\1" },
       ["/pattern: backreferences are not supported: they cannot run in linear time (at character 4)"],
     ],
-    [{ type: "header", name: "a b" }, ["/name: is no name of a header field"]],
+    [{ type: "header", name: "a b" }, ["/name: is not a header field name"]],
     [{ type: "header", name: "\t" }, ["/name: must not be blank"]],
     [{ type: "header", name: "a", side: "answer" }, ["/side: must be one of request, response"]],
     [{ type: "header", name: "a", value: 1 }, ["/value: must be a text"]],
@@ -107,7 +107,7 @@ test("the number of parts is bounded over the whole condition", () => {
   assert.deepEqual((read(nested) as string[]).length, 1);
 });
 
-test("nesting that would end the stack is refused, whatever nests", () => {
+test("excessive nesting is rejected in every member", () => {
   let condition: unknown = { type: "all" };
   let value: unknown = 1;
   for (let depth = 0; depth < 200_000; depth += 1) {
@@ -136,7 +136,7 @@ test("the shorthand of command lines becomes a condition, and its issues keep th
   ]);
 });
 
-test("a rule's body has a condition or the shorthand, not both and not neither", () => {
+test("a rule's body has a condition or the shorthand, exactly one of them", () => {
   const rule = (body: object): unknown => {
     const result = parseRuleCondition(body, "body");
     return result.ok ? result.condition : result.issues.map(({ path, message }) => `${path}: ${message}`);
@@ -147,7 +147,7 @@ test("a rule's body has a condition or the shorthand, not both and not neither",
   assert.deepEqual(rule({ name: "a" }), ["body/condition: is required"]);
   assert.deepEqual(rule({ condition: { type: "port" } }), ["body/condition/port: is required"]);
   assert.deepEqual(rule({ condition: { type: "all" }, method: "GET" }), [
-    "body/method: cannot stand beside condition; put it inside",
+    "body/method: cannot be combined with condition; move it inside",
   ]);
 });
 
@@ -188,7 +188,7 @@ test("the contract's schema and the parser know the same kinds with the same mem
   assert.equal(shorthand.condition.conditions.length, Object.keys(conditionShorthand).length);
 });
 
-test("whatever is given, reading ends without throwing", () => {
+test("parsing any input never throws", () => {
   const odd = fc.oneof(
     fc.jsonValue(),
     fc.record(

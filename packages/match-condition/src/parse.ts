@@ -13,12 +13,12 @@ const MAX_PATTERN_LENGTH = 1000;
 /** RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** What is wrong with a value, undefined when nothing is; `type` is the kind it belongs to. */
+/** The issue of a member's value, undefined when valid; `type` is the kind of condition. */
 const fieldProblems: Readonly<Record<FieldCheck, (value: unknown, type: string) => string | undefined>> = {
   pattern: patternProblem,
   name: (value) => filledProblem(value, MAX_NAME_LENGTH),
   headerName: (value) =>
-    filledProblem(value, MAX_NAME_LENGTH) ?? (TOKEN.test(String(value)) ? undefined : "is no name of a header field"),
+    filledProblem(value, MAX_NAME_LENGTH) ?? (TOKEN.test(String(value)) ? undefined : "is not a header field name"),
   word: (value) => filledProblem(value, MAX_NAME_LENGTH),
   text: (value) => textProblem(value, MAX_VALUE_LENGTH),
   port: integer(1, 65_535),
@@ -44,7 +44,7 @@ const path = { check: "jsonPath" } as const;
 
 const json = { check: "json" } as const;
 
-// The members of these are read by the parser itself.
+// Parsed by the parser itself.
 const nested = { check: "json" } as const;
 
 const KINDS: readonly (Kind & { readonly aliases?: readonly string[] })[] = [
@@ -73,28 +73,28 @@ const KINDS: readonly (Kind & { readonly aliases?: readonly string[] })[] = [
   { type: "not", fields: { condition: nested } },
 ];
 
-/** Every kind under all its names. A map, so that names every object inherits are no kinds. */
+/** Kinds by name, including aliases. A map, so that inherited names are not found. */
 export const FIELDS_OF_KIND: ReadonlyMap<string, Kind> = new Map(
   KINDS.flatMap((kind) => [kind.type, ...(kind.aliases ?? [])].map((known) => [known, kind] as const)),
 );
 
-/** One problem with a condition: a JSON pointer below what was given, and what is wrong there. */
+/** `path` is a JSON pointer. */
 export interface ConditionIssue {
   readonly path: string;
   readonly message: string;
 }
 
-/** A condition as the API shows it, or everything that is wrong with it. */
+/** The canonical condition, or all issues. */
 export type ConditionResult =
   | { readonly ok: true; readonly condition: Condition }
   | { readonly ok: false; readonly issues: readonly ConditionIssue[] };
 
-/** How deep conditions nest, and how many parts they have in all. */
+/** Bounds of nesting, and of parts in total. */
 export const MAX_CONDITION_DEPTH = 32;
 export const MAX_PARTS = 1000;
 const MAX_ISSUES = 50;
 
-/** Members of the shorthand and the kinds they stand for. */
+/** Members of the shorthand. */
 const SHORTHAND = {
   url_pattern: { type: "url_pattern", field: "pattern" },
   host_pattern: { type: "host", field: "pattern" },
@@ -104,9 +104,9 @@ const SHORTHAND = {
 type ShorthandName = keyof typeof SHORTHAND;
 
 /**
- * Reads a condition of unknown shape: the kinds of the contract under all their names, or the shorthand
- * `{"url_pattern", "host_pattern", "path_pattern", "method"}`, whose members must all hold. Gives every problem with its
- * place, `at` in front of each. What it gives is spelled as the API shows it and can be compiled.
+ * Parses a condition of unknown shape: the kinds of the contract under all their names, or the shorthand
+ * `{"url_pattern", "host_pattern", "path_pattern", "method"}`, whose members are joined by `and`. Reports all issues,
+ * their paths prefixed with `at`. The result has canonical names and compiles.
  */
 export function parseCondition(input: unknown, at = ""): ConditionResult {
   const reader = new ConditionReader();
@@ -119,8 +119,8 @@ export function parseCondition(input: unknown, at = ""): ConditionResult {
 }
 
 /**
- * Reads the condition of a rule's body: its member `condition`, or the shorthand's members in its place. Other members are
- * the caller's business. Issues begin with `at`, such as `body`.
+ * Parses the condition in a rule's body: its member `condition`, or the shorthand's members instead. Other members are
+ * ignored. Paths of issues begin with `at`, such as `body`.
  */
 export function parseRuleCondition(body: object, at = ""): ConditionResult {
   const names = shorthandNames(body);
@@ -130,7 +130,10 @@ export function parseRuleCondition(body: object, at = ""): ConditionResult {
     return { ok: false, issues: [{ path: `${at}/condition`, message: "is required" }] };
   }
   if (given !== undefined && first !== undefined) {
-    return { ok: false, issues: [{ path: `${at}/${first}`, message: "cannot stand beside condition; put it inside" }] };
+    return {
+      ok: false,
+      issues: [{ path: `${at}/${first}`, message: "cannot be combined with condition; move it inside" }],
+    };
   }
   if (given !== undefined) return parseCondition(given, `${at}/condition`);
   return parseCondition(Object.fromEntries(names.map((name) => [name, Reflect.get(body, name) as unknown])), at);
@@ -220,7 +223,7 @@ class ConditionReader {
     }
   }
 
-  /** Fields in the order of the table; what is optional and null is left out. */
+  /** Fields in the order of the table; optional nulls are dropped. */
   #leaf(
     type: string,
     input: Readonly<Record<string, unknown>>,
@@ -244,7 +247,7 @@ class ConditionReader {
         isWhole = false;
       }
     }
-    // The table gives each kind exactly its members.
+    // The table lists exactly the members of each kind.
     return isWhole ? (read as unknown as Condition) : undefined;
   }
 
@@ -253,26 +256,23 @@ class ConditionReader {
   }
 }
 
-/** A name inside a JSON pointer (RFC 6901 section 3). */
+/** Escapes a name for a JSON pointer (RFC 6901 section 3). */
 function escaped(name: string): string {
   return name.slice(0, 100).replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
-/** One member of a kind of condition. */
 interface FieldKind {
   readonly check: FieldCheck;
   readonly optional?: true;
-  /** `null` says the same as leaving it out. */
+  /** `null` means the same as an absent member. */
   readonly nullIsAbsent?: true;
 }
 
-/** A kind of condition: its name as the API shows it, and its members. */
 interface Kind {
   readonly type: Condition["type"];
   readonly fields: Readonly<Record<string, FieldKind>>;
 }
 
-/** What a member of a condition must be. */
 type FieldCheck =
   | "pattern"
   | "name"

@@ -12,7 +12,7 @@ import {
   type MatchSubject,
 } from "./index.ts";
 
-/** The record of an answered exchange that conditions see as the subject. */
+/** The subject as a record of the query language. */
 function recordOf(subject: MatchSubject): QueryRecord {
   const text = (body: string | typeof NOT_READ | undefined): string | undefined =>
     body === NOT_READ ? undefined : body;
@@ -51,7 +51,7 @@ function recordOf(subject: MatchSubject): QueryRecord {
   };
 }
 
-/** Answered subjects whose bodies were read, where both languages mean the same. */
+/** Subjects with a response and read bodies, for which both languages mean the same. */
 const answered: fc.Arbitrary<MatchSubject> = subjects.map((subject) => {
   const body = subject.requestText() === NOT_READ ? '{"a":"One","n":2}' : subject.requestText();
   return {
@@ -122,7 +122,7 @@ const queries = fc
       .map(([join, signs]) => terms.map((parts, index) => `${signs[index]}${parts.join("")}`).join(join)),
   );
 
-test("a query and its condition hold for the same answered exchanges", () => {
+test("a query and its condition match the same completed exchanges", () => {
   let converted = 0;
   fc.assert(
     fc.property(queries, answered, (source, subject) => {
@@ -140,7 +140,7 @@ test("a query and its condition hold for the same answered exchanges", () => {
   assert.ok(converted > 1500, `${converted} were converted`);
 });
 
-test("a condition and its query hold for the same answered exchanges, and the query can be written", () => {
+test("a condition and its query match the same completed exchanges, and the query has a text form", () => {
   let converted = 0;
   fc.assert(
     fc.property(conditions, answered, (condition, subject) => {
@@ -158,7 +158,7 @@ test("a condition and its query hold for the same answered exchanges, and the qu
   assert.ok(converted > 800, `${converted} were converted`);
 });
 
-test("a condition made of a query gives a query that finds the same", () => {
+test("a query converted to a condition and back finds the same", () => {
   fc.assert(
     fc.property(queries, answered, (source, subject) => {
       const parsed = parseQuery(source);
@@ -189,7 +189,7 @@ const CALLS = [
   "!=Get",
   "G*t",
 ];
-test("a query about calls of gRPC and its condition hold for the same exchanges", () => {
+test("a query about gRPC calls and its condition match the same exchanges", () => {
   const sample = fc.sample(answered, { numRuns: 1, seed: 1 })[0];
   assert.ok(sample);
   for (const path of [
@@ -224,7 +224,7 @@ test("a query about calls of gRPC and its condition hold for the same exchanges"
   }
 });
 
-test("everyday queries become the conditions a person would write", () => {
+test("common queries become the conditions a person would write", () => {
   const cases: readonly (readonly [query: string, condition: unknown])[] = [
     ["", { type: "all" }],
     ["host:*.example.com", { type: "host", pattern: "*.example.com" }],
@@ -263,17 +263,17 @@ test("everyday queries become the conditions a person would write", () => {
   }
 });
 
-test("what one side cannot say is refused with a sentence", () => {
+test("parts without an equivalent are rejected with a message", () => {
   for (const [source, message] of [
     ["word", /name a field/],
-    ["dur:>1s", /^dur: is nothing a rule can ask for$/],
-    ["ws.text:a", /^ws\.text: is about messages of streams; rules for WebSocket messages/],
+    ["dur:>1s", /^dur: cannot be used in rules$/],
+    ["ws.text:a", /^ws\.text: is about messages of streams; use rules for WebSocket messages/],
     ["host:a dir:in", /^dir: is about messages of streams/],
-    ["grpc.status:!=0", /^grpc\.status: is known when a call is over/],
-    ["grpc.service:/a+/", /^grpc\.service: with a pattern is nothing a rule can ask for/],
-    ["grpc.method:a/b", /^grpc\.method: is one part of the path/],
-    ["type:image", /^type: is nothing/],
-    ["since:10m", /^since: is about the past/],
+    ["grpc.status:!=0", /^grpc\.status: is known only after the call/],
+    ["grpc.service:/a+/", /^grpc\.service: cannot be a pattern in rules/],
+    ["grpc.method:a/b", /^grpc\.method: must be one segment of the path/],
+    ["type:image", /^type: cannot be used/],
+    ["since:10m", /^since: is about stored entries/],
     ["header:x", /write header\[name\]:/],
     ["json(req,$.a):>5", /one number/],
     ["port:1..1000", /at most 64/],
@@ -289,14 +289,14 @@ test("what one side cannot say is refused with a sentence", () => {
   const query = conditionToQuery({ type: "query_param", name: "a" }, "request");
   assert.deepEqual(query, {
     ok: false,
-    message: "the query language has no words for: the query parameter `a` is there",
+    message: "the query language cannot express: the query parameter `a` exists",
   });
   assert.ok(!conditionToQuery({ type: "status_code", range: "5xx" }, "request").ok);
   assert.ok(!conditionToQuery({ type: "header", name: "a", side: "response" }, "request").ok);
   assert.ok(!conditionToQuery({ type: "json_path", path: "$.a", value: "7" }, "response").ok);
 });
 
-test("what passes by is the request in its phase", () => {
+test("without a side, conditions of the request phase apply to the request", () => {
   const result = conditionToQuery({ type: "header", name: "X-A", value: "1" }, "request");
   assert.ok(result.ok);
   assert.equal(formatQuery(result.query), "req.header[x-a]:=1");

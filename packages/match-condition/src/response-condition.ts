@@ -1,6 +1,6 @@
 import type { Condition, MockRequestCondition } from "@headworks/capture-contract";
 
-/** What a conditional mock asks of a request for one of its answers, in the language of all rules. */
+/** Converts the request condition of a conditional mock response into a rule condition. */
 export function conditionOfResponse(condition: MockRequestCondition): Condition {
   switch (condition.type) {
     case "header_equals":

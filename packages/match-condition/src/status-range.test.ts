@@ -5,7 +5,7 @@ import { parseStatusRange } from "./status-range.ts";
 /** Both ends included. */
 const stretch = (min: number, max: number) => ({ min, max, minExcluded: false, maxExcluded: false });
 
-test("statuses, their hundreds, stretches and lists are read; other texts are not", () => {
+test("statuses, classes, ranges and lists are parsed; other texts are not", () => {
   assert.deepEqual(parseStatusRange("404"), [stretch(404, 404)]);
   assert.deepEqual(parseStatusRange(404), [stretch(404, 404)]);
   assert.deepEqual(parseStatusRange("5XX"), [stretch(500, 599)]);

@@ -1,6 +1,6 @@
 import type { NumberRange } from "@headworks/query-language";
 
-/** `404`, `5xx`, `400-499`, several with commas between; undefined when the text is none of these. */
+/** Parses `404`, `5xx`, `400-499` and comma-separated lists of them; undefined for other texts. */
 export function parseStatusRange(range: string | number): readonly NumberRange[] | undefined {
   const ranges: NumberRange[] = [];
   for (const part of String(range).split(",")) {

@@ -1,36 +1,34 @@
-/** What a body gives that was not waited for: a condition that depends on it cannot be decided yet. */
+/** A body that was not read: a condition that depends on it cannot be decided yet. */
 export const NOT_READ: unique symbol = Symbol("not read");
 
-/**
- * The text of a body, content codings undone and characters decoded; undefined when there is no body or it is no text.
- */
+/** The decoded text of a body; undefined when there is none or it is binary. */
 export type BodyText = string | undefined | typeof NOT_READ;
 
 /**
- * What a condition sees of an exchange. The properties are at hand; methods stand for material that has to be made and
- * are called only when a condition asks for it. A record of the query language is one when it is given a phase.
+ * The view of an exchange for conditions. Properties are cheap; methods may do work and are called only when needed. A
+ * record of the query language is a subject when given a phase.
  */
 export interface MatchSubject {
-  /** Which message passes by: the request before it is sent, or the answer before it is delivered. */
+  /** The message being evaluated: the request before it is sent, or the response before it is delivered. */
   readonly phase: "request" | "response";
-  /** Method token as sent. */
+  /** As sent. */
   readonly method: string;
   readonly scheme: string;
-  /** Lower-case name or address, no brackets. */
+  /** Lower-case name or address, without brackets. */
   readonly host: string;
-  /** Effective port, the scheme's default included. */
+  /** Effective port, including the scheme's default. */
   readonly port: number;
-  /** Path without query, as sent. */
+  /** As sent, without query. */
   readonly path: string;
-  /** Query without the leading `?`; empty when there is none. */
+  /** Without the leading `?`; empty when there is none. */
   readonly query: string;
-  /** The full URL as shown to users: default ports left out. */
+  /** The full URL in display form, without default ports. */
   readonly url: string;
   /** Undefined in the request phase. */
   readonly status: number | undefined;
-  /** Header fields of the request as a flat list: name, value, name, value. */
+  /** Flat list: name, value, name, value. */
   requestFields(): readonly string[];
-  /** Header fields of the answer as a flat list; empty in the request phase. */
+  /** Flat list; empty in the request phase. */
   responseFields(): readonly string[];
   requestText(): BodyText;
   responseText(): BodyText;

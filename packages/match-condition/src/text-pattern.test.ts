@@ -12,7 +12,7 @@ function kindOf(pattern: string): string {
   return "kind" in reading ? reading.kind : `refused at ${reading.start}: ${reading.message}`;
 }
 
-test("what looks like a wildcard is one, everything else is a regular expression as far as it is one", () => {
+test("texts that look like wildcards are wildcards, everything else is a regular expression if valid", () => {
   const cases: readonly (readonly [pattern: string, kind: string])[] = [
     ["/api/users", "regex"],
     ["api.example.com", "regex"],
@@ -43,7 +43,7 @@ test("what looks like a wildcard is one, everything else is a regular expression
   for (const [pattern, kind] of cases) assert.equal(kindOf(pattern), kind, pattern);
 });
 
-test("a wildcard covers the whole text, any part of it, or a URL from where it begins", () => {
+test("a wildcard matches the whole text, any part of it, or a URL from its scheme, host or path", () => {
   const cases: readonly (readonly [pattern: string, manner: PatternManner, text: string, expected: boolean])[] = [
     ["/api/*", whole, "/api/x/y", true],
     ["/api/*", whole, "/api/", true],
@@ -75,7 +75,7 @@ test("a wildcard covers the whole text, any part of it, or a URL from where it b
   }
 });
 
-test("flags in front of a regular expression count, and so does comparing without case", () => {
+test("leading flags of a regular expression and caseless comparison apply", () => {
   assert.ok(compileTextPattern("(?i)ABC", whole).test("xabcx"));
   assert.ok(compileTextPattern("(?is)a.B", whole).test("A\nb"));
   assert.ok(!compileTextPattern("ABC", whole).test("abc"));
@@ -84,12 +84,12 @@ test("flags in front of a regular expression count, and so does comparing withou
   assert.ok(compileTextPattern("*.TEST", { ...whole, caseless: true }).test("a.test"));
 });
 
-test("a wildcard means what it says about any text", () => {
+test("a wildcard equals the textbook matcher on any text", () => {
   const piece = fc.constantFrom("a", "b", ".", "/", "*", "?", "é", "\n", "(", "[", "-");
   const text = fc.array(piece, { maxLength: 8 }).map((list) => list.join(""));
   fc.assert(
     fc.property(text, text, (pattern, candidate) => {
-      // The star in front makes it a wildcard whatever follows.
+      // A leading star always makes a wildcard.
       const wildcard = `*${pattern}`;
       assert.equal(compileTextPattern(wildcard, whole).test(candidate), covers(wildcard, candidate), wildcard);
     }),
@@ -97,7 +97,7 @@ test("a wildcard means what it says about any text", () => {
   );
 });
 
-/** The textbook's recursion, with a table. */
+/** The textbook recursion, memoized. */
 function covers(pattern: string, text: string): boolean {
   let ends = new Set([0]);
   for (const char of pattern) {
@@ -111,7 +111,7 @@ function covers(pattern: string, text: string): boolean {
   return ends.has(text.length);
 }
 
-test("texts beyond a mebibyte are examined up to there", () => {
+test("texts are matched up to one MiB", () => {
   const pattern = compileTextPattern("needle", part);
   assert.ok(pattern.test(`${"x".repeat(1_048_570)}needle`));
   assert.ok(!pattern.test(`${"x".repeat(1_048_576)}needle`));

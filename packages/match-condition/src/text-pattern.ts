@@ -1,43 +1,43 @@
 import { checkPattern, compileTextPredicate, type TextPredicate } from "@headworks/linear-pattern";
 
-/** How the texts of a kind of condition are compared with its pattern. */
+/** How texts are compared with a pattern. */
 export interface PatternManner {
-  /** Letters compare without case. */
+  /** Ignores case. */
   readonly caseless: boolean;
   /**
-   * What a wildcard covers: the whole text; any part of it; or a URL, where one that begins with a slash begins at the path
-   * and one without a scheme at the host.
+   * What a wildcard matches: the whole text; any part of it; or a URL, starting at the path with a leading slash, and
+   * at the host without a scheme.
    */
   readonly wildcard: "whole" | "part" | "url";
 }
 
-/** Why a pattern is refused: offsets in UTF-16 units, `end` exclusive. */
+/** Offsets are UTF-16 units, `end` exclusive. */
 export interface PatternIssue {
   readonly message: string;
   readonly start: number;
   readonly end: number;
 }
 
-/** A pattern as it is run: source and flags for the linear-time engine. */
+/** Source and flags for the linear-time engine. */
 export interface PatternReading {
   readonly kind: "regex" | "wildcard";
   readonly source: string;
   readonly flags: string;
 }
 
-/** Steps that one text may cost, some tens of nanoseconds each; only patterns made to be slow spend them. */
+/** Step limit per text, some tens of nanoseconds each; only malicious patterns reach it. */
 const MAX_WORK = 500_000;
 
-/** Characters that only regular expressions have; what contains one of them is none of the wildcards people write. */
+/** Characters that occur in regular expressions but not in wildcards people write. */
 const ONLY_IN_REGEX = /[\\^$()[\]{}|+]/;
-/** Flags in front, as in `(?i)users`, which other engines know. */
+/** Leading flags as in `(?i)users`, which other engines support. */
 const LEADING_FLAGS = /^\(\?([ims]{1,3})\)/;
 
 /**
- * Reads a pattern as a regular expression or as a wildcard. `*` without any sign of a regular expression is a wildcard
- * (`/api/*`, `*.example.com`), and so is what begins with `*` or what is no regular expression and has no sign of one.
- * In a wildcard `*` stands for any text and `?` for one character; alone, `?` makes no wildcard, because `https?://` is
- * meant as it stands.
+ * Parses a pattern as a regular expression or wildcard. `*` without any regular expression character is a wildcard
+ * (`/api/*`, `*.example.com`), and so is a pattern that begins with `*`, and one that is neither a valid regular
+ * expression nor contains its characters. In a wildcard `*` matches any text and `?` one character; `?` alone makes no
+ * wildcard, because `https?://` is a regular expression.
  */
 export function readPattern(pattern: string, manner: PatternManner): PatternReading | PatternIssue {
   if (looksLikeWildcard(pattern)) return checked(wildcardReading(pattern, manner), pattern, 0);
@@ -58,7 +58,7 @@ function looksLikeWildcard(pattern: string): boolean {
 function checked(reading: PatternReading, pattern: string, offset: number): PatternReading | PatternIssue {
   const check = checkPattern(reading.source, reading.flags);
   if (check.ok) return reading;
-  // Places in what a wildcard was turned into would mislead.
+  // Positions in the generated expression would be misleading.
   if (reading.kind === "wildcard") return { message: check.error.message, start: 0, end: pattern.length };
   const { message, start, end } = check.error;
   return { message, start: start + offset, end: end + offset };
@@ -81,21 +81,21 @@ function wildcardReading(pattern: string, manner: PatternManner): PatternReading
   return { kind: "wildcard", source: `${start}${body}$`, flags };
 }
 
-/** Any text in front or behind says nothing where the match may lie anywhere. */
+/** Leading and trailing wildcards are redundant in unanchored matches. */
 function trimmedStars(source: string): string {
   return source.replace(/^(?:\.\*)+/, "").replace(/(?<!\\)(?:\.\*)+$/, "");
 }
 
 /**
- * Patterns that somebody holds, by what they were made of: rules are compiled anew at every change of one of them, and most of
- * their patterns are the same as before.
+ * Compiled patterns in use, by their key: rules are recompiled whenever one of them changes, and most patterns stay the
+ * same.
  */
 const held = new Map<string, WeakRef<TextPredicate>>();
 const released = new FinalizationRegistry<string>((key) => {
   if (held.get(key)?.deref() === undefined) held.delete(key);
 });
 
-/** Throws a `RangeError` for a pattern that `readPattern` refuses. */
+/** Throws a `RangeError` for a pattern that `readPattern` rejects. */
 export function compileTextPattern(pattern: string, manner: PatternManner): TextPredicate {
   const key = `${manner.caseless} ${manner.wildcard} ${pattern}`;
   const known = held.get(key)?.deref();

@@ -7,7 +7,7 @@ import { MANNERS, type Leaf } from "./leaves.ts";
 import { parseStatusRange } from "./status-range.ts";
 import { readPattern, type PatternManner } from "./text-pattern.ts";
 
-/** A query, or the part of a condition that the query language cannot say. */
+/** A query, or the part of a condition without an equivalent. */
 export type ToQueryResult =
   | { readonly ok: true; readonly query: Query }
   | { readonly ok: false; readonly message: string };
@@ -15,8 +15,9 @@ export type ToQueryResult =
 class NoEquivalent extends Error {}
 
 /**
- * The query that finds the answered exchanges a condition holds for in a phase: in the request's, what passes by is the
- * request. Parameters of queries, path segments, GraphQL and structured JSON values have no words in the language.
+ * The query that finds the completed exchanges for which a condition holds in a phase; in the request phase, conditions
+ * without a side apply to the request. Query parameters, path segments, GraphQL and structured JSON values have no
+ * equivalent in the query language.
  */
 export function conditionToQuery(condition: Condition, phase: MessageSide): ToQueryResult {
   try {
@@ -38,7 +39,7 @@ function convert(condition: Condition, phase: MessageSide): Query {
     }
     case "not": {
       const term = convert(condition.condition, phase);
-      // That everything is not so cannot be written; every exchange has a method.
+      // A query that matches nothing cannot be written directly; every exchange has a method.
       return { kind: "not", term: term.kind === "all" ? field("method", null, { kind: "exists" }) : term };
     }
     default:
@@ -46,7 +47,7 @@ function convert(condition: Condition, phase: MessageSide): Query {
   }
 }
 
-/** Without needless nesting, as the parser gives it. */
+/** Flattened, as the parser does it. */
 function joined(kind: "and" | "or", terms: readonly Query[]): Query {
   const flat = terms.flatMap((term) => (term.kind === kind ? term.terms : [term]));
   const kept = kind === "and" ? flat.filter((term) => term.kind !== "all") : flat;
@@ -99,12 +100,12 @@ function leafQuery(leaf: Leaf, phase: MessageSide): Query {
 
 function noWords(leaf: Leaf): NoEquivalent {
   const { what, asks } = leafPhrase(leaf);
-  return new NoEquivalent(`the query language has no words for: ${what} ${asks}`);
+  return new NoEquivalent(`the query language cannot express: ${what} ${asks}`);
 }
 
 function sideOf(leaf: Leaf & { readonly side?: MessageSide }, phase: MessageSide): MessageSide {
   const side = leaf.side ?? phase;
-  // Nothing is known of the answer then, which finds nothing; a query always looks at it.
+  // Such a condition never holds, while a query always sees the response.
   if (side === "response" && phase === "request") throw noWords(leaf);
   return side;
 }
@@ -150,7 +151,7 @@ function jsonQuery(
   if (typeof leaf.value === "number") {
     return { kind: "json", side, path, test: numberTest([onlyNumber(leaf.value)]) };
   }
-  // The text of a number finds what has its value, but also that text.
+  // A text test of a number finds equal values, but also that text.
   if (leaf.value instanceof WrittenNumber) {
     const number = leaf.value.valueOf();
     if (Number.isSafeInteger(number) && isSameJson(leaf.value, number)) {
@@ -158,7 +159,7 @@ function jsonQuery(
     }
     throw noWords(leaf);
   }
-  // What reads like a number or a literal would be found as one too.
+  // Text that looks like a number or literal would also find those values.
   if (typeof leaf.value !== "string" || LIKE_A_LITERAL.test(leaf.value)) throw noWords(leaf);
   return { kind: "json", side, path, test: literalTest("equals", leaf.value) };
 }

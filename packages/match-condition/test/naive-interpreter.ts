@@ -2,8 +2,8 @@ import type { Condition } from "@headworks/capture-contract";
 import { NOT_READ, type BodyText, type MatchSubject } from "../src/index.ts";
 
 /**
- * What conditions mean, written the plain way: one look at everything, no order, no index, the platform's own regular
- * expressions and URL parameters. For patterns that are regular expressions and JSON paths of members alone.
+ * A plain reference implementation without order or index, using the platform's regular expressions and URL parameters.
+ * Supports only regular expressions and JSON paths of members.
  */
 export function naiveDecision(condition: Condition, subject: MatchSubject): boolean | "needs-body" {
   switch (condition.type) {

@@ -33,7 +33,7 @@ const fields = fc
   .array(fc.tuple(fc.constantFrom(...names), fc.constantFrom(...texts)), { maxLength: 4 })
   .map((list) => list.flat());
 
-/** Subjects of few different words, so that conditions hold often. */
+/** Subjects from a small vocabulary, so that conditions hold often. */
 export const subjects: fc.Arbitrary<MatchSubject> = fc
   .record({
     phase: fc.constantFrom("request", "response"),
@@ -113,7 +113,7 @@ const leaves: fc.Arbitrary<Condition> = fc.oneof(
   fc.constantFrom("2xx", "404", 500, "5xx").map((range) => ({ type: "status_code" as const, range })),
 );
 
-/** Conditions of all kinds; every pattern means the same as the platform's regular expression. */
+/** Conditions of all kinds; every pattern is also a platform regular expression of the same meaning. */
 export const conditions: fc.Arbitrary<Condition> = fc.letrec<{ condition: Condition }>((tie) => ({
   condition: fc.oneof(
     { depthSize: "small", withCrossShrink: true },

@@ -28,7 +28,7 @@ const textOf = async (path: string, root: string, limit = 1000): Promise<string>
   return reading.ok ? reading.bytes.toString() : `refused: ${reading.problem}`;
 };
 
-test("files below a directory are read, by relative and by absolute path, and as they are now", async () => {
+test("files below a directory are read by relative and absolute path, with their current content", async () => {
   await withFiles(async (root) => {
     assert.equal(await textOf("a.json", root), "{}");
     assert.equal(await textOf("deep/b.txt", root), "deep");
@@ -40,7 +40,7 @@ test("files below a directory are read, by relative and by absolute path, and as
   });
 });
 
-test("nothing outside of the directories is read, whatever leads there", async () => {
+test("nothing outside of the directories is read, by any path or link", async () => {
   await withFiles(async (root, outside) => {
     symlinkSync(join(outside, "secret"), join(root, "link"));
     symlinkSync(outside, join(root, "folder"));
@@ -72,7 +72,7 @@ test("a link that stays inside is followed", async () => {
   });
 });
 
-test("folders, pipes and files above the limit are refused and hold nobody up", async () => {
+test("folders, pipes and files above the limit are rejected without blocking", async () => {
   await withFiles(async (root) => {
     execFileSync("mkfifo", [join(root, "pipe")]);
     assert.match(await textOf("pipe", root), /refused: .*regular file/);

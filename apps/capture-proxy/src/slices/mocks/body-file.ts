@@ -2,17 +2,17 @@ import { constants } from "node:fs";
 import { open, realpath, stat } from "node:fs/promises";
 import { isAbsolute, join, relative, sep } from "node:path";
 
-/** The bytes of a file, or a sentence about why there are none; it names no place outside the directories. */
+/** The bytes of a file, or an error message that reveals no path outside the directories. */
 export type FileReading =
   | { readonly ok: true; readonly bytes: Buffer }
   | { readonly ok: false; readonly problem: string };
 
-/** Never waits for a writer of a pipe, and follows no link that appears after the path was resolved. */
+/** Opening never waits for a pipe's writer, and follows no link created after the path was resolved. */
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
 /**
- * Reads a file that lies below one of `directories`, as it is now. The path is absolute or relative to one of them; links
- * are resolved first, and where the file really lies decides. Directories that do not exist hold no files.
+ * Reads the current content of a file below one of `directories`. The path is absolute or relative to one of them;
+ * symbolic links are resolved before the check. Missing directories contain no files.
  */
 export async function readBodyFile(
   path: string,
@@ -26,7 +26,7 @@ export async function readBodyFile(
     const real = await realpath(candidate).catch(() => undefined);
     if (real !== undefined && roots.some((root) => contains(root, real))) return await readWhole(real, limitBytes);
   }
-  return refused("is no file in a directory that bodies may come from");
+  return refused("is not in a directory allowed for body files");
 }
 
 async function realRoots(directories: readonly string[]): Promise<string[]> {
@@ -50,9 +50,9 @@ async function readWhole(real: string, limitBytes: number): Promise<FileReading>
       const facts = await file.stat();
       if (!facts.isFile()) return refused("is not a regular file");
       if (facts.size > limitBytes) return refused(`is larger than ${limitBytes} bytes`);
-      // A directory on the way may have become a link since the path was resolved.
+      // A parent directory may have been replaced by a link since the path was resolved.
       const now = await stat(await realpath(real));
-      if (now.ino !== facts.ino || now.dev !== facts.dev) return refused("was moved while it was opened");
+      if (now.ino !== facts.ino || now.dev !== facts.dev) return refused("was moved while being opened");
       return await readUpTo(file, facts.size, limitBytes);
     } finally {
       await file.close();
@@ -63,7 +63,7 @@ async function readWhole(real: string, limitBytes: number): Promise<FileReading>
   }
 }
 
-/** A file that grows while it is read must not grow past the limit. */
+/** A growing file must not exceed the limit. */
 async function readUpTo(
   file: { read(buffer: Buffer, offset: number, length: number, position: null): Promise<{ bytesRead: number }> },
   sizeBytes: number,

@@ -11,7 +11,7 @@ async function matches(url: string, asked: string, method = "GET"): Promise<bool
   return compileCondition(read.condition).matches(await sampleSubject({ url: asked, method }, ""));
 }
 
-test("the condition of a captured request holds for its URL and method, and for no other", async () => {
+test("the condition of a captured request matches its URL and method and no other", async () => {
   const url = "https://a.test/x/*.(js|css)?a=[1]&b={2}+3^4$5";
   assert.equal(await matches(url, url), true);
   assert.equal(await matches(url, url, "POST"), false);
@@ -25,7 +25,7 @@ test("the condition of a captured request holds for its URL and method, and for 
   }
 });
 
-test("any URL that can be asked for is matched by its own condition, long ones by their beginning", async () => {
+test("any valid URL is matched by its own condition, long ones by their beginning", async () => {
   const part = fc.stringMatching(/^[!-~]{0,40}$/).map((text) => text.replaceAll("#", ""));
   await fc.assert(
     fc.asyncProperty(part, part, fc.integer({ min: 0, max: 400 }), async (path, query, times) => {
@@ -39,7 +39,7 @@ test("any URL that can be asked for is matched by its own condition, long ones b
   assert.equal(await matches(long, "http://a.test/short"), false);
 });
 
-test("an answer keeps its fields and bytes, but not what belongs to one connection", () => {
+test("a response keeps its fields and bytes, except hop-by-hop fields", () => {
   const fields: [string, string][] = [
     ["Content-Type", "text/plain"],
     ["set-cookie", "a=1"],
@@ -64,7 +64,7 @@ test("an answer keeps its fields and bytes, but not what belongs to one connecti
   assert.match(typeof large === "string" ? large : "", /larger than/);
 });
 
-test("a body that is not in the charset its type names is kept as bytes, since a text would be converted", () => {
+test("a body that is not in its declared charset is kept as bytes, since text would be converted", () => {
   const type: [string, string] = ["Content-Type", "text/plain; charset=iso-8859-1"];
   const lie = responseOf(200, [type], Buffer.from("é"), "GET");
   assert.deepEqual(typeof lie === "object" && [lie.body, lie.body_base64], [null, "w6k="]);

@@ -4,19 +4,19 @@ import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { filledResponse, plainDraft } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 
-/** A rule that was made, or a sentence about why none could be. */
+/** A rule, or the reason why none could be made. */
 export type DraftReading =
   | { readonly ok: true; readonly draft: MockDraft }
   | { readonly ok: false; readonly problem: string };
 
-/** The rule that gives a captured answer again; `entry` with its bodies, content coding removed where that was possible. */
+/** The rule that repeats a captured response; `entry` has its bodies, decoded where possible. */
 export function draftOfEntry(entry: TrafficEntry, namePrefix: string): DraftReading {
   const { request, response } = entry;
-  if (entry.is_passthrough) return refused("A tunnel has no answer that could be given again");
-  if (response === null) return refused("The entry has no answer");
-  if (response.status_code < 200) return refused(`An answer with status ${response.status_code} cannot be given again`);
-  if (response.body_state === "truncated") return refused("The body of the answer was not stored whole");
-  if (response.body_state === "not_stored") return refused("The body of the answer was not stored");
+  if (entry.is_passthrough) return refused("A tunnel has no response to replay");
+  if (response === null) return refused("The entry has no response");
+  if (response.status_code < 200) return refused(`A response with status ${response.status_code} cannot be replayed`);
+  if (response.body_state === "truncated") return refused("The response body was not stored completely");
+  if (response.body_state === "not_stored") return refused("The response body was not stored");
   const bytes = wireBytes(response.body, response.body_encoding);
   const made = responseOf(response.status_code, response.headers_list, bytes, request.method);
   if (typeof made === "string") return refused(made);
@@ -34,7 +34,7 @@ function wireBytes(body: string | null, encoding: "utf8" | "base64" | null): Buf
   return encoding === "base64" ? Buffer.from(body.replace(/^base64:/, ""), "base64") : Buffer.from(body);
 }
 
-/** Requests of a method to exactly one URL. A URL too long for a pattern counts by its beginning. */
+/** A condition for a method and exact URL. For a URL too long for a pattern it matches the beginning. */
 export function exactly(method: string, url: string): Condition {
   const bare = url.replace(/#.*$/s, "");
   const whole = `^${escapedPattern(bare)}$`;
@@ -54,12 +54,11 @@ function longestBeginning(url: string): string {
   return `^${escapedPattern(url.slice(0, length))}`;
 }
 
-/** A pattern that matches exactly this text. */
 export function escapedPattern(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
 }
 
-/** Fields that belong to one message on one connection, or speak of a coding that was removed. */
+/** Hop-by-hop fields, and fields about a removed coding. */
 const LEFT_OUT = new Set([
   "connection",
   "content-length",
@@ -74,8 +73,8 @@ const LEFT_OUT = new Set([
 ]);
 
 /**
- * An answer of these parts, or why there can be none. `bytes` are as `fields` say: a Content-Encoding that is still among
- * them is still on the bytes. `method` is that of its request: the length that a response to HEAD announces is kept.
+ * A response of these parts, or the reason why there is none. `bytes` are encoded as `fields` declare. `method` is that
+ * of the request: a response to HEAD keeps its announced length.
  */
 export function responseOf(
   status: number,
@@ -84,7 +83,7 @@ export function responseOf(
   method: string,
 ): MockResponse | string {
   if (bytes.length > MOCK_LIMITS.bodyBytes) {
-    return `The body of ${bytes.length} bytes is larger than the ${MOCK_LIMITS.bodyBytes} that a rule may have`;
+    return `The body of ${bytes.length} bytes is larger than the limit of ${MOCK_LIMITS.bodyBytes}`;
   }
   const isKept = (lowerName: string): boolean =>
     !LEFT_OUT.has(lowerName) || (lowerName === "content-length" && (method === "HEAD" || status === 304));
@@ -98,12 +97,12 @@ export function responseOf(
   return filledResponse({ status_code: status, headers, body_base64: bytes.toString("base64") });
 }
 
-/** Whether a text is a name of a field (RFC 9110 section 5.6.2). */
+/** Token of RFC 9110 section 5.6.2. */
 export function isToken(name: string): boolean {
   return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name);
 }
 
-/** Values of one name together, in their order; the first spelling of the name wins. */
+/** Values grouped by name, in order; the first spelling of a name wins. */
 function joinedFields(fields: readonly (readonly [string, string])[]): Record<string, string | string[]> {
   const byName = new Map<string, { readonly name: string; readonly values: string[] }>();
   for (const [name, value] of fields) {
@@ -119,11 +118,11 @@ function joinedFields(fields: readonly (readonly [string, string])[]): Record<st
 
 const STRICT = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The text that gives the same bytes again in an answer of this Content-Type, if they are one. */
+/** The text that encodes to the same bytes under this Content-Type; undefined when there is none. */
 function exactText(bytes: Buffer, type: string | undefined): string | undefined {
   try {
     const text = STRICT.decode(bytes);
-    // Servers name charsets that their bytes are not in.
+    // Servers declare charsets that their bodies are not in.
     return encodeAsDeclared(text, type).equals(bytes) ? text : undefined;
   } catch {
     return undefined;

@@ -13,15 +13,15 @@ import { inOrder } from "./mocks.observer.ts";
 const MAX_DECODED_BYTES = 16_777_216;
 
 /**
- * A rule for each answered request of a HAR, made while its bytes come; several answers to the same request become one
- * rule that gives them in the order of the document, because only the first of several equal rules would ever answer.
+ * Converts a HAR into rules while its bytes arrive. Responses to the same request become one rule with a sequence in
+ * document order, because of several equal rules only the first would ever respond.
  */
 export class HarMocks {
   readonly #decoder = new HarDecoder();
   readonly #collector = new ImportCollector();
   readonly #byRequest = new Map<string, MockDraft>();
 
-  /** Takes a chunk; gives the number of entries so far. Throws {@link ImportProblem}. */
+  /** Returns the number of entries so far. Throws {@link ImportProblem}. */
   write(chunk: Uint8Array): number {
     try {
       for (const item of this.#decoder.write(chunk)) this.#add(item);
@@ -31,7 +31,7 @@ export class HarMocks {
     return this.#decoder.entryCount;
   }
 
-  /** No more bytes come. Throws {@link ImportProblem} for what is no HAR. */
+  /** Ends the input. Throws {@link ImportProblem} for input that is not a HAR. */
   end(): ImportedMocks {
     try {
       this.#decoder.end();
@@ -57,10 +57,10 @@ export class HarMocks {
     return undefined;
   }
 
-  /** Gives why there is no rule. Throws a sentence for a large body that is none. */
+  /** Returns why no rule was made. Throws a string for a large body that is invalid. */
   #take({ request, response }: HarExchange, warn: (what: string) => void): string | undefined {
-    if (response === undefined) return "it has no answer";
-    if (response.status < 200 || response.status > 599) return `a status ${response.status} cannot be given`;
+    if (response === undefined) return "it has no response";
+    if (response.status < 200 || response.status > 599) return `status ${response.status} cannot be mocked`;
     const made = mockResponseOf(response, request.method);
     if (typeof made === "string") return made;
     for (const sentence of lossesOf(response)) warn(sentence);
@@ -74,7 +74,7 @@ export class HarMocks {
     }
     const responses = responsesOf(known.responseConfig);
     if (isDeepStrictEqual(responses.at(-1), made)) return undefined;
-    if (responses.length >= 100) return "there are 100 answers to this request already";
+    if (responses.length >= 100) return "there are already 100 responses to this request";
     const longer = { ...known, responseConfig: inOrder([...responses, made]) };
     this.#collector.replaceLast(known, longer);
     this.#byRequest.set(key, longer);
@@ -82,23 +82,23 @@ export class HarMocks {
   }
 }
 
-/** What the response had and its rule does not give. */
+/** Parts of the response that its rule lacks. */
 function lossesOf({ fields, body, missingBodyBytes }: NonNullable<HarExchange["response"]>): readonly string[] {
   const losses: string[] = [];
   if (missingBodyBytes !== undefined) {
-    losses.push(`the document does not have its body of ${missingBodyBytes} bytes, and the rule gives none`);
+    losses.push(`the document does not have its body of ${missingBodyBytes} bytes, so the rule has none`);
   }
-  if (body?.isTruncated === true) losses.push("the document has only the beginning of its body, and so has the rule");
+  if (body?.isTruncated === true) losses.push("the document and the rule have only the beginning of its body");
   const names = fields.filter((text, at) => at % 2 === 0 && !isToken(text));
   if (names.length > 0) {
     losses.push(
-      `header fields of its response are left out, since these are no names: ${names.map((name) => JSON.stringify(name.slice(0, 100))).join(", ")}`,
+      `these header fields of its response are left out, since their names are invalid: ${names.map((name) => JSON.stringify(name.slice(0, 100))).join(", ")}`,
     );
   }
   return losses;
 }
 
-/** The answer that gives a response again, or why there can be none. */
+/** The mock for a response, or the reason why there is none. */
 function mockResponseOf(response: NonNullable<HarExchange["response"]>, method: string): ReturnType<typeof responseOf> {
   const fields: [string, string][] = [];
   for (let at = 0; at < response.fields.length; at += 2) {

@@ -2,7 +2,6 @@ import { MOCK_LIMITS } from "@headworks/capture-contract";
 import type { Database, SqlRow } from "#storage/database.ts";
 import type { MockProgress } from "./response-choice.ts";
 
-/** One answer that a rule gave. */
 export interface StoredHit {
   readonly mockId: string;
   readonly atMs: number;
@@ -13,7 +12,7 @@ export interface StoredHit {
   readonly index: number | null;
 }
 
-/** What the answers of one rule were like. */
+/** Statistics of a rule's responses. */
 export interface HitStats {
   total: number;
   sumMs: number;
@@ -23,19 +22,18 @@ export interface HitStats {
   lastMs: number;
 }
 
-/** What changed since the last batch. */
+/** Changes since the last batch. */
 export interface HitBatch {
   readonly hits: readonly StoredHit[];
   readonly progress: ReadonlyMap<string, Readonly<MockProgress>>;
   readonly stats: ReadonlyMap<string, Readonly<HitStats>>;
 }
 
-/** The history of answers on disk. */
 export interface HitStore {
   /** Oldest first. */
   hits(): StoredHit[];
   stats(): Map<string, HitStats>;
-  /** Everything in one transaction; what belongs to rules that are gone is passed over. */
+  /** One transaction; parts of deleted rules are skipped. */
   save(batch: HitBatch): void;
   clear(): void;
 }

@@ -12,7 +12,7 @@ import type { MockDraft } from "./mock-rule.ts";
 import { createMockCompiler } from "./mocks.compile.ts";
 import { sampleSubject } from "./mocks.operations.ts";
 
-/** What is made of a document that comes in chunks of a few bytes. */
+/** The rules of a document read in chunks of a few bytes. */
 function read(format: DocumentImport["format"], data: unknown, baseUrl: string | null = null): ImportedMocks {
   const bytes = Buffer.from(typeof data === "string" ? data : JSON.stringify(data));
   const reader = openDocument({ format, baseUrl });
@@ -26,7 +26,7 @@ const bodyOf = (draft: MockDraft | undefined): unknown =>
 
 const compiler = createMockCompiler(() => ({ hits: 0, nextIndex: 0 }));
 
-/** The names of the rules that would answer a request, the switched-off ones left out, in order. */
+/** Names of the enabled rules that match a request, in order. */
 async function answering(imported: ImportedMocks, url: string, method = "GET"): Promise<string[]> {
   const subject = await sampleSubject({ url, method }, "");
   return imported.drafts
@@ -64,7 +64,7 @@ const harEntry = (url: string, response: object, method = "GET") => ({
 });
 const har = (...entries: unknown[]) => ({ log: { version: "1.2", creator: { name: "t", version: "1" }, entries } });
 
-test("a HAR gives a rule for each request, with its fields and its decoded body", async () => {
+test("a HAR makes a rule for each request, with its fields and its decoded body", async () => {
   const imported = read(
     "har",
     JSON.stringify(
@@ -110,7 +110,7 @@ test("a HAR gives a rule for each request, with its fields and its decoded body"
     ["HAR: GET https://a.test/x?q=1&r=(2)", "HAR: POST https://a.test/b", "HAR: GET https://a.test/latin"],
   );
   assert.equal(imported.skipped, 2);
-  assert.match(imported.warnings.join("\n"), /has no answer[^]*has no request/);
+  assert.match(imported.warnings.join("\n"), /has no response[^]*has no request/);
   const [json, image, latin] = imported.drafts.map(({ responseConfig }) => responsesOf(responseConfig)[0]);
   assert.deepEqual(json?.headers, { "Content-Type": "application/json", "Set-Cookie": ["a=1", "b=2"] });
   assert.equal(json?.body, '{"a":1}');
@@ -122,7 +122,7 @@ test("a HAR gives a rule for each request, with its fields and its decoded body"
   }
 });
 
-test("a HAR of a browser gives repeated fields apart, and what its rules lack is said", () => {
+test("a browser's HAR keeps repeated fields separate, and losses are reported", () => {
   const headers = [
     { name: "Set-Cookie", value: "a=1\nb=2" },
     { name: "x y", value: "1" },
@@ -143,12 +143,12 @@ test("a HAR of a browser gives repeated fields apart, and what its rules lack is
   );
   assert.deepEqual(warnings, [
     "entry 0 (https://a.test/cookies): left out for want of a name: `response.headers[3]`",
-    'entry 0 (https://a.test/cookies): header fields of its response are left out, since these are no names: "x y"',
-    "entry 1 (https://a.test/large): the document does not have its body of 5000 bytes, and the rule gives none",
+    'entry 0 (https://a.test/cookies): these header fields of its response are left out, since their names are invalid: "x y"',
+    "entry 1 (https://a.test/large): the document does not have its body of 5000 bytes, so the rule has none",
   ]);
 });
 
-test("a byte order mark, also one of UTF-16, is no part of a document", () => {
+test("a byte order mark, also one of UTF-16, is not part of a document", () => {
   const openapi = JSON.stringify({ openapi: "3.0.0", paths: { "/\u00e9": { get: { responses: { 204: {} } } } } });
   for (const bytes of [
     Buffer.from(openapi),
@@ -165,7 +165,7 @@ test("a byte order mark, also one of UTF-16, is no part of a document", () => {
   }
 });
 
-test("answers to the same request of a HAR become one rule in their order, without repetition", () => {
+test("responses to the same request of a HAR become one rule in order, without cycling", () => {
   const response = (text: string) =>
     harEntry("https://a.test/", { status: 200, headers: [], content: { size: 1, mimeType: "text/plain", text } });
   const { drafts } = read("har", har(response("1"), response("1"), response("2"), response("1")));
@@ -236,7 +236,7 @@ components:
         - { type: object, properties: { pets: { type: array, items: { $ref: "#/components/schemas/Pet" } } } }
 `;
 
-test("an OpenAPI document gives a rule for each answer, the successful one switched on, examples made of schemas", async () => {
+test("an OpenAPI document makes a rule for each response, the successful one enabled, with examples from schemas", async () => {
   const imported = read("openapi", OPENAPI);
   assert.deepEqual(
     imported.drafts.map(({ name, enabled }) => [name, enabled]),
@@ -275,7 +275,7 @@ test("an OpenAPI document gives a rule for each answer, the successful one switc
   }
 });
 
-test("the base of an OpenAPI document can be given, and a path alone stands for every host", async () => {
+test("the base of an OpenAPI document can be given, and a path alone applies to every host", async () => {
   const elsewhere = read("openapi", OPENAPI, "https://localhost:8080/api/");
   assert.deepEqual(await answering(elsewhere, "https://localhost:8080/api/pets/mine"), [
     "OpenAPI: GET /pets/mine -> 200",
@@ -322,7 +322,7 @@ test("OpenAPI 3.1 in JSON with type lists and const is read", () => {
   });
 });
 
-test("schemas and references that contain themselves come to an end", () => {
+test("recursive schemas and references end", () => {
   const wide = Object.fromEntries(
     Array.from({ length: 50 }, (_, index) => [`p${index}`, { $ref: "#/components/schemas/Node" }]),
   );
@@ -382,14 +382,14 @@ const POSTMAN = {
   ],
 };
 
-test("a saved response of a Postman collection is given in the charset that it names", () => {
+test("a saved response of a Postman collection is sent in the charset it declares", () => {
   const header = [{ key: "Content-Type", value: "text/plain; charset=iso-8859-1" }];
   const item = [{ name: "n", request: "https://a.test/", response: [{ code: 200, header, body: "é" }] }];
   const [draft] = read("postman", JSON.stringify({ ...POSTMAN, item })).drafts;
   assert.equal(draft && responsesOf(draft.responseConfig)[0]?.body_base64, "6Q==");
 });
 
-test("a Postman collection gives a rule for each saved response, in folders too, variables filled in", async () => {
+test("a Postman collection makes a rule for each saved response, also in folders, with variables substituted", async () => {
   const imported = read("postman", JSON.stringify(POSTMAN));
   assert.deepEqual(
     imported.drafts.map(({ name, enabled }) => [name, enabled]),
@@ -412,7 +412,7 @@ test("a Postman collection gives a rule for each saved response, in folders too,
   assert.deepEqual(await answering(imported, "http://anything.test/v3/things/9/x", "POST"), []);
 });
 
-test("what no condition can ask of a request of a Postman collection is left out of its rule", async () => {
+test("parts of a Postman request that no condition can express are left out of its rule", async () => {
   const url = `https://a.test/x? &${"n".repeat(256)}=1&v=${"w".repeat(65_537)}&real=1`;
   const item = [{ name: "n", request: { method: " ", url }, response: [{ code: 200, body: "x" }] }];
   const imported = read("postman", { ...POSTMAN, item });
@@ -424,7 +424,7 @@ test("what no condition can ask of a request of a Postman collection is left out
   assert.deepEqual(await answering(imported, "https://a.test/x"), []);
 });
 
-test("what is no such document is refused with a sentence", () => {
+test("invalid documents are rejected with a message", () => {
   const cases: readonly (readonly [DocumentImport["format"], unknown, RegExp])[] = [
     ["har", "{", /stops before its end \(at byte 1\)/],
     ["har", "a: b", /begins with `\{` \(at byte 0\)/],
@@ -435,7 +435,7 @@ test("what is no such document is refused with a sentence", () => {
     ["openapi", "a: [", /not YAML/],
     ["openapi", "just a text", /no member openapi/],
     ["openapi", { swagger: "2.0" }, /Swagger 2\.0/],
-    ["openapi", { openapi: "4.0.0", paths: {} }, /4\.0\.0 is not read/],
+    ["openapi", { openapi: "4.0.0", paths: {} }, /4\.0\.0 is not supported/],
     ["openapi", { openapi: "3.0.0" }, /no paths/],
     ["postman", {}, /no list item/],
     ["postman", { item: [], info: { schema: "https://schema.getpostman.com/json/collection/v1.0.0/" } }, /version 1/],
@@ -454,7 +454,7 @@ test("what is no such document is refused with a sentence", () => {
   }
 });
 
-test("nothing that parses makes an importer throw anything but its problem, and what it gives can be compiled", () => {
+test("importers throw nothing except ImportProblem for any parsed document, and their rules compile", () => {
   const value = fc.letrec((tie) => ({
     node: fc.oneof(
       { depthSize: "small", withCrossShrink: true },

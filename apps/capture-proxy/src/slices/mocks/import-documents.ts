@@ -7,24 +7,23 @@ import type { ImportedMocks } from "./imported-mocks.ts";
 import { openApiMocks } from "./openapi-mocks.ts";
 import { postmanMocks } from "./postman-mocks.ts";
 
-/** A document that is to be read, and how. */
 export interface DocumentImport {
   readonly format: "har" | "openapi" | "postman" | "json";
   readonly baseUrl: string | null;
 }
 
-/** What a document gives: rules, or the text of the export of this service that it is, unchecked. */
+/** Rules, or the unchecked text of an export of this service. */
 export type ReadDocument = ImportedMocks | { readonly exported: string };
 
-/** Takes a document in while its bytes come. Both methods throw {@link ImportProblem} for what is no such document. */
+/** Consumes a document while its bytes arrive. Both methods throw {@link ImportProblem} for invalid documents. */
 export interface DocumentReader {
-  /** Takes a chunk; gives the number of entries that were found so far. */
+  /** Returns the number of entries so far. */
   write(chunk: Uint8Array): number;
-  /** No more bytes come. Takes as long as it takes. */
+  /** Ends the input; may take seconds. */
   end(): ReadDocument;
 }
 
-/** Reads a HAR entry by entry, so that memory holds what is made of it; other documents as a whole. */
+/** A HAR is read entry by entry, so that memory only holds its rules; other documents are buffered. */
 export function openDocument({ format, baseUrl }: DocumentImport): DocumentReader {
   switch (format) {
     case "har":
@@ -38,13 +37,13 @@ export function openDocument({ format, baseUrl }: DocumentImport): DocumentReade
   }
 }
 
-/** Aliases of YAML may multiply a document; this many values is more than any that was written by somebody. */
+/** YAML aliases can multiply a document; real documents stay far below this number. */
 const MAX_ALIASES = 1000;
 
 class WholeDocument implements DocumentReader {
   readonly #read: (text: string) => ReadDocument;
   #decoder: TextDecoder | undefined;
-  /** Bytes in front, until they tell whether there is a byte order mark. */
+  /** First bytes, until a byte order mark is ruled out or found. */
   #start: Uint8Array = new Uint8Array(0);
   #text = "";
 
@@ -73,7 +72,7 @@ class WholeDocument implements DocumentReader {
     }
   }
 
-  /** UTF-8, or the UTF-16 that some shells write into files. */
+  /** UTF-8, or the UTF-16 that some shells write. */
   #begin(): TextDecoder {
     const [first, second] = this.#start;
     const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
@@ -90,7 +89,7 @@ class WholeDocument implements DocumentReader {
   }
 }
 
-/** YAML reads numbers into doubles; those that JSON can say keep the text that they were written with. */
+/** YAML parses numbers into doubles; numbers valid in JSON keep their original text. */
 function keepDigits(scalar: { value: unknown; source?: string }): void {
   if (typeof scalar.value !== "number" || scalar.source === undefined) return;
   const number = parseNumber(scalar.source);

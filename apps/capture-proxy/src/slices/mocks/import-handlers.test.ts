@@ -18,7 +18,7 @@ paths:
     get: { responses: { "200": { content: { application/json: { example: { id: 1 } } } }, "404": {} } }
 `;
 
-test("a dry run shows what an import would make, and makes nothing", async () => {
+test("a dry run shows the rules of an import and creates none", async () => {
   await using api = await startMocks();
   const body = { format: "openapi", data: YAML, dry_run: true, enabled: false };
   const { status, json } = await api.call("POST", "/api/mocks/import", body);
@@ -35,7 +35,7 @@ test("a dry run shows what an import would make, and makes nothing", async () =>
   assert.deepEqual(await list(api), []);
 });
 
-test("an import makes its rules, in a collection where that is asked for", async () => {
+test("an import creates its rules, in a collection if given", async () => {
   await using api = await startMocks();
   const collection = (await api.call("POST", "/api/mocks/collections", { name: "Pets" })).json as { id: string };
   const { status, json } = await api.call("POST", "/api/mocks/import", {
@@ -53,7 +53,7 @@ test("an import makes its rules, in a collection where that is asked for", async
   );
 });
 
-test("what was exported can be imported again, as text and as it is, and gives the same rules under new ids", async () => {
+test("an export imports again, as text and as object, with the same rules under new ids", async () => {
   await using api = await startMocks();
   const config = {
     type: "sequence",
@@ -89,7 +89,7 @@ test("what was exported can be imported again, as text and as it is, and gives t
   }
 });
 
-test("a document that cannot be imported is refused with what is wrong, and nothing is made of it", async () => {
+test("an invalid document is rejected with its issues, and nothing is created", async () => {
   await using api = await startMocks();
   const cases: readonly (readonly [object, RegExp])[] = [
     [{ format: "har", data: "{}" }, /^Import failed: .*log\.entries/],
@@ -128,7 +128,7 @@ interface Response {
   readonly json: { readonly imported?: number; readonly skipped?: number; readonly error?: string };
 }
 
-/** Sends a document as it is; `pieces` without an announced length. */
+/** Uploads a document as the request body; `pieces` without a content length. */
 async function send(
   api: ApiRig,
   query: string,
@@ -144,7 +144,7 @@ async function send(
   return { status: response.status, json: (await response.json()) as Response["json"] };
 }
 
-test("a document sent as it is makes the rules that it makes inside a JSON request", async () => {
+test("an uploaded document makes the same rules as one inside a JSON request", async () => {
   await using api = await startMocks();
   const har = JSON.stringify({
     log: { entries: [ENTRY("https://a.test/1", "one"), ENTRY("https://a.test/2", "two")] },
@@ -179,7 +179,7 @@ test("a document sent as it is makes the rules that it makes inside a JSON reque
   );
 });
 
-test("what is wrong with a document sent as it is is said, and nothing is made of it", async () => {
+test("an invalid upload is rejected with its issues, and nothing is created", async () => {
   await using api = await startMocks();
   const cases: readonly (readonly [query: string, document: string, status: number, message: RegExp])[] = [
     ["format=har", "{}", 400, /^Import failed: .*log\.entries.*at byte/],
@@ -202,7 +202,7 @@ test("what is wrong with a document sent as it is is said, and nothing is made o
   assert.deepEqual(await list(api), []);
 });
 
-test("an entry that no rule can be made of is left out and named", async () => {
+test("an entry that cannot become a rule is skipped and named", async () => {
   await using api = await startMocks();
   const large = ENTRY("https://a.test/large", "x".repeat(5_300_000));
   const document = JSON.stringify({ log: { entries: [ENTRY("https://a.test/1", "one"), {}, large] } });
@@ -212,11 +212,11 @@ test("an entry that no rule can be made of is left out and named", async () => {
   assert.match(warnings.join("\n"), /^entry 1: has no request\nentry 2 \(https:\/\/a\.test\/large\): .* larger than/);
 });
 
-test("a document above the limit of its format is refused with the limit, before it is read where its length is known", async () => {
+test("a document above the limit of its format is rejected with the limit, before it is read when its length is known", async () => {
   await using api = await startMocks();
   const sentence = (format: keyof typeof MAX_MOCK_DOCUMENT_BYTES): string => {
     const most = MAX_MOCK_DOCUMENT_BYTES[format];
-    return `The document is larger than ${most} bytes (${most / 1_048_576} MiB), the most for the format ${format}`;
+    return `The document is larger than ${most} bytes (${most / 1_048_576} MiB), the limit for the format ${format}`;
   };
   for (const format of ["har", "openapi", "postman", "json"] as const) {
     const { promise, resolve, reject } = Promise.withResolvers<{ status: number | undefined; text: string }>();
@@ -245,7 +245,7 @@ test("a document above the limit of its format is refused with the limit, before
   assert.deepEqual([status, json.error], [413, sentence("openapi")]);
 });
 
-test("an import tells how far it is, and is called off when nobody waits for it any more", async () => {
+test("an import reports progress and is cancelled when its client disconnects", async () => {
   await using api = await startMocks();
   const { clock } = api;
   const texts = ['{"log":{"entries":[', `${JSON.stringify(ENTRY("https://a.test/1", "one"))},`];

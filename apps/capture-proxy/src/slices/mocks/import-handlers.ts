@@ -20,16 +20,15 @@ import type { RuleBook } from "./rule-book.ts";
 const MAX_SHOWN = 200;
 const CHECKED_AT_ONCE = 20;
 
-/** What an import does with the rules that a document gives. */
 interface ImportOptions {
   readonly format: ImportMocks["format"];
   readonly collectionId: string | null;
-  /** False: all rules are made switched off. */
+  /** When false, rules are created disabled. */
   readonly enabled: boolean;
   readonly isDryRun: boolean;
 }
 
-/** Handlers of the import of documents: inside a JSON request, or sent as they are. */
+/** Import of documents, inside a JSON request or as the request body. */
 export function importHandlers(
   book: RuleBook,
   events: Pick<EventSink, "task">,
@@ -90,7 +89,7 @@ async function response(book: RuleBook, given: ImportedMocks, options: ImportOpt
   return { status: 201, body: { ...facts, ids } } as const;
 }
 
-/** A bad document becomes a refusal that names where it stood. */
+/** Turns an {@link ImportProblem} into a 400 with the path. */
 async function orRefused(path: string, read: () => Promise<ImportedMocks>): Promise<ImportedMocks> {
   try {
     return await read();
@@ -103,7 +102,9 @@ async function orRefused(path: string, read: () => Promise<ImportedMocks>): Prom
   }
 }
 
-/** The text of a document, or the document as an object. Throws {@link ImportProblem} for what no text can say. */
+/**
+ * The text of a document, or a document given as an object. Throws {@link ImportProblem} for one without a JSON text.
+ */
 function bytesOf(data: unknown): Uint8Array {
   try {
     return Buffer.from(typeof data === "string" ? data : JSON.stringify(data));
@@ -112,7 +113,7 @@ function bytesOf(data: unknown): Uint8Array {
   }
 }
 
-/** The bytes of an upload up to the limit of its format. Throws 413 as soon as it is known that there are more. */
+/** The bytes of an upload. Throws 413 as soon as the limit of the format is exceeded. */
 async function* within(
   format: ImportMocks["format"],
   source: AsyncIterable<Uint8Array>,
@@ -120,7 +121,7 @@ async function* within(
 ): AsyncGenerator<Uint8Array> {
   const most = MAX_MOCK_DOCUMENT_BYTES[format];
   const tooLarge = (): ApiError => {
-    const sentence = `The document is larger than ${most} bytes (${most / 1_048_576} MiB), the most for the format ${format}`;
+    const sentence = `The document is larger than ${most} bytes (${most / 1_048_576} MiB), the limit for the format ${format}`;
     return new ApiError("PAYLOAD_TOO_LARGE", sentence);
   };
   if (Number(contentLength ?? 0) > most) throw tooLarge();
@@ -136,12 +137,12 @@ function rulesOf(book: RuleBook, read: ReadDocument): ImportedMocks {
   return "exported" in read ? ownExport(book, read.exported) : read;
 }
 
-/** Rules that a document gives but nobody could have made by hand, such as with a pattern that is too large, are left out. */
+/** Drops rules that fail the checks of rules made by hand, such as patterns that are too large. */
 async function checked(read: ImportedMocks): Promise<ImportedMocks> {
   const warnings = [...read.warnings];
   const drafts: MockDraft[] = [];
   for (const [index, draft] of read.drafts.entries()) {
-    // Thousands of patterns take seconds to compile; traffic must not wait for all of them at once.
+    // Compiling thousands of patterns takes seconds; yield to traffic in between.
     if (index % CHECKED_AT_ONCE === CHECKED_AT_ONCE - 1) await setImmediate();
     const [issue] = draftIssues(draft, "");
     if (issue === undefined) drafts.push(draft);
@@ -151,12 +152,12 @@ async function checked(read: ImportedMocks): Promise<ImportedMocks> {
   return { drafts, skipped, warnings, moreWarnings: read.moreWarnings };
 }
 
-/** What this service exported: a list of rules, or an object with them. They become new rules, whatever ids they had. */
+/** An export of this service: a list of rules, or an object with them. They get new ids. */
 function ownExport(book: RuleBook, data: unknown): ImportedMocks {
   const document: unknown = typeof data === "string" ? parsed(data) : data;
   const list: unknown = Array.isArray(document) ? document : (document as { mocks?: unknown } | null)?.mocks;
-  if (!Array.isArray(list)) throw new ImportProblem("The document is no list of mock rules");
-  // Objects get an id for the check; everything else is refused by it.
+  if (!Array.isArray(list)) throw new ImportProblem("The document is not a list of mock rules");
+  // Objects get an id so that they pass the check; the check rejects everything else.
   const rules = (list as readonly unknown[]).map((rule): unknown =>
     typeof rule === "object" && rule !== null ? { id: randomUUID(), ...rule } : rule,
   );

@@ -10,24 +10,23 @@ type FromThread =
   | { readonly kind: "done"; readonly document: ReadDocument }
   | { readonly kind: "problem"; readonly problem: string };
 
-/** Who waits for a document, and wants to know how far it is. */
+/** Cancellation and progress of an import. */
 export interface DocumentWait {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly onProgress?: (soFar: Pick<TaskProgress, "bytes" | "entries">) => void;
 }
 
-/** Tells the thread that was started below from any other that loads this file. */
+/** Distinguishes the thread started below from others that load this file. */
 const MARK = "readsMockImport";
-/** For one step: a chunk of a HAR, or the whole of another document. */
+/** Per step: a chunk of a HAR, or a whole document of another format. */
 const MAX_MS = 60_000;
 const MAX_HEAP_MB = 1024;
 const PROGRESS_MS = 100;
 
 /**
- * Reads a document on a thread of its own, because megabytes of YAML take seconds that traffic must not wait for. A chunk
- * is under way at a time. Throws {@link ImportProblem} also for a document that takes more time or memory than any honest
- * one, and what the chunks throw.
+ * Reads a document in a thread, because megabytes of YAML take seconds that would delay traffic. One chunk is in flight
+ * at a time. Throws {@link ImportProblem}, also beyond the limits of time and memory, and errors of `chunks`.
  */
 export async function readDocumentApart(
   document: DocumentImport,
@@ -48,7 +47,7 @@ export async function readDocumentApart(
       onProgress?.({ bytes, entries: response.kind === "taken" ? response.entries : 0 });
     }
     const response = await thread.ask({ kind: "end" });
-    if (response.kind !== "done") throw new Error("The reading thread lost its place");
+    if (response.kind !== "done") throw new Error("The reading thread replied out of order");
     return response.document;
   } catch (error) {
     signal.throwIfAborted();
@@ -79,7 +78,7 @@ class ReadingThread {
   }
 
   async take(chunk: Uint8Array): Promise<FromThread> {
-    // A view would take all of the memory it looks at along.
+    // A copy: transferring a view would detach its whole buffer.
     const bytes = new Uint8Array(chunk);
     return await this.ask({ kind: "chunk", bytes }, [bytes.buffer]);
   }
@@ -102,7 +101,7 @@ class ReadingThread {
   }
 }
 
-/** A promise whose rejection may go unheard: the thread also ends when nobody waits for it. */
+/** A promise whose rejection may be unhandled: the thread may end while no reply is pending. */
 function unheard<T>(): PromiseWithResolvers<T> {
   const resolvers = Promise.withResolvers<T>();
   resolvers.promise.catch(() => undefined);
@@ -112,7 +111,7 @@ function unheard<T>(): PromiseWithResolvers<T> {
 const given = workerData as { readonly [MARK]?: true; readonly document: DocumentImport } | null;
 if (given?.[MARK] === true && parentPort !== null) {
   const port = parentPort;
-  // Here alone, since what reads YAML takes long to load.
+  // Loaded here only: the YAML parser takes long to load.
   const { openDocument } = await import("./import-documents.ts");
   const reader = openDocument(given.document);
   port.on("message", (message: ToThread) => port.postMessage(replyTo(message, reader)));

@@ -21,14 +21,14 @@ const response = (draft: MockDraft | undefined) => responsesOf(draft?.responseCo
 const openApi = (responses: object, components: object = {}) =>
   read("openapi", { openapi: "3.1.0", paths: { "/a": { get: { responses } } }, components });
 
-test("an answer of an OpenAPI document that no rule can give is named", () => {
+test("an OpenAPI response with an invalid status is named", () => {
   const imported = openApi({ 101: { description: "" }, 200: { description: "" }, "x-note": "none" });
   assert.equal(imported.drafts.length, 1);
   assert.equal(imported.skipped, 1);
-  assert.deepEqual(imported.warnings, ["GET /a -> 101: no rule can give this status"]);
+  assert.deepEqual(imported.warnings, ["GET /a -> 101: a rule cannot have this status"]);
 });
 
-test("the examples, media types and header fields of an OpenAPI answer that its rule lacks are named", () => {
+test("the examples, media types and header fields of an OpenAPI response that its rule lacks are named", () => {
   const imported = openApi({
     200: {
       headers: { "X-Known": { example: "1" }, "X-List": { schema: { type: "array", items: { type: "string" } } } },
@@ -40,19 +40,19 @@ test("the examples, media types and header fields of an OpenAPI answer that its 
   });
   assert.equal(response(imported.drafts[0])?.body, "[\n  1\n]");
   assert.deepEqual(imported.warnings, [
-    "GET /a -> 200: the header field X-List is left out, since there is no plain value for it",
-    "GET /a -> 200: of its media types application/json is given; left out: application/xml",
-    "GET /a -> 200: of its examples few is given; left out: many, none",
+    "GET /a -> 200: the header field X-List is left out, since it has no scalar value",
+    "GET /a -> 200: of its media types application/json is used; left out: application/xml",
+    "GET /a -> 200: of its examples few is used; left out: many, none",
   ]);
 });
 
-test("a reference of an OpenAPI document that leads nowhere is named, once", () => {
+test("a dangling reference of an OpenAPI document is named once", () => {
   const lost = { $ref: "#/components/responses/Lost" };
   const { warnings } = openApi(
     { 200: lost, 404: lost, 410: { $ref: "#/components/responses/Here" } },
     { responses: { Here: {} } },
   );
-  assert.deepEqual(warnings, ["#/components/responses/Lost leads to nothing in this document"]);
+  assert.deepEqual(warnings, ["#/components/responses/Lost does not exist in this document"]);
 });
 
 async function isMatch({ drafts: [draft] }: ImportedMocks, url: string): Promise<boolean> {
@@ -61,12 +61,12 @@ async function isMatch({ drafts: [draft] }: ImportedMocks, url: string): Promise
   return compiler.one(rule).condition.matches(await sampleSubject({ url, method: "GET" }, ""));
 }
 
-test("a server of an OpenAPI document whose variables have no default is known as far as they leave it", async () => {
+test("an OpenAPI server with variables without default is matched by its known parts", async () => {
   const pin = (...values: readonly string[]) => ({ enum: values });
   const noDefault = (server: string, ...names: readonly string[]): readonly string[] => [
     names.length === 1
-      ? `the server ${server}: its variable ${names[0]} has no default, so anything stands in its place`
-      : `the server ${server}: its variables ${names.join(", ")} have no default, so anything stands in their place`,
+      ? `the server ${server}: its variable ${names[0]} has no default, so it matches anything`
+      : `the server ${server}: its variables ${names.join(", ")} have no default, so they match anything`,
   ];
   const cases: readonly {
     url: string;
@@ -114,13 +114,13 @@ test("a server of an OpenAPI document whose variables have no default is known a
       variables: { host: { default: "" } },
       matched: ["https://a.test/v1/a"],
       missed: ["https://v1/a"],
-      warnings: ["the server https://{host}/v1: its host cannot be read, so its rules hold for every host"],
+      warnings: ["the server https://{host}/v1: its host is invalid, so its rules match every host"],
     },
     {
       url: "https://[a/v1",
       matched: ["https://a.test/v1/a"],
       missed: ["https://a.test/a"],
-      warnings: ["the server https://[a/v1: its host cannot be read, so its rules hold for every host"],
+      warnings: ["the server https://[a/v1: its host is invalid, so its rules match every host"],
     },
   ];
   for (const { url, variables, matched, missed, warnings } of cases) {
@@ -135,14 +135,14 @@ test("a server of an OpenAPI document whose variables have no default is known a
   }
 });
 
-test("a response default of OpenAPI is a success where there is no other and it names no error", () => {
+test("the default response of OpenAPI is a success if it is the only one and does not describe an error", () => {
   const given = (responses: object) => {
     const { drafts, warnings } = openApi(responses);
     const [only] = drafts.filter(({ enabled }) => enabled);
     return [response(drafts.find(({ name }) => name.endsWith("default")))?.status_code, only?.name.slice(19), warnings];
   };
   const says = (status: number): readonly string[] => [
-    `GET /a -> default: it has no status, so its rule gives ${status}`,
+    `GET /a -> default: it has no status, so its rule responds with ${status}`,
   ];
   const failure = { description: "Unexpected error" };
   assert.deepEqual(given({ default: { description: "A pet" } }), [200, "default", says(200)]);
@@ -180,7 +180,7 @@ test("webhooks and callbacks of OpenAPI documents are named", () => {
 const postman = (response: object, more: object = {}, url = "https://a.test/") =>
   read("postman", { item: [{ name: "n", request: { method: "GET", url }, response: [response], ...more }] });
 
-test("header fields that Postman wrote as text are given", () => {
+test("header fields that Postman wrote as text are kept", () => {
   for (const header of ["X-One: 1\r\nX-Two: a:b\n", ["X-One: 1", { key: "X-Two", value: "a:b" }]]) {
     const { drafts, warnings } = postman({ code: 200, header, body: "" });
     const { headers } = response(drafts[0]) ?? {};
@@ -192,25 +192,25 @@ test("header fields that Postman wrote as text are given", () => {
   assert.deepEqual(warnings, ["n: a header field of its response is left out, since it has no name or no value"]);
 });
 
-test("a saved response of Postman with a status that no rule can give is no 200", () => {
+test("a saved response of Postman with an invalid status does not become 200", () => {
   const { drafts, skipped, warnings } = postman({ code: 101, header: [], body: "" });
-  assert.deepEqual([drafts, skipped, warnings], [[], 1, ["n: a status 101 cannot be given"]]);
+  assert.deepEqual([drafts, skipped, warnings], [[], 1, ["n: status 101 cannot be mocked"]]);
   const guessed = postman({ name: "no code", body: "" });
   assert.equal(response(guessed.drafts[0])?.status_code, 200);
-  assert.deepEqual(guessed.warnings, ["n: its response has no status, so the rule gives 200"]);
+  assert.deepEqual(guessed.warnings, ["n: its response has no status, so the rule responds with 200"]);
 });
 
-test("query parameters of Postman that no condition can ask for are named", () => {
+test("query parameters of Postman that no condition can express are named", () => {
   const many = Array.from({ length: 52 }, (_, index) => `p${index}=1`).join("&");
   const { warnings } = postman({ code: 200, body: "" }, {}, `https://a.test/?${many}`);
-  assert.deepEqual(warnings, ["n: its rule does not ask for the query parameters p50, p51"]);
+  assert.deepEqual(warnings, ["n: its rule ignores the query parameters p50, p51"]);
   const [long] = postman({ code: 200, body: "" }, {}, `https://a.test/?a=1&b=${"w".repeat(65_537)}`).warnings;
-  assert.equal(long, "n: its rule does not ask for the query parameters b");
+  assert.equal(long, "n: its rule ignores the query parameters b");
 });
 
 const asked = (condition: Condition | undefined): string => JSON.stringify(condition);
 
-test("variables of Postman's folders are filled in there alone, and switched-off ones nowhere", () => {
+test("variables of Postman folders apply only inside them, and disabled ones nowhere", () => {
   const request = { name: "n", request: "{{base}}/x", response: [{ code: 200, body: "" }] };
   const { drafts } = read("postman", {
     variable: [
@@ -239,7 +239,7 @@ async function responding({ drafts }: ImportedMocks, body: string): Promise<stri
     ?.name.slice(9);
 }
 
-test("requests of Postman that differ in their bodies alone are told apart by them", async () => {
+test("Postman requests that differ only in their bodies are matched by body", async () => {
   const imported = read("postman", {
     variable: [{ key: "id", value: "7" }],
     item: [
@@ -268,7 +268,7 @@ test("requests of Postman that differ in their bodies alone are told apart by th
   }
 });
 
-test("a request of Postman that no other is like is not asked for its body, and its other responses stay off", async () => {
+test("a unique Postman request is not matched by body, and its other responses stay disabled", async () => {
   const body = (raw: string) => ({ mode: "raw", raw });
   const other = { code: 400, originalRequest: { method: "POST", url: "https://a.test/rpc", body: body("bad") } };
   const imported = read("postman", { item: [sending("n", body("good"), { response: [{ code: 200 }, other] })] });
@@ -279,7 +279,7 @@ test("a request of Postman that no other is like is not asked for its body, and 
   assert.equal(await responding(imported, "anything"), "n");
 });
 
-test("requests of Postman that cannot be told apart are named", async () => {
+test("Postman requests that cannot be distinguished are named", async () => {
   const form = (value: string) => ({ mode: "urlencoded", urlencoded: [{ key: "a", value }] });
   const raw = (text: string) => ({ mode: "raw", raw: text });
   const forms = read("postman", {
@@ -298,7 +298,7 @@ test("requests of Postman that cannot be told apart are named", async () => {
   assert.deepEqual(twice.warnings, ["one, two: these requests are the same, so that one alone responds"]);
 });
 
-test("warnings beyond those that are shown are counted", () => {
+test("warnings beyond the limit are counted", () => {
   const collector = new ImportCollector();
   for (let index = 0; index < 250; index += 1) collector.warn(`warning ${index}`);
   const { warnings, moreWarnings } = collector.done();

@@ -3,17 +3,16 @@ import { isNumeric } from "@headworks/json";
 import { plainDraft } from "./mock-rule.ts";
 import type { MockDraft } from "./mock-rule.ts";
 
-/** The document is not what it was said to be, or cannot be used; the message is a sentence for its owner. */
+/** The document is invalid or unusable; the message is shown to the user. */
 export class ImportProblem extends Error {
   override readonly name = "ImportProblem";
 }
 
-/** What was made of a document. */
 export interface ImportedMocks {
   readonly drafts: readonly MockDraft[];
   readonly skipped: number;
   readonly warnings: readonly string[];
-  /** How many warnings there were besides. */
+  /** Number of warnings beyond the list. */
   readonly moreWarnings: number;
 }
 
@@ -21,7 +20,7 @@ const MAX_DRAFTS = 5000;
 const MAX_WARNINGS = 100;
 const MAX_WARNING_LENGTH = 500;
 
-/** Takes in what an importer makes of its document, up to a bound. */
+/** Collects the rules and warnings of an importer, up to the limits. */
 export class ImportCollector {
   readonly #drafts: MockDraft[] = [];
   readonly #warnings = new Set<string>();
@@ -30,12 +29,12 @@ export class ImportCollector {
 
   add(name: string, condition: Condition, response: MockResponse, more: Partial<MockDraft> = {}): void {
     if (this.#drafts.length >= MAX_DRAFTS) {
-      throw new ImportProblem(`The document gives more than ${MAX_DRAFTS} rules; import it in parts`);
+      throw new ImportProblem(`The document makes more than ${MAX_DRAFTS} rules; import it in parts`);
     }
     this.#drafts.push({ ...plainDraft(name, condition, { type: "single", response }), ...more });
   }
 
-  /** The rule that was added last with this condition, for answers that come after one another. */
+  /** Replaces an added rule by a sequence of responses. */
   replaceLast(draft: MockDraft, by: MockDraft): void {
     const index = this.#drafts.lastIndexOf(draft);
     if (index !== -1) this.#drafts[index] = by;
@@ -45,7 +44,7 @@ export class ImportCollector {
     return this.#drafts.at(-1);
   }
 
-  /** The same warning is given once. */
+  /** Repeated warnings are dropped. */
   warn(warning: string): void {
     const text = warning.length > MAX_WARNING_LENGTH ? `${warning.slice(0, MAX_WARNING_LENGTH - 1)}…` : warning;
     if (this.#warnings.has(text)) return;
@@ -68,7 +67,7 @@ export class ImportCollector {
   }
 }
 
-/** As many warnings as a result may have; the last says how many there were besides. */
+/** Warnings up to the limit of a result; the last states the number of omitted ones. */
 export function shownWarnings(warnings: readonly string[], moreWarnings: number): string[] {
   const all = warnings.length + moreWarnings;
   if (all <= MAX_WARNINGS) return [...warnings];
@@ -76,17 +75,16 @@ export function shownWarnings(warnings: readonly string[], moreWarnings: number)
   return [...shown, `${all - shown.length} more warnings are not shown`];
 }
 
-/** A value of a document, of which nothing is known. */
+/** An unvalidated object of a document. */
 export type Members = Readonly<Record<string, unknown>>;
 
-/** The own members of an object; undefined for anything else. */
 export function membersOf(value: unknown): Members | undefined {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !isNumeric(value)
     ? (value as Members)
     : undefined;
 }
 
-/** An own member; undefined where there is none. */
+/** An own member of an object. */
 export function member(value: Members | undefined, name: string): unknown {
   return value !== undefined && Object.hasOwn(value, name) ? value[name] : undefined;
 }

@@ -2,21 +2,21 @@ import { createHash } from "node:crypto";
 import type { ServingMatch } from "@headworks/capture-contract";
 import { parseQuery } from "@headworks/http-fields";
 
-/** What of a request a served session can look at. */
+/** The parts of a request that a served session can compare. */
 export interface MatchFacts {
   readonly method: string;
   readonly scheme: string;
-  /** With the port in effect. */
+  /** With the effective port. */
   readonly authority: string;
   /** Without the query. */
   readonly path: string;
-  /** Decoded, without the ignored ones, sorted; repeated names stay. */
+  /** Decoded and sorted, without ignored parameters; repeated names stay. */
   readonly query: readonly (readonly [name: string, value: string])[];
-  /** SHA-256 of the body's bytes as they were sent; empty without one, and where bodies do not matter. */
+  /** SHA-256 of the body as sent; empty without a body, and where bodies do not count. */
   readonly body: string;
 }
 
-/** Which parts of a request decide, every default filled in. */
+/** The compared parts, with defaults. */
 export type MatchParts = Required<ServingMatch>;
 
 export function matchParts(match: ServingMatch = {}): MatchParts {
@@ -33,7 +33,7 @@ export function matchParts(match: ServingMatch = {}): MatchParts {
 
 const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443 };
 
-/** The facts of a request; `target` is path and query as sent. */
+/** `target` is path and query as sent. */
 export function matchFacts(
   parts: MatchParts,
   request: {
@@ -67,9 +67,9 @@ function compare(left: string, right: string): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** The same text for requests that count as the same. */
+/** Equal for requests that count as the same. */
 export function matchKey(parts: MatchParts, facts: MatchFacts): string {
-  // Without the host, a port would still tell http and https apart.
+  // Without the host, the port would still distinguish http from https.
   return JSON.stringify([
     parts.method ? facts.method : null,
     parts.scheme ? facts.scheme : null,
@@ -80,12 +80,12 @@ export function matchKey(parts: MatchParts, facts: MatchFacts): string {
   ]);
 }
 
-/** Digest of a body; the empty text for none. */
+/** Empty for no body. */
 export function bodyDigest(bytes: Uint8Array | undefined): string {
   return bytes === undefined || bytes.length === 0 ? "" : createHash("sha256").update(bytes).digest("hex");
 }
 
-/** How far two requests are apart, and what tells them apart, for people. */
+/** The distance of two requests, and their differences in words. */
 export interface Difference {
   readonly distance: number;
   readonly differences: readonly string[];
@@ -93,7 +93,6 @@ export interface Difference {
 
 const SHOWN = 80;
 
-/** Compares the parts that decide. */
 export function differenceOf(parts: MatchParts, recorded: MatchFacts, asked: MatchFacts): Difference {
   const differences: string[] = [];
   let distance = 0;
@@ -110,12 +109,12 @@ export function differenceOf(parts: MatchParts, recorded: MatchFacts, asked: Mat
     note(2 + 2 * segmentDistance(recorded.path, asked.path), differs("path", recorded.path, asked.path));
   }
   if (parts.query) for (const text of queryDifferences(recorded.query, asked.query)) note(1, text);
-  if (parts.body && recorded.body !== asked.body) note(1, "the body is another one");
+  if (parts.body && recorded.body !== asked.body) note(1, "the body differs");
   return { distance, differences };
 }
 
 function differs(what: string, recorded: string, asked: string): string {
-  return `${what}: recorded \`${recorded.slice(0, SHOWN)}\`, asked \`${asked.slice(0, SHOWN)}\``;
+  return `${what}: recorded \`${recorded.slice(0, SHOWN)}\`, requested \`${asked.slice(0, SHOWN)}\``;
 }
 
 function segmentDistance(left: string, right: string): number {
@@ -138,7 +137,7 @@ function queryDifferences(recorded: MatchFacts["query"], asked: MatchFacts["quer
     if (was === is) return [];
     const shown = name.slice(0, SHOWN);
     if (is === undefined) return [`query \`${shown}\` is missing`];
-    if (was === undefined) return [`query \`${shown}\` was not there`];
+    if (was === undefined) return [`query \`${shown}\` was not recorded`];
     return [differs(`query \`${shown}\``, was, is)];
   });
 }

@@ -10,7 +10,7 @@ import type {
 } from "@headworks/capture-contract";
 import type { MockProgress } from "./response-choice.ts";
 
-/** A rule as it is kept: times as numbers, every default filled in, what changes with each hit elsewhere. */
+/** A stored rule, with defaults; the counters are stored separately. */
 export interface StoredMock {
   readonly id: string;
   readonly name: string;
@@ -22,17 +22,16 @@ export interface StoredMock {
   readonly enabled: boolean;
   readonly priority: number;
   readonly expiration: MockExpiration | null;
-  /** From when the expiration counts: wall clock, and hits of the rule by then. */
+  /** The base of the expiration: wall clock, and the rule's hits at that time. */
   readonly expirationSince: { readonly atMs: number; readonly hits: number };
   readonly responseSchema: string | null;
   readonly version: number;
-  /** Made from traffic and not promoted yet: it answers nothing. */
+  /** Recorded from traffic and not promoted: inactive. */
   readonly isRecorded: boolean;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
 
-/** What a rule was. */
 export interface StoredVersion {
   readonly version: number;
   readonly condition: Condition;
@@ -52,7 +51,7 @@ export interface StoredCollection {
   readonly updatedAtMs: number;
 }
 
-/** What a caller may decide about a rule, defaults filled in. */
+/** The writable part of a rule, with defaults. */
 export type MockDraft = Pick<
   StoredMock,
   | "name"
@@ -67,7 +66,6 @@ export type MockDraft = Pick<
   | "responseSchema"
 >;
 
-/** A rule that never answered. */
 export function newMock(id: string, draft: MockDraft, nowMs: number, isRecorded = false): StoredMock {
   return {
     id,
@@ -80,7 +78,7 @@ export function newMock(id: string, draft: MockDraft, nowMs: number, isRecorded 
   };
 }
 
-/** A draft with nothing said but what every rule needs. */
+/** A draft with defaults for everything else. */
 export function plainDraft(name: string, condition: Condition, responseConfig: MockResponseConfig): MockDraft {
   return {
     name: name.slice(0, 255),
@@ -96,7 +94,6 @@ export function plainDraft(name: string, condition: Condition, responseConfig: M
   };
 }
 
-/** An answer with every default. */
 export function filledResponse(response: NewMockResponse): MockResponse {
   return {
     status_code: response.status_code ?? 200,
@@ -110,7 +107,7 @@ export function filledResponse(response: NewMockResponse): MockResponse {
   };
 }
 
-/** Answers with every default; a sequence begins with its first, whatever `current_index` says. */
+/** Fills in defaults; a sequence begins with its first response, regardless of `current_index`. */
 export function filledConfig(config: NewMockResponseConfig): MockResponseConfig {
   switch (config.type) {
     case "single":
@@ -139,7 +136,6 @@ export function filledConfig(config: NewMockResponseConfig): MockResponseConfig 
   }
 }
 
-/** Every answer a rule may give. */
 export function responsesOf(config: MockResponseConfig): readonly MockResponse[] {
   switch (config.type) {
     case "single":
@@ -153,7 +149,7 @@ export function responsesOf(config: MockResponseConfig): readonly MockResponse[]
   }
 }
 
-/** Whether a rule's time or hits are used up. */
+/** True when the rule's time or hits are used up. */
 export function isExpired(rule: StoredMock, hits: number, nowMs: number): boolean {
   const { expiration, expirationSince: since } = rule;
   if (expiration === null) return false;
@@ -167,7 +163,6 @@ export function isExpired(rule: StoredMock, hits: number, nowMs: number): boolea
   }
 }
 
-/** The wire form. */
 export function showMock(
   rule: StoredMock,
   progress: MockProgress,
@@ -212,7 +207,7 @@ export function showVersion(version: StoredVersion): MockVersion {
   };
 }
 
-/** The stored form of what {@link showMock} shows; an expiration starts anew unless `before` has the same. */
+/** The inverse of {@link showMock}; an expiration starts anew unless `before` has the same one. */
 export function readMock(shown: MockRule, before: StoredMock | undefined, nowMs: number): StoredMock {
   const isSame = before !== undefined && JSON.stringify(before.expiration) === JSON.stringify(shown.expiration);
   return {

@@ -21,13 +21,12 @@ const rule = (collection: string | null, enabled = true) => ({
   enabled,
 });
 
-/** Whether any rule answers now. */
 async function responses(api: ApiRig): Promise<boolean> {
   const { json } = await api.call("POST", "/api/mocks/preview", { request: { url: "http://a.test/" } });
   return (json as { matched: boolean }).matched;
 }
 
-test("a collection is made, shown, changed in part, and sent back as it was shown", async () => {
+test("a collection is created, read, partly updated, and updated with its own representation", async () => {
   await using api = await startMocks();
   const id = await create(api, "/mocks/collections", { name: " C ", description: "d", tags: ["t"], color: "#fff" });
   await create(api, "/mocks", rule(id));
@@ -53,7 +52,7 @@ test("a collection is made, shown, changed in part, and sent back as it was show
   assert.equal((await api.call("POST", "/api/mocks/collections", { name: " " })).status, 400);
 });
 
-test("a disabled collection keeps its rules from answering, whatever they say themselves", async () => {
+test("a disabled collection disables its rules", async () => {
   await using api = await startMocks();
   const id = await create(api, "/mocks/collections", { name: "C" });
   await create(api, "/mocks", rule(id));
@@ -65,7 +64,7 @@ test("a disabled collection keeps its rules from answering, whatever they say th
   assert.equal(await responses(api), true);
 });
 
-test("switching a collection switches its rules too, sets what the body says, and flips without one", async () => {
+test("switching a collection switches its rules too, sets what the body says, and toggles without one", async () => {
   await using api = await startMocks();
   const id = await create(api, "/mocks/collections", { name: "C" });
   await create(api, "/mocks", rule(id));
@@ -85,7 +84,7 @@ test("switching a collection switches its rules too, sets what the body says, an
   });
 });
 
-test("rules outlive their collection, unless the body or the query says otherwise", async () => {
+test("rules outlive their collection unless the body or query says otherwise", async () => {
   await using api = await startMocks();
   for (const [query, body, left] of [
     ["", undefined, 1],

@@ -15,10 +15,10 @@ import { type ErrorDetail, validationError } from "#api/api-error.ts";
 import { filledConfig, filledResponse, type MockDraft, responsesOf } from "./mock-rule.ts";
 import { headerPairs } from "./prepared-response.ts";
 
-/** Patterns of a schema run on bodies, in time that is linear in the body. */
+/** Runs patterns of schemas in time linear in the body. */
 const linearRegExp = Object.assign((pattern: string) => new PatternOfSchema(pattern), { code: "linearRegExp" });
 
-/** As much of a `RegExp` as the validator uses. */
+/** The members of `RegExp` that the validator uses. */
 class PatternOfSchema {
   readonly #source: string;
   readonly #compiled: LinearPattern;
@@ -36,7 +36,7 @@ class PatternOfSchema {
     return null;
   }
 
-  /** The validator takes patterns with the same text for the same pattern. */
+  /** The validator identifies patterns by their text. */
   toString(): string {
     return `/${this.#source}/`;
   }
@@ -63,8 +63,8 @@ const FLAT = [
 const SHORTHAND = ["url_pattern", "host_pattern", "path_pattern", "method"] as const;
 
 /**
- * What the body of a create or update means, every default filled in. Throws 400 with every field that is wrong.
- * `hasCollection` says which collections there are.
+ * Reads the body of a create or update, with defaults. Throws 400 with all issues. `hasCollection` tells whether a
+ * collection exists.
  */
 export function readDraft(body: NewMock, hasCollection: (id: string) => boolean): MockDraft {
   const issues: ErrorDetail[] = [];
@@ -77,7 +77,7 @@ export function readDraft(body: NewMock, hasCollection: (id: string) => boolean)
   if (name === undefined) issues.push({ path: "body/name", message: "is required" });
   const collectionId = body.collection_id ?? null;
   if (collectionId !== null && !hasCollection(collectionId)) {
-    issues.push({ path: "body/collection_id", message: "is no collection" });
+    issues.push({ path: "body/collection_id", message: "is not a collection" });
   }
   if (condition === undefined || config === undefined || name === undefined || issues.length > 0) {
     throw validationError(issues);
@@ -104,7 +104,7 @@ function draftConfig(body: NewMock, isShorthand: boolean, issues: ErrorDetail[])
   const given = [body.response, body.response_config, flat[0]].filter((each) => each !== undefined);
   if (given.length > 1) {
     const path = body.response_config === undefined || flat[0] === undefined ? "response" : flat[0];
-    issues.push({ path: `body/${path}`, message: "the answer is given twice; give one of the forms" });
+    issues.push({ path: `body/${path}`, message: "the response is given twice; use one form" });
   }
   if (body.response_config !== undefined) return filledConfig(body.response_config);
   if (body.response !== undefined) return { type: "single", response: filledResponse(body.response) };
@@ -122,7 +122,7 @@ function shorthandName(body: NewMock): string {
   return `${body.method ?? "Any method"} ${place}`.slice(0, 255);
 }
 
-/** What is wrong with the parts of a rule beyond their shapes; paths begin with `place`. */
+/** Checks a rule beyond its schema; paths begin with `place`. */
 export function draftIssues(
   draft: Pick<MockDraft, "condition" | "responseConfig" | "responseSchema">,
   place: string,
@@ -166,7 +166,7 @@ function conditionIssues(condition: Condition, path: string): ErrorDetail[] {
   const read = parseCondition(condition, path);
   if (!read.ok) return [...read.issues];
   if (compileCondition(condition).atRequest.possible) return [];
-  return [{ path, message: "can hold only when there is an answer, and a mock answers before" }];
+  return [{ path, message: "depends on the response, which mocks do not have" }];
 }
 
 function configIssues(config: MockResponseConfig, path: string): ErrorDetail[] {
@@ -195,7 +195,7 @@ function responseIssues(response: MockResponse, path: string): ErrorDetail[] {
     }
   }
   const bodies = (["body", "body_base64", "body_file"] as const).filter((name) => response[name] !== null);
-  if (bodies.length > 1) issues.push({ path: `${path}/${bodies[1]}`, message: `is given beside ${bodies[0]}` });
+  if (bodies.length > 1) issues.push({ path: `${path}/${bodies[1]}`, message: `cannot be combined with ${bodies[0]}` });
   if (response.body !== null && Buffer.byteLength(response.body) > MOCK_LIMITS.bodyBytes) {
     issues.push({ path: `${path}/body`, message: `is larger than ${MOCK_LIMITS.bodyBytes} bytes` });
   }
@@ -210,8 +210,8 @@ function isBase64(text: string): boolean {
 }
 
 /**
- * What keeps a JSON Schema from being used: it is no JSON, no schema (2020-12, or draft 6 or 7 where it says so), refers to
- * something outside of itself, or has a pattern that cannot be run in linear time. Undefined when nothing does.
+ * Why a text is unusable as JSON Schema: invalid JSON, an invalid schema (2020-12, or draft 6 or 7 when declared), an
+ * external reference, or a pattern without linear time. Undefined for a usable one.
  */
 export function schemaProblem(text: string): string | undefined {
   const compiled = compiledSchema(text);
@@ -219,8 +219,8 @@ export function schemaProblem(text: string): string | undefined {
 }
 
 /**
- * What keeps the body of an answer from fitting a schema that can be used. Answers with an error status, without a body,
- * from a file or a template are not held to it: what they say is not known now or not meant.
+ * Why a response body does not fit a valid schema. Responses with an error status, without a body, from a file or a
+ * template are not checked: their content is unknown here or intended.
  */
 export function bodyProblem(text: string, response: MockResponse): string | undefined {
   if (response.status_code >= 400 || response.body === null || isFilledIn(response, response.body)) return undefined;

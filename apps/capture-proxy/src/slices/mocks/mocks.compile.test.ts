@@ -40,14 +40,14 @@ function found(
   return typeof mock === "object" ? mock.rule.id : mock;
 }
 
-test("the lowest priority answers, of equal ones the oldest; what is off or recorded answers nothing", () => {
+test("the lowest priority responds, of equal ones the oldest; disabled and recorded rules never do", () => {
   const all: Condition = { type: "all" };
   assert.equal(found([rule("a", all), rule("b", all, { priority: 50 }), rule("c", all, { priority: 50 })]), "b");
   assert.equal(found([rule("a", all, { enabled: false }), { ...rule("b", all), isRecorded: true }]), undefined);
   assert.equal(found([]), undefined);
 });
 
-test("a body is asked for only when a rule that could answer depends on it", () => {
+test("a body is requested only when a candidate rule depends on it", () => {
   const body: Condition = { type: "body_pattern", pattern: "x" };
   const post = () => new RequestSubject(message("/", ["Content-Length", "5"], "POST"));
   const elsewhere: Condition = { type: "and", conditions: [{ type: "host", pattern: "b.test" }, body] };
@@ -76,7 +76,7 @@ test("rules expire by date, by hits and by duration", () => {
   }
 });
 
-test("rules of a disabled collection answer nothing, and what cannot be compiled is told", () => {
+test("rules of a disabled collection never respond, and rules that fail to compile are reported", () => {
   const off = {
     id: "c",
     name: "",
@@ -98,7 +98,7 @@ test("rules of a disabled collection answer nothing, and what cannot be compiled
   );
 });
 
-test("what did not change is not compiled again", () => {
+test("unchanged rules are not recompiled", () => {
   const same = rule("a", { type: "url_pattern", pattern: "x+" });
   assert.equal(compiler.one(same).condition, compiler.one({ ...same, enabled: false }).condition);
   assert.notEqual(compiler.one(same).condition, compiler.one({ ...same, condition: { ...same.condition } }).condition);
@@ -120,7 +120,7 @@ function chosen(
   );
 }
 
-test("a sequence goes round, or stays with its last answer", () => {
+test("a sequence cycles, or repeats its last response", () => {
   const responses = texts("1", "2", "3").map(filledResponse);
   assert.deepEqual(chosen({ type: "sequence", responses, cycle: true }, 7), ["1", "2", "3", "1", "2", "3", "1"]);
   assert.deepEqual(chosen({ type: "sequence", responses, cycle: false }, 5), ["1", "2", "3", "3", "3"]);
@@ -129,7 +129,7 @@ test("a sequence goes round, or stays with its last answer", () => {
   assert.equal(shorter.choose(new RequestSubject(message()), place, 0, false).index, 0);
 });
 
-test("weights decide how often an answer comes, and a weight of nothing never", () => {
+test("weights determine the frequency of responses, and weight 0 means never", () => {
   const config: MockResponseConfig = {
     type: "probabilistic",
     responses: [
@@ -144,7 +144,7 @@ test("weights decide how often an answer comes, and a weight of nothing never", 
   assert.equal(chosen(config, 1, () => 0.999_999_999)[0], "b");
 });
 
-test("the first condition that holds decides, over fields, query and decoded body", async () => {
+test("the first matching condition decides, over fields, query and decoded body", async () => {
   const config: MockResponseConfig = {
     type: "conditional",
     conditions: [
@@ -193,7 +193,7 @@ test("the first condition that holds decides, over fields, query and decoded bod
   assert.equal(await ask("/", []), "default");
 });
 
-test("of a thousand rules the one that matches is found", () => {
+test("the matching rule among a thousand is found", () => {
   const rules = Array.from({ length: 1000 }, (_, index) =>
     rule(`r${index}`, { type: "url_pattern", pattern: `^https://host${index}\\.test/items/\\d+$` }),
   );

@@ -7,7 +7,6 @@ import type { RequestSubject } from "./request-subject.ts";
 import { compileResponseChoice } from "./response-choice.ts";
 import type { MockProgress, ResponseChoice } from "./response-choice.ts";
 
-/** A rule ready to be asked and to answer. */
 export interface CompiledMock {
   readonly rule: StoredMock;
   readonly condition: CompiledCondition;
@@ -15,23 +14,23 @@ export interface CompiledMock {
   readonly progress: MockProgress;
 }
 
-/** The rules that may answer; immutable, replaced whole on every change. */
+/** The active rules; immutable, replaced on every change. */
 export interface MockSet {
   readonly size: number;
-  /** The rule that answers, `needs-body` when that depends on a body that was not read. */
+  /** The matching rule; `needs-body` when that depends on a body not read yet. */
   find(subject: RequestSubject, nowMs: number): CompiledMock | "needs-body" | undefined;
-  /** Rules that cannot be compiled: they answer nothing, which must not stay unnoticed. */
+  /** Rules that cannot be compiled and have no effect. */
   readonly issues: readonly { readonly id: string; readonly issue: string }[];
 }
 
-/** Compiles rules; parts that did not change since the last time are taken from then. */
+/** Compiles rules; unchanged parts are reused. */
 export interface MockCompiler {
   compile(rules: readonly StoredMock[], collections: readonly StoredCollection[]): MockSet;
-  /** One rule, whether it may answer or not. Throws for what cannot be compiled. */
+  /** Compiles one rule, active or not. Throws when it cannot be compiled. */
   one(rule: StoredMock): CompiledMock;
 }
 
-/** `progress` gives the place where a rule stands. */
+/** `progress` returns a rule's mutable state. */
 export function createMockCompiler(progress: (id: string) => MockProgress): MockCompiler {
   const choices = new WeakMap<MockResponseConfig, ResponseChoice>();
   const one = (rule: StoredMock): CompiledMock => ({
@@ -65,7 +64,7 @@ function kept<K extends WeakKey, V>(cache: WeakMap<K, V>, key: K, make: (key: K)
   return made;
 }
 
-/** What may answer, in the order in which it is asked: by priority, then the oldest first. */
+/** The active rules, by priority and then oldest first. */
 function candidates(rules: readonly StoredMock[], collections: readonly StoredCollection[]): StoredMock[] {
   const suppressed = new Set(collections.filter(({ enabled }) => !enabled).map(({ id }) => id));
   return rules

@@ -78,24 +78,24 @@ const onBody = plainDraft(
   single({ status_code: 202 }),
 );
 
-test("without rules and without a session nothing is looked at", () => {
+test("without rules and without a session nothing is inspected", () => {
   assert.equal(run(set()).verdict, CONTINUE);
 });
 
-test("an answer that depends on nothing else is given at once, without the body", async () => {
+test("a response that needs no body is sent at once", async () => {
   const trial = run(set(onHost, onBody));
   assert.equal(trial.verdict instanceof Promise, false);
   assert.deepEqual([await statusOf(trial), trial.asked], [201, 0]);
 });
 
-test("the body is waited for when a rule that could answer depends on it, and for no other request", async () => {
+test("the body is awaited only when a candidate rule depends on it", async () => {
   const trial = run(set(onBody));
   assert.deepEqual([await statusOf(trial), trial.asked], [202, 1]);
   const other = run(set(onBody), undefined, "b.test");
   assert.deepEqual([other.verdict, other.asked], [CONTINUE, 0]);
 });
 
-test("a delay is waited for on the clock of the service", async () => {
+test("a delay uses the service's clock", async () => {
   const { verdict } = run(set(plainDraft("d", { type: "all" }, single({ delay_ms: 1000, status_code: 203 }))));
   let isDone = false;
   const done = Promise.resolve(verdict).then(() => (isDone = true));
@@ -105,7 +105,7 @@ test("a delay is waited for on the clock of the service", async () => {
   assert.equal(await done, true);
 });
 
-test("what fails while a session is served goes to the session, not to an origin", async () => {
+test("errors while a session is served do not let requests through to an origin", async () => {
   const failing: MockSet = {
     size: 1,
     issues: [],

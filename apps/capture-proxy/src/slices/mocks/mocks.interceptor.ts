@@ -8,25 +8,23 @@ import type { MockHits } from "./mocks.task.ts";
 import { RequestSubject } from "./request-subject.ts";
 import type { ServedSession } from "./served-session.ts";
 
-/** Larger bodies are not waited for; conditions and templates that need them see none. */
+/** Larger bodies are not buffered; conditions and templates see no body. */
 const MAX_BODY_BYTES = 10_485_760;
 
 export interface MocksInterceptorParts {
-  /** The rules in force. */
   readonly rules: () => MockSet;
-  /** The session that stands in for all origins, if one does. */
+  /** The served session, if any. */
   readonly serving: () => ServedSession | undefined;
   readonly hits: Pick<MockHits, "touched" | "answered">;
   readonly clock: Clock;
   readonly readFile: (path: string) => Promise<FileReading>;
-  /** Between 0 and 1. */
+  /** In [0, 1). */
   readonly random: () => number;
 }
 
 /**
- * Answers requests in the place of their origins, before anything is resolved or dialled: by the first rule that matches,
- * else from the session that is served. The body of a request is waited for only when a rule that could answer, or the
- * answer itself, depends on it.
+ * Responds in place of origins, before names are resolved or connections opened: with the first matching rule, else
+ * from the served session. The request body is awaited only when a candidate rule or its response depends on it.
  */
 export function createMocksInterceptor(parts: MocksInterceptorParts): Interceptor {
   const { rules, serving } = parts;
@@ -38,7 +36,7 @@ export function createMocksInterceptor(parts: MocksInterceptorParts): Intercepto
       const session = serving();
       if (set.size === 0 && session === undefined) return CONTINUE;
       if (session === undefined) return decide(parts, exchange, set);
-      // Whatever throws lets a request through to its origin, which a served session has promised not to happen.
+      // An exception would let the request through to its origin, which a strict served session must prevent.
       try {
         const verdict = decide(parts, exchange, set);
         if (!(verdict instanceof Promise)) return verdict;
@@ -71,7 +69,7 @@ async function withBody(
   const content = await exchange.requestContent(MAX_BODY_BYTES);
   if (content.kind === "gone") return CONTINUE;
   await subject.readBody(content.kind === "complete" ? content.bytes : undefined);
-  // Rules may have changed while the body came in.
+  // Rules may have changed while the body was received.
   const found = parts.rules().find(subject, parts.clock.now());
   if (found !== undefined && found !== "needs-body") return await response(parts, exchange, subject, found, startedMs);
   return (await parts.serving()?.response(exchange)) ?? CONTINUE;
@@ -86,7 +84,7 @@ function response(
 ): Verdict | Promise<Verdict> {
   const { clock, hits, random } = parts;
   const { rule, progress } = mock;
-  // Counted before anything is waited for: what comes in meanwhile must find the rule used.
+  // Counted before any delay, so that concurrent requests see the updated count.
   const choice = mock.choice.choose(subject, progress, random(), false);
   progress.hits += 1;
   hits.touched(rule.id);

@@ -9,14 +9,14 @@ import type { MockDraft, StoredMock } from "./mock-rule.ts";
 import { responsesOf } from "./mock-rule.ts";
 import type { RuleBook } from "./rule-book.ts";
 
-/** Answers of origins becoming rules. */
+/** Turns responses of origins into rules. */
 export interface MockRecorder {
   readonly observer: Observer;
   readonly worker: SliceTask;
   isRecording: boolean;
-  /** Answers that could not be recorded since it was switched on last. */
+  /** Responses that could not be recorded since recording was last enabled. */
   missed: number;
-  /** Resolves when everything that was answered so far is recorded. */
+  /** Resolves when all responses so far are recorded. */
   settled(): Promise<void>;
 }
 
@@ -26,9 +26,9 @@ const MAX_RECORDED = 2000;
 const MAX_RESPONSES = 100;
 
 /**
- * While recording, remembers which entries got an answer from their origin, and makes rules of them a little later from
- * what the store has: the exchange itself is never held up, and bodies are there whatever their size. Answers to the same
- * request become one rule, which gives them in the same order.
+ * While recording, remembers entries answered by their origin and makes rules from the store shortly after: exchanges
+ * are not delayed, and bodies of any size are available. Responses to the same request become one rule with a sequence
+ * in the same order.
  */
 export function createMockRecorder(parts: {
   readonly book: RuleBook;
@@ -57,7 +57,7 @@ export function createMockRecorder(parts: {
     },
     settled: () => {
       if (waiting.length === 0) return present ?? Promise.resolve();
-      // One after the other: two at a time could both add the rule for a request.
+      // Sequential: concurrent runs could both add the rule for a request.
       present = (present ?? Promise.resolve()).then(take).catch(parts.onFailure);
       return present;
     },
@@ -81,7 +81,7 @@ function isAnswered(exchange: ExchangeView): boolean {
   return source === "upstream" && state.step === "completed" && !passthrough && (response?.status ?? 0) >= 200;
 }
 
-/** False when there are too many recorded rules or answers already. */
+/** False at the limit of recorded rules or responses. */
 function record(book: RuleBook, draft: MockDraft): boolean {
   const recorded = book.store.rules().filter(({ isRecorded }) => isRecorded);
   const same = recorded.find((rule) => isDeepStrictEqual(rule.condition, draft.condition));
@@ -100,7 +100,7 @@ function extended(book: RuleBook, rule: StoredMock, draft: MockDraft): boolean {
   return true;
 }
 
-/** The answers one after the other; the last one stays. */
+/** A sequence of the responses; the last one repeats. */
 export function inOrder(responses: readonly MockResponse[]): MockResponseConfig {
   const [only] = responses;
   if (only !== undefined && responses.length === 1) return { type: "single", response: only };

@@ -30,11 +30,10 @@ export interface MocksOperationsParts {
   readonly serving: Serving;
   readonly captured: CaptureStore;
   readonly events: Pick<EventSink, "task">;
-  /** Between 0 and 1. */
+  /** In [0, 1). */
   readonly random: () => number;
 }
 
-/** Handlers of all operations on mocks. */
 export function createMocksOperations(parts: MocksOperationsParts): Handlers<typeof mocksOperations> {
   const { book } = parts;
   return {
@@ -50,13 +49,13 @@ export function createMocksOperations(parts: MocksOperationsParts): Handlers<typ
 
 type TrialHandlers = Pick<Handlers<typeof mocksOperations>, "previewMock" | "testMock">;
 
-/** Handlers of the operations that try rules on a request without answering one. */
+/** Operations that try rules on a request without responding to one. */
 function trialHandlers(parts: {
   readonly book: RuleBook;
   readonly compiler: MockCompiler;
   readonly rules: () => MockSet;
   readonly captured: CaptureStore;
-  /** Between 0 and 1. */
+  /** In [0, 1). */
   readonly random: () => number;
 }): TrialHandlers {
   const { book, compiler, captured } = parts;
@@ -97,7 +96,7 @@ function trialHandlers(parts: {
   };
 }
 
-/** Wire types are mutable; answers are not. */
+/** Wire types are mutable, responses are not. */
 function writable<T extends { readonly headers: object }>(response: T) {
   return { ...response, headers: { ...response.headers } as Record<string, string | string[]> };
 }
@@ -111,7 +110,7 @@ async function subjectOf(body: Static<typeof MockSample>, captured: CaptureStore
   return entry === undefined ? notFound("entry") : await sampleSubject(entry.request, "body/entry");
 }
 
-/** One line for each part, indented by how deep it is. */
+/** A line per part, indented by its depth. */
 function* sentences(explanation: Explanation, indent: string): Generator<string> {
   yield indent + explanation.text;
   for (const part of explanation.parts) yield* sentences(part, `${indent}  `);
@@ -122,7 +121,6 @@ type HistoryHandlers = Pick<
   "listMockHits" | "clearMockHistory" | "clearMockAnalytics" | "getMockStats" | "listMockHistory"
 >;
 
-/** Handlers of the operations on what rules answered. */
 function historyHandlers({ hits, find }: RuleBook): HistoryHandlers {
   const clear = () => {
     hits.clearHistory();
@@ -191,7 +189,6 @@ type CollectionHandlers = Pick<
   | "toggleMockCollection"
 >;
 
-/** Handlers of the operations on collections. */
 function collectionHandlers(book: RuleBook): CollectionHandlers {
   const { store, clock, findCollection, showCollection } = book;
   const members = (id: string): StoredMock[] => store.rules().filter(({ collectionId }) => collectionId === id);
@@ -256,7 +253,7 @@ function collectionHandlers(book: RuleBook): CollectionHandlers {
   };
 }
 
-/** A request that somebody wrote down, body included. Throws 400 when its URL is none. */
+/** A sample request with its body. Throws 400 for an invalid URL. */
 export async function sampleSubject(sample: MockSampleRequest | RequestData, place: string): Promise<RequestSubject> {
   const { message, body } = sampleRequest(sample, place);
   const subject = new RequestSubject(message);
@@ -264,7 +261,7 @@ export async function sampleSubject(sample: MockSampleRequest | RequestData, pla
   return subject;
 }
 
-/** The same as a message and its body, which is content-coded when its fields say so. */
+/** The message and its body, content-coded when the fields say so. */
 function sampleRequest(
   sample: MockSampleRequest | RequestData,
   place: string,
@@ -291,7 +288,7 @@ function sampleRequest(
   };
 }
 
-/** Path and query as they were written: a parser of URLs would tidy them up, and a proxy does not. */
+/** Path and query as written: URL parsers normalize, the proxy does not. */
 function writtenPath(url: string): string | undefined {
   const written = /^[a-z]+:\/\/[^/?#]+(\/[^#]*)/i.exec(url)?.[1];
   return written !== undefined && /^[\x21-\x7e]+$/.test(written) ? written : undefined;

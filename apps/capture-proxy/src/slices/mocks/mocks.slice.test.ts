@@ -26,7 +26,7 @@ async function read(api: ApiRig, id: string): Promise<MockRule> {
 const names = async (api: ApiRig, query = ""): Promise<string[]> =>
   ((await api.call("GET", `/api/mocks${query}`)).json as MockRule[]).map(({ name }) => name);
 
-test("a rule that says little has the defaults of the contract", async () => {
+test("a minimal rule has the defaults of the contract", async () => {
   await using api = await startMocks();
   const id = await create(api, { name: " A ", condition: ALL, response: {} });
   const now = new Date(api.clock.now()).toISOString();
@@ -64,7 +64,7 @@ test("a rule that says little has the defaults of the contract", async () => {
   });
 });
 
-test("every form in which a rule may be written is understood", async () => {
+test("every accepted form of a rule is read", async () => {
   await using api = await startMocks();
   const flat = await read(
     api,
@@ -103,7 +103,7 @@ test("every form in which a rule may be written is understood", async () => {
   await create(api, { path_pattern: "/only" });
 });
 
-test("PUT takes what GET gave and changes nothing by it; a change keeps what was as a version", async () => {
+test("PUT accepts the body of GET without a change; a change keeps the previous state as a version", async () => {
   await using api = await startMocks();
   const id = await create(api, {
     ...plain,
@@ -135,7 +135,7 @@ test("PUT takes what GET gave and changes nothing by it; a change keeps what was
   assert.equal((await read(api, id)).version, 2);
 });
 
-test("a rule returns to a former version, which is itself a version; unknown ones are 404", async () => {
+test("a rollback restores a version and makes a new one; unknown versions are 404", async () => {
   await using api = await startMocks();
   const id = await create(api, plain);
   for (const body of ["2", "3"]) await api.call("PUT", `/api/mocks/${id}`, { ...plain, response: { body } });
@@ -152,7 +152,7 @@ test("a rule returns to a former version, which is itself a version; unknown one
   assert.equal((await api.call("POST", `/api/mocks/${id}/rollback`, { version: 9 })).status, 404);
 });
 
-test("only the last versions are kept", async () => {
+test("only the latest versions are kept", async () => {
   await using api = await startMocks();
   const id = await create(api, plain);
   for (let index = 0; index < 55; index += 1) {
@@ -162,7 +162,7 @@ test("only the last versions are kept", async () => {
   assert.deepEqual([versions.length, versions[0]?.version, versions.at(-1)?.version], [50, 55, 6]);
 });
 
-test("rules are listed newest first, in parts, by collection, label, state and text", async () => {
+test("rules are listed newest first, paged, by collection, label, state and text", async () => {
   await using api = await startMocks();
   const collection = await create(api, { name: "C" }, "/api/mocks/collections");
   await create(api, { ...plain, name: "A", tags: ["x"] });
@@ -191,7 +191,7 @@ test("a copy is a new rule with the same content under another name", async () =
   assert.deepEqual([copy.tags, copy.priority, copy.version, copy.hit_count], [["t"], 3, 1, 0]);
 });
 
-test("several rules are switched at once, unknown ids are named", async () => {
+test("rules are switched in bulk, and unknown ids are named", async () => {
   await using api = await startMocks();
   const ids = [await create(api, plain), await create(api, plain)];
   const { json } = await api.call("POST", "/api/mocks/batch-toggle", {
@@ -210,7 +210,7 @@ test("several rules are switched at once, unknown ids are named", async () => {
   });
 });
 
-test("a request can be tried on one rule and on all, without a hit and without moving a sequence", async () => {
+test("a request can be tried on one rule or all, without a hit or advancing a sequence", async () => {
   await using api = await startMocks();
   const condition = {
     type: "and",
@@ -253,7 +253,7 @@ test("a request can be tried on one rule and on all, without a hit and without m
   }
 });
 
-test("values that cannot be a rule are refused with the field's name and make nothing", async () => {
+test("invalid rules are rejected with the field's name, and nothing is created", async () => {
   await using api = await startMocks();
   const response = (response: object) => ({ name: "n", condition: ALL, response });
   const config = (response_config: object) => ({ name: "n", condition: ALL, response_config });
@@ -315,7 +315,7 @@ test("values that cannot be a rule are refused with the field's name and make no
   assert.deepEqual(await names(api), []);
 });
 
-test("everything about an unknown rule or collection is 404", async () => {
+test("operations on an unknown rule or collection are 404", async () => {
   await using api = await startMocks();
   const calls: readonly (readonly [string, string, unknown])[] = [
     ["GET", "/mocks/x", undefined],
@@ -339,7 +339,7 @@ test("everything about an unknown rule or collection is 404", async () => {
   }
 });
 
-test("rules, versions, collections and their order are there again after a restart", async () => {
+test("rules, versions, collections and their order survive a restart", async () => {
   await using api = await startMocks();
   const collection = await create(api, { name: "C", tags: ["a"], color: "red" }, "/api/mocks/collections");
   const id = await create(api, {
@@ -365,7 +365,7 @@ test("rules, versions, collections and their order are there again after a resta
   );
 });
 
-test("the tables are made by a migration that any older database goes through", () => {
+test("a migration creates the tables in any older database", () => {
   const database = openDatabase(":memory:", { migrations: STATE_MIGRATIONS });
   const tables = database
     .prepare("SELECT name FROM sqlite_schema WHERE name LIKE 'mock_%' AND type = 'table' ORDER BY name")

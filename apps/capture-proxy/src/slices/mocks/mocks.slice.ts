@@ -18,7 +18,7 @@ import { createServing } from "./serving-handlers.ts";
 
 const RANDOM_STEPS = 0x1_0000_0000;
 
-/** Answers given instead of the origins'. */
+/** Mocks: responses in place of those of origins. */
 export function createMocksSlice(host: SliceHost): Slice<typeof mocksOperations> {
   const { clock, log, events, store: captured } = host;
   const store = createMocksStore(host.database);
@@ -26,12 +26,12 @@ export function createMocksSlice(host: SliceHost): Slice<typeof mocksOperations>
     store: createHitStore(host.database),
     progress: store.progress(),
     clock,
-    onFailure: (error) => log.warn({ err: error }, "hits of mocks could not be saved; they are kept and tried again"),
+    onFailure: (error) => log.warn({ err: error }, "hits of mocks could not be saved; they are kept and retried"),
   });
   const compiler = createMockCompiler(hits.progress);
   const compile = (): MockSet => {
     const compiled = compiler.compile(store.rules(), store.collections());
-    if (compiled.issues.length > 0) log.error({ issues: compiled.issues }, "mocks that cannot be read answer nothing");
+    if (compiled.issues.length > 0) log.error({ issues: compiled.issues }, "unreadable mocks have no effect");
     return compiled;
   };
   let rules = compile();
@@ -46,12 +46,12 @@ export function createMocksSlice(host: SliceHost): Slice<typeof mocksOperations>
   const recorder = createMockRecorder({
     book,
     captured,
-    onFailure: (error) => log.error({ err: error }, "answers could not be recorded as mocks"),
+    onFailure: (error) => log.error({ err: error }, "responses could not be recorded as mocks"),
   });
   const serving = createServing({
     captured,
     nowMs: () => clock.now(),
-    onFault: (error) => log.error({ err: error }, "the served session could not answer"),
+    onFault: (error) => log.error({ err: error }, "the served session could not respond"),
     onChange: announce,
   });
   return {

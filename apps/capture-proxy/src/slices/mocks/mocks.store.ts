@@ -5,28 +5,31 @@ import type { Database, SqlRow, Statement } from "#storage/database.ts";
 import type { StoredCollection, StoredMock, StoredVersion } from "./mock-rule.ts";
 import type { MockProgress } from "./response-choice.ts";
 
-/** Rules and collections on disk; a call returns when its change is durable. What was read once is kept. */
+/** Rules and collections in SQLite, cached in memory; a change is durable when its call returns. */
 export interface MocksStore {
-  /** Rules in order of creation, recorded ones included. */
+  /** In order of creation, including recorded ones. */
   readonly rules: () => readonly StoredMock[];
   readonly rule: (id: string) => StoredMock | undefined;
-  /** Hits and place of the sequence as they were last written. */
+  /** Hits and sequence indexes as last written. */
   readonly progress: () => ReadonlyMap<string, Readonly<MockProgress>>;
   /** Adds rules, all or none. */
   readonly insert: (rules: readonly StoredMock[]) => void;
-  /** Replaces rules, all or none; a `kept` version goes with its rule, and the oldest ones above the limit go. */
+  /**
+   * Replaces rules, all or none. A `kept` version is stored with its rule; the oldest versions above the limit are
+   * removed.
+   */
   readonly update: (changes: readonly { readonly rule: StoredMock; readonly kept?: StoredVersion }[]) => void;
   readonly remove: (ids: readonly string[]) => void;
   /** Newest first. */
   readonly versions: (id: string) => StoredVersion[];
-  /** Collections in order of creation. */
+  /** In order of creation. */
   readonly collections: () => readonly StoredCollection[];
   readonly saveCollection: (collection: StoredCollection) => void;
   /** Its rules stay, without a collection. */
   readonly removeCollection: (id: string) => void;
   /**
-   * Makes the stored rules these, in this order, besides recorded ones; what is in memory is not touched, see `reload`.
-   * Statistics of rules that stay are kept.
+   * Replaces all rules except recorded ones, in this order; the cache is unchanged, see `reload`. Statistics of
+   * remaining rules are kept.
    */
   readonly replaceAll: (
     rules: readonly {
@@ -35,11 +38,10 @@ export interface MocksStore {
       readonly versions: readonly StoredVersion[];
     }[],
   ) => void;
-  /** The same for collections. */
   readonly replaceCollections: (collections: readonly StoredCollection[]) => void;
-  /** Everything in one transaction. */
+  /** Runs `work` in one transaction. */
   readonly together: (work: () => void) => void;
-  /** Forgets what was read: somebody else wrote to the tables. */
+  /** Drops the cache after the tables were written from elsewhere. */
   readonly reload: () => void;
 }
 
@@ -55,7 +57,7 @@ export function createMocksStore(database: Database): MocksStore {
     rules = undefined;
     collections = undefined;
   };
-  /** What is kept must say what is on disk, also when a change fails half way. */
+  /** The cache must match the disk even when a change fails half way. */
   const changing = (work: () => void): void => {
     try {
       database.transaction(work);
@@ -187,7 +189,7 @@ function replacement(database: Database, sql: Statements): Pick<MocksStore, "rep
   };
 }
 
-/** Positions are unique, so everything moves out of the way before it gets its new place. */
+/** Positions are unique, so all rows move out of the way before they get new positions. */
 function preparedForReplacement(database: Database, columns: string, marks: string) {
   const updates = RULE_COLUMNS.map((name) => `${name} = excluded.${name}`).join(", ");
   return {

@@ -32,7 +32,7 @@ function rig() {
   return { database, rules, hitStore, clock, failures, open };
 }
 
-test("counts, places and history are written after a while and at the end, and are there after a restart", async () => {
+test("counts, sequence indexes and history are written periodically and at the end, and survive a restart", async () => {
   const { database, clock, open } = rig();
   const hits = open();
   const stop = new AbortController();
@@ -55,7 +55,7 @@ test("counts, places and history are written after a while and at the end, and a
   database.close();
 });
 
-test("the history keeps the last thousand, in memory and on disk, and the statistics all", () => {
+test("the history keeps the last thousand hits, in memory and on disk; statistics cover all", () => {
   const { database, open } = rig();
   const hits = open();
   for (let index = 0; index < 4500; index += 1) hits.answered(hit("a", index));
@@ -68,7 +68,7 @@ test("the history keeps the last thousand, in memory and on disk, and the statis
   database.close();
 });
 
-test("what cannot be written is kept and written later", () => {
+test("failed writes are retried", () => {
   const { database, hitStore, failures, open } = rig();
   let isBroken = true;
   const hits = open({
@@ -89,7 +89,7 @@ test("what cannot be written is kept and written later", () => {
   database.close();
 });
 
-test("a rule that is gone takes its statistics along, not the history, and a late answer of it does no harm", () => {
+test("deleting a rule removes its statistics but not its history, and a late hit does no harm", () => {
   const { database, rules, open } = rig();
   const hits = open();
   hits.answered(hit("a", 1));

@@ -3,28 +3,27 @@ import type { Clock, SliceTask } from "#slice.ts";
 import type { HitStats, HitStore, StoredHit } from "./hit-store.ts";
 import type { MockProgress } from "./response-choice.ts";
 
-/** Hits cost a transaction for each batch, not for each request; a crash loses at most this much of them. */
+/** Hits are written in batches, one transaction each; a crash loses at most this interval. */
 const PERSIST_EVERY_MS = 2000;
 const MAX_URL_LENGTH = 4096;
 
 /**
- * Counts, history and places of sequences, kept in memory and written now and then. A place that was not written before a
- * crash is taken again: a sequence may repeat its last answers, it never skips one.
+ * Hit counts, history and sequence indexes, kept in memory and written periodically. After a crash an unwritten index
+ * is used again: a sequence may repeat responses but never skips one.
  */
 export interface MockHits {
   readonly worker: SliceTask;
-  /** Where a rule stands; made when it is first asked for. The caller moves it and then says `touched`. */
+  /** A rule's mutable state, created on first use. After a change the caller calls `touched`. */
   readonly progress: (id: string) => MockProgress;
   readonly touched: (id: string) => void;
-  /** An answer went out. */
   readonly answered: (hit: StoredHit) => void;
-  /** The last answers, oldest first. */
+  /** Oldest first. */
   readonly history: () => readonly StoredHit[];
   readonly stats: (id: string) => Readonly<HitStats> | undefined;
-  /** A rule is gone. */
+  /** Drops the state of a deleted rule. */
   readonly forget: (id: string) => void;
   readonly clearHistory: () => void;
-  /** The stored rules are others now: what was not written yet is forgotten. */
+  /** Drops unwritten state after the stored rules were replaced. */
   readonly reload: (progress: ReadonlyMap<string, Readonly<MockProgress>>) => void;
   readonly persist: () => void;
 }
@@ -52,7 +51,7 @@ export function createMockHits(parts: {
         stats: only(stats, counted),
       });
     } catch (error) {
-      // Everything is still there for the next try; only the history has a bound.
+      // A failed batch is retried; only its history is bounded.
       unsaved = unsaved.slice(-MOCK_LIMITS.history);
       return parts.onFailure(error);
     }
@@ -71,7 +70,7 @@ export function createMockHits(parts: {
       const hit = { ...given, url: given.url.slice(0, MAX_URL_LENGTH) };
       history.push(hit);
       unsaved.push(hit);
-      // Dropping one at a time from the front would cost a copy of all for each hit.
+      // Removing one element at a time would copy the array for each hit.
       if (history.length > 2 * MOCK_LIMITS.history) history.splice(0, history.length - MOCK_LIMITS.history);
       if (unsaved.length > 2 * MOCK_LIMITS.history) unsaved = unsaved.slice(-MOCK_LIMITS.history);
       stats.set(hit.mockId, withHit(stats.get(hit.mockId), hit));
@@ -118,7 +117,7 @@ function refill<T>(map: Map<string, T>, entries: readonly (readonly [string, T])
   for (const [id, value] of entries) map.set(id, value);
 }
 
-/** And once more at the end. */
+/** Writes periodically and once at the end. */
 function persistNowAndThen(clock: Clock, persist: () => void, signal: AbortSignal): void {
   const stop = clock.every(PERSIST_EVERY_MS, persist);
   signal.addEventListener("abort", () => {

@@ -13,10 +13,10 @@ import type { Resolve } from "./schema-example.ts";
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"] as const;
 
 /**
- * A rule for each path, method and answer of an OpenAPI document 3.0 or 3.1. Of the answers to one operation the first
- * successful one is switched on and the others are there to be switched on instead; paths without parameters go before
- * those with them. Nothing is fetched: references to other documents count as absent.
- * @param baseUrl  instead of the document's `servers`; null for those
+ * Makes a rule for each path, method and response of an OpenAPI 3.0 or 3.1 document. Of an operation's responses the
+ * first successful one is enabled; paths without parameters precede those with them. Nothing is fetched: references to
+ * other documents count as absent.
+ * @param baseUrl replaces the document's `servers`; null keeps them
  */
 export function openApiMocks(document: unknown, baseUrl: string | null): ImportedMocks {
   const root = membersOf(document);
@@ -24,11 +24,11 @@ export function openApiMocks(document: unknown, baseUrl: string | null): Importe
   if (root === undefined || version === undefined) {
     const isOld = textOf(member(root, "swagger")) !== undefined;
     throw new ImportProblem(
-      isOld ? "Swagger 2.0 is not read; convert the document to OpenAPI 3" : "The document has no member openapi",
+      isOld ? "Swagger 2.0 is not supported; convert the document to OpenAPI 3" : "The document has no member openapi",
     );
   }
   if (!/^3\.[01](?:\.|$)/.test(version)) {
-    throw new ImportProblem(`OpenAPI ${version.slice(0, 20)} is not read; 3.0 and 3.1 are`);
+    throw new ImportProblem(`OpenAPI ${version.slice(0, 20)} is not supported; use 3.0 or 3.1`);
   }
   return new OpenApiReader(root, baseUrl).read();
 }
@@ -54,7 +54,7 @@ class OpenApiReader {
     for (const [path, value] of Object.entries(paths)) {
       const item = this.#dereferenced(value);
       if (item === undefined || !path.startsWith("/")) {
-        this.#collector.skip(`paths ${path.slice(0, 200)}: this is no path with operations`);
+        this.#collector.skip(`paths ${path.slice(0, 200)}: this is not a path with operations`);
         continue;
       }
       for (const method of METHODS) {
@@ -66,7 +66,7 @@ class OpenApiReader {
     return this.#collector.done();
   }
 
-  /** Requests that the service of the document sends itself: no rule answers them. */
+  /** Warns of requests the described service sends itself: rules do not apply to them. */
   #nameSent(begin: string, value: unknown): void {
     const names = namesOf(value);
     if (names !== "") this.#collector.warn(`${begin} are left out, since the service sends them: ${names}`);
@@ -84,12 +84,12 @@ class OpenApiReader {
       const place = `${method} ${path.slice(0, 200)} -> ${code.slice(0, 50)}`;
       if (code === "default") {
         const status = isSuccessful || this.#isError(value) ? 500 : 200;
-        this.#collector.warn(`${place}: it has no status, so its rule gives ${status}`);
+        this.#collector.warn(`${place}: it has no status, so its rule responds with ${status}`);
         return [{ code, status, response: this.#dereferenced(value) ?? {} }];
       }
       const status = statusOf(code);
       if (status !== undefined) return [{ code, status, response: this.#dereferenced(value) ?? {} }];
-      if (!code.startsWith("x-")) this.#collector.skip(`${place}: no rule can give this status`);
+      if (!code.startsWith("x-")) this.#collector.skip(`${place}: a rule cannot have this status`);
       return [];
     });
     const chosen = readable.toSorted((a, b) => rank(a.status) - rank(b.status))[0];
@@ -132,14 +132,14 @@ class OpenApiReader {
     return { type: "and", conditions: [host, ...parts] };
   }
 
-  /** Each server is read once, so that its warnings count once. */
+  /** Each server is parsed once, so that its warnings appear once. */
   #base(server: unknown): ServerBase {
     const base = this.#bases.get(server) ?? serverBase(server, (sentence) => this.#collector.warn(sentence));
     this.#bases.set(server, base);
     return base;
   }
 
-  /** What names a response or its content says that it is there for errors. */
+  /** True when a response's description or content indicates an error. */
   #isError(value: unknown): boolean {
     const response = this.#dereferenced(value);
     const contents = Object.entries(membersOf(member(response, "content")) ?? {});
@@ -165,7 +165,7 @@ class OpenApiReader {
       if (isScalar && /^[\w-]+$/.test(name)) {
         headers[name] = String(example).replace(/[\u0000-\u001f\u007f]/g, " ");
       } else {
-        const reason = isScalar ? "since this is no name of one" : "since there is no plain value for it";
+        const reason = isScalar ? "since its name is invalid" : "since it has no scalar value";
         this.#collector.warn(`${place}: the header field ${name.slice(0, 100)} is left out, ${reason}`);
       }
     }
@@ -191,7 +191,7 @@ class OpenApiReader {
     return null;
   }
 
-  /** An example that stands beside a schema. */
+  /** An explicit example beside a schema. */
   #said(media: Members, place: string): unknown {
     if (Object.hasOwn(media, "example")) return media["example"];
     const examples = Object.entries(membersOf(member(media, "examples")) ?? {});
@@ -202,7 +202,7 @@ class OpenApiReader {
         return example["value"];
       }
       if (textOf(member(example, "externalValue")) !== undefined) {
-        this.#collector.warn("An example that lies elsewhere was not fetched");
+        this.#collector.warn("An external example was not fetched");
       }
     }
     return undefined;
@@ -211,7 +211,7 @@ class OpenApiReader {
   #nameOthers(begin: string, given: string, entries: readonly (readonly [string, unknown])[]): void {
     const others = entries.flatMap(([name]) => (name === given ? [] : [name.slice(0, 100)]));
     if (others.length === 0) return;
-    this.#collector.warn(`${begin} ${given.slice(0, 100)} is given; left out: ${others.join(", ")}`);
+    this.#collector.warn(`${begin} ${given.slice(0, 100)} is used; left out: ${others.join(", ")}`);
   }
 
   #dereferenced(value: unknown): Members | undefined {
@@ -225,10 +225,10 @@ class OpenApiReader {
     return undefined;
   }
 
-  /** RFC 6901 inside of this document; other documents are not fetched. */
+  /** Resolves a JSON pointer (RFC 6901) in this document; other documents are not fetched. */
   #target(reference: string): unknown {
     if (!reference.startsWith("#/")) {
-      this.#collector.warn(`${reference.slice(0, 200)} lies in another document, which is not fetched`);
+      this.#collector.warn(`${reference.slice(0, 200)} refers to another document, which is not fetched`);
       return undefined;
     }
     let value: unknown = this.#root;
@@ -236,7 +236,7 @@ class OpenApiReader {
       const name = percentDecoded(step).replaceAll("~1", "/").replaceAll("~0", "~");
       value = Array.isArray(value) ? (value as readonly unknown[])[Number(name)] : member(membersOf(value), name);
     }
-    if (value === undefined) this.#collector.warn(`${reference.slice(0, 200)} leads to nothing in this document`);
+    if (value === undefined) this.#collector.warn(`${reference.slice(0, 200)} does not exist in this document`);
     return value;
   }
 }
@@ -251,7 +251,7 @@ function percentDecoded(text: string): string {
 
 const ERROR_WORDS = /error|fail|(?<!de)fault|problem|exception|unexpected|invalid/i;
 
-/** The names in an object of a document, without extensions. */
+/** The names in an object, without extensions. */
 function namesOf(value: unknown): string {
   return Object.keys(membersOf(value) ?? {})
     .flatMap((name) => (name.startsWith("x-") ? [] : [name.slice(0, 100)]))
@@ -263,12 +263,12 @@ function statusOf(code: string): number | undefined {
   return /^[2-5]\d\d$/.test(code) ? Number(code) : undefined;
 }
 
-/** Successes first, then as numbers go. */
+/** Successes first, then in numeric order. */
 function rank(status: number): number {
   return status < 300 ? status : 1000 + status;
 }
 
-/** The path with its parameters as named groups. */
+/** The pattern of a path, with its parameters as named groups. */
 function pathPattern(path: string): string {
   const names = new Set<string>();
   return path

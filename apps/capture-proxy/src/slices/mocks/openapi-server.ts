@@ -4,17 +4,17 @@ import { escapedPattern } from "./captured-mock.ts";
 import { listOf, member, membersOf, textOf } from "./imported-mocks.ts";
 import type { Members } from "./imported-mocks.ts";
 
-/** What is known of the address of a server, as regular expressions without their ends. */
+/** The known parts of a server's address, as regular expressions without anchors. */
 export interface ServerBase {
-  /** Undefined: every host. */
+  /** Undefined means every host. */
   readonly host: string | undefined;
   readonly prefix: string;
 }
 
-/** Stands in the address for a variable whose value is unknown. */
+/** Placeholder for a variable of unknown value. */
 const UNKNOWN = "{}";
 
-/** Host and path of a server of a document, or of an address given instead; a path alone stands for every host. */
+/** Host and path of a server, or of an address given instead; a path alone applies to every host. */
 export function serverBase(server: unknown, warn: (sentence: string) => void): ServerBase {
   const members = membersOf(server);
   const url = textOf(server) ?? textOf(member(members, "url")) ?? "";
@@ -26,18 +26,18 @@ export function serverBase(server: unknown, warn: (sentence: string) => void): S
     return value ?? UNKNOWN;
   });
   if (unknown.size === 1) {
-    warn(`${shown}: its variable ${[...unknown][0]} has no default, so anything stands in its place`);
+    warn(`${shown}: its variable ${[...unknown][0]} has no default, so it matches anything`);
   } else if (unknown.size > 1) {
-    warn(`${shown}: its variables ${[...unknown].join(", ")} have no default, so anything stands in their place`);
+    warn(`${shown}: its variables ${[...unknown].join(", ")} have no default, so they match anything`);
   }
   const [, authority, path = ""] = /^(?:[^/?#]*:)?\/\/([^/?#]*)(.*)$/s.exec(filled) ?? [];
   if (authority !== undefined) {
     const host = hostOf(authority);
-    if (host === undefined) warn(`${shown}: its host cannot be read, so its rules hold for every host`);
+    if (host === undefined) warn(`${shown}: its host is invalid, so its rules match every host`);
     const isAny = host === undefined || host === UNKNOWN;
     return { host: isAny ? undefined : patternOf(host, UNKNOWN, ".+"), prefix: prefixOf(path) };
   }
-  // A variable at the begin may be an address with a path of its own.
+  // A leading variable may be an address with its own path.
   if (filled.startsWith(UNKNOWN)) return { host: undefined, prefix: `.*${prefixOf(filled.slice(UNKNOWN.length))}` };
   return { host: undefined, prefix: prefixOf(filled) };
 }
@@ -48,7 +48,7 @@ function variableOf(variable: Members | undefined): string | undefined {
     .find((value) => value !== undefined);
 }
 
-/** The host of an authority in the form that URLs have it in; undefined where there is none that can be read. */
+/** The normalized host of an authority; undefined when invalid. */
 function hostOf(authority: string): string | undefined {
   const host = authority.replace(/^.*@/s, "").replace(/:(?:\d*|\{\})$/, "");
   if (host.includes(UNKNOWN)) return host.toLowerCase();

@@ -30,7 +30,7 @@ async function create(api: ApiRig, path: string, body: object): Promise<string> 
   return (json as { id: string }).id;
 }
 
-/** Rules of every kind, with versions, a collection, hits and a place in a sequence. */
+/** Creates rules of every kind, with versions, a collection, hits and a sequence in progress. */
 async function filled(api: ApiRig): Promise<void> {
   const collection = await create(api, "/mocks/collections", { name: "C", tags: ["x"], enabled: false });
   const responses = [{ body: "1" }, { body_base64: "AP8=", headers: { A: ["1", "2"] } }];
@@ -68,7 +68,7 @@ function import_(
   return outcome;
 }
 
-test("what is exported is imported elsewhere without a difference, and again without a change", async () => {
+test("an export imports elsewhere without differences, and again without changes", async () => {
   const one = await startMocks();
   const other = await startMocks();
   await using _ = one.api;
@@ -86,7 +86,7 @@ test("what is exported is imported elsewhere without a difference, and again wit
   assert.deepEqual(other.section(), section);
 });
 
-test("a merge keeps what is there and its order, and takes a bare list of rules too", async () => {
+test("a merge keeps existing rules and their order, and accepts a bare list of rules", async () => {
   const { api, portable, section } = await startMocks();
   await using _ = api;
   await filled(api);
@@ -104,7 +104,7 @@ test("a merge keeps what is there and its order, and takes a bare list of rules 
   assert.deepEqual(section().collections, before.collections);
 });
 
-test("a dry run and an import with anything wrong in it write nothing", async () => {
+test("a dry run and an invalid import write nothing", async () => {
   const { api, portable, section } = await startMocks();
   await using _ = api;
   await filled(api);

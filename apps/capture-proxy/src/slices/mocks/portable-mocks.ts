@@ -7,8 +7,8 @@ import type { StoredCollection } from "./mock-rule.ts";
 import type { RuleBook } from "./rule-book.ts";
 
 /**
- * Rules and their collections as one section `{collections, rules}`; a bare list stands for rules whose collections are
- * here already. Recorded rules stay where they are: they are notes, not rules yet.
+ * Rules and their collections as one section `{collections, rules}`; a bare list has rules of existing collections.
+ * Recorded rules are not included and stay untouched.
  */
 export function portableMocks(book: RuleBook): PortableRules {
   const { store, clock } = book;
@@ -32,7 +32,7 @@ export function portableMocks(book: RuleBook): PortableRules {
       const responseConfig = filledConfig(rule.response_config);
       const issues = draftIssues({ condition, responseConfig, responseSchema }, "");
       const isHomeless = collectionId !== null && !known.has(collectionId);
-      return isHomeless ? [...issues, { path: "/collection_id", message: "is no collection" }] : issues;
+      return isHomeless ? [...issues, { path: "/collection_id", message: "is not a collection" }] : issues;
     },
     write: (list) =>
       store.replaceAll(
@@ -92,7 +92,7 @@ function sectionOf(data: unknown): { readonly collections: unknown; readonly rul
   return { collections, rules: rules ?? [] };
 }
 
-/** How many rules a collection has is no part of it. */
+/** Rule counts are derived and not imported. */
 function withoutCounts(collections: unknown): unknown {
   if (!Array.isArray(collections)) return collections;
   return (collections as readonly unknown[]).map((each) =>

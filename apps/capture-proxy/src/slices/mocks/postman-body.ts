@@ -5,20 +5,21 @@ import { escapedPattern } from "./captured-mock.ts";
 import { member, membersOf, textOf } from "./imported-mocks.ts";
 import type { Members } from "./imported-mocks.ts";
 
-/** The body of a request of Postman. */
 export interface SentBody {
-  /** The same for the same bodies; empty where there is none. */
+  /** Equal for equal bodies; empty without one. */
   readonly key: string;
-  /** What holds for this body alone; undefined where no condition says that. */
+  /** Matches only this body; undefined when no condition can. */
   readonly condition: Condition | undefined;
 }
 
-/** A text with the variables in it that are known. */
+/** Replaces known variables. */
 export function filledIn(text: string, variables: ReadonlyMap<string, string>): string {
   return text.replace(/\{\{([^{}]*)\}\}/g, (whole, name: string) => variables.get(name.trim()) ?? whole);
 }
 
-/** Reads the member `body` of a request. Forms and files have no condition, since nothing says how a client writes them. */
+/**
+ * Reads the member `body` of a request. Forms and files have no condition, since clients may encode them in many forms.
+ */
 export function sentBody(body: unknown, variables: ReadonlyMap<string, string>): SentBody {
   const members = membersOf(body);
   const mode = textOf(member(members, "mode")) ?? "";
@@ -51,7 +52,7 @@ function graphqlCondition(content: Members | undefined, variables: ReadonlyMap<s
   return { type: "and", conditions: [asked, { type: "json_path", path: "$.variables", value }] };
 }
 
-/** Undefined for what is no JSON, and for numbers that would lose digits. */
+/** Undefined for invalid JSON, and for numbers that would lose digits. */
 function jsonOf(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);

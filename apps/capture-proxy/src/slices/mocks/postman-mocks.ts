@@ -11,9 +11,9 @@ import type { SavedResponse } from "./postman-requests.ts";
 const MAX_FOLDER_DEPTH = 32;
 
 /**
- * A rule for each saved response of a Postman collection 2.0 or 2.1; of several for one request the first is switched on.
- * Requests that differ in their bodies alone are told apart by them where a condition can say it.
- * Variables of the collection and of its folders are filled in; others, and path variables, match anything up to the next slash.
+ * Makes a rule for each saved response of a Postman collection 2.0 or 2.1; of several for one request the first is
+ * enabled. Requests that differ only in their bodies are matched by body where a condition can express it. Variables of
+ * the collection and its folders are substituted; others, and path variables, match anything up to the next slash.
  */
 export function postmanMocks(document: unknown): ImportedMocks {
   const root = membersOf(document);
@@ -22,7 +22,7 @@ export function postmanMocks(document: unknown): ImportedMocks {
   if (!Array.isArray(items)) throw new ImportProblem("The document has no list item, so it is no Postman collection");
   const schema = textOf(member(membersOf(member(collection, "info")), "schema")) ?? "";
   if (/\/v1\./.test(schema)) {
-    throw new ImportProblem("Postman collections of version 1 are not read; export it as v2.1");
+    throw new ImportProblem("Postman collections of version 1 are not supported; export it as v2.1");
   }
   const collector = new ImportCollector();
   const saved: SavedResponse[] = [];
@@ -33,7 +33,7 @@ export function postmanMocks(document: unknown): ImportedMocks {
   return collector.done();
 }
 
-/** The variables that hold inside of a collection or a folder; its own go before those around it. */
+/** Variables of a collection or folder; its own take precedence over inherited ones. */
 function variablesOf(place: Members | undefined, around: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const variables = new Map(around);
   for (const variable of listOf(member(place, "variable"))) {
@@ -73,7 +73,7 @@ function takeRequest({ collector, saved }: Taken, item: Members, variables: Read
     .filter((each) => each !== undefined);
   if (responses.length === 0) return collector.skip(`${name.slice(0, 200)}: it has no saved response`);
   for (const [index, response] of responses.entries()) {
-    // A saved response has the request it was for, which may differ from the item's.
+    // A saved response has its original request, which may differ from the item's.
     const request = member(response, "originalRequest") ?? member(item, "request");
     const asked = requestCondition(request ?? member(item, "request"), variables);
     if (asked === undefined) {
@@ -85,12 +85,12 @@ function takeRequest({ collector, saved }: Taken, item: Members, variables: Read
     const code = member(response, "code") ?? undefined;
     const status = statusOf(code);
     if (status === undefined) {
-      const shown = typeof code === "number" ? `a status ${code}` : "the status of its response";
-      collector.skip(`${name.slice(0, 200)}: ${shown} cannot be given`);
+      const shown = typeof code === "number" ? `status ${code}` : "the status of its response";
+      collector.skip(`${name.slice(0, 200)}: ${shown} cannot be mocked`);
       continue;
     }
-    if (code === undefined) warn(`its response has no status, so the rule gives ${status}`);
-    if (asked.unasked.length > 0) warn(`its rule does not ask for the query parameters ${asked.unasked.join(", ")}`);
+    if (code === undefined) warn(`its response has no status, so the rule responds with ${status}`);
+    if (asked.unasked.length > 0) warn(`its rule ignores the query parameters ${asked.unasked.join(", ")}`);
     const body = textOf(member(response, "body")) ?? "";
     const type = fields.find(([key]) => key.toLowerCase() === "content-type")?.[1];
     const method = textOf(member(membersOf(request ?? member(item, "request")), "method")) ?? "GET";
@@ -110,13 +110,13 @@ function takeRequest({ collector, saved }: Taken, item: Members, variables: Read
   }
 }
 
-/** Postman allows a response without a status; undefined for one that no rule can give. */
+/** Postman allows a response without a status; undefined for an invalid one. */
 function statusOf(code: unknown): number | undefined {
   if (code === undefined) return 200;
   return typeof code === "number" && code >= 200 && code <= 599 && Number.isInteger(code) ? code : undefined;
 }
 
-/** Fields of a response: a list of objects or of lines, or all lines in one text. Bodies are not encoded any more. */
+/** Response fields: a list of objects or lines, or lines in one text. Bodies are not encoded any more. */
 function fieldsOf(header: unknown, warn: (sentence: string) => void): [string, string][] {
   const lines = textOf(header)
     ?.split(/\r?\n/)
@@ -135,7 +135,7 @@ function fieldsOf(header: unknown, warn: (sentence: string) => void): [string, s
 
 interface AskedRequest {
   readonly condition: Condition;
-  /** Query parameters that the condition does not ask for. */
+  /** Query parameters the condition ignores. */
   readonly unasked: readonly string[];
 }
 
@@ -173,7 +173,7 @@ function requestCondition(request: unknown, variables: ReadonlyMap<string, strin
       value === undefined || value.includes("{{")
         ? { type: "query_param", name }
         : { type: "query_param", name, value };
-    // The pattern of the URL takes every query, so a parameter that no condition can name is left to it.
+    // The URL pattern accepts any query, so a parameter without a valid condition is left to it.
     if (parseCondition(asked).ok) conditions.push(asked);
     else unasked.push(shown);
   }

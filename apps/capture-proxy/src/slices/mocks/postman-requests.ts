@@ -3,10 +3,9 @@ import type { Condition, MockResponse } from "@headworks/capture-contract";
 import { parseCondition } from "@headworks/match-condition";
 import type { SentBody } from "./postman-body.ts";
 
-/** A response that a collection has, and the request that it is for. */
 export interface SavedResponse {
   readonly name: string;
-  /** Of everything but the body. */
+  /** Without the body. */
   readonly condition: Condition;
   readonly response: MockResponse;
   readonly enabled: boolean;
@@ -14,9 +13,8 @@ export interface SavedResponse {
 }
 
 /**
- * Adds the body to the conditions of those that are switched on and have a condition in common. Those whose body no
- * condition can say come last, so that they get what is left. Of those that stay the same only the first ever responds, which
- * is warned of.
+ * Adds body conditions to enabled responses that share a condition. Those without a possible body condition come last,
+ * as the fallback. Of identical ones only the first ever responds, which causes a warning.
  */
 export function tellApart(saved: readonly SavedResponse[], warn: (sentence: string) => void): readonly SavedResponse[] {
   const groups = Map.groupBy(

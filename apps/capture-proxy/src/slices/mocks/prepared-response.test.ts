@@ -29,7 +29,7 @@ async function answered(
 const field = ({ fields }: SyntheticResponse, name: string): string[] =>
   fields.flatMap((each, at) => (at % 2 === 0 && each.toLowerCase() === name ? [fields[at + 1] ?? ""] : []));
 
-test("without a body, HEAD and 304 are answered with the length that the rule announces, others with none", async () => {
+test("without a body, responses to HEAD and 304 have the length the rule announces, others none", async () => {
   const head = await sampleSubject({ method: "HEAD", url: "http://a.test/p" }, "");
   const headers = { "Content-Length": "1234" };
   const cases: readonly [NewMockResponse, TemplateRequest, string[]][] = [
@@ -47,7 +47,7 @@ test("without a body, HEAD and 304 are answered with the length that the rule an
   }
 });
 
-test("a body gets the media type it looks like, unless the rule says one, and its length", async () => {
+test("a body gets its guessed media type, unless the rule has one, and its length", async () => {
   const cases: readonly (readonly [NewMockResponse, string[], string])[] = [
     [{ body: '{"a":1}' }, ["application/json"], "7"],
     [{ body: " [1]" }, ["application/json"], "4"],
@@ -75,7 +75,7 @@ test("a body gets the media type it looks like, unless the rule says one, and it
   }
 });
 
-test("answers that have no content have neither body nor type, and a length only where one is allowed", async () => {
+test("responses without content have neither body nor type, and a length only where allowed", async () => {
   for (const [status, length] of [
     [204, []],
     [304, []],
@@ -87,7 +87,7 @@ test("answers that have no content have neither body nor type, and a length only
   }
 });
 
-test("a plain text does not claim a coding, bytes and files keep theirs", async () => {
+test("a text has no content coding, bytes and files keep theirs", async () => {
   const headers = { "Content-Encoding": "gzip" };
   assert.deepEqual(field(await answered({ headers, body: "x" }), "content-encoding"), []);
   assert.deepEqual(field(await answered({ headers, body_base64: "AA==" }), "content-encoding"), ["gzip"]);
@@ -95,7 +95,7 @@ test("a plain text does not claim a coding, bytes and files keep theirs", async 
   assert.deepEqual(field(await answered({ headers, body_file: "a.gz" }, file), "content-encoding"), ["gzip"]);
 });
 
-test("a file is the body, with the type of its name; one that cannot be read is a 500 that says why", async () => {
+test("a file is the body, with the type of its name; an unreadable one is a 500 with the reason", async () => {
   const made = await answered({ body_file: "x/y.JSON" }, { ok: true, bytes: Buffer.from("{}") });
   assert.deepEqual([made.status, made.body.toString(), field(made, "content-type")], [200, "{}", ["application/json"]]);
   const missing = await answered({ body_file: "y" }, { ok: false, problem: "is larger than 5 bytes" });
@@ -108,7 +108,7 @@ test("a file is the body, with the type of its name; one that cannot be read is 
   assert.equal(filled.body.toString(), "POST b\r\nX-Evil: 1");
 });
 
-test("templates are filled in only where they are switched on, and cannot end a header field", async () => {
+test("templates are rendered only when enabled, and cannot inject header fields", async () => {
   const headers = { "X-Q": "{{request.query.q}}", "X-U": "{{request.query.u}}", "X-B": "{{request.body.a}}" };
   const off = await answered({ headers, body: "{{request.method}}" });
   assert.deepEqual([off.body.toString(), field(off, "x-q")], ["{{request.method}}", ["{{request.query.q}}"]]);
@@ -124,7 +124,7 @@ test("templates are filled in only where they are switched on, and cannot end a 
   );
 });
 
-test("a field value beyond latin1 goes out as UTF-8, any other as it is, whether it was filled in or not", async () => {
+test("a field value beyond Latin-1 is sent as UTF-8, any other unchanged, templated or not", async () => {
   for (const template of [false, true]) {
     const headers = { "X-M": ["€", "é", " a\tb "], "X-U": "{{request.query.u}}" };
     const made = await answered({ headers, template_enabled: template });
@@ -133,7 +133,7 @@ test("a field value beyond latin1 goes out as UTF-8, any other as it is, whether
   }
 });
 
-test("a text goes out in the charset that its Content-Type names, filled in or not", async () => {
+test("a text is sent in the charset of its Content-Type, templated or not", async () => {
   const latin = "text/plain; charset=iso-8859-1";
   const cases: readonly (readonly [string, NewMockResponse, string])[] = [
     ["static", { headers: { "content-type": latin }, body: "café" }, "636166e9"],
@@ -161,7 +161,7 @@ test("a text goes out in the charset that its Content-Type names, filled in or n
   assert.equal(made.body.toString("hex"), "c3a9", "a file");
 });
 
-test("whatever a request puts into a header value, the head stays one that can be written", async () => {
+test("no request value can make the head invalid", async () => {
   const response = prepareResponse(
     filledResponse({ headers: { "X-T": "a{{request.body}}b" }, template_enabled: true }),
   );
@@ -178,7 +178,7 @@ test("whatever a request puts into a header value, the head stays one that can b
   );
 });
 
-test("the fields of one answer can be changed without a trace in the next", async () => {
+test("changing the fields of one response does not affect the next", async () => {
   const response = prepareResponse(filledResponse({ headers: { "X-A": "1" }, body: "x" }));
   const surroundings = { nowMs: NOW, readFile: () => assert.fail() };
   const first = await response.make(subject, surroundings);
@@ -186,7 +186,7 @@ test("the fields of one answer can be changed without a trace in the next", asyn
   assert.deepEqual(field(await response.make(subject, surroundings), "x-b"), []);
 });
 
-test("a delay stays inside its variance and never below nothing", () => {
+test("a delay stays within its variance and is never negative", () => {
   const delay = (random: number, response: NewMockResponse) =>
     prepareResponse(filledResponse(response)).delayMs(random);
   assert.deepEqual(
@@ -200,7 +200,7 @@ test("a delay stays inside its variance and never below nothing", () => {
   assert.equal(delay(0.3, {}), 0);
 });
 
-test("an answer says whether it depends on the request's body", () => {
+test("a response reports whether it needs the request body", () => {
   const needs = (response: NewMockResponse) => prepareResponse(filledResponse(response)).needsBody;
   assert.equal(needs({ body: "{{request.body.a}}" }), false);
   assert.equal(needs({ body: "{{request.body.a}}", template_enabled: true }), true);

@@ -10,27 +10,26 @@ import type { FileReading } from "./body-file.ts";
 import { compileTemplate } from "./template.ts";
 import type { Template, TemplateRequest } from "./template.ts";
 
-/** What making an answer needs from outside. */
 export interface ResponseSurroundings {
   readonly nowMs: number;
-  /** Reads a body file; its place was checked. */
+  /** Reads a body file whose path was checked. */
   readonly readFile: (path: string) => Promise<FileReading>;
 }
 
-/** One answer of a rule, ready to be given. */
+/** A response of a rule, prepared for use. */
 export interface PreparedResponse {
   readonly response: MockResponse;
-  /** Its template says something about the request's body. */
+  /** True when the template uses the request body. */
   readonly needsBody: boolean;
-  /** Milliseconds to wait, `random` between 0 and 1. */
+  /** The delay in milliseconds, for a `random` in [0, 1). */
   delayMs(random: number): number;
-  /** The answer; a promise only when a file has to be read. */
+  /** A promise only when a file is read. */
   make(request: TemplateRequest, surroundings: ResponseSurroundings): SyntheticResponse | Promise<SyntheticResponse>;
 }
 
-/** Statuses whose answers have no content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5). */
+/** Statuses without content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5). */
 const WITHOUT_CONTENT = new Set([204, 205, 304]);
-/** Fields that say how a message is framed on one connection; a rule cannot know that. */
+/** Framing fields, which the proxy sets itself. */
 const FRAMING = new Set([
   "connection",
   "content-length",
@@ -43,7 +42,7 @@ const FRAMING = new Set([
 ]);
 const EMPTY = Buffer.alloc(0);
 
-/** Makes everything of an answer that does not depend on the request. */
+/** Prepares all parts that do not depend on the request. */
 export function prepareResponse(response: MockResponse): PreparedResponse {
   const isTemplate = response.template_enabled;
   const fields = preparedFields(response, isTemplate);
@@ -67,7 +66,7 @@ export function prepareResponse(response: MockResponse): PreparedResponse {
       if (hasNoBody && (request.method === "HEAD" || status === 304)) {
         return bodiless(status, rendered(fields, request, nowMs), announced);
       }
-      // Later phases may change the fields of an answer; the next one must not see that.
+      // A copy: later phases may change the fields.
       if (made !== undefined) return { ...made, fields: [...made.fields] };
       const own = rendered(fields, request, nowMs);
       switch (body.kind) {
@@ -88,13 +87,13 @@ export function prepareResponse(response: MockResponse): PreparedResponse {
   };
 }
 
-/** The length that a rule without a body announces, as responses to HEAD and those with 304 do. */
+/** The Content-Length of a rule without a body, as in responses to HEAD and 304. */
 function announcedLength({ headers }: MockResponse): string | undefined {
   const pair = headerPairs(headers).find(([name]) => name.toLowerCase() === "content-length");
   return pair !== undefined && /^\d{1,15}$/.test(pair[1]) ? pair[1] : undefined;
 }
 
-/** A response that has no body whatever it announces; nothing announced stays so (RFC 9110 section 8.6). */
+/** A response without a body; keeps an announced length (RFC 9110 section 8.6). */
 function bodiless(status: number, fields: RawFields, length: string | undefined): SyntheticResponse {
   return { status, fields: length === undefined ? fields : [...fields, "Content-Length", length], body: EMPTY };
 }
@@ -107,7 +106,7 @@ type PreparedBody =
   | { readonly kind: "file"; readonly path: string };
 
 function preparedFields(response: MockResponse, isTemplate: boolean): PreparedField[] {
-  // A text is written here as it is read: a coding that the fields claim would be a lie.
+  // A text body is sent uncoded, so a Content-Encoding would be false.
   const isPlain = response.body !== null;
   return headerPairs(response.headers).flatMap(([name, value]): PreparedField[] => {
     const lowerName = name.toLowerCase();
@@ -116,14 +115,14 @@ function preparedFields(response: MockResponse, isTemplate: boolean): PreparedFi
   });
 }
 
-/** Name and value of each field; a list gives one for each of its values. */
+/** Name and value of each field; a list yields one field per value. */
 export function headerPairs(headers: MockHeaders): [name: string, value: string][] {
   return Object.entries(headers).flatMap(([name, value]) =>
     (typeof value === "string" ? [value] : value).map((each): [string, string] => [name, each]),
   );
 }
 
-/** `type` is the Content-Type that the rule gives the body, undefined where it gives none. */
+/** `type` is the rule's Content-Type. */
 function preparedBody(response: MockResponse, isTemplate: boolean, type: string | Template | undefined): PreparedBody {
   if (response.body_file !== null) return { kind: "file", path: response.body_file };
   if (response.body_base64 !== null) {
@@ -131,7 +130,7 @@ function preparedBody(response: MockResponse, isTemplate: boolean, type: string 
     return { kind: "bytes", bytes, defaultType: bytes.length === 0 ? undefined : "application/octet-stream" };
   }
   const text = response.body ?? "";
-  // A type that is filled in later says its charset only then.
+  // The charset of a templated type is unknown until rendering.
   if ((isTemplate && text.includes("{{")) || typeof type === "object") {
     return { kind: "template", template: compileTemplate(text) };
   }
@@ -147,7 +146,7 @@ function rendered(fields: readonly PreparedField[], request: TemplateRequest | u
   return flat;
 }
 
-/** A value from a request must not end the field it stands in. */
+/** A value from a request must not contain line breaks. */
 function fieldText(value: string): string {
   return wireText(value.replace(/[\u0000-\u0008\u000a-\u001f\u007f]+/g, " ").trim());
 }
@@ -165,11 +164,11 @@ function filledIn(bytes: Buffer, request: TemplateRequest, nowMs: number): Buffe
 }
 
 function unreadable(path: string, problem: string): SyntheticResponse {
-  const body = Buffer.from(`The body of this mock cannot be given: the file ${path} ${problem}\n`);
+  const body = Buffer.from(`The body of this mock is unavailable: the file ${path} ${problem}\n`);
   return complete(500, ["X-Weir-Mock-Error", "body-file"], body, "text/plain; charset=utf-8");
 }
 
-/** The media type of a text that says nothing about itself. */
+/** The media type guessed from the text. */
 function textType(text: string): string {
   if (/^\s*(?:<!doctype\s+html|<html)/i.test(text.slice(0, 200))) return "text/html; charset=utf-8";
   if (/^\s*[[{]/.test(text.slice(0, 200)) && isJsonText(text)) return "application/json";

@@ -17,7 +17,6 @@ type RecordingHandlers = Pick<
   | "createMocksFromTraffic"
 >;
 
-/** Handlers of the operations that make rules of traffic. */
 export function recordingHandlers(parts: {
   readonly book: RuleBook;
   readonly recorder: MockRecorder;
@@ -91,7 +90,7 @@ function refuse(problem: string): never {
   throw validationError([{ path: "body/entry_ids/0", message: problem }]);
 }
 
-/** The collection that new rules join. Throws 400 for one that does not exist. */
+/** Throws 400 for an unknown collection. */
 export function checkedCollection(
   book: RuleBook,
   id: string | null | undefined,
@@ -99,5 +98,5 @@ export function checkedCollection(
 ): string | null {
   if (id === undefined || id === null) return null;
   if (book.hasCollection(id)) return id;
-  throw validationError([{ path, message: "is no collection" }]);
+  throw validationError([{ path, message: "is not a collection" }]);
 }

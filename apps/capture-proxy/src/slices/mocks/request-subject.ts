@@ -10,10 +10,10 @@ import type { RequestMessage } from "#exchange/exchange.ts";
 import { ExchangeSubject } from "#rules/exchange-subject.ts";
 import type { TemplateRequest } from "./template.ts";
 
-/** Bytes that a coded body may have after decoding before it counts as none. */
+/** Larger decoded bodies are treated as absent. */
 const MAX_DECODED_BYTES = 16_777_216;
 
-/** A request as conditions and templates see it. Its body is not there before `readBody` gave it. */
+/** The subject of conditions and templates. The body is available after `readBody`. */
 export class RequestSubject extends ExchangeSubject implements TemplateRequest {
   readonly #fields: Readonly<RawFields>;
   #body: BodyText = NOT_READ;
@@ -26,12 +26,12 @@ export class RequestSubject extends ExchangeSubject implements TemplateRequest {
     if (!isFramed && request.version !== "HTTP/2") this.#body = undefined;
   }
 
-  /** The body was not waited for yet, and there may be one. */
+  /** True before `readBody` when there may be a body. */
   get isBodyUnread(): boolean {
     return this.#body === NOT_READ;
   }
 
-  /** Takes the whole body, content-coded as it came; undefined: there is none that can be had. */
+  /** Takes the whole content-coded body; undefined when it is unavailable. */
   async readBody(bytes: Uint8Array | undefined): Promise<void> {
     this.#body = bytes === undefined || bytes.length === 0 ? undefined : await this.#decoded(bytes);
   }
@@ -77,7 +77,7 @@ export class RequestSubject extends ExchangeSubject implements TemplateRequest {
   }
 }
 
-/** What could be decoded, or the bytes as they came, but for a body that is too large. */
+/** The decoded bytes, or the original ones on failure; undefined for a body that is too large. */
 function whole({ bytes, stop }: DecodedContent): Uint8Array | undefined {
   return stop === "limit" ? undefined : bytes;
 }

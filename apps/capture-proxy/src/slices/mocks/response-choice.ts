@@ -5,29 +5,27 @@ import { prepareResponse } from "./prepared-response.ts";
 import type { PreparedResponse } from "./prepared-response.ts";
 import type { RequestSubject } from "./request-subject.ts";
 
-/** Where a rule stands; it outlives every compilation. */
+/** The mutable state of a rule; survives recompilation. */
 export interface MockProgress {
   hits: number;
-  /** The answer of a sequence that comes next. */
+  /** Index of the next response of a sequence. */
   nextIndex: number;
 }
 
-/** The answer that was chosen, and which of several it is. */
 export interface Choice {
   readonly response: PreparedResponse;
-  /** Null for a rule with one answer. */
+  /** Null for a rule with one response. */
   readonly index: number | null;
 }
 
-/** The answers of a rule, ready to be chosen from. */
 export interface ResponseChoice {
-  /** The request's body may decide or be part of the answer. */
+  /** True when the choice or a response uses the request body. */
   readonly needsBody: boolean;
-  /** Chooses for a request; `isPeek` leaves a sequence where it is. */
+  /** `isPeek` does not advance a sequence. */
   choose(subject: RequestSubject, progress: MockProgress, random: number, isPeek: boolean): Choice;
 }
 
-/** Compiles the answers of a rule. Patterns were checked when the rule was taken in. */
+/** Patterns were checked when the rule was written. */
 export function compileResponseChoice(config: MockResponseConfig): ResponseChoice {
   switch (config.type) {
     case "single": {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { filledResponse } from "./mock-rule.ts";
 import { bodyProblem, schemaProblem } from "./mocks.check.ts";
 
-test("schemas that can be used are taken, of the draft that they name", () => {
+test("usable schemas are accepted, in their declared draft", () => {
   for (const schema of [
     "true",
     "{}",
@@ -17,7 +17,7 @@ test("schemas that can be used are taken, of the draft that they name", () => {
   }
 });
 
-test("schemas that cannot be used are refused with a reason", () => {
+test("unusable schemas are rejected with a reason", () => {
   const cases: readonly (readonly [string, RegExp])[] = [
     ["{", /is not JSON/],
     ["[]", /not a JSON Schema/],
@@ -31,7 +31,7 @@ test("schemas that cannot be used are refused with a reason", () => {
   for (const [schema, message] of cases) assert.match(schemaProblem(schema) ?? "", message, schema.slice(0, 60));
 });
 
-test("bodies have to fit, unless they are errors, empty, bytes or filled in later", () => {
+test("bodies must fit the schema, except errors, empty bodies, bytes and templates", () => {
   const schema = '{"type":"object","required":["id"],"properties":{"id":{"type":"string","pattern":"^(a+)+$"}}}';
   const problem = (response: Parameters<typeof filledResponse>[0]) => bodyProblem(schema, filledResponse(response));
   assert.equal(problem({ body: '{"id":"aaa"}' }), undefined);

@@ -8,31 +8,31 @@ import type { MockDraft, StoredCollection, StoredMock } from "./mock-rule.ts";
 import type { MocksStore } from "./mocks.store.ts";
 import type { MockHits } from "./mocks.task.ts";
 
-/** The rules as operations and recording see them: found, shown, changed. Every change is durable and in force at once. */
+/** The rules as operations and recording use them. Every change is durable and active on return. */
 export interface RuleBook {
   readonly store: MocksStore;
   readonly hits: MockHits;
   readonly clock: Clock;
-  /** Throws 404. Recorded rules are found too. */
+  /** Throws 404. Includes recorded rules. */
   readonly find: (id: string) => StoredMock;
   readonly show: (rule: StoredMock, withVersions?: boolean) => MockRule;
-  /** Adds rules that never answered; throws 409 above the limit. */
+  /** Adds new rules; throws 409 above the limit. */
   readonly add: (drafts: readonly MockDraft[], isRecorded?: boolean) => StoredMock[];
-  /** Writes the given fields; an expiration starts anew when it changes or the rule is switched on. */
+  /** Updates the given fields; an expiration starts anew when it changes or the rule is enabled. */
   readonly change: (changes: readonly { readonly rule: StoredMock; readonly to: Partial<MockDraft> }[]) => StoredMock[];
-  /** What a rule was is kept as a version. */
+  /** Keeps the previous state as a version. */
   readonly revise: (
     rule: StoredMock,
     to: Partial<MockDraft> & Pick<MockDraft, "condition" | "responseConfig">,
     comment: string | null,
   ) => StoredMock;
-  /** Recorded rules answer from now on. */
+  /** Activates recorded rules. */
   readonly promote: (rules: readonly StoredMock[], collectionId: string | null) => void;
   readonly remove: (ids: readonly string[]) => void;
   readonly findCollection: (id: string) => StoredCollection;
   readonly showCollection: (collection: StoredCollection) => MockCollection;
   readonly hasCollection: (id: string) => boolean;
-  /** Something was changed in the store itself. */
+  /** Applies changes made directly in the store. */
   readonly changed: () => void;
 }
 

@@ -5,7 +5,7 @@ import { showVersion, type StoredMock } from "./mock-rule.ts";
 import { draftIssues, readDraft } from "./mocks.check.ts";
 import type { RuleBook } from "./rule-book.ts";
 
-/** Answers to begin with. */
+/** Response templates. */
 const TEMPLATES: {
   name: string;
   description: string;
@@ -67,7 +67,6 @@ type RuleHandlers = Pick<
   | "listMockVersions"
 >;
 
-/** Handlers of the operations on rules. */
 export function ruleHandlers(book: RuleBook): RuleHandlers {
   const { store, find, show } = book;
   const create = (body: NewMock) => {
@@ -129,7 +128,7 @@ export function ruleHandlers(book: RuleBook): RuleHandlers {
       const { condition, responseConfig } = former;
       const issues = draftIssues({ condition, responseConfig, responseSchema: rule.responseSchema }, "body/version");
       if (issues.length > 0) throw validationError(issues);
-      const rolled = book.revise(rule, { condition, responseConfig }, `Before the return to version ${body.version}`);
+      const rolled = book.revise(rule, { condition, responseConfig }, `Before rollback to version ${body.version}`);
       resetSequence(book, rolled, 0);
       return { status: 200, body: show(rolled, true) };
     },
@@ -161,7 +160,7 @@ function listed(
   return { rules: found.reverse().slice(offset, offset + limit), total: found.length };
 }
 
-/** Only a change of the condition or the answers makes a version: the rest has nothing to go back to. */
+/** Only changes of condition or response make a version. */
 function updated(book: RuleBook, rule: StoredMock, body: MockUpdate): StoredMock {
   const draft = readDraft(body, book.hasCollection);
   const isSame =

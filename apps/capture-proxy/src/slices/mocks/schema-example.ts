@@ -2,18 +2,18 @@ import { isNumeric } from "@headworks/json";
 import { listOf, member, membersOf, textOf } from "./imported-mocks.ts";
 import type { Members } from "./imported-mocks.ts";
 
-/** Looks up a local reference such as `#/components/schemas/User`; undefined for everything else. */
+/** Resolves a local reference such as `#/components/schemas/User`; undefined for others. */
 export type Resolve = (reference: string) => unknown;
 
-/** How many values one example may have, and how deep they nest. */
+/** Bounds of one example: number of values, and nesting depth. */
 const MAX_VALUES = 2000;
 const DEEPEST = 16;
-/** How often a schema may stand inside of itself before its example ends. */
+/** How often a schema may occur inside itself before its example ends. */
 const MAX_REPEATS = 1;
 
 /**
- * A value that fits a schema of OpenAPI 3.0 or 3.1: its own example or default where it has one, else one made of its type.
- * Schemas that contain themselves come to an end.
+ * An example for a schema of OpenAPI 3.0 or 3.1: its own example or default, else one made from its type. Recursive
+ * schemas end.
  */
 export function exampleOf(schema: unknown, resolve: Resolve): unknown {
   return new ExampleMaker(resolve).make(schema, 0) ?? null;
@@ -28,7 +28,7 @@ class ExampleMaker {
     this.#resolve = resolve;
   }
 
-  /** Undefined: nothing can be said, or the end of a schema that contains itself. */
+  /** Undefined when nothing is known, and at the end of a recursive schema. */
   make(schema: unknown, depth: number): unknown {
     this.#values += 1;
     if (depth > DEEPEST || this.#values > MAX_VALUES) return undefined;
@@ -118,7 +118,7 @@ class ExampleMaker {
   }
 }
 
-/** What a schema itself gives as its value. */
+/** The example, default or constant that a schema declares. */
 function saidExample(members: Members): { readonly value: unknown } | undefined {
   for (const name of ["example", "const", "default"]) {
     if (Object.hasOwn(members, name) && members[name] !== undefined) return { value: members[name] };
@@ -130,7 +130,7 @@ function saidExample(members: Members): { readonly value: unknown } | undefined 
   return undefined;
 }
 
-/** Types of 3.1 may be lists; a schema without one is often an object all the same. */
+/** 3.1 allows lists of types; a schema without type is often an object. */
 function typeOf(members: Members): string | undefined {
   const type = member(members, "type");
   const named = Array.isArray(type) ? listOf(type).find((each) => each !== "null") : type;
@@ -188,7 +188,7 @@ function wholeNumber(value: unknown): number | undefined {
   return number !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
 
-/** Members of both, where both are objects. */
+/** Merges members of two objects. */
 function merged(left: unknown, right: unknown): unknown {
   const a = membersOf(left);
   const b = membersOf(right);

@@ -23,13 +23,16 @@ import {
   storedBody,
 } from "./session-record.ts";
 
-/** A recorded session that stands in for all origins. */
+/** A recorded session that responds in place of all origins. */
 export interface ServedSession {
-  /** An exchange that no rule answers. Never throws: what goes wrong must not reach an origin in strict mode. */
+  /**
+   * Responds to an exchange without a matching rule. Never throws, since errors must not reach an origin in strict
+   * mode.
+   */
   response(exchange: Exchange): Verdict | Promise<Verdict>;
-  /** Something failed while an answer was looked for. */
+  /** The verdict after an internal error. */
   broken(exchange: Exchange, error: unknown): Verdict;
-  /** A tunnel, whose bytes cannot be answered from a record. */
+  /** Tunnels cannot be replayed from a recording. */
   target(host: string, port: number): Verdict;
   status(): MockServing;
   /** Newest first. */
@@ -47,7 +50,6 @@ const MAX_MISSES = 1000;
 const MAX_CANDIDATES = 500;
 const MAX_NEAR = 3;
 
-/** What is said while no session is served. */
 export const NOT_SERVING: MockServing = {
   serving: false,
   session_id: null,
@@ -62,7 +64,6 @@ export const NOT_SERVING: MockServing = {
   missed: 0,
 };
 
-/** Reads a session and serves it. */
 export async function serveSession(
   parts: ServedSessionParts,
   start: StartServing,
@@ -137,7 +138,7 @@ class SessionServer implements ServedSession {
     const miss = this.#miss(
       "CONNECT",
       hostPortText(host, port),
-      "A tunnel cannot be answered from a recorded session",
+      "A tunnel cannot be replayed from a recorded session",
       [],
     );
     return { kind: "respond", response: missPage(miss, false) };
@@ -153,7 +154,7 @@ class SessionServer implements ServedSession {
 
   broken(exchange: Exchange, error: unknown): Verdict {
     this.#parts.onFault(error);
-    return this.#refuse(exchange, "The answer could not be made; the log says why", []);
+    return this.#refuse(exchange, "The response could not be made; see the log", []);
   }
 
   async #response(exchange: Exchange): Promise<Verdict> {
@@ -168,16 +169,16 @@ class SessionServer implements ServedSession {
     const facts = matchFacts(this.#match, { method, scheme, host, port, target: path, body });
     const group = this.#record.groups.get(matchKey(this.#match, facts));
     if (group === undefined) {
-      return this.#refuse(exchange, "Nothing like this request was recorded", this.#near(facts));
+      return this.#refuse(exchange, "This request was not recorded", this.#near(facts));
     }
     const recorded = this.#take(group);
     if (recorded === undefined) {
-      const reason = `All ${group.exchanges.length} recorded answers to this request were given`;
+      const reason = `All ${group.exchanges.length} recorded responses to this request were used`;
       return this.#refuse(exchange, reason, []);
     }
     const bytes = recorded.hasBody ? await storedBody(this.#parts.captured, recorded.entryId, "response") : undefined;
     if (recorded.hasBody && bytes === undefined) {
-      return this.#refuse(exchange, "The recorded answer is no longer stored", []);
+      return this.#refuse(exchange, "The recorded response is no longer stored", []);
     }
     this.#answered += 1;
     exchange.addTrace({
@@ -190,7 +191,7 @@ class SessionServer implements ServedSession {
     return { kind: "respond", response: recordedResponse(recorded, bytes ?? Buffer.alloc(0)) };
   }
 
-  /** In the order in which they were recorded, for however many ask at the same time. */
+  /** In recorded order, also for concurrent requests. */
   #take(group: RecordedGroup): RecordedExchange | undefined {
     const { exchanges } = group;
     const index = group.next;
@@ -223,7 +224,7 @@ class SessionServer implements ServedSession {
     return miss;
   }
 
-  /** Looks at requests with the same path first, then at those to the same host, and not at more than a few hundred. */
+  /** Candidates with the same path first, then of the same host, a few hundred at most. */
   #near(asked: MatchFacts): MockMiss["near"] {
     const groups = new Set<RecordedGroup>();
     const pools = [this.#byPath.get(asked.path) ?? [], this.#byAuthority.get(asked.authority) ?? []];
@@ -250,7 +251,7 @@ function listed(lists: Map<string, RecordedGroup[]>, key: string, group: Recorde
   else list.push(group);
 }
 
-/** The bytes are as they were recorded, content coding included; framing is made anew. */
+/** The recorded bytes, still content-coded, with new framing. */
 function recordedResponse(recorded: RecordedExchange, body: Buffer): SyntheticResponse {
   const isHead = recorded.method === "HEAD";
   const kept: RawFields = [];
@@ -260,14 +261,14 @@ function recordedResponse(recorded: RecordedExchange, body: Buffer): SyntheticRe
     const isFraming = lowerName === "transfer-encoding" || (lowerName === "content-length" && !isHead);
     if (!isFraming) kept.push(passed[at] ?? "", passed[at + 1] ?? "");
   }
-  // Without a body of its own, a response says what it said; 304 and 204 included.
+  // A response without a body keeps its recorded length; so do 304 and 204.
   const saysLength = isHead || hasField(kept, "content-length") || recorded.status === 204 || recorded.status === 304;
   const fields = saysLength ? kept : [...kept, "Content-Length", String(body.length)];
   const reason = recorded.reason ?? "";
   return { status: recorded.status, ...(reason === "" ? {} : { reason }), fields, body };
 }
 
-/** The answer to a request that a served session has nothing for. */
+/** The response for a request that is not in the session. */
 function missPage(miss: MockMiss, isHtml: boolean): SyntheticResponse {
   const text = isHtml ? htmlPage(miss) : textPage(miss);
   const body = Buffer.from(text);
@@ -288,14 +289,8 @@ function missPage(miss: MockMiss, isHtml: boolean): SyntheticResponse {
 }
 
 function textPage({ method, url, reason, near }: MockMiss): string {
-  const lines = [
-    `502 ${reason}`,
-    "",
-    `${method} ${url}`,
-    "",
-    "A recorded session is served; nothing was sent anywhere.",
-  ];
-  if (near.length > 0) lines.push("", "Recorded requests that come closest:");
+  const lines = [`502 ${reason}`, "", `${method} ${url}`, "", "A recorded session is served; no request was sent."];
+  if (near.length > 0) lines.push("", "Closest recorded requests:");
   for (const each of near) {
     lines.push(`- ${each.method} ${each.url} (entry ${each.entry_id})`);
     for (const difference of each.differences) lines.push(`    ${difference}`);
@@ -308,7 +303,7 @@ function htmlPage({ method, url, reason, near }: MockMiss): string {
     const details = differences.map((difference) => `<li>${escapeHtml(difference)}</li>`).join("");
     return `<li><code>${escapeHtml(`${nearMethod} ${nearUrl}`)}</code> (entry ${escapeHtml(id)})<ul>${details}</ul></li>`;
   });
-  const nearest = near.length === 0 ? "" : `<p>Recorded requests that come closest:</p><ul>${items.join("")}</ul>`;
+  const nearest = near.length === 0 ? "" : `<p>Closest recorded requests:</p><ul>${items.join("")}</ul>`;
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Not recorded</title>
 <style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:10vh auto;padding:0 1.5rem}

@@ -10,7 +10,7 @@ type ServingHandlers = Pick<
   "getMockServing" | "startMockServing" | "stopMockServing" | "listMockMisses"
 >;
 
-/** The session that is served, if one is, and the operations on it. */
+/** The served session and its operations. */
 export interface Serving {
   readonly current: () => ServedSession | undefined;
   readonly handlers: ServingHandlers;

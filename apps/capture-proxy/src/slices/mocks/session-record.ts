@@ -5,7 +5,7 @@ import type { CaptureStore } from "#storage/capture-store.ts";
 import { bodyDigest, matchFacts, matchKey } from "./match-key.ts";
 import type { MatchFacts, MatchParts } from "./match-key.ts";
 
-/** An exchange that was recorded; the body of its answer stays in the store. */
+/** A recorded exchange; its response body stays in the store. */
 export interface RecordedExchange {
   readonly entryId: string;
   readonly method: string;
@@ -17,25 +17,25 @@ export interface RecordedExchange {
   readonly hasBody: boolean;
 }
 
-/** Recorded exchanges whose requests count as the same, oldest first. */
+/** Exchanges with equal requests, oldest first. */
 export interface RecordedGroup {
   readonly exchanges: RecordedExchange[];
-  /** The one that is given next; past the end when all were. */
+  /** Index of the next response; past the end when all were used. */
   next: number;
 }
 
-/** A session in memory, by the key of its requests. */
+/** A session in memory, by request key. */
 export interface SessionRecord {
   readonly groups: ReadonlyMap<string, RecordedGroup>;
   readonly recorded: number;
-  /** Entries without an answer that could be given. */
+  /** Entries without a usable response. */
   readonly skipped: number;
 }
 
 const PAGE = 1000;
 const MAX_ENTRIES = 200_000;
 
-/** Reads the heads of a session, and of the requests' bodies their digests where they matter. */
+/** Reads the heads of a session, and digests of request bodies where they count. */
 export async function readSession(
   captured: CaptureStore,
   sessionId: string,
@@ -75,12 +75,12 @@ export async function readSession(
   return { groups, recorded: exchanges.length, skipped };
 }
 
-/** What the session itself answered, while it was served and recorded at the same time, is no record of an origin. */
+/** Responses that the session itself gave while served and recorded do not come from an origin. */
 function wasServed(entry: TrafficEntry, sessionId: string): boolean {
   return entry.trace.some((step) => step.rule_id === sessionId);
 }
 
-/** Undefined for what was no finished exchange, switched protocols, or has an answer that was not stored whole. */
+/** Undefined for unfinished exchanges, protocol switches, and responses not stored completely. */
 async function recordedExchange(
   captured: CaptureStore,
   { id, state, request, response, is_passthrough: isTunnel }: TrafficEntry,
@@ -110,7 +110,7 @@ async function recordedExchange(
   };
 }
 
-/** The bytes of a body as they came, piece by piece from the store; undefined when they are gone. */
+/** The encoded bytes of a body, read in parts; undefined when they are gone. */
 export async function storedBody(
   captured: CaptureStore,
   id: string,

@@ -20,7 +20,7 @@ const request: TemplateRequest = {
 const NOW = Date.UTC(2026, 1, 3, 4, 5, 6, 789);
 const render = (text: string, limit = 10_000): string => compileTemplate(text).render(request, NOW, limit);
 
-test("each variable says what the contract promises", () => {
+test("each variable has the value the contract documents", () => {
   const cases: readonly (readonly [string, string])[] = [
     ["{{timestamp}}", String(Math.floor(NOW / 1000))],
     ["{{timestamp_ms}}", String(NOW)],
@@ -45,7 +45,7 @@ test("each variable says what the contract promises", () => {
   assert.notEqual(render("{{uuid}}"), render("{{uuid}}"));
 });
 
-test("what is no variable stays as it is written, and what objects inherit is not there", () => {
+test("unknown variables stay as written, and inherited members are absent", () => {
   const cases: readonly (readonly [string, string])[] = [
     ["{{nothing}} {{ }} {{}} {{{{", "{{nothing}} {{ }} {{}} {{{{"],
     ["{{request.cookies.a}}", "{{request.cookies.a}}"],
@@ -59,18 +59,18 @@ test("what is no variable stays as it is written, and what objects inherit is no
   for (const [text, expected] of cases) assert.equal(render(text), expected, text);
 });
 
-test("a template asks for the body only when it says something about it", () => {
+test("a template needs the body only when it uses it", () => {
   assert.equal(compileTemplate("{{request.path}}{{uuid}}").needsBody, false);
   assert.equal(compileTemplate("x{{request.body.a}}").needsBody, true);
 });
 
-test("the result is never longer than allowed, however often a long value is asked for", () => {
+test("the result is never longer than allowed, however often a long value is used", () => {
   const long: TemplateRequest = { ...request, text: () => "y".repeat(5_000_000) };
   const result = compileTemplate("{{request.body}}".repeat(100_000)).render(long, NOW, 3_000_000);
   assert.equal(result.length, 3_000_000);
 });
 
-test("any text without braces is itself, and no text makes it throw", () => {
+test("text without braces is unchanged, and no text throws", () => {
   fc.assert(
     fc.property(fc.string({ unit: anyCharacter }), (text) => typeof render(text) === "string"),
     { numRuns: 50 },
@@ -85,7 +85,7 @@ test("any text without braces is itself, and no text makes it throw", () => {
   );
 });
 
-test("a value is not a template again", () => {
+test("values are not rendered again", () => {
   const sly: TemplateRequest = { ...request, queryParameter: () => "{{request.headers.X-Id}}" };
   assert.equal(compileTemplate("{{request.query.q}}").render(sly, NOW, 100), "{{request.headers.X-Id}}");
 });

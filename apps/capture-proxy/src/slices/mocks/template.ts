@@ -1,7 +1,7 @@
 import { isNumeric } from "@headworks/json";
 import { randomInt, randomUUID } from "node:crypto";
 
-/** What a template may say about the request it answers. */
+/** The parts of a request that templates can use. */
 export interface TemplateRequest {
   readonly method: string;
   readonly url: string;
@@ -14,23 +14,22 @@ export interface TemplateRequest {
   header(name: string): string | undefined;
   /** The first parameter of that name, decoded. */
   queryParameter(name: string): string | undefined;
-  /** The body as parsed JSON; undefined when it is none. */
+  /** The body as parsed JSON; undefined for other bodies. */
   json(): unknown;
-  /** The body as text; empty when it is none. */
+  /** The body as text; empty for a binary body. */
   text(): string;
 }
 
-/** A text with places to fill in. */
 export interface Template {
-  /** It says something about the request's body. */
+  /** True when it uses the request body. */
   readonly needsBody: boolean;
-  /** At most `limitChars` characters: what no longer fits is left out. */
+  /** Returns at most `limitChars` characters and drops the rest. */
   render(request: TemplateRequest, nowMs: number, limitChars: number): string;
 }
 
-/** Longest name between braces; what is longer is text. */
+/** Maximum length of a name between braces; longer ones are plain text. */
 const MAX_NAME_LENGTH = 512;
-/** Longest text that one place is filled in with. */
+/** Maximum length of one inserted value. */
 const MAX_VALUE_LENGTH = 1_048_576;
 
 type Value = (request: TemplateRequest, nowMs: number) => string;
@@ -40,8 +39,8 @@ interface Place {
 }
 
 /**
- * Reads `{{name}}` places. There is no code in a template: a name is looked up in a fixed list or in the request, what the
- * request does not have is empty, and a name that is not on the list stays as it is written.
+ * Compiles the `{{name}}` variables of a text. Templates contain no code: names are looked up in a fixed list or in the
+ * request, absent values are empty, and unknown names stay as written.
  */
 export function compileTemplate(text: string): Template {
   const parts: (string | Place)[] = [];
@@ -116,7 +115,7 @@ function placeOf(name: string): Place | undefined {
   return { value: (request) => shown(memberAt(request.json(), steps)), needsBody: true };
 }
 
-/** Own members only: what objects inherit is not part of the body. */
+/** Own members only: inherited ones are not part of the body. */
 function memberAt(root: unknown, steps: readonly string[]): unknown {
   let value = root;
   for (const step of steps) {
@@ -127,7 +126,7 @@ function memberAt(root: unknown, steps: readonly string[]): unknown {
   return value;
 }
 
-/** Texts unchanged, other values as JSON with numbers as they were sent; an absent value is empty. */
+/** Strings unchanged, other values as JSON with numbers as sent; an absent value is empty. */
 function shown(value: unknown): string {
   if (value === undefined) return "";
   return typeof value === "string" ? value : JSON.stringify(value);

@@ -90,9 +90,9 @@ test("a body that cannot be decoded reports why and is not changed", async () =>
   const cases: readonly (readonly [Buffer, string, RegExp])[] = [
     [gzip, "gzip", /decoded body is larger/],
     [gzipSync("x").subarray(0, 10), "gzip", /is truncated/],
-    [Buffer.from("no gzip"), "gzip", /is not of the content coding/],
-    [Buffer.from("x"), "compress", /compress cannot be undone/],
-    [Buffer.from("x"), Array<string>(20).fill("gzip").join(), /20 content codings, more than 5, cannot be undone/],
+    [Buffer.from("no gzip"), "gzip", /is not in its declared content coding/],
+    [Buffer.from("x"), "compress", /compress cannot be decoded/],
+    [Buffer.from("x"), Array<string>(20).fill("gzip").join(), /20 content codings, more than 5, cannot be decoded/],
   ];
   for (const [bytes, coding, reason] of cases) {
     const body = bodyOf(bytes, ["Content-Encoding", coding]);

@@ -182,6 +182,6 @@ test("of an entry that is named it says why it matches or not, in the last phase
     return (await rig.stored.store.previewMatches(question, NEVER)).explanation?.text;
   };
   assert.equal(await explained(id, ["request", "response"]), "The body matches `^here`: no, the body has no match");
-  assert.equal(await explained(id, ["request"]), "The body matches `^here`: no, there is no body of text");
+  assert.equal(await explained(id, ["request"]), "The body matches `^here`: no, there is no text body");
   assert.equal(await explained("unknown", ["request"]), undefined);
 });
