@@ -5,7 +5,7 @@ import { sampleFrame } from "./read/sample-frame.ts";
 import { NEVER, openRig } from "./store-rig.ts";
 import type { StoreRig } from "./store-rig.ts";
 
-/** What a question finds of the entries of `/asked`; each is asked right after another one was recorded. */
+/** Numbers of `/asked` entries found by queries that follow the recording of another one immediately. */
 const QUESTIONS: readonly (readonly [string, (rig: StoreRig, id: string) => Promise<number>])[] = [
   ["the newest rows", async ({ store }) => (await store.latestRows(100, {}, NEVER)).length],
   ["a list", async (rig) => (await rig.rows()).total],
@@ -21,7 +21,7 @@ test("who heard of an exchange and asks for it then finds it, whatever is asked"
   await using directory = await temporaryDirectory();
   await using rig = await openRig(directory.path);
   let recorded = 0;
-  // Twice: the first question of a thread waits for its start, and entries are committed meanwhile.
+  // Twice: the first query of a thread waits for its start, so entries are committed meanwhile.
   for (const [name, ask] of [...QUESTIONS, ...QUESTIONS]) {
     const { id } = rig.add({ path: "/asked" });
     recorded += 1;

@@ -13,10 +13,9 @@ import type { BodySpool } from "#exchange/body.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
 import type { StreamStore } from "./streams/stream-store.ts";
 
-/** How storage is doing. */
 export interface StorageStatus {
   readonly ok: boolean;
-  /** One sentence while something is wrong (disk full, read-only), else null. */
+  /** Message while storage fails (disk full, read-only), else null. */
   readonly problem: string | null;
   readonly entryCount: number;
   readonly totalSizeBytes: number;
@@ -29,11 +28,10 @@ export interface StorageStatus {
   readonly lastBatchMs: number;
 }
 
-/** What the store tells the proxy thread unasked. */
 export interface StoreEvents {
-  /** Entries were removed to keep limits; so many of them for `max_total_size_mb`. */
+  /** Entries were removed for limits, `countForSize` of them for `max_total_size_mb`. */
   pruned(ids: readonly string[], countForSize: number): void;
-  /** Storage stopped or started working. */
+  /** Storage failed or recovered. */
   statusChanged(status: StorageStatus): void;
 }
 
@@ -49,23 +47,23 @@ export interface MatchQuestion {
   readonly condition: Condition;
   readonly phases: readonly ("request" | "response")[];
   readonly sessionId: string | undefined;
-  /** Entries that are tried at most. */
+  /** Maximum number of entries tried. */
   readonly limit: number;
-  /** Matching entries that are given at most. */
+  /** Maximum number of matching entries returned. */
   readonly sample: number;
-  /** Id of an entry that the condition is explained for; without it in the session, the answer has no explanation. */
+  /** Entry that the condition is explained for; no explanation if it is not in the session. */
   readonly explain: string | undefined;
 }
 
 export interface BodyPart {
-  /** Bytes of the whole body in the asked form. */
+  /** Size of the whole body in the requested form. */
   readonly totalBytes: number;
   readonly start: number;
   readonly bytes: Uint8Array;
   readonly contentType: string | null;
-  /** Bytes are missing: input was cut, or is damaged beyond some byte. */
+  /** Bytes are missing: the input was truncated or is damaged. */
   readonly partial: boolean;
-  /** A coding could not be removed, or not beyond some byte. Unless `partial`, `bytes` are those that came. */
+  /** A content coding could not be removed completely. Unless `partial`, `bytes` are the received ones. */
   readonly undecodable: boolean;
 }
 
@@ -75,7 +73,6 @@ export interface StoreLimits {
   readonly maxBodyBytes: number;
 }
 
-/** Entries that are asked for whole. */
 export interface EntryQuery {
   readonly filter: TrafficFilter;
   readonly limit: number;
@@ -85,52 +82,50 @@ export interface EntryQuery {
   readonly signal: AbortSignal;
 }
 
-/** List rows as JSON text, and how many there are in all. */
+/** List rows as JSON text. */
 export interface RowPage {
   readonly json: Uint8Array;
   readonly total: number;
 }
 
-/** Entries as JSON text; `isComplete` false: not everything was looked at. */
+/** Entries as JSON text; `isComplete` is false if the search stopped early. */
 export interface EntryPage extends RowPage {
   readonly isComplete: boolean;
-  /** Entries whose bodies were asked for and found no room. */
+  /** Entries whose bodies were requested but exceeded the size budget. */
   readonly bodiesOmitted: number;
 }
 
-/** A document in pieces, and how many entries it has. */
+/** A document in chunks with its entry count. */
 export interface DocumentExport {
   readonly total: number;
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
 /**
- * The captured traffic. Writing never waits: `record` hands over and returns; a writer thread commits batches
- * (an exchange is on disk within 250 ms of its end). Reading happens on reader threads and never holds up the proxy thread.
+ * The captured traffic. `record` never blocks: a writer thread commits batches within 250 ms. Reads run on reader
+ * threads.
  */
 export interface CaptureStore {
   readonly spool: BodySpool;
-  /** Frames of everything that streams. */
   readonly streams: StreamStore;
-  /** Number of the next entry; ascending over restarts. */
+  /** Allocates an entry number; ascending across restarts. */
   nextSeq(): number;
-  /** The list row of an exchange as the store will give it. */
+  /** The list row as a reader would return it. */
   snapshotOf(seq: number, exchange: ExchangeView): TrafficSnapshot;
-  /** Stores or replaces an entry. `seq` from nextSeq; called once at the end, and once before for exchanges that take long. */
+  /** Inserts or replaces an entry. `seq` is from nextSeq; called at the end, and once before for long exchanges. */
   record(seq: number, exchange: ExchangeView): void;
-  /** Resolves when everything recorded so far is committed. */
+  /** Resolves when all records so far are committed. */
   flush(): Promise<void>;
   setLimits(limits: StoreLimits): void;
   status(): StorageStatus;
   on<K extends keyof StoreEvents>(event: K, listener: StoreEvents[K]): void;
 
-  /** Id of the session that new entries belong to. */
+  /** Session of new entries. */
   readonly activeSessionId: string;
-  /** Id of the session that an exchange belongs to. */
   sessionIdOf(exchange: ExchangeView): string;
   /**
-   * Makes a session for exchanges whose clients carry its number; the active one stays. Until it is closed it keeps `maxRequests`
-   * as the active one does.
+   * Creates a session for exchanges whose clients carry its number; the active session stays. `maxRequests` applies to
+   * it until it is closed.
    */
   openSession(name: string | null): Promise<{ readonly session: CaptureSession; readonly number: number }>;
   closeSession(number: number): Promise<void>;
@@ -141,19 +136,19 @@ export interface CaptureStore {
     id: string,
     change: { name?: string; notes?: string | null; tags?: string[] },
   ): Promise<CaptureSession | undefined>;
-  /** "active": it is the active one and stays. */
+  /** "active": the active session cannot be deleted. */
   deleteSession(id: string): Promise<"deleted" | "unknown" | "active">;
-  /** Makes a session the active one; gives how many of its oldest entries `maxRequests` takes, undefined when there is none. */
+  /** Returns how many of the session's oldest entries exceed `maxRequests`; undefined if it does not exist. */
   switchSession(id: string): Promise<number | undefined>;
 
-  /** Entries as JSON text already, so that large lists cost the proxy thread nothing. */
+  /** JSON text, serialized on a reader thread. */
   listEntries(query: EntryQuery): Promise<EntryPage>;
   listRows(window: RowWindow, signal: AbortSignal): Promise<RowPage>;
-  /** The newest rows of the active session that a filter finds. */
+  /** Newest matching rows of the active session. */
   latestRows(limit: number, filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSnapshot[]>;
   count(filter: TrafficFilter, signal: AbortSignal): Promise<number>;
   summarize(filter: TrafficFilter, signal: AbortSignal): Promise<TrafficSummary>;
-  /** Tries a condition on the newest entries of a session (the active one when undefined), in any of the phases. */
+  /** Tries a condition on the newest entries of a session (undefined: the active one). */
   previewMatches(preview: MatchQuestion, signal: AbortSignal): Promise<MatchPreview>;
   tree(filter: TrafficFilter, ofHost: string | undefined, signal: AbortSignal): Promise<TreeNode[]>;
   values(
@@ -163,28 +158,27 @@ export interface CaptureStore {
     limit: number,
   ): Promise<{ value: string; count: number }[]>;
   getEntry(id: string, options: { includeBodies: boolean; decompressed: boolean }): Promise<TrafficEntry | undefined>;
-  /** The list row of an entry. */
   getRow(id: string): Promise<TrafficSnapshot | undefined>;
-  /** A range of a body: `end` exclusive, undefined to the end (bounded to 16 MiB a call). */
+  /** A range of a body; `end` is exclusive, undefined means to the end. At most 16 MiB per call. */
   readBody(
     id: string,
     side: "request" | "response",
     options: { decoded: boolean; utf8: boolean; start: number; end: number | undefined },
   ): Promise<BodyPart | undefined>;
   setNote(id: string, notes: string | null): Promise<boolean>;
-  /** Removes entries; gives the ids that existed. */
+  /** Returns the ids that existed. */
   deleteEntries(ids: readonly string[]): Promise<string[]>;
   clearSession(sessionId: string): Promise<void>;
 
-  /** Streams entries oldest first, full with raw bodies, in pieces of JSON-free records for exporters. */
+  /** Oldest first, with raw bodies. */
   exportHar(filter: TrafficFilter, ids: readonly string[] | undefined, signal: AbortSignal): Promise<DocumentExport>;
   exportSession(id: string, signal: AbortSignal): Promise<DocumentExport | undefined>;
   importHar(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult>;
   importSession(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult>;
 
-  /** Starts the threads that read; the first question does so otherwise, and waits for them. */
+  /** Starts the reader threads early; otherwise the first read starts them and waits. */
   prepareReading(): void;
-  /** Commits what is queued and ends the threads. */
+  /** Commits the queue and ends the threads. */
   close(): Promise<void>;
 }
 

@@ -37,7 +37,7 @@ test("a database is held through a link before it is there", async () => {
   });
 });
 
-/** A link in a directory of its own, beside what it leads to. */
+/** A link in a directory of its own. */
 function linkTo(path: string): string {
   const link = join(mkdtempSync(join(dirname(path), "link-")), basename(path));
   symlinkSync(path, link);

@@ -1,7 +1,6 @@
 import { storageErrorKind } from "@headworks/files";
 import { openDatabase } from "./database.ts";
 
-/** Another process has the data directory, or the database. */
 export class DataDirectoryInUseError extends Error {
   override readonly name = "DataDirectoryInUseError";
 
@@ -11,8 +10,8 @@ export class DataDirectoryInUseError extends Error {
 }
 
 /**
- * Takes a place for this process alone; gives the function that lets it go. The lock is the operating system's
- * (SQLite takes it on every platform alike) and ends with the process, so a crash leaves nothing to clean up.
+ * Locks a file exclusively for this process; returns the unlock function. SQLite takes an operating system lock on
+ * every platform; it ends with the process, so a crash leaves nothing to clean up.
  */
 export function lockForThisProcess(file: string, shownPath: string): () => void {
   try {

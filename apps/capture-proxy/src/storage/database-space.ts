@@ -1,25 +1,21 @@
 import type { Database } from "./database.ts";
 
-/** A database is not made smaller for less unused space than this; */
+/** Minimum unused space worth a VACUUM. */
 const WORTHWHILE_BYTES = 67_108_864;
-/** on a tight disk for less than this. */
+/** The same on a tight disk. */
 const WORTHWHILE_TIGHT_BYTES = 1_048_576;
-/** What is used has to be copied, in memory, while everything else waits. */
+/** VACUUM copies the used pages in memory and blocks the thread. */
 const MAX_USED_BYTES = 16_777_216;
 
 /**
- * Moves the log of a database into its file, so that the log is written from its start again; `empty` makes the log's file
- * empty as well. Readers that look at an older state keep part of it back. Throws SQLite's error, as when the file has to
- * grow and the disk is full.
+ * Checkpoints the log so that it is overwritten from its start; `empty` truncates its file, too. Readers of older
+ * states delay part of it. Throws SQLite's error, as on a full disk.
  */
 export function moveLog(database: Database, empty = false): void {
   database.prepare(`PRAGMA wal_checkpoint(${empty ? "TRUNCATE" : "PASSIVE"})`).all();
 }
 
-/**
- * Gives back to the disk what is not used in a database any more, where that is most of it: after everything was cleared.
- * Throws SQLite's error.
- */
+/** Returns unused space to the disk if most of the database is unused, as after clearing. Throws SQLite's error. */
 export function shrink(database: Database, isTight: boolean): void {
   const number = (pragma: string): number => Number(Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0]);
   const pageBytes = number("page_size");

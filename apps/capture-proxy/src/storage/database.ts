@@ -3,7 +3,6 @@ import type { StatementSync } from "node:sqlite";
 import { storageErrorKind, type StorageErrorKind } from "@headworks/files";
 import { migrate } from "./migrations.ts";
 
-/** A value SQLite stores. */
 export type SqlValue = null | number | bigint | string | Uint8Array;
 export type SqlRow = Record<string, SqlValue>;
 
@@ -14,37 +13,39 @@ export interface Statement {
   iterate(...values: SqlValue[]): IterableIterator<SqlRow>;
 }
 
-/** One SQLite file, opened, migrated, with a durable commit. The only module that names the SQLite library. */
+/** An opened, migrated SQLite file. The only module that names the SQLite library. */
 export interface Database {
   prepare(sql: string): Statement;
   exec(sql: string): void;
-  /** All or nothing; nested calls join the outer transaction. */
+  /** Atomic; nested calls join the outer transaction. */
   transaction<T>(work: () => T): T;
   close(): void;
 }
 
-/** FULL: a commit is on disk when it returns. NORMAL: it survives the process, and a power cut up to the last sync. */
+/**
+ * FULL: a commit is durable on return. NORMAL: it survives a crash of the process, and power loss up to the last sync.
+ */
 export type Synchronous = "FULL" | "NORMAL";
 
 export interface DatabaseOptions {
-  /** Folder with `NNNN-topic.sql` files. Without it the schema is taken as it is. */
+  /** Folder with `NNNN-topic.sql` files; without it the schema is not touched. */
   readonly migrations?: URL;
   readonly readOnly?: boolean;
-  /** FULL unless told otherwise. */
+  /** Default: FULL. */
   readonly synchronous?: Synchronous;
-  /** "none" for a file that only serves as a lock. */
+  /** "none" for a lock file. */
   readonly journal?: "wal" | "none";
-  /** How long a statement waits for another connection's lock. */
+  /** How long a statement waits for the lock of another connection. */
   readonly busyTimeoutMs?: number;
-  /** Pages of log after which it is moved into the file. */
+  /** Log pages before an automatic checkpoint. */
   readonly autoCheckpointPages?: number;
   readonly cacheBytes?: number;
 }
 
-/** Large pages make rows of a few kilobytes cheap to append; measured best of 4, 8, 16 and 32 KiB. */
+/** Large pages make appending rows of a few kilobytes cheap; the fastest of 4, 8, 16 and 32 KiB. */
 const PAGE_BYTES = 16_384;
 
-/** Opens a file, creating it unless read-only, and brings it to the newest schema. Throws {@link DatabaseTooNewError} or SQLite's error. */
+/** Opens a file, creates it unless read-only, and migrates it. Throws {@link DatabaseTooNewError} or SQLite's error. */
 export function openDatabase(path: string, options: DatabaseOptions = {}): Database {
   const readOnly = options.readOnly ?? false;
   const connection = new DatabaseSync(path, { readOnly, timeout: options.busyTimeoutMs ?? 5000 });
@@ -58,7 +59,7 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
     }
     connection.exec(`PRAGMA cache_size = -${Math.ceil((options.cacheBytes ?? 16_777_216) / 1024)}`);
     connection.exec("PRAGMA foreign_keys = ON");
-    // A file may come from elsewhere; what its schema calls must not be trusted.
+    // The file may be foreign: do not trust functions in its schema.
     connection.exec("PRAGMA trusted_schema = OFF");
     const database = new SqliteDatabase(connection);
     if (options.migrations !== undefined) migrate(database, options.migrations, readOnly);
@@ -69,11 +70,9 @@ export function openDatabase(path: string, options: DatabaseOptions = {}): Datab
   }
 }
 
-/** Migrations of rules and other small state. */
 export const STATE_MIGRATIONS = new URL("./migrations/state/", import.meta.url);
-/** Migrations of captured traffic. */
 export const TRAFFIC_MIGRATIONS = new URL("./migrations/traffic/", import.meta.url);
-/** Migrations of what searches made from the traffic. */
+/** Search indexes, derived from the traffic. */
 export const SEARCH_MIGRATIONS = new URL("./migrations/search/", import.meta.url);
 
 class SqliteDatabase implements Database {
@@ -99,7 +98,7 @@ class SqliteDatabase implements Database {
       this.#connection.exec("COMMIT");
       return result;
     } catch (error) {
-      // SQLite itself rolls back on some errors, a full disk among them.
+      // SQLite rolls back by itself on some errors, such as a full disk.
       if (this.#connection.isTransaction) this.#connection.exec("ROLLBACK");
       throw error;
     }
@@ -139,11 +138,11 @@ const REASONS: Readonly<Record<Exclude<StorageErrorKind, "other">, string>> = {
   "read-only": "the directory cannot be written",
   corrupt: "the database is damaged",
   busy: "another program holds the database",
-  // SQLite says so of a file that cannot be opened, for whatever reason, and of a full disk, too.
+  // SQLite reports this for any file it cannot open, and for a full disk.
   io: "files cannot be opened or written",
 };
 
-/** The end of a sentence that tells of such an error. */
+/** Completes a sentence with the reason of the error. */
 export function storageErrorReason(error: unknown): string {
   const errorKind = storageErrorKind(error);
   const message = error instanceof Error ? error.message : String(error);

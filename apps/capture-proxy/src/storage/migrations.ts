@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Database } from "./database.ts";
 
-/** The file was written by a newer version; opening it here could damage it. */
+/** Written by a newer version; opening it here could damage it. */
 export class DatabaseTooNewError extends Error {
   override readonly name = "DatabaseTooNewError";
 }
@@ -16,8 +16,8 @@ interface Migration {
 const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/u;
 
 /**
- * Applies the files of a folder that the database has not seen, in order, each in a transaction of its own together
- * with the new version number. A newer database is refused before anything is written.
+ * Applies new migrations in order, each in one transaction with its version number. Rejects a newer database before any
+ * write.
  */
 export function migrate(database: Database, folder: URL, readOnly: boolean): void {
   const migrations = readMigrations(folder);
@@ -37,7 +37,7 @@ export function migrate(database: Database, folder: URL, readOnly: boolean): voi
   }
 }
 
-/** Numbers must be 1, 2, 3 …: a gap or a repeat is a mistake that would apply files in another order elsewhere. */
+/** Numbers must be contiguous: a gap or a duplicate would apply files in another order elsewhere. */
 function readMigrations(folder: URL): Migration[] {
   const names = readdirSync(folder)
     .filter((name) => name.endsWith(".sql"))

@@ -365,7 +365,7 @@ test("fields come back as they were, whether they came as lines or not", async (
   }
 });
 
-/** Whether the fields of the request and of the answer are stored as JSON. */
+/** Whether request and response fields are stored as JSON. */
 function storedForms(path: string, id: string): boolean[] {
   const database = openDatabase(path, { readOnly: true });
   try {
@@ -410,7 +410,7 @@ test("a replay that an earlier version stored has no client, nor does its stream
   await using directory = await temporaryDirectory();
   const stored = [
     ["replay:7", -7, null, null],
-    // Came by a HAR.
+    // Imported from HAR.
     ["replay:12", null, null, null],
     ["127.0.0.1:50000", 7, "127.0.0.1:50000", 7],
   ] as const;
@@ -565,7 +565,7 @@ test("a torn end of the log loses the unfinished commits at most", async () => {
       ids.push(rig.add().id);
       await rig.store.flush();
     }
-    // As after a kill: the log is copied while the store is open, and put back after it was closed.
+    // Simulates a kill: the log is copied while the store is open and restored after its close.
     writeFileSync(directory.file("copy-wal"), readFileSync(directory.file("traffic.db-wal")));
     writeFileSync(directory.file("copy-db"), readFileSync(directory.file("traffic.db")));
   }

@@ -42,7 +42,6 @@ import type { StreamStore } from "./streams/stream-store.ts";
 import { WriterClient } from "./write/writer-client.ts";
 import type { SessionRecord, StoreChange } from "./write/writer-messages.ts";
 
-/** The lines a store writes. */
 export interface StoreLog {
   info(facts: object, sentence: string): void;
   warn(facts: object, sentence: string): void;
@@ -51,22 +50,21 @@ export interface StoreLog {
 
 export interface CaptureStoreOptions {
   readonly dataDir: string;
-  /** Default: `traffic.db` in the data directory. Elsewhere its bodies lie beside it, in `<name>-bodies`. */
+  /** Default: `traffic.db` in the data directory. Bodies of another file are stored beside it, in `<name>-bodies`. */
   readonly databasePath?: string | undefined;
   readonly limits: StoreLimits;
   readonly log: StoreLog;
   readonly clock: { now(): number };
-  /** A thread that was started for this store; it starts one of its own otherwise. */
+  /** A thread started early; otherwise the store starts one. */
   readonly writer?: Worker | undefined;
 }
 
-/** Ids removed in one transaction. */
+/** Ids deleted per transaction. */
 const DELETED_AT_ONCE = 1000;
 
 /**
- * Opens the captured traffic of a data directory, creating it when needed, for this process alone. Rejects with one
- * sentence when another process has the directory or the database, when a newer version or another program wrote it, or
- * when it cannot be written.
+ * Opens or creates the captured traffic of a data directory, exclusively for this process. Rejects with one sentence if
+ * another process uses it, if a newer version or another program wrote it, or if it is not writable.
  */
 export async function openCaptureStore(options: CaptureStoreOptions): Promise<CaptureStore> {
   const { locks, isElsewhere, ...setup } = storePlaces(options.dataDir, options.databasePath);
@@ -90,7 +88,7 @@ export async function openCaptureStore(options: CaptureStoreOptions): Promise<Ca
   }
 }
 
-/** The store's face on the proxy thread: one thread writes, two read. */
+/** Proxy thread's side: one writer thread, two reader threads. */
 class ThreadedCaptureStore implements CaptureStore {
   readonly #options: CaptureStoreOptions;
   readonly #unlock: () => void;
@@ -121,7 +119,7 @@ class ThreadedCaptureStore implements CaptureStore {
       {
         changed: (change) => this.#changed(change),
         statusChanged: () => {
-          // Asked for before the writer is at hand only while it starts.
+          // Undefined only during start.
           const writer = this.#openWriter;
           if (writer !== undefined) for (const listener of this.#listeners.statusChanged) listener(writer.status());
         },
@@ -156,7 +154,7 @@ class ThreadedCaptureStore implements CaptureStore {
   }
 
   sessionIdOf({ client }: ExchangeView): string {
-    // A session that was deleted receives nothing any more.
+    // A deleted session receives no entries.
     const own = client.session === undefined ? undefined : this.#writer.sessions.get(client.session);
     return (own ?? this.#activeSession).id;
   }
@@ -423,23 +421,22 @@ class ThreadedCaptureStore implements CaptureStore {
   }
 }
 
-/** Where a store keeps what it keeps; absolute paths. */
+/** Absolute paths. */
 interface StorePlaces {
-  /** The database. */
   readonly path: string;
-  /** Somebody chose that file; it is not the data directory's own. */
+  /** The database was configured outside the data directory. */
   readonly isElsewhere: boolean;
   readonly bodiesFolder: string;
-  /** Decoded copies; worth nothing after the process that made them. */
+  /** Decoded copies; discarded with the process. */
   readonly decodedFolder: string;
-  /** Files that one process at a time may lock, each with what is shown to the one that comes second. */
+  /** Lock files, each with the path named in the error. */
   readonly locks: readonly (readonly [file: string, shownPath: string])[];
 }
 
 /**
- * The places of a data directory's store. A database elsewhere than in `traffic.db` has its folders beside it, called after
- * it: other data directories may have theirs there too. Every database has a lock beside it, for whoever names it from
- * whichever data directory and through whichever links.
+ * A database other than `traffic.db` has its folders beside it, named after it, since several data directories may
+ * share that folder. Every database has a lock beside its canonical path, so that links and other data directories meet
+ * the same lock.
  */
 export function storePlaces(dataDir: string, databasePath: string | undefined): StorePlaces {
   const directory = resolve(dataDir);

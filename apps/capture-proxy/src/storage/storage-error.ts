@@ -1,4 +1,4 @@
-/** The disk, or the file, refuses what was asked for; it may be asked for again. */
+/** The disk or the file rejected an operation; it may be retried. */
 export class StorageError extends Error {
   override readonly name = "StorageError";
 }

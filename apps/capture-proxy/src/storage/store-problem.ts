@@ -1,15 +1,15 @@
-/** Why nothing can be stored at present, and who would wait in vain for that to end. */
+/** The current storage problem, with the operations that it makes fail. */
 export class StoreProblem {
   readonly #changed: (began: string | undefined) => void;
   readonly #waiting = new Set<(reason: Error) => void>();
   #sentence: string | null = null;
 
-  /** @param changed  told of each change, with the sentence when there was no problem before */
+  /** @param changed called on each change, with the sentence if there was no problem before */
   constructor(changed: (began: string | undefined) => void) {
     this.#changed = changed;
   }
 
-  /** A sentence; null while all is well. */
+  /** Null without a problem. */
   get sentence(): string | null {
     return this.#sentence;
   }
@@ -22,12 +22,12 @@ export class StoreProblem {
     this.#changed(began);
   }
 
-  /** What is said of a store that has ended; nobody is told. */
+  /** Final state after close; no notification. */
   conclude(sentence: string): void {
     this.#sentence = sentence;
   }
 
-  /** Waits for the end of `work`; rejects with the problem once there is one. */
+  /** Awaits `work`; rejects with the problem as soon as there is one. */
   async orProblem(work: () => Promise<void>): Promise<void> {
     const errorKind = Promise.withResolvers<never>();
     this.#waiting.add(errorKind.reject);

@@ -5,14 +5,14 @@ import { openCaptureStore } from "./open-capture-store.ts";
 import { sampleExchange } from "./read/sample-exchange.ts";
 import type { SampleOptions } from "./read/sample-exchange.ts";
 
-/** A real store on a directory, with the shortcuts that tests want. `await using` closes it. */
+/** A store in a directory, with shortcuts for tests. `await using` closes it. */
 export interface StoreRig {
   readonly store: CaptureStore;
-  /** Error lines the store wrote. */
+  /** Logged error lines. */
   readonly alarms: readonly string[];
-  /** Records a finished exchange; large bodies go through the spool. */
+  /** Records a finished exchange; large bodies are spooled. */
   add(options?: SampleOptions): Exchange;
-  /** Records an exchange, running or over, under a number. */
+  /** Records a running or finished exchange under a number. */
   addAs(seq: number, options: SampleOptions): Exchange;
   rows(filter?: TrafficFilter, window?: RowOptions): Promise<{ total: number; rows: TrafficSnapshot[] }>;
   entry(id: string): Promise<TrafficEntry | undefined>;
@@ -28,7 +28,6 @@ export interface RowOptions {
 
 const NO_LIMITS: StoreLimits = { maxRequests: 0, maxTotalSizeMb: null, maxBodyBytes: 20_971_520 };
 
-/** A signal that never fires. */
 export const NEVER = new AbortController().signal;
 
 /** Opens the store of a directory for a test. */

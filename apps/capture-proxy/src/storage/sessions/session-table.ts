@@ -1,7 +1,7 @@
 import type { Database, SqlRow, Statement } from "../database.ts";
 import type { SessionRecord } from "../write/writer-messages.ts";
 
-/** The sessions in memory and in their table. Memory changes only after a commit, through {@link SessionTable.put}. */
+/** Sessions in memory and in their table. Memory changes only after the commit, through {@link SessionTable.put}. */
 export class SessionTable {
   readonly #database: Database;
   readonly #byNumber = new Map<number, SessionRecord>();
@@ -29,7 +29,6 @@ export class SessionTable {
     return this.#byNumber.get(this.#active);
   }
 
-  /** Of all sessions. */
   get totalStoredBytes(): number {
     return this.#totalStoredBytes;
   }
@@ -46,21 +45,21 @@ export class SessionTable {
     return this.#byNumber.get(number);
   }
 
-  /** In memory. */
+  /** In memory only. */
   put(session: SessionRecord): void {
     this.#totalStoredBytes += session.storedBytes - (this.#byNumber.get(session.number)?.storedBytes ?? 0);
     this.#byNumber.set(session.number, session);
     this.#byId.set(session.id, session);
   }
 
-  /** In memory. */
+  /** In memory only. */
   remove(session: SessionRecord): void {
     this.#totalStoredBytes -= this.#byNumber.get(session.number)?.storedBytes ?? 0;
     this.#byNumber.delete(session.number);
     this.#byId.delete(session.id);
   }
 
-  /** In the table; gives what to `put` after the commit. */
+  /** In the table only; `put` the result after the commit. */
   insert(id: string, name: string | null, notes: string | null, nowMs: number): SessionRecord {
     const { lastInsertRowid } = this.#database
       .prepare("INSERT INTO session (id, name, notes, created_ms, updated_ms) VALUES (?, ?, ?, ?, ?)")
@@ -79,7 +78,7 @@ export class SessionTable {
     };
   }
 
-  /** In the table. */
+  /** In the table only. */
   write(session: SessionRecord): void {
     this.#database
       .prepare(
@@ -97,12 +96,12 @@ export class SessionTable {
       );
   }
 
-  /** In the table: the two counters and the time of change. */
+  /** In the table only. */
   writeCounters(session: SessionRecord): void {
     this.#writeCounters.run(session.entryCount, session.storedBytes, session.updatedMs, session.number);
   }
 
-  /** In the table; `setActive` after the commit. */
+  /** In the table only; call `setActive` after the commit. */
   writeActive(number: number): void {
     this.#database.prepare("INSERT OR REPLACE INTO fact (name, value) VALUES ('active_session', ?)").run(number);
   }

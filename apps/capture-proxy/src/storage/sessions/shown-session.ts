@@ -1,7 +1,6 @@
 import type { CaptureSession } from "@headworks/capture-contract";
 import type { SessionRecord } from "../write/writer-messages.ts";
 
-/** A session as the API shows it. */
 export function shownSession(session: SessionRecord, isCurrent: boolean): CaptureSession {
   return {
     id: session.id,

@@ -1,15 +1,14 @@
-/** A batch is sent when it has so many entries, */
 const MAX_ENTRIES = 256;
-/** or when the next one does not fit into this. */
+/** A batch is sent when it is full or the next entry does not fit. */
 export const BATCH_BYTES = 1_048_576;
-/** Before each entry stands how many bytes its text has. */
+/** Length of an entry's text, little-endian, before the text. */
 const LENGTH_BYTES = 4;
-/** A character of a string takes at most so many bytes of UTF-8. */
+/** Upper bound of the UTF-8 bytes per UTF-16 code unit. */
 const CHARACTER_BYTES = 3;
 
 /**
- * Entries on their way to the writer, in memory that goes there as it is: for each the length of its text, the text, and the
- * bytes of its bodies in order.
+ * Encoded entries for the writer in one transferable buffer. Each entry is the length of its text, the text, and its
+ * body bytes in order.
  */
 export class BatchMemory {
   readonly memory: ArrayBuffer;
@@ -22,7 +21,7 @@ export class BatchMemory {
     this.#bytes = Buffer.from(memory);
   }
 
-  /** New memory that has room for the entry, and for more if that is small. */
+  /** Allocates at least {@link BATCH_BYTES}, more if the entry needs it. */
   static for(text: string, bodyBytes: number): BatchMemory {
     return new BatchMemory(new ArrayBuffer(Math.max(BATCH_BYTES, maxBytes(text, bodyBytes))));
   }
@@ -43,7 +42,7 @@ export class BatchMemory {
     return this.#usedBytes + maxBytes(text, bodyBytes) <= this.#bytes.length;
   }
 
-  /** Takes an entry there is room for. */
+  /** Requires {@link hasRoomFor}. */
   add(text: string, bodies: readonly Uint8Array[]): void {
     const start = this.#usedBytes + LENGTH_BYTES;
     const textBytes = this.#bytes.write(text, start, "utf8");
@@ -62,7 +61,7 @@ function maxBytes(text: string, bodyBytes: number): number {
   return LENGTH_BYTES + CHARACTER_BYTES * text.length + bodyBytes;
 }
 
-/** Reads entries in the order in which they were added. Bodies stay views of the memory. */
+/** Reads entries in insertion order. Bodies are views of the buffer. */
 export class BatchReader {
   readonly #bytes: Buffer;
   #at = 0;
@@ -71,7 +70,7 @@ export class BatchReader {
     this.#bytes = Buffer.from(memory);
   }
 
-  /** The text of the next entry; its bodies are to be taken before the next text. */
+  /** Starts the next entry. Read its bodies before the next call. */
   text(): string {
     const start = this.#at + LENGTH_BYTES;
     this.#at = start + this.#bytes.readUInt32LE(this.#at);

@@ -1,22 +1,21 @@
 import type { BodySpool, SpooledBody } from "#exchange/body.ts";
 import type { ToWriter } from "./writer-messages.ts";
 
-/** Pieces are gathered into chunks of this size, so that a large body costs few messages. */
+/** Coalesces writes into chunks of this size to reduce the number of messages. */
 const CHUNK_BYTES = 262_144;
 
-/** What the spool needs of the writer's connection. */
 export interface SpoolTarget {
   send(message: ToWriter, transfer: ArrayBuffer[]): void;
-  /** Whether a body of so many bytes may be stored at all. */
+  /** False if a body of this size exceeds the store's limit. */
   fits(bytes: number): boolean;
-  /** Takes room in the backlog; false when there is none. */
+  /** Reserves backlog bytes; false if the backlog is full. */
   reserve(bytes: number): boolean;
   release(bytes: number): void;
-  /** A body was given up. */
+  /** Counts a body that is not stored. */
   shed(): void;
 }
 
-/** Sends large bodies to the writer's files while they stream. */
+/** Streams large bodies to files of the writer thread. */
 export class FileSpool implements BodySpool {
   readonly #target: SpoolTarget;
   readonly #open = new Map<number, FileBody>();
@@ -37,18 +36,18 @@ export class FileSpool implements BodySpool {
     return body;
   }
 
-  /** Sets numbers of files aside for somebody else; gives the first. */
+  /** Allocates consecutive file numbers; returns the first. */
   reserve(count: number): number {
     this.#nextFile += count;
     return this.#nextFile - count;
   }
 
-  /** The writer could not write a body's file. */
+  /** The writer thread failed to write the file. */
   failed(file: number): void {
     this.#open.get(file)?.fail();
   }
 
-  /** The writer is gone: every open body is lost. */
+  /** The writer thread ended: every open body is lost. */
   failAll(): void {
     for (const body of this.#open.values()) body.fail();
   }
@@ -88,7 +87,7 @@ class FileBody implements SpooledBody {
 
   end(): void {
     if (this.#state === "closed") return;
-    // What came last would look like all of it.
+    // A truncated file must not look complete.
     if (this.#state === "failed") return this.discard();
     this.#sendChunk();
     this.#target.send({ kind: "fileEnd", file: this.id }, []);

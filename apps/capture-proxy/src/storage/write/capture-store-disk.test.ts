@@ -17,7 +17,7 @@ import { sampleExchange } from "../read/sample-exchange.ts";
 import { openRig } from "../store-rig.ts";
 import type { StoreRig } from "../store-rig.ts";
 
-/** A small file system of its own; undefined (with a line that says so) where that is not allowed. */
+/** A small file system; undefined where mounting is not permitted, which is reported. */
 async function smallDisk(context: TestContext, path: string, mib = 8): Promise<AsyncDisposable | undefined> {
   mkdirSync(path);
   const isRoot = process.platform === "linux" && process.getuid?.() === 0;
@@ -31,7 +31,7 @@ async function smallDisk(context: TestContext, path: string, mib = 8): Promise<A
 
 const LARGE = { responseBody: ["x".repeat(100_000)] };
 
-/** Adds entries until the disk takes no more, and lets whatever else writes to it take the rest. */
+/** Adds entries until the disk is full, then fills the rest with other data. */
 async function fill(rig: StoreRig, path: string): Promise<void> {
   const isFull = (): boolean => {
     rig.add(LARGE);
@@ -50,7 +50,7 @@ function fillRest(path: string): void {
   }
 }
 
-// Most of their time they wait for the second after which a disk is tried again.
+// Run concurrently: the tests mostly wait for the retry after a second.
 describe("a disk that takes no more", { concurrency: 4 }, () => {
   test("on a full disk traffic goes on, the problem is told once, and storing goes on by itself when there is room", async (context) => {
     await using directory = await temporaryDirectory();
@@ -193,7 +193,7 @@ describe("a disk that takes no more", { concurrency: 4 }, () => {
     }
     await using rig = await openRig(path);
     fillRest(path);
-    // Room for the clearing itself, and not for the entries behind it.
+    // Room for clearing, but not for the queued entries.
     truncateSync(`${path}/ballast`, statSync(`${path}/ballast`).size - 98_304);
     const cleared = rig.store.clearSession(rig.store.activeSessionId);
     const added = Array.from({ length: 10 }, () => rig.add(LARGE).id);

@@ -1,16 +1,16 @@
 import type { SessionTable } from "../sessions/session-table.ts";
 import type { SessionRecord, StoreChange } from "./writer-messages.ts";
 
-/** What one transaction changes. It is applied to memory and told to others only when the transaction is committed. */
+/** The changes of one transaction, applied to memory and published only after its commit. */
 export class ChangeLog {
   readonly changedSeqs: number[] = [];
-  /** Entries whose streams went on; their rows are as they were. */
+  /** Entries with new stream data; their rows are unchanged. */
   readonly streamedSeqs: number[] = [];
   readonly removedSeqs: number[] = [];
   readonly prunedIds: string[] = [];
-  /** So many of them because the bodies of all sessions are too large. */
+  /** How many of `prunedIds` were removed for the size limit. */
   prunedForSize = 0;
-  /** Files of bodies whose rows are gone. */
+  /** Body files without rows. */
   readonly removedFiles: number[] = [];
   readonly removedSessions: SessionRecord[] = [];
   bodiesNotStored = 0;
@@ -20,7 +20,7 @@ export class ChangeLog {
   activeSession: number | undefined;
   readonly #sessions = new Map<number, SessionRecord>();
 
-  /** The session as this transaction sees it. */
+  /** The session including this transaction's changes. */
   session(table: SessionTable, number: number): SessionRecord | undefined {
     return this.#sessions.get(number) ?? table.byNumber(number);
   }
@@ -29,7 +29,7 @@ export class ChangeLog {
     this.#sessions.set(session.number, session);
   }
 
-  /** Counts entries and stored bytes of a session up or down. */
+  /** Adds to the session's counters; the amounts may be negative. */
   count(table: SessionTable, number: number, entries: number, storedBytes: number): void {
     const session = this.session(table, number);
     if (session === undefined) return;
@@ -44,14 +44,14 @@ export class ChangeLog {
     return this.#sessions.values();
   }
 
-  /** Moves the changes into memory; the transaction was committed. */
+  /** Call after the commit. */
   apply(table: SessionTable): void {
     for (const session of this.#sessions.values()) table.put(session);
     for (const session of this.removedSessions) table.remove(session);
     if (this.activeSession !== undefined) table.setActive(this.activeSession);
   }
 
-  /** For those outside the writer. Call after `apply`. */
+  /** Call after `apply`. */
   toChange(table: SessionTable): StoreChange {
     return {
       sessions: [...this.#sessions.values()].filter((session) => table.byNumber(session.number) !== undefined),
@@ -66,7 +66,7 @@ export class ChangeLog {
     };
   }
 
-  /** Nothing that others keep copies of was changed. */
+  /** True if no cached data changed. */
   get isEmpty(): boolean {
     return (
       this.#sessions.size === 0 &&

@@ -14,7 +14,7 @@ function streamOf({ store }: StoreRig, exchange: ExchangeView): void {
   }
 }
 
-/** Records without end and says which entries are stored, for a test that kills it. */
+/** Records endlessly and prints the stored ids, for a test that kills the process. */
 const rig = await openRig(process.argv[2] ?? "");
 for (;;) {
   const ids: string[] = [];

@@ -6,7 +6,7 @@ import { DiskReserve } from "./disk-reserve.ts";
 
 const MIB = 1_048_576;
 
-/** A reserve on a disk that has as much room as the test says. */
+/** A reserve on a disk with simulated free space. */
 function rigOf(path: string, freeMib: number) {
   const disk = { freeMib };
   const reserve = new DiskReserve(path, () => disk.freeMib * MIB);

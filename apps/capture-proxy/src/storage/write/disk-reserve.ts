@@ -1,22 +1,20 @@
 import { randomFillSync } from "node:crypto";
 import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from "node:fs";
 
-/** A disk with less free space is tight; */
+/** Below this much free space a disk is tight. */
 const TIGHT_BYTES = 1_073_741_824;
-/** until it has as much as this again. */
+/** A tight disk counts as roomy again above this (hysteresis). */
 const ROOMY_BYTES = 1_342_177_280;
-/** The most that is set aside, */
 const RESERVE_BYTES = 33_554_432;
-/** and at most this part of what is free. */
+/** Maximum part of the free space that is reserved. */
 const SHARE_OF_FREE = 1 / 8;
 const PIECE_BYTES = 131_072;
 
-/** How much of a file system is free for whoever asks. */
 export type FreeBytes = (path: string) => number;
 
 /**
- * Space that is set aside while a disk is tight, in a file of its own. Removing anything from a database needs space first:
- * on a disk that is full nothing could be cleared without it, and it would stay full.
+ * A file that reserves space on a tight disk. Deleting from a database needs space first: without the reserve a full
+ * disk could not be cleared.
  */
 export class DiskReserve {
   readonly #path: string;
@@ -24,24 +22,23 @@ export class DiskReserve {
   #heldBytes: number;
   #isTight = false;
 
-  /** @param path  of the file; it may be there from an earlier run */
+  /** @param path may exist from an earlier run */
   constructor(path: string, freeBytes: FreeBytes = freeBytesAt) {
     this.#path = path;
     this.#freeBytes = freeBytes;
     this.#heldBytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   }
 
-  /** Whether the disk was tight when last looked at. */
+  /** As of the last {@link look}. */
   get isTight(): boolean {
     return this.#isTight;
   }
 
-  /** What is set aside now. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
 
-  /** Looks at the disk: sets space aside while it is tight, and gives it back otherwise. */
+  /** Measures free space; reserves on a tight disk, releases otherwise. */
   look(directory: string): void {
     let free: number;
     try {
@@ -54,7 +51,7 @@ export class DiskReserve {
     else this.#hold(Math.min(RESERVE_BYTES, (free + this.#heldBytes) * SHARE_OF_FREE));
   }
 
-  /** Gives back what is set aside; false when there was nothing. */
+  /** Returns false if nothing was reserved. */
   release(): boolean {
     if (this.#heldBytes === 0) return false;
     try {
@@ -67,10 +64,10 @@ export class DiskReserve {
   }
 
   #hold(bytes: number): void {
-    // What was set aside when there was next to nothing can be more by now.
+    // Grow only when the reserve at least doubles: earlier there may have been almost no free space.
     if (bytes < PIECE_BYTES || bytes < 2 * this.#heldBytes) return;
     this.release();
-    // Bytes that no file system can make smaller.
+    // Random bytes are incompressible, also for compressing file systems.
     const piece = randomFillSync(Buffer.allocUnsafe(PIECE_BYTES));
     let file: number;
     try {
@@ -81,7 +78,7 @@ export class DiskReserve {
     try {
       while (this.#heldBytes + PIECE_BYTES <= bytes) this.#heldBytes += writeSync(file, piece);
     } catch {
-      // There is less than was told: what could be had is kept.
+      // Less space than reported: keep what was written.
     } finally {
       closeSync(file);
     }
@@ -90,6 +87,6 @@ export class DiskReserve {
 
 function freeBytesAt(path: string): number {
   const { bsize, bavail, blocks } = statfsSync(path);
-  // Some file systems do not tell.
+  // Some file systems report no block counts.
   return blocks === 0 ? Number.POSITIVE_INFINITY : bsize * bavail;
 }

@@ -3,19 +3,18 @@ import type { FieldLines, RawFields } from "@headworks/http1";
 import type { EntryStateCode } from "../read/entry-facts.ts";
 import type { EffectRecord } from "../read/rule-effects.ts";
 
-/** Codes of `entry.*_body_state`. */
+/** Indexes are stored in `entry.*_body_state`. */
 export const BODY_STATES = ["none", "complete", "truncated", "not_stored"] as const;
-/** The code of a body whose bytes are missing. */
 export const NOT_STORED = BODY_STATES.indexOf("not_stored");
 
-/** Whether an entry was recorded while it was running; "maybe" if the thread that was to store it ended. */
+/** Whether a running state of the entry was stored before; "maybe" if the writer thread ended meanwhile. */
 export const RECORDED_BEFORE = ["no", "yes", "maybe"] as const;
 export type RecordedBefore = (typeof RECORDED_BEFORE)[number];
 
-/** One entry on its way to the writer, as a JSON array. */
+/** An entry as sent to the writer, a JSON array. */
 export type EntryRecord = [
   seq: number,
-  /** Which of {@link RECORDED_BEFORE}. */
+  /** Index into {@link RECORDED_BEFORE}. */
   before: number,
   id: string,
   sessionNumber: number,
@@ -42,28 +41,27 @@ export type EntryRecord = [
   clientAddress: string | null,
   serverAddress: string | null,
   connection: number | null,
-  /** JSON, stored unread. */
+  /** JSON, stored as is. */
   timings: string,
   requestTrailers: RawFields | null,
   responseTrailers: RawFields | null,
   failure: Failure | null,
   requestBody: BodyRecord,
   responseBody: BodyRecord,
-  /** Only imported entries come with one. */
+  /** Imported entries only. */
   note: string | null,
   effect: EffectRecord | null,
 ];
 
-/** `inlineBytes` are taken from the batch's memory in order; `spooled` names a body that was sent ahead. */
+/** `inlineBytes` follow in the batch memory in order; `spooled` is the number of a file written earlier. */
 export type BodyRecord = [size: number, stored: number, state: number, inlineBytes: number, spooled: number];
 
-/** Between the parts of an entry: neither JSON nor the lines of fields have it. */
+/** Separator of the parts of an entry; neither JSON nor field lines contain it. */
 export const PART_END = "\0";
 
 /**
- * An entry travels as parts of one text: its record, and what the writer stores unread: the request's fields, the answer's
- * and facts of TLS, empty where there are none. Fields are the lines that they were read from where there are such, JSON
- * where not.
+ * Joins the parts of an entry: the record, then request fields, response fields and TLS facts, which are stored as is
+ * and empty if absent. Fields are the received field lines if available, otherwise JSON.
  */
 export function entryText(
   record: EntryRecord,
@@ -80,10 +78,9 @@ interface FieldsOfMessage {
   readonly fieldLines?: FieldLines;
 }
 
-/** Never empty: that would be no message. */
+/** Never empty: an empty part means no message. */
 function fieldsText({ fields, fieldLines }: FieldsOfMessage): string {
   return fieldLines === undefined || fieldLines === "" ? JSON.stringify(fields) : fieldLines;
 }
 
-/** There is none. */
 export const NO_BODY: BodyRecord = [0, 0, 0, 0, 0];

@@ -47,7 +47,7 @@ const ENTRY_COLUMNS = [
   "note",
 ] as const;
 
-/** One record with its lines and the bytes of its inline bodies. */
+/** A decoded record with its field texts and inline bodies. */
 export interface IncomingEntry {
   readonly record: EntryRecord;
   readonly requestFields: string;
@@ -55,10 +55,10 @@ export interface IncomingEntry {
   readonly tls: string;
   readonly requestBytes: Uint8Array | undefined;
   readonly responseBytes: Uint8Array | undefined;
-  /** Bodies that rules replaced. */
+  /** Body before rules replaced it. */
   readonly originalRequest: Uint8Array | undefined;
   readonly originalResponse: Uint8Array | undefined;
-  /** It comes from a file, and its id may be taken. */
+  /** Read from a file; the id may be taken. */
   readonly isImported: boolean;
 }
 
@@ -66,7 +66,7 @@ const EMPTY = new Uint8Array(0);
 const NEW = RECORDED_BEFORE.indexOf("no");
 const AGAIN = RECORDED_BEFORE.indexOf("yes");
 
-/** Splits a batch into its entries; bodies stay views of the batch's memory. */
+/** Bodies are views of the batch's memory. */
 export function* entriesOfBatch({ entries, memory, firstSeq }: RecordBatch): Generator<IncomingEntry> {
   const reader = new BatchReader(memory);
   const body = (bytes: number, whenEmpty?: Uint8Array): Uint8Array | undefined => {
@@ -96,7 +96,7 @@ export function* entriesOfBatch({ entries, memory, firstSeq }: RecordBatch): Gen
   }
 }
 
-/** Writes and removes the rows of entries. Every call runs inside the caller's transaction. */
+/** Writes and removes entry rows, always within the caller's transaction. */
 export class EntryRows {
   readonly #sessions: SessionTable;
   readonly #files: BodyFiles;
@@ -143,19 +143,19 @@ export class EntryRows {
     this.#deleteBodies = database.prepare("DELETE FROM body WHERE key BETWEEN ? AND ? RETURNING file");
   }
 
-  /** Number of the newest entry this process or an earlier one wrote. */
+  /** Newest entry number ever stored. */
   get highestSeq(): number {
     return this.#highestSeq;
   }
 
-  /** The transaction was committed: numbers up to this one are in the store. */
+  /** Call after the commit. */
   raiseHighest(seq: number): void {
     this.#highestSeq = Math.max(this.#highestSeq, seq);
   }
 
   /**
-   * Inserts an entry, or replaces one that was recorded while it ran. An entry removed meanwhile stays removed, if it is sure
-   * that it was there.
+   * Inserts an entry, or replaces its running state. An entry known to have been stored and deleted since stays
+   * deleted.
    */
   store(entry: IncomingEntry, log: ChangeLog): void {
     const { record } = entry;
@@ -181,7 +181,7 @@ export class EntryRows {
         : Number(before["session"]);
     if (before !== undefined) {
       const [seq, id, , ...values] = rowValues(record, request, response, session);
-      // A note given while the exchange ran stays.
+      // Keep a note that was set while the exchange ran.
       this.#update.run(id ?? null, ...values.slice(0, -1), seq ?? null);
     } else {
       this.#insert.run(...rowValues(record, request, response, session));
@@ -205,7 +205,7 @@ export class EntryRows {
     log.highestSeq = Math.max(log.highestSeq, record[0]);
   }
 
-  /** Removes an entry with all that belongs to it; gives its id, or undefined when there is none. */
+  /** Removes an entry and everything that belongs to it. Returns its id, undefined if there is none. */
   remove(seq: number, log: ChangeLog, counts = true): string | undefined {
     const row = this.#deleteEntry.get(seq);
     if (row === undefined) return undefined;
@@ -240,13 +240,13 @@ export class EntryRows {
     return session !== undefined && seq > session.floorSeq;
   }
 
-  /** Its session was cleared after the entry got its number. */
+  /** True if the session was cleared after the entry was numbered. */
   #isCleared(record: EntryRecord, log: ChangeLog): boolean {
     const session = log.session(this.#sessions, record[3]) ?? this.#sessions.active;
     return session !== undefined && record[0] <= session.floorSeq;
   }
 
-  /** A spooled body whose file failed is not there. */
+  /** Marks a spooled body as not stored if its file failed. */
   #settle(body: BodyRecord, log: ChangeLog): BodyRecord {
     if (body[4] !== 0 && !this.#files.has(body[4])) {
       log.bodiesNotStored += 1;

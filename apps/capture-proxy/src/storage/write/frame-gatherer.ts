@@ -6,7 +6,7 @@ import type { FrameBatch, FrameTuple, StreamOpening, StreamProgress } from "../s
 const BATCH_FRAMES = 1024;
 const BATCH_BYTES = 4_194_304;
 
-/** Gathers the streams and frames of a document into batches. */
+/** Batches the streams and frames of an imported document. */
 export class FrameGatherer {
   readonly #firstStream: number;
   readonly #session: number;
@@ -24,7 +24,7 @@ export class FrameGatherer {
     this.#post = post;
   }
 
-  /** Gives its place among the streams of the document. */
+  /** Returns the stream's index in the document. */
   stream({ opening, progress }: ImportedStream): number {
     const place = this.#progress.length;
     if (place === STREAMS_OF_AN_IMPORT) throw new MemberError("the document has too many streams");

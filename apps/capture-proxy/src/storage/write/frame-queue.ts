@@ -13,29 +13,25 @@ import {
 import type { FrameBatch, FrameTuple, StreamOpening, StreamProgress } from "../streams/stream-message.ts";
 import type { FrameListener, FrameRecord, StreamFacts, StreamKind, StreamRecorder } from "../streams/stream-store.ts";
 
-/** A batch is sent when it has waited so long, well within the promised 250 ms, */
+/** Maximum delay before a batch is sent, well within the promised 250 ms. */
 const BATCH_MS = 40;
-/** or has so many frames, */
 const BATCH_FRAMES = 2048;
-/** or so many bytes. */
 const BATCH_BYTES = 4_194_304;
-/** What a frame costs besides its payload while it waits. */
+/** Estimated memory overhead of a queued frame. */
 const FRAME_BYTES = 96;
 
-/** What the queue needs of the writer's client. */
 export interface FrameOutlet {
   send(batch: FrameBatch): void;
-  /** Whether so many more bytes may be on their way. */
+  /** Whether the backlog has room for these bytes. */
   hasRoomFor(bytes: number): boolean;
-  /** Whether a frame of so many bytes may be stored at all. */
+  /** False if a frame of this size exceeds the store's limit. */
   fits(bytes: number): boolean;
-  /** Number of a new stream. */
   nextStream(): number;
-  /** Number of the session that new streams belong to. */
+  /** Session number for new streams. */
   activeSession(): number;
 }
 
-/** Gathers frames of a few milliseconds into one message with one buffer. */
+/** Batches frames into one message with one buffer. */
 export class FrameQueue {
   readonly #outlet: FrameOutlet;
   readonly #listeners: FrameListener[] = [];
@@ -52,7 +48,7 @@ export class FrameQueue {
     this.#outlet = outlet;
   }
 
-  /** Waiting, not yet sent. */
+  /** Queued, not yet sent. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -90,13 +86,13 @@ export class FrameQueue {
     this.#listeners.push(listener);
   }
 
-  /** Something about a stream is to be written with the next batch. */
+  /** Includes the stream's state in the next batch. */
   changed(stream: LiveStream): void {
     this.#changed.add(stream);
     this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
   }
 
-  /** False: there is no room, the frame is not stored. */
+  /** False if the frame is not stored for lack of room. */
   add(stream: LiveStream, ordinal: number, frame: FrameRecord): boolean {
     const originalBytes = frame.original === undefined ? -1 : frame.original.length;
     const payloadBytes = frame.payload.length + Math.max(0, originalBytes);
@@ -124,14 +120,13 @@ export class FrameQueue {
     return true;
   }
 
-  /** Tells those who watch, and sends a batch that is full. */
+  /** Notifies live listeners, and sends the batch if it is full. */
   added(stream: LiveStream, ordinal: number, frame: FrameRecord): void {
     for (const listener of this.#listeners) listener(stream, ordinal, frame);
     this.changed(stream);
     if (this.#frames.length >= BATCH_FRAMES || this.#bytes >= BATCH_BYTES) this.flush();
   }
 
-  /** Sends what waits, now. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -168,7 +163,7 @@ export class FrameQueue {
   }
 }
 
-/** A running stream: its sums, and what is known of it. */
+/** An open stream with its counters and state. */
 class LiveStream implements StreamRecorder {
   readonly number: number;
   readonly id: string;
@@ -229,7 +224,7 @@ class LiveStream implements StreamRecorder {
     this.#isFinished = true;
   }
 
-  /** What is known now; the answer's fields once. */
+  /** Current state; includes the response fields only the first time. */
   progress(): StreamProgress {
     const { response } = this.#exchange;
     const responseFields = response === undefined || this.#hasToldResponse ? null : JSON.stringify(response.fields);

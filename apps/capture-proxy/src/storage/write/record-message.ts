@@ -9,7 +9,7 @@ import { durationUs, flagsOf, readFields, resourceTypeOf, stateCode, ttfbUs } fr
 import type { EntryStateCode } from "../read/entry-facts.ts";
 import { tlsText } from "../read/stored-tls.ts";
 
-/** Text of an exchange; `storesBodies` false says that its bodies are shed. Bodies of running exchanges are left out. */
+/** Encodes an exchange. Bodies are omitted while it runs and if `storesBodies` is false. */
 export function encodeRecord(
   seq: number,
   before: RecordedBefore,
@@ -74,7 +74,7 @@ export function encodeRecord(
   return entryText(record, request, response, connectionTls(exchange));
 }
 
-/** The cause stays out: it may be anything, and the message says what matters. */
+/** Copies all but the cause, which may be any object. */
 function failureOf(failure: Failure): Failure {
   return { stage: failure.stage, side: failure.side, code: failure.code, message: failure.message };
 }
@@ -92,7 +92,7 @@ function bodyRecord(body: BodyCapture, state: EntryStateCode, stores: boolean): 
   ];
 }
 
-/** Bytes of a body that travel with its entry. */
+/** Body bytes sent with the entry. */
 function inlineBytes(body: BodyCapture): number {
   let bytes = 0;
   for (const piece of body.pieces) bytes += piece.length;
@@ -104,10 +104,10 @@ interface ConnectionTls {
   readonly text: string;
 }
 
-/** All exchanges of a connection share its facts, and most clients agree on the same, so the text of them is kept. */
+/** Encoded TLS facts by upstream connection: its exchanges, and mostly their clients, share them. */
 const textsByUpstream = new WeakMap<UpstreamTlsFacts, ConnectionTls>();
 
-/** Facts of TLS on both sides for their column; empty when there was none. */
+/** TLS facts of both connections as stored; empty without TLS. */
 function connectionTls({ client, upstreamTls: upstream }: ExchangeView): string {
   if (upstream === undefined) {
     const hasNone = client.tls === undefined && client.sni === undefined;
@@ -151,7 +151,7 @@ function upstreamPart(upstream: UpstreamTlsFacts): typeof NO_UPSTREAM_TLS {
   };
 }
 
-/** Certificates may carry dates that JavaScript has no words for. */
+/** Certificate dates may exceed the range of `Date`. */
 function moment(ms: number | undefined): string | null {
   return ms !== undefined && Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : null;
 }

@@ -5,26 +5,26 @@ import type { EntryRows } from "./entry-rows.ts";
 import type { SessionTable } from "../sessions/session-table.ts";
 import type { StreamRows } from "../streams/stream-rows.ts";
 
-/** Entries removed in one transaction: a few milliseconds, so that batches never wait long. */
+/** Entries removed per transaction: takes a few milliseconds, so batches are hardly delayed. */
 const STEP_ENTRIES = 500;
-/** Entries whose sizes are looked at in one transaction. */
+/** Entries checked for size per transaction. */
 const LOOKED_AT = 2000;
 const MIB = 1_048_576;
 
-/** Entries of a session beyond those that the active one may have. */
+/** Number of entries above `maxRequests`. */
 export function beyondLimit(entries: number, { maxRequests }: StoreLimits): number {
   return maxRequests === 0 ? 0 : Math.max(0, entries - maxRequests);
 }
 
-/** What the bodies of all sessions may take. */
+/** Size limit for the bodies of all sessions. */
 export function maxBytes({ maxTotalSizeMb }: StoreLimits): number {
   return maxTotalSizeMb === null ? Number.POSITIVE_INFINITY : maxTotalSizeMb * MIB;
 }
 
 /**
- * Keeps the limits and removes what was cleared or deleted, oldest first, a bounded number of entries at a time.
- * Entries that still run are not removed for limits: their end would have nowhere to go. Entries that a lowered limit has
- * no room for, however few others there are, go before all others.
+ * Enforces the limits and removes cleared or deleted entries, oldest first, a bounded number per transaction. Limits
+ * never remove running entries, whose final state is still to be stored. Entries larger than a lowered limit are
+ * removed before all others.
  */
 export class Retention {
   #limits: StoreLimits;
@@ -32,21 +32,21 @@ export class Retention {
   readonly #sessions: SessionTable;
   readonly #rows: EntryRows;
   readonly #streams: StreamRows;
-  /** Sessions that have rows at or below their floor. */
+  /** Sessions with rows at or below their floor. */
   readonly #cleared = new Set<number>();
-  /** Sessions that are being imported: whether there is room for one is known when it is whole. */
+  /** Sessions being imported; they count towards the size limit once complete. */
   readonly #incoming = new Set<number>();
-  /** Sessions besides the active one that exchanges are recorded into. */
+  /** Non-active sessions that exchanges are recorded into. */
   readonly #receiving = new Set<number>();
-  /** Deleted sessions that have rows. */
+  /** Deleted sessions that still have rows. */
   readonly #doomed = new Set<number>();
   readonly #oldestOfSession: Statement;
   readonly #oldest: Statement;
   readonly #upTo: Statement;
   readonly #sizes: Statement;
-  /** There may be entries that are larger than the limit by themselves: what is stored under a limit is not, but that may have been a higher one. */
+  /** True if entries larger than the limit may exist: they were stored under a higher limit. */
   #mayBeTooLarge = true;
-  /** Entries up to this number are not. */
+  /** Entries up to this number have been checked and fit. */
   #fittingUpTo = 0;
 
   constructor(database: Database, sessions: SessionTable, rows: EntryRows, streams: StreamRows, limits: StoreLimits) {
@@ -80,7 +80,7 @@ export class Retention {
     this.#fittingUpTo = 0;
   }
 
-  /** Finds out from the tables what is left to remove: at the start, and after a transaction failed. */
+  /** Reloads pending removals from the tables, at start and after a failed transaction. */
   recall(): void {
     this.#doomed.clear();
     this.#cleared.clear();
@@ -90,7 +90,7 @@ export class Retention {
     for (const session of this.#sessions.all()) if (session.floorSeq > 0) this.cleared(session.number);
   }
 
-  /** A session was deleted. */
+  /** Schedules the rows of a deleted session for removal. */
   doom(number: number): void {
     this.#doomed.add(number);
     this.#cleared.delete(number);
@@ -98,13 +98,13 @@ export class Retention {
     this.#receiving.delete(number);
   }
 
-  /** Whether exchanges are recorded into a session that is not the active one. */
+  /** Marks a non-active session as recorded into. */
   receive(number: number, isReceiving: boolean): void {
     if (isReceiving) this.#receiving.add(number);
     else this.#receiving.delete(number);
   }
 
-  /** A session is being imported; it counts from {@link arrived} on. */
+  /** Excludes a session from the size limit until {@link arrived}. */
   expect(number: number): void {
     this.#incoming.add(number);
   }
@@ -113,7 +113,7 @@ export class Retention {
     this.#incoming.delete(number);
   }
 
-  /** A session was cleared. */
+  /** Schedules the rows of a cleared session for removal. */
   cleared(number: number): void {
     this.#cleared.add(number);
   }
@@ -128,13 +128,13 @@ export class Retention {
     );
   }
 
-  /** For the transaction of a batch: brings the store back to its limits as far as one step goes. */
+  /** One bounded step of enforcing the limits, within a batch's transaction. */
   enforce(log: ChangeLog): void {
     this.#pruneEntries(log);
     this.#pruneBytes(log);
   }
 
-  /** One bounded step of everything that is due. */
+  /** One bounded step of pending removals. */
   step(log: ChangeLog): void {
     const [doomed] = this.#doomed;
     const [cleared] = this.#cleared;
@@ -144,7 +144,7 @@ export class Retention {
     else this.enforce(log);
   }
 
-  /** Of all sessions that are recorded into. */
+  /** Sum over all sessions that are recorded into. */
   #excessEntries(log?: ChangeLog): number {
     let excess = this.#excessOf(this.#sessions.activeNumber, log);
     for (const number of this.#receiving) {
@@ -158,7 +158,7 @@ export class Retention {
     return session === undefined ? 0 : beyondLimit(session.entryCount, this.limits);
   }
 
-  /** Entries over the limit that were all still running when last looked; looking again at once would not help. */
+  /** Entries over the limit that were running at the last attempt; avoids retrying at once. */
   #unprunable = 0;
 
   #pruneEntries(log: ChangeLog): void {
@@ -200,11 +200,14 @@ export class Retention {
     }
     const excess = this.#excessBytes(log);
     if (rows.length > 0 || excess <= 0) return;
-    // All entries that are left still run; of what they stream, the newest frames stay.
+    // Only running entries are left: shed the oldest frames of their streams.
     if (this.#streams.shed(excess, log) === 0) this.#unprunableBytes = excess;
   }
 
-  /** Removes what has to go whatever else does, lest everything older goes for it. False: not all were looked at. */
+  /**
+   * Removes entries that exceed the limit alone, so that older ones are not removed for them. Returns false if some are
+   * still to be checked.
+   */
   #pruneTooLarge(log: ChangeLog): boolean {
     if (!this.#mayBeTooLarge) return true;
     const rows = this.#sizes.all(this.#fittingUpTo, LOOKED_AT);
@@ -213,7 +216,7 @@ export class Retention {
     for (const row of tooLarge) this.#prune(Number(row["seq"]), log);
     log.prunedForSize += tooLarge.length;
     const isLast = rows.length < LOOKED_AT;
-    // If the transaction fails they are there again, and have to be found again.
+    // Advance only if nothing was removed: after a rollback the entries must be found again.
     if (tooLarge.length === 0) {
       this.#fittingUpTo = Number(rows.at(-1)?.["seq"] ?? this.#fittingUpTo);
       this.#mayBeTooLarge = !isLast;

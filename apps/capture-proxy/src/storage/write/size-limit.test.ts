@@ -7,7 +7,7 @@ import type { StoreRig } from "../store-rig.ts";
 
 const MIB = 1_048_576;
 
-/** Pieces of a body of so many bytes, as they come from a socket. */
+/** A body of this size in socket-sized chunks. */
 function bytes(total: number): Uint8Array[] {
   const pieces = Array.from({ length: Math.floor(total / 100_000) }, () => Buffer.alloc(100_000, "x"));
   return [...pieces, Buffer.alloc(total % 100_000, "x")];

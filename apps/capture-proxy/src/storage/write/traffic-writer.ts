@@ -15,7 +15,7 @@ import { StreamRows } from "../streams/stream-rows.ts";
 import type { FrameBatch } from "../streams/stream-message.ts";
 import type { RecordBatch, WriterCall } from "./writer-messages.ts";
 
-/** Log pages (16 KiB each) before SQLite moves them into the file: fewer, larger moves. */
+/** Log pages (16 KiB each) before SQLite checkpoints: fewer, larger checkpoints. */
 const AUTO_CHECKPOINT_PAGES = 4000;
 const INTERRUPTED = JSON.stringify({
   stage: "receive",
@@ -24,10 +24,10 @@ const INTERRUPTED = JSON.stringify({
   message: "Interrupted by a restart",
 });
 
-/** Told after each commit. */
+/** Called after each commit. */
 export type OnChange = (log: ChangeLog, sessions: SessionTable) => void;
 
-/** The writing side of the traffic database, on whatever thread it is made. Every method is a transaction or several. */
+/** Writes the traffic database. Every method runs one or more transactions. */
 export class TrafficWriter {
   readonly sessions: SessionTable;
   readonly files: BodyFiles;
@@ -39,7 +39,7 @@ export class TrafficWriter {
   readonly #retention: Retention;
   readonly #onChange: OnChange;
 
-  /** Opens or creates the database; throws what `openDatabase` throws. */
+  /** Opens or creates the database. Throws as {@link openDatabase}. */
   constructor(path: string, bodiesFolder: string, limits: StoreLimits, onChange: OnChange) {
     this.#path = path;
     this.#onChange = onChange;
@@ -66,17 +66,16 @@ export class TrafficWriter {
     }
   }
 
-  /** Number of the newest entry ever written. */
+  /** Newest entry number ever stored. */
   get highestSeq(): number {
     return this.#rows.highestSeq;
   }
 
-  /** Number of the next stream. */
   get nextStream(): number {
     return this.#streams.highestNumber + 1;
   }
 
-  /** Commits a batch of frames. On an error nothing of it is stored and the batch may be given again. */
+  /** Commits a batch of frames. After an error nothing is stored and the batch may be retried. */
   writeFrames(batch: FrameBatch): void {
     try {
       this.#commit((log) => {
@@ -84,18 +83,18 @@ export class TrafficWriter {
         this.#retention.enforce(log);
       });
     } catch (error) {
-      // What SQLite refuses for another reason than the disk it will refuse again: it must not hold up all that follow.
+      // Errors other than those of the disk are permanent: drop the batch instead of blocking the queue.
       if (storageErrorKind(error) !== "other") throw error;
     }
   }
 
-  /** Commits a batch. On an error nothing of it is stored and the batch may be given again. */
+  /** Commits a batch. After an error nothing is stored and the batch may be retried. */
   write(batch: RecordBatch): { readonly lost: number; readonly bodiesNotStored: number } {
     try {
       return this.#writeBatch(batch, false);
     } catch (error) {
       if (storageErrorKind(error) !== "other") throw error;
-      // One entry that SQLite refuses must not hold up all that follow.
+      // Skip the invalid entry instead of blocking the queue.
       return this.#writeBatch(batch, true);
     }
   }
@@ -126,7 +125,7 @@ export class TrafficWriter {
     this.#retention.limits = limits;
   }
 
-  /** Removes a bounded number of entries that limits, clearing or deletion doomed. False: nothing is left to do. */
+  /** Removes a bounded number of entries for limits, clearing or deletion. Returns false if nothing is left to do. */
   tidy(): boolean {
     if (!this.#retention.isNeeded) return false;
     try {
@@ -139,7 +138,7 @@ export class TrafficWriter {
     return this.#retention.isNeeded;
   }
 
-  /** Carries out a change; what it gives is on disk. */
+  /** Runs a change whose result is durable on return. */
   call(request: WriterCall): unknown {
     return this.#durably(() => {
       switch (request.op) {
@@ -172,8 +171,8 @@ export class TrafficWriter {
   }
 
   /**
-   * Brings everything committed so far to the disk without holding up further commits. Moving pages from the log
-   * into the file syncs the log first, so the log is all that can be missing on disk.
+   * Makes all commits so far durable without blocking further ones. A checkpoint syncs the log before it copies pages,
+   * so syncing the log suffices.
    */
   async sync(): Promise<void> {
     await this.files.sync();
@@ -185,17 +184,17 @@ export class TrafficWriter {
     }
   }
 
-  /** Moves the log into the file. Throws when the file has to grow and cannot. */
+  /** Checkpoints the log. Throws if the file cannot grow. */
   moveLog(empty = false): void {
     moveLog(this.#database, empty);
   }
 
-  /** Gives unused space back to the disk, where that is nearly all. */
+  /** Returns unused space to the disk if it is nearly all of the file. */
   shrink(isTight: boolean): void {
     shrink(this.#database, isTight);
   }
 
-  /** Bytes on disk: database, log and body files. */
+  /** Size of database, log and body files. */
   get sizeBytes(): number {
     return fileSize(this.#path) + fileSize(`${this.#path}-wal`) + this.files.totalBytes;
   }
@@ -205,10 +204,10 @@ export class TrafficWriter {
     this.#database.close();
   }
 
-  /** Runs work in a transaction and, once it is committed, applies and tells what it changed. */
+  /** Runs work in a transaction; after its commit applies and publishes the changes. */
   #commit(work: (log: ChangeLog) => void): ChangeLog {
     const log = new ChangeLog();
-    // Read once: what is told must be what is on the disk.
+    // Read once: published times must equal the stored ones.
     const nowMs = Date.now();
     const counted = this.#database.transaction(() => {
       work(log);
@@ -258,7 +257,7 @@ export class TrafficWriter {
     );
   }
 
-  /** Entries that were running when the process ended never got their end. */
+  /** Marks entries as failed that were running when the process ended. */
   #failInterrupted(): void {
     const pending = this.#database.prepare("SELECT seq FROM entry WHERE state = 0").all();
     if (pending.length === 0) return;
@@ -299,7 +298,7 @@ export class TrafficWriter {
 
   #appendBody({ file, bytes, isLast }: WriterCall & { op: "appendBody" }): void {
     if (bytes.length > 0 && !this.files.append(file, bytes)) throw new Error("The file of a body cannot be written");
-    // The collector would leave many of them behind before it looked.
+    // Detach at once: the garbage collector would let many of them accumulate.
     bytes.buffer.transfer(0);
     if (isLast) this.files.finish(file);
   }

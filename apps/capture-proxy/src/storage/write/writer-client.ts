@@ -24,17 +24,17 @@ import type {
   WriterSetup,
 } from "./writer-messages.ts";
 
-/** A batch is sent when it is full, or has waited so long: a commit rewrites pages, and pages are shared by what comes together. */
+/** Maximum delay of a batch that is not full; entries committed together share page writes. */
 const BATCH_MS = 20;
 
-/** Memory that is kept for the next batches: as much as is under way while storing keeps up. */
+/** Spare buffers kept: as many as are in flight while the writer keeps up. */
 const MAX_SPARE = 8;
 
-/** Gathers encoded entries of a few milliseconds into one message. */
+/** Batches encoded entries into one message. */
 class RecordQueue {
   readonly #send: (batch: RecordBatch) => void;
   #batch: BatchMemory | undefined;
-  /** Memory that came back. New memory for each batch would be memory that the processor has to be given page by page. */
+  /** Returned buffers; fresh allocations cost page faults. */
   readonly #spare: ArrayBuffer[] = [];
   #timer: NodeJS.Timeout | undefined;
 
@@ -42,7 +42,7 @@ class RecordQueue {
     this.#send = send;
   }
 
-  /** Waiting, not yet sent. */
+  /** Queued, not yet sent. */
   get entries(): number {
     return this.#batch?.entries ?? 0;
   }
@@ -63,7 +63,6 @@ class RecordQueue {
     else this.#timer ??= setTimeout(() => this.flush(), BATCH_MS);
   }
 
-  /** Sends what waits, now. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -73,7 +72,7 @@ class RecordQueue {
     this.#send({ kind: "batch", entries: batch.entries, bytes: batch.usedBytes, memory: batch.memory });
   }
 
-  /** Takes back the memory of a batch that nobody looks at any more. */
+  /** Reuses the memory of a committed batch. */
   takeBack(memory: ArrayBuffer): void {
     if (memory.byteLength === BATCH_BYTES && this.#spare.length < MAX_SPARE) this.#spare.push(memory);
   }
@@ -91,18 +90,16 @@ class RecordQueue {
 
 const NONE: readonly Buffer[] = [];
 
-/** What was handed to the storage thread and is not committed yet, and who waits for that. */
+/** Work sent to the writer thread and not yet committed, with its waiters. */
 class SentWork {
-  /** Of entries and of pieces of their bodies. */
+  /** Of entries and spooled body chunks. */
   bytes = 0;
   entries = 0;
-  /** Of frames of streams. */
   frameBytes = 0;
   #sentPortions = 0;
   #donePortions = 0;
   #waiters: Waiter[] = [];
 
-  /** True while everything that was handed over is committed. */
   get isDone(): boolean {
     return this.#donePortions >= this.#sentPortions;
   }
@@ -129,7 +126,7 @@ class SentWork {
     this.#portionDone();
   }
 
-  /** Resolves when everything that was handed over so far is committed, or lost. */
+  /** Resolves when all work sent so far is committed or lost. */
   async done(): Promise<void> {
     if (this.isDone) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -137,7 +134,7 @@ class SentWork {
     await promise;
   }
 
-  /** The thread ended: nothing is on its way any more. Gives what was. */
+  /** Resets after the thread ended; returns the lost work. */
   lost(): LostWork {
     const lost = { entries: this.entries, hasFrames: this.frameBytes > 0 };
     this.entries = 0;
@@ -157,12 +154,12 @@ class SentWork {
   }
 }
 
-/** Changes that were asked of the writer thread and wait for its answer. */
+/** Pending calls to the writer thread. */
 class WriterCalls {
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
   #next = 1;
 
-  /** The number that a call's message carries, and the promise of its answer. */
+  /** Allocates a call number and its reply promise. */
   begin(): { readonly call: number; readonly response: Promise<unknown> } {
     const call = this.#next++;
     const waiting = Promise.withResolvers<unknown>();
@@ -180,20 +177,19 @@ class WriterCalls {
     this.#waiting.delete(call);
   }
 
-  /** The thread ended: nobody will answer what was asked of it. */
+  /** Rejects all pending calls after the thread ended. */
   abandon(): void {
     for (const { reject } of this.#waiting.values()) reject(new Error("The storage thread ended"));
     this.#waiting.clear();
   }
 }
 
-/** Which entries were recorded while they ran, and may have to be rewritten at their end. */
+/** Entries stored while running, to be replaced at their end. */
 class RunningEntries {
   readonly #recorded = new Set<number>();
-  /** Those whose thread ended before it was known what is stored of them. */
+  /** Entries whose stored state is unknown because the thread ended. */
   readonly #unsure = new Set<number>();
 
-  /** Whether the store has an earlier state of the entry. */
   recordedBefore(seq: number): RecordedBefore {
     return this.#recorded.has(seq) ? "yes" : this.#unsure.has(seq) ? "maybe" : "no";
   }
@@ -207,45 +203,43 @@ class RunningEntries {
     this.#unsure.delete(seq);
   }
 
-  /** What was on its way to the store is gone, and nobody knows how much of it. */
+  /** The thread ended: what it stored of its queue is unknown. */
   storeLost(): void {
     for (const seq of this.#recorded) this.#unsure.add(seq);
     this.#recorded.clear();
   }
 }
 
-/** Above this much unwritten, bodies are shed; */
+/** Backlog above which bodies are shed. */
 const BODY_BACKLOG_BYTES = 67_108_864;
-/** above this much, whole entries are lost. */
+/** Backlog above which whole entries are lost. */
 const ENTRY_BACKLOG_BYTES = 2 * BODY_BACKLOG_BYTES;
 const ENTRY_BACKLOG = 200_000;
-/** Above this much unwritten, frames of streams are counted and not stored. */
+/** Backlog above which frames are counted but not stored. */
 const FRAME_BACKLOG_BYTES = 67_108_864;
-/** A writer thread that broke is started again after this time. */
+/** Delay before a failed writer thread is restarted. */
 const RESTART_MS = 1000;
-/** On the way out, a disk that does not answer is not waited for longer. */
+/** Maximum wait for an unresponsive disk on close. */
 const CLOSE_MS = 10_000;
-/** A question waits no longer for a disk that takes its time. */
+/** Maximum wait of a read for pending commits. */
 const CATCH_UP_MS = 1000;
 
-/** What the proxy's side of the writer tells its owner. */
 export interface WriterEvents {
   changed(change: StoreChange): void;
   statusChanged(): void;
-  /** The database file is another one from now on. */
+  /** The database was replaced by a new file. */
   databaseReplaced(): void;
-  /** A loud line for the log. */
+  /** Logs an error line. */
   alarm(sentence: string): void;
 }
 
-/** The proxy thread's side of the writer thread: hands over, counts what is on its way, never waits. */
+/** Proxy thread's side of the writer thread. Sends work, tracks the backlog, never blocks. */
 export class WriterClient {
   readonly sessions = new Map<number, SessionRecord>();
   activeSession = 0;
   readonly #setup: WriterSetup;
   readonly #events: WriterEvents;
   readonly #queue: RecordQueue;
-  /** Frames of streams on their way to the writer. */
   readonly frames: FrameQueue;
   #worker: Worker | undefined;
   #spool: FileSpool | undefined;
@@ -258,9 +252,9 @@ export class WriterClient {
   readonly #problem: StoreProblem;
   #nextStream = 1;
   #closing = false;
-  /** Why the disk did not take the last of it. */
+  /** Why the last data could not be stored. */
   #refusal: string | null = null;
-  /** A start of the thread that is under way. */
+  /** Pending restart of the thread. */
   #restarting: Promise<void> | undefined;
   #storeSizeBytes = 0;
   #bodiesNotStored = 0;
@@ -268,7 +262,7 @@ export class WriterClient {
   #writtenEntries = 0;
   #lastBatchMs = 0;
   #limits: StoreLimits;
-  /** What is larger is not stored: everything else would have to go for it. */
+  /** Larger items are not stored: everything else would be pruned for them. */
   #maxBytes: number;
 
   private constructor(setup: WriterSetup, events: WriterEvents) {
@@ -290,7 +284,7 @@ export class WriterClient {
     });
   }
 
-  /** Starts the thread, or takes one that waits; rejects when the database cannot be opened. */
+  /** Starts or adopts a thread; rejects if the database cannot be opened. */
   static async start(setup: WriterSetup, events: WriterEvents, worker?: Worker): Promise<WriterClient> {
     const client = new WriterClient(setup, events);
     await client.#startThread(worker);
@@ -302,7 +296,7 @@ export class WriterClient {
     return this.#spool;
   }
 
-  /** The number that the first entry of this run of the program got or will get. */
+  /** First entry number of this process. */
   get firstSeq(): number {
     return this.#firstSeq;
   }
@@ -311,7 +305,7 @@ export class WriterClient {
     return this.#nextSeq++;
   }
 
-  /** Removes what a session has, and what was recorded for it and waits to be stored. */
+  /** Clears a session including entries that are queued or in flight. */
   async clearSession(id: string, nowMs: number): Promise<void> {
     await this.call({
       op: "clearSession",
@@ -339,7 +333,7 @@ export class WriterClient {
     this.#queue.add(seq, before, exchange.client.session ?? this.activeSession, exchange, storesBodies);
   }
 
-  /** Sets numbers of body files aside; gives the first. */
+  /** Allocates body file numbers; returns the first. */
   reserveFiles(count: number): number {
     if (this.#spool === undefined) throw new Error("The store is not open");
     return this.#spool.reserve(count);
@@ -349,21 +343,21 @@ export class WriterClient {
     for (const file of files) this.#send({ kind: "fileDiscard", file }, []);
   }
 
-  /** Sets numbers of streams aside; gives the first. */
+  /** Allocates stream numbers; returns the first. */
   reserveStreams(count: number): number {
     const first = this.#nextStream;
     this.#nextStream += count;
     return first;
   }
 
-  /** Hands over frames that were made elsewhere, behind the entries they belong to. */
+  /** Sends imported frames, after the entries they belong to. */
   async recordImportedFrames(batch: FrameBatch): Promise<void> {
     if (this.#worker === undefined) throw new Error(this.#problem.sentence ?? "The store is closed");
     this.#sendFrames(batch);
     await this.#committedOrFailed();
   }
 
-  /** Hands over entries that were made elsewhere; they get numbers of their own. */
+  /** Sends imported entries; the writer numbers them. */
   async recordImported(batch: RecordBatch): Promise<void> {
     if (this.#worker === undefined) throw new Error(this.#problem.sentence ?? "The store is closed");
     const firstSeq = this.#nextSeq;
@@ -372,7 +366,7 @@ export class WriterClient {
     await this.#committedOrFailed();
   }
 
-  /** Rather than wait for the disk, who waits is told. */
+  /** Rejects on a storage error instead of waiting for the disk. */
   async #committedOrFailed(): Promise<void> {
     await this.#problem.orProblem(async () => await this.flush());
   }
@@ -383,8 +377,8 @@ export class WriterClient {
   }
 
   /**
-   * Resolves when everything recorded so far is committed, undefined when it is already. Where storing is in trouble, or
-   * takes long, what is committed has to do.
+   * Resolves when all records so far are committed; undefined if they already are. Gives up after {@link CATCH_UP_MS}
+   * and on storage errors: reads then see the committed state.
    */
   caughtUp(): Promise<void> | undefined {
     if (this.#problem.sentence !== null) return undefined;
@@ -405,7 +399,7 @@ export class WriterClient {
     return this.#limits;
   }
 
-  /** Asks for a change and waits until it is on disk; what is in `transfer` is given away. */
+  /** Runs a durable change; buffers in `transfer` are detached. */
   async call(request: WriterCall, transfer: ArrayBuffer[] = []): Promise<unknown> {
     if (this.#worker === undefined) throw new Error(this.#problem.sentence ?? "The store is closed");
     this.#flushQueues();
@@ -417,7 +411,7 @@ export class WriterClient {
   setLimits(limits: StoreLimits): void {
     this.#limits = limits;
     this.#maxBytes = maxBytes(limits);
-    // What was recorded under the limits so far is to be there when they change.
+    // Commit what was recorded under the old limits first.
     this.#flushQueues();
     this.#send({ kind: "limits", limits }, []);
   }
@@ -440,13 +434,13 @@ export class WriterClient {
   }
 
   /**
-   * Commits what is queued and ends the thread. What the disk refuses is lost: its entries are counted, and the alarm and
-   * the problem of the status say so.
+   * Commits the queue and ends the thread. Entries that the disk rejects are counted as lost and reported by the alarm
+   * and the status.
    */
   async close(): Promise<void> {
     this.#flushQueues();
     this.#closing = true;
-    // A thread on its way would hold the file, and the process, afterwards.
+    // A thread that starts later would keep the file and the process open.
     await this.#restarting;
     const worker = this.#worker;
     if (worker === undefined) return;
@@ -544,7 +538,7 @@ export class WriterClient {
     }
   }
 
-  /** Entries are stored all the same, so that it is no problem of the store. */
+  /** The entry itself is stored, so the store has no problem. */
   #fileFailed({ file, refusal }: FromWriter & { kind: "fileFailed" }): void {
     if (refusal !== null) this.#events.alarm(`A large body is not stored, which is said once: ${refusal}`);
     this.#spool?.failed(file);
@@ -591,7 +585,7 @@ export class WriterClient {
     this.#events.alarm(`The traffic database was damaged. It was kept as ${path}; capture goes on in a new one`);
   }
 
-  /** Everything on its way to the thread is gone with it. */
+  /** Counts everything in flight as lost. */
   #threadEnded(): void {
     this.#worker = undefined;
     this.#spool?.failAll();
@@ -626,7 +620,7 @@ function refusalOf({ error, tooNew, isStorageError }: FromWriter & { kind: "refu
   return isStorageError ? new StorageError(error) : new Error(error);
 }
 
-/** Bytes of all its bodies that would be stored, of those that rules replaced, too. */
+/** Storable body bytes, including bodies from before rules replaced them. */
 function bodyBytes({ requestBody, responseBody, originalRequest, originalResponse }: ExchangeView): number {
   const replaced = (originalRequest?.body?.length ?? 0) + (originalResponse?.body?.length ?? 0);
   return requestBody.storedBytes + responseBody.storedBytes + replaced;
@@ -638,16 +632,14 @@ function discardSpooled(exchange: ExchangeView): void {
   exchange.responseBody.discard();
 }
 
-/** Sizes of what is handed over together. */
 interface Portion {
   readonly bytes: number;
   readonly entries: number;
 }
 
-/** What was on its way when the thread ended. */
+/** Work in flight when the thread ended. */
 interface LostWork {
   readonly entries: number;
-  /** Frames of streams, too. */
   readonly hasFrames: boolean;
 }
 
@@ -656,7 +648,7 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-/** Bytes that travel with an entry. */
+/** Bodies sent with the entry. */
 function bodiesOf(exchange: ExchangeView, storesBodies: boolean): readonly Buffer[] {
   const { step } = exchange.state;
   if (!storesBodies || (step !== "completed" && step !== "failed")) return NONE;

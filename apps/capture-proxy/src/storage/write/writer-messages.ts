@@ -1,7 +1,6 @@
 import type { StoreLimits } from "../capture-store.ts";
 import type { FrameBatch } from "../streams/stream-message.ts";
 
-/** A session as the writer keeps it. */
 export interface SessionRecord {
   readonly number: number;
   readonly id: string;
@@ -12,30 +11,29 @@ export interface SessionRecord {
   readonly updatedMs: number;
   readonly entryCount: number;
   readonly storedBytes: number;
-  /** Entries up to this number were cleared. */
+  /** Highest number of a cleared entry. */
   readonly floorSeq: number;
 }
 
-/** What the writer thread starts with. */
 export interface WriterSetup {
   readonly path: string;
   readonly bodiesFolder: string;
   readonly limits: StoreLimits;
 }
 
-/** Entries that must be committed together. */
+/** Entries committed in one transaction. */
 export interface RecordBatch {
   readonly kind: "batch";
   readonly entries: number;
-  /** Of text and bodies. */
+  /** Size of text and bodies. */
   readonly bytes: number;
-  /** As `BatchMemory` fills it. */
+  /** Layout: `BatchMemory`. */
   readonly memory: ArrayBuffer;
-  /** Imported entries are numbered here: the first gets this number, the others follow. */
+  /** Imported entries only: number of the first, the others follow. */
   readonly firstSeq?: number;
 }
 
-/** Changes that are answered when they are on disk. */
+/** Requests that are answered once the change is durable. */
 export type WriterCall =
   | {
       readonly op: "createSession";
@@ -43,7 +41,7 @@ export type WriterCall =
       readonly name: string | null;
       readonly notes: string | null;
       readonly nowMs: number;
-      /** It goes at the next start unless it is kept: an import that is cut off leaves nothing behind. */
+      /** Removed at the next start unless kept, so an aborted import leaves nothing behind. */
       readonly isProvisional: boolean;
     }
   | {
@@ -55,7 +53,7 @@ export type WriterCall =
       readonly nowMs: number;
     }
   | { readonly op: "keepSession"; readonly id: string }
-  /** One step of what the limits demand; gives whether there is more to do. */
+  /** One retention step; returns whether more is to do. */
   | { readonly op: "tidy" }
   | {
       readonly op: "appendBody";
@@ -66,7 +64,7 @@ export type WriterCall =
   | { readonly op: "deleteSession"; readonly id: string }
   | { readonly op: "receive"; readonly session: number; readonly isReceiving: boolean }
   | { readonly op: "switchSession"; readonly id: string; readonly nowMs: number }
-  /** Entries and streams up to these numbers go, those too that wait to be stored. */
+  /** Clears entries and streams up to these numbers, queued ones included. */
   | {
       readonly op: "clearSession";
       readonly id: string;
@@ -76,7 +74,7 @@ export type WriterCall =
     }
   | { readonly op: "setNote"; readonly id: string; readonly note: string | null }
   | { readonly op: "deleteEntries"; readonly ids: readonly string[] }
-  /** Frames of a kind, by its code, and its streams that are closed. */
+  /** Clears the frames of a kind, by code, and its closed streams. */
   | { readonly op: "clearStreams"; readonly kind: number };
 
 export type ToWriter =
@@ -89,22 +87,22 @@ export type ToWriter =
   | { readonly kind: "call"; readonly call: number; readonly request: WriterCall }
   | { readonly kind: "close" };
 
-/** What changed in the database, for caches elsewhere. */
+/** A committed change, for caches. */
 export interface StoreChange {
-  /** Sessions whose facts changed, as they are now. */
+  /** Sessions with changed fields, in their new state. */
   readonly sessions: readonly SessionRecord[];
   readonly removedSessions: readonly number[];
   readonly activeSession: number;
-  /** Entries rewritten, or inserted below a number that was committed before. */
+  /** Entries rewritten, or inserted below an already committed number. */
   readonly changedSeqs: readonly number[];
-  /** Entries whose streams went on, while their rows stayed as they were. */
+  /** Entries with new stream data and unchanged rows. */
   readonly streamedSeqs: readonly number[];
   readonly removedSeqs: readonly number[];
-  /** Removed to keep limits; a part of the removed ones. */
+  /** Removed for limits; a subset of `removedSeqs`. */
   readonly prunedIds: readonly string[];
-  /** So many of those because the bodies of all sessions are too large. */
+  /** How many of `prunedIds` were removed for the size limit. */
   readonly prunedForSize: number;
-  /** A session was cleared: cached lists are void. */
+  /** A session was cleared: cached lists are invalid. */
   readonly reset: boolean;
 }
 
@@ -117,7 +115,7 @@ export type FromWriter =
       readonly nextStream: number;
       readonly movedAside: string | null;
     }
-  /** It cannot be opened; `isStorageError` as of `callFailed`. */
+  /** The database cannot be opened. */
   | { readonly kind: "refused"; readonly error: string; readonly tooNew: boolean; readonly isStorageError: boolean }
   | { readonly kind: "change"; readonly change: StoreChange }
   | {
@@ -128,12 +126,12 @@ export type FromWriter =
       readonly lost: number;
       readonly bodiesNotStored: number;
       readonly ms: number;
-      /** That of the batch. */
+      /** Returned for reuse. */
       readonly memory: ArrayBuffer;
     }
   | { readonly kind: "framesCommitted"; readonly bytes: number }
   | { readonly kind: "pieceDone"; readonly bytes: number }
-  /** `refusal` is the end of a sentence that says why, where it is to be said. */
+  /** `refusal` completes a sentence with the reason; null if it was reported before. */
   | { readonly kind: "fileFailed"; readonly file: number; readonly refusal: string | null }
   | { readonly kind: "size"; readonly bytes: number }
   | { readonly kind: "problem"; readonly problem: string | null }
@@ -143,8 +141,8 @@ export type FromWriter =
       readonly kind: "callFailed";
       readonly call: number;
       readonly error: string;
-      /** It is the disk that refuses, or the file: nobody's defect. */
+      /** Caused by the disk or the file, not by a defect. */
       readonly isStorageError: boolean;
     }
-  /** `refusal` is the end of a sentence that says why something was not stored. */
+  /** `refusal` completes a sentence with the reason why data was not stored. */
   | { readonly kind: "closed"; readonly refusal: string | null };

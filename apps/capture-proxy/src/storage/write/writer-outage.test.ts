@@ -15,7 +15,7 @@ import type { FromWriter, ToWriter, WriterSetup } from "./writer-messages.ts";
 import { WriterThread } from "./writer-thread.ts";
 import { startWriterThread } from "./start-writer-thread.ts";
 
-// What is kept when the thread that stores breaks, or the disk is slow or bad for a moment.
+// State that survives a crash of the writer thread and temporary disk errors.
 
 function setupIn(directory: { file(...names: string[]): string }): WriterSetup {
   return {
@@ -69,7 +69,7 @@ test("closing while the thread is on its way back leaves none running", async ()
   const client = await WriterClient.start(setup, SILENT, worker);
   await worker.terminate();
   await waitUntil(() => !client.status().ok, { what: "the end of the thread to be known" });
-  // It starts a second later, and is not there at once.
+  // The thread restarts after a second.
   await sleep(1005);
   await client.close();
   await sleep(300);

@@ -10,17 +10,18 @@ import type { SessionTable } from "../sessions/session-table.ts";
 import type { FrameBatch } from "../streams/stream-message.ts";
 import type { FromWriter, RecordBatch, StoreChange, ToWriter, WriterCall, WriterSetup } from "./writer-messages.ts";
 
-/** After a failed commit the next attempt comes so much later. */
+/** Delay of the retry after a failed commit. */
 const RETRY_MS = 1000;
-/** Committed entries are brought to the disk at the latest after this time, well within the promised second. */
+/** Maximum delay until commits are synced, well within the promised second. */
 const SYNC_MS = 500;
 
-/** A disk that nothing is stored on is looked at so often. */
+/** Interval of free-space checks. */
 const LOOK_MS = 10_000;
-/** On a tight disk the log is moved into the file before it holds more than this part of what is set aside: both grow. */
+/**
+ * On a tight disk the log is checkpointed before it exceeds this part of the reserve: both the log and the file grow.
+ */
 const SHARE_IN_LOG = 1 / 8;
 
-/** Calls that remove entries. */
 const FREEING: ReadonlySet<WriterCall["op"]> = new Set([
   "clearSession",
   "deleteSession",
@@ -37,16 +38,19 @@ const SENTENCES = {
   other: "The traffic database refuses entries",
 } as const;
 
-/** What the writer thread does with messages: commits batches in order, keeps them while the disk refuses, tidies in between. */
+/**
+ * Handles messages on the writer thread: commits batches in order, retains them while the disk fails, runs retention in
+ * between.
+ */
 export class WriterThread {
   readonly #setup: WriterSetup;
   readonly #post: (message: FromWriter, transfer?: ArrayBuffer[]) => void;
   readonly #end: () => void;
   #writer: TrafficWriter | undefined;
-  /** Batches that wait for the disk. The proxy thread bounds them: it sends no more than its backlog allows. */
+  /** Batches not yet committed; bounded by the proxy thread's backlog limits. */
   readonly #waiting: (RecordBatch | FrameBatch)[] = [];
   #problem: string | null = null;
-  /** Why the last attempt to commit failed. */
+  /** Reason of the last failed commit. */
   #refusal: string | null = null;
   #retry: NodeJS.Timeout | undefined;
   #syncTimer: NodeJS.Timeout | undefined;
@@ -54,16 +58,15 @@ export class WriterThread {
   #isSyncDue = false;
   #tidying = false;
   #closing = false;
-  /** Space for removing something from a full disk. */
+  /** Space for deleting on a full disk. */
   readonly #reserve: DiskReserve;
   readonly #looking: NodeJS.Timeout;
-  /** Something is removed from a disk that was full: nothing else is stored until there is room. */
+  /** True while a full disk is being freed: no batches are committed meanwhile. */
   #isFreeing = false;
-  /** Something was removed since entries were last stored: a disk that is full may have room for them after all. */
+  /** True if entries were removed since the last commit: a full disk may have room again. */
   #hasFreed = false;
-  /** So much may be unused now that the file can be made smaller. */
   #isShrinkDue = false;
-  /** Written since the log was last moved into the file. */
+  /** Bytes written since the last checkpoint. */
   #loggedBytes = 0;
 
   constructor(setup: WriterSetup, post: (message: FromWriter, transfer?: ArrayBuffer[]) => void, end: () => void) {
@@ -74,7 +77,7 @@ export class WriterThread {
     this.#looking = setInterval(() => this.#look(), LOOK_MS).unref();
   }
 
-  /** Opens the database and says `ready` or `refused`. */
+  /** Opens the database and posts `ready` or `refused`. */
   start(): void {
     try {
       const movedAside = this.#openWithRoom();
@@ -137,7 +140,7 @@ export class WriterThread {
     }
   }
 
-  /** Gives the path a damaged file was moved to, or null. */
+  /** Returns where a corrupt file was moved, or null. */
   #open(): string | null {
     const { path, bodiesFolder, limits } = this.#setup;
     const onChange = (log: ChangeLog, sessions: SessionTable): void =>
@@ -194,14 +197,14 @@ export class WriterThread {
     }, RETRY_MS);
   }
 
-  /** What was asked to be removed is removed before entries are tried again: they may have come first. */
+  /** Frees space before retrying commits: removals may have been requested earlier. */
   #freeFirst(): void {
     this.#hasFreed = false;
     this.#isFreeing = true;
     this.#tidySoon();
   }
 
-  /** Damage found while running: the file is kept for rescue, and capture goes on in a new one. */
+  /** Moves a file found corrupt while running aside for rescue and continues with a new one. */
   #startAnew(): boolean {
     const { path, bodiesFolder, limits } = this.#setup;
     try {
@@ -227,8 +230,8 @@ export class WriterThread {
   }
 
   /**
-   * What is in the log can only be moved into a file that has room to grow. On a tight disk it is moved while there is room,
-   * and what is set aside is enough for the rest.
+   * A checkpoint needs room for the file to grow. On a tight disk checkpoints run early, so that the reserve covers the
+   * rest.
    */
   #keepLogShort(): void {
     if (!this.#reserve.isTight || this.#loggedBytes < this.#reserve.heldBytes * SHARE_IN_LOG) return;
@@ -266,7 +269,7 @@ export class WriterThread {
     return value;
   }
 
-  /** Runs what frees space; on a full disk with what is set aside for that. */
+  /** Runs work that frees space; on a full disk releases the reserve for it. */
   #withRoom<T>(work: () => T): T {
     try {
       return work();
@@ -283,11 +286,11 @@ export class WriterThread {
       this.#running.moveLog(true);
       this.#loggedBytes = 0;
     } catch {
-      // There is too little room for all of it; what is to be done may need less.
+      // Not enough room for a full checkpoint; the retried work may need less.
     }
   }
 
-  /** One bounded step, then everybody else's turn, until nothing is left. */
+  /** Runs bounded steps, yielding to messages in between, until nothing is left. */
   #tidySoon(): void {
     if (this.#tidying || this.#closing) return;
     this.#tidying = true;
@@ -319,7 +322,7 @@ export class WriterThread {
       this.#running.shrink(this.#reserve.isTight);
       this.#post({ kind: "size", bytes: this.#running.sizeBytes });
     } catch {
-      // What is unused will be used again.
+      // SQLite reuses the free pages.
     }
   }
 
@@ -331,7 +334,7 @@ export class WriterThread {
     }, SYNC_MS);
   }
 
-  /** What was committed while one sync went on is in the next one. */
+  /** Commits during a sync are covered by the next one. */
   async #syncWhileDue(): Promise<void> {
     while (this.#isSyncDue) {
       this.#isSyncDue = false;
@@ -383,7 +386,7 @@ function committed(
   return { kind: "committed", entries, bytes, written: entries - lost, lost, bodiesNotStored, ms, memory };
 }
 
-/** All sessions, as a change from nothing. */
+/** A change from the empty state to all sessions. */
 function everything(writer: TrafficWriter): StoreChange {
   return {
     sessions: writer.sessions.all(),
@@ -398,7 +401,7 @@ function everything(writer: TrafficWriter): StoreChange {
   };
 }
 
-/** Keeps a damaged database under another name, with its log and its bodies: a new one would sweep them away. */
+/** Renames a corrupt database, its log and its bodies, which a new database would sweep. */
 function moveAside(path: string, bodiesFolder: string): string {
   const suffixOfNow = `.corrupt-${new Date().toISOString().replaceAll(/[:.]/gu, "-")}`;
   const aside = `${path}${suffixOfNow}`;
@@ -406,7 +409,7 @@ function moveAside(path: string, bodiesFolder: string): string {
   try {
     renameSync(bodiesFolder, `${bodiesFolder}${suffixOfNow}`);
   } catch {
-    // There are no bodies yet, or they stay and are swept: capture must go on either way.
+    // There are no bodies, or they remain and are swept: capture must continue either way.
   }
   for (const suffix of ["-wal", "-shm"]) {
     try {
