@@ -582,7 +582,7 @@ test("HTTP/2 upstream: max_pending bounds who waits for a connection that is bei
     const outcomes = await Promise.allSettled(Array.from({ length: 150 }, async () => await through(pool)));
     const refused = outcomes.filter((outcome) => outcome.status === "rejected");
     assert.equal(refused.length, 150 - 100 - 1);
-    assert.match(String(refused[0]?.reason), /101 requests wait already/);
+    assert.match(String(refused[0]?.reason), /101 requests are queued already/);
   } finally {
     pool.retire();
     deadlines.stop();

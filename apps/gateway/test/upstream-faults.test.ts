@@ -335,7 +335,7 @@ test("the access log says why an upstream did not answer", async () => {
     [stranger.port, { protocol: "http2", tls: { server_name: "localhost" } }, /^"connect: /],
     [garbled.port, {}, /^"protocol: /],
     [short.port, {}, /^"broke: /],
-    [silent.port, { timeouts: { read_ms: 50 } }, /^"response-timeout: no answer within 50 ms"$/],
+    [silent.port, { timeouts: { read_ms: 50 } }, /^"response-timeout: no response within 50 ms"$/],
   ];
   for (const [port, more, expected] of cases) {
     await using gateway = await startGateway({ ...serving("api", [port], more), routes: ROUTES });

@@ -3,13 +3,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Listener } from "@headworks/gateway-contract";
 import { whyNotListening, type ListenerProblem } from "./listen-error.ts";
 
-/** Long enough for workers to close what they prepared. */
+/** Time for workers to close what they prepared. */
 const GIVEN_UP_MS = 100;
 
 /**
- * Tries in this process, which listens nowhere itself, every address that its workers do not listen on. A worker that
- * fails at an address keeps a number of the attempt for good (`node:cluster` does), and from then on shares that address
- * with no worker that made fewer attempts; so they are not to fail where that can be known before.
+ * Tries every address that the workers do not listen on yet, in this process, which listens on nothing itself. A
+ * worker that fails at an address counts that attempt for good (`node:cluster`), and from then on shares the address
+ * with no worker that made fewer attempts; so failures are detected here first.
  */
 export async function tryAddresses(
   listeners: readonly Listener[],
@@ -31,7 +31,7 @@ export async function tryAddresses(
   return problems;
 }
 
-/** A candidate that was given up just before is still being closed in workers. */
+/** Retried once: workers may still be closing an abandoned candidate. */
 async function tryTwice(address: string, port: number): Promise<void> {
   try {
     await listenShortly(address, port);

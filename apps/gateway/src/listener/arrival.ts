@@ -10,7 +10,7 @@ import { Http2Connection } from "./http2-connection.ts";
 import { ProxyHeaderReader } from "./proxy-protocol.ts";
 import type { TlsAcceptor } from "./tls-acceptor.ts";
 
-/** How connections of a listener begin; what they were accepted with stays theirs. */
+/** How connections of a listener start; fixed once a connection is accepted. */
 export interface ArrivalRules {
   readonly facts: ListenerFacts;
   readonly services: ConnectionServices;
@@ -20,8 +20,8 @@ export interface ArrivalRules {
 }
 
 /**
- * An accepted socket from its first byte on: reads who connected, begins TLS, finds out the protocol, and hands over.
- * All of that together has the time of one head.
+ * An accepted socket up to its first request: reads the PROXY header, starts TLS, determines the protocol, and hands
+ * the socket over. All of this together must finish within the header timeout.
  */
 export class Arrival implements OpenConnection, Timed {
   setIndex = NOT_IN_SET;
@@ -81,7 +81,7 @@ export class Arrival implements OpenConnection, Timed {
     this.#secure(outcome.rest);
   };
 
-  /** Inside TLS nobody could read an answer. */
+  /** Inside TLS the client could not read a response. */
   #refuse(why: string): void {
     const { services, facts, tls } = this.#rules;
     services.deadlines.delete(this);
@@ -93,7 +93,7 @@ export class Arrival implements OpenConnection, Timed {
     endAndLinger(this.#socket, Buffer.concat([Buffer.from(head, "latin1"), body]));
   }
 
-  /** `rest` was read behind the header of a proxy. */
+  /** `rest` was read behind the PROXY header. */
   #secure(rest: Buffer | undefined): void {
     const { tls, speaksHttp2 } = this.#rules;
     if (tls === undefined && !speaksHttp2) return this.#speakHttp1(rest);
@@ -149,7 +149,7 @@ export class Arrival implements OpenConnection, Timed {
     this.#connection = new Http2Connection(services, facts, this.#peer, this.#socket);
   }
 
-  /** The client left before it said anything, or in the middle of its first words. */
+  /** The client left before its first request. */
   readonly #onEnd = (): void => void this.#socket.destroy();
 
   readonly #onClose = (): void => {
@@ -158,11 +158,11 @@ export class Arrival implements OpenConnection, Timed {
   };
 }
 
-/** IPv4-mapped IPv6 addresses are shown as the IPv4 address they mean. */
+/** IPv4-mapped IPv6 addresses are reduced to the IPv4 address. */
 function plainAddress(address: string): string {
   return address.startsWith("::ffff:") && address.includes(".") ? address.slice(7) : address;
 }
 
 function ignoreError(): void {
-  // "close" follows and does what is needed.
+  // "close" follows and cleans up.
 }

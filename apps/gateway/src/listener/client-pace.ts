@@ -2,31 +2,30 @@ import { MinimumRate, turnMs } from "@headworks/sockets";
 import type { ConnectionServices } from "./connection-services.ts";
 
 /**
- * How fast one client of HTTP/1, or one stream of HTTP/2, sends what it owes and takes what waits for it: by when something
- * has to move, the least rates of both directions, and the memory in which its response may wait.
+ * Timing of one HTTP/1 client or one HTTP/2 stream: deadlines for progress, minimum rates of both directions, and the
+ * memory for its buffered response.
  */
 export class ClientPace {
-  /** Bytes of request bodies that came so far. */
+  /** Bytes of request bodies received so far. */
   bodyBytes = 0;
-  /** By when something has to move. */
+  /** Deadline for the next progress. */
   stillDeadlineMs = Number.POSITIVE_INFINITY;
   readonly #services: ConnectionServices;
   readonly #takenBytesNow: () => number;
-  /** Made for the first body that is waited for. */
+  /** Created for the first awaited body. */
   #requestRate: MinimumRate | undefined;
-  /** Made for the first response that waits. */
+  /** Created for the first buffered response. */
   #responseRate: MinimumRate | undefined;
-  /** What the client had taken when that was last looked at. */
+  /** Bytes that the client had taken at the last check. */
   #takenBytes = 0;
   #bufferedBytes = 0;
 
-  /** @param takenBytesNow  what the client took so far */
   constructor(services: ConnectionServices, takenBytesNow: () => number) {
     this.#services = services;
     this.#takenBytesNow = takenBytesNow;
   }
 
-  /** When the next look at it is due. */
+  /** When the next check is due. */
   get deadlineMs(): number {
     return Math.min(
       this.stillDeadlineMs,
@@ -42,24 +41,24 @@ export class ClientPace {
     this.#requestRate.wait(turnMs(), this.bodyBytes);
   }
 
-  /** Nothing of the body is waited for now. */
+  /** No body bytes are awaited now. */
   bodyRests(): void {
     this.#requestRate?.rest(turnMs());
   }
 
-  /** The body is whole, or it is unknown whether more of it is wanted. */
+  /** The body is complete, or it is unknown whether more of it will be read. */
   bodyEnds(): void {
     this.#requestRate?.end();
   }
 
-  /** Whether the body came at less than its rate, which is counted. */
+  /** Whether the body arrived below its minimum rate, which is counted. */
   isBodyTooSlow(nowMs: number): boolean {
     if (this.#requestRate?.isTooSlow(nowMs, this.bodyBytes) !== true) return false;
     this.#services.slowClients.requests += 1;
     return true;
   }
 
-  /** A response waits for the client. */
+  /** Response bytes are buffered for the client. */
   waitForTaking(): void {
     const { responseRate } = this.#services.timeouts;
     if (responseRate.bytesPerS === 0) return;
@@ -69,13 +68,13 @@ export class ClientPace {
     this.#responseRate.wait(turnMs(), this.#takenBytes);
   }
 
-  /** Nothing waits for the client any more. */
+  /** Nothing is buffered for the client any more. */
   taken(): void {
     this.giveBack();
     this.#responseRate?.rest(turnMs());
   }
 
-  /** What the client does about a response that waits for it; `slow` is counted. */
+  /** How the client takes its buffered response; `slow` is counted. */
   taking(nowMs: number): "moving" | "still" | "slow" {
     const takenBytes = this.#takenBytesNow();
     const isMoving = takenBytes !== this.#takenBytes;
@@ -87,7 +86,7 @@ export class ClientPace {
     return isMoving ? "moving" : "still";
   }
 
-  /** Whether all waiting bytes may be buffered here, so that the endpoint need not be held back. */
+  /** Whether all waiting bytes may be buffered here, so that the endpoint need not be paused. */
   mayBuffer(waitingBytes: number, maxBytes: number): boolean {
     if (waitingBytes >= maxBytes) return false;
     if (waitingBytes <= this.#bufferedBytes) return true;
@@ -96,7 +95,7 @@ export class ClientPace {
     return true;
   }
 
-  /** Gives memory back; must be called when the connection or stream is over. */
+  /** Releases memory; must be called at the end of the connection or stream. */
   giveBack(): void {
     if (this.#bufferedBytes === 0) return;
     this.#services.buffers.giveBack(this.#bufferedBytes);

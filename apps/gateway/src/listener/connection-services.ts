@@ -4,49 +4,48 @@ import type { BufferBudget, DeadlineSweep, RateRule } from "@headworks/sockets";
 import type { ClientStream, ListenerFacts, Peer } from "#request/client-stream.ts";
 import type { Http2Limits } from "./http2-limits.ts";
 
-/** A client that ended its side may still read, or be gone: without a byte for so long it counts as gone. */
+/** A half-closed client that sends and takes no byte for this long counts as gone. */
 export const HALF_CLOSED_MS = 5000;
 
-/** Limits of time for the connections of one listener; 0 is none. */
+/** Timeouts of the connections of one listener; 0 is none. */
 export interface ListenerTimeouts {
   readonly headMs: number;
   readonly idleMs: number;
-  /** From the head of a request to the end of its answer. */
+  /** From the request head to the end of the response. */
   readonly requestMs: number;
   /** Between two pieces of a request body. */
   readonly bodyMs: number;
-  /** With which the body of a request arrives while it is waited for. */
+  /** Minimum rate of an awaited request body. */
   readonly requestRate: RateRule;
-  /** With which a response that waits for its client is taken. */
+  /** Minimum rate at which a client takes its buffered response. */
   readonly responseRate: RateRule;
 }
 
-/** Clients of a listener that were too slow, by what was. */
+/** Number of clients that were too slow, by cause. */
 export interface SlowClients {
   requests: number;
   responses: number;
 }
 
-/** The head of a request, whatever the protocol; its version is that of its stream. */
+/** The head of a request, independent of the protocol; its version is that of its stream. */
 export type ReceivedHead = Pick<
   RequestHead,
   "method" | "target" | "targetForm" | "authority" | "fields" | "framing" | "upgrade"
 >;
 
-/** What a client connection needs from the rest of the gateway. */
+/** What a client connection needs from the gateway. */
 export interface ConnectionServices {
   readonly timeouts: ListenerTimeouts;
   readonly limits: Partial<Limits>;
   readonly http2: Http2Limits;
   readonly deadlines: DeadlineSweep;
-  /** For responses that wait for slow clients. */
+  /** Memory for responses to slow clients. */
   readonly buffers: BufferBudget;
   readonly slowClients: SlowClients;
-  /** A defect of ours ended a connection, not the process. */
+  /** An internal error ended a connection, not the process. */
   readonly onDefect: (error: unknown) => void;
-  /** A head was read. */
   request(head: ReceivedHead, listener: ListenerFacts, peer: Peer, nowMs: number, stream: ClientStream): void;
-  /** The answer to bytes that are no request; it is noted like those to requests. */
+  /** The response to a malformed request, observed like those to requests. */
   refusal(
     code: ErrorCode,
     message: string | undefined,
@@ -55,9 +54,9 @@ export interface ConnectionServices {
   ): { readonly status: number; readonly reason: string; readonly fields: RawFields; readonly body: string };
 }
 
-/** A connection as the listener keeps it, to end it. */
+/** A connection as the listener sees it. */
 export interface OpenConnection {
-  /** The present requests are the last ones; an idle connection closes at once. */
+  /** The current requests are the last ones; an idle connection closes at once. */
   drain(): void;
   destroy(): void;
 }

@@ -7,7 +7,6 @@ import type { ConnectionServices, ListenerTimeouts, SlowClients } from "./connec
 import type { SessionTickets } from "./session-tickets.ts";
 import { TlsAcceptor, type WatchFile } from "./tls-acceptor.ts";
 
-/** What a listener is made of, beyond its document. */
 export interface ListenerParts {
   readonly services: Omit<ConnectionServices, "timeouts" | "slowClients">;
   readonly timeoutsOf: (document: Listener) => ListenerTimeouts;
@@ -18,33 +17,32 @@ export interface ListenerParts {
   readonly sharesPorts: boolean;
 }
 
-/** What a listener is like at this moment. */
+/** State of a listener. */
 export interface ListenerState {
   readonly name: string;
   readonly openConnections: number;
-  /** Connections that never became TLS, since the certificates were first read. */
+  /** Failed TLS handshakes since the certificates were first read. */
   readonly tlsHandshakeFailures: number;
   readonly slowClients: Readonly<SlowClients>;
 }
 
-/** Silence before the system asks whether the other side is still there. */
+/** Idle time before TCP keep-alive probes. */
 const KEEP_ALIVE_MS = 60_000;
 
-/** A listener that is ready for a document it does not follow yet. */
+/** A listener prepared for a document that it does not follow yet. */
 export interface PreparedListener {
   readonly listener: DataListener;
-  /** Follows the document from now on. */
+  /** Applies the document. */
   take(): Promise<void>;
-  /** Leaves everything as it was before. */
+  /** Restores the previous state. */
   giveUp(): Promise<void>;
 }
 
-/** A connection among those that are open; its deadlines have a roster of their own. */
+/** An open connection; its deadlines are kept in a set of their own. */
 interface ListedConnection extends SetMember {
   readonly arrival: Arrival;
 }
 
-/** Accepts clients on one address. */
 export class DataListener {
   readonly #parts: ListenerParts;
   readonly #server: Server;
@@ -52,7 +50,7 @@ export class DataListener {
   readonly #open = new ConnectionSet<ListedConnection>();
   #document: Listener;
   #rules: ArrivalRules | undefined;
-  /** Clients that came before `begin`. */
+  /** Connections accepted before `begin`. */
   #early: Socket[] | undefined = [];
   #pastHandshakeFailures = 0;
   readonly #slowClients: SlowClients = { requests: 0, responses: 0 };
@@ -64,7 +62,7 @@ export class DataListener {
       noDelay: true,
       allowHalfOpen: true,
       pauseOnConnect: true,
-      // Tunnels may be silent for days: only the system finds out that their client vanished.
+      // Tunnels may be silent for days: only TCP keep-alive detects a vanished client.
       keepAlive: true,
       keepAliveInitialDelay: KEEP_ALIVE_MS,
     };
@@ -75,7 +73,7 @@ export class DataListener {
   }
 
   /**
-   * Listens, and keeps clients waiting until `begin`. Rejects as `listen` does (`EADDRINUSE`), and when the certificates
+   * Listens, and holds connections until `begin`. Rejects as `listen` does (`EADDRINUSE`), and if the certificates
    * cannot be used.
    */
   static async open(document: Listener, parts: ListenerParts): Promise<DataListener> {
@@ -89,7 +87,7 @@ export class DataListener {
       throw error;
     }
     server.on("error", (error) => {
-      parts.log.error({ err: error, listener: document.name, code: "listener_failed" }, "A listener has trouble");
+      parts.log.error({ err: error, listener: document.name, code: "listener_failed" }, "A listener failed");
     });
     listener.#port = (server.address() as AddressInfo).port;
     listener.#rules = listener.#rulesOf(document, tls);
@@ -100,7 +98,7 @@ export class DataListener {
     return this.#document;
   }
 
-  /** False after it made room. */
+  /** False after `makeRoom`. */
   get isListening(): boolean {
     return this.#server.listening;
   }
@@ -115,7 +113,7 @@ export class DataListener {
     return { name, openConnections: this.#open.size, tlsHandshakeFailures, slowClients: this.#slowClients };
   }
 
-  /** Lets clients in, those first that wait already. */
+  /** Starts to serve connections, first those that are held. */
   begin(): void {
     const early = this.#early ?? [];
     this.#early = undefined;
@@ -123,9 +121,8 @@ export class DataListener {
   }
 
   /**
-   * Makes ready to go on under another document for the same address. Once that is taken, new connections follow it;
-   * those that are open stay as they are, unless they would not be let in any more in their way. Rejects when the
-   * certificates cannot be used.
+   * Prepares another document for the same address. Once taken, it applies to new connections; open connections stay
+   * unless the new document would not admit them the same way. Rejects if the certificates cannot be used.
    */
   async prepare(document: Listener): Promise<PreparedListener> {
     const old = this.#rules?.tls;
@@ -151,17 +148,17 @@ export class DataListener {
     await old.close();
   }
 
-  /** Leaves its address to another listener; its connections go on. */
+  /** Frees its address for another listener; its connections stay open. */
   makeRoom(): void {
     this.#server.close();
   }
 
-  /** Listens again where it made room. */
+  /** Listens again after `makeRoom`. */
   async comeBack(): Promise<void> {
     await listenOn(this.#server, this.#document.address, this.#port);
   }
 
-  /** Takes no more connections and lets requests end; resolves when all are gone, at the latest after `graceMs`. */
+  /** Stops accepting and drains requests; resolves when all connections are closed, at the latest after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     for (const socket of this.#early ?? []) socket.destroy();
@@ -217,7 +214,8 @@ async function listen(server: Server, { address, port }: Listener, sharesPorts: 
     await listenOn(server, address, port);
   } catch (error) {
     if (!sharesPorts || port === 0) throw error;
-    // The others may have it from when all asked for any port; whoever starts later has to ask in the same way.
+    // The other processes may share a port that the system chose: a process that starts later must request port 0,
+    // too.
     await listenOn(server, address, 0);
     if ((server.address() as AddressInfo).port === port) return;
     server.close();
@@ -235,12 +233,12 @@ async function listenOn(server: Server, host: string, port: number): Promise<voi
   });
 }
 
-/** What the handshake is made of. */
+/** Settings of the handshake. */
 function tlsPartsOf({ name, protocol, tls, http2, header_timeout_ms }: Listener): readonly unknown[] {
   return [name, protocol, tls, http2, header_timeout_ms];
 }
 
-/** What decides how clients get in, and who they are taken for. */
+/** Settings that decide how clients are admitted and identified. */
 function admissionOf({ protocol, tls, proxy_protocol }: Listener): readonly unknown[] {
   return [protocol, tls?.client_ca_file, tls?.min_version, tls?.ciphers, proxy_protocol];
 }

@@ -6,13 +6,13 @@ interface NumberRange {
   readonly minimum: number;
   readonly maximum: number;
   readonly default: number;
-  /** Not only whole numbers. */
+  /** Fractions are allowed. */
   readonly isShare?: true;
 }
 
 const MAX_WINDOW_KIB = 1_048_576;
 
-/** Numbers that environment variables set. */
+/** Numbers from environment variables. */
 const NUMBERS = {
   GATEWAY_ACCESS_LOG_SAMPLE: { minimum: 0, maximum: 1, default: 1, isShare: true },
   GATEWAY_ADMIN_DEV: { minimum: 0, maximum: 1, default: 0 },
@@ -23,13 +23,13 @@ const NUMBERS = {
   GATEWAY_HTTP1_HEADER_TIMEOUT_MS: { minimum: 1, maximum: MAX_MS, default: 10_000 },
   GATEWAY_REQUEST_BODY_TIMEOUT_MS: { minimum: 1, maximum: MAX_MS, default: 30_000 },
   GATEWAY_H2_MAX_CONCURRENT_STREAMS: { minimum: 1, maximum: 1_000_000, default: 128 },
-  // A window below the protocol's initial one could not be announced before the client used it up.
+  // The client could use up the protocol's initial window before a smaller one was announced.
   GATEWAY_H2_STREAM_WINDOW_KIB: { minimum: 64, maximum: MAX_WINDOW_KIB, default: 1024 },
   GATEWAY_H2_CONNECTION_WINDOW_KIB: { minimum: 64, maximum: MAX_WINDOW_KIB, default: 4096 },
   GATEWAY_H2_MAX_SEND_BUF_KIB: { minimum: 16, maximum: MAX_WINDOW_KIB, default: 1024 },
 } as const satisfies Record<string, NumberRange>;
 
-/** The number of an environment variable, which is the default where it is not set or empty. Throws for any other text. */
+/** The number of an environment variable; the default if it is unset or empty. Throws for any other text. */
 export function environmentNumber(environment: Environment, name: keyof typeof NUMBERS): number {
   const problem = problemOf(environment, name);
   if (problem !== undefined) throw new Error(problem);
@@ -37,7 +37,7 @@ export function environmentNumber(environment: Environment, name: keyof typeof N
   return text === "" ? NUMBERS[name].default : Number(text);
 }
 
-/** Everything that is wrong with the numbers of an environment, a sentence each. */
+/** All errors in the numbers of an environment, a sentence each. */
 export function environmentProblems(environment: Environment): readonly string[] {
   return Object.keys(NUMBERS).flatMap((name) => problemOf(environment, name as keyof typeof NUMBERS) ?? []);
 }

@@ -30,7 +30,7 @@ import type { TunnelEnd } from "#request/join-sockets.ts";
 import { ClientPace } from "./client-pace.ts";
 import { type ConnectionServices, HALF_CLOSED_MS, type OpenConnection } from "./connection-services.ts";
 
-/** Writes the answers of a client connection, one after the other, each framed as its start says. */
+/** Writes the responses of a client connection one after the other. */
 class Http1ResponseWriter {
   readonly #writer: BatchedWriter;
   #isChunked = false;
@@ -39,13 +39,13 @@ class Http1ResponseWriter {
     this.#writer = writer;
   }
 
-  /** A head that no body follows here: an informational one, or 101 before a tunnel. It leaves at once. */
+  /** A head without a body: an informational one, or 101 before a tunnel. Sent at once. */
   bare(status: number, reason: string, fields: RawFields): void {
     this.#writer.text(responseHeadText(status, reason, fields));
     this.#writer.flush();
   }
 
-  /** `fields` get those of the framing and of the connection. */
+  /** Adds framing and connection fields to `fields`. */
   head(status: number, reason: string, fields: RawFields, { framing, connection }: ResponseStart): void {
     this.#isChunked = framing.kind === "chunked";
     if (framing.kind === "length") fields.push("Content-Length", String(framing.lengthBytes));
@@ -60,22 +60,22 @@ class Http1ResponseWriter {
     else this.#writer.bytes(piece);
   }
 
-  /** The body is whole; trailers have a place behind chunks only. */
+  /** The body is complete; only chunked bodies can carry trailers. */
   end(trailers: RawFields | undefined): void {
     if (this.#isChunked) this.#writer.text(trailers === undefined ? LAST_CHUNK : lastChunkWithTrailers(trailers));
     this.#writer.flushSoon();
   }
 }
 
-/** How much is read of a client that is held back: only reading shows that it reset its connection. */
+/** How much is read from a paused client: only reading detects a connection reset. */
 const READ_AHEAD_BYTES = 65_536;
 
-/** A request that left its client before that knew of the end of an idle connection gets its answer. */
+/** Time for requests that the client sent before it saw the close of an idle connection; they get a response. */
 const ON_ITS_WAY_MS = 200;
 
 /**
- * One client connection that speaks HTTP/1.1. Requests are answered one at a time in their order; pipelined ones wait,
- * which holds the client back.
+ * One HTTP/1.1 client connection. Requests are served one at a time in order; pipelined ones are held, which pauses
+ * the client.
  */
 export class Http1Connection implements ClientStream, OpenConnection, Timed {
   setIndex = NOT_IN_SET;
@@ -96,13 +96,13 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   readonly #pace: ClientPace;
   #isHeadTimed = false;
   #isBodyWanted = false;
-  /** The head of a request whose body waits was read, and nobody has it yet. */
+  /** The head of a request with an unread body was read and is not dispatched yet. */
   #isDispatchDue = false;
   #isDiscarding = false;
   #startedMs = 0;
   #requestDeadlineMs = Number.POSITIVE_INFINITY;
   #hasClientEnded = false;
-  /** The client ended behind bytes that still wait: what they ask for comes first. */
+  /** The client ended after bytes that are still held; their requests are served first. */
   #isEndWaiting = false;
   readonly #stopSharing: () => void;
 
@@ -112,7 +112,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#listener = listener;
     this.#peer = peer;
     this.#socket = socket;
-    // Answers of upstreams arrive in one buffer that is used again and again.
+    // Response pieces of upstreams lie in one buffer that is reused for each read.
     this.#writer = new BatchedWriter(socket, true);
     this.#response = new Http1ResponseWriter(this.#writer);
     this.deadlineMs = turnMs() + services.timeouts.headMs;
@@ -133,7 +133,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
           if (this.#isBodyWanted) this.handler?.onBodyEnd();
           else if (!this.#isDiscarding) this.#dispatch();
         },
-        // What is wrong with a body that nobody wants only ends the connection behind the answer.
+        // An error in a discarded body only closes the connection after the response.
         onError: (error) => {
           if (!this.#isDiscarding) this.#refuse(error);
         },
@@ -149,7 +149,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     socket.on("close", this.#onClose);
   }
 
-  /** Bytes that were read before this connection was made. */
+  /** `first`: bytes read before this connection was created. */
   begin(first: Buffer | undefined): void {
     if (first) this.#onData(first);
     else this.#socket.resume();
@@ -167,7 +167,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     return this.#held?.length ?? 0;
   }
 
-  /** The present exchange is the last one, or one whose request is on its way; an idle connection closes soon. */
+  /** The current exchange, or one whose request is in transit, is the last one; an idle connection closes soon. */
   drain(): void {
     this.#linger.shorten();
     if (this.#linger.isOn || this.#state.isTunnel) return;
@@ -184,8 +184,6 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#breakOff();
   }
 
-  // The stream of the present request
-
   readBody(): void {
     this.#isBodyWanted = true;
     if (this.#state.bodyWanted()) {
@@ -201,7 +199,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 
   resumeBody(): void {
-    // The client's time for the next piece begins now: nothing could be taken from it before.
+    // The body timeout starts now: before, the client could not send.
     if (this.#state.mayRespond) this.#pace.waitForBody();
     this.#touch();
     this.#reader.resume();
@@ -214,7 +212,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
 
   sendHead(status: number, reason: string, fields: RawFields, framing: Framing): void {
     if (status === 101) return this.#response.bare(status, reason, fields);
-    // The maker of the response knows whether more of the body is wanted.
+    // The code that responds knows whether it still needs the body.
     this.#pace.bodyEnds();
     if (!this.#isBodyWanted) this.#discardHeldBody();
     this.#response.head(status, reason, fields, this.#state.responseStarted(framing));
@@ -284,7 +282,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     const isStill = nowMs >= this.#pace.stillDeadlineMs;
     const isTooSlow = this.#pace.isBodyTooSlow(nowMs);
     const isGone = !isLate && isStill && this.#hasClientEnded;
-    // What the upstream is slow to take is not the client's delay.
+    // A slow upstream is not the client's delay.
     const isBodyOwed =
       this.#isBodyWanted && this.#reader.state === "body" && !this.#reader.isPaused && this.#state.mayRespond;
     const isBodyLate = isTooSlow || (isBodyOwed && (isStill || isLate));
@@ -295,7 +293,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#breakOff();
   }
 
-  /** Whether a client for which something waits took enough of it, and lately; then it has more time. */
+  /** Whether a client took enough of its buffered response recently, and so gets more time. */
   #isTaking(nowMs: number): boolean {
     const taking = this.#pace.taking(nowMs);
     if (taking === "slow" || (taking === "still" && nowMs >= this.#pace.stillDeadlineMs)) return false;
@@ -305,7 +303,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     return true;
   }
 
-  /** Ends the connection. Its client sees a break where an answer was still coming, not an end. */
+  /** Closes the connection so that the client sees an incomplete response as an abort, not as an end. */
   #breakOff(): void {
     const isAnswering = !this.#linger.isOn && !this.#state.isIdle && !this.#state.isTunnel;
     this.#clientGone();
@@ -313,7 +311,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     else this.#socket.destroy();
   }
 
-  /** Whoever handles the request answers it, as the last one of this connection. */
+  /** The handler of the request responds; the connection closes afterwards. */
   #timedOut(handler: ClientHandler, code: ErrorCode): void {
     this.#requestDeadlineMs = Number.POSITIVE_INFINITY;
     this.#state.drain();
@@ -325,21 +323,22 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#isHeadTimed = false;
     this.#head = head;
     this.#state.requestStarted(head);
-    // It may be followed by a tunnel's bytes that did not wait for the answer; they must not be taken for a request.
+    // Tunnel bytes may follow before the response; they must not be parsed as a request.
     if (head.method === "CONNECT") this.#state.drain();
     this.#isBodyWanted = false;
     const nowMs = performance.now();
     const { requestMs } = this.#services.timeouts;
     this.#requestDeadlineMs = requestMs > 0 ? nowMs + requestMs : Number.POSITIVE_INFINITY;
     this.#startedMs = nowMs;
-    // A request without a body ends at once, and is handled then: an answer to a complete request keeps the connection.
+    // A request without a body ends at once and is dispatched then: a response to a complete request keeps the
+    // connection.
     if (!hasBody(head.framing)) return;
-    // Its body waits until somebody wants it, so that a refusal need not read it.
+    // The body stays unread until a handler wants it, so that a refusal need not read it.
     this.#reader.pause();
     this.#isDispatchDue = true;
   }
 
-  /** An answer to a request that is all there keeps the connection, whether or not somebody wanted the body. */
+  /** A response to a completely received request keeps the connection, whether or not the body was read. */
   #discardHeldBody(): void {
     const chunk = this.#held;
     if (chunk === undefined || this.#reader.state !== "body" || this.#state.isAwaitingContinue) return;
@@ -360,11 +359,11 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#held = this.#held ? Buffer.concat([this.#held, chunk]) : chunk;
     if (!this.#isWorking) this.#work();
     if (this.#held !== undefined) this.#held = keptBytes(this.#held);
-    // What comes while nothing is taken gives the client no more time.
+    // Bytes that arrive while the client is paused do not extend its deadline.
     if (!wasHeldBack) this.#setDeadline();
   };
 
-  /** A defect of ours ends this connection, not the process. */
+  /** An internal error ends this connection, not the process. */
   #work(): void {
     try {
       this.#readHeld();
@@ -375,7 +374,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     }
   }
 
-  /** Reads what is held, request after request, as far as the answers allow. */
+  /** Parses held bytes, request after request, as far as responses allow. */
   #readHeld(): void {
     this.#isWorking = true;
     while (this.#held !== undefined && this.#state.mayRead && !this.#reader.isPaused && !this.#isBackedUp) {
@@ -401,14 +400,14 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     return this.#held !== undefined || this.#reader.isPaused || this.#isBackedUp;
   }
 
-  /** A client that does not take its answers is asked for no more requests, or they would fill the memory. */
+  /** A client that does not take its responses gets no further requests read, or they would fill the memory. */
   get #isBackedUp(): boolean {
     return this.#state.isIdle && this.#socket.writableNeedDrain;
   }
 
   #setDeadline(): void {
     if (this.#state.isIdle && this.#reader.hasPartialHead) {
-      // Set once for each head, so that a byte now and then does not keep the connection for ever.
+      // Set once per head, so that single bytes do not keep the connection open for ever.
       if (!this.#isHeadTimed) this.deadlineMs = turnMs() + this.#services.timeouts.headMs;
       this.#isHeadTimed = true;
     } else if (!this.#linger.isOn) {
@@ -436,12 +435,12 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
       return;
     }
     const refusal = { code: http1ErrorCode(error), message: error.message };
-    // A request that broke in its middle is answered, and told of, as the one that it is.
+    // A request that broke midway gets its response, and is observed, as that request.
     if (this.handler === undefined) this.#respondWithError(refusal.code, refusal.message);
     else this.handler.onRefused(refusal);
   }
 
-  /** Answers what never became a request, then closes. */
+  /** Responds to a malformed request, then closes. */
   #respondWithError(code: ErrorCode, message: string | undefined): void {
     const response = this.#services.refusal(code, message, this.#listener, this.#peer);
     if (this.#state.isIdle) this.#state.requestRefused();
@@ -455,7 +454,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
     this.#endAndLinger();
   }
 
-  /** Closing at once would reset the connection under an answer that the client has not read yet. */
+  /** Closing at once would reset the connection before the client has read the response. */
   #endAndLinger(): void {
     this.#linger.begin();
     this.#held = undefined;
@@ -516,7 +515,7 @@ export class Http1Connection implements ClientStream, OpenConnection, Timed {
   }
 }
 
-/** What a client is told of a request that cannot be read. */
+/** The error code for a malformed request. */
 function http1ErrorCode({ status, code }: Http1Error): ErrorCode {
   switch (status) {
     case 431:

@@ -15,23 +15,22 @@ import type { ClientHandler, ClientStream } from "#request/client-stream.ts";
 import { ClientPace } from "./client-pace.ts";
 import type { ConnectionServices, ReceivedHead } from "./connection-services.ts";
 
-/** What a stream asks of its connection and tells it. */
+/** Calls of a stream to its connection. */
 export interface StreamOwner {
-  /** Bytes of its answer that may wait for the client. */
+  /** Limit of response bytes buffered for the client. */
   readonly sendBufferBytes: number;
-  /** It is over; `isReset`: the client, or its breaking of the protocol, ended it before its answer was taken. */
+  /** The stream ended; `isReset`: the client reset it or violated the protocol before its response was taken. */
   closed(isReset: boolean): void;
-  /** The client left it: perhaps it reads nothing of the connection any more. */
+  /** The client reset it, and may not read from the connection any more. */
   doubted(): void;
 }
 
-/** How long a client may go on with a body after its answer is complete, before it is told to stop. */
+/** Time for a client to finish its body after a complete response, before the stream is reset. */
 const SURPLUS_BODY_MS = 1000;
 
-/** One request of a client over HTTP/2. */
 export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   readonly version = "2";
-  /** What came behind the head is told when it is asked for. */
+  /** Unknown here: data behind the head is delivered only when the body is read. */
   readonly bodyBytesHere = 0;
   handler: ClientHandler | undefined;
   setIndex = NOT_IN_SET;
@@ -55,7 +54,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.#services = services;
     this.#pace = new ClientPace(services, () => stream.leftBytes);
     this.#owner = owner;
-    // What follows the head of a WebSocket is no body, and ends when the WebSocket does.
+    // The data of a WebSocket is no body and ends with the WebSocket.
     this.#isBodyEnded = !hasBody(head.framing) && head.upgrade === undefined;
     const { requestMs } = services.timeouts;
     this.#requestDeadlineMs = requestMs > 0 ? turnMs() + requestMs : Number.POSITIVE_INFINITY;
@@ -93,7 +92,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   }
 
   sendInformational(status: number, _reason: string, fields: RawFields): void {
-    // 101 does not exist here (RFC 9113, 8.6).
+    // 101 does not exist in HTTP/2 (RFC 9113, 8.6).
     if (status === 101 || this.#isStarted) return;
     const section = [":status", String(status)];
     appendHttp2Fields(fields, section);
@@ -102,7 +101,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
 
   sendHead(status: number, _reason: string, fields: RawFields, framing: Framing): void {
     this.#isStarted = true;
-    // The maker of the response knows whether more of the body is wanted.
+    // The code that responds knows whether it still needs the body.
     this.#pace.bodyEnds();
     if (status === 101) return this.#sendSwitch(fields);
     const section = [":status", String(status)];
@@ -114,7 +113,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   }
 
   sendData(piece: Buffer): void {
-    // Answers of upstreams arrive in one buffer that is used again and again.
+    // Response pieces of upstreams lie in one buffer that is reused for each read.
     if (!this.#isBodiless) this.#stream.write(piece, true);
   }
 
@@ -129,7 +128,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     }
     this.#touch();
     if (this.#stream.waitingBytes > 0) this.#pace.waitForTaking();
-    // A reset at once could overtake the trailers, so what still comes is dropped for a while.
+    // A reset at once could overtake the trailers, so further body bytes are discarded for a while.
     if (!this.#isBodyEnded) this.#stream.release();
   }
 
@@ -144,7 +143,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.#isAnswered = true;
     this.handler = undefined;
     this.#touch();
-    // What came of the answer before it broke off is the client's.
+    // The bytes before the abort are still delivered.
     this.#stream.resetBehind(INTERNAL_ERROR);
   }
 
@@ -161,7 +160,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
 
   onDeadline(): void {
     const stream = this.#stream;
-    // The client may stop sending a body that nobody reads any more (RFC 9113, 8.1).
+    // Tells the client to stop sending a body that is not read (RFC 9113, 8.1).
     if (stream.hasSentEnd) return this.#cut(NO_ERROR);
     const nowMs = performance.now();
     const isLate = nowMs >= this.#requestDeadlineMs;
@@ -177,7 +176,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.#cut(CANCEL);
   }
 
-  /** Whether a client for which something waits took enough of it, and lately. */
+  /** Whether a client took enough of its buffered response recently. */
   #isTaking(nowMs: number): boolean {
     const taking = this.#pace.taking(nowMs);
     if (taking === "moving") this.#touch();
@@ -185,19 +184,19 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   }
 
   #waitForBody(): void {
-    // A client of gRPC may wait for a message before it sends the next.
+    // A gRPC client may wait for a message before it sends the next.
     if (this.#isStarted || isGrpc(fieldValue(this.#head.fields, "content-type"))) return;
     this.#pace.waitForBody();
   }
 
-  /** Whoever handles the request answers it; what the answer takes is another time. */
+  /** The handler of the request responds, with a deadline of its own. */
   #timedOut(handler: ClientHandler, code: ErrorCode): void {
     this.#requestDeadlineMs = Number.POSITIVE_INFINITY;
     this.#touch();
     handler.onRefused({ code });
   }
 
-  /** What the upstream is slow to take is not the client's delay. */
+  /** A slow upstream is not the client's delay. */
   get #isBodyOwed(): boolean {
     return this.#isReading && !this.#isBodyEnded && !this.#stream.isHeld && !this.#isStarted;
   }
@@ -207,7 +206,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.#owner.doubted();
   }
 
-  /** A WebSocket begins with 200 here, and without the proof of HTTP/1.1 (RFC 8441, 5). */
+  /** A WebSocket starts with 200 and without the handshake fields of HTTP/1.1 (RFC 8441, 5). */
   #sendSwitch(fields: RawFields): void {
     const section = [":status", "200"];
     appendHttp2Fields(fields, section);
@@ -221,7 +220,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.#stream.sendSection(section, isEnd);
   }
 
-  /** A body that should come, and an answer that should be taken, have only so long without a step forward. */
+  /** Sets the deadline for progress of the body and of the buffered response. */
   #touch(): void {
     const { idleMs, bodyMs } = this.#services.timeouts;
     const isReceiving = this.#isReading && !this.#isBodyEnded && !this.#isStarted && bodyMs > 0;
@@ -234,7 +233,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
     this.deadlineMs = Math.min(this.#requestDeadlineMs, this.#pace.deadlineMs);
   }
 
-  /** Nothing of the body is waited for; of the answer perhaps that it is taken. */
+  /** No body bytes are awaited; the response may still be. */
   #bodyRests(): void {
     if (this.#isStarted) this.#touch();
     else {
@@ -244,7 +243,7 @@ export class Http2ClientStream implements ClientStream, StreamHandler, Timed {
   }
 
   onSection(): void {
-    // The head was read before there was a stream, and behind it come trailers.
+    // The head was read before the stream existed; this section is trailers.
   }
 
   onData(piece: Buffer): void {

@@ -35,11 +35,10 @@ const CODES: Readonly<Record<Http2RequestProblem["problem"], ErrorCode>> = {
 
 const WEBSOCKET_KEY_BYTES = 16;
 
-const TOO_MANY_RESETS = new Error("Too many streams ended before their answers");
-/** After the warning, for requests that are on their way. */
+const TOO_MANY_RESETS = new Error("Too many streams ended before their responses");
+/** After the GOAWAY warning, for requests in transit. */
 const DRAIN_WARNING_MS = 1000;
 
-/** One client connection that speaks HTTP/2. */
 export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   setIndex = NOT_IN_SET;
   deadlineMs: number;
@@ -54,12 +53,12 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   readonly #resets = new ResetAllowance();
   #isDraining = false;
   #hasClientEnded = false;
-  /** It left the answer of a stream, and perhaps reads nothing of the connection any more. */
+  /** The client reset the response of a stream, and may not read from the connection any more. */
   #isDoubted = false;
-  /** What it had taken when that was last looked at. */
+  /** Bytes that the client had taken at the last check. */
   #takenBytes = 0;
 
-  /** The socket is paused, and bytes that were read from it are back in it. */
+  /** `socket` is paused; bytes that were read from it are unshifted. */
   constructor(services: ConnectionServices, listener: ListenerFacts, peer: Peer, socket: Socket) {
     this.#services = services;
     this.#listener = listener;
@@ -75,7 +74,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
         role: "server",
         maxConcurrentStreams: concurrentStreams,
         section: {
-          // A few more than allowed are counted for the answer, and pseudo-fields count too.
+          // Room for a few more than allowed, so that they can be counted for the response; pseudo-fields count, too.
           maxFields: this.#maxFields * 2 + 4,
           listBytes: this.#maxHeadBytes,
         },
@@ -96,7 +95,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     services.deadlines.add(this);
   }
 
-  /** Says GOAWAY; requests that the client had sent by then are answered (RFC 9113, 6.8). */
+  /** Sends GOAWAY; requests that the client sent before it are still served (RFC 9113, 6.8). */
   drain(): void {
     if (this.#isDraining || this.#session.isFinished) return;
     this.#isDraining = true;
@@ -121,7 +120,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     this.#close();
   }
 
-  /** Its share of what one client may make wait here. */
+  /** The share of each stream in the client's send buffer. */
   get sendBufferBytes(): number {
     return this.#services.http2.sendBufferBytes / Math.max(1, this.#streams);
   }
@@ -142,15 +141,15 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     this.deadlineMs = turnMs() + this.#services.timeouts.idleMs;
   }
 
-  /** Whoever ends their side may still read the answers. */
+  /** A half-closed client may still read its responses. */
   readonly #onEnd = (): void => {
     this.#hasClientEnded = true;
     this.drain();
-    // What draining says itself is out by then.
+    // By then the second GOAWAY of draining is sent.
     if (this.#streams > 0) this.deadlineMs = turnMs() + 2 * DRAIN_WARNING_MS;
   };
 
-  /** A client that ended its side may be gone, and opens no more windows; any other is if what waits for it does not move. */
+  /** Closes a connection without progress: a half-closed client may be gone and opens no more windows. */
   #seeWhetherGone(): void {
     const isStill = !this.#isTaking();
     if (isStill && (this.#hasClientEnded || this.#socket.writableLength > 0)) return this.destroy();
@@ -158,13 +157,13 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     if (this.#hasClientEnded) this.deadlineMs = turnMs() + HALF_CLOSED_MS;
   }
 
-  /** The end of the last answer may still be on its way to a slow client. */
+  /** Waits until the client has taken the last bytes. */
   #endBehindLastBytes(): void {
     if (this.#socket.writableLength === 0 || !this.#isTaking()) return this.destroy();
     this.deadlineMs = turnMs() + HALF_CLOSED_MS;
   }
 
-  /** Whether it took anything since that was last looked at. */
+  /** Whether the client took any bytes since the last check. */
   #isTaking(): boolean {
     const before = this.#takenBytes;
     this.#takenBytes = this.#socket.bytesWritten - this.#socket.writableLength;
@@ -190,7 +189,7 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
     if (!this.#hasClientEnded && !this.#isDoubted) this.deadlineMs = Number.POSITIVE_INFINITY;
   }
 
-  /** Answers a request that could not be read. */
+  /** Responds to a malformed request. */
   #refuse(http2: Http2Stream, section: RawFields, code: ErrorCode, message: string | undefined): void {
     this.#countStream();
     if (code === "bad_request") http2.resetBehindEnd(PROTOCOL_ERROR);
@@ -210,12 +209,12 @@ export class Http2Connection implements OpenConnection, StreamOwner, Timed {
   #close(): void {
     if (this.#session.isFinished) return;
     this.#session.close();
-    // What is left of the session must not wait for a client that reads nothing.
+    // The rest of the session must not be held for a client that does not read.
     if (this.#streams === 0) this.deadlineMs = turnMs() + DRAIN_WARNING_MS;
   }
 }
 
-/** Stands for a request that could not be read: its body, if any, is never wanted. */
+/** Placeholder for a malformed request, whose body is never read. */
 const UNREADABLE: ReceivedHead = {
   method: "",
   target: "",
@@ -226,13 +225,13 @@ const UNREADABLE: ReceivedHead = {
   upgrade: undefined,
 };
 
-/** Why a field section of HTTP/2 is no request for us. */
+/** Why an HTTP/2 field section is refused. */
 interface RefusedHead {
   readonly code: ErrorCode;
   readonly message: string;
 }
 
-/** Makes a request of a field section `[name0, value0, …]`. `isWhole`: no body follows it. */
+/** Builds a request from a field section `[name0, value0, …]`. `isWhole`: it has no body. */
 export function readHttp2Head(
   section: readonly string[],
   isWhole: boolean,
@@ -240,7 +239,7 @@ export function readHttp2Head(
 ): ReceivedHead | RefusedHead {
   const read = readHttp2Request(section, withoutPseudoFields(section), isWhole, maxFields);
   if ("problem" in read) return { code: CODES[read.problem], message: read.message };
-  // What HTTP/1.1 proves with it that the server understood, HTTP/2 has no need of: clients send none (RFC 8441, 5).
+  // HTTP/2 clients send no key, since they need no proof of the handshake (RFC 8441, 5).
   if (read.upgrade !== undefined) {
     read.fields.push("sec-websocket-key", randomBytes(WEBSOCKET_KEY_BYTES).toString("base64"));
   }

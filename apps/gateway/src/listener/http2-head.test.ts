@@ -7,7 +7,7 @@ import { readHttp2Head } from "./http2-connection.ts";
 
 const GET = [":method", "GET", ":scheme", "https", ":authority", "a.test", ":path", "/x?y"];
 
-/** The good request with one pseudo-field changed, or left out. */
+/** A valid request with one pseudo-field changed or removed. */
 const but = (name: string, value?: string): string[] => {
   const section = [...GET];
   const at = section.indexOf(name);
@@ -15,7 +15,7 @@ const but = (name: string, value?: string): string[] => {
   return section;
 };
 
-test("a request over HTTP/2 is read like one of HTTP/1.1, with its host as the first field", () => {
+test("a request over HTTP/2 is read like one over HTTP/1.1, with Host as the first field", () => {
   const section = [...GET, "x-a", "1", "cookie", "a=1", "cookie", "b=2", "te", "trailers"];
   assert.deepEqual(readHttp2Head(section, true, 100), {
     method: "GET",
@@ -36,7 +36,7 @@ const FRAMINGS: readonly (readonly [string, readonly string[], boolean, object])
   ["a body of unknown length", [], false, { kind: "chunked" }],
 ];
 for (const [what, fields, isWhole, framing] of FRAMINGS) {
-  test(`a request over HTTP/2 with ${what} is framed so for an upstream`, () => {
+  test(`a request over HTTP/2 with ${what} gets the matching framing`, () => {
     const head = readHttp2Head([...GET, ...fields], isWhole, 100);
     assert.ok("framing" in head);
     assert.deepEqual(head.framing, framing);
@@ -65,7 +65,7 @@ const REFUSED: readonly (readonly [string, readonly string[], string?])[] = [
   ["two hosts", [...but(":authority"), "host", "a.test", "host", "a.test"]],
   [":path twice", [...GET, ":path", "/admin"]],
   ["a pseudo-field behind a field", [":method", "GET", "x-a", "1", ...but(":method")]],
-  ["a pseudo-field of an answer", [...GET, ":status", "200"]],
+  ["a pseudo-field of a response", [...GET, ":status", "200"]],
   ["a name of objects as pseudo-field", [":__proto__", "1", ...GET]],
   ["a field name in upper case", [...GET, "X-A", "1"]],
   ["an empty field name", [...GET, "", "1"]],
@@ -100,7 +100,7 @@ for (const [what, section, code = "bad_request"] of REFUSED) {
   });
 }
 
-test("a WebSocket over HTTP/2 is a GET with a key of our own, and no body (RFC 8441, 5)", () => {
+test("a WebSocket over HTTP/2 is a GET with a generated key, and no body (RFC 8441, 5)", () => {
   const keys = new Set<string>();
   for (let round = 0; round < 2; round += 1) {
     const sent = [...but(":method", "CONNECT"), ":protocol", "websocket", "sec-websocket-key", "of the client"];
@@ -114,7 +114,7 @@ test("a WebSocket over HTTP/2 is a GET with a key of our own, and no body (RFC 8
   assert.equal(keys.size, 2);
 });
 
-test("whatever comes over HTTP/2, what is let through could be written as HTTP/1.1 and read as the same request", () => {
+test("every accepted HTTP/2 request could be written as HTTP/1.1 and read as the same request", () => {
   const name = fc.constantFrom(":method", ":scheme", ":authority", ":path", "host", "x-a", "content-length", "te");
   const value = fc.oneof(
     fc.constantFrom("GET", "http", "a.test", "/", "1"),

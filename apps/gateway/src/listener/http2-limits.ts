@@ -1,20 +1,20 @@
 import { environmentNumber } from "./environment-numbers.ts";
 
-/** What one HTTP/2 client may take; the same on all listeners. */
+/** Limits of each HTTP/2 client; the same on all listeners. */
 export interface Http2Limits {
-  /** Streams at a time. */
+  /** Concurrent streams. */
   readonly concurrentStreams: number;
-  /** Bytes of one body that may be on their way, or wait unread. */
+  /** Bytes of one body in flight or unread. */
   readonly streamWindowBytes: number;
-  /** The same of all bodies of a connection together, beyond the first window that each has by the protocol. */
+  /** Bytes of all bodies of a connection in flight or unread, beyond the initial window of each stream. */
   readonly connectionWindowBytes: number;
-  /** Bytes of all answers of a connection that may wait for the client. */
+  /** Limit of response bytes buffered per connection. */
   readonly sendBufferBytes: number;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The limits that the environment asks for. */
+/** The limits from environment variables. */
 export function http2Limits(environment: Environment): Http2Limits {
   return {
     concurrentStreams: environmentNumber(environment, "GATEWAY_H2_MAX_CONCURRENT_STREAMS"),

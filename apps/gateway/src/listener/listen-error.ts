@@ -1,8 +1,8 @@
 import type { Listener } from "@headworks/gateway-contract";
 
-/** Why a listener of a document cannot be what the document wants. */
+/** Why a listener cannot follow its document. */
 export interface ListenerProblem {
-  /** Its place among the listeners of the document. */
+  /** Index among the listeners of the document. */
   readonly at: number;
   readonly message: string;
 }
@@ -13,14 +13,14 @@ const CAUSES: Readonly<Record<string, string>> = {
   ENOTFOUND: "no address is known by that name",
 };
 
-/** A sentence for people that says why a listener cannot be opened, or cannot go on under its document. */
+/** A sentence that says why a listener cannot be opened or cannot follow its document. */
 export function whyNotListening({ name, address, port }: Listener, error: unknown): string {
   const why = whyNoAddress(port, error);
   if (why === undefined) return `The listener "${name}" cannot use its certificates: ${(error as Error).message}`;
   return `The listener "${name}" cannot listen on ${address} port ${port}: ${why}`;
 }
 
-/** Why an address cannot be listened on, to complete a sentence; undefined for an error that is about something else. */
+/** Why an address cannot be listened on, as the end of a sentence; undefined for other errors. */
 export function whyNoAddress(port: number, error: unknown): string | undefined {
   const { code = "", syscall, message } = error as NodeJS.ErrnoException;
   if (syscall !== "listen" && syscall !== "bind" && syscall !== "getaddrinfo") return undefined;
@@ -29,7 +29,7 @@ export function whyNoAddress(port: number, error: unknown): string | undefined {
   return cause === undefined ? message : `${cause} (${code})`;
 }
 
-/** Nothing tells whose port it is without more rights than a gateway has. */
+/** Finding the owner of a port takes more rights than a gateway has. */
 function whoHolds(port: number): string {
   const tool = process.platform === "linux" ? `ss -ltnp 'sport = :${port}'` : `lsof -nP -iTCP:${port} -sTCP:LISTEN`;
   return `another gateway that still runs, or another program, has it: ${tool} names it`;

@@ -10,7 +10,6 @@ import { whyNotListening, type ListenerProblem } from "./listen-error.ts";
 import type { SessionTickets } from "./session-tickets.ts";
 import type { WatchFile } from "./tls-acceptor.ts";
 
-/** What all listeners have in common. */
 export interface ListenerSetParts {
   readonly services: Omit<ConnectionServices, "timeouts" | "http2" | "slowClients">;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -21,15 +20,15 @@ export interface ListenerSetParts {
   readonly sharesPorts: boolean;
 }
 
-/** What the next generation needs of listeners, ready to be taken. */
+/** Prepared listeners of the next generation. */
 interface Next {
   readonly documents: readonly Listener[];
   readonly ready: ReadonlyMap<Listener, PreparedListener>;
 }
 
 /**
- * The listeners of the running generation. Another generation is prepared, and then taken or given up, one after the
- * other: what can fail fails before, while everything goes on as it is.
+ * The listeners of the running generation. Another generation is prepared and then taken or given up, one at a time:
+ * everything that can fail does so during preparation, while the running generation continues.
  */
 export class ListenerSet {
   readonly #parts: ListenerSetParts;
@@ -48,43 +47,40 @@ export class ListenerSet {
   }
 
   /**
-   * Makes ready for another generation: new addresses are listened on, where clients wait; certificates are read. What is
-   * wrong with any of that; then nothing waits to be taken.
+   * Prepares another generation: listens on new addresses, where connections are held, and reads certificates.
+   * Returns the problems found; with any problem nothing stays prepared.
    */
   async prepare(documents: readonly Listener[]): Promise<readonly ListenerProblem[]> {
     return await this.#inTurn(async () => await this.#prepareNow(documents));
   }
 
   /**
-   * Switches to what was prepared: where an address stays, its connections stay; listeners that are gone are drained for
-   * at most `graceMs`.
+   * Switches to the prepared generation: listeners with the same address keep their connections; removed ones are
+   * drained for at most `graceMs`.
    */
   async take(graceMs: number): Promise<void> {
     await this.#inTurn(async () => {
       const next = this.#next;
-      // `stop` gives up what it finds.
+      // `stop` gives up what is prepared.
       if (next === undefined || this.#isStopped) return;
       this.#next = undefined;
       await this.#become(next, graceMs);
     });
   }
 
-  /** What was prepared will not be taken. */
   async giveUp(): Promise<void> {
     await this.#inTurn(async () => await this.#giveUpNow());
   }
 
-  /** Name, address and port of each, as they are open. */
   get addresses(): readonly { readonly name: string; readonly address: string; readonly port: number }[] {
     return [...this.#open.values()].map(({ document: { name, address }, port }) => ({ name, address, port }));
   }
 
-  /** What each is like at this moment. */
   get states(): readonly ListenerState[] {
     return [...this.#open.values()].map(({ state }) => state);
   }
 
-  /** Drains all for at most `graceMs`, then ends what is left. */
+  /** Drains all for at most `graceMs`, then closes the remaining connections. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopped = true;
     await this.giveUp();
@@ -122,9 +118,9 @@ export class ListenerSet {
     return problems;
   }
 
-  /** Those that may be in the way of a document: they will be gone, as when one address of a port becomes all addresses. */
+  /** Leaving listeners that block a document's address, as when one address of a port becomes all addresses. */
   #inTheWay({ address, port }: Listener, error: unknown, leaving: readonly DataListener[]): readonly DataListener[] {
-    // The room of a shared port is free when the last process has left it, which none of them knows.
+    // A shared port is free once the last process has left it, which no process can know.
     if (this.#parts.sharesPorts || (error as NodeJS.ErrnoException).code !== "EADDRINUSE") return [];
     return leaving.filter(
       (listener) => listener.isListening && listener.port === port && mayOverlap(listener.document.address, address),
@@ -146,7 +142,7 @@ export class ListenerSet {
     const staying = new Set(open.values());
     for (const listener of before) {
       if (staying.has(listener)) continue;
-      // The address is free as soon as it is not listened on; connections that go on do not hold it.
+      // The address is free as soon as the listener is closed; open connections do not hold it.
       const closing = listener.stop(graceMs).finally(() => this.#closing.delete(closing));
       this.#closing.add(closing);
     }
@@ -156,13 +152,13 @@ export class ListenerSet {
   async #giveUpNow(): Promise<void> {
     const prepared = [...(this.#next?.ready.values() ?? [])];
     this.#next = undefined;
-    // The last first: who made room for one comes back when all that followed it into that room are gone.
+    // In reverse order: a listener that made room returns after all that took its room are gone.
     for (const each of prepared.toReversed()) await each.giveUp();
   }
 
   /**
-   * The open listener that each document is for; none where it needs a new one. A document may name the port that the
-   * system gave: that listener stays.
+   * The open listener for each document; none where a new one is needed. A document may name a port that the system
+   * chose: that listener stays.
    */
   #keptFor(documents: readonly Listener[]): ReadonlyMap<Listener, DataListener> {
     const wanted = new Set(documents.map(placeOf));
@@ -185,7 +181,7 @@ export class ListenerSet {
     } catch (error) {
       const inTheWay = this.#inTheWay(document, error, leaving);
       if (inTheWay.length === 0) throw error;
-      // What connects in between is refused; what connects after it waits like all clients of a new listener.
+      // Connections in the gap are refused; later ones are held like those of any new listener.
       for (const listener of inTheWay) listener.makeRoom();
       const comeBack = async (): Promise<void> => {
         for (const listener of inTheWay) await this.#comeBack(listener);
@@ -237,7 +233,7 @@ export class ListenerSet {
   }
 }
 
-/** A client below this speed is no client of our days, or means no good. */
+/** Slower than any real client; protects against slow attacks. */
 const DEFAULT_BYTES_PER_S = 240;
 
 function rateOf(rate: Listener["min_request_rate"], graceMs: number): RateRule {
@@ -255,13 +251,13 @@ function startsWith(listener: DataListener): PreparedListener {
   };
 }
 
-/** Whether two addresses may be one, or one of them all: names may stand for any. */
+/** Whether two addresses may be equal, or one may include the other: names may stand for any. */
 function mayOverlap(a: string, b: string): boolean {
   const areBothPlain = [a, b].every((each) => parseAddress(each) !== undefined && !isUnspecified(each));
   return !areBothPlain || canonicalHost(a) === canonicalHost(b);
 }
 
-/** Where it listens; on ports of the system's choice only the name tells one from the other. */
+/** Key of the listen address; with port 0 the name tells listeners apart. */
 function placeOf({ name, address, port }: Listener): string {
   return port === 0 ? `${address} ${port} ${name}` : `${address} ${port}`;
 }

@@ -5,13 +5,13 @@ import { ProxyHeaderReader, type ProxyHeader } from "./proxy-protocol.ts";
 
 const SIGNATURE = "0d0a0d0a000d0a515549540a";
 
-/** A header of version 2 as hexadecimal digits. */
+/** A version 2 header from hexadecimal digits. */
 function v2(command: string, family: string, payload: string): Buffer {
   const lengthBytes = (payload.length / 2).toString(16).padStart(4, "0");
   return Buffer.from(SIGNATURE + command + family + lengthBytes + payload, "hex");
 }
 
-/** Reads all bytes, cut at these places; "more" at the end is an unfinished header. */
+/** Reads all bytes, split at these offsets; "more" at the end is an unfinished header. */
 function readCut(bytes: Buffer, cuts: readonly number[]): ProxyHeader {
   const reader = new ProxyHeaderReader();
   const places = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].toSorted((a, b) => a - b);
@@ -51,7 +51,7 @@ const ACCEPTED: readonly (readonly [string, Buffer, string | undefined])[] = [
   ["version 2, Unix socket", v2("21", "31", "00".repeat(216)), undefined],
 ];
 for (const [what, header, source] of ACCEPTED) {
-  test(`PROXY header: ${what} is read over any cut, and what follows is left alone`, () => {
+  test(`PROXY header: ${what} is read however it is split, and the following bytes are kept`, () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 40 }), fc.array(fc.nat(70_000), { maxLength: 8 }), (after, cuts) => {
         const outcome = readCut(Buffer.concat([header, after]), cuts);
@@ -90,7 +90,7 @@ const REFUSED: readonly (readonly [string, Buffer])[] = [
   ["IPv6 with the length of IPv4", v2("21", "21", V4)],
 ];
 for (const [what, header] of REFUSED) {
-  test(`PROXY header: ${what} is malformed over any cut`, () => {
+  test(`PROXY header: ${what} is malformed however it is split`, () => {
     fc.assert(
       fc.property(fc.array(fc.nat(1000), { maxLength: 8 }), (cuts) => {
         assert.equal(readCut(Buffer.concat([header, Buffer.alloc(100, 0x20)]), cuts).state, "malformed");
@@ -100,7 +100,7 @@ for (const [what, header] of REFUSED) {
   });
 }
 
-test("PROXY header: any bytes are read, waited for or refused, the same way over any cut", () => {
+test("PROXY header: any bytes are read, awaited or refused the same way however they are split", () => {
   const start = fc.constantFrom("", "PROXY ", "PROXY TCP4 1.2.3.4 ", Buffer.from(SIGNATURE, "hex").toString("latin1"));
   fc.assert(
     fc.property(

@@ -1,10 +1,10 @@
 import { isIP } from "node:net";
 import { formatPlainAddress, parseAddress } from "@headworks/host-patterns";
 
-/** What the first bytes of a connection say about who really connected (PROXY protocol, versions 1 and 2). */
+/** Result of reading the PROXY header (versions 1 and 2) at the start of a connection. */
 export type ProxyHeader =
   | { readonly state: "more" }
-  /** `source` is undefined where the real peer stays: LOCAL, UNKNOWN, families without addresses. */
+  /** `source` is undefined if the socket's peer is the client: LOCAL, UNKNOWN, families without addresses. */
   | { readonly state: "done"; readonly source: ProxySource | undefined; readonly rest: Buffer | undefined }
   | { readonly state: "malformed"; readonly why: string };
 
@@ -16,10 +16,10 @@ export interface ProxySource {
 
 const SIGNATURE = Buffer.from("\r\n\r\n\0\r\nQUIT\n", "latin1");
 const V1_START = Buffer.from("PROXY ", "latin1");
-/** The longest line of version 1, with its line end. */
+/** The longest version 1 line, including its line end. */
 const V1_MAX_BYTES = 107;
 const V2_FIXED_BYTES = 16;
-/** Addresses of the families that have any; what follows them are records nobody here reads. */
+/** Size of the addresses per family; the records behind them are ignored. */
 const V4_BYTES = 12;
 const V6_BYTES = 36;
 const UNIX_BYTES = 216;
@@ -28,16 +28,16 @@ const MORE: ProxyHeader = Object.freeze({ state: "more" });
 const malformed = (why: string): ProxyHeader => ({ state: "malformed", why });
 
 /**
- * Reads the header at the start of one connection, cut however it arrives. Holds at most {@link V1_MAX_BYTES} bytes;
- * records of version 2 behind the addresses are counted, not kept.
+ * Reads the header at the start of one connection, however it is split. Holds at most {@link V1_MAX_BYTES} bytes;
+ * version 2 records behind the addresses are counted, not kept.
  */
 export class ProxyHeaderReader {
   #held: Buffer = Buffer.alloc(0);
-  /** Bytes of version 2 still to be skipped; undefined before its addresses are read. */
+  /** Bytes of version 2 still to skip; undefined before its addresses are read. */
   #skipBytes: number | undefined;
   #source: ProxySource | undefined;
 
-  /** Takes the next bytes. After anything but "more" it must not be called again. */
+  /** Must not be called again after a result other than "more". */
   read(chunk: Buffer): ProxyHeader {
     if (this.#skipBytes !== undefined) return this.#skip(chunk);
     this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
@@ -48,7 +48,7 @@ export class ProxyHeaderReader {
   }
 
   #keep(): ProxyHeader {
-    // The chunk may be a view of a much larger read.
+    // Copied: the chunk may be a view of a much larger read.
     this.#held = Buffer.from(this.#held);
     return MORE;
   }
@@ -99,7 +99,7 @@ export class ProxyHeaderReader {
   }
 }
 
-/** Whether one is the start of the other. */
+/** Whether one is a prefix of the other. */
 function startsLike(bytes: Buffer, wanted: Buffer): boolean {
   const common = Math.min(bytes.length, wanted.length);
   return bytes.compare(wanted, 0, common, 0, common) === 0;
@@ -109,7 +109,7 @@ function restOf(bytes: Buffer, from: number): Buffer | undefined {
   return from < bytes.length ? bytes.subarray(from) : undefined;
 }
 
-/** Without zones, and without the many other spellings of IPv4 that only some programs read. */
+/** Without zones, and without the other spellings of IPv4 that only some programs accept. */
 function isPlainAddress(text: string, kind: 4 | 6 | 0): boolean {
   return isIP(text) === kind && !text.includes("%");
 }
@@ -118,7 +118,7 @@ function isPort(text: string): boolean {
   return /^(?:0|[1-9][0-9]{0,4})$/.test(text) && Number(text) <= 65_535;
 }
 
-/** Stream connections over IPv4, IPv6 and Unix sockets, or "unspecified"; a datagram never arrives as a connection. */
+/** Stream connections over IPv4, IPv6 and Unix sockets, or "unspecified"; datagrams never arrive as a connection. */
 function addressBytesOf(familyAndKind: number): number | undefined {
   switch (familyAndKind) {
     case 0x00:
@@ -142,13 +142,13 @@ function sourceOf(addresses: Buffer, addressBytes: number): ProxySource | undefi
   return { address: v6Text(addresses.subarray(0, 16)), port: addresses.readUInt16BE(32) };
 }
 
-/** Version 1 lets senders spell addresses as they like. */
+/** Version 1 allows any spelling of addresses. */
 function plainText(address: string): string {
   const parsed = parseAddress(address);
   return parsed === undefined ? address : formatPlainAddress(parsed);
 }
 
-/** The canonical text of RFC 5952; IPv4 in IPv6 is the IPv4 address it means. */
+/** Canonical text (RFC 5952); an IPv4-mapped address becomes the IPv4 address. */
 function v6Text(bytes: Buffer): string {
   const groups = Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(2 * at).toString(16)).join(":");
   const canonical = new URL(`http://[${groups}]/`).hostname.slice(1, -1);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { waitUntil } from "@headworks/testkit";
 import { SessionTickets } from "./session-tickets.ts";
 
-test("keys for tickets are the same wherever the secret is, and others for each context and secret", () => {
+test("ticket keys depend on context and secret only", () => {
   const tickets = new SessionTickets();
   const elsewhere = new SessionTickets(tickets.secret);
   assert.equal(tickets.keysFor("a").length, 48);
@@ -12,7 +12,7 @@ test("keys for tickets are the same wherever the secret is, and others for each 
   assert.notDeepEqual(tickets.keysFor("a"), new SessionTickets().keysFor("a"));
 });
 
-test("whoever follows hears of each new secret until they stop, and an adopted one is the other's", () => {
+test("subscribers are notified of each new secret until they unsubscribe, and an adopted secret equals its source", () => {
   const tickets = new SessionTickets();
   const heard: string[] = [];
   const stop = tickets.follow(() => heard.push(tickets.secret.toString("hex")));
@@ -25,7 +25,7 @@ test("whoever follows hears of each new secret until they stop, and an adopted o
   assert.notEqual(heard[0], heard[1]);
 });
 
-test("the secret is made anew from time to time", async () => {
+test("the secret is rotated", async () => {
   const tickets = new SessionTickets();
   const first = tickets.secret;
   tickets.start(5);

@@ -1,14 +1,14 @@
 import { hkdfSync, randomBytes } from "node:crypto";
 
 const SECRET_BYTES = 32;
-/** What node takes: a name, a key for the seal, a key for the content. */
+/** Size required by node: a name, an encryption key, a signing key. */
 const KEYS_BYTES = 48;
-/** Whoever gets hold of a key reads what was said under tickets of this time, and of no other. */
+/** Limits the traffic that a stolen key can decrypt. */
 const ROTATE_MS = 12 * 3_600_000;
 
 /**
- * The secret behind the tickets that let clients resume their TLS sessions (RFC 8446, 4.6.1; RFC 5077). One for all
- * processes of a gateway, so that any of them resumes what another began; made anew now and then, and never stored.
+ * The secret behind TLS session tickets (RFC 8446, 4.6.1; RFC 5077). All processes of a gateway share it, so that any
+ * of them resumes a session of another; it is rotated and never stored.
  */
 export class SessionTickets {
   #secret: Buffer;
@@ -23,12 +23,12 @@ export class SessionTickets {
     return this.#secret;
   }
 
-  /** Keys for `tls.Server`. Sessions of one context are nothing to another. */
+  /** Keys for `tls.Server`; sessions cannot be resumed in another context. */
   keysFor(context: string): Buffer {
     return Buffer.from(hkdfSync("sha256", this.#secret, "", `tickets of ${context}`, KEYS_BYTES));
   }
 
-  /** Calls `changed` after each change; gives a way to end that. */
+  /** Calls `changed` after each change; returns a function that unsubscribes. */
   follow(changed: () => void): () => void {
     this.#subscribers.add(changed);
     return () => {
@@ -45,7 +45,7 @@ export class SessionTickets {
     this.adopt(randomBytes(SECRET_BYTES));
   }
 
-  /** Rotates from time to time, until {@link stop}. */
+  /** Rotates periodically until {@link stop}. */
   start(everyMs = ROTATE_MS): void {
     this.#rotation = setInterval(() => this.rotate(), everyMs);
     this.#rotation.unref();

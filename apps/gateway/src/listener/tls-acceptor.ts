@@ -6,10 +6,9 @@ import type { Logger } from "pino";
 import type { SessionTickets } from "./session-tickets.ts";
 import { readTlsMaterial, tlsFiles, type TlsMaterial } from "./tls-material.ts";
 
-/** Tells of changes of a file, several times for one change if it likes. */
+/** Watches a file; one change may be reported several times. */
 export type WatchFile = (path: string, changed: () => void) => { close(): Promise<void> };
 
-/** What TLS is made of, beyond the document. */
 export interface TlsParts {
   readonly listener: string;
   readonly tls: ListenerTls;
@@ -20,22 +19,22 @@ export interface TlsParts {
   readonly tickets: SessionTickets;
 }
 
-/** A pair is written as two files: between them they do not belong together. */
+/** Delay before a reload: a certificate and its key are written as two files that do not match in between. */
 const SETTLE_MS = 250;
 const LOG_EVERY_MS = 1000;
 
-/** A client that is to prove what it says of itself. */
+/** A TLS handshake in progress. */
 interface Handshake {
   secured: ((socket: TLSSocket) => void) | undefined;
 }
 
-/** Makes TLS connections of accepted sockets, with certificates that follow their files. */
+/** Starts TLS on accepted sockets, with certificates that follow their files. */
 export class TlsAcceptor {
-  /** Connections that never became TLS, since the start. */
+  /** Failed handshakes since the start. */
   handshakeFailures = 0;
   readonly #parts: TlsParts;
   readonly #server: Server;
-  /** By the place of their client; each lets go of what it calls when it ends. */
+  /** By the client's address and port; entries are removed when the handshake ends. */
   readonly #waiting = new Map<string, Handshake>();
   readonly #watches: readonly { close(): Promise<void> }[];
   readonly #stopFollowing: () => void;
@@ -51,7 +50,7 @@ export class TlsAcceptor {
       ...material.fallback,
       ALPNProtocols: [...(parts.offersHttp2 ? ["h2"] : []), "http/1.1", "http/1.0"],
       handshakeTimeout: parts.handshakeMs,
-      // Asked for and verified, not demanded: who sends none is nobody's consumer, and routes decide about that.
+      // Requested and verified but not required: routes decide about clients without a certificate.
       requestCert: parts.tls.client_ca_file !== undefined,
       rejectUnauthorized: false,
       allowHalfOpen: true,
@@ -65,15 +64,15 @@ export class TlsAcceptor {
     this.#watches = tlsFiles(parts.tls).map((path) => parts.watch(path, () => this.#noticed()));
   }
 
-  /** Rejects when the certificates cannot be used. */
+  /** Rejects if the certificates cannot be used. */
   static async create(parts: TlsParts): Promise<TlsAcceptor> {
     const { material } = await readTlsMaterial(parts.tls, sessionContext(parts.listener));
     return new TlsAcceptor(parts, material);
   }
 
   /**
-   * Begins TLS on a paused socket; bytes that were read from it must be back in it. `secured` is called once the
-   * client proved what it says of itself; a socket that closes before never was.
+   * Starts TLS on a paused socket; bytes read from it must be unshifted. `secured` is called once after a successful
+   * handshake, and never for a socket that closes before.
    */
   accept(socket: Socket, secured: (socket: TLSSocket) => void): void {
     const key = placeOf(socket);
@@ -86,13 +85,13 @@ export class TlsAcceptor {
     this.#server.emit("connection", socket);
   }
 
-  /** Reads the files again; a certificate that cannot be used stays as it was. */
+  /** Reads the files again; an unusable certificate leaves the previous one in place. */
   async reload(): Promise<void> {
     this.#reading = this.#reading.then(async () => await this.#readAgain());
     await this.#reading;
   }
 
-  /** Ends the watch of the files; connections go on. */
+  /** Stops watching the files; connections stay open. */
   async close(): Promise<void> {
     clearTimeout(this.#settle);
     this.#stopFollowing();
@@ -110,7 +109,7 @@ export class TlsAcceptor {
     const refuse = (error: unknown): void => {
       log.error(
         { err: error, listener, code: "tls_reload_failed" },
-        "A certificate changed and cannot be used; the one from before stays",
+        "A changed certificate cannot be used; the previous one stays",
       );
     };
     try {
@@ -120,13 +119,13 @@ export class TlsAcceptor {
       this.#server.setSecureContext(material.fallback);
       this.#material = material;
       this.#setTicketKeys();
-      log.info({ listener, code: "tls_reloaded" }, "New connections use the certificates as they are now");
+      log.info({ listener, code: "tls_reloaded" }, "Certificates reloaded for new connections");
     } catch (error) {
       refuse(error);
     }
   }
 
-  /** Those of the fallback are for all names: clients resume before the name decides. */
+  /** All names use the keys of the fallback: sessions are resumed before the name is known. */
   #setTicketKeys(): void {
     const { listener, tickets } = this.#parts;
     this.#server.setTicketKeys(tickets.keysFor(`${listener} ${this.#material.trust}`));
@@ -161,12 +160,12 @@ export class TlsAcceptor {
   }
 }
 
-/** The address and port of the other end, which no two open connections of a listener share. */
+/** Address and port of the client, unique among the open connections of a listener. */
 function placeOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** At most 32 bytes are allowed. */
+/** OpenSSL allows at most 32 bytes. */
 function sessionContext(listener: string): string {
   return createHash("sha256").update(listener).digest("hex").slice(0, 32);
 }

@@ -5,22 +5,22 @@ import { canonicalHost } from "@headworks/host-patterns";
 import { serverTls } from "@headworks/tls-authority";
 import type { ListenerTls } from "@headworks/gateway-contract";
 
-/** Certificates as they were read from their files at one moment. */
+/** Certificates as read from their files at one moment. */
 export interface TlsMaterial {
-  /** For names that nothing else is for, and for clients that send none. */
+  /** For names without a certificate, and for clients without SNI. */
   readonly fallback: SecureContextOptions;
-  /** What is for a name that a client sends: a certificate of exactly that name, before one of `*.` and all but its first label. */
+  /** Exact name first, then `*.` and all but the first label. */
   contextFor(name: string): SecureContext | undefined;
-  /** The same for the same authorities of clients: a session must not outlive the trust it began under. */
+  /** Equal for equal client authorities: a session must not outlive the trust it was created under. */
   readonly trust: string;
-  /** The same for the same contents of all files. */
+  /** Equal for equal contents of all files. */
   readonly fingerprint: string;
   readonly pairs: readonly UsedPair[];
 }
 
-/** A certificate with its key, as both were when they could be used last. */
+/** The last usable state of a certificate and its key. */
 interface UsedPair {
-  /** Their paths. */
+  /** Key: their paths. */
   readonly place: string;
   readonly cert: Buffer;
   readonly key: Buffer;
@@ -28,23 +28,23 @@ interface UsedPair {
   readonly context: SecureContext;
 }
 
-/** All files that a listener's certificates come from. */
+/** All certificate and key files of a listener. */
 export function tlsFiles(tls: ListenerTls): string[] {
   const pairs = [tls, ...(tls.certificates ?? [])];
   const files = pairs.flatMap(({ cert_file, key_file }) => [cert_file, key_file]);
   return [...new Set([...files, tls.client_ca_file].filter((path) => path !== undefined))];
 }
 
-/** What was read, and what could not be used and is as it was before. */
+/** The new material, and the files that could not be used. */
 export interface TlsReading {
   readonly material: TlsMaterial;
   readonly problems: readonly Error[];
 }
 
 /**
- * Reads all certificates and makes their contexts, which costs too much to be done for each client. A certificate that
- * cannot be used is the one of `before`, so that a broken one keeps no other from being renewed; without one there it
- * rejects with what the system says of a file, or OpenSSL of its content, with the path in front.
+ * Reads all certificates and creates their contexts, which is too expensive per client. A certificate that cannot be
+ * used is taken from `before`, so that it does not block the renewal of others; without one there, rejects with the
+ * error of the system or of OpenSSL, prefixed with the path.
  */
 export async function readTlsMaterial(
   tls: ListenerTls,
@@ -55,7 +55,7 @@ export async function readTlsMaterial(
   const settings: SecureContextOptions = {
     ...serverTls(tls.ciphers),
     minVersion: tls.min_version === "1.3" ? "TLSv1.3" : "TLSv1.2",
-    // Sessions are not carried from one listener to another, whose clients are known by other authorities.
+    // Listeners may trust different client authorities, so sessions are not shared between them.
     sessionIdContext,
     ...(ca === undefined ? {} : { ca }),
   };
@@ -111,7 +111,7 @@ interface PairFiles {
   readonly server_names: readonly string[];
 }
 
-/** The pair of the listener itself is the first. */
+/** The listener's own pair comes first. */
 function pairsOf({ cert_file, key_file, certificates = [] }: ListenerTls): readonly PairFiles[] {
   return cert_file === undefined || key_file === undefined
     ? certificates
@@ -123,9 +123,10 @@ type Pair = SecureContextOptions & { readonly cert: Buffer; readonly key: Buffer
 function contextOf(options: Pair, path: string): SecureContext {
   try {
     const context = createSecureContext(options);
-    // OpenSSL compares keys of one kind only, and shows the certificate of another name in place of an ECDSA one with an RSA key.
+    // OpenSSL only compares keys of the same type, and with an RSA key and an ECDSA certificate it serves the
+    // certificate of another name.
     if (!new X509Certificate(options.cert).checkPrivateKey(createPrivateKey(options.key))) {
-      throw new Error("the key does not belong to it");
+      throw new Error("the key does not match it");
     }
     return context;
   } catch (error) {

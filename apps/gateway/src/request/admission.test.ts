@@ -12,7 +12,7 @@ type Settings = ConfigDocument["gateway"];
 
 const path = { type: "prefix", value: "/" } as const;
 
-/** Admission over a clock that stands still; requests are made with a priority, in a generation with the settings. */
+/** Admission over a stopped clock; requests have a priority and a generation with the given settings. */
 class Rig {
   readonly clock = new FakeClock();
   readonly reports: string[] = [];
@@ -51,7 +51,7 @@ class Rig {
     return request;
   }
 
-  /** How a request fares: `in`, `shed`, or `waits`, which becomes one of the others. */
+  /** The state of a request: `in`, `shed`, or `waits`, which later becomes one of the others. */
   ask(request: RequestContext = this.request()): { state: string } {
     const asked = { state: "" };
     const decide = (verdict: true | Refusal): void => {
@@ -71,11 +71,11 @@ class Rig {
   }
 }
 
-test("admission: without a cap everything may run at once", () => {
+test("admission: without a cap nothing is limited", () => {
   assert.deepEqual(new Rig({}).states([0, 5, 5, 10]), ["in", "in", "in", "in"]);
 });
 
-test("admission: over cap = 503 gateway_saturated, no Retry-After; a permit that is given back is there again", () => {
+test("admission: over cap = 503 gateway_saturated, no Retry-After; a released permit can be used again", () => {
   const rig = new Rig({ max_concurrent_requests: 2 });
   const [one, two] = [rig.request(), rig.request()];
   assert.deepEqual([rig.ask(one).state, rig.ask(two).state, rig.ask().state], ["in", "in", "shed"]);
@@ -87,7 +87,7 @@ for (const [cap, hasHigh, ordinary] of [
   [40, true, 36],
   [10, true, 9],
   [2, true, 1],
-  // A reserve of everything would shut out all others.
+  // A reserve of everything would shut out ordinary requests.
   [1, true, 1],
   [10, false, 10],
 ] as const) {
@@ -105,7 +105,7 @@ for (const [cap, hasHigh, ordinary] of [
   });
 }
 
-test("admission: a consumer's priority counts before its route's", () => {
+test("admission: a consumer's priority overrides its route's", () => {
   const rig = new Rig({ max_concurrent_requests: 2 }, true);
   rig.ask();
   const lowered = rig.request(9);
@@ -151,7 +151,7 @@ test("admission_queue: full = 503 at once; timeout = 503 with Retry-After", asyn
   assert.deepEqual(rig.admission.queueCounts, { admitted: 0, timeout: 4, queueFull: 1, depth: 0 });
 });
 
-test("admission_queue: those who wait are let in as permits come back, in their order", async () => {
+test("admission_queue: queued requests are admitted in order as permits are released", async () => {
   const rig = new Rig(queue({ per_priority: false }));
   const running = rig.request();
   rig.ask(running);
@@ -159,10 +159,10 @@ test("admission_queue: those who wait are let in as permits come back, in their 
   rig.admission.release(running);
   await rig.clock.advance(0);
   assert.deepEqual([one.state, two.state, rig.admission.active], ["in", "waits", 1]);
-  assert.equal(rig.clock.pendingTimers, 1, "who is in has no time limit left");
+  assert.equal(rig.clock.pendingTimers, 1, "an admitted request has no timer");
 });
 
-test("admission_queue: per_priority true: low priority may fill half, and high priority goes first", async () => {
+test("admission_queue: per_priority true: low priority may fill half of the queue, high priority goes first", async () => {
   const rig = new Rig(queue());
   const running = rig.request();
   rig.ask(running);
@@ -174,7 +174,7 @@ test("admission_queue: per_priority true: low priority may fill half, and high p
   assert.deepEqual(states(), ["waits", "waits", "shed", "in", "waits", "shed"]);
 });
 
-test("admission_queue: per_priority false: one line for all", async () => {
+test("admission_queue: per_priority false: one queue for all", async () => {
   const rig = new Rig(queue({ per_priority: false }));
   const running = rig.request();
   rig.ask(running);
@@ -187,7 +187,7 @@ test("admission_queue: per_priority false: one line for all", async () => {
   );
 });
 
-test("admission_queue: a client that went away waits no more and takes no permit", async () => {
+test("admission_queue: a disconnected client leaves the queue and takes no permit", async () => {
   const rig = new Rig(queue());
   const running = rig.request();
   rig.ask(running);
@@ -201,7 +201,7 @@ test("admission_queue: a client that went away waits no more and takes no permit
   assert.deepEqual([next.state, rig.admission.active], ["in", 1]);
 });
 
-test("admission: a reload that raises the cap lets in who waits, one that sets a cap counts who is in already", async () => {
+test("admission: a reload that raises the cap admits queued requests, one that sets a cap counts active requests", async () => {
   const rig = new Rig({});
   rig.ask();
   rig.publish(queue());
@@ -213,7 +213,7 @@ test("admission: a reload that raises the cap lets in who waits, one that sets a
   assert.equal(waiting.state, "in");
 });
 
-test("admission: whatever happens, permits never exceed the cap, and all come back", async () => {
+test("admission: permits never exceed the cap, and all are released", async () => {
   const steps = fc.array(
     fc.oneof(
       fc.record({ kind: fc.constant("ask" as const), priority: fc.nat(10) }),

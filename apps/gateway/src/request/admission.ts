@@ -6,33 +6,32 @@ import type { Generation } from "./generation.ts";
 import type { Refusal } from "./phases.ts";
 import type { Admission } from "./pipeline.ts";
 
-/** From here on a request may use the reserve. */
+/** Requests of this priority or above may use the reserve. */
 const HIGH_PRIORITY = 8;
 const DEFAULT_QUEUE_SIZE = 100;
 const DEFAULT_QUEUE_TIMEOUT_MS = 1000;
 
 const SATURATED: Refusal = { code: "gateway_saturated" };
 
-/** What admission is made of. */
 export interface AdmissionParts {
   readonly report: DryRunReport;
-  /** Calls once after a while; gives what prevents it. Not given: the system's timers. */
+  /** Starts a timer and returns a function that cancels it; default: the system's timers. */
   readonly after?: (delayMs: number, run: () => void) => () => void;
 }
 
-/** How requests in the queue fared since the start. */
+/** Counts of the admission queue since the start. */
 export interface QueueCounts {
   readonly admitted: number;
   readonly timeout: number;
   readonly queueFull: number;
-  /** Waiting now. */
+  /** Queued now. */
   readonly depth: number;
 }
 
 interface Rules {
   readonly generation: number;
   readonly cap: number;
-  /** What requests of ordinary priority may use of it. */
+  /** The part of `cap` that ordinary requests may use. */
   readonly ordinaryCap: number;
   readonly isDryRun: boolean;
   readonly queue:
@@ -47,14 +46,15 @@ interface Rules {
 
 interface Waiting {
   readonly request: RequestContext;
-  /** Counts up with each who comes. */
+  /** Sequence number of arrival. */
   readonly order: number;
   readonly decide: (verdict: true | Refusal) => void;
 }
 
 /**
- * Bounds how many requests are in their actions at a time. A tenth of the permits is kept for requests of priority 8
- * and above, if there can be any; what does not fit is shed at once, or waits in a bounded queue for a bounded time.
+ * Bounds the number of requests that are in their actions at a time. A tenth of the permits is reserved for requests
+ * of priority 8 and above, if the document has any; other requests are shed at once, or wait in a bounded queue for a
+ * bounded time.
  */
 export class AdmissionControl implements Admission {
   readonly #report: DryRunReport;
@@ -62,7 +62,7 @@ export class AdmissionControl implements Admission {
   readonly #high = new Queue<Waiting>();
   readonly #ordinary = new Queue<Waiting>();
   #rules: Rules = { generation: 0, cap: Infinity, ordinaryCap: Infinity, isDryRun: false, queue: undefined };
-  /** Permits are counted without a limit as well, so that a reload that sets one starts from what is true. */
+  /** Counted even without a limit, so that a reload that sets one starts from the true number. */
   #active = 0;
   #arrivals = 0;
   #admitted = 0;
@@ -74,7 +74,7 @@ export class AdmissionControl implements Admission {
     this.#after = after;
   }
 
-  /** Permits that are out. */
+  /** Permits in use. */
   get active(): number {
     return this.#active;
   }
@@ -108,7 +108,7 @@ export class AdmissionControl implements Admission {
     request.leaveAdmission?.();
   }
 
-  /** Those of the newest configuration, whichever a request came with: permits are one thing. */
+  /** The rules of the newest generation, whatever the request's own: all requests share the permits. */
   #rulesOf(generation: Generation): Rules {
     if (generation.number > this.#rules.generation) {
       this.#rules = rulesOf(generation);
@@ -142,7 +142,7 @@ export class AdmissionControl implements Admission {
     return promise;
   }
 
-  /** Hands out what became free. */
+  /** Grants free permits to queued requests. */
   #grant(): void {
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       next.request.leaveAdmission?.();
@@ -152,7 +152,7 @@ export class AdmissionControl implements Admission {
     }
   }
 
-  /** Who is next, if there is a permit that it may have. */
+  /** The next queued request that a free permit suits. */
   #next(): Waiting | undefined {
     if (this.#high.size + this.#ordinary.size === 0) return undefined;
     const { cap, ordinaryCap, queue } = this.#rules;
@@ -170,7 +170,7 @@ function priorityOf({ consumer, route }: RequestContext): number {
 function rulesOf({ number, document }: Generation): Rules {
   const { max_concurrent_requests: cap = Infinity, load_shed_dry_run: isDryRun = false } = document.gateway;
   const { admission_queue: queue } = document.gateway;
-  // A reserve that is everything would shut out all others.
+  // A reserve of everything would shut out ordinary requests.
   const reserve =
     cap !== Infinity && hasHighPriority(document) ? Math.min(cap - 1, Math.max(1, Math.floor(cap / 10))) : 0;
   const size = queue?.max_queue_size ?? DEFAULT_QUEUE_SIZE;

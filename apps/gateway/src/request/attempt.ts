@@ -14,16 +14,19 @@ import type { AttemptTrace } from "./request-trace.ts";
 /** Why an attempt came to nothing; `stale`: its connection was closed before it, and it can be made again for nothing. */
 export type AttemptFailure = UpstreamFailure | "stale";
 
-/** The request that an attempt is made for. Of an attempt that was discarded or abandoned nothing is told any more. */
+/** The request that an attempt belongs to. A discarded or abandoned attempt makes no further calls. */
 export interface AttemptOwner {
-  /** There is a way: send the request on it. */
+  /** A connection was acquired; send the request. */
   send(attempt: Attempt, exchange: UpstreamExchange): void;
-  /** Whether the request is sent again after a connection was closed before its use, or its stream refused. */
+  /**
+   * Whether this failure (connection closed before use, stream refused) may be retried without counting as an
+   * attempt.
+   */
   canRetrySilently(failure: UpstreamFailure): boolean;
-  /** `detail` says in words what was found. */
+  /** `detail` describes the failure in words. */
   failed(attempt: Attempt, failure: AttemptFailure, detail: string): void;
   informed(head: ResponseHead): void;
-  /** The head came. Unless it is discarded in this call, the rest follows. */
+  /** The response head arrived. The rest follows unless the attempt is discarded in this call. */
   answered(attempt: Attempt, head: ResponseHead): void;
   data(piece: Buffer): void;
   trailers(fields: RawFields): void;
@@ -32,7 +35,7 @@ export interface AttemptOwner {
   /** The answer will not be complete; `detail` says why. */
   broke(detail: string): void;
   drained(): void;
-  /** Its client was too slow while others waited for a connection. */
+  /** The client was too slow while others were queued for a connection. */
   evicted(): void;
   switched(attempt: Attempt): void;
 }
@@ -42,20 +45,17 @@ export interface AttemptParts {
   readonly owner: AttemptOwner;
   readonly group: UpstreamGroup;
   readonly endpoint: EndpointState;
-  /** Of the breaker's pass. */
+  /** Epoch of the breaker's pass. */
   readonly passEpoch: number;
   readonly timeouts: UpstreamTimeouts | undefined;
   readonly trace: AttemptTrace | undefined;
 }
 
-/** An answer that nobody wants is read so far, so that its connection can be used again; then it is cut off. */
+/** A discarded response is read up to this size to keep its connection reusable; beyond it the connection is closed. */
 const MAX_DISCARDED_BYTES = 65_536;
 const MAX_DISCARDED_MS = 1000;
 
-/**
- * One attempt to get an answer of one endpoint. It is settled exactly once, with the breaker and with the endpoint,
- * whatever becomes of it.
- */
+/** One attempt to get a response from one endpoint. It is settled exactly once with the breaker and the endpoint. */
 export class Attempt implements ResponseHandler, ExchangeWaiter {
   readonly endpoint: EndpointState;
   readonly trace: AttemptTrace | undefined;
@@ -68,7 +68,7 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
   #timer: NodeJS.Timeout | undefined;
   #discardedBytes = 0;
   #progressMs = 0;
-  /** The head said that all is well; the rest of the answer may say otherwise. */
+  /** The head reported success; the rest of the response may still fail. */
   #isGood = false;
   #isHeld = false;
 
@@ -86,7 +86,7 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
     if (this.#phase === "open" && this.#exchange === undefined) this.#cancelWait = cancel;
   }
 
-  /** Holds the answer back, or lets it go on. */
+  /** Pauses or resumes the response. */
   hold(): void {
     this.#isHeld = true;
     this.#exchange?.hold();
@@ -98,14 +98,14 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
     this.#exchange?.release();
   }
 
-  /** Nobody wants this answer, but its connection is worth keeping. */
+  /** Drops the response but keeps its connection. */
   discard(): void {
     this.#phase = "discarding";
     this.trace?.ended();
     this.#timer = setTimeout(() => this.abandon(), MAX_DISCARDED_MS).unref();
   }
 
-  /** Gives it up. That says nothing about the upstream unless it, not our queue, had all the time that there was. */
+  /** Cancels the attempt. It counts against the upstream only if the upstream, not our queue, used up all the time. */
   abandon(hadItsTime = false): void {
     const phase = this.#phase;
     if (phase === "over") return;
@@ -123,8 +123,6 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
     return exchange?.takeOver();
   }
 
-  // The pool
-
   onExchange(exchange: UpstreamExchange): void {
     this.#cancelWait = undefined;
     if (this.#phase !== "open") return exchange.abandon();
@@ -135,8 +133,6 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
   onUnavailable(failure: UpstreamFailure, detail: string): void {
     this.#fail(failure, detail);
   }
-
-  // The exchange
 
   onInformational(head: ResponseHead): void {
     if (this.#phase === "open") this.#parts.owner.informed(head);
@@ -196,13 +192,11 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
     if (this.#phase === "answering") this.#parts.owner.switched(this);
   }
 
-  // Ends
-
   get #isAnswering(): boolean {
     return this.#phase === "answering";
   }
 
-  /** `wasQueued`: the endpoint never saw the request, since others had all its connections. */
+  /** `wasQueued`: the request never left the connection queue, so the endpoint did not see it. */
   #fail(failure: AttemptFailure, detail: string, wasQueued = false): void {
     const phase = this.#phase;
     this.#end(failure);
@@ -223,10 +217,10 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
     const cancel = this.#cancelWait;
     const wasQueued = cancel?.() === false;
     exchange?.abandon();
-    this.#fail("response-timeout", `no answer within ${this.#parts.timeouts?.read_ms} ms`, wasQueued);
+    this.#fail("response-timeout", `no response within ${this.#parts.timeouts?.read_ms} ms`, wasQueued);
   }
 
-  /** One timer looks now and then, so that a piece of the body costs no timer of its own. */
+  /** One timer checks periodically, so that a piece of the body costs no timer of its own. */
   #watchGaps(gapMs: number): void {
     this.#progressMs = performance.now();
     const look = (): void => {
@@ -238,7 +232,7 @@ export class Attempt implements ResponseHandler, ExchangeWaiter {
       const exchange = this.#exchange;
       this.#end("response-timeout");
       exchange?.abandon();
-      this.#broke(`nothing more of the answer within ${gapMs} ms`);
+      this.#broke(`no further response bytes within ${gapMs} ms`);
     };
     this.#timer = setTimeout(look, gapMs);
   }

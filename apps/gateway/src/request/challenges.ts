@@ -6,8 +6,8 @@ type CredentialType = NonNullable<Consumer["credentials"]>[number]["type"];
 const REALM = 'realm="gateway"';
 
 /**
- * The `WWW-Authenticate` fields of every 401 of a generation (RFC 9110 section 11.6.1): one for each way to present a
- * credential that the document knows. A 401 must have one, so a document that knows none names the API key.
+ * The `WWW-Authenticate` fields of every 401 of a generation (RFC 9110 section 11.6.1): one per credential type in
+ * the document. A 401 must have one, so without credentials it names the API key.
  */
 export function challengesOf(document: ConfigDocument): Readonly<RawFields> {
   const types = new Set<CredentialType>();

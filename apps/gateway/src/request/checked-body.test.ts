@@ -40,7 +40,7 @@ function recorder(): ClientHandler & Seen {
   };
 }
 
-/** Agrees with one body only. */
+/** Accepts one body only. */
 function only(expected: string): { onData: (piece: Buffer) => void; onEnd: () => Refusal | undefined } {
   let seen = "";
   return {
@@ -54,7 +54,7 @@ function pass(framing: Framing, pieces: readonly string[], expected: string): Se
   const handler = CheckedBody.around(seen, only(expected), framing);
   const memory = Buffer.alloc(64);
   for (const piece of pieces) {
-    // As a connection does: every piece lies in the same memory.
+    // Like a connection, which reads every piece into the same memory.
     memory.write(piece, "latin1");
     handler.onBodyData(memory.subarray(0, piece.length));
     handler.onBodyBatch();
@@ -63,7 +63,7 @@ function pass(framing: Framing, pieces: readonly string[], expected: string): Se
   return seen;
 }
 
-test("a good body arrives whole, however it is cut and framed; of another one the end never does", () => {
+test("a valid body arrives whole, however it is split and framed; the end of an invalid one is withheld", () => {
   const pieces = fc.array(fc.string({ minLength: 1, maxLength: 9, unit: "binary-ascii" }), {
     minLength: 1,
     maxLength: 6,
@@ -85,7 +85,7 @@ test("a good body arrives whole, however it is cut and framed; of another one th
   );
 });
 
-test("only the last byte of a body of known length waits for the check", () => {
+test("only the last byte of a body of known length is held back until the check", () => {
   const seen = recorder();
   const handler = CheckedBody.around(seen, only("abcdef"), lengthFraming(6));
   handler.onBodyData(Buffer.from("abc"));
@@ -96,13 +96,13 @@ test("only the last byte of a body of known length waits for the check", () => {
   assert.equal(seen.body, "abcdef");
 });
 
-test("without a check, or without a body, nothing stands between", () => {
+test("without a check, or without a body, there is no wrapper", () => {
   const seen = recorder();
   assert.equal(CheckedBody.around(seen, undefined, lengthFraming(6)), seen);
   assert.equal(CheckedBody.around(seen, only(""), NO_BODY), seen);
 });
 
-test("what else happens on the client's side is passed on", () => {
+test("other client events are passed on", () => {
   const seen = recorder();
   const handler = CheckedBody.around(seen, only(""), CHUNKED);
   handler.onBodyTrailers([]);

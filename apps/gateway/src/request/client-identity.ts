@@ -1,10 +1,10 @@
 /**
- * What a header says by which proxies tell upstreams about a client: `address`, who it is; `request`, what it asked for
- * and over what, which changes what an upstream responds with.
+ * What a header tells upstreams about a client: `address`, its identity; `request`, the requested URL or protocol,
+ * which affects the upstream's response.
  */
 export type IdentityKind = "address" | "request";
 
-/** Families of which every member counts, known or not. */
+/** Header families: each name with such a prefix counts. */
 const PREFIXES = [
   "forwarded-",
   "ssl-client-",
@@ -92,10 +92,10 @@ const OTHERS: ReadonlySet<string> = new Set([
   "x-webauth-user",
 ]);
 
-/** The name as programs read it that know no other separator: CGI makes `_` of `-`, some of every other sign. */
+/** The name as CGI and similar programs see it, which map `-`, or any other separator, to `_`. */
 export const dashedName = (lowerName: string): string => lowerName.replace(/[^a-z0-9]/g, "-");
 
-/** Says what a header in lower case, with dashes, tells about the client; undefined for every other header. */
+/** The kind of a header given in lower case with dashes; undefined for headers that say nothing about the client. */
 export function identityKind(dashed: string): IdentityKind | undefined {
   if (ADDRESSES.has(dashed)) return "address";
   return OTHERS.has(dashed) || PREFIXES.some((prefix) => dashed.startsWith(prefix)) ? "request" : undefined;

@@ -4,75 +4,73 @@ import type { ListenerFacts, Peer } from "./client-stream.ts";
 import type { BodyCheck } from "./phases.ts";
 import type { RequestTrace } from "./request-trace.ts";
 
-/** A consumer that a request was recognised as, compiled from the document. */
+/** The consumer that a request was authenticated as, compiled from the document. */
 export interface ConsumerIdentity {
   readonly name: string;
   readonly groups: readonly string[];
   readonly priority: number | undefined;
-  /** How it proved who it is. */
   readonly credential: "api_key" | "basic" | "jwt" | "mtls" | "hmac";
-  /** Claims of its token; only with `jwt`. */
+  /** Claims of the token; only with `jwt`. */
   readonly claims?: Readonly<Record<string, unknown>>;
 }
 
-/** What happened on the way to the upstream; for logs and metrics. */
+/** Upstream side of a request, for logs and metrics. */
 export interface UpstreamFacts {
   upstream: string;
   endpoint: string;
   attempts: number;
-  /** Why the last attempt that came to nothing did, in words: a class of failures, and what was found. */
+  /** Reason of the last failed attempt: a failure class and details. */
   failure: string | undefined;
 }
 
-/** What is known of one request while it is handled. Everything downstream receives this value. */
+/** State of one request while it is handled; passed to everything downstream. */
 export class RequestContext {
-  /** The configuration that was current when the head was read; the request keeps it to its end. */
+  /** The generation that was current when the head was read; it does not change for this request. */
   readonly generation: Generation;
   readonly listener: ListenerFacts;
   readonly peer: Peer;
   readonly startedMs: number;
   readonly version: "1.0" | "1.1" | "2";
   readonly method: string;
-  /** Target in origin form, path and query; the path is canonical. */
+  /** Target in origin form with a canonical path, and the query. */
   readonly target: string;
-  /** The part of `target` before `?`; checked: no dot segments, no backslash, no control bytes. */
+  /** `target` before `?`; checked: no dot segments, no backslash, no control bytes. */
   readonly path: string;
-  /** `target` as the client wrote it, and perhaps signed it. */
+  /** `target` as the client sent, and perhaps signed, it. */
   readonly sentTarget: string;
-  /** The part behind `?`, raw; undefined without `?`. */
+  /** The raw query after `?`; undefined without `?`. */
   readonly query: string | undefined;
-  /** Host and port the client asked for. */
+  /** Requested host and port. */
   readonly authority: string | undefined;
-  /** Fields as the client sent them. */
   readonly fields: Readonly<RawFields>;
   readonly framing: Framing;
-  /** Lower-case protocol a client offers to switch to, if it may be followed. */
+  /** Lower-case name of an offered upgrade protocol, if an upgrade is allowed. */
   readonly upgrade: string | undefined;
   requestId = "";
-  /** What the client calls the whole that this request is a part of; the id of the request where it does not say. */
+  /** The correlation id that the client sent, else the request id. */
   correlationId = "";
   route: CompiledRoute | undefined;
-  /** The route that its path decided on, where something else that this asks for is not there; `route` is undefined then. */
+  /** The route whose path matched while another of its criteria did not; `route` is undefined then. */
   missedRoute: CompiledRoute | undefined;
-  /** Parameters of an exact path template or named groups of a pattern. */
+  /** Parameters of a path template, or named groups of a pattern. */
   pathParameters: Readonly<Record<string, string>> | undefined;
   consumer: ConsumerIdentity | undefined;
-  /** Lower-case names of fields that carried the credential and are not for the upstream. */
+  /** Lower-case names of credential fields that must not reach the upstream. */
   credentialFields: ReadonlySet<string> | undefined;
-  /** Fields to add to every answer, such as limits that apply; slices push pairs. */
+  /** Name-value pairs that slices add to every response, such as limits. */
   responseFields: RawFields | undefined;
   upstream: UpstreamFacts | undefined;
-  /** Sent to the upstream in place of the client's conditions: they ask whether a stored response is still valid. */
+  /** Sent to the upstream in place of the client's conditions, to revalidate a stored response. */
   validation: Readonly<RawFields> | undefined;
-  /** The request whose stale answer this one is to replace; nobody waits for its own. */
+  /** The request whose stale response this one replaces; this one has no client. */
   refreshes: RequestContext | undefined;
-  /** The request's body may have so many bytes; a longer one ends the exchange, with 413 while no answer was begun. */
+  /** Limit of the request body in bytes; a longer one ends the exchange, with 413 if no response was started. */
   bodyLimitBytes = Number.POSITIVE_INFINITY;
-  /** What the body has to pass before the upstream gets its end; asked only of requests that have one. */
+  /** Check that the body must pass before the upstream gets its end; only set for requests with a body. */
   bodyCheck: BodyCheck | undefined;
-  /** What is noted of it, if somebody wants to know. */
+  /** Set if the request is traced. */
   trace: RequestTrace | undefined;
-  /** While it waits for a permit: gives up its place. */
+  /** Removes the request from the admission queue; set while it is queued. */
   leaveAdmission: (() => void) | undefined;
   /** Flags of the access log. */
   wasRateLimited = false;
@@ -88,7 +86,7 @@ export class RequestContext {
     readonly version: "1.0" | "1.1" | "2";
     readonly method: string;
     readonly target: string;
-    /** Unless it is the target. */
+    /** Default: `target`. */
     readonly sentTarget?: string;
     readonly authority: string | undefined;
     readonly fields: Readonly<RawFields>;
@@ -112,12 +110,11 @@ export class RequestContext {
     this.upgrade = parts.upgrade;
   }
 
-  /** The address of the client: the peer, or behind trusted proxies the last address they do not vouch for. */
+  /** The client's address: the peer's, or behind trusted proxies the last address that is no trusted proxy. */
   get clientAddress(): string {
     return (this.#clientAddress ??= this.generation.trustedProxies.clientAddress(this.peer.address, this.fields));
   }
 
-  /** Adds a field to whatever answer this request gets. */
   addResponseField(name: string, value: string): void {
     (this.responseFields ??= []).push(name, value);
   }

@@ -1,10 +1,10 @@
 import type { Logger } from "pino";
 import type { RequestContext } from "./context.ts";
 
-/** Tells that a rule on trial would have refused a request; `detail` names the rule and what it measured. */
+/** Reports that a rule in dry run would have refused a request; `detail` names the rule and the measured value. */
 export type DryRunReport = (request: RequestContext, wouldBeStatus: number, detail: string) => void;
 
-/** Makes the report of one phase: a line of the log for each refusal that did not happen, and `count` for its metric. */
+/** Creates the report of one phase: a log line for each avoided refusal, and `count` for its metric. */
 export function dryRunReport(log: Logger, phase: string, count: (route: string) => void): DryRunReport {
   return (request, wouldBeStatus, detail) => {
     const route = request.route?.name ?? "unrouted";

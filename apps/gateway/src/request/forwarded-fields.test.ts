@@ -37,7 +37,7 @@ function requestWith(
   return request;
 }
 
-/** What the gateway itself says of every request. */
+/** Fields that the gateway adds to every request. */
 const OWN: RawFields = [
   "X-Forwarded-For",
   "192.0.2.9",
@@ -55,36 +55,40 @@ const OWN: RawFields = [
 
 const REQUESTS: readonly (readonly [string, RawFields, RawFields])[] = [
   [
-    "ordinary fields pass in order, case and repeats kept",
+    "ordinary fields pass with order, case and repeats kept",
     ["aCCept", "x", "B", "1", "b", "2"],
     ["aCCept", "x", "B", "1", "b", "2"],
   ],
   [
-    "what concerns one connection goes",
+    "hop-by-hop fields are removed",
     ["Connection", "keep-alive", "Keep-Alive", "x", "Proxy-Authorization", "x", "Upgrade", "h2c", "Trailer", "x"],
     [],
   ],
-  ["Connection names what else goes", ["Connection", "close, X-Hop", "x-hop", "1", "X-Other", "2"], ["X-Other", "2"]],
   [
-    "Connection cannot take away what others rely on",
+    "fields named by Connection are removed",
+    ["Connection", "close, X-Hop", "x-hop", "1", "X-Other", "2"],
+    ["X-Other", "2"],
+  ],
+  [
+    "Connection cannot remove protected fields",
     ["Connection", "Authorization, Cookie", "Authorization", "a", "Cookie", "b"],
     ["Authorization", "a", "Cookie", "b"],
   ],
-  ["framing and Host are set anew", ["Host", "x", "Content-Length", "3", "Transfer-Encoding", "chunked"], []],
-  ["TE concerns one connection", ["TE", "gzip, trailers"], []],
+  ["framing and Host are replaced", ["Host", "x", "Content-Length", "3", "Transfer-Encoding", "chunked"], []],
+  ["TE is removed", ["TE", "gzip, trailers"], []],
   [
-    "a client says nothing about its consumer",
+    "consumer fields of a client are removed",
     ["X-Consumer-Name", "root", "x-consumer-groups", "g", "X_Consumer_Name", "root"],
     [],
   ],
   [
-    "nor about the way it came",
+    "forwarding fields of a client are removed",
     ["X-Forwarded-For", "1.1.1.1", "Forwarded", "for=1.1.1.1", "X_Forwarded_Proto", "https", "X-Real-Ip", "1.1.1.1"],
     [],
   ],
   ["other names with underscores pass", ["my_field", "1"], ["my_field", "1"]],
 ];
-/** What proxies of all kinds tell upstreams about a client, none of which the gateway itself writes. */
+/** Headers of many proxies about a client, none of which the gateway writes itself. */
 const ABOUT_CLIENTS = [
   "X-Forwarded",
   "X-Forwarded-Prefix",
@@ -139,7 +143,7 @@ const ABOUT_CLIENTS = [
   "X-Auth-Request-Email",
 ];
 for (const name of ABOUT_CLIENTS) {
-  test(`${name} goes on as it came from a trusted proxy, and from nobody else, whatever stands for its dashes`, () => {
+  test(`${name} is forwarded only from trusted proxies, whatever separator replaces its dashes`, () => {
     const spellings = [name, name.toLowerCase(), name.replaceAll("-", "_"), name.replaceAll("-", ".")];
     const given = spellings.flatMap((spelling) => [spelling, "said"]);
     assert.deepEqual(upstreamRequestFields(requestWith(given)), OWN);
@@ -150,7 +154,7 @@ for (const name of ABOUT_CLIENTS) {
   });
 }
 
-test("what trusted proxies say of a request beside its client's address tells responses apart", () => {
+test("headers of trusted proxies about the request are part of the cache key", () => {
   const keyOf = (...fields: string[]): string => identityKey(requestWith(fields, { trusted: ["192.0.2.9"] }));
   const keys = [keyOf(), keyOf("X-Forwarded-Prefix", "/a"), keyOf("X-Forwarded-Prefix", "/b"), keyOf("X-Scheme", "/a")];
   assert.equal(new Set(keys).size, keys.length);
@@ -160,7 +164,7 @@ test("what trusted proxies say of a request beside its client's address tells re
   }
 });
 
-test("a header about clients that the operator lets through is forwarded from every client, and tells responses apart", () => {
+test("an allowed identity header is forwarded from every client, and is part of the cache key", () => {
   const fields = ["X-HTTP-Method-Override", "PUT", "x_http_method_override", "PUT", "X-Method-Override", "PUT"];
   const request = requestWith(fields);
   Object.assign(request.generation, { requestIdField: new RequestIdField("X-Request-Id", ["x-http-method-override"]) });
@@ -168,7 +172,7 @@ test("a header about clients that the operator lets through is forwarded from ev
   assert.equal(identityKey(request), "x-http-method-override:PUT\r");
 });
 
-test("X-Real-IP is the address that rules, limits and logs go by", () => {
+test("X-Real-IP is the address that rules, limits and logs use", () => {
   const request = requestWith(["X-Forwarded-For", "198.51.100.7, 192.0.2.8"], { trusted: ["192.0.2.0/24"] });
   const fields = upstreamRequestFields(request);
   assert.equal(valueOf(fields, "X-Real-IP"), "198.51.100.7");
@@ -181,7 +185,7 @@ for (const [rule, given, kept] of REQUESTS) {
   });
 }
 
-test("towards an upstream of HTTP/2, TE passes as far as it means trailers", () => {
+test("towards an upstream of HTTP/2, TE passes if it contains trailers", () => {
   assert.equal(valueOf(upstreamRequestFields(requestWith(["TE", "gzip, trailers"]), true), "TE"), "trailers");
   assert.ok(!upstreamRequestFields(requestWith(["TE", "gzip"]), true).includes("TE"));
 });
@@ -198,7 +202,7 @@ test("a trusted proxy's chain is kept and continued, in both spellings", () => {
   assert.equal(valueOf(fields, "Forwarded"), 'for=1.1.1.1, for=192.0.2.9;host="shop.example";proto=https');
 });
 
-test("what a trusted proxy says of scheme, host and port stays, and nobody else may say it", () => {
+test("scheme, host and port are taken from trusted proxies only", () => {
   const said = ["X-Forwarded-Proto", "https", "X-Forwarded-Host", "public.example", "X-Forwarded-Port", "443"];
   const names = ["X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Port"];
   const passed = (fields: RawFields, trusted: string[]): unknown[] => {
@@ -215,7 +219,7 @@ test("what a trusted proxy says of scheme, host and port stays, and nobody else 
   assert.ok(!sent.includes("X-Forwarded-Port"));
 });
 
-test("the consumer that was recognised is named, and fields that carried its credential go", () => {
+test("the authenticated consumer is named, and its credential fields are removed", () => {
   const request = requestWith(["X-API-Key", "secret", "Other", "1"], { consumer: "acme" });
   request.credentialFields = new Set(["x-api-key"]);
   const fields = upstreamRequestFields(request);
@@ -230,22 +234,22 @@ const RESPONSES: readonly (readonly [string, RawFields, boolean, RawFields])[] =
     false,
     ["Set-Cookie", "a", "set-cookie", "b"],
   ],
-  ["limits of an upstream are not the client's", ["X-RateLimit-Limit", "1", "x-ratelimit-whatever", "2"], false, []],
+  ["rate limit fields of an upstream are removed", ["X-RateLimit-Limit", "1", "x-ratelimit-whatever", "2"], false, []],
   [
-    "hop-by-hop fields and those Connection names go",
+    "hop-by-hop fields and those named by Connection are removed",
     ["Connection", "X-Hop", "X-Hop", "1", "Keep-Alive", "x", "Proxy-Authenticate", "x"],
     false,
     [],
   ],
-  ["framing is set anew", ["Content-Length", "5", "Transfer-Encoding", "chunked"], false, []],
-  ["a length that describes what does not come stays", ["Content-Length", "5"], true, ["Content-Length", "5"]],
+  ["framing is replaced", ["Content-Length", "5", "Transfer-Encoding", "chunked"], false, []],
+  ["the length of an absent body is kept", ["Content-Length", "5"], true, ["Content-Length", "5"]],
   ["the upstream's request id is replaced by ours", ["X-Request-Id", "theirs"], false, []],
 ];
 for (const [rule, given, keepLength, kept] of RESPONSES) {
   test(`towards the client: ${rule}`, () => assert.deepEqual(clientResponseFields(given, keepLength), kept));
 }
 
-test("whatever a client names and however it spells it, identity is the gateway's alone", () => {
+test("no spelling lets a client forge identity fields", () => {
   const name = fc
     .constantFrom("x-consumer-name", "x-forwarded-for", "x-real-ip", "x-forwarded-host", "x-forwarded-proto")
     .chain((base) =>
@@ -272,7 +276,7 @@ function valueOf(fields: RawFields, name: string): string | undefined {
   return at === -1 ? undefined : fields[at + 1];
 }
 
-test("another field for the id of requests: it is replaced on both ways, and X-Request-Id is one like any other", () => {
+test("another field for the id of requests: it is replaced in both directions, and X-Request-Id becomes an ordinary field", () => {
   const field = new RequestIdField("X-Trace-Token");
   const request = requestWith([
     "X-Request-Id",
@@ -306,5 +310,5 @@ for (const [name, may] of [
   ["Authorization", false],
   ["If-Match", false],
 ] as const) {
-  test(`the id of requests ${may ? "may" : "cannot"} be in ${name}`, () => assert.equal(mayCarryRequestId(name), may));
+  test(`${name} ${may ? "may" : "cannot"} carry the request id`, () => assert.equal(mayCarryRequestId(name), may));
 }

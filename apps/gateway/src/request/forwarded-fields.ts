@@ -3,7 +3,7 @@ import { countedDown, ownText, type RawFields } from "@headworks/http1";
 import { dashedName, identityKind } from "./client-identity.ts";
 import type { RequestContext } from "./context.ts";
 
-/** What happens to a field on its way through. */
+/** How a field is treated when it is forwarded. */
 const TREATMENT = {
   pass: 0,
   drop: 1,
@@ -16,14 +16,14 @@ const TREATMENT = {
   forwardedHost: 8,
   forwardedPort: 9,
   maxForwards: 10,
-  /** Passes only where a trusted proxy sent it. */
+  /** Passes only from trusted proxies. */
   fromTrusted: 11,
-  /** The same from every client, because the operator says so. */
+  /** Passes from every client, because the operator allows it. */
   fromAnybody: 12,
 } as const;
 type Treatment = (typeof TREATMENT)[keyof typeof TREATMENT];
 
-/** Concern one connection only (RFC 9110, 7.6.1), or are set anew for the next one. */
+/** Hop-by-hop fields (RFC 9110, 7.6.1), and fields that are set anew for the next connection. */
 const REQUEST_FIELDS: Readonly<Record<string, Treatment>> = {
   connection: TREATMENT.connection,
   "keep-alive": TREATMENT.drop,
@@ -33,7 +33,7 @@ const REQUEST_FIELDS: Readonly<Record<string, Treatment>> = {
   upgrade: TREATMENT.drop,
   expect: TREATMENT.drop,
   host: TREATMENT.drop,
-  // Many programs would take it for the variable HTTP_PROXY ("httpoxy"); no standard knows it.
+  // Many programs would read it as the variable HTTP_PROXY ("httpoxy"); it is in no standard.
   proxy: TREATMENT.drop,
   te: TREATMENT.te,
   "max-forwards": TREATMENT.maxForwards,
@@ -54,7 +54,7 @@ const RESPONSE_FIELDS: Readonly<Record<string, Treatment>> = {
   upgrade: TREATMENT.drop,
 };
 
-/** Names come as people write them, so that most are known by their own spelling; hostile ones must not fill memory. */
+/** Limit of cached spellings: clients mostly use the usual ones, and hostile ones must not fill memory. */
 const MAX_SPELLINGS = 2000;
 const MAX_SPELLING_LENGTH = 64;
 
@@ -101,25 +101,25 @@ function responseTreatments(table: Readonly<Record<string, Treatment>>): Treatme
 const SCHEME = /^https?$/i;
 const PORT = /^[0-9]{1,5}$/;
 
-/** Carries the id of whatever a request is a part of; a request that is a part of nothing has its own id in it. */
+/** Carries the correlation id. */
 const CORRELATION = "X-Correlation-Id";
 export const LOWER_CORRELATION = "x-correlation-id";
 
 /**
- * The field that carries the id of requests, to upstreams and to clients, and beside it the correlation id; what either
- * of them sends in these fields is replaced.
+ * The field that carries the request id, to upstreams and to clients, together with the correlation id. Values that
+ * clients and upstreams send in these fields are replaced.
  */
 export class RequestIdField {
   readonly name: string;
   readonly lowerName: string;
-  /** False where the id of the request itself takes the place of the correlation id. */
+  /** False if the request id itself is sent in X-Correlation-Id. */
   readonly hasCorrelation: boolean;
-  /** Whether clients may send some of the headers about themselves. */
+  /** Whether clients may send some identity headers. */
   readonly passesIdentity: boolean;
   readonly requests: Treatments;
   readonly responses: Treatments;
 
-  /** `fromAnybody` are names of headers about a client that it may send itself. */
+  /** `fromAnybody`: names of identity headers that clients may send. */
   constructor(name: string, fromAnybody: readonly string[] = []) {
     this.name = name;
     this.lowerName = name.toLowerCase();
@@ -131,17 +131,16 @@ export class RequestIdField {
     this.responses = responseTreatments({ ...RESPONSE_FIELDS, ...own });
   }
 
-  /** Adds the ids of a request to fields that go out. */
   pushIds(fields: RawFields, { requestId, correlationId }: Pick<RequestContext, "requestId" | "correlationId">): void {
     fields.push(this.name, requestId);
     if (this.hasCorrelation) fields.push(CORRELATION, correlationId);
   }
 }
 
-/** What it is called unless the document says otherwise. */
+/** The default. */
 export const X_REQUEST_ID = new RequestIdField("X-Request-Id");
 
-/** Whether a field of answers carries an id, which the gateway adds to each of them behind all other fields. */
+/** Whether a response field carries an id, which the gateway adds after all other fields. */
 export function carriesAnId(
   name: string,
   { request_id_header: idField }: Pick<GatewaySettings, "request_id_header">,
@@ -150,16 +149,15 @@ export function carriesAnId(
   return lowerName === LOWER_CORRELATION || lowerName === (idField?.toLowerCase() ?? X_REQUEST_ID.lowerName);
 }
 
-/** Whether a header is removed unless a trusted proxy sent it, and is none that the gateway writes itself. */
+/** Whether a header is removed unless a trusted proxy sent it, and the gateway does not write it itself. */
 export function isRemovedFromClients(name: string): boolean {
   return X_REQUEST_ID.requests.of(name.toLowerCase()) === TREATMENT.fromTrusted;
 }
 
-/** Mean something of their own to clients, upstreams or this gateway. */
+/** Fields with a meaning of their own for clients, upstreams or this gateway. */
 const NO_IDS = new Set(["accept", "authorization", "cookie", "date", "set-cookie", "vary", "via", "x-api-key"]);
 const NO_ID_FORMS = /^(?:access-control-|cache-|content-|if-|sec-|trace|www-|x-gateway-|x-ratelimit-)/;
 
-/** Whether a field may carry the id of requests. */
 export function mayCarryRequestId(name: string): boolean {
   const lowerName = name.toLowerCase();
   if (lowerName === X_REQUEST_ID.lowerName || lowerName === LOWER_CORRELATION) return true;
@@ -167,10 +165,10 @@ export function mayCarryRequestId(name: string): boolean {
   return !isHandled && !NO_IDS.has(lowerName) && !NO_ID_FORMS.test(lowerName);
 }
 
-/** Fields that Connection can never remove: what follows relies on them. */
+/** Fields that Connection cannot remove, because later steps rely on them. */
 const NEVER_BY_CONNECTION = new Set(["authorization", "cookie", "set-cookie", "cache-control", "x-api-key"]);
 
-/** Lower-case names that a Connection field asks to remove; undefined for the usual values. */
+/** Lower-case names that a Connection field removes; undefined for the usual values. */
 function namedByConnection(value: string): Set<string> | undefined {
   if (value === "keep-alive" || value === "close" || value === "Keep-Alive" || value === "") return undefined;
   const named = new Set<string>();
@@ -191,8 +189,8 @@ function withoutNamed(fields: Readonly<RawFields>, named: ReadonlySet<string>): 
 }
 
 /**
- * Where the client sent its request, as its upstream is told: what it asked of this gateway, or what a trusted proxy, which
- * alone has seen it, says.
+ * Scheme, host and port of the request as its upstream sees them: those of this gateway, or those that a trusted
+ * proxy sent.
  */
 export function askedOrigin({ generation, listener, peer, authority, fields }: RequestContext): AskedOrigin {
   const asked: AskedOrigin = { scheme: listener.isSecure ? "https" : "http", host: authority, port: undefined };
@@ -217,8 +215,8 @@ export function askedOrigin({ generation, listener, peer, authority, fields }: R
 }
 
 /**
- * What headers about the client say of a request as its upstream gets them, beside its origin and the client's address: an
- * upstream's response may depend on it. Empty for nearly all requests.
+ * Forwarded identity headers apart from origin and client address; an upstream's response may depend on them. Empty
+ * for nearly all requests.
  */
 export function identityKey({ generation, peer, fields }: RequestContext): string {
   const idField = generation.requestIdField ?? X_REQUEST_ID;
@@ -243,10 +241,9 @@ interface AskedOrigin {
 }
 
 /**
- * The fields of a request for its upstream, without Host and framing: what concerns the client's connection is left
- * out, whatever a client may not say about itself is removed before the gateway says it (engine rules 11 and 12). `TE`
- * concerns one connection of HTTP/1.1, while a request of HTTP/2 says with it that it takes trailers (RFC 9113 section
- * 8.2.2), which gRPC asks for.
+ * The fields of a request for its upstream, without Host and framing. Hop-by-hop fields and fields that clients may
+ * not send are removed before the gateway adds its own. TE is hop-by-hop in HTTP/1.1; in HTTP/2 it announces support
+ * of trailers (RFC 9113 section 8.2.2), which gRPC requires.
  */
 export function upstreamRequestFields(request: RequestContext, toHttp2 = false): RawFields {
   const { fields, peer } = request;
@@ -313,19 +310,19 @@ const CONDITIONS: ReadonlySet<string> = new Set([
   "if-unmodified-since",
 ]);
 
-/** Fields of a request with these conditions in place of its own. */
+/** The fields with `conditions` in place of the client's. */
 export function withConditions(fields: Readonly<RawFields>, conditions: Readonly<RawFields>): RawFields {
   return [...withoutNamed(fields, CONDITIONS), ...conditions];
 }
 
-/** The trailers of a request for its upstream: what may not stand in its head may not come behind its body either. */
+/** The trailers of a request for its upstream: fields that are removed from the head are removed here, too. */
 export function upstreamRequestTrailers(request: RequestContext, fields: RawFields): RawFields | undefined {
   const kept = onlyPassing(fields, (request.generation.requestIdField ?? X_REQUEST_ID).requests);
   const trailers = request.credentialFields === undefined ? kept : withoutNamed(kept, request.credentialFields);
   return trailers.length === 0 ? undefined : trailers;
 }
 
-/** The same for the trailers of an answer. */
+/** The trailers of a response for the client. */
 export function clientResponseTrailers(fields: RawFields, idField = X_REQUEST_ID): RawFields | undefined {
   const kept = onlyPassing(fields, idField.responses);
   return kept.length === 0 ? undefined : kept;
@@ -340,7 +337,7 @@ function onlyPassing(fields: RawFields, treatments: Treatments): RawFields {
   return kept;
 }
 
-/** One element of RFC 7239; an IPv6 address is quoted and in brackets. */
+/** One element of Forwarded (RFC 7239); an IPv6 address is quoted and in brackets. */
 function forwardedElement(request: RequestContext): string {
   const { address } = request.peer;
   const scheme = request.listener.isSecure ? "https" : "http";
@@ -350,8 +347,8 @@ function forwardedElement(request: RequestContext): string {
 }
 
 /**
- * The fields of an upstream's answer for the client, without framing; `keepLength` keeps a Content-Length that
- * describes a body which does not come (HEAD, 304). Limits that an upstream announces are not the client's.
+ * The fields of an upstream's response for the client, without framing; `keepLength` keeps the Content-Length of an
+ * absent body (HEAD, 304). Rate limit fields of the upstream are removed.
  */
 export function clientResponseFields(
   fields: Readonly<RawFields>,

@@ -11,11 +11,11 @@ import type { Via } from "./via.ts";
 export type CompiledAction =
   | {
       readonly kind: "proxy";
-      /** Which upstream gets it: the service's, or one of its split. */
+      /** Chooses the upstream: the service's, or one of its split. */
       readonly choose: (request: RequestContext) => UpstreamChoice;
-      /** The target to ask the upstream for, path and query; undefined when what came out must not be sent: 400. */
+      /** The upstream's target, path and query; undefined if the result must not be sent (400). */
       readonly rewrite: (request: RequestContext) => string | undefined;
-      /** Changes the fields on their way to the upstream; undefined when there is nothing to change. */
+      /** Changes the upstream's request fields; undefined if there is nothing to change. */
       readonly changeFields: ((request: RequestContext, fields: string[]) => void) | undefined;
     }
   | {
@@ -23,7 +23,7 @@ export type CompiledAction =
       readonly response: (request: RequestContext) => Response | Refusal;
     };
 
-/** A route with everything that was said about it, ready to run. */
+/** A compiled route. */
 export interface CompiledRoute {
   readonly name: string;
   readonly document: Route;
@@ -36,27 +36,25 @@ export interface CompiledRoute {
   readonly priority: number;
 }
 
-/** Finds the route of a request. */
 export interface RouteTable {
-  /** Sets `route` and `pathParameters` of the request; false when none takes it. */
+  /** Sets `route` and `pathParameters` of the request; false if no route matches. */
   resolve(request: RequestContext): boolean;
 }
 
-/** One published configuration, compiled. Never changed; requests keep the one they started with. */
+/** One published configuration, compiled and immutable; requests keep the one they started with. */
 export interface Generation {
   readonly number: number;
-  /** At most 53 bits, so that it is exact as a JSON number. */
+  /** At most 53 bits, so that a JSON number holds it exactly. */
   readonly contentHash: number;
   readonly document: ConfigDocument;
   readonly routes: RouteTable;
   readonly routeList: readonly CompiledRoute[];
   readonly trustedProxies: TrustedProxies;
-  /** What carries the id of requests; X-Request-Id unless given. */
+  /** Default: X-Request-Id. */
   readonly requestIdField?: RequestIdField;
-  /** What the gateway says of itself on what it passes on; not given: nothing. */
+  /** Via marks for forwarded messages. */
   readonly via?: Via;
-  /** Notes how requests are handled; not given: nobody wants to know. */
   readonly tracer?: Tracer;
-  /** Gates for requests that no route takes, by listener name. */
+  /** Gates for requests without a route, by listener name. */
   readonly unroutedGates: ReadonlyMap<string, readonly Gate[]>;
 }

@@ -5,10 +5,10 @@ import { setImmediate as turn } from "node:timers/promises";
 import { waitUntil } from "@headworks/testkit";
 import { joinSockets } from "./join-sockets.ts";
 
-/** One end, whose other side the test plays. */
+/** One end; the test plays its other side. */
 class End extends Duplex {
   taken = "";
-  /** What it was given and has not taken yet. */
+  /** The callback of a write that was not taken yet. */
   held: (() => void) | undefined;
   isSlow = false;
 
@@ -18,7 +18,7 @@ class End extends Duplex {
   }
 
   override _read(): void {
-    // The test says what comes, and when.
+    // The test pushes the data.
   }
 
   override _write(piece: Buffer, _encoding: BufferEncoding, done: () => void): void {
@@ -41,7 +41,7 @@ function join(): { client: End; upstream: End; ended: number[] } {
 }
 
 for (const from of ["upstream", "client"] as const) {
-  test(`a tunnel: what the ${from} said before it left reaches the other end, however late that takes it`, async () => {
+  test(`a tunnel: the last bytes of the ${from} reach the other end, however slow it reads`, async () => {
     const { ended, ...ends } = join();
     const [leaving, staying] = from === "upstream" ? [ends.upstream, ends.client] : [ends.client, ends.upstream];
     staying.isSlow = true;
@@ -60,7 +60,7 @@ for (const from of ["upstream", "client"] as const) {
   });
 }
 
-test("a tunnel: one end may have said all and still listen", async () => {
+test("a tunnel: one end may half-close and still receive", async () => {
   const { client, upstream, ended } = join();
   client.push("question");
   client.push(null);
@@ -73,7 +73,7 @@ test("a tunnel: one end may have said all and still listen", async () => {
   await waitUntil(() => ended.length === 1);
 });
 
-test("a tunnel: an end that breaks ends the other at once, and it is told once", async () => {
+test("a tunnel: an end that breaks closes the other at once, and the end is reported once", async () => {
   const { client, upstream, ended } = join();
   client.isSlow = true;
   upstream.push("half a");
@@ -84,7 +84,7 @@ test("a tunnel: an end that breaks ends the other at once, and it is told once",
   assert.deepEqual(ended, [6]);
 });
 
-test("a tunnel: an end that takes nothing holds the other back", async () => {
+test("a tunnel: an end that does not read pauses the other", async () => {
   const { client, upstream } = join();
   client.isSlow = true;
   upstream.push(Buffer.alloc(100_000));

@@ -1,22 +1,22 @@
 import type { Duplex } from "node:stream";
 import { trackExternalMemory } from "@headworks/sockets";
 
-/** One end of a tunnel: paused, without listeners of its own; `bytes` were read from it already. */
+/** One end of a tunnel: paused, without listeners; `bytes` were read from it already. */
 export interface TunnelEnd {
   readonly socket: Duplex;
   readonly bytes: Buffer | undefined;
-  /** How bytes of this end are received where the socket has no events for them; what it gives is the receiver's. */
+  /** Replaces `data` events for a socket that has none; the receiver owns the pieces. */
   readonly receive?: (receiver: (piece: Buffer) => void) => void;
-  /** Nothing comes behind `bytes`; the socket may have said so already. */
+  /** `bytes` are the last ones; the socket may have emitted `end` already. */
   readonly hasEnded?: boolean;
 }
 
-/** How long the last bytes of one end may wait for the other end to take them. */
+/** Time for the last bytes of one end to be written to the other. */
 const LAST_BYTES_MS = 10_000;
 
 /**
- * Passes bytes both ways, with back-pressure and half-closes, until both sides ended or one broke. What one side said
- * before it left reaches the other. `ended` is called once, with the bytes that went to the client.
+ * Forwards bytes in both directions, with back-pressure and half-closes, until both ends have ended or one broke. The
+ * last bytes of an end still reach the other. `ended` is called once, with the number of bytes sent to the client.
  */
 export function joinSockets(client: TunnelEnd, upstream: TunnelEnd, ended: (bytesToClient: number) => void): void {
   let isEnded = false;

@@ -10,12 +10,12 @@ import { type EndpointPools, ProxiedRequest } from "./proxied-request.ts";
 import { acceptableRequestId, requestIdFor } from "./request-id.ts";
 import { ResponseSender } from "./response-sender.ts";
 
-/** Nobody waits for it, so nobody would notice that an upstream never ends: it is given up after so long, or so much. */
+/** Limits of a request without a client, where no one would notice an upstream that never ends. */
 const MAX_MS = 60_000;
 
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Takes an answer that nobody reads. */
+/** Discards a response that has no client. */
 class NoClient implements ClientStream {
   readonly version = "1.1";
   readonly canUpgrade = false;
@@ -24,7 +24,7 @@ class NoClient implements ClientStream {
   #bytes = 0;
   readonly #timer = setTimeout(() => this.#giveUp(), MAX_MS).unref();
 
-  /** The exchange is over. */
+  /** The exchange has ended. */
   stop(): void {
     clearTimeout(this.#timer);
     this.handler = undefined;
@@ -32,7 +32,7 @@ class NoClient implements ClientStream {
 
   sendData(piece: Buffer): void {
     this.#bytes += piece.length;
-    // Not from inside a call to this stream.
+    // Deferred: must not run inside a call to this stream.
     if (this.#bytes > MAX_BYTES) setImmediate(() => this.#giveUp());
   }
 
@@ -59,34 +59,33 @@ class NoClient implements ClientStream {
   }
 }
 
-/** To `OPTIONS *`, which asks the server whether it is there and no upstream for anything (RFC 9110, 9.3.7). */
+/** Response to `OPTIONS *`, which concerns the server itself (RFC 9110, 9.3.7). */
 const WHOLE_SERVER: Response = { status: 200, fields: [], body: "" };
 
-/** What the pipeline is made of. */
 export interface PipelineParts {
   readonly pools: EndpointPools;
   readonly observers: readonly Observer[];
-  /** Answers paths that are the gateway's own (`/healthz`, `/readyz`, on some listeners `/metrics`); undefined for all others. */
+  /** Serves the gateway's own paths (`/healthz`, `/readyz`, on some listeners `/metrics`); undefined for all others. */
   readonly reserved: (request: RequestContext) => Response | undefined | Promise<Response>;
-  /** Says what is wrong with a target that nobody may route or forward. */
+  /** Describes why a target may not be routed or forwarded. */
   readonly targetProblem: (target: string) => string | undefined;
-  /** Admits a request to its action; the permit is given back when it ends. */
+  /** Admits a request to its action. */
   readonly admission: Admission;
   readonly log: Logger;
 }
 
-/** Bounds how many requests are in their actions at a time. */
+/** Bounds the number of requests that are in their actions at a time. */
 export interface Admission {
-  /** `admitted`: call `release` once. A verdict: it is shed. */
+  /** `true`: call `release` once. A verdict: the request is shed. */
   admit(request: RequestContext): true | NonNullable<Verdict> | Promise<true | NonNullable<Verdict>>;
   release(request: RequestContext): void;
-  /** The client of a request that waits to be admitted is gone. */
+  /** The client of a queued request disconnected. */
   withdraw(request: RequestContext): void;
 }
 
 const NO_GATES: readonly Gate[] = [];
 
-/** Takes a request from its head to the end of its answer. */
+/** Handles a request from its head to the end of its response. */
 export class Pipeline {
   readonly #parts: PipelineParts;
   #active = 0;
@@ -95,7 +94,7 @@ export class Pipeline {
     this.#parts = parts;
   }
 
-  /** Requests between their head and the end of their answer. */
+  /** Requests between their head and the end of their response. */
   get activeRequests(): number {
     return this.#active;
   }
@@ -132,14 +131,14 @@ export class Pipeline {
       return this.#gates(delivery, gates, 0, () => delivery.response({ code: "no_route" }, "short-circuit"));
     }
     const { route, generation } = request;
-    // Before anything is charged for it.
+    // Before quotas and limits charge the request.
     if (route.action.kind === "proxy" && generation.via?.isLoop(request.fields) === true) {
       return delivery.response({ code: "loop_detected" }, "short-circuit");
     }
     this.#gates(delivery, route.gates, 0, () => this.#admit(delivery, route));
   }
 
-  /** Asks one gate after the other; waits only where one has to. */
+  /** Runs the gates in order; stays synchronous unless a gate returns a promise. */
   #gates(delivery: ResponseSender, gates: readonly Gate[], from: number, passed: () => void): void {
     for (let at = from; at < gates.length; at++) {
       const verdict = gates[at]?.check(delivery.request);
@@ -177,7 +176,7 @@ export class Pipeline {
       const verdict = await admitted;
       delivery.waitsForPermit = false;
       if (!delivery.isEnded) this.#admitted(delivery, route, verdict);
-      // The client went away in the very moment: somebody else may have it.
+      // The client disconnected at the same moment: release the permit for others.
       else if (verdict === true) this.#parts.admission.release(delivery.request);
     } catch (error) {
       this.#failed(delivery, error);
@@ -208,7 +207,7 @@ export class Pipeline {
     else decided(found);
   }
 
-  /** Asks the upstream again for an answer that became stale; the client has the old one already. */
+  /** Fetches a stale response again; the client has already received the old one. */
   #refresh(stale: RequestContext, route: CompiledRoute, store: ResponseStore, conditions: Readonly<RawFields>): void {
     if (route.action.kind !== "proxy") return;
     const { request, stream } = refreshRequest(stale, route, conditions);
@@ -237,7 +236,7 @@ export class Pipeline {
     else next(value);
   }
 
-  /** Goes on when what had to be waited for is there, unless the client went away meanwhile. */
+  /** Continues when the promise is resolved, unless the client disconnected meanwhile. */
   async #later<T>(delivery: ResponseSender, value: Promise<T>, next: (value: T) => void): Promise<void> {
     try {
       const settled = await value;
@@ -247,7 +246,7 @@ export class Pipeline {
     }
   }
 
-  /** A defect of ours ends this request, not the process. */
+  /** An internal error ends this request, not the process. */
   #failed(delivery: ResponseSender, error: unknown): void {
     this.#parts.log.error(
       { err: error, request_id: delivery.request.requestId },
@@ -258,7 +257,7 @@ export class Pipeline {
     else delivery.response({ code: "internal" }, "short-circuit");
   }
 
-  /** An answer was given to bytes that are no request: observers learn of it as of any other. */
+  /** A malformed request was refused: observers are notified as for any other request. */
   refused(request: RequestContext, status: number, code: ErrorCode, sentBytes: number): void {
     this.#tell({ request, status, origin: "short-circuit", code, durationMs: 0, sentBytes, isComplete: true });
   }
@@ -270,7 +269,7 @@ export class Pipeline {
       } catch (error) {
         this.#parts.log.error(
           { err: error, request_id: finished.request.requestId },
-          "The end of a request was not taken note of",
+          "An observer failed at the end of a request",
         );
       }
     }
@@ -302,7 +301,7 @@ function lastRecipientsResponse(request: RequestContext): Response | undefined {
   return method === "TRACE" ? reflection(request) : { status: 200, fields: allowed(request), body: "" };
 }
 
-/** What may be used here is known only where the route says it; anything else is the upstream's to say. */
+/** `Allow` is known only if the route lists methods; anything else is for the upstream to decide. */
 function allowed({ route }: RequestContext): RawFields {
   const list = namedMethods(route?.document.methods) ?? namedMethods(route?.document.match.methods);
   return list === undefined ? [] : ["Allow", list.join(", ")];
@@ -318,8 +317,8 @@ function reflection({ method, sentTarget, version, fields, credentialFields }: R
 }
 
 /**
- * The request of a client once more, without the client and with other conditions. It runs through nothing but the
- * action: what guards and decorates answers was done for the one that the client has.
+ * The client's request again, without the client and with other conditions. It runs only the action: guards and
+ * decorators were applied to the response that the client has.
  */
 function refreshRequest(
   stale: RequestContext,

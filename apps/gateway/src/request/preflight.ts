@@ -1,7 +1,7 @@
 import type { Route } from "@headworks/gateway-contract";
 import { hasField, type RawFields } from "@headworks/http1";
 
-/** What is looked at of a request and of the route that takes it; a `RequestContext` has it. */
+/** The parts of a `RequestContext` that matter here. */
 interface PossiblePreflight {
   readonly method: string;
   readonly fields: Readonly<RawFields>;
@@ -9,15 +9,15 @@ interface PossiblePreflight {
 }
 
 /**
- * Whether a request is a browser's question before a cross-origin one (CORS preflight: OPTIONS with Origin and
- * Access-Control-Request-Method) to a route that answers such questions itself. What such a request is exempt from must
- * not depend on the fields alone: anybody can send them, and on other routes they would reach the upstream.
+ * Whether a request is a CORS preflight (OPTIONS with Origin and Access-Control-Request-Method) to a route that
+ * responds to preflights itself. Exemptions must not depend on the fields alone: any client can send them, and on
+ * other routes the request would reach the upstream.
  */
 export function isPreflight(request: PossiblePreflight): boolean {
   return request.method === "OPTIONS" && request.route?.document.cors !== undefined && asksAhead(request);
 }
 
-/** Whether a request has the form of such a question, wherever it goes. */
+/** Whether a request has the form of a preflight, whatever its route. */
 export function asksAhead({ method, fields }: Pick<PossiblePreflight, "method" | "fields">): boolean {
   return method === "OPTIONS" && hasField(fields, "origin") && hasField(fields, "access-control-request-method");
 }

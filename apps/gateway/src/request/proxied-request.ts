@@ -28,9 +28,9 @@ import { UpstreamBody } from "./upstream-body.ts";
 const MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /**
- * Shows a request's body to a check on its way to a handler. Nothing is kept but the end: the handler gets the last byte
- * of a body of known length, and the end of any other, only after the check agreed with the whole. So an upstream never
- * sees a complete request whose body is not the one that was meant.
+ * Runs a check over a request body on its way to a handler. Only the end is held back: the last byte of a body of
+ * known length, and the end of any other, is delivered after the check has passed. So an upstream never sees a
+ * complete request with a body that fails the check.
  */
 export class CheckedBody implements ClientHandler {
   readonly #next: ClientHandler;
@@ -44,7 +44,7 @@ export class CheckedBody implements ClientHandler {
     this.#leftBytes = framing.kind === "length" ? framing.lengthBytes : Number.POSITIVE_INFINITY;
   }
 
-  /** `next` itself where there is nothing to check; checks of empty bodies are their gates' business. */
+  /** Returns `next` itself if there is nothing to check; gates check empty bodies themselves. */
   static around(next: ClientHandler, check: BodyCheck | undefined, framing: Framing): ClientHandler {
     return check === undefined || !hasBody(framing) ? next : new CheckedBody(next, check, framing);
   }
@@ -53,7 +53,7 @@ export class CheckedBody implements ClientHandler {
     this.#check.onData(piece);
     this.#leftBytes -= piece.length;
     if (this.#leftBytes > 0 || piece.length === 0) return this.#next.onBodyData(piece);
-    // A copy: the piece may lie in memory that is read into again.
+    // A copy: the memory of the piece is reused for the next read.
     this.#last = Buffer.from(piece.subarray(-1));
     if (piece.length > 1) this.#next.onBodyData(piece.subarray(0, -1));
   }
@@ -99,7 +99,7 @@ const NO_RETRIES: RetryRules = Object.freeze({
 
 const RETRYABLE_STATUSES: readonly number[] = [502, 503, 504];
 
-/** Characters of what the access log says of a failure. */
+/** Limit of a failure text in the access log. */
 const MAX_NOTE_LENGTH = 200;
 
 /** How often a request that an endpoint refused unprocessed is sent again. */
@@ -107,29 +107,29 @@ const MAX_RESENDS = 3;
 
 type ProxyAction = Extract<CompiledAction, { kind: "proxy" }>;
 
-/** Where ways to endpoints come from. */
+/** Source of endpoint connections. */
 export interface EndpointPools {
   poolOf(group: UpstreamGroup, endpoint: EndpointState): EndpointPool;
-  /** For bodies that wait for a way. */
+  /** For bodies buffered until a connection is available. */
   readonly buffers: BufferBudget;
 }
 
 const NONE_TRIED: readonly EndpointState[] = [];
 
-/** Sends one request to an endpoint of its upstream, tries again where that is allowed, and passes the answer on. */
+/** Sends one request to an endpoint of its upstream, retries where allowed, and passes the response on. */
 export class ProxiedRequest implements ClientHandler, AttemptOwner {
   readonly #delivery: ResponseSender;
   readonly #action: ProxyAction;
   readonly #pools: EndpointPools;
   readonly #group: UpstreamGroup;
-  /** As it was when the request came: a reload changes nothing for it. */
+  /** Fixed when the request arrived; reloads do not affect it. */
   readonly #document: Upstream;
   readonly #setCookie: string | undefined;
   readonly #host: string | undefined;
   readonly #target: string | undefined;
   readonly #rules: RetryRules;
   readonly #body: UpstreamBody | undefined;
-  /** Attempts without a head so far. */
+  /** Attempts without a response head so far. */
   readonly #open: Attempt[] = [];
   #winner: Attempt | undefined;
   #tried = NONE_TRIED;
@@ -170,7 +170,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     if (this.#target === undefined) return this.#refuse({ code: "bad_request" }, "short-circuit");
     const { request, stream } = this.#delivery;
     const { timeouts } = this.#document;
-    // Streams of HTTP/2 cannot become another protocol.
+    // HTTP/2 streams cannot be upgraded.
     if (request.upgrade === "websocket" && this.#isHttp2) {
       return this.#refuse({ code: "upgrade_not_supported" }, "short-circuit");
     }
@@ -179,7 +179,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#group.countRequest();
     const requestMs = timeouts?.request_ms;
     if (requestMs !== undefined) {
-      // The only attempt had all of this time; of several, the last one may have just begun.
+      // A single attempt had all of this time; the last of several may have just begun.
       const timedOut = (): void => this.#giveUp({ code: "upstream_response_timeout" }, "action", this.#attempts === 1);
       this.#requestTimer = setTimeout(timedOut, requestMs);
     }
@@ -187,14 +187,17 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     else this.#startWithBody(this.#body);
   }
 
-  /** A connection is taken when the body is there, or as much of it as may wait: a slow client keeps none waiting. */
+  /**
+   * Acquires a connection once the body, or as much of it as may be buffered, has arrived, so that slow clients
+   * occupy none.
+   */
   #startWithBody(body: UpstreamBody): void {
     const { request, stream } = this.#delivery;
     const { framing } = request;
     const maxBytes = this.#document.request_buffer_bytes ?? DEFAULT_REQUEST_BUFFER_BYTES;
     const hasLength = framing.kind === "length";
     const neededBytes = hasLength ? Math.min(framing.lengthBytes, maxBytes) : maxBytes;
-    // A client of gRPC may wait for a message before it sends the next.
+    // A gRPC client may wait for a message before it sends the next.
     const goesAtOnce = stream.bodyBytesHere >= neededBytes || isGrpc(fieldValue(request.fields, "content-type"));
     if (goesAtOnce) return this.#attempt();
     body.fill({ maxBytes, hasLength, budget: this.#pools.buffers }, () => this.#attempt());
@@ -216,14 +219,12 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     return protocol === "http2" || protocol === "h2c";
   }
 
-  /** Retries may need the body again, and so may endpoints that refuse streams, where the first part is here anyway. */
+  /** Retries may need the body again, and so may refused streams, if the first part has arrived anyway. */
   get #maxKeptBytes(): number {
     const { maxKeptBytes } = this.#rules;
     if (!this.#isHttp2) return maxKeptBytes;
     return Math.max(maxKeptBytes, this.#document.request_buffer_bytes ?? DEFAULT_REQUEST_BUFFER_BYTES);
   }
-
-  // Attempts
 
   #attempt(): void {
     const { request } = this.#delivery;
@@ -271,10 +272,10 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#hedgeTimer = setTimeout(() => this.#hedge(), this.#rules.hedgeAfterMs);
   }
 
-  /** Asks another endpoint beside the one that takes long. Where that may not be, nothing happens. */
+  /** Starts a second attempt at another endpoint beside a slow one, if the rules allow it. */
   #hedge(): void {
     if (this.#hedgesLeft === 0 || this.#open.length === 0) return;
-    // A body that is still coming can only go one way.
+    // A body that is still arriving can only be sent once.
     if (this.#body !== undefined && !(this.#body.isComplete && this.#body.canRepeat)) return;
     const admission = this.#group.admit();
     if ("retryAfterS" in admission) return;
@@ -299,7 +300,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#retryTimer = setTimeout(() => this.#attempt(), backoffMs(this.#rules, this.#attempts + 1));
   }
 
-  /** It is over without an answer, and the endpoint is not asked again while there is another one. */
+  /** The attempt ended without a response; its endpoint is avoided while there is another one. */
   #forget(attempt: Attempt, isItsFault: boolean): void {
     this.#open.splice(this.#open.indexOf(attempt), 1);
     if (isItsFault) this.#tried = [...this.#tried, attempt.endpoint];
@@ -326,8 +327,9 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   }
 
   /**
-   * The upstream closed an idle connection at the moment of its use: once, and only for a request that may be sent twice. A
-   * request that it refused unprocessed is sent again whatever its method, as long as its body is kept (RFC 9113, 8.7).
+   * An idle connection was closed at the moment of its use: retried once, only for a request that may be sent twice.
+   * A request that was refused unprocessed is sent again whatever its method, as long as its body is kept (RFC 9113,
+   * 8.7).
    */
   canRetrySilently(failure: UpstreamFailure): boolean {
     const { method, upgrade } = this.#delivery.request;
@@ -355,20 +357,18 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     }
   }
 
-  /** For the access log. What is found can have the words of whoever it was found at. */
+  /** For the access log; `detail` may contain text from the peer. */
   #note(failure: string, detail: string): void {
     const { upstream } = this.#delivery.request;
     if (upstream !== undefined) upstream.failure = `${failure}: ${detail}`.slice(0, MAX_NOTE_LENGTH);
   }
-
-  // Ends
 
   #refuse(refusal: Refusal, origin: ResponseOrigin): void {
     this.#end();
     this.#delivery.response(refusal, origin);
   }
 
-  /** Lets go of everything that is under way; `hadItsTime` counts that against the endpoint. */
+  /** Cancels all open attempts; `hadItsTime` counts that against the endpoint. */
   #giveUp(refusal: Refusal, origin: ResponseOrigin, hadItsTime = false): void {
     if (this.#delivery.isEnded) return;
     this.#drop(hadItsTime);
@@ -392,12 +392,10 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#body?.forget();
   }
 
-  // The client's side
-
   onBodyData(piece: Buffer): void {
     const body = this.#body;
     if (body === undefined || body.data(piece)) return;
-    // What the upstream has of it must not look whole.
+    // The upstream must not take the partial body for a complete one.
     const allowed = this.#delivery.request.bodyLimitBytes;
     const message = `The body is larger than allowed: ${body.sizeBytes} bytes so far, at most ${allowed}`;
     this.#giveUp({ code: "request_body_too_large", message }, "short-circuit");
@@ -426,11 +424,9 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   }
 
   onRefused(refusal: Refusal): void {
-    // Only the upstream's slowness is a failure of the action; a body that did not come, or came wrong, is the client's.
+    // Only a slow upstream is a failure of the action; a missing or malformed body is the client's.
     this.#giveUp(refusal, refusal.code === "upstream_response_timeout" ? "action" : "short-circuit");
   }
-
-  // The answer
 
   informed(head: ResponseHead): void {
     this.#delivery.stream.sendInformational(
@@ -450,7 +446,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#wins(attempt);
     const { request } = this.#delivery;
     const isSwitch = head.status === 101;
-    // A 204 has no length to tell (RFC 9110, 8.6).
+    // A 204 has no Content-Length (RFC 9110, 8.6).
     const describesLength = head.framing.kind === "none" && !isSwitch && head.status !== 204;
     const fields = clientResponseFields(head.fields, describesLength, this.#idField);
     if (this.#setCookie !== undefined) fields.push("Set-Cookie", this.#setCookie);
@@ -491,7 +487,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   }
 
   batch(): void {
-    // Something on the way to the client broke: nobody reads what is still to come.
+    // The client side broke: the rest of the response has no reader.
     if (this.#delivery.isEnded) {
       this.#drop();
       this.#end();
@@ -511,7 +507,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     this.#capture?.abandon();
     this.#end();
     if (this.#delivery.isStarted) return this.#delivery.abort();
-    // It was there, and could not be passed on: a defect of ours.
+    // The response arrived but could not be passed on: an internal error.
     this.#delivery.response({ code: "internal" }, "short-circuit");
   }
 
@@ -520,7 +516,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
   }
 
   evicted(): void {
-    this.#note("evicted", "the client was slow, and others waited for a connection");
+    this.#note("evicted", "the client was slow while other requests were queued for a connection");
     this.#giveUp({ code: "request_timeout" }, "short-circuit");
   }
 
@@ -531,7 +527,7 @@ export class ProxiedRequest implements ClientHandler, AttemptOwner {
     const upstream = attempt.takeOver();
     if (upstream === undefined) return;
     const fields = this.#switchFields ?? [];
-    // Over HTTP/2 the client sent no key, so that only we can see whether the upstream understood.
+    // Over HTTP/2 the client sent no key, so only the gateway can verify the upstream's handshake.
     if (stream.version === "2" && !provesWebSocket(request.fields, fields)) {
       upstream.socket.destroy();
       return this.#refuse({ code: "upstream_unavailable" }, "action");
@@ -557,24 +553,26 @@ const REFUSALS = {
   misconfigured: "upstream_unavailable",
 } as const;
 
-/** What may be done for one request when an attempt fails, or takes long. */
+/** Retry and hedging limits of one request. */
 interface RetryRules {
-  /** Further attempts at most. */
+  /** Maximum number of further attempts. */
   readonly attempts: number;
-  /** So much of the body is kept to be sent again. */
+  /** Limit of the body kept for retries. */
   readonly maxKeptBytes: number;
-  /** Whether attempts without an answer are made again. */
+  /** Whether attempts without a response are retried. */
   readonly onTransport: boolean;
-  /** Answers that are not passed on while another attempt may be made. */
+  /** Response statuses that are retried. */
   readonly statuses: readonly number[];
   readonly baseMs: number;
   readonly capMs: number;
-  /** Attempts beside one that takes long, at most. */
+  /** Maximum number of hedged attempts. */
   readonly hedges: number;
   readonly hedgeAfterMs: number;
 }
 
-/** The rules for a request: none for methods that must not be repeated, upgrades, and bodies too large to keep. */
+/**
+ * The rules for a request: no retries for methods that must not be repeated, upgrades, and bodies too large to keep.
+ */
 export function retryRules(
   retries: Retries | undefined,
   request: { readonly method: string; readonly framing: Framing; readonly upgrade: string | undefined },
@@ -608,12 +606,15 @@ function fits(framing: Framing, maxBytes: number): boolean {
   return framing.kind === "length" ? framing.lengthBytes <= maxBytes : maxBytes > 0;
 }
 
-/** The pause before attempt number `next` (the first retry is 2): anything up to a ceiling that doubles and is capped. */
+/**
+ * The pause before attempt number `next` (the first retry is 2): random, up to a capped ceiling that doubles each
+ * time.
+ */
 export function backoffMs({ baseMs, capMs }: RetryRules, next: number, random: () => number = Math.random): number {
   return random() * Math.min(capMs, baseMs * 2 ** Math.max(0, next - 2));
 }
 
-/** Whether an answer proves that its server read the request as a WebSocket's (RFC 6455, 4.2.2). */
+/** Whether a response proves that its server accepted the WebSocket handshake (RFC 6455, 4.2.2). */
 function provesWebSocket(request: Readonly<RawFields>, response: Readonly<RawFields>): boolean {
   const key = fieldValue(request, "sec-websocket-key") ?? "";
   const proof = createHash("sha1").update(`${key}${MAGIC}`).digest("base64");

@@ -15,7 +15,7 @@ for (const [name, sent, kept] of [
   ["a space is not", "a b", false],
   ["control bytes are not", "a\tb", false],
   ["bytes beyond ASCII are not", "é", false],
-  ["nothing is not", "", false],
+  ["an empty value is not", "", false],
 ] as const) {
   test(`a client's request id: ${name}`, () => assert.equal(acceptableRequestId(sent), kept ? sent : undefined));
 }

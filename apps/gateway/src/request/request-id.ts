@@ -10,8 +10,8 @@ let secondPart = "";
 let secondPartUntil = 0;
 
 /**
- * A new id: `req-<16 hex digits: nanoseconds since 1970>-<6 hex digits: a counter>`. Unique in this process; the time
- * part is that of the present millisecond.
+ * A new id: `req-<16 hex digits: nanoseconds since 1970>-<6 hex digits: a counter>`, unique in this process. The time
+ * has millisecond resolution.
  */
 export function newRequestId(): string {
   const nowMs = turnMs();
@@ -23,16 +23,13 @@ export function newRequestId(): string {
   return secondPart + (counter + 0x100_0000).toString(16).slice(1);
 }
 
-/**
- * The id a client sent for its request, or for what that is a part of, if it may be kept: printable ASCII without spaces,
- * at most 128 characters.
- */
+/** The client's request or correlation id, if acceptable: printable ASCII without spaces, at most 128 characters. */
 export function acceptableRequestId(sent: string | undefined): string | undefined {
   if (sent === undefined || sent.length > MAX_CHARACTERS || !PRINTABLE.test(sent)) return undefined;
   return sent;
 }
 
-/** The id of a request on both planes: the client's if it may be kept, else a new one. */
+/** The request id of both planes: the client's if acceptable, else a new one. */
 export function requestIdFor(sent: string | undefined): string {
   return acceptableRequestId(sent) ?? newRequestId();
 }

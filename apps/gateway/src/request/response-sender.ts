@@ -9,12 +9,12 @@ import { errorResponse, isRefusal } from "./error-response.ts";
 import { X_REQUEST_ID, type RequestIdField } from "./forwarded-fields.ts";
 import type { Response, ResponseHead, ResponseOrigin, Decorator, Refusal, Verdict } from "./phases.ts";
 
-/** Statuses whose answers never have a body (RFC 9110, 6.4.1). */
+/** Statuses without a response body (RFC 9110, 6.4.1). */
 function isBodiless(method: string, status: number): boolean {
   return method === "HEAD" || status === 204 || status === 304;
 }
 
-/** What the two ends of a WebSocket prove to each other (RFC 6455, 11.3), and everything else. */
+/** The WebSocket handshake fields (RFC 6455, 11.3), and the rest. */
 function apartFromHandshake(fields: RawFields): readonly [handshake: RawFields, rest: RawFields] {
   const handshake: RawFields = [];
   const rest: RawFields = [];
@@ -28,7 +28,7 @@ function apartFromHandshake(fields: RawFields): readonly [handshake: RawFields, 
 
 const NO_DECORATORS: readonly Decorator[] = [];
 
-/** Sends one answer of the gateway or of an upstream to the client, decorated as the route asks. */
+/** Sends one response of the gateway or of an upstream to the client, decorated by the route. */
 export class ResponseSender implements ClientHandler {
   readonly request: RequestContext;
   readonly stream: ClientStream;
@@ -38,10 +38,10 @@ export class ResponseSender implements ClientHandler {
   code: ErrorCode | undefined;
   sentBytes = 0;
   isComplete = false;
-  /** It counts against the limit of concurrent requests. */
+  /** It holds an admission permit. */
   hasPermit = false;
   waitsForPermit = false;
-  /** Its answer may be kept for later requests, and was handed to whoever keeps it. */
+  /** The response may be stored, and was passed to the store. */
   capturesResponse = false;
   wasCaptured = false;
   #isEnded = false;
@@ -49,16 +49,16 @@ export class ResponseSender implements ClientHandler {
   #filter: Transform | undefined;
   #trailers: RawFields | undefined;
   #isFilterFull = false;
-  /** Bytes that may wait for a slow client before the source of the response is held back. */
+  /** Limit of bytes buffered for a slow client before the source of the response is paused. */
   bufferBytes = 0;
-  /** Called when the client, or a filter, takes more. */
+  /** Called when the client, or a filter, accepts more. */
   onDrain: (() => void) | undefined;
 
   constructor(request: RequestContext, stream: ClientStream, done: (delivery: ResponseSender) => void) {
     this.request = request;
     this.stream = stream;
     this.#done = done;
-    // Until somebody wants the body, only the client going away matters.
+    // Until the body is read, only a disconnect of the client matters.
     stream.handler = this;
   }
 
@@ -92,7 +92,7 @@ export class ResponseSender implements ClientHandler {
     return this.#isEnded;
   }
 
-  /** Sends a whole answer that was made here. */
+  /** Sends a whole response. */
   response(verdict: NonNullable<Verdict>, origin: ResponseOrigin): void {
     if (this.#isEnded || this.isStarted) return;
     if (isRefusal(verdict)) {
@@ -113,7 +113,7 @@ export class ResponseSender implements ClientHandler {
     this.end(undefined);
   }
 
-  /** What a refusal says itself, such as the limit that refused, is not said a second time of what let it pass before. */
+  /** Removes response fields that the refusal itself sets, such as the limit that refused. */
   #forgetResponseFields(said: readonly string[]): void {
     const { request } = this;
     if (request.responseFields === undefined) return;
@@ -122,7 +122,7 @@ export class ResponseSender implements ClientHandler {
     request.responseFields = request.responseFields.filter((_text, at) => isNew(at));
   }
 
-  /** Starts an answer; `fields` of the head become the client's. Gives how the body is framed. */
+  /** Starts a response; `head.fields` are changed into the client's. Returns the framing of the body. */
   head(head: ResponseHead, framing: Framing, origin: ResponseOrigin): Framing {
     const { request } = this;
     const { route } = request;
@@ -133,13 +133,13 @@ export class ResponseSender implements ClientHandler {
         sent = this.#startFilter(head, framing, origin);
       }
     }
-    // Before decorators: compression knows by it what GET would have got.
+    // Before decorators: compression derives from it what GET would have returned.
     if (request.method === "HEAD" && sent.kind === "length") {
       head.fields.push("Content-Length", String(sent.lengthBytes));
       sent = NO_BODY;
     }
     this.#decorate(head, origin);
-    // Also for an upstream that has no clock (RFC 9110, 6.6.1).
+    // Also for an upstream without a clock (RFC 9110, 6.6.1).
     if (fieldValue(head.fields, "date") === undefined) head.fields.push("Date", httpDateNow());
     this.status = head.status;
     this.stream.sendHead(head.status, head.reason, head.fields, sent);
@@ -148,7 +148,7 @@ export class ResponseSender implements ClientHandler {
 
   data(piece: Buffer): void {
     if (this.#filter !== undefined) {
-      // The piece may lie in memory that is read into again.
+      // The memory of the piece is reused for the next read.
       this.#isFilterFull = !this.#filter.write(Buffer.from(piece));
       trackExternalMemory(piece.length);
       return;
@@ -157,7 +157,7 @@ export class ResponseSender implements ClientHandler {
     this.stream.sendData(piece);
   }
 
-  /** Sends a stored response when the response of the upstream, which says that it is still valid, has ended. */
+  /** Sends a stored response when the upstream's response, which confirms it, has ended. */
   respondAtEnd(response: Response): void {
     this.#validated = response;
   }
@@ -173,12 +173,12 @@ export class ResponseSender implements ClientHandler {
     this.stream.sendEnd(trailers);
   }
 
-  /** Hands over what waits. False: stop producing until `onDrain`. */
+  /** Writes buffered output. False: stop producing until `onDrain`. */
   flush(): boolean {
     return this.stream.flush(this.bufferBytes) && !this.#isFilterFull;
   }
 
-  /** The answer cannot be completed: the client must see that. */
+  /** The response cannot be completed, and the client must see that. */
   abort(): void {
     if (this.#isEnded) return;
     this.#filter?.destroy();
@@ -186,7 +186,7 @@ export class ResponseSender implements ClientHandler {
     this.stream.abort();
   }
 
-  /** The client is gone: nothing can be sent any more. */
+  /** The client disconnected. */
   clientGone(): void {
     if (this.#isEnded) return;
     this.#filter?.destroy();
@@ -194,8 +194,8 @@ export class ResponseSender implements ClientHandler {
   }
 
   /**
-   * A 101 of the upstream: its head goes out as that of every answer of the route, the rest is a tunnel. `fields` are
-   * without what belongs to the connection.
+   * A 101 of the upstream: its head is decorated like every response of the route, the rest is a tunnel. `fields` are
+   * without hop-by-hop fields.
    */
   switched(fields: RawFields, protocol: string): void {
     this.status = 101;
@@ -203,7 +203,7 @@ export class ResponseSender implements ClientHandler {
     const [handshake, rest] = apartFromHandshake(fields);
     const head: ResponseHead = { status: 101, reason: reasonPhrase(101), fields: rest };
     this.#decorate(head, "upstream");
-    // Client and upstream agreed on the handshake alone: what a route changes of it would fail the client's check.
+    // The handshake belongs to client and upstream: a change by the route would fail the client's check.
     const [, decorated] = apartFromHandshake(head.fields);
     decorated.push(...handshake, "Connection", "Upgrade", "Upgrade", protocol);
     this.stream.sendHead(101, head.reason, decorated, NO_BODY);
@@ -214,7 +214,7 @@ export class ResponseSender implements ClientHandler {
     this.#finish(true);
   }
 
-  /** What every answer of the route says, and every answer to this request. */
+  /** Applies the route's decorators and the request's response fields. */
   #decorate(head: ResponseHead, origin: ResponseOrigin): void {
     const { request } = this;
     const { route, missedRoute } = request;
@@ -252,7 +252,6 @@ export class ResponseSender implements ClientHandler {
     return framing;
   }
 
-  /** The client takes more. */
   clientDrained(): void {
     this.#filter?.resume();
     if (!this.#isFilterFull) this.onDrain?.();
@@ -268,7 +267,7 @@ export class ResponseSender implements ClientHandler {
 let dateText = "";
 let dateUntilMs = 0;
 
-/** IMF-fixdate of the present second. */
+/** The current second as IMF-fixdate. */
 function httpDateNow(): string {
   const nowMs = Date.now();
   if (nowMs >= dateUntilMs) {

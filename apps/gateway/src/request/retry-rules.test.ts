@@ -7,7 +7,7 @@ import { backoffMs, retryRules } from "./proxied-request.ts";
 const attemptsOf = (retries: Retries, method: string, framing: Framing = NO_BODY, upgrade?: string): number =>
   retryRules(retries, { method, framing, upgrade }).attempts;
 
-test("retries: GET, HEAD, OPTIONS, TRACE and PUT; POST when asked for; DELETE, PATCH and upgrades never", () => {
+test("retries: GET, HEAD, OPTIONS, TRACE and PUT; POST if configured; DELETE, PATCH and upgrades never", () => {
   for (const method of ["GET", "HEAD", "OPTIONS", "TRACE", "PUT"]) assert.equal(attemptsOf({ attempts: 2 }, method), 2);
   for (const method of ["POST", "DELETE", "PATCH", "CONNECT", "get"]) {
     assert.equal(attemptsOf({ attempts: 2 }, method), 0, method);
@@ -17,7 +17,7 @@ test("retries: GET, HEAD, OPTIONS, TRACE and PUT; POST when asked for; DELETE, P
   assert.equal(attemptsOf({ attempts: 2 }, "GET", NO_BODY, "websocket"), 0);
 });
 
-test("retries: a body is repeated only if it fits buffer_max_bytes, which is nothing unless it is set", () => {
+test("retries: a body is repeated only if it fits buffer_max_bytes, which is 0 by default", () => {
   for (const [maxBytes, framing, attempts] of [
     [undefined, lengthFraming(1), 0],
     [undefined, lengthFraming(0), 1],
@@ -49,7 +49,7 @@ test("retries: the defaults, and hedging without further attempts", () => {
   assert.equal(retryRules(undefined, plain).attempts, 0);
 });
 
-test("retries: the pause is anything between nothing and a ceiling that doubles from the base to the cap", () => {
+test("retries: the pause is random, up to a ceiling that doubles from the base to the cap", () => {
   const rules = retryRules({ attempts: 10 }, { method: "GET", framing: NO_BODY, upgrade: undefined });
   const ceilings = [2, 3, 4, 5, 6, 7].map((next) => backoffMs(rules, next, () => 1));
   assert.deepEqual(ceilings, [25, 50, 100, 200, 250, 250]);

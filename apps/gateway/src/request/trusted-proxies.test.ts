@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { TrustedProxies } from "./trusted-proxies.ts";
 
 const CASES: readonly [string, string[], string, string[], string][] = [
-  ["nobody is trusted: the peer is the client", [], "10.0.0.1", ["X-Forwarded-For", "1.2.3.4"], "10.0.0.1"],
+  ["no trusted proxies: the peer is the client", [], "10.0.0.1", ["X-Forwarded-For", "1.2.3.4"], "10.0.0.1"],
   [
-    "an untrusted peer is the client whatever it says",
+    "an untrusted peer is the client whatever its header",
     ["10.0.0.0/8"],
     "9.9.9.9",
     ["X-Forwarded-For", "1.2.3.4"],
@@ -13,7 +13,7 @@ const CASES: readonly [string, string[], string, string[], string][] = [
   ],
   ["a trusted peer names the client", ["10.0.0.0/8"], "10.0.0.1", ["X-Forwarded-For", "1.2.3.4"], "1.2.3.4"],
   [
-    "what the client itself prepended is not believed",
+    "addresses that the client prepended are ignored",
     ["10.0.0.0/8"],
     "10.0.0.1",
     ["X-Forwarded-For", "6.6.6.6, 1.2.3.4"],
@@ -34,14 +34,14 @@ const CASES: readonly [string, string[], string, string[], string][] = [
     "1.2.3.4",
   ],
   [
-    "all are trusted: the leftmost one is the client",
+    "if all are trusted, the leftmost one is the client",
     ["10.0.0.0/8"],
     "10.0.0.1",
     ["X-Forwarded-For", "10.0.0.3, 10.0.0.2"],
     "10.0.0.3",
   ],
   [
-    "empty members say nothing",
+    "empty members are ignored",
     ["10.0.0.0/8"],
     "10.0.0.1",
     ["X-Forwarded-For", ", 1.2.3.4,, 10.0.0.2 ,", "X-Forwarded-For", ""],
@@ -60,7 +60,7 @@ const CASES: readonly [string, string[], string, string[], string][] = [
     ["::ffff:9.9.9.9", "9.9.9.9"],
     ["[::FFFF:909:909]:1", "9.9.9.9"],
   ].map(([members = "", client = ""]): (typeof CASES)[number] => [
-    `the address is read out of ${members}`,
+    `the address is parsed from ${members}`,
     ["10.0.0.0/8"],
     "10.0.0.1",
     ["X-Forwarded-For", members],
@@ -77,7 +77,7 @@ const CASES: readonly [string, string[], string, string[], string][] = [
     '""',
     "_hidden",
   ].map((member): (typeof CASES)[number] => [
-    `no address is read out of ${member}`,
+    `no address is parsed from ${member}`,
     ["10.0.0.0/8"],
     "10.0.0.1",
     ["X-Forwarded-For", `1.2.3.4, ${member}, 10.0.0.2`],

@@ -7,11 +7,11 @@ import {
 } from "@headworks/host-patterns";
 import { fieldValues, type RawFields } from "@headworks/http1";
 
-/** Knows whose `X-Forwarded-For` is believed. */
+/** The proxies whose `X-Forwarded-For` is trusted. */
 export class TrustedProxies {
   readonly #networks: readonly IpNetwork[];
 
-  /** Takes addresses and CIDR networks; what is neither is left out, since the document's check refused it before. */
+  /** Takes addresses and CIDR networks; other texts are skipped, since validation has refused them. */
   constructor(networks: readonly string[]) {
     this.#networks = networks.map((text) => parseNetwork(text)).filter((network) => network !== undefined);
   }
@@ -23,9 +23,9 @@ export class TrustedProxies {
   }
 
   /**
-   * The client's address: the peer's, unless the peer is trusted; then the first address of `X-Forwarded-For`, from
-   * right to left, that is not trusted, in one spelling for each address. Empty members say nothing (RFC 9110 section 5.6.1.2); another one that names no
-   * address ends the walk at the last one that did.
+   * The client's address: the peer's, unless the peer is trusted; then the first untrusted address of
+   * `X-Forwarded-For` from right to left, in canonical spelling. Empty members are ignored (RFC 9110 section
+   * 5.6.1.2); a member without an address ends the walk at the previous one.
    */
   clientAddress(peer: string, fields: Readonly<RawFields>): string {
     if (!this.includes(peer)) return peer;
@@ -43,10 +43,10 @@ export class TrustedProxies {
   }
 }
 
-/** An IPv4 address that may have a port, or an IPv6 address in brackets that may have one. */
+/** An IPv4 address with an optional port, or an IPv6 address in brackets with an optional port. */
 const WITH_PORT = /^(?:([0-9.]+):[0-9]{1,5}|\[([^\]]*:[^\]]*)\](?::[0-9]{1,5})?)$/;
 
-/** The address in a member, which proxies write with the port, in brackets (`[2001:db8::9]:51234`) and in quotes, too. */
+/** The address of a member, which proxies may write with a port, in brackets (`[2001:db8::9]:51234`) and in quotes. */
 function addressOf(member: string): string | undefined {
   const node = /^"(.*)"$/.exec(member)?.[1] ?? member;
   const [, v4, v6] = WITH_PORT.exec(node) ?? [];

@@ -32,7 +32,7 @@ function rig(maxKeptBytes: number, limitBytes = 1000) {
     resumeBody: () => void calls.push("resume"),
   };
   const body = new UpstreamBody(source, { limitBytes, maxKeptBytes });
-  // As a connection does: every piece lies in the same memory.
+  // Like a connection, which reads every piece into the same memory.
   const memory = Buffer.alloc(64);
   const data = (text: string): boolean => {
     memory.write(text, "latin1");
@@ -41,14 +41,14 @@ function rig(maxKeptBytes: number, limitBytes = 1000) {
   return { body, calls, data };
 }
 
-test("retries: the next attempt gets all that was sent, then what is still to come, trailers last", () => {
+test("retries: the next attempt gets the bytes sent so far, then the rest, trailers last", () => {
   const { body, calls, data } = rig(100);
   const [first, second] = [way(), way()];
   body.attach(first);
   data("one ");
   data("two ");
   body.detach();
-  assert.deepEqual(calls, ["read", "pause"], "between attempts the client waits");
+  assert.deepEqual(calls, ["read", "pause"], "between attempts the client is paused");
   body.attach(second);
   assert.deepEqual(calls, ["read", "pause", "resume"]);
   data("three");
@@ -60,10 +60,10 @@ test("retries: the next attempt gets all that was sent, then what is still to co
   body.detach();
   body.attach(third);
   assert.deepEqual(third.sent, second.sent);
-  assert.equal(calls.length, 3, "a complete body needs nothing of the client any more");
+  assert.equal(calls.length, 3, "a complete body needs no further reads");
 });
 
-test("retries: a body that outgrows what is kept goes on to its endpoint and cannot be repeated", () => {
+test("retries: a body beyond the kept size is still sent but cannot be repeated", () => {
   const { body, data } = rig(5);
   const only = way();
   body.attach(only);
@@ -73,7 +73,7 @@ test("retries: a body that outgrows what is kept goes on to its endpoint and can
   assert.deepEqual([body.canRepeat, only.sent], [false, ["12345", "6"]]);
 });
 
-test("retries: nothing of a body was asked for, so it can be repeated although nothing is kept", () => {
+test("retries: an unread body can be repeated although nothing is kept", () => {
   const { body, data } = rig(0);
   assert.equal(body.canRepeat, true);
   body.attach(way());
@@ -81,7 +81,7 @@ test("retries: nothing of a body was asked for, so it can be repeated although n
   assert.equal(body.canRepeat, false);
 });
 
-test("an endpoint that takes no more holds the client back until it does", () => {
+test("a full endpoint pauses the client until it drains", () => {
   const { body, calls, data } = rig(100);
   const slow = way();
   body.attach(slow);
@@ -92,17 +92,17 @@ test("an endpoint that takes no more holds the client back until it does", () =>
   assert.deepEqual(calls, ["read", "pause", "resume"]);
   body.detach();
   body.attach(slow);
-  assert.deepEqual(calls.slice(3), ["pause"], "what is kept filled it already");
+  assert.deepEqual(calls.slice(3), ["pause"], "the kept bytes filled it already");
 });
 
-test("a body longer than allowed is noticed with the piece that is too much, which goes nowhere", () => {
+test("a body beyond the limit is detected with the excess piece, which is not sent", () => {
   const { body, data } = rig(0, 3);
   const only = way();
   body.attach(only);
   assert.deepEqual([data("123"), data("4"), only.sent], [true, false, ["123"]]);
 });
 
-test("retries, whatever fails when: while it can be repeated, every way gets a prefix and the last one all of it", () => {
+test("retries at any time: while the body can be repeated, every connection gets a prefix and the last one the whole", () => {
   const step = fc.oneof(fc.string({ minLength: 1, maxLength: 9, unit: "binary-ascii" }), fc.constant(null));
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), fc.integer({ min: 1, max: 60 }), (steps, maxKeptBytes) => {

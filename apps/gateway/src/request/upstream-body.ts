@@ -3,15 +3,15 @@ import type { BufferBudget } from "@headworks/sockets";
 import type { UpstreamExchange } from "#upstream/upstream-exchange.ts";
 import type { ClientStream } from "./client-stream.ts";
 
-/** The part of a client's stream that its body needs. */
+/** The body part of a client's stream. */
 export type BodySource = Pick<ClientStream, "readBody" | "pauseBody" | "resumeBody">;
 
-/** How long a body without a length is waited for: perhaps its client wants to hear something before it goes on. */
+/** Buffering limit for a body without a length: its client may wait for a response before it sends more. */
 const UNKNOWN_LENGTH_MS = 1000;
 
 /**
- * The body of a request on its way to an endpoint, or to one after the other: what was sent is kept while another
- * attempt may need it. Between attempts the client waits, so that nothing comes that nobody keeps.
+ * The request body for an endpoint, or for several in turn: sent bytes are kept while another attempt may need them.
+ * Between attempts the client is paused, so that no bytes are lost.
  */
 export class UpstreamBody {
   readonly #source: BodySource;
@@ -22,7 +22,7 @@ export class UpstreamBody {
   #sizeBytes = 0;
   #isReading = false;
   #isSent = false;
-  /** Called once enough of it is here; a way to send it is asked for then. */
+  /** Called once enough of the body has arrived; the caller then acquires a connection. */
   #ready: (() => void) | undefined;
   #readyBytes = 0;
   #budget: BufferBudget | undefined;
@@ -31,7 +31,7 @@ export class UpstreamBody {
   #isComplete = false;
   #trailers: RawFields | undefined;
 
-  /** `maxKeptBytes` of 0 keeps nothing; `limitBytes` is what the request may have. */
+  /** `maxKeptBytes` 0 keeps nothing; `limitBytes` limits the whole body. */
   constructor(source: BodySource, bytes: { readonly limitBytes: number; readonly maxKeptBytes: number }) {
     this.#source = source;
     this.#limitBytes = bytes.limitBytes;
@@ -43,7 +43,7 @@ export class UpstreamBody {
     return this.#sizeBytes;
   }
 
-  /** All of it came from the client. */
+  /** The client has sent all of it. */
   get isComplete(): boolean {
     return this.#isComplete;
   }
@@ -54,8 +54,8 @@ export class UpstreamBody {
   }
 
   /**
-   * Reads the beginning, and calls `ready` when all of it or `maxBytes` are here, or the budget has no more. One without a
-   * length is not waited for longer than a second. The client waits then until the body is attached.
+   * Reads ahead, and calls `ready` when the whole body or `maxBytes` have arrived, or the budget is exhausted. A body
+   * without a length is buffered for at most a second. The client is then paused until the body is attached.
    */
   fill(
     { maxBytes, hasLength, budget }: { maxBytes: number; hasLength: boolean; budget: BufferBudget },
@@ -70,7 +70,7 @@ export class UpstreamBody {
     this.#source.readBody();
   }
 
-  /** Sends it on this way, what is kept first; only while `canRepeat`. The head was sent just before. */
+  /** Sends the body on this connection, kept bytes first; only while `canRepeat`. The head was sent just before. */
   attach(exchange: UpstreamExchange): void {
     this.#exchange = exchange;
     this.#isSent = true;
@@ -87,13 +87,13 @@ export class UpstreamBody {
     else if (exchange.flush()) this.#source.resumeBody();
   }
 
-  /** The way is of no use any more: the client waits. */
+  /** The connection failed: pauses the client. */
   detach(): void {
     this.#exchange = undefined;
     if (this.#isReading && !this.#isComplete) this.#source.pauseBody();
   }
 
-  /** There will be no further attempt. */
+  /** No further attempt will follow. */
   forget(): void {
     clearTimeout(this.#timer);
     this.#ready = undefined;
@@ -101,13 +101,13 @@ export class UpstreamBody {
     this.#giveBack();
   }
 
-  /** A piece of the client's; false when the body is longer than allowed. */
+  /** A piece from the client; false if the body exceeds its limit. */
   data(piece: Buffer): boolean {
     this.#sizeBytes += piece.length;
     if (this.#sizeBytes > this.#limitBytes) return false;
     if (this.#kept !== undefined) {
       if (this.#isSent && this.#sizeBytes > this.#maxKeptBytes) this.#kept = undefined;
-      // The piece may lie in memory that is read into again.
+      // The memory of the piece is reused for the next read.
       else this.#kept.push(Buffer.from(piece));
     }
     if (this.#ready !== undefined) this.#charge(piece.length);
@@ -125,13 +125,13 @@ export class UpstreamBody {
     this.#exchange?.sendEnd(this.#trailers);
   }
 
-  /** One read of the client's is worked off. */
+  /** One read from the client is processed. */
   batch(): void {
     if (this.#ready !== undefined && this.#sizeBytes >= this.#readyBytes) return this.#filled();
     if (this.#exchange !== undefined && !this.#isComplete && !this.#exchange.flush()) this.#source.pauseBody();
   }
 
-  /** The endpoint takes more. */
+  /** The endpoint accepts more. */
   drained(): void {
     if (this.#exchange !== undefined && !this.#isComplete) this.#source.resumeBody();
   }
@@ -146,7 +146,7 @@ export class UpstreamBody {
 
   #charge(sizeBytes: number): void {
     if (this.#budget?.take(sizeBytes) === true) this.#budgetBytes += sizeBytes;
-    // The part that arrived stays; no more of it is read.
+    // The part that arrived stays; reading stops.
     else this.#readyBytes = 0;
   }
 

@@ -12,7 +12,7 @@ test("the pseudonym is the gateway's name and the instance; versions are those o
     "1.1": `1.1 edge-${INSTANCE}`,
     "2": `2.0 edge-${INSTANCE}`,
   });
-  assert.equal(responses, undefined, "nothing tells clients what stands in front");
+  assert.equal(responses, undefined, "responses have no Via by default");
 });
 
 test("either direction can be switched", () => {
@@ -25,7 +25,7 @@ const own = `1.1 gateway-${INSTANCE}`;
 const cases: [name: string, fields: string[], maxPasses: number, isLoop: boolean][] = [
   ["no Via", ["Host", "a"], 1, false],
   ["another gateway", ["Via", "1.1 proxy.example, 1.0 fred (Apache)"], 1, false],
-  ["another instance of the same name", ["Via", `1.1 gateway-${OTHER}`], 1, false],
+  ["another instance with the same name", ["Via", `1.1 gateway-${OTHER}`], 1, false],
   ["this instance", ["Via", own], 1, true],
   ["this instance among others", ["Via", `1.0 fred, ${own}, 2.0 cdn`], 1, true],
   ["this instance in another letter case of the field", ["vIA", own], 1, true],

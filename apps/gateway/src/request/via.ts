@@ -1,7 +1,7 @@
 import type { GatewaySettings } from "@headworks/gateway-contract";
 import type { RawFields } from "@headworks/http1";
 
-/** The version in which a message came to the gateway. */
+/** The HTTP version of a message that the gateway received. */
 export type ReceivedVersion = "1.0" | "1.1" | "2";
 
 type Marks = Readonly<Record<ReceivedVersion, string>>;
@@ -9,18 +9,18 @@ type Marks = Readonly<Record<ReceivedVersion, string>>;
 const DEFAULT_PASSES = 1;
 
 /**
- * What the gateway says of itself in Via (RFC 9110, 7.6.3), made once per generation. The last part of its pseudonym is
- * one instance's own, so that two instances with the same name, one behind the other, are no loop.
+ * The gateway's marks in Via (RFC 9110, 7.6.3), made once per generation. The pseudonym ends with a token of the
+ * instance, so that two instances with the same name in a chain are no loop.
  */
 export class Via {
   readonly #instance: string;
   readonly #maxPasses: number;
-  /** For requests on their way to upstreams; undefined: none. */
+  /** For requests to upstreams; undefined: none. */
   readonly requests: Marks | undefined;
-  /** For answers on their way to clients. */
+  /** For responses to clients. */
   readonly responses: Marks | undefined;
 
-  /** `instance` is a token that no other instance has; the workers of one gateway share it. */
+  /** `instance` is a token unique to this instance; the workers of one gateway share it. */
   constructor({ name = "gateway", via }: Pick<GatewaySettings, "name" | "via">, instance: string) {
     this.#instance = `-${instance}`;
     this.#maxPasses = via?.max_passes ?? DEFAULT_PASSES;
@@ -31,7 +31,7 @@ export class Via {
     this.responses = via?.answers === true ? marks : undefined;
   }
 
-  /** Whether a request has passed this instance as often as it may. */
+  /** Whether a request has passed this instance as often as allowed. */
   isLoop(fields: Readonly<RawFields>): boolean {
     let passes = 0;
     for (let at = 0; at < fields.length; at += 2) {
@@ -42,8 +42,8 @@ export class Via {
 
   #passesIn(value: string): number {
     if (!value.includes(this.#instance)) return 0;
-    // Nobody else knows the instance's part, so that comments and odd spellings need no reading: whoever writes it there
-    // was here, or keeps only itself from passing.
+    // The token is secret, so comments and unusual spellings need no parsing: a client that writes it was here, or
+    // only blocks itself.
     return value.split(this.#instance).length - 1;
   }
 }

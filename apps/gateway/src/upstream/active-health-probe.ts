@@ -8,13 +8,13 @@ import {
   type EndpointConnectionOptions,
 } from "./endpoint-connection.ts";
 
-/** What a probe asks an endpoint. */
+/** The parameters of a probe. */
 export interface ProbeQuestion {
   readonly kind: "http" | "tcp";
-  /** Whether requests reach the endpoint over HTTP/2: one that speaks nothing else answers nothing else. */
+  /** Whether requests use HTTP/2, which the probe then uses, too. */
   readonly isHttp2: boolean;
   readonly path: string;
-  /** Host field. */
+  /** Value of Host. */
   readonly authority: string;
   /** For the whole probe. */
   readonly timeoutMs: number;
@@ -24,13 +24,13 @@ export interface ProbeQuestion {
 const AGENT = "sluice-health";
 const RESPONSE_SECTION = sectionLimits(RESPONSE_LIMITS);
 
-/** Tells whether the endpoint is well; what comes after the first time counts for nothing. */
+/** Reports whether the endpoint is healthy; only the first call counts. */
 type Finish = (ok: boolean) => void;
 
 /**
- * Asks an endpoint how it is, on a connection of its own and in the protocol of its upstream: `tcp` connects (with TLS where
- * the upstream has it), `http` sends a GET and looks at the status of the answer, whose body nobody waits for. Gives a way
- * to cancel.
+ * Probes an endpoint on a connection of its own and in the protocol of its upstream: `tcp` only connects (over TLS if
+ * the upstream uses it), `http` sends a GET and checks the response status without reading the body. Returns a
+ * function that cancels the probe.
  */
 export function probeEndpoint(way: EndpointConnectionOptions, question: ProbeQuestion, ended: Finish): () => void {
   const { timeoutMs } = question;
@@ -123,5 +123,5 @@ function readerOf({ isExpected }: ProbeQuestion, finish: Finish): ResponseReader
 }
 
 function nothing(): void {
-  // A probe wants a status, and nothing else.
+  // A probe needs only the status.
 }

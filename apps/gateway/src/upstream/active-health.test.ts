@@ -63,13 +63,13 @@ const RESPONSES: readonly (readonly [string, string, ActiveHealthBlock, boolean]
   ["103 before 200", `HTTP/1.1 103 Early Hints\r\n\r\n${answering(200)}`, {}, true],
   ["a body that never ends", "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nx", {}, true],
   ["a head that is too long", `HTTP/1.1 200 OK\r\nX: ${"x".repeat(270_000)}\r\n\r\n`, {}, false],
-  ["informational answers without end", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100), {}, false],
+  ["endless informational responses", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100), {}, false],
   ["something that is not HTTP", "SSH-2.0-x\r\n", {}, false],
   ["half a head", "HTTP/1.1 200 O", {}, false],
   ["nothing", "", {}, false],
 ];
 for (const [what, bytes, more, isGood] of RESPONSES) {
-  test(`active health: an endpoint that answers ${what} is ${isGood ? "healthy" : "ejected"}`, async (context) => {
+  test(`active health: an endpoint that sends ${what} is ${isGood ? "healthy" : "ejected"}`, async (context) => {
     await using server = await startRawServer(bytes);
     const { group } = rig(context, [server.port], { ...QUICK, timeout_ms: 2000, ...more });
     await waitUntil(() => server.connections.length > 4, { what: "four probes" });
@@ -77,7 +77,7 @@ for (const [what, bytes, more, isGood] of RESPONSES) {
   });
 }
 
-test("active health: a probe is a GET of the path on a connection of its own, by the endpoint's own name", async (context) => {
+test("active health: a probe is a GET of the path on a connection of its own, with the endpoint's own name", async (context) => {
   await using origin = await startOrigin({ handler: (_request, response) => void response.end() });
   rig(context, [origin.port], { ...QUICK, path: "/alive?deep" });
   await waitUntil(() => origin.requests.length >= 3);
@@ -90,7 +90,7 @@ test("active health: a probe is a GET of the path on a connection of its own, by
   assert.ok(origin.connectionCount >= 3);
 });
 
-test("active health: no answer within timeout_ms is a failure, and so is an endpoint that refuses", async (context) => {
+test("active health: no response within timeout_ms is a failure, and so is a refused connection", async (context) => {
   await using silent = await startRawServer(async (connection) => void (await connection.closed));
   const gone = await startRawServer("");
   await gone.close();
@@ -101,7 +101,7 @@ test("active health: no answer within timeout_ms is a failure, and so is an endp
   assert.equal(seen.length, 2, "told once");
 });
 
-test("active health: success_threshold good probes in a row bring back before eject_ms ends", async (context) => {
+test("active health: success_threshold good probes in a row end an ejection early", async (context) => {
   let status = 500;
   await using origin = await startOrigin({ handler: (_request, response) => void response.writeHead(status).end() });
   const { group, seen } = rig(context, [origin.port], { ...QUICK, success_threshold: 3 });
@@ -114,7 +114,7 @@ test("active health: success_threshold good probes in a row bring back before ej
   assert.deepEqual(seen, ["endpoint_ejected", "endpoint_recovered"]);
 });
 
-test("active health: tcp asks only for a connection, over TLS for a handshake too", async (context) => {
+test("active health: tcp only connects, over TLS with a handshake", async (context) => {
   await using plain = await startRawServer(async (connection) => void (await connection.closed));
   const open = rig(context, [plain.port], { ...QUICK, kind: "tcp" });
   await waitUntil(() => plain.connections.length >= 4);
@@ -123,14 +123,14 @@ test("active health: tcp asks only for a connection, over TLS for a handshake to
   await waitUntil(() => tls.group.endpoints[0]?.health === "ejected", { what: "no handshake" });
 });
 
-test("active health: endpoints over TLS are probed over TLS, and a certificate nobody trusts is a failure", async (context) => {
+test("active health: endpoints over TLS are probed over TLS, and an untrusted certificate is a failure", async (context) => {
   await using origin = await startOrigin({ tls: true, handler: (_request, response) => void response.end() });
   const { group } = rig(context, [origin.port], { ...QUICK, timeout_ms: 2000 }, { protocol: "https" });
   await waitUntil(() => group.endpoints[0]?.health === "ejected", { what: "the ejection" });
   assert.equal(origin.requests.length, 0);
 });
 
-test("active health: a reload starts the loops anew with what was learnt, and stop ends them", async (context) => {
+test("active health: a reload restarts the loops but keeps their counts, and stop ends them", async (context) => {
   let status = 500;
   await using origin = await startOrigin({ handler: (_request, response) => void response.writeHead(status).end() });
   const { health, group, publish } = rig(context, [origin.port], { ...QUICK, failure_threshold: 1_000_000 });
@@ -138,8 +138,8 @@ test("active health: a reload starts the loops anew with what was learnt, and st
   publish({ ...QUICK, failure_threshold: 4, path: "/other" });
   await waitUntil(() => group.endpoints[0]?.health === "ejected");
   const after = origin.requests.filter(({ url }) => url === "/other").length;
-  // The last probe before the reload may have been cut off by it.
-  assert.ok(after <= 2, `the streak went on, ${after} more were enough`);
+  // The reload may have cancelled the last probe before it.
+  assert.ok(after <= 2, `the streak continued, ${after} more were enough`);
   status = 200;
   health.stop();
   const stopped = origin.requests.length;
@@ -148,7 +148,7 @@ test("active health: a reload starts the loops anew with what was learnt, and st
   assert.equal(group.endpoints[0]?.health, "ejected");
 });
 
-test("active health: a thousand endpoints are probed all the time, a bounded number of them at once", async (context) => {
+test("active health: a thousand endpoints are probed with bounded concurrency", async (context) => {
   let running = 0;
   let most = 0;
   await using server = await startRawServer(async (connection) => void (await connection.closed));
@@ -194,7 +194,7 @@ test("active health: a thousand endpoints are probed all the time, a bounded num
   assert.ok(most <= 101 && most > 50, `${most} at once`);
 });
 
-test("active health: an h2c endpoint is asked over HTTP/2, and its status counts", async (context) => {
+test("active health: an h2c endpoint is probed over HTTP/2, and its status counts", async (context) => {
   let status = 200;
   await using origin = await startHttp2Origin((stream) => stream.respond({ ":status": status }, { endStream: true }));
   const { group } = rig(context, [origin.port], { ...QUICK, timeout_ms: 2000, path: "/alive" }, { protocol: "h2c" });
@@ -202,12 +202,12 @@ test("active health: an h2c endpoint is asked over HTTP/2, and its status counts
   assert.equal(group.endpoints[0]?.health, "healthy");
   const asked = [":method GET", ":scheme http", `:authority 127.0.0.1:${origin.port}`, ":path /alive"];
   assert.equal(origin.requests[0]?.slice(0, 8).join(" "), asked.join(" "));
-  assert.ok(origin.sessions.length >= 4, "a connection for each");
+  assert.ok(origin.sessions.length >= 4, "a connection for each probe");
   status = 503;
   await waitUntil(() => group.endpoints[0]?.health === "ejected", { what: "the ejection" });
 });
 
-test("active health: an endpoint of HTTP/2 over TLS is asked over HTTP/2, and for tcp only to agree to that", async (context) => {
+test("active health: an HTTP/2 endpoint over TLS is probed over HTTP/2, and tcp only checks ALPN", async (context) => {
   await using directory = await temporaryDirectory();
   const authority = CertificateAuthority.create();
   await writeFile(directory.file("ca.pem"), authority.certificatePem);
@@ -248,7 +248,7 @@ const HTTP2_RESPONSES: readonly (readonly [string, RawResponder, boolean])[] = [
   ["nothing but 103", (stream, write) => write(interim(stream)), false],
 ];
 for (const [what, response, isGood] of HTTP2_RESPONSES) {
-  test(`active health: an h2c endpoint that answers with ${what} is ${isGood ? "healthy" : "ejected"}`, async (context) => {
+  test(`active health: an h2c endpoint that responds with ${what} is ${isGood ? "healthy" : "ejected"}`, async (context) => {
     await using server = await startRawHttp2Origin(response);
     const { group } = rig(context, [server.port], { ...QUICK, timeout_ms: 200 }, { protocol: "h2c" });
     await waitUntil(() => server.connections.length > 4, { what: "four probes" });

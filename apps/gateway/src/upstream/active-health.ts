@@ -4,23 +4,22 @@ import type { EndpointConnectionOptions } from "./endpoint-connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { probeHost } from "./upstream-host.ts";
 
-/** An upstream whose endpoints may be probed. */
 export interface ProbedGroup {
   readonly document: Upstream;
   readonly endpoints: readonly Endpoint[];
 }
 
-/** Where ways to endpoints come from; may throw for files that cannot be used. */
+/** Provides connection options; may throw if files cannot be used. */
 export interface ConnectionOptionsSource {
   optionsOf(document: Upstream, endpoint: Endpoint): EndpointConnectionOptions;
 }
 
-/** Probes under way at a time, over all upstreams; others wait for their turn. */
+/** Concurrent probes of all upstreams; others are queued. */
 const MAX_PROBES = 512;
-/** First probes of an upstream are spread over so many milliseconds for each endpoint, an interval at most. */
+/** First probes of an upstream are spread: this many milliseconds per endpoint, at most one interval. */
 const SPREAD_MS = 5;
 
-/** Asks endpoints of upstreams with `active_health` how they are, again and again, and tells them. */
+/** Probes endpoints of upstreams with `active_health` periodically and reports the results to them. */
 export class ActiveHealth {
   readonly #ways: ConnectionOptionsSource;
   readonly #random: () => number;
@@ -34,8 +33,8 @@ export class ActiveHealth {
   }
 
   /**
-   * Probes the endpoints of these upstreams from now on and no others. Loops go on where the document is the same one,
-   * and start anew where it is not; what the endpoints know about themselves stays in either case.
+   * Probes the endpoints of these upstreams only. Loops continue if their document is unchanged and restart
+   * otherwise; the state of the endpoints is kept in either case.
    */
   follow(groups: readonly ProbedGroup[]): void {
     const wanted = new Map<Endpoint, ProbedGroup>();
@@ -140,7 +139,7 @@ class ProbeLoop {
     try {
       way = ways.optionsOf(document, endpoint);
     } catch {
-      // Without its files no connection can be made: that is our trouble, and says nothing about the endpoint.
+      // Without its files no connection can be made: a local error that says nothing about the endpoint.
       giveBack();
       return this.start(rules.intervalMs);
     }
@@ -153,7 +152,7 @@ class ProbeLoop {
   }
 }
 
-/** Lets so many probes run at a time, the others in the order in which they came. */
+/** Limits concurrent probes; others are queued in order of arrival. */
 class ProbeTurns {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -162,7 +161,7 @@ class ProbeTurns {
     this.#free = most;
   }
 
-  /** Runs now or later; gives a way to leave the queue, which does nothing once it runs. */
+  /** Runs now or later; returns a function that leaves the queue, and does nothing once it runs. */
   take(run: (giveBack: () => void) => void): (() => void) | undefined {
     const begin = (): void => {
       let isBack = false;

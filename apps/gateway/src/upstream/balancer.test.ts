@@ -26,7 +26,7 @@ function countsOf(picks: readonly Endpoint[], endpoints: readonly Endpoint[]): n
   return endpoints.map((endpoint) => picks.filter((pick) => pick === endpoint).length);
 }
 
-test("round_robin: every full period has exactly the weights, and no endpoint waits longer than its share asks", () => {
+test("round_robin: every full period has exactly the weights, and no endpoint waits longer than its share requires", () => {
   const weightsOf = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 6 });
   fc.assert(
     fc.property(weightsOf, fc.integer({ min: 1, max: 3 }), (weights, periods) => {
@@ -91,7 +91,7 @@ test("random compares two different endpoints, so that the busiest of all is nev
   assert.equal(pick(endpoints.slice(0, 1), NOBODY, 0), busy);
 });
 
-test("peak_ewma avoids a slow endpoint, and asks it again when the peak has faded", () => {
+test("peak_ewma avoids a slow endpoint, and uses it again when the peak has faded", () => {
   const endpoints = endpointsOf([1, 1]);
   const [slow, fast] = endpoints as [Endpoint, Endpoint];
   slow.answered(slow.dispatched(), 200, 5000);
@@ -103,7 +103,7 @@ test("peak_ewma avoids a slow endpoint, and asks it again when the peak has fade
 });
 
 for (const kind of ["ip_hash", "header_hash"] as const) {
-  test(`${kind}: a key stays where it is, and an endpoint that leaves moves only its own share`, () => {
+  test(`${kind}: a key keeps its endpoint, and removing an endpoint moves only its own share`, () => {
     const endpoints = endpointsOf([1, 2, 1, 1]);
     const pick = createBalancer(upstream(kind, { hash_header: "x-user" }), endpoints);
     const keys = Array.from({ length: 5000 }, (_, at) =>
@@ -126,12 +126,12 @@ for (const kind of ["ip_hash", "header_hash"] as const) {
     for (const [at, key] of keys.entries()) {
       const ejected = pick(rest, key, 0);
       if (before[at] !== gone) assert.equal(ejected, before[at]);
-      assert.equal(rebuilt(rest, key, 0), ejected, "ejecting and removing move the same keys to the same places");
+      assert.equal(rebuilt(rest, key, 0), ejected, "ejecting and removing move the same keys to the same endpoints");
     }
   });
 }
 
-test("header_hash goes by the peer where the request lacks the field", () => {
+test("header_hash uses the client address if the request lacks the field", () => {
   const endpoints = endpointsOf([1, 1, 1, 1, 1]);
   const byHeader = createBalancer(upstream("header_hash", { hash_header: "x-user" }), endpoints);
   const byPeer = createBalancer(upstream("ip_hash"), endpoints);
@@ -141,7 +141,7 @@ test("header_hash goes by the peer where the request lacks the field", () => {
   }
 });
 
-test("a ring of enormous weights is made quickly and still holds every endpoint", () => {
+test("a ring of enormous weights is built quickly and still contains every endpoint", () => {
   const endpoints = endpointsOf([65_535, 65_535, 1, ...Array.from({ length: 60 }, () => 65_535)]);
   const startedMs = performance.now();
   const pick = createBalancer(upstream("ip_hash"), endpoints);

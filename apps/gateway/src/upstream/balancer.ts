@@ -3,13 +3,12 @@ import type { Upstream } from "@headworks/gateway-contract";
 import type { Endpoint } from "./endpoint.ts";
 import type { PickKey } from "./upstream-group.ts";
 
-/** Chooses one of the candidates, which are never empty and in the order of the document. */
+/** Chooses one of the candidates, which are never empty and in document order. */
 export type Balancer = (candidates: readonly Endpoint[], key: PickKey, nowMs: number) => Endpoint;
 
 const VIRTUAL_NODES = 160;
 const MAX_RING_SIZE = 65_536;
 
-/** The balancer that a document asks for, over these endpoints. */
 export function createBalancer(document: Upstream, endpoints: readonly Endpoint[]): Balancer {
   switch (document.load_balancer ?? "round_robin") {
     case "round_robin":
@@ -33,7 +32,7 @@ function first(candidates: readonly Endpoint[]): Endpoint {
   return endpoint;
 }
 
-/** The candidate that costs least; the first one declared among equals. */
+/** The cheapest candidate; the first declared among equals. */
 function best(candidates: readonly Endpoint[], costOf: (endpoint: Endpoint) => number): Endpoint {
   let chosen = first(candidates);
   let lowest = costOf(chosen);
@@ -62,10 +61,10 @@ function roundRobin(slowStartMs: number): Balancer {
   };
 }
 
-/** Where an endpoint of weight 1 starts, which a ramp from 1 would do nothing for. */
+/** Initial weight of an endpoint of weight 1, which a ramp from 1 would not slow. */
 const MIN_START = 0.1;
 
-/** From 1 up to the configured weight in the time an endpoint has to warm up. */
+/** Rises from 1 to the configured weight during slow start. */
 function rampedWeight(endpoint: Endpoint, slowStartMs: number, nowMs: number): number {
   const ageMs = nowMs - endpoint.sinceMs;
   if (slowStartMs === 0 || ageMs >= slowStartMs) return endpoint.weight;
@@ -73,7 +72,7 @@ function rampedWeight(endpoint: Endpoint, slowStartMs: number, nowMs: number): n
   return start + (endpoint.weight - start) * (ageMs / slowStartMs);
 }
 
-/** The less busy of two different endpoints taken at random. */
+/** The less busy of two random endpoints. */
 function twoChoices(candidates: readonly Endpoint[]): Endpoint {
   if (candidates.length === 1) return first(candidates);
   const one = Math.floor(Math.random() * candidates.length);
@@ -82,7 +81,7 @@ function twoChoices(candidates: readonly Endpoint[]): Endpoint {
   return b.inFlight < a.inFlight ? b : a;
 }
 
-/** A consistent ring: an endpoint that leaves moves only its own share. */
+/** Consistent hashing: removing an endpoint moves only its own share. */
 function onRing(endpoints: readonly Endpoint[], textOf: (key: PickKey) => string): Balancer {
   const ring = ringOf(endpoints);
   return (candidates, key) => {
@@ -107,7 +106,7 @@ interface RingNode {
   readonly endpoint: Endpoint;
 }
 
-/** As many nodes for a unit of weight as fit, and at least one for every endpoint, however unequal the weights are. */
+/** Nodes in proportion to the weights as far as they fit, at least one per endpoint. */
 function ringOf(endpoints: readonly Endpoint[]): RingNode[] {
   const totalWeight = endpoints.reduce((sum, { weight }) => sum + weight, 0);
   const perUnit = Math.min(VIRTUAL_NODES, MAX_RING_SIZE / Math.max(1, totalWeight));
@@ -119,7 +118,7 @@ function ringOf(endpoints: readonly Endpoint[]): RingNode[] {
   return ring.sort((a, b) => a.place - b.place);
 }
 
-/** The same text has the same place, in 32 bits. */
+/** A 32-bit hash of the text, as the position on the ring. */
 function placeOf(text: string): number {
   return Number.parseInt(hash("sha256", text).slice(0, 8), 16);
 }

@@ -24,7 +24,7 @@ function rig(block: Parameters<typeof breakerRules>[0] = {}) {
   return { breaker, seen, attempt, wait: (ms: number) => (nowMs += ms) };
 }
 
-test("breaker: closed trips on consecutive_failures and says so", () => {
+test("breaker: closed trips on consecutive_failures and emits an event", () => {
   const { breaker, seen, attempt } = rig({ consecutive_failures: 3 });
   attempt(false);
   attempt(false);
@@ -63,7 +63,7 @@ test("breaker: it turns half-open at the first request after open_ms, not before
   assert.equal(attempt(true), "passed");
 });
 
-test("breaker: another open_ms holds for one that is open, too, from when it opened", () => {
+test("breaker: a new open_ms also applies to an open breaker, counted from its opening", () => {
   const { breaker, attempt, wait } = rig({ consecutive_failures: 1, open_ms: 60_000 });
   attempt(false);
   wait(800);
@@ -73,7 +73,7 @@ test("breaker: another open_ms holds for one that is open, too, from when it ope
   assert.equal(attempt(true), "passed");
 });
 
-test("breaker: a failed probe opens it anew", () => {
+test("breaker: a failed probe opens it again", () => {
   const { breaker, seen, attempt, wait } = rig({ consecutive_failures: 1, open_ms: 10 });
   attempt(false);
   wait(10);
@@ -82,7 +82,7 @@ test("breaker: a failed probe opens it anew", () => {
   assert.equal(seen.at(-1), "opened half_open_probe_failed");
 });
 
-test("breaker: a probe given up by us frees its place and decides nothing", () => {
+test("breaker: an abandoned probe frees its slot and has no result", () => {
   const { breaker, attempt, wait } = rig({ consecutive_failures: 1, open_ms: 10 });
   attempt(false);
   wait(10);
@@ -92,7 +92,7 @@ test("breaker: a probe given up by us frees its place and decides nothing", () =
   assert.equal(breaker.state, "closed");
 });
 
-test("breaker: results of attempts from before a change of state decide nothing after it", () => {
+test("breaker: results of attempts from before a state change are ignored", () => {
   const { breaker, attempt, wait } = rig({ consecutive_failures: 1, open_ms: 10 });
   const old = breaker.admit();
   assert.ok("epoch" in old);
@@ -105,9 +105,9 @@ test("breaker: results of attempts from before a change of state decide nothing 
   assert.equal(breaker.state, "half_open");
 });
 
-test("breaker: a trial without a result gives its place to another one after open_ms, and counts once when it ends", () => {
+test("breaker: a trial without a result frees its slot after open_ms, and counts once when it ends", () => {
   for (const [late, next, state, last] of [
-    // The late success is a success; what the trial in its place says then is of before.
+    // The late success closes the breaker; the result of the replacement is then outdated.
     [true, false, "closed", "closed"],
     [false, true, "closed", "closed"],
     [false, false, "open", "opened half_open_probe_failed"],
@@ -128,13 +128,13 @@ test("breaker: a trial without a result gives its place to another one after ope
     breaker.settle(hanging.epoch, late);
     if (late !== true) assert.equal(breaker.state, "half_open");
     breaker.settle(hanging.epoch, late);
-    if (late !== true) assert.deepEqual(breaker.admit(), { waitMs: 1000 }, "the place had been given away");
+    if (late !== true) assert.deepEqual(breaker.admit(), { waitMs: 1000 }, "the slot had been given away");
     breaker.settle(another.epoch, next);
     assert.deepEqual([breaker.state, seen.at(-1)], [state, last]);
   }
 });
 
-test("breaker: opening and closing by hand tells of changes only, and opening anew starts open_ms again", () => {
+test("breaker: forced changes emit events only for real changes, and opening again restarts open_ms", () => {
   const { breaker, seen, wait } = rig({ open_ms: 1000 });
   breaker.force("closed");
   breaker.force("open");
@@ -145,7 +145,7 @@ test("breaker: opening and closing by hand tells of changes only, and opening an
   assert.deepEqual(seen, ["opened consecutive_failures", "closed"]);
 });
 
-test("breaker, whatever happens: nothing passes while it is open, trials in their time are bounded, and it never locks up", () => {
+test("breaker, random sequences: nothing passes while it is open, concurrent trials are bounded, and it never locks up", () => {
   const step = fc.oneof(
     fc.record({ do: fc.constant("admit" as const) }),
     fc.record({ do: fc.constant("settle" as const), ok: fc.constantFrom(true, false, undefined), at: fc.nat(20) }),
@@ -181,7 +181,7 @@ test("breaker, whatever happens: nothing passes while it is open, trials in thei
       }
       wait(31);
       const pass = breaker.admit();
-      assert.ok("epoch" in pass, "when open_ms passed, one passes, whatever the others do");
+      assert.ok("epoch" in pass, "after open_ms one attempt passes");
     }),
   );
 });

@@ -1,14 +1,14 @@
 import type { Breaker } from "@headworks/gateway-contract";
 import { Trials } from "./trials.ts";
 
-/** What a breaker tells of its changes; details as in the specification's table of events. */
+/** Events of a breaker, with details as in the specification's table of events. */
 export interface BreakerEvents {
   opened(detail: "consecutive_failures" | "error_ratio" | "half_open_probe_failed"): void;
   halfOpen(): void;
   closed(): void;
 }
 
-/** A breaker's parameters with their defaults filled in. */
+/** Breaker parameters with defaults applied. */
 export interface BreakerRules {
   readonly consecutiveFailures: number;
   readonly errorRatio: number;
@@ -20,7 +20,6 @@ export interface BreakerRules {
 
 export type BreakerState = "closed" | "open" | "half_open";
 
-/** The document's block with the defaults. */
 export function breakerRules(block: Breaker): BreakerRules {
   return {
     consecutiveFailures: block.consecutive_failures ?? 5,
@@ -33,11 +32,11 @@ export function breakerRules(block: Breaker): BreakerRules {
 }
 
 /**
- * The circuit breaker of an upstream. Closed: attempts pass and are observed; a streak of failures or a share of
- * failures in a fixed window opens it. Open: nothing passes. The first attempt after `openMs` makes it half-open: so
- * many trials pass at a time; one success closes it, one failure opens it anew. A trial without a result for `openMs` gives
- * its place to another one; what it says later closes the breaker, but does not open it. Time is monotonic, so that a step
- * of the clock moves nothing.
+ * The circuit breaker of an upstream. Closed: attempts pass and are observed; a streak of failures, or their share in
+ * a fixed window, opens it. Open: nothing passes. The first attempt after `openMs` makes it half-open, which allows a
+ * limited number of trials: one success closes it, one failure opens it again. A trial without a result for `openMs`
+ * frees its slot; its late result can close the breaker but not open it. Time is monotonic, so that clock changes
+ * have no effect.
  */
 export class CircuitBreaker {
   #rules: BreakerRules;
@@ -51,12 +50,12 @@ export class CircuitBreaker {
   #openUntilMs = 0;
   readonly #trials = new Trials();
   /**
-   * Grows with every change of state: what was admitted before one says nothing about the time after it. Each trial has one
-   * of its own.
+   * Increases with every state change: results of attempts admitted before it are ignored. Each trial has its own
+   * epoch.
    */
   #epoch: number;
 
-  /** `epoch` is above every one that was given out before, for the same upstream. */
+  /** `epoch` is greater than every epoch used before for the same upstream. */
   constructor(rules: BreakerRules, events: BreakerEvents, nowMs: () => number, epoch = 0) {
     this.#epoch = epoch;
     this.#rules = rules;
@@ -73,18 +72,18 @@ export class CircuitBreaker {
     return this.#streak;
   }
 
-  /** Milliseconds until a trial may pass; 0 unless it is open. */
+  /** Milliseconds until a trial may pass; 0 unless open. */
   get opensAgainInMs(): number {
     return this.#state === "open" ? Math.max(0, this.#openUntilMs - this.#nowMs()) : 0;
   }
 
-  /** Other parameters from now on; what was counted stays, and since when it is open. */
+  /** Applies other parameters; counts and the time of opening are kept. */
   adopt(rules: BreakerRules): void {
     this.#openUntilMs += rules.openMs - this.#rules.openMs;
     this.#rules = rules;
   }
 
-  /** Lets an attempt pass, giving a pass to settle it with; or says after how many milliseconds to ask again. */
+  /** Returns a pass to settle the attempt with, or the milliseconds after which to try again. */
   admit(): { readonly epoch: number } | { readonly waitMs: number } {
     if (this.#state === "closed") return this;
     if (this.#state === "open") {
@@ -96,7 +95,7 @@ export class CircuitBreaker {
     const nowMs = this.#nowMs();
     const { halfOpenProbes, openMs } = this.#rules;
     const waitMs = this.#trials.waitMs(halfOpenProbes, openMs, nowMs);
-    // A trial may end at any time, so at most the shortest wait that can be said in whole seconds.
+    // A trial may end at any time, so at most the shortest wait in whole seconds.
     if (waitMs > 0) return { waitMs: Math.min(waitMs, 1000) };
     this.#epoch += 1;
     this.#trials.begin(this.#epoch, openMs, nowMs);
@@ -126,7 +125,7 @@ export class CircuitBreaker {
     }
   }
 
-  /** Opens it by hand for `openMs` from now, or closes it. One that is open already tells nobody. */
+  /** Opens it for `openMs` from now, or closes it, at an operator's request. No event if it is open already. */
   force(state: "open" | "closed"): void {
     if (state === "closed") {
       if (this.#state !== "closed") this.#close();
@@ -138,7 +137,7 @@ export class CircuitBreaker {
     const end = this.#trials.end(epoch);
     if (end === "unknown") return;
     if (ok === true) this.#close();
-    // What failed behind its time began long ago: the trial in its place decides.
+    // A late failure of an overdue trial is outdated: its replacement decides.
     else if (ok === false && end === "in-time") this.#open("half_open_probe_failed");
   }
 

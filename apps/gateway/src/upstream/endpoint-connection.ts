@@ -4,11 +4,10 @@ import { shareReadBuffer, readPastBrokenWrites, sharedReads } from "@headworks/s
 
 interface EndpointTls {
   readonly context: SecureContext | undefined;
-  /** Asked for, and what the certificate must have; undefined: the certificate must have the address. */
+  /** SNI name that the certificate must match; undefined: the certificate must match the address. */
   readonly serverName: string | undefined;
 }
 
-/** How an endpoint is reached. */
 export interface EndpointConnectionOptions {
   readonly address: string;
   readonly port: number;
@@ -16,7 +15,7 @@ export interface EndpointConnectionOptions {
   readonly tls: EndpointTls | undefined;
   /** Name lookup, TCP and TLS together. */
   readonly connectMs: number;
-  /** So long a family of addresses has before the other one is tried beside it; 0: one after the other. */
+  /** Delay before the other address family is tried in parallel; 0: one after the other. */
   readonly happyEyeballsMs: number;
 }
 
@@ -27,26 +26,26 @@ export interface AttemptHandler {
   failed(failure: "connect" | "connect-timeout", detail: string): void;
 }
 
-/** The socket is paused over TLS. */
+/** Over TLS the socket is paused. */
 export interface ConnectionHandler extends AttemptHandler {
-  /** Bytes of the endpoint; without TLS they lie in memory that the next read overwrites. */
+  /** Received bytes; without TLS they lie in memory that the next read overwrites. */
   received(bytes: Buffer): void;
 }
 
-/** Silence before the system asks whether the other side is still there. */
+/** Idle time before TCP keep-alive probes. */
 const KEEP_ALIVE_MS = 60_000;
-/** What node accepts as the least time for a family of addresses. */
+/** The minimum that node accepts. */
 const MIN_EYEBALLS_MS = 10;
 
-/** Opens a connection that speaks HTTP/1.1; gives a way to cancel that. */
+/** Opens an HTTP/1.1 connection; returns a function that cancels it. */
 export function connectEndpoint(way: EndpointConnectionOptions, handler: ConnectionHandler): () => void {
   const { tls } = way;
   return attempt(tls === undefined ? openPlain(way, handler) : openSecure(way, tls, handler), way, handler);
 }
 
 /**
- * Opens a connection that speaks HTTP/2: without TLS whoever answers is taken at its word, with TLS it has to agree; gives a
- * way to cancel that.
+ * Opens an HTTP/2 connection: with prior knowledge over plain TCP, by ALPN over TLS; returns a function that cancels
+ * it.
  */
 export function connectHttp2Endpoint(way: EndpointConnectionOptions, handler: AttemptHandler): () => void {
   const socket = way.tls === undefined ? connect(targetOf(way)) : connectTls(secureTargetOf(way, way.tls, "h2"));
@@ -55,7 +54,7 @@ export function connectHttp2Endpoint(way: EndpointConnectionOptions, handler: At
   );
 }
 
-/** @param refusal  why a socket that is connected is no use */
+/** @param refusal  why a connected socket cannot be used */
 function attempt(
   socket: Socket,
   { tls, connectMs }: EndpointConnectionOptions,
@@ -87,7 +86,7 @@ function attempt(
   return drop;
 }
 
-/** What `connect` of TCP and TLS takes, whatever is spoken afterwards. */
+/** Options for `connect` of TCP and TLS. */
 function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointConnectionOptions) {
   return {
     host: address,
@@ -97,7 +96,7 @@ function targetOf({ address, port, connectMs, happyEyeballsMs }: EndpointConnect
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_MS,
     autoSelectFamily: true,
-    // One address after the other: each may take all of the time, and a refusal leads to the next at once.
+    // Addresses in sequence: each may take all of the time, and a refusal leads to the next at once.
     autoSelectFamilyAttemptTimeout: Math.max(MIN_EYEBALLS_MS, happyEyeballsMs === 0 ? connectMs : happyEyeballsMs),
   };
 }
@@ -117,7 +116,7 @@ function secureTargetOf(way: EndpointConnectionOptions, { context, serverName }:
 
 function openSecure(way: EndpointConnectionOptions, tls: EndpointTls, handler: ConnectionHandler): Socket {
   const socket = connectTls(secureTargetOf(way, tls, "http/1.1"));
-  // Not by `onread`: what TLS has read already comes also after a pause, and a stream keeps it.
+  // Not with `onread`: bytes that TLS has read still arrive after a pause, and a stream buffers them.
   socket.once("secureConnect", () => shareReadBuffer(socket));
   socket.on("data", (bytes: Buffer) => handler.received(bytes));
   socket.pause();

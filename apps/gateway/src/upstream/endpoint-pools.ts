@@ -19,18 +19,18 @@ import type { EndpointPool } from "./upstream-exchange.ts";
 import type { EndpointState, UpstreamGroup } from "./upstream-group.ts";
 import { endpointHost, tlsName } from "./upstream-host.ts";
 
-/** How endpoints of upstreams are reached. Files of TLS are read once for each generation, not for each endpoint. */
+/** Connection options of endpoints. TLS files are read once per generation, not per endpoint. */
 export class EndpointConnections {
   readonly #described = new Map<Upstream, string>();
   readonly #contexts = new Map<string, { readonly made: string; readonly context: SecureContext | undefined }>();
 
-  /** A generation was published: files may have another content now. */
+  /** A generation was published: files may have changed. */
   forget(): void {
     this.#described.clear();
     this.#contexts.clear();
   }
 
-  /** Throws what the system or OpenSSL says of files that cannot be used: nothing may be trusted in their place. */
+  /** Throws the error of the system or of OpenSSL if files cannot be used: there is no fallback to other trust. */
   optionsOf(
     document: Upstream,
     endpoint: { readonly address: string; readonly port: number },
@@ -45,14 +45,14 @@ export class EndpointConnections {
     };
   }
 
-  /** Everything that connections are made of, as text. */
+  /** All inputs of connections, as text. */
   describe(document: Upstream): string {
     let described = this.#described.get(document);
     if (described === undefined) this.#described.set(document, (described = describe(document)));
     return described;
   }
 
-  /** Undefined for the public roots and no certificate of our own. */
+  /** Undefined for the public roots without a client certificate. */
   #context(document: Upstream): SecureContext | undefined {
     const made = this.describe(document);
     const known = this.#contexts.get(document.name);
@@ -63,26 +63,26 @@ export class EndpointConnections {
   }
 }
 
-/** Below the keep-alive times that servers usually have, so that they seldom close first. */
+/** Below the usual keep-alive times of servers, so that they seldom close first. */
 const IDLE_MS = 50_000;
 
 interface KeptPool {
   readonly pool: EndpointPool;
-  /** Everything the pool was made of, as text. */
+  /** All inputs of the pool, as text. */
   readonly made: string;
   readonly group: string;
 }
 
-/** The pools of all endpoints. A pool lives as long as nothing changes that it was made of. */
+/** The pools of all endpoints. A pool lives as long as its inputs are unchanged. */
 export class EndpointPools {
   readonly ways = new EndpointConnections();
-  /** For bodies that wait here, on their way in either direction. */
+  /** Memory for bodies buffered in either direction. */
   readonly buffers = new BufferBudget(DEFAULT_BUFFERED_BYTES);
   readonly #deadlines: DeadlineSweep;
   readonly #onDefect: (error: unknown) => void;
   readonly #pools = new Map<EndpointState, KeptPool>();
 
-  /** @param onDefect  told when a defect of ours ended a connection to an endpoint */
+  /** @param onDefect  called when an internal error ended a connection to an endpoint */
   constructor(deadlines: DeadlineSweep, onDefect: (error: unknown) => void) {
     this.#deadlines = deadlines;
     this.#onDefect = onDefect;
@@ -92,13 +92,13 @@ export class EndpointPools {
     return (this.#pools.get(endpoint) ?? this.#make(group, endpoint)).pool;
   }
 
-  /** A generation was published, and files may have another content now. */
+  /** A generation was published: files may have changed. */
   published(groups: readonly UpstreamGroup[]): void {
     this.ways.forget();
     this.endpointsChanged(groups);
   }
 
-  /** Pools of endpoints that are gone retire; those of the others stay unless they are reached in another way now. */
+  /** Retires the pools of removed endpoints and of those whose connection options changed. */
   endpointsChanged(groups: readonly UpstreamGroup[]): void {
     const byName = new Map(groups.map((group) => [group.name, group]));
     const present = new Map(groups.map((group) => [group.name, new Set(group.endpoints)]));
@@ -111,7 +111,6 @@ export class EndpointPools {
     }
   }
 
-  /** Open connections to an endpoint. */
   openConnections(endpoint: EndpointState): number {
     return this.#pools.get(endpoint)?.pool.openConnections ?? 0;
   }
@@ -168,7 +167,7 @@ function maxConnectionAgeMs(document: UpstreamGroup["document"], address: string
   return ageMs === 0 ? Number.POSITIVE_INFINITY : ageMs;
 }
 
-/** Stands where a pool should be whose files cannot be used. */
+/** Replaces a pool whose files cannot be used. */
 function unusablePool(detail: string): EndpointPool {
   return {
     acquire: (waiter) => {
@@ -185,7 +184,7 @@ function secureContext({ tls, trusted_ca_file: caFile }: Upstream): SecureContex
   const cert = contentOf(tls?.client_cert_file);
   const key = contentOf(tls?.client_key_file);
   if (ca === undefined && cert === undefined) return undefined;
-  // A context takes a bundle without any certificate silently, and then trusts nobody.
+  // A context silently accepts a bundle without any certificate, and then trusts nothing.
   if (ca !== undefined) new X509Certificate(ca);
   return createSecureContext({
     ...(ca === undefined ? {} : { ca }),
@@ -200,7 +199,7 @@ function contentOf(path: string | undefined): Buffer | undefined {
 function describe(document: Upstream): string {
   const { protocol, tls, trusted_ca_file: caFile, connection_cap: cap, max_pending: maxPending, timeouts } = document;
   const { upstream_host: host, dns_discovery: discovery, endpoints } = document;
-  // Which endpoints have a name of their own.
+  // Listed endpoints have names of their own.
   const listed = discovery === undefined ? undefined : endpoints?.map(({ address }) => address);
   const files = [tls?.trusted_ca_file ?? caFile, tls?.client_cert_file, tls?.client_key_file].map((path) => {
     try {

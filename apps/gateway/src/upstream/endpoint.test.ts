@@ -24,7 +24,7 @@ function rig(block: PassiveHealth = {}, mayEject = true) {
 
 const isIn = ({ endpoint, time }: ReturnType<typeof rig>): boolean => endpoint.isAvailable(time.nowMs);
 
-test("health: 500 and above and lost attempts are failures, everything below is a success, 408 and 429 too", () => {
+test("health: 500 and above and lost attempts are failures, everything below is a success, including 408 and 429", () => {
   for (const status of [100, 200, 301, 404, 408, 429, 499]) {
     const { endpoint, attempt } = rig({ consecutive_failures: 2 });
     for (const each of [500, status, 503, status]) attempt(each);
@@ -41,14 +41,14 @@ test("health: a share of failures in the window ejects once there is enough volu
   for (let at = 0; at < 4; at++) attempt(500);
   wait(60_000);
   for (let at = 0; at < 9; at++) attempt(at % 2 === 1 ? 200 : 500);
-  assert.equal(endpoint.health, "healthy", "nine observations are too few, and the old window is forgotten");
+  assert.equal(endpoint.health, "healthy", "nine observations are too few, and the old window is discarded");
   attempt(200);
-  assert.equal(endpoint.health, "healthy", "the share is judged at failures");
+  assert.equal(endpoint.health, "healthy", "the share is evaluated on failures only");
   attempt(500);
   assert.equal(endpoint.health, "ejected");
 });
 
-test("health: after eject_ms the next picks are probes: success clears everything, failure ejects for a full period", () => {
+test("health: after eject_ms the next picks are probes: a success resets the state, a failure ejects for a full period", () => {
   const state = rig({ consecutive_failures: 1, eject_ms: 1000, half_open_probes: 2 });
   const { endpoint, seen, attempt, wait, time } = state;
   attempt(500);
@@ -60,9 +60,9 @@ test("health: after eject_ms the next picks are probes: success clears everythin
   const probes = [endpoint.dispatched(), endpoint.dispatched()] as const;
   assert.deepEqual([endpoint.health, isIn(state)], ["half_open", false], "no more than half_open_probes");
   endpoint.answered(probes[0], 503, 1);
-  assert.deepEqual([endpoint.health, seen.length], ["ejected", 1], "still out: nobody is told twice");
+  assert.deepEqual([endpoint.health, seen.length], ["ejected", 1], "still ejected: no second event");
   endpoint.answered(probes[1], 200, 1);
-  assert.equal(endpoint.health, "ejected", "a probe of before decides nothing after the ejection");
+  assert.equal(endpoint.health, "ejected", "an earlier probe is ignored after the ejection");
   wait(999);
   assert.equal(isIn(state), false);
   wait(1);
@@ -70,7 +70,7 @@ test("health: after eject_ms the next picks are probes: success clears everythin
   assert.deepEqual(seen, ["ejected 10.0.0.1:80", "recovered 10.0.0.1:80"]);
 });
 
-test("health: attempts from before an ejection say nothing about the endpoint after it", () => {
+test("health: results of attempts from before an ejection are ignored", () => {
   const state = rig({ consecutive_failures: 1, eject_ms: 1000 });
   const { endpoint, attempt, wait, time } = state;
   const slow = endpoint.dispatched();
@@ -82,12 +82,12 @@ test("health: attempts from before an ejection say nothing about the endpoint af
   endpoint.answered(slow, 200, 2000);
   assert.equal(endpoint.health, "half_open");
   endpoint.failed(slowest);
-  assert.deepEqual([endpoint.health, isIn(state)], ["half_open", false], "the place of the probe is still taken");
+  assert.deepEqual([endpoint.health, isIn(state)], ["half_open", false], "the slot of the probe is still taken");
   endpoint.answered(probe, 200, 1);
   assert.deepEqual([endpoint.health, endpoint.inFlight], ["healthy", 0]);
 });
 
-test("health: a probe that is given up frees its place and decides nothing", () => {
+test("health: an abandoned probe frees its slot and has no result", () => {
   const state = rig({ consecutive_failures: 1, eject_ms: 10 });
   const { endpoint, attempt, wait, time } = state;
   attempt(500);
@@ -97,7 +97,7 @@ test("health: a probe that is given up frees its place and decides nothing", () 
   assert.deepEqual([endpoint.health, isIn(state), endpoint.inFlight], ["half_open", true, 0]);
 });
 
-test("health: a probe without a result gives its place to another one after eject_ms, and counts once when it ends", () => {
+test("health: a probe without a result frees its slot after eject_ms, and counts once when it ends", () => {
   for (const [late, next, health, told] of [
     [200, 500, "healthy", "recovered"],
     [500, 200, "healthy", "recovered"],
@@ -123,7 +123,7 @@ test("health: a probe without a result gives its place to another one after ejec
   }
 });
 
-test("health: a body that breaks off counts against the endpoint in rotation", () => {
+test("health: an incomplete body counts against the endpoint in rotation", () => {
   const { endpoint, attempt } = rig({ consecutive_failures: 2 });
   attempt(500);
   endpoint.bodyBroke();
@@ -132,7 +132,7 @@ test("health: a body that breaks off counts against the endpoint in rotation", (
   assert.equal(endpoint.health, "ejected");
 });
 
-test("health: an endpoint that breaks each body off is out after as many in a row as one that answers nothing", () => {
+test("health: incomplete bodies in a row eject like missing responses", () => {
   const { endpoint } = rig({ consecutive_failures: 3 });
   const breakOff = (): void => {
     endpoint.answered(endpoint.dispatched(), 200, 1);
@@ -143,12 +143,12 @@ test("health: an endpoint that breaks each body off is out after as many in a ro
   endpoint.answered(whole, 200, 1);
   endpoint.completed(whole);
   for (const _ of [1, 2]) breakOff();
-  assert.equal(endpoint.health, "healthy", "a whole answer ended the row");
+  assert.equal(endpoint.health, "healthy", "a complete response ended the streak");
   breakOff();
   assert.equal(endpoint.health, "ejected");
 });
 
-test("health: a body that breaks off makes its answer a failure of the window, not a second answer", () => {
+test("health: an incomplete body turns its response into a failure of the window, and is not counted twice", () => {
   const { endpoint, attempt } = rig({ failure_ratio: 0.6, failure_min_volume: 5, consecutive_failures: 1000 });
   for (const _ of [1, 2, 3, 4]) {
     endpoint.answered(endpoint.dispatched(), 200, 1);
@@ -174,13 +174,13 @@ test("health: every further ejection lasts eject_backoff times as long, an hour 
   assert.equal(lastsMs(), 1000);
 });
 
-test("health: an endpoint that may not leave the rotation stays in it, and leaves as soon as it may", () => {
+test("health: an endpoint that may not be ejected stays in rotation, and is ejected as soon as allowed", () => {
   const { endpoint, attempt, seen } = rig({ consecutive_failures: 1 }, false);
   attempt(500);
   assert.deepEqual([endpoint.health, seen], ["healthy", []]);
 });
 
-test("health: without rules nothing ejects, and taking the rules away brings back what was out", () => {
+test("health: without rules nothing ejects, and removing the rules ends ejections", () => {
   const { endpoint, attempt, seen } = rig({ consecutive_failures: 1 });
   attempt(500);
   endpoint.adopt(undefined);
@@ -189,7 +189,7 @@ test("health: without rules nothing ejects, and taking the rules away brings bac
   assert.equal(endpoint.health, "healthy");
 });
 
-test("health: what was taken out by hand without rules comes back with its first good answer", () => {
+test("health: an endpoint ejected by an operator without rules recovers with its first good response", () => {
   const state = rig();
   const { endpoint, attempt, wait } = state;
   endpoint.adopt(undefined);
@@ -202,7 +202,7 @@ test("health: what was taken out by hand without rules comes back with its first
   assert.deepEqual([endpoint.health, isIn(state)], ["healthy", true]);
 });
 
-test("active health shares the streak with answers, stays out of the window, and brings back before the time is over", () => {
+test("active health shares the streak with responses, does not count in the window, and can end an ejection early", () => {
   const state = rig({ consecutive_failures: 5, failure_min_volume: 1, failure_ratio: 1, eject_ms: 60_000 });
   const { endpoint, attempt, seen, time } = state;
   const thresholds = { success: 2, failure: 3 };
@@ -211,7 +211,7 @@ test("active health shares the streak with answers, stays out of the window, and
   endpoint.probed(false, thresholds);
   assert.equal(endpoint.health, "healthy");
   endpoint.probed(false, thresholds);
-  assert.equal(endpoint.health, "ejected", "one answer and two probes in a row");
+  assert.equal(endpoint.health, "ejected", "one response and two probes in a row");
   endpoint.probed(true, thresholds);
   endpoint.probed(false, thresholds);
   endpoint.probed(true, thresholds);
@@ -225,7 +225,7 @@ test("active health shares the streak with answers, stays out of the window, and
   assert.equal(endpoint.health, "healthy", "a good probe ends the streak");
 });
 
-test("active health: failures while it is out do not prolong that", () => {
+test("active health: failures during an ejection do not prolong it", () => {
   const state = rig({ consecutive_failures: 1, eject_ms: 1000 });
   state.attempt(500);
   for (let at = 0; at < 10; at++) {
@@ -235,7 +235,7 @@ test("active health: failures while it is out do not prolong that", () => {
   assert.equal(isIn(state), true);
 });
 
-test("draining takes no picks; what was done by hand stays until the document says something else", () => {
+test("a draining endpoint is not picked; an operator's change stays until the document changes", () => {
   const state = rig();
   state.endpoint.isDraining = true;
   state.endpoint.adoptDrain(false);
@@ -260,7 +260,7 @@ test("keys of IPv6 endpoints have brackets", () => {
   assert.deepEqual([endpointKey("::1", 80), endpointKey("a.test", 443)], ["[::1]:80", "a.test:443"]);
 });
 
-test("health: what was taken out by hand stays out over reloads, with rules and without", () => {
+test("health: a forced ejection survives reloads, with and without rules", () => {
   const without = new Endpoint("10.0.0.1", 80, {
     nowMs: () => 1000,
     ejected: () => undefined,
@@ -275,5 +275,5 @@ test("health: what was taken out by hand stays out over reloads, with rules and 
   attempt(500);
   assert.equal(endpoint.health, "ejected");
   endpoint.adopt(undefined);
-  assert.equal(endpoint.health, "healthy", "what rules took out comes back when they go");
+  assert.equal(endpoint.health, "healthy", "ejections by rules end when the rules are removed");
 });

@@ -3,7 +3,7 @@ import { hostPortText } from "@headworks/host-patterns";
 import { Trials } from "./trials.ts";
 import type { EndpointState } from "./upstream-group.ts";
 
-/** Parameters of passive health with their defaults filled in; undefined while it is off. */
+/** Passive health parameters with defaults applied; undefined while it is off. */
 export interface HealthRules {
   readonly consecutiveFailures: number;
   readonly failureRatio: number;
@@ -16,7 +16,6 @@ export interface HealthRules {
 
 const DEFAULT_EJECT_MS = 30_000;
 
-/** The document's block with the defaults. */
 export function healthRules(block: PassiveHealth): HealthRules {
   return {
     consecutiveFailures: block.consecutive_failures ?? 5,
@@ -31,26 +30,25 @@ export function healthRules(block: PassiveHealth): HealthRules {
 
 export type EndpointHealth = "healthy" | "ejected" | "half_open";
 
-/** What an endpoint tells, and asks. */
 export interface EndpointOwner {
   ejected(endpoint: Endpoint): void;
   recovered(endpoint: Endpoint): void;
-  /** Whether one more endpoint may leave the rotation. */
+  /** Whether one more endpoint may be ejected. */
   mayEject(): boolean;
   readonly nowMs: () => number;
 }
 
-/** However often an endpoint fails, it is asked again after so long. */
+/** Limit of an ejection, however often an endpoint fails. */
 const MAX_EJECTION_MS = 3_600_000;
-/** Latencies older than this weigh little in the moving average of `peak_ewma`. */
+/** Decay of the moving average of `peak_ewma`. */
 const LATENCY_DECAY_MS = 10_000;
 const FIRST_LATENCY_MS = 250;
 
 /**
- * One endpoint: what is in flight, how it answers, whether it is in rotation. A streak of failures, or their share in
- * a window with enough volume, ejects it; after `eject_ms` the next picks are probes, of which one success brings it
- * back and one failure ejects it for a full period again. A probe without a result for `eject_ms` gives its place to another
- * one; what it says later brings the endpoint back, but does not eject it.
+ * One endpoint: requests in flight, health, and rotation. A streak of failures, or their share in a window with
+ * enough volume, ejects it; after `eject_ms` the next picks are probes: one success ends the ejection, one failure
+ * renews it for a full period. A probe without a result for `eject_ms` frees its slot; its late result can end the
+ * ejection but not renew it.
  */
 export class Endpoint implements EndpointState {
   readonly address: string;
@@ -58,12 +56,12 @@ export class Endpoint implements EndpointState {
   readonly key: string;
   weight = 1;
   isDraining = false;
-  /** When it joined; slow start counts from here. */
+  /** When it was added; slow start counts from here. */
   sinceMs: number;
   /** State of smooth weighted round robin. */
   currentWeight = 0;
   inFlight = 0;
-  /** Attempts that ended, by status class, `2xx` at 2; those without an answer at 0. */
+  /** Finished attempts by status class, `2xx` at 2; those without a response at 0. */
   readonly attemptsByClass: number[] = [0, 0, 0, 0, 0, 0];
   readonly #owner: EndpointOwner;
   #rules: HealthRules | undefined;
@@ -77,10 +75,7 @@ export class Endpoint implements EndpointState {
   readonly #probes = new Trials();
   #probeSuccesses = 0;
   #listedDrain = false;
-  /**
-   * Grows with every change of health: what was dispatched before one says nothing about the time after it. Each probe has
-   * one of its own.
-   */
+  /** Increases with every change of health: results of earlier attempts are ignored. Each probe has its own epoch. */
   #epoch = 0;
   #latencyMs = FIRST_LATENCY_MS;
   #latencyAtMs: number;
@@ -100,21 +95,21 @@ export class Endpoint implements EndpointState {
     return this.#health;
   }
 
-  /** Parameters of the running generation. When there are none any more, what they took out of rotation comes back. */
+  /** Applies the parameters of the running generation. Without rules, ejections by earlier rules end. */
   adopt(rules: HealthRules | undefined): void {
     const hadRules = this.#rules !== undefined;
     this.#rules = rules;
     if (hadRules && rules === undefined && this.#health !== "healthy") this.#recover();
   }
 
-  /** What the document says of draining; only a change there undoes what was done by hand. */
+  /** Applies `drain` of the document; only a change there overrides an operator's change. */
   adoptDrain(drain: boolean): void {
     if (drain === this.#listedDrain) return;
     this.#listedDrain = drain;
     this.isDraining = drain;
   }
 
-  /** In rotation now; an ejected endpoint whose time is over takes as many picks as there may be probes. */
+  /** In rotation now; an ejected endpoint whose time is over accepts as many picks as probes are allowed. */
   isAvailable(nowMs: number): boolean {
     if (this.isDraining) return false;
     if (this.#health === "healthy") return true;
@@ -122,15 +117,15 @@ export class Endpoint implements EndpointState {
     return this.#probes.waitMs(this.#rules?.halfOpenProbes ?? 1, this.#probeMs, nowMs) === 0;
   }
 
-  /** It was picked: an ejected one is probed from now on. */
+  /** A pick; for an ejected endpoint, a probe. */
   picked(nowMs: number): void {
     if (this.#health !== "ejected" || nowMs < this.#ejectedUntilMs) return;
     this.#become("half_open");
   }
 
   /**
-   * Expected cost of one more request: the peak-sensitive average of latencies times what is in flight. It fades while
-   * nothing is sent, so that one slow answer does not keep an endpoint out for ever.
+   * Expected cost of one more request: the peak-sensitive latency average times requests in flight. It decays while
+   * nothing is sent, so that one slow response does not exclude an endpoint for ever.
    */
   costAt(nowMs: number): number {
     return this.#latencyMs * Math.exp(-(nowMs - this.#latencyAtMs) / LATENCY_DECAY_MS) * (this.inFlight + 1);
@@ -163,19 +158,22 @@ export class Endpoint implements EndpointState {
     if (this.#health === "half_open") this.#probes.end(epoch);
   }
 
-  /** Only now is a row of failures over: an endpoint that breaks each answer off is no better than one that gives none. */
+  /**
+   * Only a complete response ends a streak of failures: an endpoint that aborts each response is no better than one
+   * that sends none.
+   */
   completed(epoch: number): void {
     if (epoch === this.#epoch && this.#health === "healthy") this.#streak = 0;
   }
 
-  /** What was counted as a success when its head came is a failure. */
+  /** Turns the success counted at the head into a failure. */
   bodyBroke(): void {
     if (this.#health === "healthy") this.#countFailure();
   }
 
   /**
-   * An active probe ended. It shares the streak of failures and never enters the window; enough successes in a row
-   * bring the endpoint back before its time is over, failures while it is out do not prolong that.
+   * An active probe ended. It shares the streak of failures and does not count in the window; enough successes in a
+   * row end an ejection early, failures during an ejection do not prolong it.
    */
   probed(ok: boolean, thresholds: { readonly success: number; readonly failure: number }): void {
     this.#probeSuccesses = ok ? this.#probeSuccesses + 1 : 0;
@@ -187,7 +185,7 @@ export class Endpoint implements EndpointState {
     if (this.#streak >= thresholds.failure) this.#eject();
   }
 
-  /** Takes it out of rotation, or back, by hand. */
+  /** Ejects it or ends an ejection at an operator's request. */
   force(health: "ejected" | "healthy"): void {
     if (health === "ejected") this.#eject(true);
     else if (this.#health !== "healthy") this.#recover();
@@ -208,7 +206,7 @@ export class Endpoint implements EndpointState {
     if (!ok) this.#countFailure();
   }
 
-  /** How long a probe holds its place. */
+  /** How long a probe holds its slot. */
   get #probeMs(): number {
     return this.#rules?.ejectMs ?? DEFAULT_EJECT_MS;
   }
@@ -217,11 +215,11 @@ export class Endpoint implements EndpointState {
     const end = this.#probes.end(epoch);
     if (end === "unknown") return;
     if (ok) this.#recover();
-    // What failed behind its time began long ago: the probe in its place decides.
+    // A late failure of an overdue probe is outdated: its replacement decides.
     else if (end === "in-time") this.#eject(true);
   }
 
-  /** It was observed before, perhaps in an earlier window. */
+  /** Its success was counted before, perhaps in an earlier window. */
   #countFailure(): void {
     const rules = this.#rules;
     if (rules === undefined) return;
@@ -269,7 +267,7 @@ export class Endpoint implements EndpointState {
     this.#epoch += 1;
   }
 
-  /** A peak counts at once and fades; everything else moves the average slowly. */
+  /** A peak counts at once and decays; other latencies move the average slowly. */
   #observeLatency(latencyMs: number): void {
     const nowMs = this.#owner.nowMs();
     const weight = Math.exp(-(nowMs - this.#latencyAtMs) / LATENCY_DECAY_MS);

@@ -16,41 +16,41 @@ import type { ResponseHandler, UpstreamExchange, UpstreamFailure } from "./upstr
 
 /** What a connection tells its pool. */
 export interface ConnectionOwner {
-  /** Its client does not take the response: while that lasts, the connection leaves its place to others. */
+  /** The client does not take the response: meanwhile the connection does not count against the cap. */
   stalled(): void;
-  /** It may carry another request. */
+  /** It can carry another request. */
   freed(connection: Http1Exchange): void;
-  /** It had been closed before the request it was to carry. */
+  /** It had been closed before its next request was sent. */
   wentStale(): void;
-  /** A defect of ours ended it, with what it carried. */
+  /** An internal error ended it and its request. */
   failed(error: unknown): void;
   gone(connection: Http1Exchange): void;
 }
 
-/** A client that owes a body and sent nothing for so long keeps its connection waiting. */
+/** A client that owes a body and sent nothing for this long stalls its connection. */
 const OWED_MS = 40;
-/** A response that began and brought nothing for so long is a stream without news. */
+/** A response that started and brought nothing for this long is an idle stream. */
 const SILENT_MS = 1000;
 
-/** Why an exchange does not move, where that is not the endpoint's work on it. */
+/** Why an exchange makes no progress without the endpoint being at work on it. */
 export type Stall =
   /** The client owes a part of its body, or does not take the response. */
   | "client"
-  /** The response is a stream, and there is nothing new. */
+  /** The response is a stream without new data. */
   | "stream";
 
-/** The connection is given up this long before the announced time: a request on its way would meet the close. */
+/** Margin before the announced timeout: a request in transit would meet the close. */
 const KEEP_ALIVE_MARGIN_MS = 1000;
 
-/** The idle time that `Keep-Alive: timeout=5` announces (RFC 2068, 19.7.1), less a margin; infinite without it. */
+/** The idle time from `Keep-Alive: timeout=5` (RFC 2068, 19.7.1), less a margin; infinite without it. */
 function announcedKeepAliveMs(fields: RawFields): number {
   const seconds = /(?:^|,)\s*timeout\s*=\s*"?([0-9]{1,9})/i.exec(fieldValue(fields, "keep-alive") ?? "")?.[1];
   return seconds === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Number(seconds) * 1000 - KEEP_ALIVE_MARGIN_MS);
 }
 
 /**
- * One HTTP/1.1 connection to an endpoint: one exchange at a time, answers read strictly. Used for one request after
- * the other as the rules of `UpstreamState` allow.
+ * One HTTP/1.1 connection to an endpoint: one exchange at a time, responses parsed strictly. Reused as the rules of
+ * `UpstreamState` allow.
  */
 export class Http1Exchange implements UpstreamExchange {
   readonly socket: Socket;
@@ -68,16 +68,16 @@ export class Http1Exchange implements UpstreamExchange {
   #hasBody = false;
   #owesBody = false;
   #isHeld = false;
-  /** What had passed when a look was taken last, since when that is so, and both at the beginning of the exchange. */
+  /** Transferred bytes at the last check, since when they are unchanged, and both at the start of the exchange. */
   #passedBytes = -1;
   #passedMs = 0;
   #lookedExchange = 0;
   #fromBytes = 0;
   #fromMs = 0;
   #held: Buffer | undefined;
-  /** The connection ended behind bytes that are held: how, told once they are read. */
+  /** Called after the held bytes are read: the connection ended behind them. */
   #endBehindHeld: (() => void) | undefined;
-  /** The response is an error that the end of the connection delimits, to a request with a body. */
+  /** The response is an error delimited by the end of the connection, to a request with a body. */
   #isRefusalUntilClose = false;
   #responseEnded = false;
   #isSwitching = false;
@@ -91,7 +91,7 @@ export class Http1Exchange implements UpstreamExchange {
     this.socket = socket;
     this.#authority = authority;
     this.#owner = owner;
-    // Bodies of clients arrive in one buffer that is used again and again.
+    // Body pieces of clients lie in one buffer that is reused for each read.
     this.#writer = new BatchedWriter(socket, true);
     this.#reader = new ResponseReader(
       {
@@ -137,7 +137,7 @@ export class Http1Exchange implements UpstreamExchange {
   }): void {
     const { method, fields, framing, upgrade } = request;
     const withBody = hasBody(framing);
-    // Who was asked to switch protocols may be in two minds about what comes next, whatever it answered.
+    // After an upgrade request the protocol of the connection is uncertain, whatever the response.
     const keepAlive = upgrade === undefined;
     this.#state.requestStarted({ method, hasBody: withBody, keepAlive, isRetry: false });
     this.#reader.expect(method, upgrade);
@@ -172,8 +172,8 @@ export class Http1Exchange implements UpstreamExchange {
   }
 
   /**
-   * Why the exchange does not move at this moment. Looked at only when others wait for a connection: it costs a request
-   * nothing otherwise. Silence is measured from one look to the next.
+   * Why the exchange makes no progress. Checked only while other requests are queued, so that it costs nothing
+   * otherwise. Silence is measured between two checks.
    */
   stall(nowMs: number): Stall | undefined {
     if (this.#handler === undefined) return undefined;
@@ -193,7 +193,7 @@ export class Http1Exchange implements UpstreamExchange {
     return this.#hasHead && silentMs >= SILENT_MS ? "stream" : undefined;
   }
 
-  /** Bytes per second since others first waited for a connection; undefined before that was so for `minMs`. */
+  /** Bytes per second since requests were first queued; undefined before `minMs` have passed. */
   pace(nowMs: number, minMs: number): number | undefined {
     const sinceMs = nowMs - this.#fromMs;
     if (this.#lookedExchange !== this.#state.exchangeCount || sinceMs < minMs) return undefined;
@@ -255,10 +255,7 @@ export class Http1Exchange implements UpstreamExchange {
     return { socket: this.socket, bytes, receive };
   }
 
-  /**
-   * Bytes of the endpoint. They may lie in memory that the next read overwrites, so whatever outlives this call is
-   * copied.
-   */
+  /** Received bytes. They may lie in memory that the next read overwrites, so whatever outlives this call is copied. */
   receive(chunk: Buffer): void {
     if (this.#tunnelReceiver !== undefined) return this.#tunnelReceiver(Buffer.from(chunk));
     if (this.#state.bytesArrived() === "destroy") {
@@ -285,7 +282,7 @@ export class Http1Exchange implements UpstreamExchange {
 
   #readResponse(chunk: Buffer): void {
     const at = this.#reader.read(chunk);
-    // From inside a call to the handler.
+    // Set from inside a call to the handler.
     if (this.#isAbandoned) return;
     if (this.#protocolError) return this.#refuse(this.#protocolError);
     const hasRest = at < chunk.length;
@@ -331,10 +328,10 @@ export class Http1Exchange implements UpstreamExchange {
     handler.onUpstreamLost(failure, isStale, detail);
   }
 
-  /** What arrived before the connection ended is read before that is told. */
+  /** Reads the bytes that arrived before the connection ended, then reports the end. */
   #whenRead(end: () => void): void {
     if (this.#endBehindHeld !== undefined) return;
-    // A socket that failed while it was paused still has what it read before.
+    // A socket that failed while paused still has bytes that it read before.
     const rest = this.#handler !== undefined && this.#reader.isPaused ? (this.socket.read() as Buffer | null) : null;
     if (rest !== null) this.#held = this.#held === undefined ? rest : Buffer.concat([this.#held, rest]);
     if (this.#held === undefined) end();
@@ -345,7 +342,7 @@ export class Http1Exchange implements UpstreamExchange {
     this.#reader.end();
     if (this.#protocolError) return this.#refuse(this.#protocolError);
     if (this.#responseEnded) return this.#complete(false);
-    this.#lose("reset", "closed without an answer");
+    this.#lose("reset", "closed without a response");
   }
 
   readonly #onEnd = (): void => this.#whenRead(() => this.#ended());
@@ -354,13 +351,14 @@ export class Http1Exchange implements UpstreamExchange {
 
   readonly #onError = (error: Error): void =>
     this.#whenRead(() => {
-      // An endpoint that closes without having read the request resets the connection, which is the end of such a response.
+      // An endpoint that closes without reading the request resets the connection, which is the end of such a
+      // response.
       if (this.#isRefusalUntilClose) this.#ended();
       else this.#lose("reset", error.message);
     });
 
   readonly #onClose = (): void => {
-    this.#whenRead(() => this.#lose("reset", "closed without an answer"));
+    this.#whenRead(() => this.#lose("reset", "closed without a response"));
     this.#owner.gone(this);
   };
 }

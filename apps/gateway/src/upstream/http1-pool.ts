@@ -4,44 +4,42 @@ import { Http1Exchange, type ConnectionOwner } from "./http1-exchange.ts";
 import type { CancelWait, EndpointPool, ExchangeWaiter, QueuedWaiter } from "./upstream-exchange.ts";
 import type { QueueCounts } from "./upstream-group.ts";
 
-/** How connections to one endpoint are made and kept. */
 export interface PoolSettings extends EndpointConnectionOptions {
-  /** Host field of requests. */
   readonly authority: string;
-  /** Open connections at most, beside those that do not move; more requests wait. */
+  /** Maximum open connections, apart from stalled ones; more requests are queued. */
   readonly connectionCap: number;
-  /** Connections at most that do not move: their client is slow, or they are streams without news. */
+  /** Maximum stalled connections: slow clients or idle streams. */
   readonly stalledCap: number;
-  /** Waiting requests at most. */
+  /** Maximum queued requests. */
   readonly maxPending: number;
-  /** How long a request may wait. */
+  /** Maximum time in the queue. */
   readonly pendingMs: number;
   readonly idleMs: number;
   /** A connection takes no new request after this time; infinite for no limit. */
   readonly maxAgeMs: number;
   readonly deadlines: DeadlineSweep;
-  /** A defect of ours ended a connection, not the process. */
+  /** An internal error ended a connection, not the process. */
   readonly onDefect: (error: unknown) => void;
   /** Counted for the whole upstream. */
   readonly counts: QueueCounts;
 }
 
-/** The ages of connections differ by this share, so that those made together do not end together. */
+/** Random variation of connection ages, so that connections opened together do not expire together. */
 const AGE_JITTER_SHARE = 0.1;
 
-/** The moment from which on a connection made now takes no new request. */
+/** When a connection opened now expires. */
 export function expiryMs(maxAgeMs: number): number {
   return turnMs() + maxAgeMs * (1 - Math.random() * AGE_JITTER_SHARE);
 }
 
-/** While requests wait for a connection, how often connections are looked at. */
+/** Interval of checks while requests are queued. */
 const LOOK_MS = 20;
-/** No client loses its connection to others before it was watched for so long. */
+/** Minimum observation time before a client can lose its connection. */
 const MIN_WATCHED_MS = 1000;
-/** Nor one that moves so many bytes per second. */
+/** A client that transfers this many bytes per second keeps its connection. */
 const MAX_EVICTED_PACE = 16_384;
 
-/** HTTP/1.1 connections to one endpoint, the last used first, so that surplus ones grow old and close. */
+/** HTTP/1.1 connections to one endpoint, most recently used first, so that surplus ones become idle and close. */
 export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   setIndex = NOT_IN_SET;
   deadlineMs = Number.POSITIVE_INFINITY;
@@ -50,7 +48,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   readonly #waiting = new Queue<QueuedWaiter>();
   readonly #connections: Http1Exchange[] = [];
   #lookTimer: NodeJS.Timeout | undefined;
-  /** Connections there are, those on the way included. */
+  /** Connections, including those being opened. */
   #open = 0;
   #connecting = 0;
   #isRetired = false;
@@ -65,7 +63,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   }
 
   acquire(waiter: ExchangeWaiter): CancelWait | undefined {
-    // Whoever waits already comes first.
+    // Queued requests come first.
     const idle = this.#waiting.size === 0 ? this.#takeIdle() : undefined;
     if (idle !== undefined) {
       waiter.onExchange(idle);
@@ -74,13 +72,13 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     const pending = this.#waiting.size - this.#connecting;
     if (this.#open >= this.#settings.connectionCap && pending >= this.#settings.maxPending) {
       this.#settings.counts.saturated += 1;
-      waiter.onUnavailable("saturated", `${pending} requests wait already`);
+      waiter.onUnavailable("saturated", `${pending} requests are queued already`);
       return undefined;
     }
     const place = this.#waiting.push({ waiter, sinceMs: turnMs() });
     this.#connectMore();
     return () => {
-      // One is being made for each who waits, or no connection stands at all.
+      // The endpoint is at fault if each queued request has a connection being opened, or none is open.
       const waitedForEndpoint = this.#waiting.size <= this.#connecting || this.#open === this.#connecting;
       this.#waiting.leave(place);
       return waitedForEndpoint;
@@ -99,12 +97,12 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     const sinceMs = turnMs();
     if (sinceMs >= connection.expiresMs) return void connection.socket.destroy();
     this.#idle.push({ connection, sinceMs });
-    // Not from inside the answer that freed it: its last bytes go to their client first.
+    // Deferred out of the response that freed it: its last bytes go to their client first.
     if (isWanted) queueMicrotask(this.#serve);
     else if (this.deadlineMs === Number.POSITIVE_INFINITY) this.deadlineMs = sinceMs + this.#settings.idleMs;
   }
 
-  /** One was closed at the moment of its use: the others that wait have probably met the same end. */
+  /** One was closed at the moment of its use: other queued requests have probably met the same. */
   wentStale(): void {
     this.#closeIdle();
   }
@@ -126,7 +124,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     this.#connectMore();
   }
 
-  /** Closes what was idle for too long. */
+  /** Closes connections that were idle for too long. */
   onDeadline(): void {
     const nowMs = turnMs();
     while (this.#idle[0] !== undefined && this.#idle[0].sinceMs + this.#settings.idleMs <= nowMs) {
@@ -136,7 +134,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     if (oldest !== undefined) this.deadlineMs = oldest.sinceMs + this.#settings.idleMs;
   }
 
-  /** The last used one that can still be used: between its end and the word of that, a connection is of no use. */
+  /** The most recently used connection that is still usable; one that has ended is skipped. */
   #takeIdle(): Http1Exchange | undefined {
     const nowMs = turnMs();
     for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
@@ -165,7 +163,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     this.#connectMore();
   };
 
-  /** Whether an idle connection is kept: those that stopped moving may have made room for more than there may be. */
+  /** Whether an idle connection is kept: stalled connections may have allowed more than the cap. */
   #mayKeep(): boolean {
     const { connectionCap, stalledCap } = this.#settings;
     return this.#open <= connectionCap || this.#open <= connectionCap + Math.min(stalledCap, this.#countStalled());
@@ -178,7 +176,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     return stalled;
   }
 
-  /** Connections that do not move leave their place to others, as many of them as may; the slowest of more are ended. */
+  /** Opens connections in place of stalled ones, up to their cap; evicts the slowest beyond it. */
   readonly #connectMore = (): void => {
     const { connectionCap, stalledCap } = this.#settings;
     let most = connectionCap;
@@ -200,7 +198,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     this.#lookTimer = setTimeout(this.#look, LOOK_MS);
   };
 
-  /** Requests wait still: perhaps something stopped moving meanwhile, or the time of the oldest is over. */
+  /** Checks while requests are queued: connections may have stalled, or the oldest request expired. */
   readonly #look = (): void => {
     this.#lookTimer = undefined;
     const { pendingMs } = this.#settings;
@@ -212,7 +210,7 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
     this.#connectMore();
   };
 
-  /** The client that moved least loses its connection. False: none was slow for long enough. */
+  /** Evicts the slowest client. False: none was slow for long enough. */
   #evictSlowest(): boolean {
     const nowMs = turnMs();
     let slowest: Http1Exchange | undefined;
@@ -254,8 +252,8 @@ export class Http1Pool implements EndpointPool, ConnectionOwner, Timed {
   }
 
   /**
-   * The oldest waiting request learns that there is no way, unless another connection is on its way to it. While there
-   * is no connection at all, the same holds for everybody whom none is being made for.
+   * Fails the oldest queued request, unless another connection is being opened for it. While no connection is open at
+   * all, fails every request that none is being opened for.
    */
   #failWaiters(failure: "connect" | "connect-timeout", detail: string): void {
     let most = this.#open === this.#connecting ? Number.POSITIVE_INFINITY : 1;

@@ -27,10 +27,10 @@ import {
 } from "@headworks/http2";
 import type { ResponseHandler, UpstreamExchange, UpstreamFailure } from "./upstream-exchange.ts";
 
-/** Bytes of a request's body that may wait for the endpoint's window before its client is held back. */
+/** Limit of body bytes buffered for the endpoint's window before the client is paused. */
 const SEND_BUFFER_BYTES = 16_384;
 
-/** What an exchange needs of the session that carries it. */
+/** What an exchange needs from the session that carries it. */
 export interface ExchangeOwner {
   readonly session: Http2Session;
   readonly scheme: "http" | "https";
@@ -45,7 +45,6 @@ export interface ExchangeOwner {
   doubted(): void;
 }
 
-/** One request to an endpoint over HTTP/2. */
 export class Http2Exchange implements UpstreamExchange, StreamHandler {
   readonly #owner: ExchangeOwner;
   #stream: Http2Stream | undefined;
@@ -83,7 +82,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
   }
 
   sendData(piece: Buffer): void {
-    // Bodies of clients arrive in one buffer that is used again and again.
+    // Body pieces of clients lie in one buffer that is reused for each read.
     this.#stream?.write(piece, true);
   }
 
@@ -124,11 +123,11 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
     if (status < 200) return this.#readInformational(status, section);
     const head = headOf(status, section, NO_BODY);
     const announced = announcedFraming(head.fields);
-    if (announced === undefined) return this.#lose("protocol", "the answer has no valid content-length");
+    if (announced === undefined) return this.#lose("protocol", "the response has no valid content-length");
     const hasNone = isBodiless(this.#method, status);
     const lengthBytes = hasNone ? 0 : announced.kind === "length" ? announced.lengthBytes : undefined;
     if (isWhole && lengthBytes !== undefined && lengthBytes > 0) {
-      return this.#lose("protocol", "the answer is shorter than it says");
+      return this.#lose("protocol", "the response is shorter than its content-length");
     }
     this.#hasHead = true;
     if (lengthBytes !== undefined) this.#stream?.announce(lengthBytes);
@@ -166,7 +165,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
   #readInformational(status: number, section: RawFields): void {
     this.#informational += 1;
     if (this.#informational > RESPONSE_LIMITS.informationalCount) {
-      return this.#lose("protocol", "too many informational answers");
+      return this.#lose("protocol", "too many informational responses");
     }
     if (status !== 101) this.#handler?.onInformational(headOf(status, section, NO_BODY));
   }
@@ -176,7 +175,7 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
     const handler = this.#handler;
     this.#handler = undefined;
     this.#settle();
-    // An answer before the end of its request: what is left of that is not wanted (RFC 9113, 8.1).
+    // The response came before the end of the request, whose rest is not wanted (RFC 9113, 8.1).
     if (this.#stream?.hasSentEnd === false) this.#stream.reset(NO_ERROR);
     handler?.onResponseEnd();
   }
@@ -187,14 +186,13 @@ export class Http2Exchange implements UpstreamExchange, StreamHandler {
     this.#handler = undefined;
     this.#settle();
     if (failure === "refused") this.#owner.refused();
-    // A malformed answer is an error of its stream (RFC 9113, 8.1.1).
+    // A malformed response is a stream error (RFC 9113, 8.1.1).
     this.#stream?.reset(failure === "protocol" ? PROTOCOL_ERROR : CANCEL);
-    // A session that ended after it had answered was closed for being old.
+    // A session that ended after a response was closed for its age.
     const wasOld = failure === "reset" && this.#wasStale && !this.#hasHead && this.#owner.session.isFinished;
     handler?.onUpstreamLost(failure, failure === "refused" || wasOld, detail);
   }
 
-  /** Its place on the connection is free. */
   #settle(): void {
     this.#isFinished = true;
     this.#owner.ended(this.#hasHead);
@@ -220,14 +218,14 @@ function isBodiless(method: string, status: number): boolean {
   return method === "HEAD" || status === 204 || status === 304;
 }
 
-/** Of no length, but not at its end: an empty answer would go out before its trailers are here. */
+/** Framing of unknown length even if empty: an empty response would be sent before its trailers arrive. */
 function expected(framing: Framing, fields: RawFields): Framing {
   return framing.kind === "length" && framing.lengthBytes === 0 && announcesTrailers(fields) ? CHUNKED : framing;
 }
 
 /**
- * Whether a head lets expect trailers (RFC 9110, 6.6.2): they are announced, or what it begins is gRPC, whose status comes
- * in them and which announces nothing.
+ * Whether trailers may follow a head (RFC 9110, 6.6.2): they are announced, or the response is gRPC, whose status
+ * comes in trailers without an announcement.
  */
 function announcesTrailers(fields: Readonly<RawFields>): boolean {
   if (fieldValue(fields, "trailer") !== undefined) return true;

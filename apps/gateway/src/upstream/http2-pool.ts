@@ -7,31 +7,30 @@ import { Http2Exchange, type ExchangeOwner } from "./http2-exchange.ts";
 import { expiryMs, type PoolSettings } from "./http1-pool.ts";
 import type { CancelWait, EndpointPool, ExchangeWaiter, QueuedWaiter } from "./upstream-exchange.ts";
 
-/** Requests on one connection at most, whatever the endpoint allows: a lost packet holds all of them up. */
+/** Limit of requests per connection, whatever the endpoint allows: a lost packet delays all of them. */
 const MAX_CONCURRENT_STREAMS = 256;
 /**
- * Streams on a connection whose SETTINGS did not arrive: one request need not wait for them, more might be above the
+ * Streams on a connection before its SETTINGS arrive: one request need not wait for them, more might exceed the
  * endpoint's limit (RFC 9113, 5.1.2).
  */
 const STREAMS_BEFORE_SETTINGS = 1;
-/** Requests that one connection carries; their numbers end at 2^30 (RFC 9113, 5.1.1), which a busy one reaches in days. */
+/** Requests per connection; client stream numbers end at 2^30 (RFC 9113, 5.1.1), which a busy one reaches in days. */
 const MAX_REQUESTS = 2 ** 29;
-/** Requests that a connection is thought to carry at a time before it says so itself (RFC 9113, 6.5.2: at least). */
+/** Assumed concurrency of a connection before its SETTINGS (the minimum that RFC 9113, 6.5.2 recommends). */
 const EXPECTED_STREAMS = 100;
-/** An endpoint that does not answer a ping in this time is not there any more. */
+/** An endpoint without a ping response in this time counts as gone. */
 const PING_MS = 5000;
 const RESPONSE_SECTION = sectionLimits(RESPONSE_LIMITS);
 
-/** What a connection tells its pool. */
+/** Calls of a connection to its pool. */
 interface LinkEvents {
-  /** A request on it is over. */
+  /** A request on it ended. */
   freed(link: Http2Link): void;
-  /** It takes more requests than before, or fewer. */
+  /** It can take more, or fewer, requests than before. */
   changed(): void;
   gone(link: Http2Link): void;
 }
 
-/** One HTTP/2 connection to an endpoint. */
 class Http2Link implements ExchangeOwner {
   readonly session: Http2Session;
   readonly scheme: "http" | "https";
@@ -42,7 +41,7 @@ class Http2Link implements ExchangeOwner {
   readonly #events: LinkEvents;
   readonly #maxRequests: number;
   readonly #expiresMs: number;
-  /** Below the endpoint's own limit where it refused a stream all the same. */
+  /** Below the endpoint's own limit if it refused a stream nevertheless. */
   #maxStreams = MAX_CONCURRENT_STREAMS;
   #requests = 0;
   #isPinging = false;
@@ -75,7 +74,7 @@ class Http2Link implements ExchangeOwner {
     if (!this.hasSettings) this.#settingsTimer = setTimeout(() => this.session.destroy(), connectMs).unref();
   }
 
-  /** The endpoint said how many streams it allows. */
+  /** The endpoint's SETTINGS arrived. */
   get hasSettings(): boolean {
     return this.session.hasSettings;
   }
@@ -88,7 +87,7 @@ class Http2Link implements ExchangeOwner {
     );
   }
 
-  /** It takes no new requests, and ends with its last one: too many went over it, or it is too old. */
+  /** It takes no new requests and closes after its last one: it is too old or carried too many. */
   get isWornOut(): boolean {
     return this.#requests >= this.#maxRequests || turnMs() >= this.#expiresMs;
   }
@@ -107,7 +106,7 @@ class Http2Link implements ExchangeOwner {
     this.#events.freed(this);
   }
 
-  /** It takes fewer streams than it says, or said less meanwhile: no more than now, until it says its limit again. */
+  /** The endpoint refused a stream: limit streams to the current number until it announces its limit again. */
   refused(): void {
     this.#maxStreams = Math.max(1, this.streams);
   }
@@ -122,13 +121,13 @@ class Http2Link implements ExchangeOwner {
     });
   }
 
-  /** Ends with its last request. */
+  /** Closes after its last request. */
   close(): void {
     this.session.close();
   }
 }
 
-/** HTTP/2 connections to one endpoint: as few as carry the requests, each with as many as the endpoint allows. */
+/** HTTP/2 connections to one endpoint: as few as possible, each with as many streams as the endpoint allows. */
 export class Http2Pool implements EndpointPool, Timed {
   setIndex = NOT_IN_SET;
   deadlineMs = Number.POSITIVE_INFINITY;
@@ -160,7 +159,7 @@ export class Http2Pool implements EndpointPool, Timed {
     const connectionsLeft = connectionCap - this.#countFresh();
     if (this.#waiting.size >= maxPending + connectionsLeft * EXPECTED_STREAMS) {
       counts.saturated += 1;
-      waiter.onUnavailable("saturated", `${this.#waiting.size} requests wait already`);
+      waiter.onUnavailable("saturated", `${this.#waiting.size} requests are queued already`);
       return undefined;
     }
     const place = this.#waiting.push({ waiter, sinceMs: turnMs() });
@@ -178,7 +177,7 @@ export class Http2Pool implements EndpointPool, Timed {
     for (const link of this.#links) link.close();
   }
 
-  /** Closes what was idle for too long. */
+  /** Closes connections that were idle for too long. */
   onDeadline(): void {
     const nowMs = turnMs();
     const { idleMs } = this.#settings;
@@ -193,7 +192,7 @@ export class Http2Pool implements EndpointPool, Timed {
     if (link.streams === 0 && this.#isRetired && this.#waiting.size === 0) link.close();
   };
 
-  /** No request waits for longer than `pending_timeout_ms`. */
+  /** Fails requests that were queued for longer than `pending_timeout_ms`. */
   readonly #endOldWaits = (): void => {
     const { pendingMs, counts } = this.#settings;
     const nowMs = performance.now();
@@ -207,7 +206,7 @@ export class Http2Pool implements EndpointPool, Timed {
     this.#queueTimer = setTimeout(this.#endOldWaits, oldest.sinceMs + pendingMs - nowMs).unref();
   };
 
-  /** Gives whoever waits what room there is, and opens another connection for the rest. */
+  /** Assigns free streams to queued requests, and opens another connection for the rest. */
   #serve(): void {
     while (this.#waiting.size > 0) {
       const link = this.#links.find(({ hasRoom }) => hasRoom);
@@ -217,12 +216,12 @@ export class Http2Pool implements EndpointPool, Timed {
     if (this.#waiting.size > 0 && this.#countFresh() < this.#settings.connectionCap) this.#connect();
   }
 
-  /** Connections that take new requests; those that end with their last request leave their place to others. */
+  /** Connections that take new requests; those that close after their last request do not count. */
   #countFresh(): number {
     return this.#links.reduce((count, { isWornOut }) => count + Number(!isWornOut), 0);
   }
 
-  /** Not while another connection is being made, or did not say yet how many requests it takes. */
+  /** Opens a connection, unless another one is being opened or has not announced its limit yet. */
   #connect(): void {
     if (this.#isConnecting || this.#links.some(({ hasSettings }) => !hasSettings)) return;
     this.#isConnecting = true;
@@ -233,7 +232,7 @@ export class Http2Pool implements EndpointPool, Timed {
       },
       failed: (failure, detail) => {
         this.#isConnecting = false;
-        // All of them waited for this one; who comes because of that waits for another.
+        // All of them were queued for this connection; requests queued by these calls wait for another.
         const waiting = this.#waiting.shiftAll();
         for (const { waiter } of waiting) waiter.onUnavailable(failure, detail);
       },

@@ -8,14 +8,14 @@ import { UpstreamRegistry } from "./upstream-registry.ts";
 
 type Discovery = NonNullable<Upstream["dns_discovery"]>;
 
-/** Records of addresses, which `10.0.0.1 5` gives a TTL of five seconds; without one it is an hour. */
+/** DNS records; `10.0.0.1 5` has a TTL of five seconds, without one it is an hour. */
 const recordsOf = (addresses: readonly string[]): RecordWithTtl[] =>
   addresses.map((text) => {
     const [address = "", ttl = "3600"] = text.split(" ");
     return { address, ttl: Number(ttl) };
   });
 
-/** Answers what `answers` holds for the name at the moment; an Error is a failed lookup. */
+/** Resolves a name to the current value in `responses`; an Error is a failed lookup. */
 function rig(context: TestContext, discovery: Discovery, responses: Record<string, unknown>) {
   const asked: string[] = [];
   const log: Record<string, unknown>[] = [];
@@ -59,7 +59,7 @@ function rig(context: TestContext, discovery: Discovery, responses: Record<strin
   };
 }
 
-test("dns_discovery: addresses become endpoints, are looked up again after the interval, and the order does not matter", async (context) => {
+test("dns_discovery: addresses become endpoints, are resolved again after the interval, and their order does not matter", async (context) => {
   const responses: Record<string, unknown> = { "svc.test": ["10.0.0.2", "10.0.0.1"] };
   const { keys, settled, refresh, asked, changes } = rig(context, { hostname: "svc.test", port: 8080 }, responses);
   await settled();
@@ -77,7 +77,7 @@ test("dns_discovery: addresses become endpoints, are looked up again after the i
   assert.deepEqual([keys(), changes()], [["10.0.0.3:8080"], 2]);
 });
 
-test("dns_discovery: a TTL below the interval is followed, down to a second", async (context) => {
+test("dns_discovery: a TTL below the interval applies, down to a second", async (context) => {
   const responses: Record<string, unknown> = { "svc.test": ["10.0.0.1 5", "10.0.0.2 60"] };
   const { keys, settled, refresh, asked } = rig(context, { hostname: "svc.test", port: 80 }, responses);
   await settled();
@@ -96,7 +96,7 @@ test("dns_discovery: a TTL below the interval is followed, down to a second", as
   assert.equal(asked.length, 3);
 });
 
-test("dns_discovery: until a name was found once, not every upstream has endpoints", async (context) => {
+test("dns_discovery: before the first result, not every upstream has endpoints", async (context) => {
   const responses: Record<string, unknown> = { "svc.test": new Error("queryA ENOTFOUND svc.test") };
   const { settled, refresh, names } = rig(context, { hostname: "svc.test", port: 80 }, responses);
   assert.equal(names.hasFoundAll, false);
@@ -144,7 +144,7 @@ for (const [what, response] of [
   ["finds nothing", []],
 ] as const) {
   for (const failOpen of [true, false]) {
-    test(`dns_discovery: a lookup that ${what} ${failOpen ? "keeps what was known" : "leaves none with fail_open: false"}, and says so`, async (context) => {
+    test(`dns_discovery: a lookup that ${what} ${failOpen ? "keeps what was known" : "leaves none with fail_open: false"}, and logs it`, async (context) => {
       const responses: Record<string, unknown> = { "svc.test": ["10.0.0.1", "10.0.0.2"] };
       const discovery = { hostname: "svc.test", port: 80, min_endpoints: 2, fail_open: failOpen };
       const { keys, settled, refresh, log } = rig(context, discovery, responses);
@@ -162,7 +162,7 @@ for (const [what, response] of [
   }
 }
 
-test("dns_discovery: a reload that changes nothing about it asks nothing anew, another name does", async (context) => {
+test("dns_discovery: an unrelated reload does not resolve again, another name does", async (context) => {
   const responses = { "svc.test": ["10.0.0.1"], "other.test": ["10.0.0.2"] };
   const { keys, settled, publish, asked, names, refresh } = rig(context, { hostname: "svc.test", port: 80 }, responses);
   await settled();
@@ -178,7 +178,7 @@ test("dns_discovery: a reload that changes nothing about it asks nothing anew, a
   assert.equal(asked.length, 2);
 });
 
-test("dns_discovery: an answer that comes after the stop changes nothing", async (context) => {
+test("dns_discovery: a result after the stop is ignored", async (context) => {
   const late = Promise.withResolvers<string[]>();
   const { keys, settled, names } = rig(context, { hostname: "svc.test", port: 80 }, { "svc.test": late.promise });
   names.stop();
@@ -187,7 +187,7 @@ test("dns_discovery: an answer that comes after the stop changes nothing", async
   assert.deepEqual(keys(), []);
 });
 
-test("dns_discovery: a name with thousands of records gives a bounded number of endpoints", async (context) => {
+test("dns_discovery: a name with thousands of records yields a bounded number of endpoints", async (context) => {
   const many = Array.from({ length: 5000 }, (_, at) => `10.1.${at >> 8}.${at & 255}`);
   const { keys, settled } = rig(context, { hostname: "svc.test", port: 80 }, { "svc.test": many });
   await settled();

@@ -7,20 +7,18 @@ import type { ListedEndpoint } from "./upstream-registry.ts";
 
 type Discovery = NonNullable<Upstream["dns_discovery"]>;
 
-/** An upstream that takes endpoints found by name. */
 export interface DiscoveredGroup {
   readonly document: Upstream;
   discovered(listed: readonly ListedEndpoint[]): void;
 }
 
-/** The part of node's resolver that is needed. */
+/** The used part of node's resolver. */
 export interface NameResolver {
   resolve4(name: string, options: { readonly ttl: true }): Promise<RecordWithTtl[]>;
   resolve6(name: string, options: { readonly ttl: true }): Promise<RecordWithTtl[]>;
   resolveSrv(name: string): Promise<SrvRecord[]>;
 }
 
-/** What name discovery is made of. */
 export interface DiscoveryParts {
   readonly log: Logger;
   /** Endpoints of an upstream changed. */
@@ -28,13 +26,13 @@ export interface DiscoveryParts {
   readonly resolver?: NameResolver;
 }
 
-/** More records than that are not endpoints but an accident. */
+/** More records than this are taken for a mistake. */
 const MAX_ENDPOINTS = 1000;
 const DEFAULT_REFRESH_S = 30;
-/** The pause before the next look varies by this share, so that gateways do not ask all at once. */
+/** Random variation of the interval, so that gateways do not query all at once. */
 const JITTER_SHARE = 0.1;
 
-/** Finds endpoints of upstreams with `dns_discovery` by name, again and again. */
+/** Resolves endpoints of upstreams with `dns_discovery` periodically. */
 export class NameDiscovery {
   readonly #parts: Required<DiscoveryParts>;
   readonly #lookups = new Map<DiscoveredGroup, NameLookup>();
@@ -43,7 +41,7 @@ export class NameDiscovery {
     this.#parts = { resolver: new Resolver({ timeout: 2000, tries: 2 }), ...parts };
   }
 
-  /** Looks for the endpoints of these upstreams from now on and no others; lookups go on where nothing changed. */
+  /** Resolves the names of these upstreams only; unchanged lookups continue. */
   follow(groups: readonly DiscoveredGroup[]): void {
     for (const [group, lookup] of this.#lookups) {
       const { dns_discovery: discovery } = group.document;
@@ -60,7 +58,7 @@ export class NameDiscovery {
     }
   }
 
-  /** Each upstream has endpoints, or is not looked for. */
+  /** Whether each discovered upstream has endpoints. */
   get hasFoundAll(): boolean {
     return [...this.#lookups.values()].every(({ hasEndpoints }) => hasEndpoints);
   }
@@ -70,7 +68,6 @@ export class NameDiscovery {
   }
 }
 
-/** The lookups of one upstream. */
 class NameLookup {
   readonly discovery: Discovery;
   readonly #group: DiscoveredGroup;
@@ -117,7 +114,7 @@ class NameLookup {
     if (why !== undefined) {
       const { name } = this.#group.document;
       const { hostname } = this.discovery;
-      this.#parts.log.warn({ code: "name_discovery_failed", upstream: name, hostname, why }, "no endpoints were found");
+      this.#parts.log.warn({ code: "name_discovery_failed", upstream: name, hostname, why }, "No endpoints were found");
       if (!failOpen) this.#take([]);
     }
     const pauseMs = pauseS * 1000 * (1 + Math.random() * JITTER_SHARE);
@@ -135,7 +132,7 @@ class NameLookup {
 
 interface FoundEndpoints {
   readonly found: readonly ListedEndpoint[];
-  /** How long they hold, in seconds; the resolver says it of addresses only. */
+  /** TTL in seconds; the resolver reports it for addresses only. */
   readonly ttlS: number;
 }
 
@@ -151,14 +148,14 @@ async function findEndpoints(discovery: Discovery, resolver: NameResolver): Prom
   return { found, ttlS: Math.min(...records.map(({ ttl }) => ttl)) };
 }
 
-/** In the order of their keys, so that an answer in another order changes nothing. */
+/** In the order of their keys, so that another order of records changes nothing. */
 function sortedByKey(found: readonly ListedEndpoint[]): ListedEndpoint[] {
   const keyed = found.map((endpoint) => ({ endpoint, key: endpointKey(endpoint.address, endpoint.port) }));
   keyed.sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
   return keyed.slice(0, MAX_ENDPOINTS).map(({ endpoint }) => endpoint);
 }
 
-/** Records of the lowest priority (RFC 2782); a weight of 0 is the smallest there is. */
+/** Records of the lowest priority value (RFC 2782); a weight of 0 is the smallest. */
 function bestRecords(records: readonly SrvRecord[]): ListedEndpoint[] {
   const best = records.reduce((lowest, { priority }) => Math.min(lowest, priority), Number.POSITIVE_INFINITY);
   return records

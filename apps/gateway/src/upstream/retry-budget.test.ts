@@ -17,7 +17,7 @@ function rig(percent: number) {
   return { budget, spendAll, request, wait: (ms: number) => (nowMs += ms) };
 }
 
-test("retries: the budget is a percentage of the requests of the last ten seconds, and never less than three", () => {
+test("retries: the budget is a percentage of the requests of the last ten seconds, and at least three", () => {
   for (const [percent, requests, retries] of [
     [10, 0, 3],
     [10, 30, 3],
@@ -33,7 +33,7 @@ test("retries: the budget is a percentage of the requests of the last ten second
   }
 });
 
-test("retries: what was spent and counted is forgotten ten seconds later, however long nothing happened", () => {
+test("retries: spent retries and counted requests expire after ten seconds, even without traffic", () => {
   const { spendAll, request, wait } = rig(10);
   request(100);
   wait(5000);
@@ -55,7 +55,7 @@ test("retries: another percentage applies at once", () => {
   assert.equal(spendAll(), 40);
 });
 
-test("retries, whatever the order of things: never more than the share of any ten seconds, floor included", () => {
+test("retries in any order: never more than the share of any ten seconds, minimum included", () => {
   const step = fc.oneof(
     fc.constant("request" as const),
     fc.constant("spend" as const),

@@ -39,7 +39,7 @@ test("a service of one upstream always has it, and sets no cookie", () => {
   assert.deepEqual(choose(request("1")), { group: groups.get("a"), host: "endpoint", setCookie: undefined });
 });
 
-test("a split keeps its weights over many request ids, gives nothing to a weight of 0, and repeats itself for an id", () => {
+test("a split keeps its weights over many request ids, never picks a weight of 0, and is stable for an id", () => {
   const choose = compile(split(["a", 90], ["b", 10], ["c", 0]));
   const counts: Record<string, number> = { a: 0, b: 0, c: 0 };
   for (let at = 0; at < 20_000; at++) {
@@ -62,7 +62,7 @@ test("the largest weights that a document may have are kept too", () => {
   for (const count of Object.values(counts)) assert.ok(Math.abs(count - 3000) < 250, JSON.stringify(counts));
 });
 
-test("sticky: a first request gets a cookie, and whoever brings it stays where it was, whatever the request's id", () => {
+test("sticky: a first request gets a cookie, and requests with it keep their upstream, whatever their id", () => {
   const choose = compile({ ...split(["a", 1], ["b", 1]), sticky: { cookie: "member", ttl_s: 60 } });
   const seen = new Set<string>();
   for (let client = 0; client < 50; client++) {
@@ -81,7 +81,7 @@ test("sticky: a first request gets a cookie, and whoever brings it stays where i
   assert.deepEqual([...seen].sort(), ["a", "b"]);
 });
 
-test("sticky: any value of a client is only a place in the split", () => {
+test("sticky: any client value only selects a target of the split", () => {
   const choose = compile({ ...split(["a", 1], ["b", 0]), sticky: { cookie: "member" } });
   for (const value of ["", "x".repeat(10_000), "\u0000", "__proto__"]) {
     assert.equal(choose(request("1", { member: value })).group.name, "a");

@@ -3,25 +3,24 @@ import type { Service, Upstream } from "@headworks/gateway-contract";
 import type { UpstreamChoice, UpstreamGroup } from "./upstream-group.ts";
 import { compileUpstreamHost } from "./upstream-host.ts";
 
-/** An upstream of the document, with what lives on of it from generation to generation. */
+/** An upstream of the document with its state, which outlives generations. */
 export interface CompiledUpstream {
   readonly document: Upstream;
   readonly group: UpstreamGroup;
 }
 
-/** What a split decides by. */
+/** Inputs of a split. */
 export interface SplitKey {
   readonly requestId: string;
-  /** Value of a cookie of the request. */
   cookie(name: string): string | undefined;
 }
 
 const DEFAULT_TTL_S = 3600;
 
 /**
- * Which upstream a request of the service goes to. A split is a weighted hash of the sticky cookie where the service
- * has one, so that a client stays, else of the request's id. Throws for an upstream that does not exist: documents
- * were checked before.
+ * Compiles the choice of an upstream for a request of the service. A split is a weighted hash of the sticky cookie if
+ * the service has one, so that a client stays, else of the request id. Throws for an unknown upstream: validation
+ * refuses such documents.
  */
 export function compileService(
   service: Service,
@@ -65,7 +64,7 @@ function weighted(
   throw new RangeError("A split needs a target with a weight");
 }
 
-/** The same text gives the same share, 0 up to but not including 1. */
+/** A stable hash of the text in [0, 1). */
 function shareOf(text: string): number {
   return Number.parseInt(hash("sha256", text).slice(0, 8), 16) / 4_294_967_296;
 }

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { Trials } from "./trials.ts";
 
-test("trials: a place is free when one ends or its time is over, and each ends once", () => {
+test("trials: a slot is free when a trial ends or its time is over, and each ends once", () => {
   const trials = new Trials();
   assert.equal(trials.waitMs(2, 100, 0), 0);
   trials.begin(1, 100, 0);
@@ -21,7 +21,7 @@ test("trials: a place is free when one ends or its time is over, and each ends o
   assert.equal(trials.end(3), "unknown");
 });
 
-test("trials, whatever happens: no more hold a place than may, and none holds one for longer than its time", () => {
+test("trials, random sequences: the number of slots is bounded, and none is held beyond its time", () => {
   const step = fc.oneof(
     fc.record({ do: fc.constant("begin" as const) }),
     fc.record({ do: fc.constant("end" as const), at: fc.nat(20) }),

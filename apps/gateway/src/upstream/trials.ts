@@ -1,4 +1,4 @@
-/** How a trial stood when it ended: within its time, behind it, or not among those that are known. */
+/** When a trial ended: within its time, after it, or as an unknown trial. */
 export type TrialEnd = "in-time" | "overdue" | "unknown";
 
 interface Trial {
@@ -7,23 +7,23 @@ interface Trial {
 }
 
 /**
- * The trials of something that failed before: so many at a time, each of which holds its place only for a bounded time, so
- * that one without a result does not block other requests. Each ends once. Times are monotonic.
+ * The trials of a breaker or endpoint after failures: a limited number at a time, each with a slot for a bounded
+ * time, so that one without a result does not block other requests. Each ends once. Times are monotonic.
  */
 export class Trials {
   /** Oldest first. */
   #inTime: Trial[] = [];
-  /** Epochs of those whose place was given away. */
+  /** Epochs of trials that lost their slot. */
   #overdue: number[] = [];
 
-  /** Milliseconds until another one may begin; 0 for now. */
+  /** Milliseconds until another trial may begin; 0 for now. */
   waitMs(most: number, limitMs: number, nowMs: number): number {
     const [oldest] = this.#inTime;
     if (oldest === undefined || this.#inTime.length < most) return 0;
     return Math.max(0, oldest.startMs + limitMs - nowMs);
   }
 
-  /** One begins, in place of those whose time is over. No other one has this epoch. */
+  /** Starts a trial in place of expired ones; `epoch` is unique. */
   begin(epoch: number, limitMs: number, nowMs: number): void {
     while (this.#inTime[0] !== undefined && this.#inTime[0].startMs + limitMs <= nowMs) {
       this.#overdue.push(this.#inTime[0].epoch);
@@ -44,7 +44,7 @@ export class Trials {
     return "overdue";
   }
 
-  /** What they said does not matter any more. */
+  /** Drops all trials; their results are ignored. */
   clear(): void {
     this.#inTime = [];
     this.#overdue = [];

@@ -1,55 +1,54 @@
 import type { Socket } from "node:net";
 import type { Framing, RawFields, ResponseHead } from "@headworks/http1";
 
-/** Why an attempt failed. */
 export type UpstreamFailure =
   /** No connection within `connect_ms`. */
   | "connect-timeout"
-  /** Refused, unreachable, no such name, bad certificate. */
+  /** Refused, unreachable, unknown name, bad certificate. */
   | "connect"
-  /** No head within `read_ms`. */
+  /** No response head within `read_ms`. */
   | "response-timeout"
   /** The connection broke before the head was complete. */
   | "reset"
-  /** The endpoint says that it did not look at the request (RFC 9113, 8.7), so that any may be sent again. */
+  /** The endpoint did not process the request (RFC 9113, 8.7), so that any method may be retried. */
   | "refused"
-  /** The answer is not HTTP. */
+  /** The response is not valid HTTP. */
   | "protocol"
-  /** More wait for a connection than `max_pending` allows, or longer than `pending_timeout_ms`. */
+  /** More requests are queued than `max_pending`, or one was queued longer than `pending_timeout_ms`. */
   | "saturated"
-  /** Files that connections need cannot be used; says nothing about the endpoint. */
+  /** Files for connections cannot be used; says nothing about the endpoint. */
   | "misconfigured";
 
-/** Receives one answer. Calls come in the order of its bytes, never from inside a call to the exchange. */
+/** Receives one response. Calls come in the order of its bytes, never from inside a call to the exchange. */
 export interface ResponseHandler {
   onInformational(head: ResponseHead): void;
   onResponseHead(head: ResponseHead): void;
   onResponseData(piece: Buffer): void;
   onResponseTrailers(fields: RawFields): void;
-  /** One read is worked off: flush what it caused. */
+  /** One read is processed: flush the resulting output. */
   onResponseBatch(): void;
-  /** The answer is complete; the exchange must not be touched any more. */
+  /** The response is complete; the exchange must not be used any more. */
   onResponseEnd(): void;
   /**
-   * No complete answer will come. `stale`: the connection had been used before and closed before a byte of an answer
-   * came, so that trying once more elsewhere is no second attempt.
+   * The response will not be complete. `stale`: a reused connection was closed before the first byte of a response,
+   * so that a retry does not count as a second attempt.
    */
   onUpstreamLost(failure: UpstreamFailure, stale: boolean, detail: string): void;
-  /** The connection is gone: others waited for it, and the client kept it waiting more than any other did. */
+  /** The connection was taken for queued requests, because this client was the slowest. */
   onEvicted(): void;
-  /** The upstream takes more of the request. */
+  /** The upstream accepts more of the request. */
   onUpstreamDrain(): void;
   /** The head was a 101: call `takeOver` now. */
   onSwitched(): void;
 }
 
-/** One request on its way to an endpoint, whatever the protocol. */
+/** One request to an endpoint, independent of the protocol. */
 export interface UpstreamExchange {
-  /** Must be called once, first. `fields` come without Host and framing. */
+  /** Must be called once, first. `fields` are without Host and framing. */
   send(request: {
     readonly method: string;
     readonly target: string;
-    /** What Host says; undefined: the endpoint's own name. */
+    /** Value of Host; undefined: the endpoint's own name. */
     readonly host?: string | undefined;
     readonly fields: RawFields;
     readonly framing: Framing;
@@ -60,10 +59,10 @@ export interface UpstreamExchange {
   sendEnd(trailers: RawFields | undefined): void;
   /** False: stop producing until `onUpstreamDrain`. */
   flush(): boolean;
-  /** Stops and continues the answer. */
+  /** Pauses the response until `resume`. */
   hold(): void;
   release(): void;
-  /** Nobody wants the answer any more. */
+  /** Drops the response. */
   abandon(): void;
   /** After a 101: the connection, whose bytes come by `receive` and are copies. */
   takeOver(): {
@@ -73,29 +72,28 @@ export interface UpstreamExchange {
   };
 }
 
-/** Someone who waits for a way to an endpoint. */
+/** Waits for an endpoint connection. */
 export interface ExchangeWaiter {
   onExchange(exchange: UpstreamExchange): void;
   onUnavailable(failure: UpstreamFailure, detail: string): void;
 }
 
-/** A waiter in the queue of a pool. */
 export interface QueuedWaiter {
   readonly waiter: ExchangeWaiter;
   readonly sinceMs: number;
 }
 
 /**
- * Ends a wait for a way. True where the endpoint kept it waiting, with a connection that does not come about; false where
- * others had all the connections that there may be, which says nothing about the endpoint.
+ * Cancels a queued request. True if the endpoint caused the wait, with a connection that is not established; false if
+ * other requests hold all allowed connections, which says nothing about the endpoint.
  */
 export type CancelWait = () => boolean;
 
-/** Ways to one endpoint. */
+/** The connections to one endpoint. */
 export interface EndpointPool {
-  /** Answers at once where it can; gives a way to cancel the wait otherwise. */
+  /** Calls the waiter at once if possible; otherwise returns a function that cancels the wait. */
   acquire(waiter: ExchangeWaiter): CancelWait | undefined;
-  /** Idle connections close now, busy ones with their answer. */
+  /** Closes idle connections now, busy ones after their response. */
   retire(): void;
   readonly openConnections: number;
 }

@@ -2,15 +2,15 @@ import { isIP } from "node:net";
 import type { Upstream } from "@headworks/gateway-contract";
 import { canonicalHost, hostPortText, parseHostPort } from "@headworks/host-patterns";
 
-/** What the field Host of requests for an upstream says: its endpoint, what the client asked for, or a name. */
+/** Host of requests to an upstream: its endpoint's, the client's, or a fixed name. */
 export type UpstreamHost = "endpoint" | "preserve" | { readonly name: string };
 
-/** Reads `upstream_host` of a document that was checked. */
+/** Parses a validated `upstream_host`. */
 export function compileUpstreamHost(text = "endpoint"): UpstreamHost {
   return text === "endpoint" || text === "preserve" ? text : { name: hostText(text) };
 }
 
-/** A host with a port or without, as it stands in Host: lower case, A-labels, no final dot (RFC 9110 section 7.2). */
+/** Host with an optional port in canonical form: lower case, A-labels, no final dot (RFC 9110 section 7.2). */
 function hostText(text: string): string {
   const parsed = parseHostPort(text);
   if ("issue" in parsed) return text;
@@ -22,15 +22,14 @@ const NO_PORT = 0;
 
 const isSecure = ({ protocol }: Upstream): boolean => protocol === "https" || protocol === "http2";
 
-/** An endpoint of an upstream: its name or address, and its port. */
 interface EndpointPlace {
   readonly address: string;
   readonly port: number;
 }
 
 /**
- * The name of an endpoint, else its address: one that was found by the name of `dns_discovery` is asked for by that name, since its
- * address is no more than where that leads today.
+ * The name of an endpoint, else its address. Discovered endpoints have the name of `dns_discovery`, since their
+ * addresses change.
  */
 function endpointName({ endpoints = [], dns_discovery: discovery }: Upstream, address: string): string {
   const bare = address.startsWith("[") && address.endsWith("]") ? address.slice(1, -1) : address;
@@ -39,12 +38,12 @@ function endpointName({ endpoints = [], dns_discovery: discovery }: Upstream, ad
   return canonicalHost(isFound ? discovery.hostname : bare);
 }
 
-/** Host of requests for an endpoint by its own name or address, without the port that the scheme implies. */
+/** Host of requests with the endpoint's own name or address, without the scheme's default port. */
 export function endpointHost(document: Upstream, { address, port }: EndpointPlace): string {
   return hostPortText(endpointName(document, address), port, isSecure(document) ? 443 : 80);
 }
 
-/** Host of probes: what the document says for them, else the name that requests get, else the endpoint. */
+/** Host of probes: the configured one, else that of requests, else the endpoint's. */
 export function probeHost(document: Upstream, endpoint: EndpointPlace): string {
   const { active_health: health, upstream_host: host } = document;
   if (health?.host !== undefined) return hostText(health.host);
@@ -53,9 +52,9 @@ export function probeHost(document: Upstream, endpoint: EndpointPlace): string {
 }
 
 /**
- * The name that TLS asks an endpoint for (RFC 6066 section 3: no address, no final dot) and that its certificate must have:
- * `tls.server_name`, else a name in `upstream_host`, else the endpoint's own. Undefined for an address, which the certificate
- * must then have. It is the same for all clients, since they share connections.
+ * The SNI name (RFC 6066 section 3: no address, no final dot), which the certificate must match: `tls.server_name`,
+ * else a name in `upstream_host`, else the endpoint's own. Undefined for an address, which the certificate must then
+ * match. Equal for all clients, since they share connections.
  */
 export function tlsName(document: Upstream, address: string): string | undefined {
   const rule = compileUpstreamHost(document.upstream_host);

@@ -4,7 +4,7 @@ import type { EndpointPools } from "./endpoint-pools.ts";
 import { NameDiscovery } from "./name-discovery.ts";
 import type { UpstreamRegistry } from "./upstream-registry.ts";
 
-/** What is done for upstreams beside requests: endpoints are found by name, and asked how they are. */
+/** Background work of upstreams: name discovery and active health. */
 export class UpstreamMaintenance {
   readonly #upstreams: UpstreamRegistry;
   readonly #health: ActiveHealth;
@@ -23,12 +23,12 @@ export class UpstreamMaintenance {
     });
   }
 
-  /** Each upstream has endpoints that are listed, or were found once. */
+  /** Each upstream has listed endpoints, or found some. */
   get hasEndpoints(): boolean {
     return this.#names.hasFoundAll;
   }
 
-  /** The upstreams are those of another generation now. */
+  /** The upstreams of another generation apply now. */
   published(): void {
     this.#names.follow(this.#upstreams.all);
     this.#health.follow(this.#upstreams.all);

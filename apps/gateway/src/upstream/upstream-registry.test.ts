@@ -31,7 +31,7 @@ function response(endpoint: Endpoint | undefined, status: number): void {
   endpoint.answered(endpoint.dispatched(), status, 1);
 }
 
-test("a reload keeps what was learnt: ejections under address and port, the breaker under the upstream's name", () => {
+test("a reload keeps state: ejections by address and port, the breaker by upstream name", () => {
   const document: Upstream = {
     name: "u",
     endpoints: endpoints(2),
@@ -49,7 +49,7 @@ test("a reload keeps what was learnt: ejections under address and port, the brea
   assert.equal(next.endpoints[0], bad);
   assert.equal(bad?.health, "ejected");
   group.settle(pass.epoch, false);
-  assert.deepEqual(group.admit(), { retryAfterS: 1 }, "the streak went on over the reload, with the new open_ms");
+  assert.deepEqual(group.admit(), { retryAfterS: 1 }, "the streak continued over the reload, with the new open_ms");
   time.nowMs += 1000;
   assert.ok("epoch" in group.admit());
   assert.deepEqual(
@@ -73,10 +73,10 @@ test("breaker: Retry-After is the time to half-open in whole seconds, rounded up
   assert.deepEqual(group.admit(), { retryAfterS: 1 });
   time.nowMs += 100;
   assert.ok("epoch" in group.admit());
-  assert.deepEqual(group.admit(), { retryAfterS: 1 }, "all trials are out");
+  assert.deepEqual(group.admit(), { retryAfterS: 1 }, "all trials are taken");
 });
 
-test("breaker: one that was removed and comes back is not moved by attempts of the first one", () => {
+test("breaker: after removal and return, attempts of the first one are ignored", () => {
   const document: Upstream = { name: "u", endpoints: endpoints(1), breaker: { consecutive_failures: 1 } };
   const { group, publish, time } = rig(document);
   const first = group.admit();
@@ -96,28 +96,28 @@ test("breaker: one that was removed and comes back is not moved by attempts of t
   assert.equal(group.breaker?.state, "open");
 });
 
-test("health: when all endpoints are out, picks come from all of them, and are counted", () => {
+test("health: when all endpoints are ejected, picks come from all of them, and are counted", () => {
   const { group } = rig({ name: "u", endpoints: endpoints(3), health: { consecutive_failures: 1 } });
   for (const endpoint of group.endpoints) response(endpoint, 500);
   const picked = new Set(Array.from({ length: 30 }, () => group.pick(KEY, [])));
   assert.deepEqual([picked.size, group.failOpenPicks], [3, 30]);
 });
 
-test("health: where nobody can be picked at all, no pick is counted", () => {
+test("health: without any endpoint, no pick is counted", () => {
   const { group } = rig({ name: "u", endpoints: endpoints(1) });
   const [endpoint] = group.endpoints;
   if (endpoint !== undefined) endpoint.isDraining = true;
   assert.deepEqual([group.pick(KEY, []), group.failOpenPicks], [undefined, 0]);
 });
 
-test("health: a single endpoint that is out is picked nevertheless, and counted", () => {
+test("health: a single ejected endpoint is picked nevertheless, and counted", () => {
   const { group } = rig({ name: "u", endpoints: endpoints(1), health: { consecutive_failures: 1 } });
   response(group.endpoints[0], 500);
   assert.equal(group.pick(KEY, []), group.endpoints[0]);
   assert.equal(group.failOpenPicks, 1);
 });
 
-test("a draining endpoint gets nothing, not even when nothing else is left", () => {
+test("a draining endpoint is never picked, not even when no other is left", () => {
   const { group, publish } = rig({
     name: "u",
     endpoints: [...endpoints(1, { drain: true }), { address: "10.0.0.9", port: 80 }],
@@ -125,12 +125,12 @@ test("a draining endpoint gets nothing, not even when nothing else is left", () 
   });
   for (let at = 0; at < 10; at++) assert.equal(group.pick(KEY, [])?.key, "10.0.0.9:80");
   response(group.endpoints[1], 500);
-  assert.equal(group.pick(KEY, [])?.key, "10.0.0.9:80", "out, but not draining");
+  assert.equal(group.pick(KEY, [])?.key, "10.0.0.9:80", "ejected, but not draining");
   publish({ name: "u", endpoints: endpoints(1, { drain: true }) });
   assert.equal(group.pick(KEY, []), undefined);
 });
 
-test("a retry goes to an endpoint that was not tried while there is one in rotation", () => {
+test("a retry uses an untried endpoint while one is in rotation", () => {
   const { group } = rig({ name: "u", endpoints: endpoints(3), health: { consecutive_failures: 1 } });
   const [first, second, third] = group.endpoints;
   assert.ok(first && second && third);
@@ -138,12 +138,12 @@ test("a retry goes to an endpoint that was not tried while there is one in rotat
   for (let at = 0; at < 10; at++) assert.equal(group.pick(KEY, [first]), second);
   for (let at = 0; at < 10; at++) {
     const again = group.pick(KEY, [first, second]);
-    assert.ok(again === first || again === second, "in rotation and tried is better than out of it");
+    assert.ok(again === first || again === second, "a tried endpoint in rotation is preferred to an ejected one");
   }
   assert.equal(group.failOpenPicks, 0);
 });
 
-test("max_ejected_percent keeps so many endpoints in rotation", () => {
+test("max_ejected_percent limits ejections", () => {
   const { group } = rig({
     name: "u",
     endpoints: endpoints(4),
@@ -156,7 +156,7 @@ test("max_ejected_percent keeps so many endpoints in rotation", () => {
   );
 });
 
-test("a candidate that is never published leaves no trace; upstreams that are gone are forgotten", () => {
+test("an unpublished candidate leaves no trace; removed upstreams are dropped", () => {
   const { registry, publish } = rig({ name: "u", endpoints: endpoints(1) });
   registry.prepare({ name: "other", endpoints: endpoints(1) });
   assert.deepEqual(
@@ -170,7 +170,7 @@ test("a candidate that is never published leaves no trace; upstreams that are go
   );
 });
 
-test("an endpoint or upstream that left still serves what is under way, and nobody is told how that goes", () => {
+test("a removed endpoint or upstream still serves active requests, without events", () => {
   const document: Upstream = {
     name: "u",
     endpoints: endpoints(2),
@@ -191,7 +191,7 @@ test("an endpoint or upstream that left still serves what is under way, and nobo
   assert.deepEqual(seen, []);
 });
 
-test("what name discovery found stays over a reload, beside the document's endpoints, until it looks elsewhere", () => {
+test("discovered endpoints survive a reload, beside listed ones, until the name changes", () => {
   const discovery = { hostname: "svc.test", port: 80 };
   const { group, publish } = rig({ name: "u", endpoints: endpoints(1), dns_discovery: discovery });
   group.discovered([
@@ -207,7 +207,7 @@ test("what name discovery found stays over a reload, beside the document's endpo
   assert.equal(group.pick(KEY, []), undefined);
 });
 
-test("hedges and retries spend one budget and are counted apart", () => {
+test("hedges and retries share one budget and are counted separately", () => {
   const { group } = rig({ name: "u", endpoints: endpoints(1), retries: { attempts: 1 } });
   assert.deepEqual(
     [group.spendRetry(), group.spendHedge(), group.spendHedge(), group.spendRetry()],

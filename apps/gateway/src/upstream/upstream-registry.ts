@@ -8,10 +8,12 @@ const WINDOW_MS = 10_000;
 
 const SLOTS = 10;
 
-/** So that the first failure after a silence may be tried again. */
+/** Lets the first failures after a quiet period be retried. */
 const FREE_RETRIES = 3;
 
-/** Allows retries up to a share of the requests of the last ten seconds, so that a failing upstream is not hit twice as hard. */
+/**
+ * Allows retries up to a share of the requests of the last ten seconds, so that a failing upstream is not overloaded.
+ */
 export class RetryBudget {
   #percent: number;
   readonly #nowMs: () => number;
@@ -58,14 +60,13 @@ export class RetryBudget {
   }
 }
 
-/** What upstreams need from outside. */
 export interface UpstreamHost {
   /** Monotonic milliseconds. */
   readonly nowMs: () => number;
   emit<K extends EventKind>(kind: K, payload: EventPayloads[K]): void;
 }
 
-/** An endpoint as it is listed, by the document or by name discovery. */
+/** An endpoint as listed by the document or found by name discovery. */
 export interface ListedEndpoint {
   readonly address: string;
   readonly port: number;
@@ -73,11 +74,11 @@ export interface ListedEndpoint {
   readonly drain?: boolean;
 }
 
-/** No breaker ever has this epoch, so what was admitted without one says nothing to one that comes later. */
+/** No breaker ever has this epoch, so that attempts admitted without a breaker are ignored by a later one. */
 const ALWAYS: Admission = Object.freeze({ epoch: -1 });
 const DEFAULT_BUDGET_PERCENT = 10;
 
-/** One upstream as it lives on from generation to generation: settings are adopted, what was learnt stays. */
+/** One upstream across generations: settings are adopted, state is kept. */
 export class LiveUpstream implements UpstreamGroup {
   readonly name: string;
   document: Upstream;
@@ -123,18 +124,18 @@ export class LiveUpstream implements UpstreamGroup {
     this.#adoptBreaker(document);
   }
 
-  /** What name discovery found, beside the endpoints of the document. */
+  /** Sets the discovered endpoints, which are added to those of the document. */
   discovered(listed: readonly ListedEndpoint[]): void {
     this.#discovered = listed;
     this.#setEndpoints();
   }
 
-  /** No generation has it any more. Requests that still run on it end, and nobody is told of what they see. */
+  /** No generation has it any more. Its active requests finish without events. */
   retire(): void {
     this.#isRetired = true;
   }
 
-  /** An endpoint that left may still have attempts under way; whether it is ejected concerns nobody. */
+  /** No event for a removed endpoint, which may still have active attempts. */
   #tell(kind: "endpoint_ejected" | "endpoint_recovered", endpoint: Endpoint): void {
     if (this.endpoints.includes(endpoint)) this.#emit(kind, { upstream: this.name, endpoint: endpoint.key });
   }
@@ -143,7 +144,7 @@ export class LiveUpstream implements UpstreamGroup {
     if (!this.#isRetired) this.#host.emit(kind, payload);
   }
 
-  /** Known endpoints keep what was learnt about them. */
+  /** Known endpoints keep their state. */
   #setEndpoints(): void {
     const known = new Map(this.endpoints.map((endpoint) => [endpoint.key, endpoint]));
     const rules = this.document.health === undefined ? undefined : healthRules(this.document.health);
@@ -161,7 +162,7 @@ export class LiveUpstream implements UpstreamGroup {
     this.#balance();
   }
 
-  /** A ring of many endpoints takes long to make, so it stays while nothing changes that it was made of. */
+  /** Rebuilt only if its inputs changed: a ring of many endpoints is expensive. */
   #balance(): void {
     const { load_balancer: balancer, slow_start_ms: slowStartMs } = this.document;
     const made = JSON.stringify([balancer, slowStartMs, this.endpoints.map(({ key, weight }) => [key, weight])]);
@@ -215,7 +216,7 @@ export class LiveUpstream implements UpstreamGroup {
     return true;
   }
 
-  /** Nothing untried is in rotation: what was tried already, and last, whatever there is (fail open). */
+  /** No untried endpoint is in rotation: returns tried ones, and last, any endpoint (fail open). */
   #fallback(untried: readonly Endpoint[], nowMs: number): readonly Endpoint[] {
     const available = availableOf(this.endpoints, nowMs);
     if (available.length > 0) return available;
@@ -259,7 +260,6 @@ const NOTHING_TO_BALANCE: Balancer = () => {
   throw new RangeError("There is no endpoint to choose");
 };
 
-/** Whether both find their endpoints in the same place. */
 function isSameDiscovery(a: Upstream, b: Upstream): boolean {
   return JSON.stringify(placeOf(a)) === JSON.stringify(placeOf(b));
 }
@@ -268,18 +268,17 @@ function placeOf({ dns_discovery: discovery }: Upstream): unknown {
   return [discovery?.hostname, discovery?.port, discovery?.record_type];
 }
 
-/** All of them where all are in rotation, so that the usual case copies nothing. */
+/** Returns `endpoints` itself if all are in rotation, so that the usual case copies nothing. */
 function availableOf(endpoints: readonly Endpoint[], nowMs: number): readonly Endpoint[] {
   return endpoints.every((endpoint) => endpoint.isAvailable(nowMs))
     ? endpoints
     : endpoints.filter((endpoint) => endpoint.isAvailable(nowMs));
 }
 
-/** The upstreams of the running generation, by name. */
 export class UpstreamRegistry {
   readonly #host: UpstreamHost;
   #groups = new Map<string, LiveUpstream>();
-  /** Made for a candidate that may yet be refused. */
+  /** Created for a candidate that may yet be refused. */
   #prepared = new Map<string, LiveUpstream>();
 
   constructor(host: UpstreamHost) {
@@ -294,7 +293,7 @@ export class UpstreamRegistry {
     return this.#groups.get(name);
   }
 
-  /** Makes what a candidate needs and does not exist yet; nothing that runs changes. */
+  /** Creates what a candidate needs; running upstreams are unchanged. */
   prepare(document: Upstream): LiveUpstream {
     const known = this.#groups.get(document.name) ?? this.#prepared.get(document.name);
     if (known !== undefined) return known;
@@ -303,7 +302,7 @@ export class UpstreamRegistry {
     return group;
   }
 
-  /** A generation was published: upstreams adopt their settings, others are forgotten. */
+  /** A generation was published: upstreams adopt their settings, removed ones are dropped. */
   published(documents: readonly Upstream[]): void {
     const groups = new Map<string, LiveUpstream>();
     for (const document of documents) {

@@ -1,7 +1,7 @@
 import type { EndpointPools } from "./endpoint-pools.ts";
 import type { UpstreamRegistry } from "./upstream-registry.ts";
 
-/** What an endpoint is like at a moment, as plain data. */
+/** State of an endpoint as plain data. */
 export interface EndpointSnapshot {
   readonly key: string;
   readonly health: "healthy" | "ejected" | "half_open";
@@ -11,12 +11,11 @@ export interface EndpointSnapshot {
   readonly connections: number;
 }
 
-/** What an upstream is like at a moment, as plain data. */
+/** State of an upstream as plain data. */
 export interface UpstreamSnapshot {
   readonly name: string;
   readonly protocol: string;
   readonly loadBalancer: string;
-  /** Undefined: it has none. */
   readonly breaker:
     | {
         readonly state: "closed" | "open" | "half_open";
@@ -29,12 +28,11 @@ export interface UpstreamSnapshot {
   readonly endpoints: readonly EndpointSnapshot[];
 }
 
-/** What an operator asks of an upstream: a state of its breaker, or something of one endpoint. */
+/** An operator's change of a breaker or an endpoint. */
 export type ForcedState =
   | { readonly upstream: string; readonly breaker: "open" | "closed" }
   | { readonly upstream: string; readonly endpoint: string; readonly action: "eject" | "recover" | "drain" };
 
-/** All upstreams as they are now. */
 export function upstreamSnapshots(registry: UpstreamRegistry, pools: EndpointPools): readonly UpstreamSnapshot[] {
   return registry.all.map(({ name, document, breaker, failOpenPicks, retries, endpoints }) => ({
     name,
@@ -61,7 +59,7 @@ export function upstreamSnapshots(registry: UpstreamRegistry, pools: EndpointPoo
   }));
 }
 
-/** Does what an operator asks for; what is not there any more is left alone. */
+/** Applies an operator's change; ignores upstreams and endpoints that are gone. */
 export function forceState(registry: UpstreamRegistry, forced: ForcedState): void {
   const upstream = registry.get(forced.upstream);
   if ("breaker" in forced) {
