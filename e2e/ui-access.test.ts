@@ -25,7 +25,7 @@ journey("No screen has a serious barrier, in either theme", async (bench) => {
   await check("detail");
   for (const tab of ["Overview", "Params", "Cookies", "Timing", "Messages"]) {
     await pane.getByRole("tab", { name: new RegExp(`^${tab}`, "u") }).click();
-    await check(`detail, ${tab}`, '[aria-label="Entry"]');
+    await check(`detail, ${tab}`, '[aria-label="Request details"]');
   }
   const panel = pane.getByRole("region", { name: "Body of the response" });
   for (const view of ["Tree", "Table", "Hex", "Raw", "Pretty"]) {
@@ -33,14 +33,14 @@ journey("No screen has a serious barrier, in either theme", async (bench) => {
     await check(`body, ${view}`, '[aria-label="Body of the response"]');
   }
   await openRow(page, "/reset");
-  await check("failed entry");
+  await check("failed request");
   await page.keyboard.press("Escape");
   await callApi(bench.weir, "POST", "/blocklist", { pattern: "ads.example", note: "tracker" });
   await callApi(bench.weir, "POST", "/focus", { pattern: "*.shop.example" });
   for (const [path, landmark] of [
     ["/traffic?mode=tree", page.getByRole("treeitem")],
     ["/traffic?mode=waterfall", page.getByRole("radio", { name: "Waterfall", checked: true })],
-    ["/traffic?q=host:nowhere", page.getByText("Nothing matches")],
+    ["/traffic?q=host:nowhere", page.getByText("No matching requests")],
   ] as const) {
     await visit(page, path);
     await landmark.first().waitFor();
@@ -55,8 +55,8 @@ journey("No screen has a serious barrier, in either theme", async (bench) => {
     ["/sessions", "active"],
     ["/blocklist", "tracker"],
     ["/focus", "*.shop.example"],
-    ["/connect", "Test now"],
-    ["/settings", "Entries kept"],
+    ["/connect", "Test"],
+    ["/settings", "Requests to keep"],
   ] as const) {
     await visit(page, path);
     await page.getByText(landmark, { exact: true }).first().waitFor();
@@ -121,22 +121,22 @@ journey("No screen of rules has a serious barrier, in either theme", async (benc
 
   const page = await bench.open("/breakpoints", { reducedMotion: "reduce", viewport: { width: 1440, height: 900 } });
   const { found, check } = barrierCheck(page);
-  await page.getByRole("region", { name: "Waiting exchange" }).getByRole("textbox", { name: "URL" }).waitFor();
+  await page.getByRole("region", { name: "Paused request" }).getByRole("textbox", { name: "URL" }).waitFor();
   await check("queue");
   await page.keyboard.press("r");
-  await check("own answer", '[aria-label="Waiting exchange"]');
+  await check("own response", '[aria-label="Paused request"]');
   await page.getByRole("tab", { name: "Rules" }).click();
   await check("breakpoints");
   await page.getByRole("button", { name: "Edit Hold" }).click();
-  await page.getByRole("dialog").getByText("Would have matched").waitFor();
+  await page.getByRole("dialog").getByText("Matches").waitFor();
   await check("breakpoint");
   await callApi(weir, "POST", "/breakpoints/resume-all");
   await held;
   for (const [path, landmark] of [
-    [`/rewrites?id=${rewrite.id}`, "Try it on captured traffic"],
-    [`/mocks?id=${mock.id}`, "Begin again after the last"],
+    [`/rewrites?id=${rewrite.id}`, "Test on captured traffic"],
+    [`/mocks?id=${mock.id}`, "Repeat from the first after the last"],
     ["/mocks?panel=recording", "Nothing is recorded"],
-    ["/mocks?panel=serving", "Serve it"],
+    ["/mocks?panel=serving", "Start serving"],
     [`/replay?id=${saved.id}`, "Follow redirects"],
     [`/replay?right=${replay.id}`, "Times"],
     ["/throttle", "Only for these hosts"],
@@ -146,7 +146,7 @@ journey("No screen of rules has a serious barrier, in either theme", async (benc
     await check(path);
   }
   await visit(page, `/mocks?id=${mock.id}`);
-  for (const tab of ["Try", "Versions", "Hits"]) {
+  for (const tab of ["Test", "Versions", "Hits"]) {
     await page.getByRole("tab", { name: new RegExp(`^${tab}`, "u") }).click();
     await check(`mock, ${tab}`, '[role="tabpanel"]');
   }
@@ -156,12 +156,12 @@ journey("No screen of rules has a serious barrier, in either theme", async (benc
     await check(`replay, ${tab}`, '[role="tabpanel"]');
   }
   await visit(page, `/traffic?id=${entry?.id}`);
-  const pane = page.getByRole("region", { name: "Entry" });
+  const pane = page.getByRole("region", { name: "Request details" });
   await pane.getByRole("radio", { name: "Changes" }).click();
-  await pane.getByRole("group", { name: "Answer: what changed" }).waitFor();
+  await pane.getByRole("group", { name: "Response: changes" }).waitFor();
   await check("changes");
   await pane.getByRole("tab", { name: "Overview" }).click();
-  await check("trace", '[aria-label="Entry"]');
+  await check("trace", '[aria-label="Request details"]');
   assert.deepEqual(found, {});
 });
 
@@ -172,9 +172,9 @@ journey("Long names leave every button within reach where there is little room",
     const box = await button.boundingBox();
     return box !== null && box.x >= 0 && box.x + box.width <= 720;
   };
-  const make = page.getByRole("region", { name: "Recorded answers" }).getByRole("button", { name: /^Make/u });
+  const make = page.getByRole("region", { name: "Recorded responses" }).getByRole("button", { name: /^Create/u });
   await make.waitFor();
-  assert.equal(await isWithin(make), true, "recorded answers");
+  assert.equal(await isWithin(make), true, "Recorded responses");
 
   const rule = { name, match: { text: "x".repeat(500) }, action: { type: "replace", replacement: "y".repeat(400) } };
   await callApi(bench.weir, "POST", "/ws-traffic/rules", rule);
@@ -200,7 +200,7 @@ journey("The keyboard goes into what it opens, and back to where it was", async 
   const page = await bench.open("/blocklist");
   const arrives = async (locator: Locator): Promise<void> => await locator.and(page.locator(":focus")).waitFor();
   for (const [path, opener, field] of [
-    ["/blocklist", "Block a host", "Host or pattern"],
+    ["/blocklist", "Block host", "Host or pattern"],
     ["/sessions", "New session", "Name"],
     ["/breakpoints?part=rules", "New breakpoint", "Name"],
   ] as const) {
@@ -219,7 +219,7 @@ journey("The keyboard goes into what it opens, and back to where it was", async 
     const button = page.getByRole("button", { name: opener });
     await button.press("Enter");
     await arrives(page.getByRole("textbox", { name: "Name", exact: true }));
-    await page.getByRole("button", { name: "Close the editor" }).press("Enter");
+    await page.getByRole("button", { name: "Close editor" }).press("Enter");
     await arrives(button);
   }
   await visit(page, "/replay");
@@ -228,7 +228,7 @@ journey("The keyboard goes into what it opens, and back to where it was", async 
   await visit(page, "/sessions");
   const rename = page.getByRole("button", { name: "Rename Default Session" });
   await rename.press("Enter");
-  await arrives(page.getByRole("textbox", { name: "Name of the session" }));
+  await arrives(page.getByRole("textbox", { name: "Session name" }));
   await page.keyboard.press("Escape");
   await arrives(rename);
 });
@@ -242,7 +242,7 @@ interface Listed {
 }
 
 const byMenu = async (page: Page, name: string): Promise<void> => {
-  await page.getByRole("button", { name: `More for ${name}` }).press("Enter");
+  await page.getByRole("button", { name: `More actions for ${name}` }).press("Enter");
   await page.getByRole("menuitem", { name: "Delete" }).press("Enter");
 };
 const byButton = async (page: Page, name: string): Promise<void> =>
@@ -288,7 +288,7 @@ for (const { screen, api, body, remove } of LISTS) {
         await page.evaluate<string>(
           "document.activeElement.closest('li, tr')?.innerText.match(/\\w+\\.example/)?.[0] ?? document.activeElement.localName",
         );
-      const labels = page.getByRole("button", { name: /^(?:More for|Delete) \w+\.example$/u });
+      const labels = page.getByRole("button", { name: /^(?:More actions for|Delete) \w+\.example$/u });
       await waitForCount(labels, 3);
       const names = await Promise.all((await labels.all()).map((label) => label.getAttribute("aria-label")));
       const [first = "", second = "", third = ""] = names.map((name) => (name ?? "").replace(/^.* /u, ""));

@@ -48,8 +48,8 @@ journey("A search in a body steps through its matches and takes regular expressi
   const page = await bench.open("/traffic");
   const panel = body(await openRow(page, "/deep"));
   await panel.getByText("needle in the hay").waitFor();
-  await panel.getByRole("button", { name: "Search in the body" }).click();
-  const field = panel.getByRole("textbox", { name: "Search in the body" });
+  await panel.getByRole("button", { name: "Search body" }).click();
+  const field = panel.getByRole("textbox", { name: "Search body" });
   await field.fill("needle");
   await panel.getByText("1 of 2", { exact: true }).waitFor();
   await field.press("Enter");
@@ -68,7 +68,7 @@ journey("A viewer whose code cannot be had says so, and tries again when told to
   await page.route(code, async (route) => await route.abort());
   await page.getByRole("link", { name: "Traffic", exact: true }).click();
   const panel = body(await openRow(page, "/orders"));
-  await panel.getByText("The body cannot be shown").waitFor();
+  await panel.getByText("Could not show the body").waitFor();
   await page.unroute(code);
   await panel.getByRole("button", { name: "Try again" }).click();
   await panel.getByText('"Weir gate"').waitFor();
@@ -115,7 +115,7 @@ journey("A field whose bytes are UTF-8 is read as that, and is copied and sent a
   await pane.getByRole("tab", { name: "Messages" }).click();
   const line = pane.locator("dl > div").filter({ has: page.getByRole("button", { name: "Copy X-City" }) });
   await line.getByText("grün").waitFor();
-  await line.getByTitle(`Its bytes read as UTF-8. In Latin-1, as it is copied: ${octets}`).waitFor();
+  await line.getByTitle(`Decoded as UTF-8. In Latin-1, as copied: ${octets}`).waitFor();
   await waitForCount(pane.getByText("UTF-8", { exact: true }), 1);
   await line.getByRole("button", { name: "Copy X-City" }).click();
   await eventually("it is copied", async () => (await page.evaluate("navigator.clipboard.readText()")) === octets);
@@ -124,7 +124,7 @@ journey("A field whose bytes are UTF-8 is read as that, and is copied and sent a
   await eventually("the field holds the bytes", async () => (await field.inputValue().catch(() => "")) === octets);
   await page.getByText("In UTF-8: grün").waitFor();
   await page.getByRole("button", { name: "Send", exact: true }).click();
-  await page.getByRole("region", { name: "What came back" }).waitFor();
+  await page.getByRole("region", { name: "Response" }).waitFor();
   const [first, again] = await bench.weir.entries("/green");
   const valueOf = (entry = first): unknown => entry?.request.headers_list.find(([name]) => name === "X-City")?.[1];
   assert.deepEqual([valueOf(), valueOf(again)], [octets, octets]);
@@ -157,7 +157,7 @@ journey("Forms and multipart bodies are taken apart, and a part of any name keep
   await parts.getByText("text of the file").waitFor();
   const card = parts.locator("section").filter({ hasText: longName });
   const box = await card.boundingBox();
-  const button = await card.getByRole("button", { name: "Download this part" }).boundingBox();
+  const button = await card.getByRole("button", { name: "Download part" }).boundingBox();
   assert.ok(box !== null && button !== null);
   assert.ok(button.x + button.width <= box.x + box.width, "the button is outside of its part");
 });
@@ -178,8 +178,8 @@ journey(
     await pane.getByRole("rowheader", { name: "seen" }).waitFor();
     await pane.getByRole("rowheader", { name: "basket" }).waitFor();
     await pane.getByText("HttpOnly").waitFor();
-    await pane.getByText("Secure was set over plain HTTP and is refused by browsers").waitFor();
-    const table = pane.getByRole("group", { name: "Cookies that were set" });
+    await pane.getByText("Browsers reject Secure cookies set over plain HTTP").waitFor();
+    const table = pane.getByRole("group", { name: "Set cookies" });
     // A word that breaks between its letters makes its cell higher than two lines.
     const heads = await table.getByRole("columnheader").all();
     for (const head of heads) assert.ok(((await head.boundingBox())?.height ?? Infinity) < 45, await head.innerText());
@@ -196,7 +196,7 @@ journey("A note is saved, survives a reload, and marks its row", async (bench) =
   await pane.getByRole("tab", { name: "Overview" }).click();
   await pane.getByRole("textbox", { name: "Note" }).fill("The basket is empty here");
   await pane.getByRole("button", { name: "Save note" }).click();
-  await row(page, "noted").getByLabel("has a note").waitFor();
+  await row(page, "noted").getByLabel("has note").waitFor();
   await page.reload();
   await pane.getByRole("tab", { name: "Overview" }).click();
   await eventually("the note after a reload", async () => {

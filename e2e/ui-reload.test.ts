@@ -49,7 +49,7 @@ journey("A part that cannot be fetched while the service is away does not take t
   const away = page.getByRole("button", { name: /^(?:Reconnecting|Offline)/u });
   await away.waitFor();
   await row(page, "early").click();
-  await page.getByText("The details cannot be shown").waitFor();
+  await page.getByText("Could not show the details").waitFor();
   assert.equal(await isMarked(), true);
   await part.release();
   const ports = [`--proxy-port=${first.proxyPort}`, `--api-port=${first.apiPort}`];
@@ -61,7 +61,7 @@ journey("A part that cannot be fetched while the service is away does not take t
     return await live.isVisible();
   });
   // Nobody has to say that it should be tried again.
-  await page.getByRole("region", { name: "Entry" }).getByRole("heading", { level: 1 }).waitFor();
+  await page.getByRole("region", { name: "Request details" }).getByRole("heading", { level: 1 }).waitFor();
   assert.equal(await isMarked(), true);
 });
 
@@ -79,5 +79,5 @@ journey("A part that is gone because there is another version loads the page ane
   await eventually("another page", async () => !(await isMarked().catch(() => true)));
   await part.release();
   await row(page, "kept").click();
-  await page.getByRole("region", { name: "Entry" }).getByRole("heading", { level: 1 }).waitFor();
+  await page.getByRole("region", { name: "Request details" }).getByRole("heading", { level: 1 }).waitFor();
 });

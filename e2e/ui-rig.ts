@@ -230,7 +230,7 @@ export function row(page: Page, text: string | RegExp): Locator {
 /** Opens the details of a row, and waits until they are those of that row. */
 export async function openRow(page: Page, path: string): Promise<Locator> {
   await row(page, path).click();
-  const pane = page.getByRole("region", { name: "Entry" });
+  const pane = page.getByRole("region", { name: "Request details" });
   await pane.getByRole("heading", { level: 1 }).filter({ hasText: path }).waitFor();
   return pane;
 }

@@ -176,7 +176,7 @@ const DOCUMENTS: readonly Imported[] = [
 ];
 
 async function openWizard(page: Page): Promise<Locator> {
-  await page.getByRole("button", { name: "More ways to mock" }).click();
+  await page.getByRole("button", { name: "More actions" }).click();
   await page.getByRole("menuitem", { name: "Import…" }).click();
   const dialog = page.getByRole("dialog", { name: "Import mocks" });
   await dialog.waitFor();
@@ -206,15 +206,15 @@ for (const document of DOCUMENTS) {
     await dialog.getByRole("combobox", { name: "Format" }).getByText(document.format).waitFor();
     await dialog.getByRole("combobox", { name: "Collection" }).click();
     await page.getByRole("option", { name: document.file }).click();
-    await dialog.getByRole("button", { name: "Show what it makes" }).click();
-    const preview = dialog.getByRole("group", { name: "What it makes" });
+    await dialog.getByRole("button", { name: "Preview" }).click();
+    const preview = dialog.getByRole("group", { name: "Preview" });
     await preview.getByText("1 mock", { exact: true }).waitFor();
     await preview
       .getByText(new RegExp(document.path.split(/[?/]/u)[1] ?? "", "u"))
       .first()
       .waitFor();
     assert.deepEqual(await mocks(bench), []);
-    await dialog.getByRole("button", { name: "Make 1 mock" }).click();
+    await dialog.getByRole("button", { name: "Import 1 mock" }).click();
     await waitForCount(dialog, 0);
     const [made] = await mocks(bench);
     assert.equal(made?.collection_id, collection);
@@ -233,14 +233,14 @@ journey("A document that cannot be read is refused with the reason, and another 
   const page = await bench.open("/mocks");
   const dialog = await openWizard(page);
   await choose(dialog, "broken.yaml", "openapi: 3.1.0\npaths:\n  /a: [\n");
-  await dialog.getByRole("button", { name: "Show what it makes" }).click();
+  await dialog.getByRole("button", { name: "Preview" }).click();
   const refusal = dialog.getByRole("alert");
   await refusal.waitFor();
   assert.match(await refusal.innerText(), /line|YAML/iu);
   await choose(dialog, "shop.yaml", openApiYaml(bench.origin.url));
   await waitForCount(refusal, 0);
-  await dialog.getByRole("button", { name: "Show what it makes" }).click();
-  await dialog.getByRole("button", { name: "Make 1 mock" }).waitFor();
+  await dialog.getByRole("button", { name: "Preview" }).click();
+  await dialog.getByRole("button", { name: "Import 1 mock" }).waitFor();
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await waitForCount(dialog, 0);
   assert.deepEqual(await mocks(bench), []);

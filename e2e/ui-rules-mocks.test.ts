@@ -15,7 +15,7 @@ journey("A mock is made of a row, answers, is changed, and brought back to what 
   await bench.send("/orders");
   const page = await bench.open("/traffic");
   await row(page, "/orders").click({ button: "right" });
-  await page.getByRole("menuitem", { name: "Mock this answer…" }).click();
+  await page.getByRole("menuitem", { name: "Mock this response…" }).click();
   const fresh = page.getByRole("form", { name: "New mock" });
   await fresh.getByText("Would have matched 1 of the last").waitFor();
   const name = `GET 127.0.0.1:${bench.origin.port}/orders`;
@@ -23,7 +23,7 @@ journey("A mock is made of a row, answers, is changed, and brought back to what 
   const body = fresh.getByRole("textbox", { name: "Body", exact: true });
   assert.match(await body.inputValue(), /"title":"Weir gate"/u);
   await body.fill('{"mocked":"{{request.path}}"}');
-  await fresh.getByRole("switch", { name: /Fill in/u }).click();
+  await fresh.getByRole("switch", { name: /Expand/u }).click();
   await fresh.getByRole("button", { name: "Create" }).click();
   const editor = page.getByRole("form", { name: `Mock ${name}` });
   await editor.getByRole("tab", { name: "Hits" }).waitFor();
@@ -32,8 +32,8 @@ journey("A mock is made of a row, answers, is changed, and brought back to what 
 
   // Another answer, which makes a second version.
   await editor.getByRole("radio", { name: "Sequence" }).click();
-  await editor.getByRole("button", { name: "Add an answer" }).click();
-  const second = editor.getByRole("group", { name: "Answer 2" });
+  await editor.getByRole("button", { name: "Add response" }).click();
+  const second = editor.getByRole("group", { name: "Response 2" });
   await second.getByRole("textbox", { name: "Status" }).fill("503");
   // The saved mock comes back late: whoever went to another tab meanwhile stays there.
   const late = Promise.withResolvers<void>();
@@ -47,18 +47,18 @@ journey("A mock is made of a row, answers, is changed, and brought back to what 
   late.resolve();
   await editor.getByRole("tab", { name: "Versions 2" }).waitFor();
   await page.unrouteAll({ behavior: "wait" });
-  await editor.getByRole("table", { name: "Answers" }).getByText("503 (answer 2)").first().waitFor();
+  await editor.getByRole("table", { name: "Hits" }).getByText("503 (response 2)").first().waitFor();
   await editor.getByRole("tab", { name: "Versions" }).click();
-  await editor.getByRole("button", { name: "Compare with now" }).click();
+  await editor.getByRole("button", { name: "Compare with current" }).click();
   await editor.getByRole("group", { name: "Version 1 compared with now" }).getByText('"type": "sequence"').waitFor();
-  await editor.getByRole("button", { name: "Bring back" }).click();
+  await editor.getByRole("button", { name: "Restore" }).click();
   await eventually("one answer again", async () => {
     const responses = [await bench.client.fetch(url), await bench.client.fetch(url)];
     return responses.every((response) => response.body.toString() === '{"mocked":"/orders"}');
   });
   await page
     .getByRole("list", { name: "Mocks" })
-    .getByRole("img", { name: /answers? in the last/u })
+    .getByRole("img", { name: /hits? in the last/u })
     .waitFor();
   await clearMocks(bench);
 });
@@ -69,17 +69,17 @@ journey("Answers are recorded, reviewed, and made mocks; collections switch them
   await page.getByRole("dialog").getByRole("textbox", { name: "Name" }).fill("Shop");
   await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
   await page.getByRole("button", { name: /^Shop/u }).waitFor();
-  await page.getByRole("button", { name: "More ways to mock" }).click();
-  await page.getByRole("menuitem", { name: "Record answers" }).click();
-  await page.getByText("Recording answers as mocks.").waitFor();
+  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("menuitem", { name: "Record responses" }).click();
+  await page.getByText("Recording responses as mocks.").waitFor();
   await bench.client.fetch(`${bench.origin.url}/recorded-1`);
   await bench.client.fetch(`${bench.origin.url}/recorded-2`);
-  await page.getByText("2 answers recorded").waitFor();
+  await page.getByText("2 responses recorded").waitFor();
   await page.getByRole("button", { name: "Review", exact: true }).click();
-  const panel = page.getByRole("region", { name: "Recorded answers" });
+  const panel = page.getByRole("region", { name: "Recorded responses" });
   await waitForCount(panel.getByRole("checkbox"), 2);
   await panel.getByRole("checkbox", { name: /recorded-1/u }).uncheck();
-  await panel.getByRole("button", { name: "Make 1 mock" }).click();
+  await panel.getByRole("button", { name: "Import 1 mock" }).click();
   await page
     .getByRole("list", { name: "Mocks" })
     .getByText(/recorded-2/u)
@@ -96,7 +96,7 @@ journey("Answers are recorded, reviewed, and made mocks; collections switch them
 
 journey("An OpenAPI document shows what it makes before it makes it", async (bench) => {
   const page = await bench.open("/mocks");
-  await page.getByRole("button", { name: "More ways to mock" }).click();
+  await page.getByRole("button", { name: "More actions" }).click();
   await page.getByRole("menuitem", { name: "Import…" }).click();
   const dialog = page.getByRole("dialog", { name: "Import mocks" });
   const document = {
@@ -116,14 +116,14 @@ journey("An OpenAPI document shows what it makes before it makes it", async (ben
     mimeType: "application/json",
     buffer: Buffer.from(JSON.stringify(document)),
   });
-  await dialog.getByRole("button", { name: "Show what it makes" }).click();
+  await dialog.getByRole("button", { name: "Preview" }).click();
   await dialog
-    .getByRole("group", { name: "What it makes" })
+    .getByRole("group", { name: "Preview" })
     .getByText(/imported/u)
     .first()
     .waitFor();
   assert.equal((await bench.weir.get<readonly unknown[]>("/mocks")).length, 0);
-  await dialog.getByRole("button", { name: "Make 1 mock" }).click();
+  await dialog.getByRole("button", { name: "Import 1 mock" }).click();
   await waitForCount(dialog, 0);
   const response = await bench.client.fetch(`${bench.origin.url}/imported`);
   assert.deepEqual(JSON.parse(response.body.toString()), { made: true });
@@ -140,20 +140,20 @@ journey("Answers of one mock are chosen by conditions that are built line by lin
   const page = await bench.open(`/mocks?id=${id}`);
   const editor = page.getByRole("form", { name: "Mock Checkout" });
   await editor.getByRole("radio", { name: "Conditional" }).click();
-  const response = editor.getByRole("group", { name: "Answer 1" });
+  const response = editor.getByRole("group", { name: "Response 1" });
   const when = response.getByRole("group", { name: "When" });
   const line = when.getByRole("group", { name: "Query parameter condition" });
   await line.getByRole("textbox", { name: "Name" }).fill("step");
   // Rules can ask for the opposite, answers cannot.
   assert.equal(await when.getByRole("button", { name: /^not/u }).count(), 0);
   await line.getByRole("textbox", { name: "Value" }).fill("pay");
-  await when.getByRole("button", { name: "Add a condition" }).click();
+  await when.getByRole("button", { name: "Add condition" }).click();
   const second = when.getByRole("group", { name: "Query parameter condition" }).nth(1);
-  await second.getByRole("combobox", { name: "What is looked at" }).click();
+  await second.getByRole("combobox", { name: "Field" }).click();
   await page.getByRole("option", { name: "Body", exact: true }).click();
-  await when.getByRole("radio", { name: "Any of these" }).click();
+  await when.getByRole("radio", { name: "Match any" }).click();
   await editor.getByRole("button", { name: "Save" }).click();
-  await editor.getByText("The condition of an answer is not whole").waitFor();
+  await editor.getByText("Complete the condition of each response").waitFor();
   const body = when.getByRole("group", { name: "Body condition" });
   await body.getByRole("textbox", { name: "Value" }).fill("card=");
   await response.getByRole("textbox", { name: "Status" }).fill("402");
@@ -179,14 +179,14 @@ journey("A recorded session stands in for the servers, and says what it has no a
   const panel = page.getByRole("region", { name: "Serve a session" });
   await panel.getByRole("combobox", { name: "Session" }).click();
   await page.getByRole("option", { name: /^A recorded session stands in/u }).click();
-  await panel.getByRole("button", { name: "Serve it" }).click();
-  await page.getByText("stands in for all servers").waitFor();
+  await panel.getByRole("button", { name: "Start serving" }).click();
+  await page.getByText("is served in place of all servers").waitFor();
   const mark = page.getByRole("banner").getByRole("button", { name: "Serving a session" });
   await mark.waitFor();
   const heard = bench.origin.url;
   assert.equal((await bench.client.fetch(`${heard}/served?ts=1`)).body.toString(), "you asked for /served?ts=1");
   assert.equal((await bench.client.fetch(`${heard}/served?ts=2`)).status, 502);
-  const misses = panel.getByRole("list", { name: "Requests that were missed" });
+  const misses = panel.getByRole("list", { name: "Missed requests" });
   await misses
     .getByText(/served\?ts=2/u)
     .first()
@@ -209,7 +209,7 @@ journey(
     }
     await bench.client.fetch(`${bench.origin.url}/one`);
     const page = await bench.open("/mocks");
-    const several = page.getByRole("group", { name: "Several mocks" });
+    const several = page.getByRole("group", { name: "Bulk actions" });
     await page.getByRole("checkbox", { name: "Choose one" }).check();
     await page.getByRole("checkbox", { name: "Choose three" }).check();
     await several.getByText("2 of 3 chosen").waitFor();
@@ -217,27 +217,27 @@ journey(
       (await bench.weir.get<readonly { readonly name: string; readonly enabled: boolean }[]>("/mocks"))
         .filter(({ enabled }) => enabled)
         .map(({ name }) => name);
-    await several.getByRole("button", { name: "Switch off" }).click();
+    await several.getByRole("button", { name: "Disable" }).click();
     await eventually("two are off", async () => (await on()).join(" ") === "two");
     await eventually(
       "the switches say so",
-      async () => !(await page.getByRole("switch", { name: "Use one" }).isChecked()),
+      async () => !(await page.getByRole("switch", { name: "Enable one" }).isChecked()),
     );
     await several.getByRole("checkbox").check();
-    await several.getByRole("button", { name: "Switch on" }).click();
+    await several.getByRole("button", { name: "Enable" }).click();
     await eventually("all are on", async () => (await on()).length === 3);
 
     await page.getByRole("list", { name: "Mocks" }).getByRole("button", { name: /^one/u }).click();
     await page.getByRole("tab", { name: /^Hits/u }).click();
-    const responses = page.getByRole("table", { name: "Answers" });
+    const responses = page.getByRole("table", { name: "Hits" });
     await responses.getByText(/\/one$/u).waitFor();
-    await page.getByRole("button", { name: "Forget the answers of all mocks" }).click();
+    await page.getByRole("button", { name: "Clear hit history of all mocks" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
     assert.notDeepEqual(await bench.weir.get("/mocks/analytics"), []);
-    await page.getByRole("button", { name: "More ways to mock" }).click();
-    await page.getByRole("menuitem", { name: "Forget what mocks answered…" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Forget them" }).click();
-    await page.getByText("It has answered nothing lately").waitFor();
+    await page.getByRole("button", { name: "More actions" }).click();
+    await page.getByRole("menuitem", { name: "Clear hit history…" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Clear" }).click();
+    await page.getByText("No recent hits").waitFor();
     assert.deepEqual(await bench.weir.get("/mocks/analytics"), []);
     await clearMocks(bench);
   },

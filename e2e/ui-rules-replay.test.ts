@@ -19,32 +19,32 @@ function handler(request: IncomingMessage, response: ServerResponse): void {
 const journey = uiFile(handler);
 
 journey(
-  "A request of the traffic is edited and sent again, and its answer compared with the original",
+  "A request of the traffic is edited and sent again, and its response compared with the original",
   async (bench) => {
     await bench.send("/count");
     const page = await bench.open("/traffic");
     await openRow(page, "/count");
     await page.keyboard.press("e");
     await page.getByRole("heading", { name: /^GET 127\.0\.0\.1/u }).waitFor();
-    await page.getByRole("button", { name: "Add a field" }).click();
+    await page.getByRole("button", { name: "Add header" }).click();
     await page
-      .getByRole("textbox", { name: /^Name of field/u })
+      .getByRole("textbox", { name: /^Header name/u })
       .last()
       .fill("X-Place");
     await page.getByRole("textbox", { name: "Value of X-Place" }).fill("here");
-    await page.getByRole("button", { name: "Send as changed" }).click();
-    const outcome = page.getByRole("region", { name: "What came back" });
+    await page.getByRole("button", { name: "Send edited" }).click();
+    const outcome = page.getByRole("region", { name: "Response" });
     await outcome.getByText('"place": "here"').waitFor();
-    await outcome.getByRole("link", { name: "Compare with the original" }).click();
-    const changes = page.getByRole("table", { name: "Body of the answer" });
+    await outcome.getByRole("link", { name: "Compare with original" }).click();
+    const changes = page.getByRole("table", { name: "Response body" });
     await changes
       .getByRole("row", { name: /\/place/u })
       .getByText('"here"')
       .waitFor();
-    await page.getByText("Requests are different, answers are different").waitFor();
-    await page.getByRole("textbox", { name: "Places in JSON that may differ" }).fill("$.place, $.count");
+    await page.getByText("Requests are different, responses are different").waitFor();
+    await page.getByRole("textbox", { name: "Ignore JSON paths" }).fill("$.place, $.count");
     await page.keyboard.press("Enter");
-    await page.getByText("answers are alike").waitFor();
+    await page.getByText("responses are identical").waitFor();
     assert.match(page.url(), /paths=/u);
     // What was tried is not what is saved.
     const saved =
@@ -66,7 +66,7 @@ journey("A new request with a variable is saved, sent, and found in its history"
     .waitFor();
   await page.getByRole("textbox", { name: "{{id}}" }).fill("17");
   await page.getByRole("button", { name: "Send", exact: true }).click();
-  await page.getByRole("region", { name: "What came back" }).getByText("you asked for /anything/17").waitFor();
+  await page.getByRole("region", { name: "Response" }).getByText("you asked for /anything/17").waitFor();
   // A save begins the draft anew, but not what was entered for its variables.
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("Anything else");
   await page.getByRole("button", { name: "Save", exact: true }).click();
@@ -77,12 +77,12 @@ journey("A new request with a variable is saved, sent, and found in its history"
   await page.getByRole("heading", { name: "New request" }).waitFor();
   await page.getByRole("textbox", { name: "URL" }).fill(`${bench.origin.url}/never-saved`);
   await page.getByRole("button", { name: "Send", exact: true }).click();
-  await page.getByRole("region", { name: "What came back" }).getByText("you asked for /never-saved").waitFor();
+  await page.getByRole("region", { name: "Response" }).getByText("you asked for /never-saved").waitFor();
   await page
     .getByRole("list", { name: "Shop" })
     .getByRole("button", { name: /^Anything/u })
     .click();
-  await page.getByRole("region", { name: "What came back" }).getByText("you asked for /anything/17").waitFor();
+  await page.getByRole("region", { name: "Response" }).getByText("you asked for /anything/17").waitFor();
   await page.getByRole("tab", { name: "History" }).click();
   await waitForCount(page.getByRole("table", { name: "Replays" }).getByRole("row"), 2);
 });
@@ -102,11 +102,11 @@ journey(
     const execute = "**/api/replay/execute/*";
     await page.route(execute, async (route) => await route.abort("connectionreset"));
     await page.getByRole("button", { name: "Send", exact: true }).click();
-    await page.getByText("The request is saved, but was not sent").waitFor();
+    await page.getByText("Request saved, but not sent").waitFor();
     await page.unroute(execute);
     await page.getByRole("heading", { name: /^GET/u }).waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).click();
-    await page.getByRole("region", { name: "What came back" }).getByText("you asked for /first/17").waitFor();
+    await page.getByRole("region", { name: "Response" }).getByText("you asked for /first/17").waitFor();
     assert.equal(await saved(), 1);
 
     const late = Promise.withResolvers<void>();
@@ -159,19 +159,19 @@ journey("A batch runs, shows its times, and is stopped", async (bench) => {
   await bench.send("/count?batch");
   const page = await bench.open("/traffic");
   await row(page, "/count?batch").click({ button: "right" });
-  await page.getByRole("menuitem", { name: "Edit and send again…" }).click();
+  await page.getByRole("menuitem", { name: "Edit and resend…" }).click();
   await page.getByRole("tab", { name: "Batch" }).click();
-  await page.getByRole("textbox", { name: "How often" }).fill("30");
-  await page.getByRole("button", { name: "Start the batch" }).click();
+  await page.getByRole("textbox", { name: "Requests", exact: true }).fill("30");
+  await page.getByRole("button", { name: "Start batch" }).click();
   await page.getByText("Done: 30 of 30").waitFor();
   await page
     .getByRole("table", { name: "Statuses" })
     .getByRole("row", { name: /200 30 100 %/u })
     .waitFor();
   await page.getByRole("img", { name: /: \d+/u }).waitFor();
-  await page.getByRole("textbox", { name: "How often" }).fill("5000");
-  await page.getByRole("textbox", { name: "Pause between, ms" }).fill("50");
-  await page.getByRole("button", { name: "Start the batch" }).click();
+  await page.getByRole("textbox", { name: "Requests", exact: true }).fill("5000");
+  await page.getByRole("textbox", { name: "Delay between requests, ms" }).fill("50");
+  await page.getByRole("button", { name: "Start batch" }).click();
   await page.getByRole("button", { name: "Stop", exact: true }).click();
   await page.getByText(/^Stopped: /u).waitFor();
 });
@@ -182,23 +182,23 @@ journey("Two selected rows are compared, and the rest of their menu makes rules 
   await row(page, "?one").click();
   await row(page, "?two").click({ modifiers: ["Control"] });
   await page.keyboard.press("d");
-  await page.getByRole("table", { name: "First lines" }).getByText("count?two").waitFor();
+  await page.getByRole("table", { name: "Request line" }).getByText("count?two").waitFor();
   await page.goBack();
   await row(page, "?one").click({ button: "right" });
   await page.getByRole("menuitem", { name: "Breakpoint" }).click();
-  await page.getByRole("menuitem", { name: "On its answers…" }).click();
+  await page.getByRole("menuitem", { name: "For their responses…" }).click();
   const dialog = page.getByRole("dialog", { name: "New breakpoint" });
   assert.match(
     await dialog.getByRole("textbox", { name: "Name" }).first().inputValue(),
     /^GET 127\.0\.0\.1:\d+\/count$/u,
   );
-  assert.equal(await dialog.getByRole("radio", { name: "Answer" }).getAttribute("aria-checked"), "true");
+  assert.equal(await dialog.getByRole("radio", { name: "Response" }).getAttribute("aria-checked"), "true");
   await dialog.getByText("Would have matched 2 of the last").waitFor();
   await page.keyboard.press("Escape");
   await waitForCount(dialog, 0);
   await page.goBack();
   await row(page, "?one").click({ button: "right" });
-  await page.getByRole("menuitem", { name: "Rewrite requests like this…" }).click();
+  await page.getByRole("menuitem", { name: "Rewrite similar requests…" }).click();
   const editor = page.getByRole("form", { name: "New rewrite" });
   await eventually("the rule's name", async () => {
     const name = await editor.getByRole("textbox", { name: "Name" }).first().inputValue();
@@ -221,8 +221,8 @@ journey("Lines are slowed down from the bar, shaped by hand for one host, and le
   await form.getByRole("slider", { name: "Download dial" }).press("End");
   await form.getByRole("textbox", { name: "Only for these hosts" }).fill("127.0.0.1");
   await page.keyboard.press("Enter");
-  await form.getByRole("list", { name: "Hosts on the list" }).getByText("127.0.0.1").waitFor();
-  await form.getByRole("button", { name: "Use it" }).click();
+  await form.getByRole("list", { name: "Hosts" }).getByText("127.0.0.1").waitFor();
+  await form.getByRole("button", { name: "Apply" }).click();
   await page.getByRole("banner").getByRole("button", { name: "Throttle: Custom" }).waitFor();
   const { profile } = await bench.weir.get<{ readonly profile: object }>("/throttle");
   assert.partialDeepStrictEqual(profile, { latency_ms: 400, jitter_ms: 0, download_bps: 0, hosts: ["127.0.0.1"] });
@@ -251,7 +251,7 @@ journey("Two sessions are compared request by request, and a changed answer lead
   const page = await bench.open("/sessions");
   await page.getByRole("button", { name: "More for Before" }).click();
   await page.getByRole("menuitem", { name: "Compare with the active session" }).click();
-  await page.getByRole("heading", { name: "Two sessions" }).waitFor();
+  await page.getByRole("heading", { name: "Compare sessions" }).waitFor();
   await page
     .getByRole("table", { name: "Only left" })
     .getByText(/\/anything\/left$/u)
@@ -270,7 +270,7 @@ journey("Two sessions are compared request by request, and a changed answer lead
   const [left, right] = await sides.allTextContents();
   assert.notEqual(left, right, "each side is named so that it can be told from the other");
   await page
-    .getByRole("table", { name: "Body of the answer" })
+    .getByRole("table", { name: "Response body" })
     .getByRole("row", { name: /\/count/u })
     .waitFor();
 });
@@ -283,9 +283,9 @@ journey(
     await callApi(bench.weir, "POST", `/replay/execute/${id}`, {});
     const page = await bench.open(`/replay?id=${id}`);
     await page.getByRole("tab", { name: "History" }).click();
-    await page.getByRole("button", { name: "Forget all replays" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Forget them" }).click();
-    await page.getByText("It has not been sent yet").waitFor();
+    await page.getByRole("button", { name: "Clear history" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Clear" }).click();
+    await page.getByText("Not sent yet").waitFor();
     await page.getByRole("button", { name: "Delete Keep me" }).click();
     await page.getByRole("region", { name: "Messages" }).getByRole("button", { name: "Undo" }).click();
     await page

@@ -24,11 +24,11 @@ journey(
   async (bench) => {
     const client = patientClient(bench);
     const page = await bench.open("/breakpoints");
-    await page.getByText("Nothing waits").waitFor();
+    await page.getByText("No paused requests").waitFor();
     await page.getByRole("button", { name: "New breakpoint" }).first().click();
     const dialog = page.getByRole("dialog", { name: "New breakpoint" });
     await dialog.getByRole("textbox", { name: "Name" }).fill("Hold orders");
-    await dialog.getByRole("combobox", { name: "What is looked at" }).click();
+    await dialog.getByRole("combobox", { name: "Field" }).click();
     await page.getByRole("option", { name: "Path", exact: true }).click();
     await dialog.getByRole("textbox", { name: "Value" }).fill("/orders");
     await dialog.getByRole("button", { name: "Create" }).click();
@@ -36,36 +36,36 @@ journey(
       "the rule is stored",
       async () => (await bench.weir.get<readonly unknown[]>("/breakpoints")).length === 1,
     );
-    const queue = page.getByRole("list", { name: "Waiting exchanges" });
+    const queue = page.getByRole("list", { name: "Paused requests" });
 
     // Changed: another path and a field more reach the origin.
     const changed = client.fetch(`${bench.origin.url}/orders?held`);
     await queue.getByRole("button").waitFor();
-    await page.getByRole("banner").getByRole("button", { name: "1 exchange waits" }).waitFor();
+    await page.getByRole("banner").getByRole("button", { name: "1 request paused" }).waitFor();
     const wide = page.viewportSize() ?? { width: 1280, height: 720 };
     await page.setViewportSize({ width: 420, height: 800 });
     assert.equal(await page.evaluate("document.documentElement.scrollWidth"), 420, "cut off on a narrow screen");
     await page.setViewportSize(wide);
-    const editor = page.getByRole("region", { name: "Waiting exchange" });
+    const editor = page.getByRole("region", { name: "Paused request" });
     await editor.getByRole("textbox", { name: "URL" }).waitFor();
     await page.keyboard.press("e");
     await editor.getByRole("textbox", { name: "URL" }).fill(`${bench.origin.url}/elsewhere?changed`);
-    await editor.getByRole("button", { name: "Add a field" }).click();
+    await editor.getByRole("button", { name: "Add header" }).click();
     await editor
-      .getByRole("textbox", { name: /^Name of field/u })
+      .getByRole("textbox", { name: /^Header name/u })
       .last()
       .fill("X-Added");
     await editor.getByRole("textbox", { name: "Value of X-Added" }).fill("by hand");
     await page.keyboard.press("Control+Enter");
     assert.equal((await changed).body.toString(), "you asked for /elsewhere?changed");
-    await page.getByText("Nothing waits").waitFor();
+    await page.getByText("No paused requests").waitFor();
 
     // Allowed by one key, as it was.
     const allowed = client.fetch(`${bench.origin.url}/orders?again`);
     await editor.getByRole("textbox", { name: "URL" }).waitFor();
     await page.keyboard.press("a");
     assert.equal((await allowed).status, 200);
-    await page.getByText("Nothing waits").waitFor();
+    await page.getByText("No paused requests").waitFor();
 
     // Answered here; the origin hears nothing of it.
     const answered = client.fetch(`${bench.origin.url}/orders?mine`);
@@ -73,12 +73,12 @@ journey(
     await page.keyboard.press("r");
     await editor.getByRole("textbox", { name: "Status" }).fill("418");
     await editor.getByRole("textbox", { name: "Body" }).fill('{"tea":true}');
-    await editor.getByRole("button", { name: "Send this answer" }).click();
+    await editor.getByRole("button", { name: "Send response" }).click();
     const response = await answered;
     assert.equal(response.status, 418);
     assert.equal(response.body.toString(), '{"tea":true}');
-    await page.getByText("Nothing waits").waitFor();
-    await page.getByText("Nothing waits").waitFor();
+    await page.getByText("No paused requests").waitFor();
+    await page.getByText("No paused requests").waitFor();
 
     // Cut off.
     const cut = client.fetch(`${bench.origin.url}/orders?cut`).then(
@@ -102,18 +102,18 @@ journey(
       timeout_secs: 3,
     });
     const page = await bench.open("/breakpoints");
-    const editor = page.getByRole("region", { name: "Waiting exchange" });
+    const editor = page.getByRole("region", { name: "Paused request" });
     const url = editor.getByRole("textbox", { name: "URL" });
 
     const held = client.fetch(`${bench.origin.url}/orders?held`);
     await url.fill(`${bench.origin.url}/elsewhere?held`);
-    await editor.getByText("Held while you edit").waitFor();
+    await editor.getByText("Timeout suspended while editing").waitFor();
     await eventually("the timer is held for a minute", async () => {
       const [waiting] =
         await bench.weir.get<readonly { id: string; paused_at: string; deadline: string }[]>("/breakpoints/paused");
       return waiting !== undefined && Date.parse(waiting.deadline) - Date.parse(waiting.paused_at) >= 60_000;
     });
-    await editor.getByRole("button", { name: "Send changed" }).click();
+    await editor.getByRole("button", { name: "Send edited" }).click();
     assert.equal((await held).body.toString(), "you asked for /elsewhere?held");
 
     // Its time runs out before a decision: the page says so.
@@ -127,10 +127,10 @@ journey(
     const { host } = new URL(bench.origin.url);
     await connection.write(`GET ${bench.origin.url}/orders?gone HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     await url.fill(`${bench.origin.url}/elsewhere?kept`);
-    await editor.getByText("Held while you edit").waitFor();
+    await editor.getByText("Timeout suspended while editing").waitFor();
     connection.destroy();
     await messages.getByText("Your edits were not sent").waitFor();
-    await page.getByText("Nothing waits").waitFor();
+    await page.getByText("No paused requests").waitFor();
     const kept = page.getByRole("status").filter({ hasText: "elsewhere?kept" });
     await kept.getByRole("button", { name: "Copy" }).waitFor();
     await kept.getByRole("button", { name: "Send as replay…" }).click();
@@ -153,9 +153,9 @@ journey("A new item in the queue moves neither the choice nor the focus", async 
   });
   const page = await bench.open("/breakpoints");
   const first = client.fetch(`${bench.origin.url}/slow?1`);
-  const queue = page.getByRole("list", { name: "Waiting exchanges" }).getByRole("button");
+  const queue = page.getByRole("list", { name: "Paused requests" }).getByRole("button");
   await waitForCount(queue, 1);
-  const editor = page.getByRole("region", { name: "Waiting exchange" });
+  const editor = page.getByRole("region", { name: "Paused request" });
   const body = editor.getByRole("textbox", { name: "Body" });
   await body.fill("typed so far");
   const second = client.fetch(`${bench.origin.url}/slow?2`);
@@ -169,17 +169,17 @@ journey("A new item in the queue moves neither the choice nor the focus", async 
   await page.getByRole("link", { name: /^Break/u }).click();
   await queue.first().click();
   await eventually("it is as it was left", async () => (await body.inputValue()) === "typed so far, and more");
-  await editor.getByRole("button", { name: "Send changed" }).click();
+  await editor.getByRole("button", { name: "Send edited" }).click();
   assert.equal((await first).body.toString(), "typed so far, and more");
   await waitForCount(queue, 1);
-  await editor.getByRole("button", { name: "All of this rule" }).click();
-  await page.getByRole("menuitem", { name: "Allow all and switch the rule off" }).click();
+  await editor.getByRole("button", { name: "All from this rule" }).click();
+  await page.getByRole("menuitem", { name: "Continue all and disable the rule" }).click();
   assert.equal((await second).status, 200);
-  await page.getByText("Nothing waits").waitFor();
+  await page.getByText("No paused requests").waitFor();
   await page.getByRole("tab", { name: "Rules" }).click();
-  const toggle = page.getByRole("switch", { name: "Use All answers" });
+  const toggle = page.getByRole("switch", { name: "Enable All answers" });
   assert.equal(await toggle.isChecked(), false);
-  await page.getByRole("button", { name: "More for All answers" }).click();
+  await page.getByRole("button", { name: "More actions for All answers" }).click();
   await page.getByRole("menuitem", { name: "Delete" }).click();
   await waitForCount(toggle, 0);
   await page.getByRole("button", { name: "Undo" }).click();
@@ -196,20 +196,20 @@ journey("A rewrite is tried on captured traffic, saved, put in order and switche
   await page.getByRole("button", { name: "New rewrite" }).click();
   const editor = page.getByRole("form", { name: "New rewrite" });
   await editor.getByRole("textbox", { name: "Name" }).first().fill("Cheap gates");
-  await editor.getByRole("button", { name: "Add a condition" }).click();
-  await editor.getByRole("combobox", { name: "What is looked at" }).click();
+  await editor.getByRole("button", { name: "Add condition" }).click();
+  await editor.getByRole("combobox", { name: "Field" }).click();
   await page.getByRole("option", { name: "Path", exact: true }).click();
   await editor.getByRole("textbox", { name: "Value" }).first().fill("/orders");
   await editor.getByText("Would have matched 1 of the last").waitFor();
-  await editor.getByRole("radio", { name: "Answers" }).click();
+  await editor.getByRole("radio", { name: "Responses" }).click();
   await editor.getByRole("combobox", { name: "What step 1 does" }).click();
-  await page.getByRole("option", { name: "Replace in the body" }).click();
+  await page.getByRole("option", { name: "Replace in body" }).click();
   await editor.getByRole("textbox", { name: "Find" }).fill("12\\.5");
-  await editor.getByRole("textbox", { name: "Replace by" }).fill("1.25");
-  await editor.getByRole("combobox", { name: "Captured entry" }).click();
+  await editor.getByRole("textbox", { name: "Replace with" }).fill("1.25");
+  await editor.getByRole("combobox", { name: "Captured request" }).click();
   await page.getByRole("option", { name: /tried/u }).click();
-  await editor.getByRole("button", { name: "Try", exact: true }).click();
-  const change = editor.getByRole("group", { name: "Changes of the answer" });
+  await editor.getByRole("button", { name: "Test", exact: true }).click();
+  const change = editor.getByRole("group", { name: "Changes to the response" });
   await change.getByText('"price": 1.25,').waitFor();
   await change.getByText('"price": 12.5,').waitFor();
   await editor.getByRole("button", { name: "Create" }).click();
@@ -229,13 +229,13 @@ journey("A rewrite is tried on captured traffic, saved, put in order and switche
     const switches = await list.getByRole("switch").all();
     return await Promise.all(switches.map(async (each) => await each.getAttribute("aria-label")));
   };
-  assert.deepEqual(await names(), ["Use Cheap gates", "Use Second"]);
+  assert.deepEqual(await names(), ["Enable Cheap gates", "Enable Second"]);
   await list.getByRole("listitem").last().dragTo(list.getByRole("listitem").first());
-  await eventually("the new order", async () => (await names())[0] === "Use Second");
+  await eventually("the new order", async () => (await names())[0] === "Enable Second");
   await page.reload();
   await waitForCount(list.getByRole("listitem"), 2);
-  assert.deepEqual(await names(), ["Use Second", "Use Cheap gates"]);
-  await page.getByRole("switch", { name: "Use Cheap gates" }).click();
+  assert.deepEqual(await names(), ["Enable Second", "Enable Cheap gates"]);
+  await page.getByRole("switch", { name: "Enable Cheap gates" }).click();
   await eventually("prices are as they were", async () => {
     const plain = await bench.client.fetch(`${bench.origin.url}/orders`);
     return gunzipSync(plain.body).toString().includes("12.5");
@@ -259,12 +259,12 @@ journey("An entry that a rule changed shows the rule, what it changed, and how i
   const pane = await openRow(page, "/orders");
   await row(page, "/orders").getByText("changed").waitFor();
   await pane.getByRole("tab", { name: "Overview" }).click();
-  const trace = pane.getByRole("list", { name: "Rules that touched it" });
+  const trace = pane.getByRole("list", { name: "Applied rules" });
   await trace.getByRole("link", { name: "Cheap gates" }).first().waitFor();
   await trace.getByText("set header X-Env: staging").first().waitFor();
   await pane.getByRole("tab", { name: "Messages" }).click();
   await pane.getByRole("radio", { name: "Changes" }).click();
-  const response = pane.getByRole("group", { name: "Answer: what changed" });
+  const response = pane.getByRole("group", { name: "Response: changes" });
   await response.getByText('"price": 12.5,').waitFor();
   await response.getByText('"price": 1.25,').waitFor();
   await pane.getByRole("group", { name: "Request: what changed" }).getByText("X-Env: staging").waitFor();
@@ -285,7 +285,7 @@ journey("A condition is written as lines, as a query, and as JSON, and stays the
   assert.equal(await create.isDisabled(), true);
   await query.fill("host:=api.example.com -status:5xx");
   assert.equal(await create.isDisabled(), false);
-  await dialog.getByRole("radio", { name: "Lines" }).click();
+  await dialog.getByRole("radio", { name: "Form" }).click();
   const status = dialog.getByRole("group", { name: "Status condition" });
   assert.equal(await status.getByRole("textbox", { name: "Value" }).inputValue(), "5xx");
   assert.equal(await status.getByRole("button", { name: /^not/u }).getAttribute("aria-pressed"), "true");

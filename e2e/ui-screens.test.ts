@@ -31,7 +31,7 @@ journey("A session is made, filled, renamed, left and deleted", async (bench) =>
   await row(page, "inside").waitFor();
   await page.getByRole("link", { name: "Sessions", exact: true }).click();
   await page.getByRole("button", { name: "Rename Checkout bug" }).click();
-  const name = page.getByRole("textbox", { name: "Name of the session" });
+  const name = page.getByRole("textbox", { name: "Session name" });
   // The last character turns the direction of what comes after it.
   await name.fill("Checkout mended\u202e");
   await name.press("Enter");
@@ -41,7 +41,7 @@ journey("A session is made, filled, renamed, left and deleted", async (bench) =>
   await other.getByRole("button", { name: "Open", exact: true }).click();
   await page.getByRole("heading", { name: "No traffic yet" }).waitFor();
   await page.getByRole("link", { name: "Sessions", exact: true }).click();
-  await page.getByRole("button", { name: /^More for .?Checkout mended/u }).click();
+  await page.getByRole("button", { name: /^More actions for .?Checkout mended/u }).click();
   await page.getByRole("menuitem", { name: "Delete" }).click();
   const question = page.getByRole("dialog");
   assert.match(await question.innerText(), /^Delete \u2068Checkout mended\u202e\u2069\?/u);
@@ -69,7 +69,7 @@ journey("A session that the limits would take entries from is opened only by who
     const open = page
       .getByRole("row", { name: /A session that the limits/u })
       .getByRole("button", { name: "Open", exact: true });
-    const question = page.getByRole("dialog", { name: /without its oldest entries/u });
+    const question = page.getByRole("dialog", { name: /without its oldest requests/u });
     await open.click();
     await question.getByText("The oldest 1 of the 2 in this one would be gone for good").waitFor();
     await question.getByRole("button", { name: "Cancel" }).click();
@@ -86,15 +86,15 @@ journey("A session that the limits would take entries from is opened only by who
 
 journey("A block entry is refused at its field, made, switched off, deleted and brought back", async (bench) => {
   const page = await bench.open("/blocklist");
-  await page.getByRole("button", { name: "Block a host" }).click();
-  const dialog = page.getByRole("dialog", { name: "Block a host" });
+  await page.getByRole("button", { name: "Block host" }).click();
+  const dialog = page.getByRole("dialog", { name: "Block host" });
   await dialog.getByRole("textbox", { name: "Host or pattern" }).fill("127.0.0.1");
   await dialog.getByRole("textbox", { name: "Status" }).fill("999");
   await dialog.getByRole("button", { name: "Block", exact: true }).click();
   await dialog.getByRole("alert").waitFor();
   await eventually("the field in error has the focus", () => hasFocus(dialog.getByRole("textbox", { name: "Status" })));
   await dialog.getByRole("textbox", { name: "Status" }).fill("418");
-  await dialog.getByRole("textbox", { name: "Body of the answer" }).fill("no tea");
+  await dialog.getByRole("textbox", { name: "Response body" }).fill("no tea");
   await dialog.getByRole("button", { name: "Block", exact: true }).click();
   await page.getByRole("switch", { name: "Block 127.0.0.1" }).waitFor();
   const url = `${bench.origin.url}/orders`;
@@ -114,7 +114,7 @@ journey("A block entry is refused at its field, made, switched off, deleted and 
 journey("A focused host stands out, and alone on demand", async (bench) => {
   await bench.send("/orders", `http://localhost:${bench.origin.port}/orders?elsewhere`);
   const page = await bench.open("/focus");
-  await page.getByText("No host is in focus").waitFor();
+  await page.getByText("No focused hosts").waitFor();
   await page.getByRole("textbox", { name: "Host or pattern" }).fill("local host");
   await page.getByRole("button", { name: "Add", exact: true }).click();
   await page.getByRole("alert").waitFor();
@@ -124,19 +124,19 @@ journey("A focused host stands out, and alone on demand", async (bench) => {
   await page.getByRole("link", { name: "Traffic", exact: true }).click();
   const rows = page.getByRole("grid").locator("[data-index]");
   await waitForCount(rows, 2);
-  await page.getByRole("button", { name: "Show only focused hosts" }).click();
+  await page.getByRole("button", { name: "Show focused hosts only" }).click();
   await waitForCount(rows, 1);
   await row(page, "elsewhere").waitFor();
   await page.getByRole("button", { name: "Show all hosts" }).click();
   await waitForCount(rows, 2);
   await page.getByRole("link", { name: "Focus", exact: true }).click();
   await page.getByRole("button", { name: "Remove localhost" }).click();
-  await page.getByText("No host is in focus").waitFor();
+  await page.getByText("No focused hosts").waitFor();
 });
 
 journey("A setting is refused at its field, and kept when it is right", async (bench) => {
   const page = await bench.open("/settings");
-  const limit = page.getByRole("textbox", { name: "Entries kept" });
+  const limit = page.getByRole("textbox", { name: "Requests to keep" });
   await limit.fill("-5");
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.getByRole("alert").waitFor();
@@ -182,7 +182,7 @@ journey("Everything that matters can be done with keys alone", async (bench) => 
   await bench.send("/orders?one", "/orders?two", "/orders?three");
   const page = await bench.open("/traffic");
   await row(page, "three").waitFor();
-  const heading = page.getByRole("region", { name: "Entry" }).getByRole("heading", { level: 1 });
+  const heading = page.getByRole("region", { name: "Request details" }).getByRole("heading", { level: 1 });
   await page.keyboard.press("j");
   await eventually("the list has the focus", () => hasFocus(page.getByRole("grid")));
   await page.keyboard.press("j");
@@ -199,7 +199,7 @@ journey("Everything that matters can be done with keys alone", async (bench) => 
   await page.keyboard.press("Enter");
   await waitForCount(page.getByRole("grid").locator("[data-index]"), 1);
   await page.keyboard.press("?");
-  await page.getByRole("dialog").getByText("Next entry").waitFor();
+  await page.getByRole("dialog").getByText("Next request").waitFor();
   await page.keyboard.press("Tab");
   await page.getByText("Close", { exact: true }).waitFor();
   await page.keyboard.press("Escape");
@@ -219,17 +219,17 @@ journey("On a narrow screen the details take the whole page, and nothing is cut 
   const overflow = async (): Promise<unknown> =>
     await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
   await row(page, "narrow").click();
-  const pane = page.getByRole("region", { name: "Entry" });
-  await pane.getByRole("button", { name: "Close the details" }).waitFor();
+  const pane = page.getByRole("region", { name: "Request details" });
+  await pane.getByRole("button", { name: "Close details" }).waitFor();
   const box = await pane.boundingBox();
   assert.ok(box !== null && box.width >= 340, `the details are ${box?.width} px wide`);
   assert.equal(await overflow(), 0);
-  await pane.getByRole("button", { name: "Close the details" }).click();
+  await pane.getByRole("button", { name: "Close details" }).click();
   for (const [path, title] of [
     ["/sessions", "Sessions"],
     ["/blocklist", "Block list"],
     ["/focus", "Focus"],
-    ["/connect", "Set-up"],
+    ["/connect", "Setup"],
     ["/settings", "Settings"],
   ] as const) {
     await visit(page, path);
@@ -241,8 +241,8 @@ journey("On a narrow screen the details take the whole page, and nothing is cut 
 journey("A list that is empty because of the filter says so", async (bench) => {
   await bench.send("/orders");
   const page = await bench.open("/traffic?q=host:nowhere.example");
-  await page.getByText("Nothing matches the filter").waitFor();
-  await page.getByRole("button", { name: "Show everything" }).click();
+  await page.getByText("No matching requests").waitFor();
+  await page.getByRole("button", { name: "Clear filter" }).click();
   await row(page, "/orders").waitFor();
 });
 
@@ -270,7 +270,7 @@ journey(
     await using data = await temporaryDirectory();
     const first = await startWeir({ dataDir: data.path });
     const page = await bench.open(`${first.apiUrl}/mocks`);
-    await page.getByText("Nothing is mocked here").waitFor();
+    await page.getByText("No mocks").waitFor();
     await page.getByRole("link", { name: "Block", exact: true }).click();
     await page.getByText("Nothing is blocked").waitFor();
     await first.stop();
@@ -279,16 +279,16 @@ journey(
     // A screen that knows that it has nothing says only that it cannot ask.
     await page.getByRole("link", { name: "Mocks", exact: true }).click();
     await page.getByText("The mocks cannot be loaded").waitFor();
-    assert.equal(await page.getByText("Nothing is mocked here").count(), 0);
+    assert.equal(await page.getByText("No mocks").count(), 0);
     // One that was never shown comes by itself later.
     await page.getByRole("link", { name: "Focus", exact: true }).click();
-    await page.getByText("This part of the page could not be fetched. Is Weir still running?").waitFor();
+    await page.getByText("Could not load this part of the page. Is Weir still running?").waitFor();
     await page.getByRole("link", { name: "Block", exact: true }).click();
-    await page.getByRole("button", { name: "Block a host" }).first().click();
+    await page.getByRole("button", { name: "Block host" }).first().click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("textbox").first().fill("ads.example");
     await page.keyboard.press("Enter");
-    await dialog.getByText("Weir does not answer. Is it still running?").waitFor();
+    await dialog.getByText("Weir is not responding. Is it still running?").waitFor();
     await dialog.getByRole("button", { name: "Cancel" }).click();
     // While somebody looks it asks every two seconds, in a way that the browser does not slow down.
     const sockets: unknown[] = [];
@@ -299,10 +299,10 @@ journey(
     await away.filter({ hasText: /again in [12] s|now/u }).waitFor();
     assert.deepEqual(sockets, []);
     await page.getByRole("link", { name: "Focus", exact: true }).click();
-    await page.getByText("The screen cannot be shown").waitFor();
+    await page.getByText("Could not show this screen").waitFor();
     const ports = [`--proxy-port=${first.proxyPort}`, `--api-port=${first.apiPort}`];
     await using _second = await startWeir({ dataDir: data.path, args: ports });
     await away.waitFor({ state: "detached" });
-    await page.getByText("No host is in focus").waitFor();
+    await page.getByText("No focused hosts").waitFor();
   },
 );

@@ -22,19 +22,19 @@ journey("An upstream proxy is set, tried before it is used, and tried again wher
   await using proxy = await startWeir();
   const page = await bench.open("/settings");
   const card = section(page, "upstream-proxy");
-  await card.getByRole("status").getByText("Off: servers are reached directly").waitFor();
-  const test = card.getByRole("form", { name: "Test of the upstream proxy" });
+  await card.getByRole("status").getByText("Off: servers are contacted directly").waitFor();
+  const test = card.getByRole("form", { name: "Upstream proxy test" });
   assert.equal(await test.getByRole("button", { name: "Test" }).isDisabled(), true);
   await card.getByRole("textbox", { name: "Host", exact: true }).fill("127.0.0.1");
   await card.getByRole("textbox", { name: "Port", exact: true }).fill(String(proxy.proxyPort));
   await card.getByRole("switch", { name: "Use an upstream proxy" }).click();
   await save(card);
-  await card.getByRole("status").getByText("after the next start").waitFor();
-  assert.equal(await card.getByText("waits for restart").count(), 3);
+  await card.getByRole("status").getByText("after restart").waitFor();
+  assert.equal(await card.getByText("restart required").count(), 3);
 
-  await test.getByRole("textbox", { name: "Test the way to" }).fill(`${bench.origin.url}/orders`);
+  await test.getByRole("textbox", { name: "Test connection to" }).fill(`${bench.origin.url}/orders`);
   await test.getByRole("button", { name: "Test" }).click();
-  const found = test.getByRole("group", { name: "What the test found" });
+  const found = test.getByRole("group", { name: "Test result" });
   await found.getByRole("status").getByText("Reached in").waitFor();
   assert.ok((await found.getByRole("listitem").count()) >= 2);
   assert.equal(await found.getByRole("img", { name: "Failed" }).count(), 0);
@@ -44,14 +44,14 @@ journey("An upstream proxy is set, tried before it is used, and tried again wher
   await test.getByRole("button", { name: "Test" }).click();
   await found.getByRole("alert").getByText("UPSTREAM_PROXY_UNREACHABLE").waitFor();
   await found.getByRole("status").getByText("Not reached").waitFor();
-  await test.getByRole("textbox", { name: "Test the way to" }).fill("what is this");
+  await test.getByRole("textbox", { name: "Test connection to" }).fill("what is this");
   await test.getByRole("button", { name: "Test" }).click();
   await test
     .getByRole("alert")
     .getByText(/host:port/u)
     .waitFor();
   await callApi(bench.weir, "PATCH", "/config", { upstream_proxy: { enabled: false, host: "", port: 0 } });
-  await card.getByRole("status").getByText("Off: servers are reached directly").waitFor();
+  await card.getByRole("status").getByText("Off: servers are contacted directly").waitFor();
 });
 
 journey("Trouble at the upstream proxy is said in Settings and on the entry", async (bench) => {
@@ -61,10 +61,10 @@ journey("Trouble at the upstream proxy is said in Settings and on the entry", as
   const card = section(page, "upstream-proxy");
   await card.getByRole("status").getByText("by way of http://127.0.0.1:1").waitFor();
   assert.equal((await proxyClient(weir.proxyPort).fetch(`${bench.origin.url}/orders`)).status, 502);
-  await card.getByRole("alert").getByText("The upstream proxy lets traffic down").waitFor();
-  await card.getByRole("link", { name: "show the entry" }).click();
-  const entry = page.getByRole("region", { name: "Entry" });
-  await entry.getByText("The upstream proxy let this down").first().waitFor();
+  await card.getByRole("alert").getByText("The upstream proxy is failing").waitFor();
+  await card.getByRole("link", { name: "show request" }).click();
+  const entry = page.getByRole("region", { name: "Request details" });
+  await entry.getByText("The upstream proxy failed").first().waitFor();
   await entry.getByRole("tab", { name: "Overview" }).click();
   await entry.getByRole("link", { name: "Upstream proxy settings" }).click();
   await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
@@ -80,8 +80,8 @@ journey("The SOCKS listener is switched on for the next start, which gives its a
   await card.getByRole("status").getByText("Off: SOCKS clients cannot connect").waitFor();
   await card.getByRole("switch", { name: "SOCKS5 listener" }).click();
   await save(card);
-  await card.getByRole("status").getByText("switched on with the next start").waitFor();
-  await card.getByText("waits for restart").waitFor();
+  await card.getByRole("status").getByText("enabled after a restart").waitFor();
+  await card.getByText("restart required").waitFor();
   await callApi(bench.weir, "PATCH", "/config", { enable_socks: false });
   await card.getByRole("status").getByText("Off: SOCKS clients cannot connect").waitFor();
 });
@@ -91,9 +91,9 @@ journey("A SOCKS listener that runs shows where, and warns when anybody may use 
   await using weir = await startWeir({ args: ["--enable-socks", `--socks-port=${port}`, "--host=0.0.0.0"] });
   const page = await bench.open(`${weir.apiUrl}/settings`);
   const card = section(page, "socks");
-  await card.getByRole("status").getByText(`Takes clients on port ${port}, without a password`).waitFor();
+  await card.getByRole("status").getByText(`Accepting clients on port ${port}, without a password`).waitFor();
   await card.getByText(new RegExp(`^socks5h://.+:${port}$`, "u")).waitFor();
-  await card.getByRole("alert").getByText("Everybody who reaches this machine").waitFor();
+  await card.getByRole("alert").getByText("Any host that can reach this machine").waitFor();
   await callApi(weir, "PATCH", "/config", { allowed_ips: ["10.0.0.0/8"] });
   await eventually("the warning goes", async () => (await card.getByRole("alert").count()) === 0);
 });
@@ -103,8 +103,8 @@ journey("The sections of Settings have no serious barrier, in either theme", asy
   await callApi(bench.weir, "PATCH", "/config", { upstream_proxy: { host: "127.0.0.1", port: proxy.proxyPort } });
   const page = await bench.open("/settings", { reducedMotion: "reduce", viewport: { width: 1440, height: 900 } });
   const { found, check } = barrierCheck(page);
-  const test = page.getByRole("form", { name: "Test of the upstream proxy" });
-  await test.getByRole("textbox", { name: "Test the way to" }).fill(`${bench.origin.url}/orders`);
+  const test = page.getByRole("form", { name: "Upstream proxy test" });
+  await test.getByRole("textbox", { name: "Test connection to" }).fill(`${bench.origin.url}/orders`);
   await test.getByRole("button", { name: "Test" }).click();
   await test.getByText("Reached in").waitFor();
   await check("all sections, a test that passed");
@@ -117,11 +117,11 @@ journey("The sections of Settings have no serious barrier, in either theme", asy
   const file = { name: "rules.json", mimeType: "application/json" };
   const choose = dialog.getByLabel("File", { exact: true });
   await choose.setInputFiles({ ...file, buffer: Buffer.from('{"version":1,"focus":[],"rewrites":[]}') });
-  await dialog.getByRole("button", { name: "Show what changes" }).click();
+  await dialog.getByRole("button", { name: "Preview" }).click();
   await dialog.getByRole("table", { name: "Rules by kind" }).waitFor();
   await check("what an import changes");
   await choose.setInputFiles({ ...file, buffer: Buffer.from('{"version":1,"focus":{}}') });
-  await dialog.getByRole("button", { name: "Show what changes" }).click();
+  await dialog.getByRole("button", { name: "Preview" }).click();
   await dialog.getByRole("alert").waitFor();
   await check("an import that is refused");
   assert.deepEqual(found, {});

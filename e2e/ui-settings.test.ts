@@ -29,13 +29,13 @@ journey("The log's file is put away at the press of a button, and its last lines
     .getByRole("status")
     .getByText(`Written to ${join(directory, "weir.log")}`)
     .waitFor();
-  await card.getByRole("button", { name: "Show the last lines" }).click();
-  await card.getByRole("region", { name: "Last lines of the log" }).getByText("Weir has started").waitFor();
-  await card.getByRole("button", { name: "Begin a new file now" }).click();
+  await card.getByRole("button", { name: "Show last lines" }).click();
+  await card.getByRole("region", { name: "Last log lines" }).getByText("Weir has started").waitFor();
+  await card.getByRole("button", { name: "Rotate now" }).click();
   await card.getByText(/^Put away as weir\.log\.\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d/u).waitFor();
   assert.equal(readdirSync(directory).filter((name) => name.startsWith("weir.log.")).length, 1);
   await eventually("the count of old files", async () =>
-    ((await fact(card, "Old files").textContent()) ?? "").startsWith("1 of at most 7"),
+    ((await fact(card, "Archived files").textContent()) ?? "").startsWith("1 of at most 7"),
   );
 });
 
@@ -45,28 +45,28 @@ journey("Traffic is logged as soon as it is switched on, and what waits for a re
   await card.getByRole("switch", { name: "Log traffic" }).click();
   await card.getByRole("combobox", { name: "How much of it" }).click();
   await page.getByRole("option", { name: "headers" }).click();
-  await card.getByRole("combobox", { name: "New file" }).click();
-  await page.getByRole("option", { name: "at a size" }).click();
-  await card.getByRole("textbox", { name: "MiB of a file", exact: true }).fill("0");
+  await card.getByRole("combobox", { name: "Rotation" }).click();
+  await page.getByRole("option", { name: "by size" }).click();
+  await card.getByRole("textbox", { name: "MiB per file", exact: true }).fill("0");
   await card.getByRole("button", { name: "Save", exact: true }).click();
-  await card.getByText("A size in MiB is needed").waitFor();
-  await card.getByRole("textbox", { name: "MiB of a file", exact: true }).fill("25");
+  await card.getByText("Enter a size in MiB").waitFor();
+  await card.getByRole("textbox", { name: "MiB per file", exact: true }).fill("25");
   await save(card);
-  await card.getByRole("status").getByText("part of the settings waits for a restart").waitFor();
-  await card.getByText("waits for restart").waitFor();
+  await card.getByRole("status").getByText("some settings require a restart").waitFor();
+  await card.getByText("restart required").waitFor();
   const status = await bench.weir.get<LogStatus>("/logs");
   assert.deepEqual(status.rotation, { mode: "size", size_mb: 25 });
   assert.deepEqual(status.restart_pending, ["rotation"]);
   await bench.send("/orders");
   await eventually("the events of traffic", async () =>
-    ((await fact(card, "Traffic in the log").textContent()) ?? "").startsWith("headers of all hosts, 2 events"),
+    ((await fact(card, "Logged traffic").textContent()) ?? "").startsWith("headers of all hosts, 2 events"),
   );
   assert.match(readFileSync(join(bench.weir.dataDir, "logs", "weir.log"), "utf8"), /< 200 OK GET .*\/orders/);
   await callApi(bench.weir, "PATCH", "/logs", {
     rotation: "daily",
     debug_logging: { enabled: false, level: "summary" },
   });
-  await card.getByText("waits for restart").waitFor({ state: "detached" });
+  await card.getByText("restart required").waitFor({ state: "detached" });
   await eventually(
     "the switch follows",
     async () => !(await card.getByRole("switch", { name: "Log traffic" }).isChecked()),
@@ -78,12 +78,12 @@ journey("The mirror is switched on, counts what it writes, and says why it canno
   const output = directory.file("site");
   const page = await bench.open("/settings");
   const card = page.locator("#mirror");
-  await card.getByRole("status").getByText("Off: nothing is written to files").waitFor();
-  await card.getByRole("textbox", { name: "Directory of the files" }).fill("relative/folder");
+  await card.getByRole("status").getByText("Off: no files are written").waitFor();
+  await card.getByRole("textbox", { name: "Output directory" }).fill("relative/folder");
   await card.getByRole("button", { name: "Save", exact: true }).click();
   await card.getByText("must be an absolute path").waitFor();
-  await card.getByRole("textbox", { name: "Directory of the files" }).fill(output);
-  await card.getByRole("switch", { name: "Write answers to files" }).click();
+  await card.getByRole("textbox", { name: "Output directory" }).fill(output);
+  await card.getByRole("switch", { name: "Write responses to files" }).click();
   await save(card);
   await card.getByRole("status").getByText(`On: answers of all hosts are written to ${output}`).waitFor();
   await bench.send("/orders", "/orders/1");
@@ -101,12 +101,12 @@ journey("The mirror is switched on, counts what it writes, and says why it canno
   await card.getByRole("alert").getByText("a file has its name").waitFor();
   rmSync(output);
   await bench.send("/orders");
-  await card.getByRole("status").getByText("On: answers of all hosts").waitFor();
+  await card.getByRole("status").getByText("On: writing responses of all hosts").waitFor();
   await eventually("the alarm goes", async () => (await card.getByRole("alert").count()) === 0);
   await callApi(bench.weir, "POST", "/mirror/toggle", { enabled: false });
-  await card.getByRole("status").getByText("Off: nothing is written to files").waitFor();
+  await card.getByRole("status").getByText("Off: no files are written").waitFor();
   const isOn = async (): Promise<boolean> =>
-    await card.getByRole("switch", { name: "Write answers to files" }).isChecked();
+    await card.getByRole("switch", { name: "Write responses to files" }).isChecked();
   await eventually("the switch follows", async () => !(await isOn()));
 });
 
@@ -114,24 +114,24 @@ journey("A snapshot is saved at the press of a button, and what waits for a rest
   await bench.send("/orders", "/orders/1", "/orders/2");
   const page = await bench.open("/settings");
   const card = page.locator("#auto-save");
-  await card.getByRole("status").getByText("Off: snapshots are made only when asked for").waitFor();
-  await card.getByRole("button", { name: "Save a snapshot now" }).click();
+  await card.getByRole("status").getByText("Off: snapshots are saved only on request").waitFor();
+  await card.getByRole("button", { name: "Save snapshot now" }).click();
   await card.getByText(/^Saved 3 entries as session-\d{8}-\d{6}\.har/u).waitFor();
   await eventually("the newest snapshot", async () =>
     /3 entries/u.test((await fact(card, "Newest snapshot").textContent()) ?? ""),
   );
-  const path = (await fact(card, "Its file").textContent()) ?? "";
+  const path = (await fact(card, "File").textContent()) ?? "";
   const har = JSON.parse(readFileSync(path, "utf8")) as { log: { entries: unknown[] } };
   assert.equal(har.log.entries.length, 3);
 
-  await card.getByRole("switch", { name: "Save again and again" }).click();
-  await card.getByRole("textbox", { name: "Snapshots kept" }).fill("3");
+  await card.getByRole("switch", { name: "Auto-save" }).click();
+  await card.getByRole("textbox", { name: "Snapshots to keep" }).fill("3");
   await save(card);
-  await card.getByRole("status").getByText("Off; it is switched on with the next start").waitFor();
-  await card.getByText("waits for restart").waitFor();
-  await card.getByText("next cycle").first().waitFor();
+  await card.getByRole("status").getByText("Off; enabled after a restart").waitFor();
+  await card.getByText("restart required").waitFor();
+  await card.getByText("next interval").first().waitFor();
   await callApi(bench.weir, "PATCH", "/autosave", { enabled: false, max_backups: 10 });
-  await card.getByRole("status").getByText("Off: snapshots are made only when asked for").waitFor();
+  await card.getByRole("status").getByText("Off: snapshots are saved only on request").waitFor();
 });
 
 const ORDERS = `syntax = "proto3"; package shop; import "types.proto";
@@ -143,7 +143,7 @@ const file = (name: string, text: string) => ({ name, mimeType: "text/plain", bu
 journey("Schemas of gRPC are added from files and from a server, and removed again", async (bench) => {
   await using shop = await startShop();
   const page = await bench.open("/settings#grpc-schemas");
-  const files = page.getByLabel("Files with the schema");
+  const files = page.getByLabel("Schema files");
   await files.setInputFiles([file("orders.proto", ORDERS)]);
   await page.getByRole("alert").filter({ hasText: "imports types.proto, which was not given" }).waitFor();
   await files.setInputFiles([file("orders.proto", ORDERS), file("types.proto", TYPES)]);
@@ -153,12 +153,12 @@ journey("Schemas of gRPC are added from files and from a server, and removed aga
   await uploaded.getByText("shop.Orders", { exact: true }).click();
   await uploaded.getByText("/shop.Orders/Get").waitFor();
 
-  const server = page.getByLabel("From a server that offers reflection");
+  const server = page.getByLabel("From a server with reflection");
   await server.fill("http://127.0.0.1:9");
-  await page.getByRole("button", { name: "Ask it" }).click();
+  await page.getByRole("button", { name: "Load" }).click();
   await page.getByRole("form", { name: "Schema from a server" }).getByRole("alert").waitFor();
   await server.fill(`http://127.0.0.1:${shop.port}`);
-  await page.getByRole("button", { name: "Ask it" }).click();
+  await page.getByRole("button", { name: "Load" }).click();
   await list.getByText("shop.v1.Orders", { exact: true }).waitFor();
   const known = await bench.weir.get<GrpcSchema[]>("/grpc/schemas");
   assert.deepEqual(
@@ -202,7 +202,7 @@ async function saved(page: Page, button: string): Promise<string> {
 }
 
 async function openImport(page: Page): Promise<Locator> {
-  await page.getByRole("group", { name: "As a file" }).getByRole("button", { name: "Import…" }).click();
+  await page.getByRole("group", { name: "Export and import" }).getByRole("button", { name: "Import…" }).click();
   const dialog = page.getByRole("dialog", { name: "Import rules" });
   await dialog.waitFor();
   return dialog;
@@ -227,19 +227,19 @@ journey("All rules leave as a file, and come back into a Weir that has others", 
   await callApi(bench.weir, "POST", "/rewrites", rewrite("First", "^/first"));
   await callApi(bench.weir, "POST", "/rewrites", rewrite("Second", "^/second"));
   const page = await bench.open("/settings");
-  const file = await saved(page, "Export the rules");
+  const file = await saved(page, "Export rules");
   assert.equal((JSON.parse(file) as { readonly rewrites: readonly unknown[] }).rewrites.length, 2);
   await clearRewrites(bench);
   await callApi(bench.weir, "POST", "/rewrites", rewrite("Third", "^/third"));
 
   const dialog = await openImport(page);
   await choose(dialog, file);
-  await dialog.getByRole("button", { name: "Show what changes" }).click();
+  await dialog.getByRole("button", { name: "Preview" }).click();
   assert.deepEqual(await counts(dialog, "Rewrites"), ["2", "–", "–", "–"]);
   assert.deepEqual(await rewriteNames(bench), ["Third"]);
   // Another way to take it in asks for another look.
   await dialog.getByRole("radio", { name: "Replace" }).click();
-  await dialog.getByRole("button", { name: "Show what changes" }).click();
+  await dialog.getByRole("button", { name: "Preview" }).click();
   assert.deepEqual(await counts(dialog, "Rewrites"), ["2", "–", "1", "–"]);
   assert.deepEqual(await rewriteNames(bench), ["Third"]);
   await dialog.getByRole("button", { name: "Import and remove" }).click();
@@ -252,21 +252,21 @@ journey("A file with mistakes is refused with the place of each, and changes not
   const page = await bench.open("/settings");
   const dialog = await openImport(page);
   await choose(dialog, "{");
-  await dialog.getByText(/This is not JSON/u).waitFor();
-  assert.equal(await dialog.getByRole("button", { name: "Show what changes" }).isDisabled(), true);
+  await dialog.getByText(/Not valid JSON/u).waitFor();
+  assert.equal(await dialog.getByRole("button", { name: "Preview" }).isDisabled(), true);
   const wrong = { ...rewrite("Broken", "("), id: "11111111-1111-4111-8111-111111111111", enabled: true };
   await choose(dialog, JSON.stringify({ version: 1, rewrites: [wrong], focus: {}, options: [] }));
-  await dialog.getByRole("button", { name: "Show what changes" }).click();
+  await dialog.getByRole("button", { name: "Preview" }).click();
   const refusal = dialog.getByRole("alert");
   await refusal.getByText("wishes", { exact: true }).waitFor();
   await choose(dialog, JSON.stringify({ version: 1, rewrites: [wrong], focus: {} }));
-  await dialog.getByRole("button", { name: "Show what changes" }).click();
+  await dialog.getByRole("button", { name: "Preview" }).click();
   await refusal
     .getByText(/^rewrites\/0/u)
     .first()
     .waitFor();
   await choose(dialog, JSON.stringify({ version: 99, rewrites: [] }));
-  await dialog.getByRole("button", { name: "Show what changes" }).click();
+  await dialog.getByRole("button", { name: "Preview" }).click();
   await refusal.getByText(/newer Weir/u).waitFor();
   await dialog.getByRole("button", { name: "Cancel" }).click();
   assert.deepEqual(await rewriteNames(bench), []);
@@ -281,7 +281,7 @@ journey("Settings and rules come back from one file, and say which settings chan
   await clearRewrites(bench);
   const dialog = await openImport(page);
   await choose(dialog, file);
-  await dialog.getByRole("button", { name: "Show what changes" }).click();
+  await dialog.getByRole("button", { name: "Preview" }).click();
   await dialog.getByText("Settings that change: Entries kept.").waitFor();
   assert.deepEqual(await counts(dialog, "Rewrites"), ["1", "–", "–", "–"]);
   await dialog.getByRole("button", { name: "Import", exact: true }).click();
@@ -293,20 +293,20 @@ journey("Settings and rules come back from one file, and say which settings chan
 
 journey("A state of all rules is put aside, and brought back", async (bench) => {
   const page = await bench.open("/settings");
-  const part = page.getByRole("group", { name: "A state to come back to" });
+  const part = page.getByRole("group", { name: "Rules snapshot" });
   const confirm = page.getByRole("dialog");
   await callApi(bench.weir, "POST", "/rewrites", rewrite("Then", "^/then"));
-  await part.getByRole("button", { name: "Save this state" }).click();
+  await part.getByRole("button", { name: "Save snapshot" }).click();
   await confirm.getByRole("button", { name: "Save", exact: true }).click();
-  await page.getByText("The rules are saved").waitFor();
+  await page.getByText("Rules snapshot saved").waitFor();
   await clearRewrites(bench);
   await callApi(bench.weir, "POST", "/rewrites", rewrite("Now", "^/now"));
-  await part.getByRole("button", { name: "Bring back the saved state" }).click();
+  await part.getByRole("button", { name: "Restore snapshot" }).click();
   await confirm.getByRole("button", { name: "Cancel" }).click();
   assert.deepEqual(await rewriteNames(bench), ["Now"]);
-  await part.getByRole("button", { name: "Bring back the saved state" }).click();
-  await confirm.getByRole("button", { name: "Bring back" }).click();
-  await page.getByText("The saved rules are back").waitFor();
+  await part.getByRole("button", { name: "Restore snapshot" }).click();
+  await confirm.getByRole("button", { name: "Restore" }).click();
+  await page.getByText("Rules snapshot restored").waitFor();
   assert.deepEqual(await rewriteNames(bench), ["Then"]);
   await clearRewrites(bench);
 });

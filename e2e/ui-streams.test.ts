@@ -28,14 +28,14 @@ async function openLive({ weir, origin }: UiBench, query = ""): Promise<ServerRe
 }
 
 const streamRow = (page: Page, text: string | RegExp): Locator =>
-  page.getByRole("group", { name: "List of streams" }).getByRole("button", { name: text });
+  page.getByRole("group", { name: "Streams" }).getByRole("button", { name: text });
 const messages = (page: Page): Locator => page.getByRole("group", { name: "Messages" });
 const message = (page: Page, text: string | RegExp): Locator =>
   messages(page).getByRole("button").filter({ hasText: text });
 
 journey("A stream appears while it runs, and each message before the next one is sent", async (bench) => {
   const page = await bench.open("/streams");
-  await page.getByText("Nothing streams yet").waitFor();
+  await page.getByText("No streams yet").waitFor();
   const live = await openLive(bench, "?topic=prices");
   await streamRow(page, /^open, 0 messages .*\/live\?topic=prices/u).click();
   await page.getByText("No messages yet").waitFor();
@@ -79,7 +79,7 @@ journey("Messages are searched, filtered by direction, and walked through by key
   await page.keyboard.press("k");
   await detail.getByText("#39", { exact: true }).waitFor();
   await page.getByRole("radio", { name: "Sent" }).click();
-  await page.getByText("No message like this").waitFor();
+  await page.getByText("No matching messages").waitFor();
 });
 
 journey("A chat is put together into thoughts, text, a tool's call and what it cost", async (bench) => {
@@ -93,7 +93,7 @@ journey("A chat is put together into thoughts, text, a tool's call and what it c
   await assembled.getByText("31 in · 17 out · 48 total tokens").waitFor();
   await assembled.getByRole("heading", { name: "weather" }).waitFor();
   await assembled.getByText('"city": "Bern"').waitFor();
-  await assembled.getByText("What the model thought").click();
+  await assembled.getByText("Reasoning").click();
   await assembled.getByText("so a tool has to be asked").waitFor();
   await page.getByRole("tab", { name: "Headers" }).click();
   await page.getByText("text/event-stream; charset=utf-8").waitFor();
@@ -147,9 +147,9 @@ journey(
     await page.keyboard.press("Escape");
     await streamRow(page, /\/lines/u).waitFor();
     await page.getByRole("radio", { name: "WS" }).click();
-    await page.getByText("None of this kind").waitFor();
+    await page.getByText("No streams of this type").waitFor();
     await visit(page, "/streams?id=00000000-0000-7000-8000-000000000000");
-    await page.getByText("This stream is gone").waitFor();
+    await page.getByText("This stream no longer exists").waitFor();
   },
 );
 
@@ -191,7 +191,7 @@ journey("Calls of gRPC are a table of methods and statuses, and their messages a
   const messages = page.getByRole("group", { name: "Messages" });
   await messages.getByRole("button").first().click();
   const detail = page.getByRole("region", { name: "Message", exact: true });
-  await detail.getByText("No schema knows this message").waitFor();
+  await detail.getByText("No schema defines this message").waitFor();
   await detail.getByText('2: "für 100 €"').waitFor();
   await callApi(bench.weir, "POST", "/grpc/schemas", { files: [{ name: "grpc-shop.proto", text: SHOP_TEXT }] });
   await detail.getByText('"note": "für 100 €"').waitFor();
@@ -200,7 +200,7 @@ journey("Calls of gRPC are a table of methods and statuses, and their messages a
   await detail.getByRole("radio", { name: "Hex" }).waitFor();
   // On a phone the table stands in the place of the list.
   await page.setViewportSize({ width: 420, height: 800 });
-  await page.getByRole("button", { name: "Back to the list" }).click();
+  await page.getByRole("button", { name: "Back to list" }).click();
   await table.getByRole("row", { name: /Fail.*NOT_FOUND/u }).waitFor();
 });
 
@@ -238,7 +238,7 @@ journey(
     await page.keyboard.press("End");
     await message(page, '{"id":"249","note":"order 249"}').waitFor();
     await page.getByRole("radio", { name: "Received" }).click();
-    await page.getByRole("searchbox", { name: "Search in the messages" }).fill("order 24");
+    await page.getByRole("searchbox", { name: "Search messages" }).fill("order 24");
     // 24, and 240 to 249.
     await eventually(
       "only what matches is left",
@@ -310,7 +310,7 @@ journey("Messages of a WebSocket are shown, added, held, changed and left out, a
   await using echo = await openEcho(bench);
   const page = await bench.open("/streams");
   await page
-    .getByRole("group", { name: "List of streams" })
+    .getByRole("group", { name: "Streams" })
     .getByRole("button", { name: /^open.*WS.*\/chat/u })
     .click();
   const rows = page.getByRole("group", { name: "Messages" }).getByRole("button");
@@ -319,9 +319,9 @@ journey("Messages of a WebSocket are shown, added, held, changed and left out, a
   await rows.filter({ hasText: "Received" }).filter({ hasText: "hello" }).waitFor();
 
   // Added towards the client: the server knows nothing of it.
-  const composer = page.getByRole("form", { name: "Add a message" });
+  const composer = page.getByRole("form", { name: "Send message" });
   await composer.getByRole("radio", { name: "To the client" }).click();
-  await composer.getByRole("textbox", { name: "Content of the message" }).fill("made in Weir");
+  await composer.getByRole("textbox", { name: "Message content" }).fill("made in Weir");
   await page.keyboard.press("Control+Enter");
   await eventually("the client has it", () => echo.got.includes("made in Weir"));
   await rows.filter({ hasText: "injected" }).filter({ hasText: "made in Weir" }).waitFor();
@@ -331,18 +331,18 @@ journey("Messages of a WebSocket are shown, added, held, changed and left out, a
   const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
   await dialog.getByRole("textbox", { name: "Text pattern" }).fill("secret");
   await dialog.getByRole("radio", { name: "Sent" }).click();
-  await dialog.getByRole("button", { name: "Add the rule" }).click();
+  await dialog.getByRole("button", { name: "Add rule" }).click();
   await dialog.getByRole("listitem").getByText("sent, text secret: pause").waitFor();
   await dialog.getByRole("button", { name: "Done" }).click();
   echo.client.send("a secret plan");
-  await page.getByRole("button", { name: "1 message waits" }).waitFor();
-  const waiting = page.getByRole("region", { name: "Message that waits" });
+  await page.getByRole("button", { name: "1 message paused" }).waitFor();
+  const waiting = page.getByRole("region", { name: "Paused message" });
   await waiting.getByRole("textbox").fill("a public plan");
-  await waiting.getByRole("button", { name: "Send changed" }).click();
+  await waiting.getByRole("button", { name: "Send edited" }).click();
   await eventually("the server got the other text", () => echo.got.includes("a public plan"));
   await rows.filter({ hasText: "modified" }).filter({ hasText: "a public plan" }).click();
   const detail = page.getByRole("region", { name: "Message", exact: true });
-  await detail.getByText("Before a rule changed it").click();
+  await detail.getByText("Before modification by a rule").click();
   await detail.getByText("a secret plan").waitFor();
   await page.keyboard.press("Escape");
 
@@ -355,7 +355,7 @@ journey("Messages of a WebSocket are shown, added, held, changed and left out, a
   await waiting.waitFor({ state: "detached" });
 
   await composer.getByRole("button", { name: "Close" }).click();
-  await page.getByRole("button", { name: "Close the connection" }).click();
+  await page.getByRole("button", { name: "Close connection" }).click();
   await eventually("the client was told", () => echo.closeCode() === 1000);
   await composer.waitFor({ state: "detached" });
 });
@@ -364,7 +364,7 @@ journey("A rule is made of a message from its context menu, filled in, and holds
   await using echo = await openEcho(bench);
   const page = await bench.open("/streams");
   await page
-    .getByRole("group", { name: "List of streams" })
+    .getByRole("group", { name: "Streams" })
     .getByRole("button", { name: /^open.*WS.*\/chat/u })
     .first()
     .click();
@@ -372,7 +372,7 @@ journey("A rule is made of a message from its context menu, filled in, and holds
   echo.client.send("price: 5 $ (a)");
   await eventually("the server answered", () => echo.got.includes("price: 5 $ (a)"));
   await rows.filter({ hasText: "Sent" }).filter({ hasText: "price" }).click({ button: "right" });
-  await page.getByRole("menuitem", { name: "Replace the text…" }).click();
+  await page.getByRole("menuitem", { name: "Replace text…" }).click();
   const dialog = page.getByRole("dialog", { name: "Rules for WebSocket messages" });
   const field = dialog.getByRole("textbox", { name: "Text pattern" });
   await eventually("the form is filled in", async () => (await field.inputValue()) === "^price: 5 \\$ \\(a\\)$");
@@ -382,7 +382,7 @@ journey("A rule is made of a message from its context menu, filled in, and holds
     async () => (await replacement.inputValue()) === "price: 5 $$ (a)",
   );
   await replacement.fill("price: 6 $$");
-  await dialog.getByRole("button", { name: "Add the rule" }).click();
+  await dialog.getByRole("button", { name: "Add rule" }).click();
   await dialog
     .getByRole("listitem")
     .getByText(/sent, host 127\.0\.0\.1, .*replace with/u)
@@ -394,7 +394,7 @@ journey("A rule is made of a message from its context menu, filled in, and holds
   // By the keyboard, for the message that is chosen.
   await rows.filter({ hasText: "Received" }).filter({ hasText: "price: 6 $" }).click();
   await page.getByRole("group", { name: "Messages" }).press("ContextMenu");
-  await page.getByRole("menuitem", { name: "Leave out…" }).click();
+  await page.getByRole("menuitem", { name: "Drop…" }).click();
   await dialog.getByRole("radio", { name: "Received", checked: true }).waitFor();
 });
 
@@ -416,7 +416,7 @@ journey(
     await dialog.getByRole("textbox", { name: "Host" }).fill("shop.example");
     await dialog.getByRole("button", { name: "Save the rule" }).click();
     await dialog.getByText("text, host shop.example, text price: drop").waitFor();
-    await dialog.getByRole("button", { name: "Add the rule" }).waitFor();
+    await dialog.getByRole("button", { name: "Add rule" }).waitFor();
     await dialog.getByRole("button", { name: "Delete Prices" }).click();
     await eventually("it is deleted", async () => (await rules()).length === 0);
     await dialog.getByRole("button", { name: "Done" }).click();
@@ -425,8 +425,8 @@ journey(
 
     const messages = async () => await bench.weir.get<readonly unknown[]>("/ws-traffic/messages");
     await eventually("the message is stored", async () => (await messages()).length > 0);
-    await page.getByRole("button", { name: "Remove the messages of WebSocket connections" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Remove", exact: true }).click();
+    await page.getByRole("button", { name: "Clear the messages of WebSocket connections" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Clear", exact: true }).click();
     await eventually("they are removed", async () => (await messages()).length === 0);
   },
 );

@@ -17,18 +17,18 @@ const journey = uiFile();
 journey("The first run shows four steps, tests interception, and lets the first row slide in", async (bench) => {
   const page = await bench.open("/traffic");
   await page.getByRole("heading", { name: "No traffic yet" }).waitFor();
-  for (const title of ["The proxy listens", "Trust the certificate", "Send traffic", "See it"]) {
+  for (const title of ["Proxy running", "Trust the certificate", "Send traffic", "View the first request"]) {
     await page.getByRole("heading", { name: title }).waitFor();
   }
   await page.getByRole("link", { name: "Instructions for each system" }).click();
-  await page.getByRole("button", { name: "Test now" }).click();
-  await page.getByText("Interception works on Weir's side").waitFor();
-  await page.getByText("Nothing has come yet").waitFor();
+  await page.getByRole("button", { name: "Test" }).click();
+  await page.getByText("Decryption works on Weir's side").waitFor();
+  await page.getByText("Waiting for traffic").waitFor();
   await bench.send("/orders?first");
-  await page.getByText("It flows").waitFor();
-  await page.getByRole("link", { name: "Open it in the traffic list" }).click();
+  await page.getByText("Receiving traffic").waitFor();
+  await page.getByRole("link", { name: "Open in Traffic" }).click();
   await page
-    .getByRole("region", { name: "Entry" })
+    .getByRole("region", { name: "Request details" })
     .getByRole("heading", { name: /orders\?first/u })
     .waitFor();
 });
@@ -117,7 +117,7 @@ journey("The filter completes, says what is wrong without asking, applies, and p
   const asked: string[] = [];
   page.on("request", (request) => asked.push(request.url()));
   await page.goto(`${bench.weir.apiUrl}/traffic?q=foo:bar`);
-  await page.getByText("The filter cannot be understood").waitFor();
+  await page.getByText("Invalid filter").waitFor();
   assert.deepEqual(
     asked.filter((url) => /\/api\/.*foo/u.test(url)),
     [],
@@ -188,7 +188,7 @@ journey("The menu of a row blocks its host, and the next request is stopped", as
   await bench.send("/orders?before");
   const page = await bench.open("/traffic");
   await row(page, "before").click({ button: "right" });
-  await page.getByRole("menuitem", { name: "Block this host" }).click();
+  await page.getByRole("menuitem", { name: "Block host" }).click();
   await page.getByText("127.0.0.1 is blocked").waitFor();
   const asked = bench.origin.requests.length;
   await bench.send("/orders?after");
@@ -205,7 +205,7 @@ journey("The menu of a row stops the recording of its host", async (bench) => {
   await bench.send("/orders?kept");
   const page = await bench.open("/traffic");
   await row(page, "kept").click({ button: "right" });
-  await page.getByRole("menuitem", { name: "Stop recording this host" }).click();
+  await page.getByRole("menuitem", { name: "Don't record this host" }).click();
   await page.getByText("127.0.0.1 is no longer recorded").waitFor();
   assert.equal((await bench.client.fetch(`${bench.origin.url}/orders?unseen`)).status, 200);
   await callApi(bench.weir, "PATCH", "/config", { ignored_domains: [] });
@@ -226,7 +226,7 @@ journey("Entries are deleted one by one and all at once, the latter only after a
   await page.getByRole("button", { name: "Clear the session" }).click();
   const asked: string[] = [];
   page.on("request", (request) => asked.push(new URL(request.url()).pathname));
-  await page.getByRole("dialog", { name: "Clear 2 entries?" }).getByRole("button", { name: "Clear" }).click();
+  await page.getByRole("dialog", { name: "Clear 2 requests?" }).getByRole("button", { name: "Clear" }).click();
   await page.getByRole("heading", { name: "No traffic yet" }).waitFor();
   assert.ok(asked.includes("/api/traffic/summary"), "the totals are as old as before");
   assert.equal((await bench.weir.entries()).length, 0);
@@ -273,8 +273,8 @@ journey("A HAR file is imported into a session of its own, which can be opened",
   ]);
   const buffer = Buffer.from(har.replaceAll("exported", "imported"));
   await chooser.setFiles({ name: "from browser.har", mimeType: "application/json", buffer });
-  await page.getByText("1 entries from from browser.har").or(page.getByText("1 entry from from browser.har")).waitFor();
-  await page.getByRole("button", { name: "Open this session" }).click();
+  await page.getByText("1 request from from browser.har").waitFor();
+  await page.getByRole("button", { name: "Open session" }).click();
   await row(page, "imported").waitFor();
   await page
     .getByRole("button", { name: /^Session/u })
@@ -308,7 +308,7 @@ async function fetchBy(...words: readonly string[]): Promise<void> {
 }
 
 async function tabs(page: Page): Promise<readonly string[]> {
-  return (await page.getByRole("region", { name: "Entry" }).getByRole("tab").allInnerTexts()).map((text) =>
+  return (await page.getByRole("region", { name: "Request details" }).getByRole("tab").allInnerTexts()).map((text) =>
     text.replace(/\s.*$/su, ""),
   );
 }
@@ -364,8 +364,8 @@ if (curl.skip === false) {
     await page.getByRole("button", { name: /^Tunnel/u }).click();
     await waitForCount(page.getByRole("grid").locator("[data-index]"), 3);
     await passed.click();
-    const pane = page.getByRole("region", { name: "Entry" });
-    await pane.getByText("The client came by SOCKS5.").waitFor();
+    const pane = page.getByRole("region", { name: "Request details" });
+    await pane.getByText("The client connected through SOCKS5.").waitFor();
     assert.deepEqual(await tabs(page), ["Overview", "Timing"]);
     await row(page, /^socks to 127\.0\.0\.1, .*failed/u).click();
     await pane.getByText("UPSTREAM_REFUSED").first().waitFor();

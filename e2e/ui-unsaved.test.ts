@@ -73,10 +73,10 @@ for (const { screen, api, body } of EDITORS) {
       await waitForValue(nameField(page), "Second");
       await nameField(page).fill("Mine");
       await callApi(bench.weir, "PUT", `${api}/${id}`, body("Third"));
-      const alert = page.getByRole("alert").filter({ hasText: "was changed elsewhere meanwhile" });
+      const alert = page.getByRole("alert").filter({ hasText: "was changed elsewhere" });
       await alert.waitFor();
       await waitForValue(nameField(page), "Mine");
-      await alert.getByRole("button", { name: "Take theirs" }).click();
+      await alert.getByRole("button", { name: "Discard my changes" }).click();
       await waitForValue(nameField(page), "Third");
       await nameField(page).fill("Mine after all");
       await page.getByRole("button", { name: "Save", exact: true }).click();
@@ -149,9 +149,9 @@ for (const { screen, api, body, open, field, member } of WINDOWS) {
     await text.fill("Mine");
     await callApi(bench.weir, "PUT", `${api}/${id}`, body("Fourth"));
     const alert = dialog.getByRole("alert");
-    await alert.filter({ hasText: "was changed elsewhere meanwhile" }).waitFor();
+    await alert.filter({ hasText: "was changed elsewhere" }).waitFor();
     await waitForValue(text, "Mine");
-    await alert.getByRole("button", { name: "Take theirs" }).click();
+    await alert.getByRole("button", { name: "Discard my changes" }).click();
     await waitForValue(text, "Fourth");
     // What is written waits while one looks elsewhere.
     await text.fill("Mine after all");
@@ -189,20 +189,20 @@ journey("A window with unsaved drafts asks before it closes, and one without doe
 
 journey("A dialog somebody has written in is not lost by Escape or a click beside it", async (bench) => {
   const page = await bench.open("/blocklist");
-  await page.getByRole("button", { name: "Block a host" }).first().click();
+  await page.getByRole("button", { name: "Block host" }).first().click();
   const dialog = page.getByRole("dialog");
   const pattern = dialog.getByRole("textbox").first();
   // Untouched it closes at once.
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
-  await page.getByRole("button", { name: "Block a host" }).first().click();
+  await page.getByRole("button", { name: "Block host" }).first().click();
   await pattern.fill("ads.example");
   await page.mouse.click(4, 400);
   assert.equal(await pattern.inputValue(), "ads.example");
   await page.keyboard.press("Escape");
-  await dialog.getByText("What you wrote is not saved").waitFor();
+  await dialog.getByText("You have unsaved changes").waitFor();
   await page.keyboard.press("Escape");
-  await dialog.getByText("What you wrote is not saved").waitFor({ state: "detached" });
+  await dialog.getByText("You have unsaved changes").waitFor({ state: "detached" });
   assert.equal(await pattern.inputValue(), "ads.example");
   await dialog.getByRole("button", { name: "Close", exact: true }).click();
   await dialog.getByRole("button", { name: "Close without saving" }).click();
@@ -223,7 +223,7 @@ journey("A note and a setting that are not saved are there when one comes back",
   await openRow(page, "/orders");
   await waitForValue(note, "half a note");
   await page.getByRole("link", { name: "Settings", exact: true }).click();
-  const setting = page.getByRole("textbox", { name: "Entries kept" });
+  const setting = page.getByRole("textbox", { name: "Requests to keep" });
   await setting.fill("777");
   await page.getByRole("link", { name: "Traffic", exact: true }).click();
   await page.getByRole("link", { name: "Settings", exact: true }).click();

@@ -48,7 +48,7 @@ async function takePictures(apiUrl: string, folder: string): Promise<void> {
 async function arrange(page: Page, apiUrl: string): Promise<void> {
   await page.goto(`${apiUrl}/traffic`);
   await page.getByRole("row", { name: /orders, 201/u }).click();
-  const pane = page.getByRole("region", { name: "Entry" });
+  const pane = page.getByRole("region", { name: "Request details" });
   await pane.getByRole("tab", { name: "Messages" }).click();
   await pane.getByText('"ord_7Qm2vX"').waitFor();
   await page.getByText("Live", { exact: true }).waitFor();

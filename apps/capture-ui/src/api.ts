@@ -9,7 +9,7 @@ export { ApiFailure, operations, operationUrl };
 /** One sentence for people about anything that was thrown. */
 export function errorText(error: unknown): string {
   if (error instanceof ApiFailure) {
-    if (error.status === 0) return "Weir does not answer. Is it still running?";
+    if (error.status === 0) return "Weir is not responding. Is it still running?";
     const details = Array.isArray(error.details)
       ? error.details.flatMap((detail: unknown) => {
           const { path, message } = (detail ?? {}) as { path?: unknown; message?: unknown };

@@ -41,14 +41,14 @@ export function BodyEditor({
     <div className={styles["body"]}>
       <div className={styles["partHead"]}>
         <h3>{label}</h3>
-        <span className={styles["quiet"]}>{bytes === null ? "not base64 yet" : formatBytes(bytes.length)}</span>
+        <span className={styles["quiet"]}>{bytes === null ? "not valid base64" : formatBytes(bytes.length)}</span>
         <span className={styles["grow"]} />
         {draft.encoding === "utf8" && !disabled && <PrettyButton draft={draft} onChange={onChange} />}
         <Button
           variant="ghost"
           icon={<FileUp size={14} />}
-          aria-label="Take the body from a file"
-          title="Take the body from a file"
+          aria-label="Load the body from a file"
+          title="Load the body from a file"
           disabled={disabled}
           onClick={() => file.current?.click()}
         />
@@ -56,14 +56,14 @@ export function BodyEditor({
           ref={file}
           type="file"
           hidden
-          aria-label="File with the body"
+          aria-label="Body file"
           onChange={(event) => {
             void load(event.target.files?.[0]);
             event.target.value = "";
           }}
         />
         <Segmented
-          label="How the body is written"
+          label="Body encoding"
           value={draft.encoding}
           options={[
             { value: "utf8", label: "Text", disabled },

@@ -10,7 +10,7 @@ import { conditionOfQuery, queryOfCondition } from "./condition-query.ts";
 type Writing = "lines" | "query" | "json";
 
 const WRITINGS: readonly { readonly value: Writing; readonly label: string }[] = [
-  { value: "lines", label: "Lines" },
+  { value: "lines", label: "Form" },
   { value: "query", label: "Query" },
   { value: "json", label: "JSON" },
 ];
@@ -50,7 +50,7 @@ export function ConditionBuilder({
         <span className={styles["legend"]} aria-hidden>
           When
         </span>
-        <Segmented label="How the condition is written" value={writing} options={WRITINGS} onChange={choose} />
+        <Segmented label="Condition format" value={writing} options={WRITINGS} onChange={choose} />
       </div>
       {writing === "lines" && <ConditionLines initial={current} onChange={tell} isSided={phase === "both"} />}
       {writing === "query" && <QueryText initial={current} onChange={tell} phase={phase} />}
@@ -87,10 +87,10 @@ function QueryText({
       label="Condition in the query language"
       hint={
         known === null
-          ? "The query language has no words for the present condition; what is written here replaces it."
+          ? "The query language cannot express the current condition; text entered here replaces it."
           : phase === "both"
-            ? "The same words as in the traffic list; body: and header[name]: look at either message, req.body: and resp.body: at one."
-            : "The same words as in the traffic list."
+            ? "Same syntax as the traffic filter; body: and header[name]: match either message, req.body: and resp.body: only one."
+            : "Same syntax as the traffic filter."
       }
       error={problem}
     >
@@ -123,7 +123,7 @@ function JsonText({
       // The service says what else is wrong with it.
       onChange(isObject ? (value as Condition) : null);
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : "This is not JSON");
+      setProblem(error instanceof Error ? error.message : "Not valid JSON");
       onChange(null);
     }
   };

@@ -72,9 +72,9 @@ export const SUBJECTS: Readonly<Record<Subject, SubjectSpec>> = {
   method: { label: "Method", comparisons: ["is"], example: "GET" },
   scheme: { label: "Scheme", comparisons: ["is"], example: "https", choices: ["https", "http", "wss", "ws"] },
   port: { label: "Port", comparisons: ["is"], example: "443" },
-  path_segment: { label: "Path segment", comparisons: ["is"], name: "Number, from 0", example: "orders" },
+  path_segment: { label: "Path segment", comparisons: ["is"], name: "Index, from 0", example: "orders" },
   query_param: { label: "Query parameter", comparisons: NAMED, name: "Name", example: "42" },
-  header: { label: "Header field", comparisons: NAMED, name: "Name", example: "application/json", sided: true },
+  header: { label: "Header", comparisons: NAMED, name: "Name", example: "application/json", sided: true },
   content_type: { label: "Content type", comparisons: ["contains", "matches"], example: "json", sided: true },
   body: { label: "Body", comparisons: ["contains", "matches"], example: "order_id", sided: true },
   json: { label: "JSON body", comparisons: NAMED, name: "Path", example: "42", sided: true },
@@ -95,7 +95,7 @@ export const COMPARISON_LABELS: Readonly<Record<Comparison, string>> = {
   begins: "begins with",
   contains: "contains",
   matches: "matches pattern",
-  there: "is there",
+  there: "exists",
 };
 
 /** What the lines of a builder may say, where not everything can be asked. */
@@ -324,13 +324,13 @@ function testProblem({ subject, comparison, name, value }: TestDraft): string | 
   if (spec.name !== undefined && name.trim() === "") return `${spec.name} is missing`;
   if (comparison === "there") return null;
   if (subject === "port" && !(WHOLE_NUMBER.test(value) && Number(value) >= 1 && Number(value) <= 65_535)) {
-    return "A port is a number from 1 to 65535";
+    return "Enter a port from 1 to 65535";
   }
   if (subject === "path_segment" && !(WHOLE_NUMBER.test(name) && Number(name) <= 1000)) {
-    return "The number of a segment; 0 is the first";
+    return "Enter a segment index; 0 is the first";
   }
   const mayBeEmpty = comparison === "equals" || subject === "path_segment";
-  return value === "" && !mayBeEmpty ? "A value is missing" : null;
+  return value === "" && !mayBeEmpty ? "Enter a value" : null;
 }
 
 function buildTest(draft: TestDraft, problems: Map<number, string>): Condition {

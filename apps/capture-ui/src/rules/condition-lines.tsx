@@ -74,21 +74,21 @@ function Group({ group, words, problems, onChange, replace, onRemove }: GroupPro
       {(group.items.length > 1 || isInner) && (
         <div className={styles["groupHead"]}>
           {isInner && words.vocabulary.hasNot && (
-            <NotButton not={group.not} onChange={(not) => onChange({ ...group, not })} of="these conditions" />
+            <NotButton not={group.not} onChange={(not) => onChange({ ...group, not })} of="this group" />
           )}
           <Segmented
-            label="How many must hold"
+            label="Conditions required"
             value={group.op}
             options={[
-              { value: "and", label: "All of these" },
-              { value: "or", label: "Any of these" },
+              { value: "and", label: "Match all" },
+              { value: "or", label: "Match any" },
             ]}
             onChange={(op) => onChange({ ...group, op })}
           />
-          {isInner && <IconButton label="Remove the group" icon={<Trash2 size={14} />} onClick={onRemove} />}
+          {isInner && <IconButton label="Remove group" icon={<Trash2 size={14} />} onClick={onRemove} />}
         </div>
       )}
-      {group.items.length === 0 && <p className={styles["none"]}>Holds for everything.</p>}
+      {group.items.length === 0 && <p className={styles["none"]}>Matches every request.</p>}
       {group.items.map((item) =>
         item.kind === "group" ? (
           <Group
@@ -119,7 +119,7 @@ function Group({ group, words, problems, onChange, replace, onRemove }: GroupPro
             onChange({ ...group, items: [...group.items, newTest([...words.vocabulary.comparisons.keys()][0])] })
           }
         >
-          Add a condition
+          Add condition
         </Button>
         <Button
           variant="ghost"
@@ -131,7 +131,7 @@ function Group({ group, words, problems, onChange, replace, onRemove }: GroupPro
             })
           }
         >
-          Add a group
+          Add group
         </Button>
       </div>
     </div>
@@ -148,14 +148,14 @@ function NotButton({
   readonly of: string;
 }) {
   return (
-    <Button pressed={not} aria-label={`not: the opposite of ${of}`} title="The opposite" onClick={() => onChange(!not)}>
+    <Button pressed={not} aria-label={`Negate ${of}`} title="Negate" onClick={() => onChange(!not)}>
       not
     </Button>
   );
 }
 
 const SIDES = [
-  { value: "any", label: "passing message" },
+  { value: "any", label: "current message" },
   { value: "request", label: "request" },
   { value: "response", label: "answer" },
 ] as const;
@@ -184,7 +184,7 @@ function Line({
       )}
       <span className={styles["subject"]}>
         <Select
-          aria-label="What is looked at"
+          aria-label="Field"
           value={test.subject}
           options={[...vocabulary.comparisons.keys()].map((value) => ({ value, label: SUBJECTS[value].label }))}
           onChange={(subject) => onChange(withSubject(test, subject, vocabulary))}
@@ -193,7 +193,7 @@ function Line({
       {spec.sided === true && isSided && (
         <span className={styles["side"]}>
           <Select
-            aria-label="Of which message"
+            aria-label="Message"
             value={test.side ?? "any"}
             options={SIDES}
             onChange={(side) => onChange({ ...test, side: side === "any" ? null : side })}
@@ -225,7 +225,7 @@ function Line({
         <span className={styles["verb"]}>{COMPARISON_LABELS[test.comparison]}</span>
       )}
       {test.comparison !== "there" && <Value test={test} described={described} onChange={onChange} />}
-      <IconButton label="Remove the condition" icon={<Trash2 size={14} />} onClick={onRemove} />
+      <IconButton label="Remove condition" icon={<Trash2 size={14} />} onClick={onRemove} />
       {problem !== undefined && (
         <p id={id} className={styles["problem"]}>
           {problem}

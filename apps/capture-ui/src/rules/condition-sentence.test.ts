@@ -33,7 +33,7 @@ test("conditions read as sentences", () => {
       },
       "not port 80, (URL matches a.* or JSON body $.a = nothing)",
     ],
-    [{ type: "header", name: "x-a", side: "response" }, "answer's header field x-a"],
+    [{ type: "header", name: "x-a", side: "response" }, "response header x-a"],
   ];
   for (const [condition, sentence] of cases) assert.equal(conditionSentence(condition), sentence);
 });

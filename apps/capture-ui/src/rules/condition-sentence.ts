@@ -22,7 +22,7 @@ function words(draft: ConditionDraft): string {
   return draft.not ? `not ${text}` : text;
 }
 
-const SIDES = { request: "request's ", response: "answer's " } as const;
+const SIDES = { request: "request ", response: "response " } as const;
 
 function testWords({ subject, comparison, name, value, side }: TestDraft): string {
   // What speaks for itself needs no word before it.

@@ -35,10 +35,10 @@ export function EntryPicker({
     value: entry.id,
     label: `${entry.request.method} ${entry.request.url} · ${entry.response?.status_code ?? entry.state} · ${formatTimeOfDay(Date.parse(entry.timestamp)).slice(0, 8)}`,
   }));
-  const none = { value: "", label: options.length === 0 ? "Nothing has been captured" : "Choose an entry" };
+  const none = { value: "", label: options.length === 0 ? "No captured requests" : "Choose a request" };
   return (
     <Select
-      aria-label="Captured entry"
+      aria-label="Captured request"
       value={value ?? ""}
       options={value === null ? [none, ...options] : options}
       disabled={options.length === 0}

@@ -22,16 +22,16 @@ export function HeadersEditor({
       <div className={styles["partHead"]}>
         <h3>{label}</h3>
         <Button variant="ghost" icon={<Plus size={14} />} onClick={() => onChange([...drafts, headerDraft()])}>
-          Add a field
+          Add header
         </Button>
       </div>
-      {drafts.length === 0 && <p className={styles["none"]}>No fields</p>}
+      {drafts.length === 0 && <p className={styles["none"]}>No headers</p>}
       {drafts.map((draft, index) => (
         <div key={draft.key} className={styles["headerLine"]}>
           <TextInput
             mono
             className={styles["headerName"]}
-            aria-label={`Name of field ${index + 1}`}
+            aria-label={`Name of header ${index + 1}`}
             placeholder="Name"
             maxLength={255}
             value={draft.name}
@@ -40,7 +40,7 @@ export function HeadersEditor({
           <TextInput
             mono
             className={styles["headerValue"]}
-            aria-label={draft.name === "" ? `Value of field ${index + 1}` : `Value of ${draft.name}`}
+            aria-label={draft.name === "" ? `Value of header ${index + 1}` : `Value of ${draft.name}`}
             placeholder="Value"
             value={draft.value}
             onChange={(event) => set(draft.key, { value: event.target.value })}
@@ -59,7 +59,7 @@ export function HeadersEditor({
               onClick={() => onChange(movedHeader(drafts, draft.key, 1))}
             />
             <IconButton
-              label={`Remove ${draft.name === "" ? "the field" : draft.name}`}
+              label={`Remove ${draft.name === "" ? "header" : draft.name}`}
               icon={<Trash2 size={13} />}
               onClick={() => onChange(drafts.filter((other) => other.key !== draft.key))}
             />
@@ -74,5 +74,5 @@ export function HeadersEditor({
 /** What the bytes of a value say in UTF-8, where the field shows them one by one. */
 function Reading({ octets }: { readonly octets: string }) {
   const reading = utf8Reading(octets);
-  return reading === undefined ? null : <p className={styles["reading"]}>In UTF-8: {reading}</p>;
+  return reading === undefined ? null : <p className={styles["reading"]}>As UTF-8: {reading}</p>;
 }

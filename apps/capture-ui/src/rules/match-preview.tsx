@@ -50,7 +50,7 @@ export function MatchPreview({
   return (
     <output className={styles["preview"]} aria-live="polite">
       {text === null || condition === null ? (
-        "Counts once the condition is whole."
+        "Complete the condition to preview matches."
       ) : preview.error !== null && settled === text ? (
         <span className={styles["refused"]}>{errorText(preview.error)}</span>
       ) : preview.data === undefined || settled !== text ? (
@@ -63,28 +63,28 @@ export function MatchPreview({
 }
 
 function sourceSentence({ outcome, text }: MatchExplanation): string {
-  if (outcome === "holds") return "It matches the entry that it is made from.";
-  if (outcome === "needs-body") return "Whether it matches the entry that it is made from depends on its body.";
-  return `It does not match the entry that it is made from: ${text}`;
+  if (outcome === "holds") return "It matches the request it was created from.";
+  if (outcome === "needs-body") return "Whether it matches the request it was created from depends on the body.";
+  return `It does not match the request it was created from: ${text}`;
 }
 
 function Counted({ preview, query }: { readonly preview: Preview; readonly query: string | null }) {
-  const words = preview.examined === 1 ? "entry" : `${formatCount(preview.examined)} entries`;
+  const words = preview.examined === 1 ? "request" : `${formatCount(preview.examined)} requests`;
   return (
     <>
       {preview.examined === 0 ? (
-        "Nothing has been captured to try it on."
+        "No captured requests to test against."
       ) : (
         <>
-          Would have matched <b>{formatCount(preview.matched)}</b> of the last {words}
-          {preview.complete ? "." : ", as far as it was looked."}
+          Matches <b>{formatCount(preview.matched)}</b> of the last {words}
+          {preview.complete ? "." : " checked so far."}
         </>
       )}
       {preview.explanation != null && ` ${sourceSentence(preview.explanation)}`}
       {query !== null && query !== "" && (
         <>
           {" "}
-          <Link href={`/traffic?q=${encodeURIComponent(query)}`}>Show in the traffic</Link>
+          <Link href={`/traffic?q=${encodeURIComponent(query)}`}>Show in Traffic</Link>
         </>
       )}
       {preview.sample.map((row) => (

@@ -47,7 +47,7 @@ export function ruleColumns<R extends ListedRule>({
       cell: (rule) => (
         <span className={styles["switch"]}>
           <Switch
-            aria-label={`Use ${isolatedName(rule.name)}`}
+            aria-label={`Enable ${isolatedName(rule.name)}`}
             checked={rule.enabled}
             onChange={(enabled) => actions.toggle(rule, enabled)}
           />
@@ -67,7 +67,7 @@ export function ruleColumns<R extends ListedRule>({
       ),
     },
     ...between,
-    { title: "Order", kind: "number", from: "wide", cell: (rule) => rule.priority },
+    { title: "Priority", kind: "number", from: "wide", cell: (rule) => rule.priority },
     { title: "Hits", kind: "number", cell: (rule) => formatCount(rule.hit_count) },
     {
       title: "Actions",
@@ -81,7 +81,9 @@ export function ruleColumns<R extends ListedRule>({
           />
           <Menu
             align="end"
-            trigger={<IconButton label={`More for ${isolatedName(rule.name)}`} icon={<MoreHorizontal size={15} />} />}
+            trigger={
+              <IconButton label={`More actions for ${isolatedName(rule.name)}`} icon={<MoreHorizontal size={15} />} />
+            }
             items={() => [
               {
                 kind: "item",

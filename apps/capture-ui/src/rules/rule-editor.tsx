@@ -22,9 +22,9 @@ export function ChangedElsewhere({
   return (
     <div className={styles["elsewhere"]} role="alert">
       {isGone
-        ? `This ${noun} was deleted elsewhere. Saving makes it again.`
-        : `This ${noun} was changed elsewhere meanwhile. Saving replaces that change by yours.`}
-      {!isGone && <Button onClick={stored.discard}>Take theirs</Button>}
+        ? `This ${noun} was deleted elsewhere. Saving creates it again.`
+        : `This ${noun} was changed elsewhere. Saving overwrites that change.`}
+      {!isGone && <Button onClick={stored.discard}>Discard my changes</Button>}
     </div>
   );
 }
@@ -67,7 +67,7 @@ export function RuleEditor({
       }}
     >
       <div className={styles["editorHead"]}>
-        <h2>{name === null ? `New ${noun}` : `Change a ${noun}`}</h2>
+        <h2>{name === null ? `New ${noun}` : `Edit ${noun}`}</h2>
         <span className={styles["grow"]} />
         {problem !== null && <span className={styles["problem"]}>{problem}</span>}
         {stored.isChanged && (
@@ -78,7 +78,7 @@ export function RuleEditor({
         <Button type="submit" variant="primary" disabled={isSaving}>
           {name === null ? "Create" : "Save"}
         </Button>
-        <IconButton label="Close the editor" keys="Esc" icon={<X size={16} />} onClick={onClose} />
+        <IconButton label="Close editor" keys="Esc" icon={<X size={16} />} onClick={onClose} />
       </div>
       {stored.isOutdated && !isSaving && <ChangedElsewhere noun={noun} isGone={name === null} stored={stored} />}
       {children}
@@ -90,7 +90,7 @@ export function RuleEditor({
 export function EditorBody({ children }: { readonly children: ReactNode }) {
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
-    <div className={styles["editorBody"]} tabIndex={0} role="group" aria-label="The rule">
+    <div className={styles["editorBody"]} tabIndex={0} role="group" aria-label="Rule">
       {children}
     </div>
   );

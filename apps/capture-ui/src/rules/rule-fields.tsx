@@ -21,7 +21,7 @@ export function NameField({ value, onChange, hint, error }: TextFieldProps) {
 /** The place of a rule among its kind; as typed. */
 export function OrderField({ value, onChange, hint, error }: TextFieldProps) {
   return (
-    <Field label="Order" hint={hint} error={error}>
+    <Field label="Priority" hint={hint} error={error}>
       <TextInput inputMode="numeric" maxLength={8} value={value} onChange={(event) => onChange(event.target.value)} />
     </Field>
   );

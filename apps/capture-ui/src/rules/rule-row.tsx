@@ -56,7 +56,7 @@ export function RuleRow({
       data-off={!rule.enabled || undefined}
     >
       {before}
-      <Switch aria-label={`Use ${isolatedName(rule.name)}`} checked={rule.enabled} onChange={onToggle} />
+      <Switch aria-label={`Enable ${isolatedName(rule.name)}`} checked={rule.enabled} onChange={onToggle} />
       <button type="button" className={styles["open"]} aria-current={isChosen || undefined} onClick={onShow}>
         <span className={styles["name"]}>
           {rule.name} {mark}
@@ -70,7 +70,9 @@ export function RuleRow({
       </span>
       <Menu
         align="end"
-        trigger={<IconButton label={`More for ${isolatedName(rule.name)}`} icon={<MoreHorizontal size={15} />} />}
+        trigger={
+          <IconButton label={`More actions for ${isolatedName(rule.name)}`} icon={<MoreHorizontal size={15} />} />
+        }
         items={menu}
       />
     </li>

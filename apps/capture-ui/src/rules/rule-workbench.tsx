@@ -21,7 +21,7 @@ export function RuleWorkbench({
   if (narrow && editor !== null) return editor;
   return (
     <SplitPane
-      label="Size of the list"
+      label="Resize list"
       direction="row"
       share={share}
       onShareChange={setShare}
@@ -38,7 +38,7 @@ export function ListWaiting({ noun, query }: { readonly noun: string; readonly q
     <>
       {query.error !== null && (
         <ErrorState
-          title={`The ${noun} cannot be loaded`}
+          title={`Could not load the ${noun}`}
           error={query.error}
           onRetry={() => {
             void query.refetch();

@@ -24,19 +24,19 @@ export function useRuleList<R extends ListedRule>(calls: RuleCalls<R>): Omit<Rul
     return done;
   };
   const remove = async (rule: R): Promise<void> => {
-    if (!(await act("The rule was not deleted", () => calls.remove(rule)))) return;
+    if (!(await act("Could not delete the rule", () => calls.remove(rule)))) return;
     toast({
-      title: `${isolatedName(rule.name)} is deleted`,
+      title: `${isolatedName(rule.name)} deleted`,
       durationMs: 8000,
       action: {
         label: "Undo",
-        onSelect: () => void act("The rule was not brought back", () => calls.restore(rule)),
+        onSelect: () => void act("Could not restore the rule", () => calls.restore(rule)),
       },
     });
   };
   return {
-    toggle: (rule, enabled) => void act("The rule was not switched", () => calls.toggle(rule, enabled)),
-    duplicate: (rule) => void act("The rule was not copied", () => calls.duplicate(rule)),
+    toggle: (rule, enabled) => void act("Could not switch the rule", () => calls.toggle(rule, enabled)),
+    duplicate: (rule) => void act("Could not duplicate the rule", () => calls.duplicate(rule)),
     remove: (rule) => void remove(rule),
   };
 }

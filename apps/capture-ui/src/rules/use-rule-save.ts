@@ -35,7 +35,7 @@ export function useRuleSave<Body extends { readonly name?: string }, D>({
     onSuccess: async (id, { name }) => {
       await queryClient.invalidateQueries({ queryKey: [topic] });
       settle(sent.current);
-      toast({ tone: "success", title: `${name ?? "The rule"} is saved` });
+      toast({ tone: "success", title: `${name ?? "Rule"} saved` });
     },
   });
   const mutate = (body: Body): void => {

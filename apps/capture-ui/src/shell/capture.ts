@@ -13,11 +13,11 @@ export async function toggleCapture(): Promise<void> {
     queryClient.setQueryData(captureQuery.queryKey, status);
     toast({
       key: "capture",
-      title: status.capture_enabled ? "Recording" : "Passing through",
-      text: status.capture_enabled ? "Traffic is kept." : "Traffic flows, but nothing is kept.",
+      title: status.capture_enabled ? "Recording" : "Passthrough",
+      text: status.capture_enabled ? "Traffic is recorded." : "Traffic passes through without being recorded.",
       durationMs: 2500,
     });
   } catch (error) {
-    toast({ tone: "error", title: "The mode could not be changed", text: errorText(error) });
+    toast({ tone: "error", title: "Could not change the mode", text: errorText(error) });
   }
 }

@@ -39,7 +39,9 @@ export class CatchErrors extends Component<Props, { readonly error: unknown }> {
   override render(): ReactNode {
     const { error } = this.state;
     if (error === undefined) return this.props.children;
-    const { title = error instanceof PartMissing ? "The screen cannot be shown" : "This screen broke" } = this.props;
+    const {
+      title = error instanceof PartMissing ? "Could not show this screen" : "Something went wrong on this screen",
+    } = this.props;
     return <ErrorState title={title} error={error} onRetry={this.#again} />;
   }
 }

@@ -4,16 +4,16 @@ import { allKeys } from "./actions.ts";
 import styles from "./cheat-sheet.module.css";
 import { BINDINGS, type Binding } from "./keyboard.ts";
 
-const GROUPS: readonly Binding["group"][] = ["Everywhere", "Screens", "Entry", "List", "Waiting"];
+const GROUPS: readonly Binding["group"][] = ["Everywhere", "Screens", "Request", "List", "Paused"];
 
 /** All keys, by where they work. */
 export function CheatSheet({ onClose }: { readonly onClose: () => void }) {
   return (
-    <Dialog open onClose={onClose} title="Keys" size="wide">
+    <Dialog open onClose={onClose} title="Keyboard shortcuts" size="wide">
       <div className={styles["groups"]}>
         {GROUPS.map((group) => (
           <section key={group}>
-            <h3 className={styles["title"]}>{group === "Waiting" ? "Breakpoints" : group}</h3>
+            <h3 className={styles["title"]}>{group === "Paused" ? "Breakpoints" : group}</h3>
             <dl className={styles["list"]}>
               {BINDINGS.filter((binding) => binding.group === group).map((binding) => (
                 <div key={binding.action} className={styles["line"]}>

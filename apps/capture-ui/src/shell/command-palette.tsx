@@ -31,13 +31,13 @@ function commands(
     { id: "import", label: "Import HAR or session…", words: "open file upload", run: chooseAndImport },
     {
       id: "export-har",
-      label: "Export everything as HAR",
+      label: "Export all requests (HAR)",
       words: "save download",
       run: () => void exportHar({ q: "", session: null }),
     },
     {
       id: "export-session",
-      label: "Export the session, lossless",
+      label: "Export full session (Weir format)",
       words: "save download backup",
       run: () =>
         void exportSession(queryClient.getQueryData(sessionsQuery.queryKey)?.find((session) => session.is_current)?.id),
@@ -50,12 +50,12 @@ function commands(
     },
     {
       id: "slow",
-      label: "Show slow entries",
+      label: "Show slow requests",
       words: "filter duration",
       run: () => navigate("/traffic?q=%40slow&sort=duration%3Adesc"),
     },
-    { id: "everything", label: "Show everything", words: "reset filter", run: () => navigate("/traffic") },
-    { id: "tree", label: "Show the tree of hosts", words: "view", run: () => navigate("/traffic?mode=tree") },
+    { id: "everything", label: "Clear the filter", words: "reset filter", run: () => navigate("/traffic") },
+    { id: "tree", label: "Show the host tree", words: "view", run: () => navigate("/traffic?mode=tree") },
     {
       id: "waterfall",
       label: "Show the waterfall",
@@ -71,7 +71,7 @@ function commands(
     },
     {
       id: "system",
-      label: "Theme of the system",
+      label: "System theme",
       words: "appearance display",
       run: () => setPreferences({ theme: "system" }),
     },
@@ -125,7 +125,7 @@ export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
         aria-expanded="true"
         aria-controls={`${id}-list`}
         aria-activedescendant={at >= 0 ? `${id}-${at}` : undefined}
-        placeholder="What do you want to do?"
+        placeholder="Type a command"
         spellCheck={false}
         onChange={(event) => {
           setTyped(event.target.value);
@@ -153,7 +153,7 @@ export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
           </div>
         ))}
       </div>
-      {found.length === 0 && <p className={styles["none"]}>Nothing is called that.</p>}
+      {found.length === 0 && <p className={styles["none"]}>No matching command.</p>}
     </Dialog>
   );
 }

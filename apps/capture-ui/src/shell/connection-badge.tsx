@@ -34,8 +34,8 @@ export function ConnectionBadge() {
     <Tooltip
       text={
         offline
-          ? "Weir has not answered for a while. Is it still running?"
-          : "The live channel broke. Missed traffic is fetched when it is back."
+          ? "Weir has not responded for a while. Is it still running?"
+          : "Live updates are interrupted. Missed traffic is loaded after reconnecting."
       }
       side="top"
     >
@@ -46,7 +46,7 @@ export function ConnectionBadge() {
       >
         <span className={styles["dot"]} aria-hidden />
         {offline ? "Offline" : "Reconnecting"}
-        <span className={styles["when"]}>{seconds > 0 ? `again in ${seconds} s` : "now"}</span>
+        <span className={styles["when"]}>{seconds > 0 ? `retry in ${seconds} s` : "now"}</span>
       </button>
     </Tooltip>
   );

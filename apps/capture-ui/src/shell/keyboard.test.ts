@@ -18,8 +18,8 @@ test("no two actions share keys, and no key hides behind a prefix", () => {
 test("keys of one screen may mean something else on another one, and only there", () => {
   const [first] = BINDINGS;
   assert.ok(first);
-  const entry = { ...first, keys: ["E"], group: "Entry" as const };
-  const waiting = { ...first, keys: ["E"], group: "Waiting" as const };
+  const entry = { ...first, keys: ["E"], group: "Request" as const };
+  const waiting = { ...first, keys: ["E"], group: "Paused" as const };
   assert.deepEqual(conflicts([entry, waiting]), []);
   assert.deepEqual(conflicts([entry, { ...waiting, group: "List" }]), ["E"]);
   assert.deepEqual(conflicts([entry, entry]), ["E"]);

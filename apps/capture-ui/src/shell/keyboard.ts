@@ -7,7 +7,7 @@ export interface Binding {
   /** Chords such as `Ctrl+K`, or two keys after another such as `G T`. `Ctrl` stands for ⌘ on a Mac too. */
   readonly keys: readonly string[];
   readonly label: string;
-  readonly group: "Everywhere" | "Screens" | "List" | "Entry" | "Waiting";
+  readonly group: "Everywhere" | "Screens" | "List" | "Request" | "Paused";
   /** Also while a text field has the focus. */
   readonly whileTyping?: boolean;
 }
@@ -63,11 +63,11 @@ export type ActionId =
 
 export const BINDINGS: readonly Binding[] = [
   { action: "palette", keys: ["Ctrl+K"], label: "Commands", group: "Everywhere", whileTyping: true },
-  { action: "cheatSheet", keys: ["?"], label: "This list of keys", group: "Everywhere" },
-  { action: "toggleCapture", keys: ["Shift+R"], label: "Record or pass through", group: "Everywhere" },
+  { action: "cheatSheet", keys: ["?"], label: "Keyboard shortcuts", group: "Everywhere" },
+  { action: "toggleCapture", keys: ["Shift+R"], label: "Toggle recording", group: "Everywhere" },
   { action: "theme", keys: ["Ctrl+Shift+L"], label: "Next theme", group: "Everywhere", whileTyping: true },
   { action: "focusQuery", keys: ["/", "Ctrl+F"], label: "Filter", group: "Everywhere" },
-  { action: "close", keys: ["Escape"], label: "Close, or clear the selection", group: "Everywhere" },
+  { action: "close", keys: ["Escape"], label: "Close or clear selection", group: "Everywhere" },
   { action: "goTraffic", keys: ["G T"], label: "Traffic", group: "Screens" },
   { action: "goStreams", keys: ["G E"], label: "Streams", group: "Screens" },
   { action: "goSessions", keys: ["G S"], label: "Sessions", group: "Screens" },
@@ -78,14 +78,14 @@ export const BINDINGS: readonly Binding[] = [
   { action: "goThrottle", keys: ["G H"], label: "Throttle", group: "Screens" },
   { action: "goReplay", keys: ["G R"], label: "Replay", group: "Screens" },
   { action: "goFocus", keys: ["G F"], label: "Focus", group: "Screens" },
-  { action: "goSetup", keys: ["G U"], label: "Set-up", group: "Screens" },
+  { action: "goSetup", keys: ["G U"], label: "Setup", group: "Screens" },
   { action: "goSettings", keys: ["G ,"], label: "Settings", group: "Screens" },
-  { action: "list.next", keys: ["J", "ArrowDown"], label: "Next entry", group: "List" },
-  { action: "list.previous", keys: ["K", "ArrowUp"], label: "Previous entry", group: "List" },
+  { action: "list.next", keys: ["J", "ArrowDown"], label: "Next request", group: "List" },
+  { action: "list.previous", keys: ["K", "ArrowUp"], label: "Previous request", group: "List" },
   { action: "list.nextPage", keys: ["PageDown"], label: "Next page", group: "List" },
   { action: "list.previousPage", keys: ["PageUp"], label: "Previous page", group: "List" },
-  { action: "list.first", keys: ["Home"], label: "First entry", group: "List" },
-  { action: "list.last", keys: ["End"], label: "Last entry", group: "List" },
+  { action: "list.first", keys: ["Home"], label: "First request", group: "List" },
+  { action: "list.last", keys: ["End"], label: "Last request", group: "List" },
   {
     action: "list.extendNext",
     keys: ["Shift+ArrowDown", "Shift+J"],
@@ -98,27 +98,27 @@ export const BINDINGS: readonly Binding[] = [
     label: "Extend the selection up",
     group: "List",
   },
-  { action: "list.open", keys: ["Enter"], label: "Open the entry", group: "List" },
+  { action: "list.open", keys: ["Enter"], label: "Open request", group: "List" },
   { action: "list.selectAll", keys: ["Ctrl+A"], label: "Select all", group: "List" },
-  { action: "list.delete", keys: ["Delete"], label: "Delete the selection", group: "List" },
-  { action: "list.clear", keys: ["Ctrl+L"], label: "Clear the list", group: "List" },
-  { action: "list.focusOnly", keys: ["H"], label: "Only focused hosts", group: "List" },
-  { action: "list.copyCurl", keys: ["Y"], label: "Copy as cURL", group: "Entry" },
-  { action: "list.copyUrl", keys: ["U"], label: "Copy the URL", group: "Entry" },
-  { action: "note", keys: ["M"], label: "Write a note", group: "Entry" },
-  { action: "detail.previousTab", keys: ["["], label: "Previous tab", group: "Entry" },
-  { action: "detail.nextTab", keys: ["]"], label: "Next tab", group: "Entry" },
-  { action: "detail.layout", keys: ["L"], label: "Details on the right or below", group: "Entry" },
-  { action: "rule.breakpoint", keys: ["B"], label: "Breakpoint for requests like this", group: "Entry" },
-  { action: "rule.mock", keys: ["O"], label: "Mock for requests like this", group: "Entry" },
-  { action: "replay.send", keys: ["R"], label: "Send it again", group: "Entry" },
-  { action: "replay.edit", keys: ["E"], label: "Edit it and send it again", group: "Entry" },
-  { action: "diff", keys: ["D"], label: "Compare the two selected entries", group: "Entry" },
-  { action: "paused.send", keys: ["Ctrl+Enter"], label: "Send as edited", group: "Waiting", whileTyping: true },
-  { action: "paused.allow", keys: ["A"], label: "Allow", group: "Waiting" },
-  { action: "paused.edit", keys: ["E"], label: "Edit", group: "Waiting" },
-  { action: "paused.reject", keys: ["X"], label: "Reject", group: "Waiting" },
-  { action: "paused.respond", keys: ["R"], label: "Respond", group: "Waiting" },
+  { action: "list.delete", keys: ["Delete"], label: "Delete selection", group: "List" },
+  { action: "list.clear", keys: ["Ctrl+L"], label: "Clear list", group: "List" },
+  { action: "list.focusOnly", keys: ["H"], label: "Focused hosts only", group: "List" },
+  { action: "list.copyCurl", keys: ["Y"], label: "Copy as cURL", group: "Request" },
+  { action: "list.copyUrl", keys: ["U"], label: "Copy URL", group: "Request" },
+  { action: "note", keys: ["M"], label: "Edit note", group: "Request" },
+  { action: "detail.previousTab", keys: ["["], label: "Previous tab", group: "Request" },
+  { action: "detail.nextTab", keys: ["]"], label: "Next tab", group: "Request" },
+  { action: "detail.layout", keys: ["L"], label: "Move details right or below", group: "Request" },
+  { action: "rule.breakpoint", keys: ["B"], label: "New breakpoint for similar requests", group: "Request" },
+  { action: "rule.mock", keys: ["O"], label: "New mock for similar requests", group: "Request" },
+  { action: "replay.send", keys: ["R"], label: "Resend", group: "Request" },
+  { action: "replay.edit", keys: ["E"], label: "Edit and resend", group: "Request" },
+  { action: "diff", keys: ["D"], label: "Compare the two selected requests", group: "Request" },
+  { action: "paused.send", keys: ["Ctrl+Enter"], label: "Send edited", group: "Paused", whileTyping: true },
+  { action: "paused.allow", keys: ["A"], label: "Continue", group: "Paused" },
+  { action: "paused.edit", keys: ["E"], label: "Edit", group: "Paused" },
+  { action: "paused.reject", keys: ["X"], label: "Reject", group: "Paused" },
+  { action: "paused.respond", keys: ["R"], label: "Respond", group: "Paused" },
 ];
 
 /** The parts of a keyboard event that matter. */
@@ -187,7 +187,7 @@ export function shownKeys(keys: string, mac: boolean): string {
 }
 
 /** Groups whose keys only work on one screen, each on another one. */
-const OF_ONE_SCREEN: readonly Binding["group"][] = ["Entry", "Waiting"];
+const OF_ONE_SCREEN: readonly Binding["group"][] = ["Request", "Paused"];
 
 /** Keys that two actions claim on one screen, or that can never be reached because a prefix comes first. */
 export function conflicts(bindings: readonly Binding[]): readonly string[] {

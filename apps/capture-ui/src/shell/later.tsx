@@ -11,7 +11,7 @@ export interface Later<Props> {
 /** A part of the app that could not be fetched. It may come when it is asked for again. */
 export class PartMissing extends Error {
   constructor(cause: unknown) {
-    super("This part of the page could not be fetched. Is Weir still running?", { cause });
+    super("Could not load this part of the page. Is Weir still running?", { cause });
   }
 }
 

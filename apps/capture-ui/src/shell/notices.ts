@@ -41,7 +41,7 @@ function show(notice: Notice): void {
       key: notice.code,
       tone: "error",
       durationMs: 0,
-      title: "The oldest entries are being removed",
+      title: "The oldest requests are being removed",
       text: notice.message,
       action: { label: "Settings", onSelect: () => navigate("/settings") },
     });
@@ -57,7 +57,7 @@ function show(notice: Notice): void {
     title: isEdited ? "Your edits were not sent" : "Continued without a decision",
     text: notice.message,
     action: isEdited
-      ? { label: "Show the edits", onSelect: () => navigate("/breakpoints?part=waiting") }
-      : { label: "Show the entry", onSelect: () => navigate(`/traffic?id=${encodeURIComponent(notice.entry_id)}`) },
+      ? { label: "Show edits", onSelect: () => navigate("/breakpoints?part=waiting") }
+      : { label: "Show request", onSelect: () => navigate(`/traffic?id=${encodeURIComponent(notice.entry_id)}`) },
   });
 }

@@ -108,7 +108,7 @@ export const ROUTES: readonly Route[] = [
   },
   {
     path: "/connect",
-    label: "Set-up",
+    label: "Setup",
     goKey: "U",
     icon: Smartphone,
     ...screen(async () => (await import("../views/first-run/first-run-view.tsx")).FirstRunView),

@@ -11,7 +11,7 @@ export function ServingMark() {
   const state = useQuery(mockServingQuery).data;
   if (state === undefined || !state.serving) return null;
   return (
-    <Tooltip text={`${state.session_name ?? "A session"} stands in for all servers`}>
+    <Tooltip text={`${state.session_name ?? "A session"} is served in place of all servers`}>
       <Button pressed icon={<Drama size={14} />} onClick={() => navigate("/mocks?panel=serving")}>
         <span className={styles["what"]}>Serving a session</span>
       </Button>

@@ -32,7 +32,7 @@ export function SessionSwitcher() {
           ...running.slice(0, MAX_SHOWN).map((run): MenuEntry => ({
             kind: "item",
             label: run.session_name ?? run.session_id,
-            detail: `${formatCount(sessions.data.find(({ id }) => id === run.session_id)?.request_count ?? 0)} entries`,
+            detail: `${formatCount(sessions.data.find(({ id }) => id === run.session_id)?.request_count ?? 0)} requests`,
             icon: <Play size={14} />,
             onSelect: () => viewSession(run.session_id),
           })),
@@ -41,7 +41,7 @@ export function SessionSwitcher() {
     ...sessions.data.slice(0, MAX_SHOWN).map((session): MenuEntry => ({
       kind: "item",
       label: nameOf(session),
-      detail: `${formatCount(session.request_count)} entries`,
+      detail: `${formatCount(session.request_count)} requests`,
       icon: session.is_current ? <Check size={14} /> : undefined,
       onSelect: () => {
         if (!session.is_current) void openSession(session.id);
@@ -101,7 +101,7 @@ function NameDialog({
   const save = async (): Promise<void> => {
     const text = name.trim();
     if (rename !== undefined && text === "") {
-      setError("Give the session a name.");
+      setError("Enter a session name.");
       return;
     }
     setBusy(true);
@@ -124,15 +124,15 @@ function NameDialog({
       open
       onClose={onClose}
       onSubmit={() => void save()}
-      title={rename === undefined ? "New session" : "Rename the session"}
+      title={rename === undefined ? "New session" : "Rename session"}
       {...(rename === undefined
-        ? { description: "New traffic goes into it; the session until now stays as it is." }
+        ? { description: "New traffic is recorded into it; the current session is kept." }
         : {})}
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" variant="primary" disabled={busy}>
-            {rename === undefined ? "Create and record into it" : "Rename"}
+            {rename === undefined ? "Create and record" : "Rename"}
           </Button>
         </>
       }

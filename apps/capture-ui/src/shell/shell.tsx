@@ -60,7 +60,7 @@ export function Shell() {
   return (
     <div className={styles["shell"]}>
       <a className={styles["skip"]} href="#main">
-        Skip to the content
+        Skip to content
       </a>
       <TopBar onCommands={() => setOpen("palette")} onKeys={() => setOpen("cheatSheet")} />
       <nav className={styles["rail"]} aria-label="Screens">
@@ -100,9 +100,6 @@ function showInBar(link: HTMLAnchorElement | null): void {
 function NoSuchPage({ empty }: { readonly empty: boolean }) {
   if (empty) return null;
   return (
-    <EmptyState
-      title="There is no such page"
-      actions={<Button onClick={() => navigate("/traffic")}>Go to the traffic</Button>}
-    />
+    <EmptyState title="Page not found" actions={<Button onClick={() => navigate("/traffic")}>Go to Traffic</Button>} />
   );
 }

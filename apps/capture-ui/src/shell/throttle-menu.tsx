@@ -13,7 +13,7 @@ import styles from "./rule-switches.module.css";
 const OFFERED = ["Slow 3G", "3G", "Fast 3G", "4G LTE", "Offline"];
 
 async function change(action: () => Promise<unknown>): Promise<void> {
-  await attempt("The line was not changed", action);
+  await attempt("Could not change throttling", action);
   await queryClient.invalidateQueries({ queryKey: ["throttle"] });
 }
 

@@ -37,7 +37,7 @@ function Mark() {
 }
 
 const THEMES: readonly { readonly value: Theme; readonly label: string }[] = [
-  { value: "system", label: "Like the system" },
+  { value: "system", label: "System" },
   { value: "light", label: "Light" },
   { value: "dark", label: "Dark" },
 ];
@@ -48,7 +48,7 @@ const DENSITIES: readonly { readonly value: Density; readonly label: string }[] 
 ];
 const TIMES: readonly { readonly value: TimeFormat; readonly label: string }[] = [
   { value: "local", label: "Local time" },
-  { value: "relative", label: "Time since" },
+  { value: "relative", label: "Relative time" },
   { value: "utc", label: "UTC" },
 ];
 
@@ -85,8 +85,8 @@ function CaptureToggle() {
     <Tooltip
       text={
         recording
-          ? "Traffic is kept. Click to pass it through without keeping it."
-          : "Traffic flows, but nothing is kept. Click to record."
+          ? "Recording traffic. Click to pass it through without recording."
+          : "Traffic passes through without being recorded. Click to record."
       }
       keys={keysOf("toggleCapture")}
     >
@@ -122,7 +122,7 @@ function ProxyAddress() {
     <span className={styles["address"]}>
       Proxy&nbsp;<b>{address}</b>
       <IconButton
-        label="Copy the proxy's address"
+        label="Copy proxy address"
         icon={<Copy size={13} />}
         onClick={() => void copyText(address, "Address")}
       />
@@ -136,20 +136,20 @@ function Quota() {
   const { entry_count: count, max_entries: max } = stats.data;
   const isFull = max > 0 && count >= max;
   const text = isFull
-    ? "Full: oldest removed"
+    ? "Full: removing oldest"
     : max === 0
-      ? `${formatCount(count)} entries`
-      : `${formatCount(count)} of ${formatCount(max)} entries`;
+      ? `${formatCount(count)} requests`
+      : `${formatCount(count)} of ${formatCount(max)} requests`;
   const hint =
     max === 0
-      ? "There is no limit."
+      ? "No limit."
       : isFull
-        ? "The oldest entries make room for new ones. Raise max_requests in the settings, or begin a new session."
-        : "When the session is full, the oldest entries make room for new ones.";
+        ? "The oldest requests are removed to make room for new ones. Raise max_requests in Settings, or start a new session."
+        : "When the session is full, the oldest requests are removed to make room for new ones.";
   return (
     <Tooltip text={hint}>
       <div className={styles["meter"]}>
-        <Meter value={count} max={max} label="Entries of the session" text={text} />
+        <Meter value={count} max={max} label="Requests in the session" text={text} />
       </div>
     </Tooltip>
   );
@@ -200,7 +200,7 @@ export function TopBar({ onCommands, onKeys }: { readonly onCommands: () => void
         />
         <IconButton
           className={styles["connect"]}
-          label="Keys"
+          label="Keyboard shortcuts"
           keys="?"
           icon={<Keyboard size={15} />}
           onClick={onKeys}

@@ -28,7 +28,7 @@ export function PauseSwitch() {
   const count = state.data?.paused_count ?? 0;
   const on = state.data?.enabled === true;
   const toggle = (): void => {
-    void attempt("Pausing could not be switched", async () => {
+    void attempt("Could not toggle pausing", async () => {
       queryClient.setQueryData(pauseAllQuery.queryKey, await api.breakpoints.pauseAll({ body: { enabled: !on } }));
     });
   };
@@ -36,12 +36,12 @@ export function PauseSwitch() {
     <>
       {count > 0 && (
         <Button className={styles["waiting"]} data-waiting onClick={() => navigate("/breakpoints?part=waiting")}>
-          {count} <span className={styles["what"]}>{count === 1 ? "exchange waits" : "exchanges wait"}</span>
+          {count} <span className={styles["what"]}>{count === 1 ? "request paused" : "requests paused"}</span>
         </Button>
       )}
       <IconButton
         className={styles["roomy"]}
-        label={on ? "Pause nothing but what rules match" : "Pause every request"}
+        label={on ? "Pause only requests that rules match" : "Pause every request"}
         icon={<Pause size={15} />}
         pressed={on}
         onClick={toggle}

@@ -41,7 +41,7 @@ async function download(
       action: { label: "Stop", onSelect: () => controller.abort() },
     });
   };
-  show("Waiting for the service");
+  show("Waiting for Weir");
   let shownAt = 0;
   try {
     const response = await request(controller.signal);
@@ -50,7 +50,7 @@ async function download(
     const blob = await counted(response, (bytes) => {
       if (performance.now() - shownAt < 150) return;
       shownAt = performance.now();
-      show(`${formatBytes(bytes)}${total === null ? "" : ` of ${formatCount(Number(total))} entries`}`);
+      show(`${formatBytes(bytes)}${total === null ? "" : ` of ${formatCount(Number(total))} requests`}`);
     }).blob();
     const link = document.createElement("a");
     link.href = URL.createObjectURL(blob);
@@ -59,8 +59,8 @@ async function download(
     window.setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
     toast({ key, tone: "success", title: `Exported ${what}`, text: `${name}, ${formatBytes(blob.size)}` });
   } catch (error) {
-    if (isAbort(error)) toast({ key, title: "The export was stopped" });
-    else toast({ key, tone: "error", title: "The export failed", text: errorText(error) });
+    if (isAbort(error)) toast({ key, title: "Export stopped" });
+    else toast({ key, tone: "error", title: "Export failed", text: errorText(error) });
   }
 }
 
@@ -71,7 +71,7 @@ export async function exportHar(
   if ("ids" in selection && selection.ids.length > MAX_IDS) {
     toast({
       tone: "error",
-      title: `At most ${formatCount(MAX_IDS)} chosen entries can be exported`,
+      title: `At most ${formatCount(MAX_IDS)} chosen requests can be exported`,
       text: "Export with a filter instead.",
     });
     return;
@@ -79,7 +79,7 @@ export async function exportHar(
   const query = "ids" in selection ? { ids: selection.ids.join(",") } : filterOf(selection.q, selection.session);
   const what =
     "ids" in selection
-      ? `${formatCount(selection.ids.length)} ${selection.ids.length === 1 ? "entry" : "entries"}`
+      ? `${formatCount(selection.ids.length)} ${selection.ids.length === 1 ? "request" : "requests"}`
       : "traffic";
   await download(what, fileName("har"), (signal) => api.export.exportHar({ query, signal }));
 }
@@ -87,7 +87,7 @@ export async function exportHar(
 /** Saves a whole session in the lossless native format. */
 export async function exportSession(id: string | undefined): Promise<void> {
   await download("the session", fileName("session.json"), (signal) => {
-    if (id === undefined) throw new ApiFailure(404, "NOT_FOUND", "There is no active session");
+    if (id === undefined) throw new ApiFailure(404, "NOT_FOUND", "No active session");
     return api.sessions.exportSession({ params: { id }, query: { format: "session" }, signal });
   });
 }

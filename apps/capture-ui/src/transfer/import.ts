@@ -39,8 +39,8 @@ async function importFile(file: File): Promise<void> {
   if (kind === undefined) {
     toast({
       tone: "error",
-      title: `${name} is not a HAR file or a session`,
-      text: "Both are JSON documents.",
+      title: `${name} is neither a HAR file nor a session`,
+      text: "Both must be JSON documents.",
     });
     return;
   }
@@ -55,7 +55,7 @@ async function importFile(file: File): Promise<void> {
       key,
       durationMs: 0,
       title: `Importing ${name}`,
-      text: `${percent} % of ${formatBytes(file.size)}${entries > 0 ? `, ${formatCount(entries)} entries` : ""}`,
+      text: `${percent} % of ${formatBytes(file.size)}${entries > 0 ? `, ${formatCount(entries)} requests` : ""}`,
       action: { label: "Stop", onSelect: () => controller.abort() },
     });
   };
@@ -78,19 +78,19 @@ async function importFile(file: File): Promise<void> {
       },
       controller.signal,
     );
-    const leftOut = result.skipped > 0 ? ` ${formatCount(result.skipped)} were left out:` : "";
+    const leftOut = result.skipped > 0 ? ` ${formatCount(result.skipped)} skipped:` : "";
     const problems = result.errors.length > 0 ? `${leftOut} ${result.errors.slice(0, 2).join("; ")}` : "";
     toast({
       key,
       tone: "success",
       durationMs: 12_000,
-      title: `${formatCount(result.count)} entries from ${name}`,
-      text: `They are in a session of their own.${problems}`,
-      action: { label: "Open this session", onSelect: () => void openSession(result.sessionId) },
+      title: `${formatCount(result.count)} ${result.count === 1 ? "request" : "requests"} from ${name}`,
+      text: `Imported into a new session.${problems}`,
+      action: { label: "Open session", onSelect: () => void openSession(result.sessionId) },
     });
   } catch (error) {
-    if (isAbort(error)) toast({ key, title: `The import of ${name} was stopped` });
-    else toast({ key, tone: "error", title: `${name} could not be imported`, text: errorText(error) });
+    if (isAbort(error)) toast({ key, title: `Import of ${name} stopped` });
+    else toast({ key, tone: "error", title: `${name}: import failed`, text: errorText(error) });
   } finally {
     stop();
     await queryClient.invalidateQueries({ queryKey: ["sessions"] });

@@ -26,7 +26,7 @@ export async function openSession(id: string): Promise<void> {
     await queryClient.invalidateQueries({ queryKey: ["sessions"] });
     navigate("/traffic");
   } catch (error) {
-    toast({ tone: "error", title: "The session could not be opened", text: errorText(error) });
+    toast({ tone: "error", title: "Could not open the session", text: errorText(error) });
   }
 }
 
@@ -40,8 +40,8 @@ async function mayOpen(id: string): Promise<boolean> {
   if (session === undefined || dropped === 0) return true;
   const limit = formatCount(config.max_requests);
   return await confirmAction({
-    title: `Open ${isolatedName(sessionTitle(session))} without its oldest entries?`,
-    text: `The active session keeps ${limit} entries (max_requests). The oldest ${formatCount(dropped)} of the ${formatCount(session.request_count)} in this one would be gone for good. Raise the limit in the settings, or export the session first, if you may need them.`,
+    title: `Open ${isolatedName(sessionTitle(session))} without its oldest requests?`,
+    text: `The active session keeps ${limit} requests (max_requests). The oldest ${formatCount(dropped)} of the ${formatCount(session.request_count)} in this one would be permanently removed. Raise the limit in Settings, or export the session first if you may need them.`,
     action: "Open",
     danger: true,
   });

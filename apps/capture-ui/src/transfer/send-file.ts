@@ -19,8 +19,8 @@ export function sendFile(
       if (request.status >= 200 && request.status < 300) resolve(response);
       else reject(failure(request.status, response, request.responseText));
     });
-    request.addEventListener("error", () => reject(new ApiFailure(0, "UNREACHABLE", "Cannot reach the service")));
-    request.addEventListener("abort", () => reject(new DOMException("The import was stopped", "AbortError")));
+    request.addEventListener("error", () => reject(new ApiFailure(0, "UNREACHABLE", "Cannot reach Weir")));
+    request.addEventListener("abort", () => reject(new DOMException("Import stopped", "AbortError")));
     signal.addEventListener("abort", () => request.abort());
     request.send(file);
   });
@@ -40,6 +40,6 @@ function failure(status: number, response: unknown, text: string): ApiFailure {
     readonly code?: unknown;
     readonly details?: unknown;
   };
-  const message = typeof error === "string" ? error : text.slice(0, 200) || `The service answered ${status}`;
+  const message = typeof error === "string" ? error : text.slice(0, 200) || `Weir responded with ${status}`;
   return new ApiFailure(status, typeof code === "string" ? code : "HTTP_ERROR", message, details);
 }

@@ -4,7 +4,7 @@ import { toast } from "./toast.tsx";
 export async function copyText(text: string, what: string): Promise<void> {
   const done = (await writeClipboard(text)) || copyThroughSelection(text);
   if (done) toast({ key: "copy", tone: "success", title: `${what} copied`, durationMs: 1800 });
-  else toast({ key: "copy", tone: "error", title: "The browser did not allow copying" });
+  else toast({ key: "copy", tone: "error", title: "The browser blocked copying" });
 }
 
 async function writeClipboard(text: string): Promise<boolean> {

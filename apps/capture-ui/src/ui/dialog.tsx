@@ -155,13 +155,13 @@ function LeaveQuestion({ onStay, onLeave }: { readonly onStay: () => void; reado
   return (
     <div className={styles["actions"]}>
       <span className={styles["question"]} role="alert">
-        What you wrote is not saved.
+        You have unsaved changes.
       </span>
       <Button variant="danger" onClick={onLeave}>
         Close without saving
       </Button>
       <Button ref={focusNow} onClick={onStay}>
-        Go on writing
+        Keep editing
       </Button>
     </div>
   );

@@ -24,7 +24,7 @@ export function DiffView({
       {lines.map((line, index) =>
         "skipped" in line ? (
           <div key={`${index}`} className={styles["skipped"]}>
-            {line.skipped === 1 ? "1 line is alike" : `${line.skipped} lines are alike`}
+            {line.skipped === 1 ? "1 unchanged line" : `${line.skipped} unchanged lines`}
           </div>
         ) : (
           <div key={`${index}`} className={styles["line"]} data-kind={line.kind}>

@@ -49,7 +49,7 @@ export function ListTable<Item extends { readonly id: string }>({
     <>
       {list.error !== null && (
         <ErrorState
-          title={`The ${noun} cannot be loaded`}
+          title={`Could not load the ${noun}`}
           error={list.error}
           onRetry={() => {
             void list.refetch();

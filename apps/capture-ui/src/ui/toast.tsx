@@ -50,7 +50,7 @@ const ICONS = { success: CircleCheck, error: CircleAlert, info: Info };
 export function ToastHost() {
   const list = useToasts((state) => state.list);
   return (
-    <section className={styles["region"]} aria-label="Messages" aria-live="polite" aria-relevant="additions text">
+    <section className={styles["region"]} aria-label="Notifications" aria-live="polite" aria-relevant="additions text">
       {list.map((shown) => (
         <ToastCard key={shown.id} toast={shown} />
       ))}

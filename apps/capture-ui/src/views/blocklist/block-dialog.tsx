@@ -66,7 +66,7 @@ export function BlockDialog({
       onClose={close}
       isUnsaved={stored.isChanged}
       onSubmit={submit}
-      title={entry === null ? "Block a host" : "Change a block entry"}
+      title={entry === null ? "Block host" : "Edit block list entry"}
       actions={
         <>
           <Button onClick={close}>Cancel</Button>
@@ -90,7 +90,7 @@ export function BlockDialog({
       <Field label="Note" error={errorOf("note")}>
         <TextInput
           maxLength={4096}
-          placeholder="Why it is blocked"
+          placeholder="Reason for blocking"
           value={draft.note}
           onChange={(event) => set({ note: event.target.value })}
         />
@@ -115,7 +115,7 @@ export function BlockDialog({
           />
         </Field>
       </div>
-      <Field label="Body of the answer" error={errorOf("response_body")}>
+      <Field label="Response body" error={errorOf("response_body")}>
         <TextArea
           mono
           rows={4}

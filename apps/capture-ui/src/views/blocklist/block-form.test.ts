@@ -34,7 +34,7 @@ test("an entry goes through its draft unchanged", () => {
 test("an empty pattern and a status that is no number are refused at their fields", () => {
   assert.deepEqual(bodyOf({ ...NEW_BLOCK, statusCode: "4x" }), {
     ok: false,
-    fields: { pattern: "A host or pattern is needed", status_code: "Three digits, such as 403" },
+    fields: { pattern: "Enter a host or pattern", status_code: "Enter three digits, such as 403" },
   });
 });
 

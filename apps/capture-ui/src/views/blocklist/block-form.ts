@@ -41,9 +41,9 @@ export function bodyOf(
   | { readonly ok: false; readonly fields: Readonly<Record<string, string>> } {
   const fields: Record<string, string> = {};
   const pattern = draft.pattern.trim();
-  if (pattern === "") fields["pattern"] = "A host or pattern is needed";
+  if (pattern === "") fields["pattern"] = "Enter a host or pattern";
   const status = draft.statusCode.trim();
-  if (status !== "" && !/^\d{3}$/u.test(status)) fields["status_code"] = "Three digits, such as 403";
+  if (status !== "" && !/^\d{3}$/u.test(status)) fields["status_code"] = "Enter three digits, such as 403";
   if (Object.keys(fields).length > 0) return { ok: false, fields };
   return {
     ok: true,

@@ -32,23 +32,23 @@ export function BlocklistView() {
   const refresh = () => client.invalidateQueries({ queryKey: ["blocklist"] });
   const toggle = useMutation({
     mutationFn: ({ id, enabled }: { readonly id: string; readonly enabled: boolean }) =>
-      attempt("The entry was not switched", () =>
+      attempt("Could not switch the entry", () =>
         api.blocklist.toggleBlockEntry({ params: { id }, body: { enabled } }),
       ),
     onSettled: refresh,
   });
   const restore = async (entry: BlockEntry): Promise<void> => {
-    await attempt("The entry was not brought back", () => api.blocklist.createBlockEntry({ body: restoreBody(entry) }));
+    await attempt("Could not restore the entry", () => api.blocklist.createBlockEntry({ body: restoreBody(entry) }));
     await refresh();
   };
   const remove = async (entry: BlockEntry): Promise<void> => {
-    const done = await attempt("The entry was not deleted", () =>
+    const done = await attempt("Could not delete the entry", () =>
       api.blocklist.deleteBlockEntry({ params: { id: entry.id } }),
     );
     await refresh();
     if (done) {
       toast({
-        title: `${entry.pattern} is not blocked any more`,
+        title: `${entry.pattern} is no longer blocked`,
         durationMs: 8000,
         action: { label: "Undo", onSelect: () => void restore(entry) },
       });
@@ -57,22 +57,22 @@ export function BlocklistView() {
   const list = entries.data ?? [];
   const add = (
     <Button variant="primary" icon={<Plus size={14} />} onClick={() => setEditing("new")}>
-      Block a host
+      Block host
     </Button>
   );
   return (
     <Page
       title="Block list"
-      description="Requests to these hosts get the answer given here; no connection is opened."
+      description="Requests to these hosts get the response configured here; no connection is opened."
       actions={list.length > 0 && add}
     >
       {stats.data !== undefined && list.length > 0 && (
         <Stats
           figures={[
             ["Entries", formatCount(stats.data.total)],
-            ["Switched on", formatCount(stats.data.enabled)],
-            ["Switched off", formatCount(stats.data.disabled)],
-            ["Requests stopped", formatCount(stats.data.total_hits)],
+            ["Enabled", formatCount(stats.data.enabled)],
+            ["Disabled", formatCount(stats.data.disabled)],
+            ["Blocked requests", formatCount(stats.data.total_hits)],
           ]}
         />
       )}
@@ -81,8 +81,8 @@ export function BlocklistView() {
         list={entries}
         isOff={(entry) => !entry.enabled}
         empty={
-          <EmptyState title="Nothing is blocked" icon={<ShieldBan size={28} />} actions={add}>
-            Block trackers, or an API whose absence you want to test.
+          <EmptyState title="No blocked hosts" icon={<ShieldBan size={28} />} actions={add}>
+            Block trackers, or an API to test how clients handle its absence.
           </EmptyState>
         }
         columns={columnsOf({
@@ -137,7 +137,7 @@ function columnsOf({
       ),
     },
     {
-      title: "Answer",
+      title: "Response",
       cell: (entry) => (
         <span className={styles["answer"]}>
           {entry.status_code} <span className={styles["quiet"]}>{entry.content_type}</span>

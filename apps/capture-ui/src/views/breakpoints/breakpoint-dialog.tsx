@@ -106,7 +106,7 @@ export function BreakpointDialog({
       onSubmit={() => {
         if (condition !== null) save.mutate(bodyOf(draft, condition));
       }}
-      title={id === null ? "New breakpoint" : "Change a breakpoint"}
+      title={id === null ? "New breakpoint" : "Edit breakpoint"}
       actions={
         <>
           <Button onClick={close}>Cancel</Button>
@@ -120,7 +120,7 @@ export function BreakpointDialog({
         <ChangedElsewhere noun="breakpoint" isGone={isGone} stored={stored} />
       )}
       <NameField
-        hint="Without one it is called after its condition"
+        hint="Optional. Defaults to the condition."
         value={draft.name}
         error={refused.fields["name"]}
         onChange={(name) => set({ name })}
@@ -136,12 +136,16 @@ export function BreakpointDialog({
       <div className={styles["options"]}>
         <DirectionField
           label="Pause"
-          about="What is paused"
-          words={{ request: "Request", response: "Answer", both: "Both" }}
+          about="Messages to pause"
+          words={{ request: "Request", response: "Response", both: "Both" }}
           value={draft.direction}
           onChange={(direction) => set({ direction })}
         />
-        <Field label="Continues after" hint="Seconds; empty waits for ever" error={refused.fields["timeout_secs"]}>
+        <Field
+          label="Continues after"
+          hint="Seconds. Leave empty to wait indefinitely."
+          error={refused.fields["timeout_secs"]}
+        >
           <TextInput
             inputMode="numeric"
             maxLength={6}
@@ -150,7 +154,7 @@ export function BreakpointDialog({
           />
         </Field>
         <OrderField
-          hint="The lowest that matches decides"
+          hint="If several rules match, the lowest number wins."
           value={draft.priority}
           error={refused.fields["priority"]}
           onChange={(priority) => set({ priority })}

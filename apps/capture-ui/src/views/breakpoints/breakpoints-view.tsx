@@ -20,7 +20,7 @@ import { BreakpointDialog, type BreakpointDraft } from "./breakpoint-dialog.tsx"
 import styles from "./breakpoints.module.css";
 import { WaitingQueue } from "./waiting-queue.tsx";
 
-const DIRECTIONS = { request: "request", response: "answer", both: "request and answer" } as const;
+const DIRECTIONS = { request: "request", response: "response", both: "request and response" } as const;
 
 type Part = "waiting" | "rules";
 
@@ -44,7 +44,7 @@ export function BreakpointsView() {
     <div className={styles["view"]}>
       <header className={styles["top"]}>
         <h1>Breakpoints</h1>
-        <p>Requests and answers that a rule matches wait here until you decide.</p>
+        <p>Requests and responses that match a rule are paused here until you decide.</p>
         <span className={styles["grow"]} />
         <PauseAllSwitch />
         <Button variant="primary" icon={<Plus size={14} />} onClick={add}>
@@ -52,13 +52,13 @@ export function BreakpointsView() {
         </Button>
       </header>
       <Tabs<Part>
-        label="Parts of the screen"
+        label="Breakpoint views"
         value={part}
         onChange={(next) => setParams({ part: next }, { replace: true })}
         tabs={[
           {
             value: "waiting",
-            label: "Waiting",
+            label: "Paused",
             count,
             content: () => <WaitingQueue onAdd={add} />,
           },
@@ -87,7 +87,7 @@ function Editing({ begun, onClose }: { readonly begun: Begun; readonly onClose: 
 function PauseAllSwitch() {
   const state = useQuery(pauseAllQuery);
   const set = async (enabled: boolean): Promise<void> => {
-    await attempt("Pausing could not be switched", async () => {
+    await attempt("Could not toggle pausing", async () => {
       queryClient.setQueryData(pauseAllQuery.queryKey, await api.breakpoints.pauseAll({ body: { enabled } }));
     });
   };
@@ -117,7 +117,7 @@ function RuleList({ onEdit, onAdd }: { readonly onEdit: (rule: Breakpoint) => vo
         isOff={(rule) => !rule.enabled}
         empty={
           <EmptyState
-            title="There are no breakpoints"
+            title="No breakpoints"
             icon={<CirclePause size={28} />}
             actions={
               <Button variant="primary" icon={<Plus size={14} />} onClick={onAdd}>
@@ -125,7 +125,7 @@ function RuleList({ onEdit, onAdd }: { readonly onEdit: (rule: Breakpoint) => vo
               </Button>
             }
           >
-            Make one here, or from any row of the traffic.
+            Create one here, or from any request in Traffic.
           </EmptyState>
         }
         columns={ruleColumns<Breakpoint>({
@@ -133,10 +133,10 @@ function RuleList({ onEdit, onAdd }: { readonly onEdit: (rule: Breakpoint) => vo
           between: [
             { title: "Pauses", kind: "quiet", from: "medium", cell: (rule) => DIRECTIONS[rule.direction] },
             {
-              title: "Waits",
+              title: "Timeout",
               kind: "quiet",
               from: "wide",
-              cell: (rule) => (rule.timeout_secs === null ? "for ever" : `${rule.timeout_secs} s`),
+              cell: (rule) => (rule.timeout_secs === null ? "none" : `${rule.timeout_secs} s`),
             },
           ],
         })}

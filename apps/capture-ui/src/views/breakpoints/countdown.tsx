@@ -13,7 +13,11 @@ export function Countdown({ deadline, since }: { readonly deadline: string | nul
   const left = secondsLeft(deadline, nowMs);
   if (left === null) return <span className={styles["quiet"]}>{formatAgo(Date.parse(since), nowMs)}</span>;
   return (
-    <span className={styles["countdown"]} data-soon={left <= 5 || undefined} title="Then it continues by itself">
+    <span
+      className={styles["countdown"]}
+      data-soon={left <= 5 || undefined}
+      title="Time until it continues automatically"
+    >
       {left} s left
     </span>
   );

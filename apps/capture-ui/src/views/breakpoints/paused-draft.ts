@@ -22,13 +22,13 @@ export function bodyObstacle(item: PausedItem): string | null {
   const message = item.direction === "request" ? item.request : item.response;
   switch (message?.body_state) {
     case "too_large":
-      return "The body is above the limit for breakpoints and passes as it is.";
+      return "The body exceeds the breakpoint limit and is forwarded unmodified.";
     case "receiving":
-      return "The body has not arrived yet.";
+      return "The body has not been received yet.";
     case "gone":
-      return "The exchange is over.";
+      return "The request has already completed.";
     case "left_out":
-      return "The body was not kept and passes as it is.";
+      return "The body was not stored and is forwarded unmodified.";
     default:
       return null;
   }
@@ -90,11 +90,11 @@ export function isSameDraft(left: PausedDraft, right: PausedDraft): boolean {
 /** What is wrong with a draft, or null. */
 export function draftProblem(draft: PausedDraft): string | null {
   if (draft.side === "response" && !/^[2-9]\d\d$/u.test(draft.status.trim())) {
-    return "A status has three digits, from 200 on";
+    return "Enter a three-digit status, 200 or higher";
   }
-  if (draft.side === "request" && draft.method.trim() === "" && draft.url !== "") return "A method is missing";
+  if (draft.side === "request" && draft.method.trim() === "" && draft.url !== "") return "Enter a method";
   if (draft.side === "request" && !URL.canParse(draft.url)) return "The URL must be absolute";
-  return draftBytes(draft.body) === null ? "The body is not base64" : null;
+  return draftBytes(draft.body) === null ? "The body is not valid base64" : null;
 }
 
 /** The body as a decision carries it. */

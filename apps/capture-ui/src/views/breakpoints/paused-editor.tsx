@@ -54,7 +54,7 @@ export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; r
   const decide = async (decision: BreakpointDecision): Promise<void> => {
     if (busy) return;
     setBusy(true);
-    const done = await attempt("The decision was not taken", () =>
+    const done = await attempt("Could not apply the decision", () =>
       api.breakpoints.resumePausedItem({ params: { id: item.id }, body: decision }),
     );
     if (done) {
@@ -72,9 +72,11 @@ export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; r
   if (full.error !== null) {
     const isFinished = full.error instanceof ApiFailure && full.error.status === 404;
     return isFinished ? (
-      <EmptyState title="It waits no longer">Somebody decided, its time was up, or the client went away.</EmptyState>
+      <EmptyState title="No longer paused">
+        Another user decided, its timeout expired, or the client disconnected.
+      </EmptyState>
     ) : (
-      <ErrorState title="The exchange cannot be loaded" error={full.error} onRetry={() => void full.refetch()} />
+      <ErrorState title="Could not load the request" error={full.error} onRetry={() => void full.refetch()} />
     );
   }
   if (full.data === undefined) return <EmptyState icon={<Spinner />} title="" />;
@@ -118,9 +120,9 @@ function Editor({
   const problem = isAnswering ? draftProblem(response) : isChanged ? draftProblem(draft) : null;
 
   const allowAll = async (disable: boolean): Promise<void> => {
-    await attempt("The queue was not let go", async () => {
+    await attempt("Could not continue the paused requests", async () => {
       const { resumed_count: count } = await api.breakpoints.resumeAll({ body: { rule_id: item.rule_id, disable } });
-      toast({ title: count === 1 ? "One exchange continues" : `${count} exchanges continue` });
+      toast({ title: count === 1 ? "1 request continued" : `${count} requests continued` });
     });
     await queryClient.invalidateQueries({ queryKey: ["breakpoints"] });
   };
@@ -141,7 +143,7 @@ function Editor({
   useAction("paused.respond", startResponse);
   useAction("close", isAnswering ? () => setAnswering(false) : undefined);
   return (
-    <section className={styles["editor"]} aria-label="Waiting exchange">
+    <section className={styles["editor"]} aria-label="Paused request">
       <DecisionBar
         item={item}
         isChanged={isChanged}
@@ -158,20 +160,20 @@ function Editor({
         onAllowAll={(disable) => void allowAll(disable)}
       />
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
-      <div ref={form} className={styles["form"]} tabIndex={0} role="group" aria-label="The message">
+      <div ref={form} className={styles["form"]} tabIndex={0} role="group" aria-label="Message">
         {isAnswering ? (
-          <MessageForm draft={response} onChange={setResponse} title="Your answer" />
+          <MessageForm draft={response} onChange={setResponse} title="Your response" />
         ) : (
           <MessageForm
             draft={draft}
             onChange={setDraft}
-            title={draft.side === "request" ? "The request" : "The answer"}
+            title={draft.side === "request" ? "Request" : "Response"}
             obstacle={bodyObstacle(item)}
             coded={isCoded(item)}
           />
         )}
         <p className={styles["quiet"]}>
-          <Link href={`/traffic?id=${encodeURIComponent(item.entry_id)}`}>Show in the traffic</Link> · from{" "}
+          <Link href={`/traffic?id=${encodeURIComponent(item.entry_id)}`}>Show in Traffic</Link> · from{" "}
           {item.client_addr ?? "Weir itself"} · by {item.rule_name}
         </p>
       </div>
@@ -238,17 +240,12 @@ function MessageForm({
           </Field>
         </div>
       )}
-      <HeadersEditor
-        label="Header fields"
-        drafts={draft.headers}
-        onChange={(headers) => onChange({ ...draft, headers })}
-      />
+      <HeadersEditor label="Headers" drafts={draft.headers} onChange={(headers) => onChange({ ...draft, headers })} />
       <BodyEditor
         draft={draft.body}
         disabled={obstacle !== null}
         notice={
-          obstacle ??
-          (coded ? "Its content coding cannot be undone here: these are the bytes as they came." : undefined)
+          obstacle ?? (coded ? "The content coding cannot be decoded; these are the bytes as received." : undefined)
         }
         onChange={(body) => onChange({ ...draft, body })}
       />
@@ -292,22 +289,22 @@ function DecisionBar({
       {isAnswering ? (
         <>
           <Button variant="primary" disabled={busy || problem !== null} onClick={onSend}>
-            Send this answer
+            Send response
           </Button>
-          <Button onClick={onBack}>Back to the {item.direction === "request" ? "request" : "answer"}</Button>
+          <Button onClick={onBack}>Back to the {item.direction === "request" ? "request" : "response"}</Button>
         </>
       ) : (
         <>
           {isChanged && (
             <>
               <Button variant="primary" disabled={busy || problem !== null} onClick={onSend}>
-                Send changed
+                Send edited
               </Button>
-              <Button onClick={onReset}>Undo changes</Button>
+              <Button onClick={onReset}>Discard edits</Button>
             </>
           )}
           <Button variant={isChanged ? "default" : "primary"} disabled={busy} onClick={onAllow}>
-            {isChanged ? "Allow as it was" : "Allow"} <KeyHint keys={keysOf("paused.allow")} />
+            {isChanged ? "Continue unmodified" : "Continue"} <KeyHint keys={keysOf("paused.allow")} />
           </Button>
           <Button disabled={busy} onClick={onRespond}>
             Respond <KeyHint keys={keysOf("paused.respond")} />
@@ -318,14 +315,14 @@ function DecisionBar({
           <Menu
             trigger={
               <Button variant="ghost">
-                All of this rule <ChevronDown size={13} />
+                All from this rule <ChevronDown size={13} />
               </Button>
             }
             items={() => [
-              { kind: "item", label: "Allow all from this rule", onSelect: () => onAllowAll(false) },
+              { kind: "item", label: "Continue all from this rule", onSelect: () => onAllowAll(false) },
               {
                 kind: "item",
-                label: "Allow all and switch the rule off",
+                label: "Continue all and disable the rule",
                 disabled: item.rule_id === "pause-all",
                 onSelect: () => onAllowAll(true),
               },
@@ -336,8 +333,11 @@ function DecisionBar({
       <span className={styles["grow"]} />
       {problem !== null && <span className={styles["problem"]}>{problem}</span>}
       {isHeld && item.deadline !== null ? (
-        <span className={styles["quiet"]} title="Its timer is held while you edit, at most an hour in all">
-          Held while you edit
+        <span
+          className={styles["quiet"]}
+          title="The timeout is suspended while you edit, for at most one hour in total"
+        >
+          Timeout suspended while editing
         </span>
       ) : (
         <Countdown deadline={item.deadline} since={item.paused_at} />

@@ -51,7 +51,7 @@ export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
   if (paused.error !== null) {
     return (
       <ErrorState
-        title="The queue cannot be loaded"
+        title="Could not load the paused requests"
         error={paused.error}
         onRetry={() => {
           void paused.refetch();
@@ -65,20 +65,20 @@ export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
         <LostEdits paused={paused.data} />
         <EmptyState
           icon={<Pause size={28} />}
-          title="Nothing waits"
+          title="No paused requests"
           actions={
             <Button icon={<Plus size={14} />} onClick={onAdd}>
               New breakpoint
             </Button>
           }
         >
-          What a breakpoint matches stops here: look at it, change it, answer it yourself or cut it off.
+          Requests that hit a breakpoint stop here so you can edit, answer or drop them.
         </EmptyState>
       </>
     );
   }
   const list = (
-    <ul className={styles["queue"]} aria-label="Waiting exchanges">
+    <ul className={styles["queue"]} aria-label="Paused requests">
       {items.map((item) => (
         <li key={item.id}>
           <button
@@ -90,7 +90,7 @@ export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
             <span className={styles["waitingLine"]}>
               <b>{item.request.method}</b>
               <Tag tone={item.direction === "request" ? "neutral" : "accent"}>
-                {item.direction === "request" ? "request" : `answer ${item.response?.status_code ?? ""}`}
+                {item.direction === "request" ? "request" : `response ${item.response?.status_code ?? ""}`}
               </Tag>
               <span className={styles["grow"]} />
               <Countdown deadline={item.deadline} since={item.paused_at} />
@@ -106,7 +106,7 @@ export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
     <div className={styles["waitingPart"]}>
       <LostEdits paused={paused.data} />
       <SplitPane
-        label="Size of the queue"
+        label="Resize queue"
         direction={narrow ? "column" : "row"}
         share={share}
         onShareChange={setShare}
@@ -141,7 +141,7 @@ function LostEdit({ name, onDone }: { readonly name: string; readonly onDone: ()
   const draft = keptDraft<PausedDraft>(name)?.draft;
   if (draft === undefined) return null;
   const replay = async (): Promise<void> => {
-    await attempt("The request could not be saved", async () => {
+    await attempt("Could not save the request", async () => {
       const { id } = await api.replay.saveRequest({
         body: {
           request: {
@@ -160,12 +160,12 @@ function LostEdit({ name, onDone }: { readonly name: string; readonly onDone: ()
   return (
     <div className={styles["lost"]} role="status">
       <p>
-        <b>Your edits were not sent.</b> {isRequest ? "The request" : "The response"} waits no longer:{" "}
+        <b>Your edits were not sent.</b> {isRequest ? "The request" : "The response"} is no longer paused:{" "}
         <code>
           {isRequest ? `${draft.method} ` : ""}
           {isolatedName(isRequest ? draft.url : `${draft.status} for ${draft.url}`)}
         </code>{" "}
-        {isRequest && !draft.hasBody ? "Its body was not shown here, so it is not part of the edits." : ""}
+        {isRequest && !draft.hasBody ? "Its body was not loaded here, so the edits do not include it." : ""}
       </p>
       <span className={styles["lostActions"]}>
         {isRequest && draft.hasBody && (

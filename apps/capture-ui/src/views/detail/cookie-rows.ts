@@ -29,12 +29,12 @@ export function cookieLife(cookie: SetCookie, receivedMs: number): string {
 export function cookieConcerns(cookie: SetCookie, isSecureOrigin: boolean): string[] {
   const concerns: string[] = [];
   if (cookie.sameSite === "None" && !cookie.secure) {
-    concerns.push("SameSite=None without Secure is refused by browsers");
+    concerns.push("Browsers reject SameSite=None without Secure");
   }
-  if (cookie.secure && !isSecureOrigin) concerns.push("Secure was set over plain HTTP and is refused by browsers");
+  if (cookie.secure && !isSecureOrigin) concerns.push("Browsers reject Secure cookies set over plain HTTP");
   if (cookie.name.startsWith("__Host-") && (!cookie.secure || cookie.domain !== undefined || cookie.path !== "/")) {
-    concerns.push("__Host- asks for Secure, Path=/ and no Domain");
+    concerns.push("__Host- requires Secure, Path=/ and no Domain");
   }
-  if (cookie.name.startsWith("__Secure-") && !cookie.secure) concerns.push("__Secure- asks for Secure");
+  if (cookie.name.startsWith("__Secure-") && !cookie.secure) concerns.push("__Secure- requires Secure");
   return concerns;
 }

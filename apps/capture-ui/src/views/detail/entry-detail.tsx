@@ -79,7 +79,9 @@ export function EntryDetail({
     return (
       <Pane layout={layout}>
         <CloseRow onClose={onClose} />
-        <EmptyState title="This entry is gone">It was deleted, cleared, or made room for newer ones.</EmptyState>
+        <EmptyState title="This request no longer exists">
+          It was deleted, cleared, or removed to make room for newer requests.
+        </EmptyState>
       </Pane>
     );
   }
@@ -87,7 +89,7 @@ export function EntryDetail({
     return (
       <Pane layout={layout}>
         <CloseRow onClose={onClose} />
-        <ErrorState title="The entry cannot be loaded" error={query.error} onRetry={() => void query.refetch()} />
+        <ErrorState title="Could not load the request" error={query.error} onRetry={() => void query.refetch()} />
       </Pane>
     );
   }
@@ -95,7 +97,7 @@ export function EntryDetail({
     return (
       <Pane layout={layout}>
         <CloseRow onClose={onClose} />
-        <EmptyState title="Loading the entry" icon={<Spinner />} />
+        <EmptyState title="Loading request" icon={<Spinner />} />
       </Pane>
     );
   }
@@ -109,7 +111,7 @@ export function EntryDetail({
 
 function Pane({ layout, children }: { readonly layout: string; readonly children: ReactNode }) {
   return (
-    <section className={styles["pane"]} aria-label="Entry" data-layout={layout}>
+    <section className={styles["pane"]} aria-label="Request details" data-layout={layout}>
       {children}
     </section>
   );
@@ -119,7 +121,7 @@ function CloseRow({ onClose }: { readonly onClose: () => void }) {
   return (
     <div className={styles["head"]}>
       <span />
-      <IconButton label="Close the details" keys="Esc" icon={<X size={16} />} onClick={onClose} />
+      <IconButton label="Close details" keys="Esc" icon={<X size={16} />} onClick={onClose} />
     </div>
   );
 }
@@ -139,12 +141,12 @@ function Headline({ entry, onClose }: { readonly entry: TrafficEntry; readonly o
       </h1>
       <div className={styles["headActions"]}>
         <IconButton
-          label="Copy the URL"
+          label="Copy URL"
           keys="U"
           icon={<Copy size={14} />}
           onClick={() => void copyText(request.url, "URL")}
         />
-        <IconButton label="Close the details" keys="Esc" icon={<X size={16} />} onClick={onClose} />
+        <IconButton label="Close details" keys="Esc" icon={<X size={16} />} onClick={onClose} />
       </div>
       <p className={styles["facts"]}>
         <span className={styles["method"]} style={{ color: methodColor(request.method) }}>
@@ -156,13 +158,13 @@ function Headline({ entry, onClose }: { readonly entry: TrafficEntry; readonly o
         {entryFacts(entry).map((fact) => (
           <span key={fact}>{fact}</span>
         ))}
-        <span title="Request: header fields and body">{formatBytes(entry.request_size)} ↑</span>
-        <span title="Response: header fields and body">{formatBytes(entry.response_size)} ↓</span>
+        <span title="Request size: headers and body">{formatBytes(entry.request_size)} ↑</span>
+        <span title="Response size: headers and body">{formatBytes(entry.response_size)} ↓</span>
         {response !== null && <span>{formatDuration(response.duration_ms)}</span>}
         {entry.is_passthrough && (
           <Tag tone="neutral">{entry.request.http_version === "SOCKS5" ? "SOCKS tunnel" : "tunnel"}</Tag>
         )}
-        {entry.modified && <Tag>rewritten</Tag>}
+        {entry.modified && <Tag>modified</Tag>}
         {entry.source === "slice" && <Tag tone="warning">answered by Weir</Tag>}
         {entry.source === "import" && <Tag tone="neutral">imported</Tag>}
         {entry.tls?.upstream_verified === false && <Tag tone="warning">certificate not verified</Tag>}
@@ -202,7 +204,7 @@ function EntryTabs({ entry }: { readonly entry: TrafficEntry }) {
     },
     timing: { value: "timing", label: "Timing", content: () => <TimingTab entry={entry} /> },
   };
-  return <Tabs label="Parts of the entry" value={tab} onChange={choose} tabs={shown.map((name) => specs[name])} />;
+  return <Tabs label="Request views" value={tab} onChange={choose} tabs={shown.map((name) => specs[name])} />;
 }
 
 /** Cookies in both directions with their attributes. */
@@ -246,13 +248,13 @@ function CookiesTab({ entry }: { readonly entry: TrafficEntry }) {
           <p className={styles["none"]}>No cookies were set.</p>
         ) : (
           // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
-          <div className={styles["cookieTable"]} tabIndex={0} role="group" aria-label="Cookies that were set">
+          <div className={styles["cookieTable"]} tabIndex={0} role="group" aria-label="Set cookies">
             <table className={styles["pairs"]}>
               <thead>
                 <tr>
                   <th scope="col">Name</th>
                   <th scope="col">Value</th>
-                  <th scope="col">Lives</th>
+                  <th scope="col">Lifetime</th>
                   <th scope="col">Domain and path</th>
                   <th scope="col">Attributes</th>
                 </tr>
@@ -303,13 +305,13 @@ function ParamsTab({ entry }: { readonly entry: TrafficEntry }) {
   return (
     <div className={styles["body"]}>
       <section className={styles["section"]}>
-        <ParamTable label="Query" parameters={parseQuery(request.url)} empty="The address has no query." />
+        <ParamTable label="Query" parameters={parseQuery(request.url)} empty="The URL has no query." />
       </section>
       {hasForm(request) && (
         <section className={styles["section"]}>
           {request.body_stored_size > MAX_FORM_BYTES ? (
             <p className={styles["none"]}>
-              The form is {formatBytes(request.body_stored_size)}; the body viewers in Messages show it.
+              The form is {formatBytes(request.body_stored_size)}; view it in the Messages tab.
             </p>
           ) : (
             <FormParams id={entry.id} />
@@ -333,10 +335,10 @@ function FormParams({ id }: { readonly id: string }) {
     },
   });
   if (form.error !== null) {
-    return <ErrorState title="The form cannot be read" error={form.error} onRetry={() => void form.refetch()} />;
+    return <ErrorState title="Could not read the form" error={form.error} onRetry={() => void form.refetch()} />;
   }
-  if (form.data === undefined) return <Spinner label="Reading the form" />;
-  return <ParamTable label="Form" parameters={parseUrlEncoded(form.data)} empty="The form has no fields." />;
+  if (form.data === undefined) return <Spinner label="Reading form" />;
+  return <ParamTable label="Form" parameters={parseUrlEncoded(form.data)} empty="No form fields." />;
 }
 
 /** The stages of the exchange as a waterfall with their lengths and meanings. */
@@ -345,11 +347,11 @@ function TimingTab({ entry }: { readonly entry: TrafficEntry }) {
   const missing = missingStages(entry.timings);
   if (bars.length === 0) {
     return entry.state === "pending" ? (
-      <EmptyState title="Still under way" icon={<Spinner />}>
-        The stages are shown when they are over.
+      <EmptyState title="In progress" icon={<Spinner />}>
+        Stages are shown when they complete.
       </EmptyState>
     ) : (
-      <EmptyState title="No timings">None were recorded for this entry.</EmptyState>
+      <EmptyState title="No timings">No timings were recorded for this request.</EmptyState>
     );
   }
   return (
@@ -358,9 +360,9 @@ function TimingTab({ entry }: { readonly entry: TrafficEntry }) {
         <thead className="visually-hidden">
           <tr>
             <th scope="col">Stage</th>
-            <th scope="col">Place in time</th>
-            <th scope="col">Starts</th>
-            <th scope="col">Takes</th>
+            <th scope="col">Position</th>
+            <th scope="col">Start</th>
+            <th scope="col">Duration</th>
           </tr>
         </thead>
         <tbody>
@@ -388,7 +390,7 @@ function TimingTab({ entry }: { readonly entry: TrafficEntry }) {
           </tr>
         </tbody>
       </table>
-      <p className={styles["none"]}>Began {formatDateTime(Date.parse(entry.timestamp))}, local time.</p>
+      <p className={styles["none"]}>Started {formatDateTime(Date.parse(entry.timestamp))}, local time.</p>
     </div>
   );
 }

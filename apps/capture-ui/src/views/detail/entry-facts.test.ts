@@ -22,7 +22,7 @@ test("the status is given with its reason, sent or standard", () => {
   }
   assert.equal(
     statusText({ state: "failed", response: response(502), is_passthrough: false, source: "slice" }),
-    "Failed, answered with 502 Bad Gateway",
+    "Failed, Weir responded with 502 Bad Gateway",
   );
 });
 

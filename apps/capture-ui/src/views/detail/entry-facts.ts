@@ -38,7 +38,7 @@ export function statusText(entry: Pick<TrafficEntry, "state" | "response" | "is_
     const text = `${response.status_code} ${reason}`.trim();
     // An answer of ours tells of a failure that came before it, an answer of the server's broke off later.
     if (entry.state === "failed") {
-      return entry.source === "slice" ? `Failed, answered with ${text}` : `${text}, then failed`;
+      return entry.source === "slice" ? `Failed, Weir responded with ${text}` : `${text}, then failed`;
     }
     return entry.state === "closed" ? `${text}, closed by the client` : text;
   }

@@ -34,7 +34,7 @@ test("a blocked host leads to the block list, any other rule says its own words"
 test("trouble at the upstream proxy is told apart from trouble at the server", () => {
   for (const code of ["AUTH", "UNREACHABLE", "TIMEOUT", "DENIED", "CONNECT", "CLOSED", "TLS", "PROTOCOL"]) {
     const advice = failureAdvice(failure({ stage: "proxy-handshake", code: `UPSTREAM_PROXY_${code}` }));
-    assert.equal(advice.title, "The upstream proxy let this down");
+    assert.equal(advice.title, "The upstream proxy failed");
     assert.match(advice.explanation, /proxy/u);
     assert.equal(advice.link?.to, "/settings#upstream-proxy");
   }
@@ -63,6 +63,6 @@ test("every stage on every side has a title and an explanation", () => {
 test("only tunnels have a reason for being unread", () => {
   const over = (http_version: string) => ({ request: { http_version } });
   assert.equal(tunnelReason({ is_passthrough: false, ...over("HTTP/1.1") }), null);
-  assert.match(tunnelReason({ is_passthrough: true, ...over("HTTP/1.1") }) ?? "", /unread/u);
-  assert.match(tunnelReason({ is_passthrough: true, ...over("SOCKS5") }) ?? "", /by SOCKS5/u);
+  assert.match(tunnelReason({ is_passthrough: true, ...over("HTTP/1.1") }) ?? "", /without being decoded/u);
+  assert.match(tunnelReason({ is_passthrough: true, ...over("SOCKS5") }) ?? "", /through SOCKS5/u);
 });

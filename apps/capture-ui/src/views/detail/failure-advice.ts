@@ -12,134 +12,135 @@ export interface FailureAdvice {
 type Stage = Failure["stage"];
 
 const STAGES: Readonly<Record<Stage, string>> = {
-  resolve: "finding the server's address",
+  resolve: "resolving the host name",
   connect: "connecting to the server",
-  "proxy-handshake": "talking to the upstream proxy",
-  tls: "setting up encryption",
+  "proxy-handshake": "connecting through the upstream proxy",
+  tls: "negotiating TLS",
   send: "sending the request",
   receive: "reading the response",
   "client-read": "reading the request",
-  "client-write": "passing the response on to the client",
+  "client-write": "sending the response to the client",
   policy: "applying a rule",
 };
 
-/** The stage in words, for `Failed while …`. */
-function stageText(stage: Stage): string {
-  return STAGES[stage];
-}
-
-const UPSTREAM: Readonly<Partial<Record<Stage, Omit<FailureAdvice, "title">>>> = {
+const UPSTREAM: Readonly<Partial<Record<Stage, FailureAdvice>>> = {
   resolve: {
-    explanation: "The name of the server could not be turned into an address.",
+    title: "DNS lookup failed",
+    explanation: "The server's host name could not be resolved.",
     advice:
-      "Check the spelling of the host, and whether this machine can resolve it. A name that only exists inside a VPN needs the VPN here.",
+      "Check the spelling of the host and whether this machine can resolve it. A host name that only resolves inside a VPN requires this machine to be connected to it.",
     link: null,
   },
   connect: {
-    explanation: "No connection to the server came about.",
-    advice:
-      "The server may be down, or a firewall may be in between. If the network demands a proxy, set an upstream proxy.",
+    title: "Connection to the server failed",
+    explanation: "Could not connect to the server.",
+    advice: "The server may be down or behind a firewall. If the network requires a proxy, set an upstream proxy.",
     link: { to: "/settings#upstream-proxy", label: "Upstream proxy settings" },
   },
   "proxy-handshake": {
-    explanation: "The upstream proxy did not open the way to the server.",
+    title: "Connection through the upstream proxy failed",
+    explanation: "The upstream proxy did not open a connection to the server.",
     advice: "Check the upstream proxy's address, user name and password.",
     link: { to: "/settings#upstream-proxy", label: "Upstream proxy settings" },
   },
   tls: {
+    title: "TLS handshake with the server failed",
     explanation:
-      "The server's certificate was not accepted, or no encryption both sides know was found. No part of the request was sent.",
+      "The server's certificate was not accepted, or client and server have no TLS version or cipher in common. No part of the request was sent.",
     advice:
-      "If the server uses a private authority, add its root under upstream CA file. For a test server, list the host under hosts that are not verified.",
+      "If the server uses a private CA, add its root certificate under additional root certificates. For a test server, add the host to the hosts excluded from verification.",
     link: { to: "/settings#origin-tls", label: "TLS settings" },
   },
   send: {
+    title: "Sending the request to the server failed",
     explanation: "The server closed the connection while the request was being sent.",
-    advice: "Servers do this when a body is too large or a request takes too long. Look for limits on the server.",
+    advice: "Servers do this when a body is too large or a request takes too long. Check the server's limits.",
     link: null,
   },
   receive: {
-    explanation:
-      "The server closed the connection, went silent, or sent something that is not HTTP before the response was complete.",
-    advice: "What had arrived by then is shown. Repeat the request to see whether it always stops there.",
+    title: "Reading the response from the server failed",
+    explanation: "The server closed the connection, timed out, or sent invalid HTTP before the response was complete.",
+    advice: "The part received so far is shown. Resend the request to see whether it always fails at the same point.",
     link: null,
   },
 };
 
-const CLIENT: Readonly<Partial<Record<Stage, Omit<FailureAdvice, "title">>>> = {
+const CLIENT: Readonly<Partial<Record<Stage, FailureAdvice>>> = {
   tls: {
-    explanation:
-      "The client refused Weir's certificate, so it does not trust Weir's authority yet, or it only accepts certificates it knows (pinning).",
+    title: "The client rejected Weir's certificate",
+    explanation: "The client does not trust Weir's CA yet, or accepts only pinned certificates.",
     advice:
-      "Install the certificate on the client. For an app with pinned certificates, add the host to the hosts that are not intercepted.",
+      "Install the CA certificate on the client. For an app with pinned certificates, exclude the host from decryption.",
     link: { to: "/connect", label: "Set up the certificate" },
   },
   "client-read": {
-    explanation: "The client went away, or sent something that is not HTTP, before its request was complete.",
+    title: "Reading the request from the client failed",
+    explanation: "The client disconnected or sent invalid HTTP before its request was complete.",
     advice: null,
     link: null,
   },
   "client-write": {
-    explanation: "The client went away before it had the whole response.",
-    advice: "Often a navigation, a closed tab, or a time limit in the client.",
+    title: "Sending the response to the client failed",
+    explanation: "The client disconnected before receiving the whole response.",
+    advice: "Common causes are a navigation, a closed tab, or a timeout in the client.",
     link: null,
   },
 };
 
 const TITLES: Readonly<Record<Failure["side"], string>> = {
-  client: "The client's side failed",
-  upstream: "The server's side failed",
-  internal: "Weir could not go on",
+  client: "Client error",
+  upstream: "Server error",
+  internal: "Internal error",
 };
 
 /** What is wrong at an upstream proxy, told apart by code where stages do not tell it. */
 const AT_THE_PROXY: Readonly<Record<string, Omit<FailureAdvice, "title" | "link">>> = {
   UPSTREAM_PROXY_UNREACHABLE: {
-    explanation: "No connection to the upstream proxy came about; the server was not asked.",
-    advice: "Check the upstream proxy's host and port, and whether it runs.",
+    explanation: "Could not connect to the upstream proxy; the server was not contacted.",
+    advice: "Check the upstream proxy's host and port, and whether it is running.",
   },
   UPSTREAM_PROXY_TIMEOUT: {
-    explanation: "The upstream proxy did not answer in time; the server was not asked, or not reached.",
-    advice: "The proxy may be overloaded, or the server behind it slow to connect to.",
+    explanation: "The upstream proxy did not respond in time; the server was not reached.",
+    advice: "The proxy may be overloaded, or slow to connect to the server.",
   },
   UPSTREAM_PROXY_TLS: {
-    explanation: "The encrypted connection to the upstream proxy itself failed.",
-    advice: "Is it a proxy that is spoken to over TLS? If its certificate is from a private authority, add its root.",
+    explanation: "The TLS handshake with the upstream proxy failed.",
+    advice:
+      "Check that the proxy accepts TLS connections. If its certificate is from a private CA, add its root certificate.",
   },
   UPSTREAM_PROXY_AUTH: {
-    explanation: "The upstream proxy asked for a user name and password, or refused those that are set.",
-    advice: "Set the right ones; they are used at once.",
+    explanation: "The upstream proxy requires a user name and password, or rejected the configured ones.",
+    advice: "Correct them in the settings; they take effect immediately.",
   },
   UPSTREAM_PROXY_DENIED: {
-    explanation: "The upstream proxy refuses to go to this server.",
-    advice: "It may allow only some hosts or ports. A host that needs no proxy can be listed as reached directly.",
+    explanation: "The upstream proxy refuses to connect to this server.",
+    advice: "It may allow only some hosts or ports. Hosts that need no proxy can be set to connect directly.",
   },
   UPSTREAM_PROXY_CONNECT: {
     explanation: "The upstream proxy could not reach the server.",
-    advice: "The proxy works; the trouble is between it and the server.",
+    advice: "The proxy works; the problem is between the proxy and the server.",
   },
   UPSTREAM_PROXY_PROTOCOL: {
-    explanation: "What is there does not answer like a proxy of the chosen kind.",
+    explanation: "The upstream did not respond like a proxy with the configured protocol.",
     advice: "Check the protocol and the port of the upstream proxy.",
   },
   UPSTREAM_PROXY_CLOSED: {
-    explanation: "The upstream proxy closed the connection before it had answered.",
+    explanation: "The upstream proxy closed the connection before responding.",
     advice: "Check the protocol and the port of the upstream proxy, and its log.",
   },
   UPSTREAM_PROXY_CANNOT_TUNNEL: {
-    explanation: "A proxy that is spoken to over TLS gets requests one by one; it cannot carry this connection.",
-    advice: "Choose http or socks5 as the protocol, or list the host as reached directly.",
+    explanation: "A proxy reached over TLS only forwards individual requests; it cannot tunnel this connection.",
+    advice: "Choose http or socks5 as the protocol, or set the host to connect directly.",
   },
 };
 
 /** Explains why an exchange failed. */
 export function failureAdvice(failure: Failure): FailureAdvice {
-  const title = `${TITLES[failure.side]} while ${stageText(failure.stage)}`;
-  if (failure.stage === "policy") return { title: "A rule stopped this", ...policyAdvice(failure) };
+  if (failure.stage === "policy") return { title: "A rule stopped this request", ...policyAdvice(failure) };
   const atTheProxy = AT_THE_PROXY[failure.code];
   if (atTheProxy !== undefined) {
     return {
-      title: "The upstream proxy let this down",
+      title: "The upstream proxy failed",
       ...atTheProxy,
       link: { to: "/settings#upstream-proxy", label: "Upstream proxy settings" },
     };
@@ -150,14 +151,21 @@ export function failureAdvice(failure: Failure): FailureAdvice {
       : failure.side === "upstream"
         ? UPSTREAM[failure.stage]
         : undefined;
-  return { title, ...(known ?? { explanation: failure.message, advice: null, link: null }) };
+  return (
+    known ?? {
+      title: `${TITLES[failure.side]} while ${STAGES[failure.stage]}`,
+      explanation: failure.message,
+      advice: null,
+      link: null,
+    }
+  );
 }
 
 function policyAdvice(failure: Failure): Omit<FailureAdvice, "title"> {
   if (/BLOCK/u.test(failure.code)) {
     return {
       explanation: "The host is on the block list.",
-      advice: "Switch the entry off if this request should pass.",
+      advice: "Disable the entry to let this request through.",
       link: { to: "/blocklist", label: "Block list" },
     };
   }
@@ -170,7 +178,7 @@ export function tunnelReason(
 ): string | null {
   if (!entry.is_passthrough) return null;
   if (entry.request.http_version === "SOCKS5") {
-    return "The client came by SOCKS5. What goes through it is passed on unread; use Weir as an HTTP proxy to read it.";
+    return "The client connected through SOCKS5. Its data is forwarded without being decoded; use Weir as an HTTP proxy to inspect it.";
   }
-  return "The bytes of this connection were passed on unread: its host is not intercepted, HTTPS interception is off, or it does not speak HTTP.";
+  return "This connection was forwarded without being decoded: its host is excluded from decryption, HTTPS decryption is off, or it does not use HTTP.";
 }

@@ -22,7 +22,7 @@ export function MessagesTab({ entry }: { readonly entry: TrafficEntry }) {
       {isChanged && (
         <div className={styles["changeSwitch"]}>
           <Segmented
-            label="Which state of the messages"
+            label="Message version"
             value={shown}
             options={[
               { value: "modified", label: "Modified" },
@@ -31,7 +31,7 @@ export function MessagesTab({ entry }: { readonly entry: TrafficEntry }) {
             ]}
             onChange={setShown}
           />
-          <span className={styles["quiet"]}>Rules changed this exchange.</span>
+          <span className={styles["quiet"]}>Rules modified this request.</span>
         </div>
       )}
       {entry.failure !== null && entry.response !== null && entry.state !== "closed" && (
@@ -75,7 +75,7 @@ function MessageSide({
   return (
     <section className={styles["side"]} aria-label={side === "request" ? "Request" : "Response"}>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
-      <div className={styles["headerPart"]} tabIndex={0} role="group" aria-label={`${side} fields`}>
+      <div className={styles["headerPart"]} tabIndex={0} role="group" aria-label={`${side} headers`}>
         <HeaderList
           title={side === "request" ? "Request" : "Response"}
           headers={message.headers_list}
@@ -91,9 +91,7 @@ function MessageSide({
       >
         {entry.response?.status_code === 101 ? (
           <p className={styles["switched"]}>
-            {side === "request"
-              ? "No body"
-              : "The protocol was switched: what was said since is no body, but a stream."}
+            {side === "request" ? "No body" : "The protocol was upgraded; the data that follows is shown as a stream."}
           </p>
         ) : (
           <BodyPanel entryId={entry.id} side={side} message={message} />
@@ -130,7 +128,7 @@ function MissingResponse({ entry }: { readonly entry: TrafficEntry }) {
             <Spinner label="Waiting" /> <span className={styles["quiet"]}>Waiting for the response</span>
           </>
         ) : (
-          <span className={styles["quiet"]}>There is no response.</span>
+          <span className={styles["quiet"]}>No response.</span>
         )}
       </p>
     </section>

@@ -33,24 +33,26 @@ export function OverviewTab({ entry }: { readonly entry: TrafficEntry }) {
       {entry.failure !== null && <FailureCallout failure={entry.failure} isError={entry.state !== "closed"} />}
       {tunnel !== null && (
         <div className={classNames(styles["callout"], styles["calloutInfo"])} role="note">
-          <h2>A tunnel</h2>
+          <h2>Tunnel</h2>
           <p>{tunnel}</p>
           <p>
-            {formatBytes(entry.request_size)} went to the server, {formatBytes(entry.response_size)} came back.{" "}
+            {formatBytes(entry.request_size)} sent, {formatBytes(entry.response_size)} received.{" "}
             {entry.request.http_version === "SOCKS5" ? (
               <Link href="/settings#socks">SOCKS settings</Link>
             ) : (
-              <Link href="/settings#interception">Settings for interception</Link>
+              <Link href="/settings#interception">Decryption settings</Link>
             )}
           </p>
         </div>
       )}
       <div className={styles["cards"]}>
         <RuleTrace trace={entry.trace} />
-        <Section title="Summary" lines={summaryLines(entry)} />
-        <Section title="Connection" lines={connectionLines(entry)} />
-        {entry.tls !== null && <Section title="TLS, client to Weir" lines={clientTlsLines(entry.tls)} />}
-        {entry.tls !== null && <Section title="TLS, Weir to server" lines={upstreamTlsLines(entry.tls)} />}
+        <Section title="Summary" entry={entry} lines={summaryLines(entry)} />
+        <Section title="Connection" entry={entry} lines={connectionLines(entry)} />
+        {entry.tls !== null && <Section title="TLS, client to Weir" entry={entry} lines={clientTlsLines(entry.tls)} />}
+        {entry.tls !== null && (
+          <Section title="TLS, Weir to server" entry={entry} lines={upstreamTlsLines(entry.tls)} />
+        )}
         <TimingSection entry={entry} />
         <section className={styles["section"]}>
           <h2>Note</h2>
@@ -71,7 +73,7 @@ function FailureCallout({
   const advice = failureAdvice(failure);
   return (
     <div className={classNames(styles["callout"], !isError && styles["calloutInfo"])} role="note">
-      <h2>{isError ? advice.title : "The client closed it"}</h2>
+      <h2>{isError ? advice.title : "Closed by the client"}</h2>
       <p>{advice.explanation}</p>
       {advice.advice !== null && <p>{advice.advice}</p>}
       <code>
@@ -86,13 +88,23 @@ function FailureCallout({
   );
 }
 
-function Section({ title, lines }: { readonly title: string; readonly lines: readonly Line[] }) {
+function Section({
+  title,
+  lines,
+  entry,
+}: {
+  readonly title: string;
+  readonly lines: readonly Line[];
+  readonly entry: TrafficEntry;
+}) {
   const shown = lines.filter(([, value]) => value !== null && value !== "");
   return (
     <section className={styles["section"]}>
       <h2>{title}</h2>
       {shown.length === 0 ? (
-        <p className={styles["none"]}>Nothing is known.</p>
+        <p className={styles["none"]}>
+          {entry.source === "slice" ? "Not available: Weir answered." : "Not available."}
+        </p>
       ) : (
         <dl className={styles["summary"]}>
           {shown.map(([label, value]) => (
@@ -108,16 +120,16 @@ function Section({ title, lines }: { readonly title: string; readonly lines: rea
 }
 
 const SOURCES: Readonly<Record<TrafficEntry["source"], string>> = {
-  upstream: "The server",
-  slice: "Weir itself, by a rule",
-  import: "Imported from a file",
+  upstream: "Server",
+  slice: "Weir (rule)",
+  import: "Imported",
 };
 
 function summaryLines(entry: TrafficEntry): Line[] {
   const { request, response } = entry;
   return [
     ["Number", `#${entry.seq}`],
-    ["Began", `${formatDateTime(Date.parse(entry.timestamp))}`],
+    ["Started", `${formatDateTime(Date.parse(entry.timestamp))}`],
     ["Method", request.method],
     ["Outcome", statusText(entry)],
     [
@@ -125,7 +137,7 @@ function summaryLines(entry: TrafficEntry): Line[] {
       response === null
         ? null
         : entry.source === "slice" && entry.state === "failed"
-          ? "Weir itself, to report the failure"
+          ? "Weir (failure report)"
           : SOURCES[entry.source],
     ],
     ["Type", response?.content_type ?? request.content_type],
@@ -139,12 +151,12 @@ function summaryLines(entry: TrafficEntry): Line[] {
           ["Response", response === null ? null : sizeText(entry.response_size ?? 0, response.body_size)],
         ] satisfies Line[])),
     ["Duration", response === null ? null : formatDuration(response.duration_ms)],
-    ["Changed", entry.modified ? "Yes, by a rule" : null],
+    ["Modified", entry.modified ? "Yes, by a rule" : null],
   ];
 }
 
 function sizeText(whole: number, body: number): string {
-  return `${formatBytes(whole)}, of it body ${formatBytes(body)}`;
+  return `${formatBytes(whole)} (body ${formatBytes(body)})`;
 }
 
 function connectionLines(entry: TrafficEntry): Line[] {
@@ -181,7 +193,7 @@ function upstreamTlsLines(tls: NonNullable<TrafficEntry["tls"]>): Line[] {
         "Verified"
       ) : (
         <b key="certificate" style={{ color: "var(--client)" }}>
-          Not verified: switched off for this host
+          Not verified: verification is disabled for this host
         </b>
       ),
     ],
@@ -196,7 +208,7 @@ function clientCertificateText(
   response: NonNullable<TrafficEntry["tls"]>["upstream_client_certificate"],
 ): string | null {
   if (response === null) return null;
-  return response === "sent" ? "Asked for and sent" : "Asked for; none is set for this host";
+  return response === "sent" ? "Requested and sent" : "Requested; none is configured for this host";
 }
 
 function TimingSection({ entry }: { readonly entry: TrafficEntry }) {
@@ -232,13 +244,13 @@ function RuleTrace({ trace }: { readonly trace: readonly Step[] }) {
   if (trace.length === 0) return null;
   return (
     <section className={styles["section"]}>
-      <h2>Rules that touched it</h2>
-      <ol className={styles["trace"]} aria-label="Rules that touched it">
+      <h2>Applied rules</h2>
+      <ol className={styles["trace"]} aria-label="Applied rules">
         {trace.map((step, index) => (
           <li key={`${index}`}>
             <span className={styles["traceHead"]}>
               <Tag tone={step.phase === "request" ? "neutral" : "accent"}>
-                {step.phase === "request" ? "request" : "answer"}
+                {step.phase === "request" ? "request" : "response"}
               </Tag>
               <span className={styles["quiet"]}>{step.kind}</span>
               <RuleName step={step} />
@@ -272,7 +284,7 @@ function NoteEditor({ id, notes }: { readonly id: string; readonly notes: string
       await client.invalidateQueries({ queryKey: ["entry", id] });
       setDraft(null);
     },
-    onError: (error) => toast({ tone: "error", title: "The note was not saved", text: errorText(error) }),
+    onError: (error) => toast({ tone: "error", title: "Could not save the note", text: errorText(error) }),
   });
   const text = draft ?? notes ?? "";
   const isChanged = draft !== null && draft !== (notes ?? "");
@@ -283,7 +295,7 @@ function NoteEditor({ id, notes }: { readonly id: string; readonly notes: string
         aria-label="Note"
         rows={3}
         maxLength={65_536}
-        placeholder="What is worth remembering about this entry"
+        placeholder="Add a note"
         value={text}
         onChange={(event) => setDraft(event.target.value)}
         onKeyDown={(event) => {

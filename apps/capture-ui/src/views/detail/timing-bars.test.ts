@@ -46,7 +46,7 @@ test("bars never leave their track", () => {
 });
 
 test("a reused connection is named as the reason for absent stages", () => {
-  assert.match(missingStages({ ...none, wait: 5 }) ?? "", /used again/u);
+  assert.match(missingStages({ ...none, wait: 5 }) ?? "", /reused/u);
   assert.equal(missingStages({ ...none, dns: 1, connect: 1, wait: 5 }), null);
   assert.equal(missingStages(none), null);
 });

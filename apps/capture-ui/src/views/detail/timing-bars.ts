@@ -13,17 +13,13 @@ export interface TimingBar {
 }
 
 const STAGES: readonly (readonly [stage: keyof Timings, label: string, explanation: string])[] = [
-  ["blocked", "Blocked", "Waited inside Weir: for a rule, a free connection, or its turn"],
-  ["dns", "DNS", "Turned the host name into an address"],
-  ["connect", "Connect", "Opened the TCP connection to the server"],
-  ["tls", "TLS", "Agreed on keys and checked the server's certificate"],
-  ["send", "Send", "Sent the request's head and body"],
-  [
-    "wait",
-    "Waiting",
-    "From the last byte of the request to the first byte of the response: the server's own time plus the way there and back",
-  ],
-  ["receive", "Receive", "Read the response's body"],
+  ["blocked", "Blocked", "Queued in Weir: waiting for a rule or a free connection"],
+  ["dns", "DNS", "DNS lookup"],
+  ["connect", "Connect", "TCP connection to the server"],
+  ["tls", "TLS", "TLS handshake and certificate verification"],
+  ["send", "Send", "Sending the request headers and body"],
+  ["wait", "Waiting", "Time to first byte: server processing plus the network round trip"],
+  ["receive", "Receive", "Receiving the response body"],
 ];
 
 /** The stages that took place, one after another, and their sum. */
@@ -52,7 +48,7 @@ export function missingStages(timings: Timings): string | null {
   if (timings.connect === null && timings.dns === null) {
     return timings.wait === null
       ? null
-      : "An open connection was used again, so there was no lookup, connection and TLS";
+      : "The connection was reused, so there was no DNS lookup, connect or TLS handshake";
   }
   return null;
 }

@@ -43,13 +43,13 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
     <ol className={classNames(styles["steps"], compact && styles["compact"])}>
       <Step
         number={1}
-        title="The proxy listens"
+        title="Proxy running"
         status={listening}
-        summary={listening === "done" ? "Ready" : "Weir does not answer"}
+        summary={listening === "done" ? "Ready" : "Weir is not responding"}
       >
         {setup.data !== undefined && <Command text={setup.data.proxy_address} what="Proxy address" />}
         {!compact && (
-          <p className={styles["text"]}>Programs that use this address as their HTTP and HTTPS proxy show up here.</p>
+          <p className={styles["text"]}>Programs that use this address as their HTTP and HTTPS proxy appear here.</p>
         )}
       </Step>
       <Step
@@ -57,7 +57,7 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
         title="Trust the certificate"
         status={seen.trust}
         summary={
-          { done: "Trusted by a client", waiting: "Needed to read HTTPS", problem: "A client refused it" }[seen.trust]
+          { done: "Trusted by a client", waiting: "Needed to read HTTPS", problem: "Rejected by a client" }[seen.trust]
         }
       >
         {compact ? (
@@ -67,7 +67,7 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
         ) : (
           <>
             {setup.data !== undefined && <TrustGuide platforms={setup.data.platforms} />}
-            <InterceptionTest label="Test now" hint="Sends one HTTPS request through the proxy." />
+            <InterceptionTest label="Test" hint="Sends one HTTPS request through the proxy." />
           </>
         )}
       </Step>
@@ -75,7 +75,7 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
         number={3}
         title="Send traffic"
         status={seen.first === null ? "waiting" : "done"}
-        summary={seen.first === null ? "Nothing has come yet" : "It flows"}
+        summary={seen.first === null ? "Waiting for traffic" : "Receiving traffic"}
       >
         {compact
           ? setup.data !== undefined && (
@@ -85,9 +85,9 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
       </Step>
       <Step
         number={4}
-        title="See it"
+        title="View the first request"
         status={seen.first === null ? "waiting" : "done"}
-        summary={seen.first === null ? "The first request appears here" : "The first request"}
+        summary={seen.first === null ? "Your first request appears here" : "First request"}
       >
         <FirstRow seen={seen} />
       </Step>
@@ -98,18 +98,18 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
     return (
       <div className={styles["empty"]}>
         <h2>No traffic yet</h2>
-        <p className={styles["text"]}>Four steps to the first request.</p>
+        <p className={styles["text"]}>Four steps to your first request.</p>
         {steps}
       </div>
     );
   }
   return (
     <Page
-      title="Set-up"
-      description="Four steps to the first request. Come back any time, for another device or program."
+      title="Setup"
+      description="Four steps to your first request. Return here at any time to set up another device or program."
     >
       {setup.error !== null && (
-        <ErrorState title="The set-up data cannot be loaded" error={setup.error} onRetry={() => void setup.refetch()} />
+        <ErrorState title="Could not load the setup data" error={setup.error} onRetry={() => void setup.refetch()} />
       )}
       {setup.isPending && <EmptyState title="Loading" icon={<Spinner />} />}
       {steps}
@@ -210,7 +210,7 @@ function FirstRow({ seen }: { readonly seen: Seen }) {
         </span>
       </div>
       <p className={styles["text"]}>
-        <Link href={`/traffic?id=${encodeURIComponent(first.id)}`}>Open it in the traffic list</Link>
+        <Link href={`/traffic?id=${encodeURIComponent(first.id)}`}>Open in Traffic</Link>
       </p>
     </>
   );
@@ -235,7 +235,7 @@ function SendTraffic({ setup }: { readonly setup: Setup }) {
     <>
       <div className={styles["ways"]}>
         <Segmented
-          label="Way to send traffic"
+          label="Traffic source"
           value={way}
           options={[
             { value: "run", label: "One command" },
@@ -259,14 +259,16 @@ function SendTraffic({ setup }: { readonly setup: Setup }) {
       </div>
       {way === "run" && (
         <>
-          <p className={styles["text"]}>Starts any program with proxy and certificate set, for that program only.</p>
+          <p className={styles["text"]}>
+            Runs any program with proxy and certificate configured for that program only.
+          </p>
           <Command text={runLine(setup.command, "curl https://example.com")} what="Command" />
-          <Command text={runLine(setup.command, "npm test")} what="Command for tests" />
+          <Command text={runLine(setup.command, "npm test")} what="Test command" />
         </>
       )}
       {way === "terminal" && (
         <>
-          <p className={styles["text"]}>Everything started from this terminal afterwards goes through Weir.</p>
+          <p className={styles["text"]}>Programs started from this terminal afterwards use Weir.</p>
           <Command text={exportLines(setup.environment, shell)} what="Variables" />
         </>
       )}
@@ -280,8 +282,8 @@ function Device({ setup }: { readonly setup: Setup }) {
   if (setup.local_only) {
     return (
       <p className={styles["text"]}>
-        The proxy listens on this machine only. To let a phone in, set Proxy address in the settings to 0.0.0.0, list
-        the phone under Allowed clients, and start Weir again.
+        The proxy only accepts connections from this machine. To connect a phone, set Proxy address in Settings to
+        0.0.0.0, add the phone to Allowed clients, and restart Weir.
       </p>
     );
   }
@@ -290,15 +292,16 @@ function Device({ setup }: { readonly setup: Setup }) {
       {/* An image runs nothing, whatever is inside. */}
       <img
         className={styles["qr"]}
-        alt="QR code of the set-up page"
+        alt="QR code of the setup page"
         src={`data:image/svg+xml;charset=utf-8,${encodeURIComponent(setup.qr_svg)}`}
       />
       <div className={styles["text"]}>
         <p>
-          Scan the code with a phone on the same network; the page leads through the proxy setting and the certificate.
+          Scan the code with a phone on the same network; the page guides you through the proxy settings and the
+          certificate.
         </p>
         <p>
-          With the proxy already set, open <code>{setup.magic_host}</code> on the device.
+          If the proxy is already configured, open <code>{setup.magic_host}</code> on the device.
         </p>
       </div>
     </div>

@@ -21,25 +21,25 @@ export function FocusView() {
   const refresh = () => client.invalidateQueries({ queryKey: ["focus"] });
   const remove = useMutation({
     mutationFn: (id: string) =>
-      attempt("The pattern was not removed", () => api.focus.removeFocusHost({ params: { id } })),
+      attempt("Could not remove the pattern", () => api.focus.removeFocusHost({ params: { id } })),
     onSettled: refresh,
   });
   const clear = async (): Promise<void> => {
     const sure = await confirmAction({
       title: "Remove all focus patterns?",
-      text: "All hosts are then shown alike.",
+      text: "No hosts are highlighted afterwards.",
       action: "Remove all",
       danger: true,
     });
     if (!sure) return;
-    await attempt("The patterns were not removed", () => api.focus.clearFocusHosts({}));
+    await attempt("Could not remove the patterns", () => api.focus.clearFocusHosts({}));
     await refresh();
   };
   const list = hosts.data ?? [];
   return (
     <Page
       title="Focus"
-      description="Traffic of these hosts stands out in the list; everything else steps back. Nothing is blocked or lost."
+      description="Highlights traffic of these hosts in the list and dims everything else. Nothing is blocked or removed."
       actions={
         list.length > 0 && (
           <Button variant="danger" onClick={() => void clear()}>
@@ -53,8 +53,8 @@ export function FocusView() {
         label="Focus patterns"
         list={hosts}
         empty={
-          <EmptyState title="No host is in focus" icon={<Focus size={28} />}>
-            Add a host above, or choose Focus from the menu of a row in the traffic list.
+          <EmptyState title="No focused hosts" icon={<Focus size={28} />}>
+            Add a host above, or choose Focus from the menu of a request in Traffic.
           </EmptyState>
         }
         columns={[

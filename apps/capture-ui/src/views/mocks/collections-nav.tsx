@@ -87,13 +87,13 @@ function Collection({
   const remove = async (): Promise<void> => {
     const sure = await confirmAction({
       title: `Delete ${isolatedName(name)}?`,
-      text: "Its mocks stay, without a collection.",
+      text: "Its mocks are kept, without a collection.",
       action: "Delete",
       danger: true,
     });
     if (!sure) return;
     if (
-      await change("The collection was not deleted", () =>
+      await change("Could not delete the collection", () =>
         api.mocks.deleteMockCollection({ params: { id }, query: {} }),
       )
     ) {
@@ -112,13 +112,13 @@ function Collection({
       </button>
       <Menu
         align="end"
-        trigger={<IconButton label={`More for ${isolatedName(name)}`} icon={<MoreHorizontal size={14} />} />}
+        trigger={<IconButton label={`More actions for ${isolatedName(name)}`} icon={<MoreHorizontal size={14} />} />}
         items={() => [
           {
             kind: "item",
-            label: enabled ? "Switch off" : "Switch on",
+            label: enabled ? "Disable" : "Enable",
             onSelect: () =>
-              void change("The collection was not switched", () =>
+              void change("Could not switch the collection", () =>
                 api.mocks.updateMockCollection({ params: { id }, body: { enabled: !enabled } }),
               ),
           },
@@ -141,7 +141,7 @@ function NameDialog({
   const [name, setName] = useState(collection?.name ?? "");
   const save = async (): Promise<void> => {
     const body = { name: name.trim() };
-    const done = await change("The collection was not saved", () =>
+    const done = await change("Could not save the collection", () =>
       collection === null
         ? api.mocks.createMockCollection({ body })
         : api.mocks.updateMockCollection({ params: { id: collection.id }, body }),
@@ -153,7 +153,7 @@ function NameDialog({
       open
       onClose={onClose}
       onSubmit={() => void save()}
-      title={collection === null ? "New collection" : "Rename the collection"}
+      title={collection === null ? "New collection" : "Rename collection"}
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>

@@ -12,13 +12,13 @@ import styles from "./mocks.module.css";
 /** Forgets what all mocks answered, once that is confirmed. */
 export async function forgetHits(): Promise<void> {
   const sure = await confirmAction({
-    title: "Forget what mocks answered?",
-    text: "The lists of answers of all mocks and their times. Counts of hits and captured entries stay.",
-    action: "Forget them",
+    title: "Clear hit history?",
+    text: "Clears the hit lists and response times of all mocks. Hit counts and captured requests are kept.",
+    action: "Clear",
     danger: true,
   });
   if (!sure) return;
-  await attempt("The answers were not forgotten", () => api.mocks.clearMockHistory({}));
+  await attempt("Could not clear the hit history", () => api.mocks.clearMockHistory({}));
   await queryClient.invalidateQueries({ queryKey: ["mocks"] });
 }
 
@@ -34,31 +34,29 @@ export function HitsTab({ id }: { readonly id: string }) {
     queryFn: ({ signal }) => api.mocks.listMockHistory({ params: { id }, query: { limit: 100 }, signal }),
     refetchInterval: 5000,
   });
-  if (history.error !== null) return <ErrorState title="The hits cannot be loaded" error={history.error} />;
+  if (history.error !== null) return <ErrorState title="Could not load the hits" error={history.error} />;
   if (history.data?.length === 0) {
-    return (
-      <EmptyState title="It has answered nothing lately">The last 1,000 answers of all mocks are kept.</EmptyState>
-    );
+    return <EmptyState title="No recent hits">The last 1,000 hits across all mocks are kept.</EmptyState>;
   }
   return (
     <div className={styles["panel"]}>
       {stats.data !== undefined && (
         <Stats
           figures={[
-            ["Answers", formatCount(stats.data.total_hits)],
+            ["Hits", formatCount(stats.data.total_hits)],
             ["Fastest", formatDuration(stats.data.min_response_time_ms)],
-            ["On average", formatDuration(stats.data.avg_response_time_ms)],
+            ["Average", formatDuration(stats.data.avg_response_time_ms)],
             ["Slowest", formatDuration(stats.data.max_response_time_ms)],
           ]}
         />
       )}
-      <table className={styles["hits"]} aria-label="Answers">
+      <table className={styles["hits"]} aria-label="Hits">
         <thead>
           <tr>
             <th scope="col">Time</th>
             <th scope="col">Request</th>
             <th scope="col">Status</th>
-            <th scope="col">Took</th>
+            <th scope="col">Duration</th>
           </tr>
         </thead>
         <tbody>
@@ -70,7 +68,7 @@ export function HitsTab({ id }: { readonly id: string }) {
               </td>
               <td>
                 {hit.response_status}
-                {hit.response_index !== null && ` (answer ${hit.response_index + 1})`}
+                {hit.response_index !== null && ` (response ${hit.response_index + 1})`}
               </td>
               <td>{formatDuration(hit.response_time_ms)}</td>
             </tr>
@@ -79,7 +77,7 @@ export function HitsTab({ id }: { readonly id: string }) {
       </table>
       <div>
         <Button variant="danger" onClick={() => void forgetHits()}>
-          Forget the answers of all mocks
+          Clear hit history of all mocks
         </Button>
       </div>
     </div>

@@ -20,7 +20,7 @@ const FORMATS = [
   { value: "har", label: "HAR" },
   { value: "openapi", label: "OpenAPI 3" },
   { value: "postman", label: "Postman collection" },
-  { value: "json", label: "Export of Weir" },
+  { value: "json", label: "Weir export" },
 ] as const;
 
 /** Makes mocks of a document: first shows what it would make, then makes it. */
@@ -49,7 +49,7 @@ export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
     mutationFn: async () => await sendFile(false),
     onSuccess: async ({ imported }) => {
       await queryClient.invalidateQueries({ queryKey: ["mocks"] });
-      toast({ tone: "success", title: imported === 1 ? "One mock is made" : `${imported} mocks are made` });
+      toast({ tone: "success", title: imported === 1 ? "1 mock imported" : `${imported} mocks imported` });
       onClose();
     },
   });
@@ -70,7 +70,7 @@ export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
       onClose={close}
       onSubmit={() => (dryRun.data === undefined ? dryRun.mutate() : make.mutate())}
       title="Import mocks"
-      description="HAR, OpenAPI 3.0 and 3.1, Postman 2.1, or an export of Weir. Nothing is made before you have seen it."
+      description="HAR, OpenAPI 3.0 and 3.1, Postman 2.1, or a Weir export. Review before importing."
       actions={
         <>
           <Button onClick={close}>Cancel</Button>
@@ -80,10 +80,10 @@ export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
             disabled={file === null || tooLarge !== undefined || sentBytes !== undefined}
           >
             {dryRun.data === undefined
-              ? "Show what it makes"
+              ? "Preview"
               : dryRun.data.imported === 1
-                ? "Make 1 mock"
-                : `Make ${dryRun.data.imported} mocks`}
+                ? "Import 1 mock"
+                : `Import ${dryRun.data.imported} mocks`}
           </Button>
         </>
       }
@@ -116,7 +116,7 @@ export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
           />
         </Field>
         {format === "openapi" && (
-          <Field label="Base URL" hint="Instead of the document's servers">
+          <Field label="Base URL" hint="Overrides the document's servers">
             <TextInput
               mono
               placeholder="https://api.example.com"
@@ -130,7 +130,7 @@ export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
         )}
       </div>
       <Switch
-        label="Answer at once"
+        label="Enable immediately"
         checked={enabled}
         onChange={(next) => {
           setEnabled(next);
@@ -151,7 +151,7 @@ function Sending({ sentBytes, totalBytes }: { readonly sentBytes: number | undef
   const isSent = sentBytes >= totalBytes;
   return (
     <p role="status" className={shared["quiet"]}>
-      {isSent ? "The document is being read" : `${formatBytes(sentBytes)} of ${formatBytes(totalBytes)} are sent`}
+      {isSent ? "Reading document" : `${formatBytes(sentBytes)} of ${formatBytes(totalBytes)} sent`}
     </p>
   );
 }
@@ -159,10 +159,10 @@ function Sending({ sentBytes, totalBytes }: { readonly sentBytes: number | undef
 function Preview({ result }: { readonly result: ImportResponse }) {
   const rules = "rules" in result ? result.rules : [];
   return (
-    <div className={styles["preview"]} role="group" aria-label="What it makes">
+    <div className={styles["preview"]} role="group" aria-label="Preview">
       <p role="status">
         {result.imported === 1 ? "1 mock" : `${result.imported} mocks`}
-        {result.skipped > 0 && `, ${result.skipped} parts are left out`}
+        {result.skipped > 0 && `, ${result.skipped} parts skipped`}
       </p>
       {result.warnings.map((warning) => (
         <p key={warning} className={shared["quiet"]}>

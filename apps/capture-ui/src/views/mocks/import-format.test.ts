@@ -18,9 +18,9 @@ test("a document that is too large is refused with the limit of its format", () 
   const mib = 1_048_576;
   const cases: readonly [Parameters<typeof sizeProblem>[0], number, string | undefined][] = [
     ["har", 100 * mib, undefined],
-    ["har", 120 * mib, "The file has 120 MiB; a HAR may have 100 MiB"],
+    ["har", 120 * mib, "The file is 120 MiB; HAR files can be at most 100 MiB"],
     ["openapi", 25 * mib, undefined],
-    ["openapi", 26 * mib, "The file has 26.0 MiB; an OpenAPI document may have 25.0 MiB"],
+    ["openapi", 26 * mib, "The file is 26.0 MiB; OpenAPI documents can be at most 25.0 MiB"],
     ["postman", 26 * mib, "The file has 26.0 MiB; a Postman collection may have 25.0 MiB"],
     ["json", 26 * mib, "The file has 26.0 MiB; an export may have 25.0 MiB"],
   ];

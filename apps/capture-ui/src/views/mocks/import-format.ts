@@ -8,10 +8,10 @@ export const HEAD_BYTES = 20_000;
 export function sizeProblem(format: ImportMocks["format"], sizeBytes: number): string | undefined {
   const most = MAX_MOCK_DOCUMENT_BYTES[format];
   if (sizeBytes <= most) return undefined;
-  const kind = { har: "a HAR", openapi: "an OpenAPI document", postman: "a Postman collection", json: "an export" }[
+  const kind = { har: "HAR files", openapi: "OpenAPI documents", postman: "Postman collections", json: "exports" }[
     format
   ];
-  return `The file has ${formatBytes(sizeBytes)}; ${kind} may have ${formatBytes(most)}`;
+  return `The file is ${formatBytes(sizeBytes)}; ${kind} can be at most ${formatBytes(most)}`;
 }
 
 /** Guesses what kind of document a file is by its beginning and its name. */

@@ -110,11 +110,11 @@ export function mockOf(
 ): { readonly ok: true; readonly rule: NewMock } | { readonly ok: false; readonly message: string } {
   const config = configOf(draft.config);
   const expiration = expirationOf(draft);
-  if (draft.name.trim() === "") return { ok: false, message: "A name is missing" };
-  if (condition === null) return { ok: false, message: "The condition is not whole" };
+  if (draft.name.trim() === "") return { ok: false, message: "Enter a name" };
+  if (condition === null) return { ok: false, message: "Complete the condition" };
   if (!config.ok) return config;
-  if (expiration === "wrong") return { ok: false, message: "When it expires is not right" };
-  if (!/^-?\d{1,7}$/u.test(draft.priority.trim())) return { ok: false, message: "The order is a number" };
+  if (expiration === "wrong") return { ok: false, message: "Enter a valid expiry" };
+  if (!/^-?\d{1,7}$/u.test(draft.priority.trim())) return { ok: false, message: "Priority must be a number" };
   return {
     ok: true,
     rule: {

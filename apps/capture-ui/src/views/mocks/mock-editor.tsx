@@ -110,15 +110,15 @@ export function MockEditor({
       onClose={onClose}
     >
       {rule === null ? (
-        <ScrollBody label="The rule">{form}</ScrollBody>
+        <ScrollBody label="Rule">{form}</ScrollBody>
       ) : (
         <Tabs<MockPart>
-          label="Parts of the mock"
+          label="Mock views"
           value={part}
           onChange={onPart}
           tabs={[
             { value: "rule", label: "Rule", content: () => form },
-            { value: "try", label: "Try", content: () => <TryTab rule={rule} /> },
+            { value: "try", label: "Test", content: () => <TryTab rule={rule} /> },
             {
               value: "versions",
               label: "Versions",
@@ -135,9 +135,9 @@ export function MockEditor({
 
 const EXPIRES = [
   { value: "never", label: "Never" },
-  { value: "hits", label: "After so many answers" },
-  { value: "time", label: "After so many seconds" },
-  { value: "date", label: "At a time" },
+  { value: "hits", label: "After a number of responses" },
+  { value: "time", label: "After a number of seconds" },
+  { value: "date", label: "At a date and time" },
 ] as const;
 
 function RuleForm({
@@ -177,12 +177,12 @@ function RuleForm({
           />
         </Field>
         <OrderField
-          hint="The lowest that matches answers"
+          hint="If several rules match, the lowest number wins."
           value={draft.priority}
           error={refused["priority"]}
           onChange={(priority) => set({ priority })}
         />
-        <Field label="Labels" hint="With commas between">
+        <Field label="Tags" hint="Separate with commas">
           <TextInput value={draft.tags} onChange={(event) => set({ tags: event.target.value })} />
         </Field>
         <Field label="Expires" error={refused["expiration"]}>
@@ -193,7 +193,9 @@ function RuleForm({
           />
         </Field>
         {draft.expires !== "never" && (
-          <Field label={draft.expires === "hits" ? "Answers" : draft.expires === "time" ? "Seconds" : "Date and time"}>
+          <Field
+            label={draft.expires === "hits" ? "Responses" : draft.expires === "time" ? "Seconds" : "Date and time"}
+          >
             <TextInput
               mono
               placeholder={draft.expires === "date" ? "2027-01-31T18:00" : "10"}
@@ -211,8 +213,8 @@ function RuleForm({
         />
       </Field>
       <Field
-        label="JSON Schema of the bodies"
-        hint="Bodies that do not fit are refused when the mock is saved"
+        label="JSON Schema for bodies"
+        hint="Bodies that do not match the schema are rejected when the mock is saved"
         error={refused["response_schema"]}
       >
         <TextArea
@@ -235,17 +237,19 @@ function VersionsTab({ rule }: { readonly rule: MockRule }) {
   });
   const [shown, setShown] = useState<number | null>(null);
   const goBack = async (version: number): Promise<void> => {
-    const done = await attempt("The version was not brought back", () =>
+    const done = await attempt("Could not restore the version", () =>
       api.mocks.rollbackMock({ params: { id: rule.id }, body: { version } }),
     );
-    if (done) toast({ tone: "success", title: `Version ${version} holds again` });
+    if (done) toast({ tone: "success", title: `Version ${version} restored` });
     await queryClient.invalidateQueries({ queryKey: ["mocks"] });
   };
-  if (versions.error !== null) return <ErrorState title="The versions cannot be loaded" error={versions.error} />;
+  if (versions.error !== null) return <ErrorState title="Could not load the versions" error={versions.error} />;
   if (versions.isPending) return <EmptyState icon={<Spinner />} title="" />;
   if (versions.data.length === 0) {
     return (
-      <EmptyState title="There is one version">Each change of condition or answers keeps the one before.</EmptyState>
+      <EmptyState title="Only one version">
+        Each change to the condition or responses keeps the previous version.
+      </EmptyState>
     );
   }
   const now = jsonLines({ condition: rule.condition, response_config: rule.response_config });
@@ -262,13 +266,13 @@ function VersionsTab({ rule }: { readonly rule: MockRule }) {
               pressed={shown === version.version}
               onClick={() => setShown(shown === version.version ? null : version.version)}
             >
-              Compare with now
+              Compare with current
             </Button>
-            <Button onClick={() => void goBack(version.version)}>Bring back</Button>
+            <Button onClick={() => void goBack(version.version)}>Restore</Button>
           </div>
           {shown === version.version && (
             <DiffView
-              label={`Version ${version.version} compared with now`}
+              label={`Version ${version.version} compared with current`}
               left={jsonLines({ condition: version.condition, response_config: version.response_config })}
               right={now}
             />
@@ -298,11 +302,11 @@ function TryTab({ rule }: { readonly rule: MockRule }) {
   return (
     <div className={styles["panel"]}>
       <Segmented
-        label="What is tried"
+        label="Test input"
         value={by}
         options={[
-          { value: "entry", label: "A captured request" },
-          { value: "url", label: "A request I write" },
+          { value: "entry", label: "Captured request" },
+          { value: "url", label: "Custom request" },
         ]}
         onChange={setBy}
       />
@@ -329,7 +333,7 @@ function TryTab({ rule }: { readonly rule: MockRule }) {
           disabled={run.isPending || (by === "entry" ? entryId === null : !URL.canParse(url))}
           onClick={() => run.mutate()}
         >
-          Try
+          Test
         </Button>
       </div>
       <Failed error={run.error} />
@@ -339,14 +343,14 @@ function TryTab({ rule }: { readonly rule: MockRule }) {
             {data.test.matches ? "This mock matches." : "This mock does not match."}{" "}
             {data.preview.matched
               ? data.preview.rule_id === rule.id
-                ? "It would answer:"
-                : `${data.preview.rule_name ?? "Another one"} would answer:`
-              : (data.preview.message ?? "No mock would answer.")}
+                ? "Response:"
+                : `${data.preview.rule_name ?? "Another mock"} responds:`
+              : (data.preview.message ?? "No mock matches.")}
           </p>
           {data.preview.response !== undefined && (
             <pre className={styles["preview"]}>{jsonLines(data.preview.response).join("\n")}</pre>
           )}
-          <ul className={shared["changes"]} aria-label="What decided">
+          <ul className={shared["changes"]} aria-label="Match explanation">
             {data.test.explanation.map((part, index) => (
               <li key={`${index}`}>{part}</li>
             ))}

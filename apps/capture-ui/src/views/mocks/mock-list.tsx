@@ -54,11 +54,11 @@ function responseWords({ response_config: config }: MockRule): string {
     case "single":
       return `${config.response.status_code}${config.response.delay_ms === null ? "" : ` after ${config.response.delay_ms} ms`}`;
     case "sequence":
-      return `${config.responses.length} answers in turn`;
+      return `${config.responses.length} responses in sequence`;
     case "probabilistic":
       return config.responses.map(({ weight, response }) => `${response.status_code} × ${weight}`).join(", ");
     case "conditional":
-      return `${config.conditions.length + 1} answers by condition`;
+      return `${config.conditions.length + 1} conditional responses`;
   }
 }
 
@@ -101,13 +101,13 @@ export function MockList({
             before={
               <input
                 type="checkbox"
-                aria-label={`Choose ${isolatedName(rule.name)}`}
+                aria-label={`Select ${isolatedName(rule.name)}`}
                 checked={ticked.has(rule.id)}
                 onChange={(event) => tick([rule.id], event.target.checked)}
               />
             }
             after={<Sparkline bins={bins.get(rule.id)} />}
-            hitsTitle="Requests that it answered"
+            hitsTitle="Requests served by this mock"
             onToggle={(enabled) => actions.toggle(rule, enabled)}
             onShow={() => onShow(rule.id)}
             menu={() => [
@@ -134,13 +134,13 @@ function ManyMocks({
   const ids = rules.map((rule) => rule.id);
   const isAll = chosen.length === ids.length;
   const toggle = async (enabled: boolean): Promise<void> => {
-    await attempt("The mocks were not switched", () =>
+    await attempt("Could not switch the mocks", () =>
       api.mocks.batchToggleMocks({ body: { ids: [...chosen], enabled } }),
     );
     await queryClient.invalidateQueries({ queryKey: ["mocks"] });
   };
   return (
-    <div className={styles["many"]} role="group" aria-label="Several mocks">
+    <div className={styles["many"]} role="group" aria-label="Bulk actions">
       <label className={styles["all"]}>
         <input
           type="checkbox"
@@ -150,12 +150,12 @@ function ManyMocks({
           checked={isAll}
           onChange={() => onTick(ids, !isAll)}
         />
-        {chosen.length === 0 ? "Choose all" : `${chosen.length} of ${ids.length} chosen`}
+        {chosen.length === 0 ? "Select all" : `${chosen.length} of ${ids.length} selected`}
       </label>
       {chosen.length > 0 && (
         <>
-          <Button onClick={() => void toggle(true)}>Switch on</Button>
-          <Button onClick={() => void toggle(false)}>Switch off</Button>
+          <Button onClick={() => void toggle(true)}>Enable</Button>
+          <Button onClick={() => void toggle(false)}>Disable</Button>
         </>
       )}
     </div>
@@ -172,7 +172,7 @@ function Sparkline({ bins }: { readonly bins: readonly number[] | undefined }) {
       viewBox={`0 0 ${BINS * 3} 20`}
       preserveAspectRatio="none"
       role="img"
-      aria-label={`${total} ${total === 1 ? "answer" : "answers"} in the last 30 minutes`}
+      aria-label={`${total} ${total === 1 ? "hit" : "hits"} in the last 30 minutes`}
     >
       {bins.map((bin, index) => (
         <rect

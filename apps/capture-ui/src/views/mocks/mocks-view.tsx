@@ -83,7 +83,7 @@ export function MocksView() {
         onSaved={show}
       />
     ) : id !== null && chosen.error !== null ? (
-      <ErrorState title="The mock cannot be loaded" error={chosen.error} />
+      <ErrorState title="Could not load the mock" error={chosen.error} />
     ) : panel === "recording" ? (
       <RecordingPanel onClose={() => show(null)} />
     ) : panel === "serving" ? (
@@ -130,7 +130,7 @@ function MocksPage({
       <CollectionsNav collections={collections.data ?? []} rules={mocks.data ?? []} chosen={collection} none={NONE} />
       <Page
         title="Mocks"
-        description="Weir answers these requests itself; the server is not asked. Of several that match the lowest order answers."
+        description="Weir responds to these requests itself, without contacting the server. If several rules match, the lowest number wins."
         actions={
           <MockActions onBegin={(draft, key) => onBegin({ ...draft, collectionId: own }, key)} onImport={onImport} />
         }
@@ -139,9 +139,9 @@ function MocksPage({
         <ServingNotice />
         <ListWaiting noun="mocks" query={mocks} />
         {mocks.isSuccess && list.length === 0 && (
-          <EmptyState icon={<Drama size={28} />} title="Nothing is mocked here">
-            Write an answer, record what servers say, import HAR, OpenAPI or Postman, or begin with any row of the
-            traffic.
+          <EmptyState icon={<Drama size={28} />} title="No mocks">
+            Create a mock, record server responses, import HAR, OpenAPI or Postman, or start from any request in
+            Traffic.
           </EmptyState>
         )}
         {list.length > 0 && <MockList rules={list} chosenId={params.get("id")} onShow={onShow} />}
@@ -172,7 +172,7 @@ function MockActions({
       <Menu
         align="end"
         trigger={
-          <Button icon={<MoreHorizontal size={14} />} aria-label="More ways to mock">
+          <Button icon={<MoreHorizontal size={14} />} aria-label="More actions">
             More
           </Button>
         }
@@ -180,13 +180,13 @@ function MockActions({
           { kind: "item", label: "Import…", icon: <FileInput size={14} />, onSelect: onImport },
           { kind: "item", label: "Export all", icon: <Download size={14} />, onSelect: exportAll },
           { kind: "separator" },
-          { kind: "item", label: "Record answers", onSelect: () => void setRecording(true) },
+          { kind: "item", label: "Record responses", onSelect: () => void setRecording(true) },
           {
             kind: "item",
-            label: "Review recorded answers",
+            label: "Review recorded responses",
             onSelect: () => setParams({ panel: "recording", id: null }),
           },
-          { kind: "item", label: "Forget what mocks answered…", onSelect: () => void forgetHits() },
+          { kind: "item", label: "Clear hit history…", onSelect: () => void forgetHits() },
           { kind: "separator" },
           { kind: "item", label: "Serve a session…", onSelect: () => setParams({ panel: "serving", id: null }) },
           { kind: "separator" },

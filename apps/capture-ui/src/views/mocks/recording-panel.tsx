@@ -18,11 +18,11 @@ import styles from "./mocks.module.css";
 
 /** Begins or ends the recording of answers. */
 export async function setRecording(enabled: boolean): Promise<void> {
-  await attempt("Recording could not be switched", () => api.mocks.setMockRecording({ body: { enabled } }));
+  await attempt("Could not toggle recording", () => api.mocks.setMockRecording({ body: { enabled } }));
   await queryClient.invalidateQueries({ queryKey: ["mocks"] });
 }
 
-const responses = (count: number): string => (count === 1 ? "1 answer" : `${formatCount(count)} answers`);
+const responses = (count: number): string => (count === 1 ? "1 response" : `${formatCount(count)} responses`);
 
 /** Says that answers are being recorded, or wait to be reviewed. */
 export function RecordingNotice() {
@@ -31,8 +31,8 @@ export function RecordingNotice() {
   return (
     <div className={styles["notice"]} role="status">
       <span>
-        {state.recording ? <b>Recording answers as mocks. </b> : null}
-        {responses(state.recorded)} recorded{state.missed > 0 ? `, ${state.missed} could not be` : ""}.
+        {state.recording ? <b>Recording responses as mocks. </b> : null}
+        {responses(state.recorded)} recorded{state.missed > 0 ? `, ${state.missed} failed` : ""}.
       </span>
       <Button onClick={() => setParams({ panel: "recording", id: null })}>Review</Button>
       {state.recording && <Button onClick={() => void setRecording(false)}>Stop recording</Button>}
@@ -53,20 +53,20 @@ export function RecordingPanel({ onClose }: { readonly onClose: () => void }) {
   const chosen = list.filter((rule) => !left.has(rule.id));
   const refresh = () => queryClient.invalidateQueries({ queryKey: ["mocks"] });
   const promote = async (): Promise<void> => {
-    await attempt("The answers were not made mocks", async () => {
+    await attempt("Could not create the mocks", async () => {
       const { promoted } = await api.mocks.promoteRecordedMocks({ body: { ids: chosen.map((rule) => rule.id) } });
-      toast({ tone: "success", title: promoted === 1 ? "One mock answers now" : `${promoted} mocks answer now` });
+      toast({ tone: "success", title: promoted === 1 ? "1 mock enabled" : `${promoted} mocks enabled` });
     });
     await refresh();
   };
   const clear = async (): Promise<void> => {
     const sure = await confirmAction({
-      title: "Forget what was recorded?",
-      text: `${responses(list.length)} are gone for good.`,
-      action: "Forget",
+      title: "Clear recorded responses?",
+      text: `${responses(list.length)} will be permanently removed.`,
+      action: "Clear",
       danger: true,
     });
-    if (sure) await attempt("The answers were not forgotten", () => api.mocks.clearRecordedMocks({}));
+    if (sure) await attempt("Could not clear the recorded responses", () => api.mocks.clearRecordedMocks({}));
     await refresh();
   };
   const toggle = (id: string): void => {
@@ -76,7 +76,7 @@ export function RecordingPanel({ onClose }: { readonly onClose: () => void }) {
   };
   return (
     <SidePanel
-      title="Recorded answers"
+      title="Recorded responses"
       onClose={onClose}
       actions={
         <>
@@ -88,17 +88,17 @@ export function RecordingPanel({ onClose }: { readonly onClose: () => void }) {
             {state?.recording === true ? "Recording" : "Record"}
           </Button>
           <Button disabled={list.length === 0} variant="danger" onClick={() => void clear()}>
-            Forget all
+            Clear all
           </Button>
           <Button variant="primary" disabled={chosen.length === 0} onClick={() => void promote()}>
-            Make {chosen.length === 1 ? "1 mock" : `${chosen.length} mocks`}
+            Create {chosen.length === 1 ? "1 mock" : `${chosen.length} mocks`}
           </Button>
         </>
       }
     >
       {list.length === 0 ? (
-        <EmptyState title="Nothing is recorded">
-          While recording, each answer of a server becomes a mock that answers nothing until you choose it here.
+        <EmptyState title="No recorded responses">
+          While recording, each server response becomes a mock that stays inactive until you create it here.
         </EmptyState>
       ) : (
         <ScrollBody label="Recorded">
@@ -108,7 +108,7 @@ export function RecordingPanel({ onClose }: { readonly onClose: () => void }) {
                 <li key={rule.id} className={shared["rule"]}>
                   <input
                     type="checkbox"
-                    aria-label={`Make a mock of ${isolatedName(rule.name)}`}
+                    aria-label={`Create mock from ${isolatedName(rule.name)}`}
                     checked={!left.has(rule.id)}
                     onChange={() => toggle(rule.id)}
                   />

@@ -110,14 +110,14 @@ export function draftOfConfig(config: MockResponseConfig): ConfigDraft {
 
 /** What is wrong with an answer, or null. */
 function responseProblem(draft: ResponseDraft, kind: ConfigKind, isDefault: boolean): string | null {
-  if (!/^[2-5]\d\d$/u.test(draft.status.trim())) return "A status is a number from 200 to 599";
+  if (!/^[2-5]\d\d$/u.test(draft.status.trim())) return "Enter a status from 200 to 599";
   for (const text of [draft.delayMs, draft.varianceMs]) {
-    if (!/^\d{0,6}$/u.test(text.trim())) return "A delay is a number of milliseconds";
+    if (!/^\d{0,6}$/u.test(text.trim())) return "Enter the delay in milliseconds";
   }
-  if (draft.source === "file" && draft.file.trim() === "") return "The file is missing";
-  if (kind === "probabilistic" && !/^\d{1,7}$/u.test(draft.weight.trim())) return "A weight is a whole number";
+  if (draft.source === "file" && draft.file.trim() === "") return "Enter a file";
+  if (kind === "probabilistic" && !/^\d{1,7}$/u.test(draft.weight.trim())) return "Weight must be a whole number";
   return kind === "conditional" && !isDefault && responseCondition(draft) === null
-    ? "The condition of an answer is not whole"
+    ? "Complete the condition of each response"
     : null;
 }
 
@@ -154,7 +154,7 @@ export function configOf(draft: ConfigDraft): BuiltConfig {
     shown.map((each) => responseProblem(each, draft.kind, false)).find((each) => each !== null) ??
     (draft.kind === "conditional" ? responseProblem(draft.otherwise, draft.kind, true) : null);
   if (problem !== null && problem !== undefined) return { ok: false, message: problem };
-  if (shown.length === 0 && draft.kind !== "conditional") return { ok: false, message: "An answer is missing" };
+  if (shown.length === 0 && draft.kind !== "conditional") return { ok: false, message: "Add a response" };
   return { ok: true, config: build(draft, shown) };
 }
 

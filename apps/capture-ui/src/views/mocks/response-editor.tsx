@@ -19,10 +19,10 @@ const KINDS: readonly { readonly value: ConfigKind; readonly label: string }[] =
 ];
 
 const ABOUT: Readonly<Record<ConfigKind, string>> = {
-  single: "Always this answer.",
-  sequence: "One answer after the other.",
-  conditional: "The first answer whose condition holds, otherwise the last one.",
-  probabilistic: "One of the answers at random, as often as its weight says.",
+  single: "Always returns this response.",
+  sequence: "Returns the responses in order.",
+  conditional: "Returns the first response whose condition matches, otherwise the last one.",
+  probabilistic: "Returns a random response, in proportion to the weights.",
 };
 
 /** What a mock answers. */
@@ -40,20 +40,20 @@ export function ConfigEditor({
   const choose = (next: ConfigKind): void =>
     onChange({ ...draft, kind: next, responses: responses.length === 0 ? [newResponse()] : responses });
   return (
-    <div className={styles["answers"]} role="group" aria-label="Answers">
+    <div className={styles["answers"]} role="group" aria-label="Responses">
       <div className={styles["kinds"]}>
-        <span className={styles["label"]}>Answer</span>
-        <Segmented label="Kind of answer" value={kind} options={KINDS} onChange={choose} />
+        <span className={styles["label"]}>Response</span>
+        <Segmented label="Response mode" value={kind} options={KINDS} onChange={choose} />
         <span className={styles["count"]}>{ABOUT[kind]}</span>
       </div>
       {shown.map((response, index) => (
-        <div key={response.key} className={styles["answer"]} role="group" aria-label={`Answer ${index + 1}`}>
+        <div key={response.key} className={styles["answer"]} role="group" aria-label={`Response ${index + 1}`}>
           <ResponseEditor draft={response} kind={kind} onChange={(next) => set(index, next)}>
             {kind !== "single" && (
               <OrderButtons
                 items={responses}
                 index={index}
-                remove="Remove the answer"
+                remove="Remove response"
                 onChange={(next) => onChange({ ...draft, responses: next })}
               />
             )}
@@ -66,11 +66,11 @@ export function ConfigEditor({
             icon={<Plus size={14} />}
             onClick={() => onChange({ ...draft, responses: [...responses, newResponse()] })}
           >
-            Add an answer
+            Add response
           </Button>
           {kind === "sequence" && (
             <Switch
-              label="Begin again after the last"
+              label="Repeat from the first after the last"
               checked={draft.cycle}
               onChange={(cycle) => onChange({ ...draft, cycle })}
             />
@@ -162,25 +162,25 @@ function ResponseEditor({
         <span className={styles["grow"]} />
         {children}
       </div>
-      <HeadersEditor label="Header fields" drafts={draft.headers} onChange={(headers) => set({ headers })} />
+      <HeadersEditor label="Headers" drafts={draft.headers} onChange={(headers) => set({ headers })} />
       <div className={styles["kinds"]}>
         <Segmented
-          label="Where the body comes from"
+          label="Body source"
           value={draft.source}
           options={[
-            { value: "body", label: "Written body" },
-            { value: "file", label: "From a file" },
+            { value: "body", label: "Inline" },
+            { value: "file", label: "From file" },
           ]}
           onChange={(source) => set({ source })}
         />
         <Switch
-          label="Fill in {{request.path}}, {{uuid}} and the like"
+          label="Expand {{request.path}}, {{uuid}} and other placeholders"
           checked={draft.template}
           onChange={(template) => set({ template })}
         />
       </div>
       {draft.source === "file" ? (
-        <Field label="File" hint="Below one of the folders that the settings allow; on the machine of Weir">
+        <Field label="File" hint="On the machine running Weir, in one of the folders allowed in Settings">
           <TextInput mono value={draft.file} onChange={(event) => set({ file: event.target.value })} />
         </Field>
       ) : (

@@ -13,7 +13,7 @@ import { formatCount, formatTimeOfDay } from "../../ui/format.ts";
 import styles from "./mocks.module.css";
 
 async function stop(): Promise<void> {
-  await attempt("Serving could not be stopped", () => api.mocks.stopMockServing({}));
+  await attempt("Could not stop serving", () => api.mocks.stopMockServing({}));
   await queryClient.invalidateQueries({ queryKey: ["mocks"] });
 }
 
@@ -24,8 +24,8 @@ export function ServingNotice() {
   return (
     <div className={styles["notice"]} role="status">
       <span>
-        <b>{state.session_name ?? "A session"} stands in for all servers</b>: {formatCount(state.answered)} answered,{" "}
-        {formatCount(state.missed)} missed.
+        <b>{state.session_name ?? "A session"} is served in place of all servers</b>: {formatCount(state.answered)}{" "}
+        served, {formatCount(state.missed)} missed.
       </span>
       <Button onClick={() => setParams({ panel: "serving", id: null })}>Misses</Button>
       <Button onClick={() => void stop()}>Stop serving</Button>
@@ -45,9 +45,9 @@ const PARTS = [
 type Part = (typeof PARTS)[number][0];
 
 const REPEATS = [
-  { value: "last", label: "The last one again" },
-  { value: "cycle", label: "The first one again" },
-  { value: "none", label: "None: a miss" },
+  { value: "last", label: "Repeat the last response" },
+  { value: "cycle", label: "Start again from the first response" },
+  { value: "none", label: "Report a miss" },
 ] as const;
 
 /** Lets a recorded session answer instead of all servers, and shows what it has no answer for. */
@@ -72,7 +72,7 @@ export function ServingPanel({ onClose }: { readonly onClose: () => void }) {
       .split(",")
       .map((name) => name.trim())
       .filter((name) => name !== "");
-    await attempt("The session cannot be served", () =>
+    await attempt("Could not serve the session", () =>
       api.mocks.startMockServing({
         body: { session_id: chosen, match: { ...match, ignore_query: ignore }, repeat, strict },
       }),
@@ -90,21 +90,21 @@ export function ServingPanel({ onClose }: { readonly onClose: () => void }) {
           </Button>
         ) : (
           <Button variant="primary" disabled={chosen === ""} onClick={() => void start()}>
-            Serve it
+            Start serving
           </Button>
         )
       }
     >
-      <ScrollBody label="How it is served">
+      <ScrollBody label="Serving options">
         <div className={styles["panel"]}>
           {state?.serving === true ? (
             <p role="status">
-              {state.session_name ?? "The session"} has {formatCount(state.recorded)} answers;{" "}
-              {formatCount(state.answered)} were given, {formatCount(state.missed)} requests were missed.
+              {state.session_name ?? "The session"} has {formatCount(state.recorded)} responses;{" "}
+              {formatCount(state.answered)} served, {formatCount(state.missed)} missed.
             </p>
           ) : (
             <>
-              <p>The recorded answers of a session are given instead of asking any server.</p>
+              <p>Serves the recorded responses of a session instead of contacting servers.</p>
               <Field label="Session">
                 <Select
                   value={chosen}
@@ -115,7 +115,7 @@ export function ServingPanel({ onClose }: { readonly onClose: () => void }) {
                   onChange={setSession}
                 />
               </Field>
-              <span className={styles["label"]}>What must be as it was recorded</span>
+              <span className={styles["label"]}>Match on</span>
               <div className={styles["checks"]}>
                 {PARTS.map(([part, label]) => (
                   <Switch
@@ -126,7 +126,7 @@ export function ServingPanel({ onClose }: { readonly onClose: () => void }) {
                   />
                 ))}
               </div>
-              <Field label="Query parameters that may differ" hint="With commas between">
+              <Field label="Ignore query parameters" hint="Separate with commas">
                 <TextInput
                   mono
                   placeholder="ts, nonce"
@@ -134,11 +134,11 @@ export function ServingPanel({ onClose }: { readonly onClose: () => void }) {
                   onChange={(event) => setIgnored(event.target.value)}
                 />
               </Field>
-              <Field label="When all answers to a request were given">
+              <Field label="After the last recorded response">
                 <Select value={repeat} options={REPEATS} onChange={setRepeat} />
               </Field>
               <Switch
-                label="Strict: what was not recorded is answered 502, and nothing is sent anywhere"
+                label="Strict: return 502 for unrecorded requests without contacting servers"
                 checked={strict}
                 onChange={setStrict}
               />
@@ -157,9 +157,9 @@ function Misses() {
     queryFn: ({ signal }) => api.mocks.listMockMisses({ query: { limit: 100 }, signal }),
     refetchInterval: 2000,
   });
-  if (misses.data === undefined || misses.data.length === 0) return <p>Nothing was missed so far.</p>;
+  if (misses.data === undefined || misses.data.length === 0) return <p>No misses so far.</p>;
   return (
-    <ul aria-label="Requests that were missed">
+    <ul aria-label="Missed requests">
       {misses.data.map((miss, index) => (
         <li key={`${index}`} className={styles["miss"]}>
           <b>

@@ -62,13 +62,13 @@ export function BatchTab({
   return (
     <div className={styles["panel"]}>
       <div className={styles["fields"]}>
-        <Field label="How often" hint="1 to 10,000">
+        <Field label="Requests" hint="1 to 10,000">
           <TextInput inputMode="numeric" value={iterations} onChange={(event) => setIterations(event.target.value)} />
         </Field>
-        <Field label="At once" hint="1 to 100">
+        <Field label="Concurrency" hint="1 to 100">
           <TextInput inputMode="numeric" value={concurrency} onChange={(event) => setConcurrency(event.target.value)} />
         </Field>
-        <Field label="Pause between, ms">
+        <Field label="Delay between requests, ms">
           <TextInput
             inputMode="numeric"
             placeholder="0"
@@ -89,7 +89,7 @@ export function BatchTab({
             disabled={!whole || start.isPending}
             onClick={() => start.mutate()}
           >
-            Start the batch
+            Start batch
           </Button>
         )}
       </div>
@@ -103,7 +103,7 @@ const STATES = {
   running: "Running",
   done: "Done",
   cancelled: "Stopped",
-  interrupted: "Interrupted by the end of the service",
+  interrupted: "Interrupted: Weir stopped",
 } as const;
 
 function BatchResult({ batch }: { readonly batch: ReplayBatch }) {
@@ -113,12 +113,12 @@ function BatchResult({ batch }: { readonly batch: ReplayBatch }) {
         value={batch.total}
         max={batch.iterations}
         isProgress
-        label="Progress of the batch"
+        label="Batch progress"
         text={`${STATES[batch.state]}: ${formatCount(batch.total)} of ${formatCount(batch.iterations)}`}
       />
       <Stats
         figures={[
-          ["Answered", formatCount(batch.succeeded)],
+          ["Succeeded", formatCount(batch.succeeded)],
           ["Failed", formatCount(batch.failed)],
           ["Fastest", formatDuration(batch.min_ms)],
           ["Average", formatDuration(batch.avg_ms)],
@@ -170,7 +170,7 @@ function Histogram({ bins }: { readonly bins: ReplayBatch["histogram"] }) {
   const most = Math.max(1, ...bins.map((bin) => bin.count));
   return (
     <section className={styles["section"]}>
-      <h3>How long they took</h3>
+      <h3>Latency distribution</h3>
       <div className={styles["histogram"]} role="img" aria-label={bins.map(binWords).join("; ")}>
         {bins.map((bin) => (
           <i key={bin.from_ms} title={binWords(bin)} style={{ height: `${(bin.count / most) * 100}%` }} />

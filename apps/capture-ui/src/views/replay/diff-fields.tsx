@@ -9,11 +9,11 @@ export function DiffFields({ children }: { readonly children?: ReactNode }) {
   const { params } = usePlace();
   return (
     <form className={styles["fields"]} onSubmit={(event) => event.preventDefault()}>
-      <AddressField name="paths" label="Places in JSON that may differ" hint="$.user.id, $.items[*].at" />
-      <AddressField name="headers" label="Fields that may differ" hint="Empty: Date, Age, request ids and the like" />
+      <AddressField name="paths" label="Ignore JSON paths" hint="$.user.id, $.items[*].at" />
+      <AddressField name="headers" label="Ignore headers" hint="Default: Date, Age, request IDs and similar" />
       {children}
       <Switch
-        label="Only the shape of JSON counts"
+        label="Compare structure only"
         checked={params.get("shape") === "1"}
         onChange={(on) => setParams({ shape: on ? "1" : null }, { replace: true })}
       />

@@ -16,13 +16,13 @@ export function EntryDiffView({ diff }: { readonly diff: EntryDiff }) {
   return (
     <>
       <p role="status">
-        {diff.same ? <Tag tone="ok">alike</Tag> : <Tag tone="warning">different</Tag>} Requests are{" "}
-        {diff.request_same ? "alike" : "different"}, answers are {diff.response_same ? "alike" : "different"}.
+        {diff.same ? <Tag tone="ok">identical</Tag> : <Tag tone="warning">different</Tag>} Requests are{" "}
+        {diff.request_same ? "identical" : "different"}, responses are {diff.response_same ? "identical" : "different"}.
       </p>
       {changed.length > 0 && (
         <section className={styles["section"]}>
-          <h3>First lines</h3>
-          <table className={styles["table"]} aria-label="First lines">
+          <h3>Request line</h3>
+          <table className={styles["table"]} aria-label="Request line">
             <tbody>
               {changed.map(([label, change]) => (
                 <tr key={label}>
@@ -35,10 +35,10 @@ export function EntryDiffView({ diff }: { readonly diff: EntryDiff }) {
           </table>
         </section>
       )}
-      <Headers title="Fields of the request" headers={diff.request_headers} />
-      <Body title="Body of the request" body={diff.request_body} />
-      <Headers title="Fields of the answer" headers={diff.response_headers} />
-      <Body title="Body of the answer" body={diff.response_body} />
+      <Headers title="Request headers" headers={diff.request_headers} />
+      <Body title="Request body" body={diff.request_body} />
+      <Headers title="Response headers" headers={diff.response_headers} />
+      <Body title="Response body" body={diff.response_body} />
       <Timings timings={diff.timings} />
     </>
   );
@@ -55,22 +55,22 @@ function Headers({ title, headers }: { readonly title: string; readonly headers:
             {headers.changed.map((header) => (
               <tr key={header.name}>
                 <th scope="row">{header.name}</th>
-                <td className={styles["removed"]}>{header.left?.map(valueText).join(" · ") ?? "not there"}</td>
-                <td className={styles["added"]}>{header.right?.map(valueText).join(" · ") ?? "not there"}</td>
+                <td className={styles["removed"]}>{header.left?.map(valueText).join(" · ") ?? "absent"}</td>
+                <td className={styles["added"]}>{header.right?.map(valueText).join(" · ") ?? "absent"}</td>
               </tr>
             ))}
           </tbody>
         </table>
       )}
       {headers.ignored.length > 0 && (
-        <p className={styles["quiet"]}>Differ, and may: {headers.ignored.map((header) => header.name).join(", ")}</p>
+        <p className={styles["quiet"]}>Ignored: {headers.ignored.map((header) => header.name).join(", ")}</p>
       )}
     </section>
   );
 }
 
 const KINDS: Readonly<Partial<Record<BodyDiff["kind"], string>>> = {
-  same: "Alike.",
+  same: "Identical.",
   binary: "The bytes differ.",
 };
 
@@ -78,7 +78,7 @@ const shownValue = (value: unknown): string => (value === undefined ? "" : JSON.
 
 function Body({ title, body }: { readonly title: string; readonly body: BodyDiff }) {
   if (body.kind === "none") return null;
-  const words = body.kind === "incomparable" ? (body.reason ?? "They cannot be compared.") : KINDS[body.kind];
+  const words = body.kind === "incomparable" ? (body.reason ?? "Cannot be compared.") : KINDS[body.kind];
   return (
     <section className={styles["section"]}>
       <h3>
@@ -94,8 +94,8 @@ function Body({ title, body }: { readonly title: string; readonly body: BodyDiff
             {body.changes.map((change, index) => (
               <tr key={`${index}`}>
                 <th scope="row">
-                  <code>{change.path === "" ? "(all of it)" : change.path}</code>{" "}
-                  {change.is_type_change === true && <Tag tone="warning">other type</Tag>}
+                  <code>{change.path === "" ? "(root)" : change.path}</code>{" "}
+                  {change.is_type_change === true && <Tag tone="warning">type changed</Tag>}
                 </th>
                 <td className={change.op === "add" ? undefined : styles["removed"]}>
                   <code>{shownValue(change.left)}</code>
@@ -118,10 +118,8 @@ function Body({ title, body }: { readonly title: string; readonly body: BodyDiff
             .join("\n")}
         </pre>
       ))}
-      {(body.ignored_changes ?? 0) > 0 && (
-        <p className={styles["quiet"]}>{body.ignored_changes} differences in places that may differ</p>
-      )}
-      {body.truncated === true && <p className={styles["quiet"]}>There are more differences than are listed.</p>}
+      {(body.ignored_changes ?? 0) > 0 && <p className={styles["quiet"]}>{body.ignored_changes} ignored differences</p>}
+      {body.truncated === true && <p className={styles["quiet"]}>More differences exist than are listed.</p>}
     </section>
   );
 }
@@ -131,8 +129,8 @@ function Timings({ timings }: { readonly timings: EntryDiff["timings"] }) {
   if (known.length === 0) return null;
   return (
     <section className={styles["section"]}>
-      <h3>Times</h3>
-      <table className={styles["table"]} aria-label="Times">
+      <h3>Timing</h3>
+      <table className={styles["table"]} aria-label="Timing">
         <tbody>
           {known.map(([stage, change]) => (
             <tr key={stage}>

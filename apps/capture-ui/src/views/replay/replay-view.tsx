@@ -60,12 +60,12 @@ export function ReplayView() {
           </Button>
         }
       >
-        Choose a saved request, write one, or press E on a row of the traffic.
+        Select a saved request, create one, or press E on a request in Traffic.
       </EmptyState>
     ) : isGone && isKept(nameOf(id)) ? (
       <RequestEditor key={id} saved={null} keptAs={nameOf(id)} isGone onSaved={show} />
     ) : saved.error !== null && (isGone || saved.data === undefined) ? (
-      <ErrorState title="The request cannot be loaded" error={saved.error} />
+      <ErrorState title="Could not load the request" error={saved.error} />
     ) : saved.data === undefined ? (
       <EmptyState icon={<Spinner />} title="" />
     ) : (
@@ -95,7 +95,7 @@ function DiffScreen({ left, right }: { readonly left: string | null; readonly ri
         <h2>Comparison</h2>
         <span className={styles["grow"]} />
         <Button icon={<Copy size={14} />} onClick={() => void copyText(location.href, "Link")}>
-          Copy the link
+          Copy link
         </Button>
         {left !== null && (
           <Button onClick={() => setParams({ left: right, right: left }, { replace: true })}>Swap sides</Button>
@@ -106,7 +106,7 @@ function DiffScreen({ left, right }: { readonly left: string | null; readonly ri
         <div className={styles["panel"]}>
           <DiffFields />
           {diff.error !== null && (
-            <ErrorState title="They cannot be compared" error={diff.error} onRetry={() => void diff.refetch()} />
+            <ErrorState title="Could not compare the requests" error={diff.error} onRetry={() => void diff.refetch()} />
           )}
           {diff.isPending && <EmptyState icon={<Spinner />} title="" />}
           {diff.data !== undefined && (

@@ -32,10 +32,10 @@ export function draftOfSaved({ name, collection, request }: SavedRequest): Reque
 /** What is wrong with a draft, or null. Variables may stand anywhere, so the URL is only checked for its beginning. */
 export function requestProblem(draft: RequestDraft): string | null {
   if (!/^https?:\/\/./iu.test(draft.url.trim()) && !draft.url.trim().startsWith("{{")) {
-    return "The URL begins with http:// or https://";
+    return "The URL must begin with http:// or https://";
   }
-  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/u.test(draft.method.trim())) return "The method is one word";
-  return draftBytes(draft.body) === null ? "The body is not base64" : null;
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/u.test(draft.method.trim())) return "The method must be a single word";
+  return draftBytes(draft.body) === null ? "The body is not valid base64" : null;
 }
 
 /** The request that a draft stands for. */

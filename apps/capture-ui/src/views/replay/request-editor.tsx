@@ -120,12 +120,12 @@ export function RequestEditor({
             })
           }
         >
-          {saved !== null && isChanged ? "Send as changed" : "Send"}
+          {saved !== null && isChanged ? "Send edited" : "Send"}
         </Button>
       </div>
       {stored.isOutdated && !isBusy && <ChangedElsewhere noun="request" isGone={isGone} stored={stored} />}
       <Tabs<Part>
-        label="Parts of the request"
+        label="Request views"
         value={part}
         onChange={setPart}
         tabs={[
@@ -189,7 +189,7 @@ function RequestForm({
         <Field label="Name">
           <TextInput
             maxLength={255}
-            placeholder="Called after its URL"
+            placeholder="Optional. Defaults to the URL."
             value={draft.name}
             onChange={(event) => onChange({ ...draft, name: event.target.value })}
           />
@@ -221,11 +221,7 @@ function RequestForm({
           />
         </Field>
       </div>
-      <HeadersEditor
-        label="Header fields"
-        drafts={draft.headers}
-        onChange={(headers) => onChange({ ...draft, headers })}
-      />
+      <HeadersEditor label="Headers" drafts={draft.headers} onChange={(headers) => onChange({ ...draft, headers })} />
       <BodyEditor draft={draft.body} onChange={(body) => onChange({ ...draft, body })} />
     </>
   );
@@ -233,13 +229,13 @@ function RequestForm({
 
 async function forgetAll(): Promise<void> {
   const sure = await confirmAction({
-    title: "Forget all replays?",
-    text: "The histories of all saved requests, and what batches measured. Captured entries stay.",
-    action: "Forget them",
+    title: "Clear history?",
+    text: "Clears the history of all saved requests and all batch results. Captured requests are kept.",
+    action: "Clear",
     danger: true,
   });
   if (!sure) return;
-  await attempt("The replays were not forgotten", () => api.replay.clearReplayHistory({}));
+  await attempt("Could not clear the history", () => api.replay.clearReplayHistory({}));
   await queryClient.invalidateQueries({ queryKey: ["replay"] });
 }
 
@@ -250,19 +246,19 @@ function HistoryTab({ saved }: { readonly saved: SavedRequest }) {
     queryFn: ({ signal }) =>
       api.replay.listReplayHistory({ query: { saved_request_id: saved.id, limit: 200 }, signal }),
   });
-  if (history.error !== null) return <ErrorState title="The history cannot be loaded" error={history.error} />;
-  if (history.data?.length === 0) return <EmptyState title="It has not been sent yet" />;
+  if (history.error !== null) return <ErrorState title="Could not load the history" error={history.error} />;
+  if (history.data?.length === 0) return <EmptyState title="Not sent yet" />;
   const list = history.data ?? [];
   return (
     <div className={styles["panel"]}>
       <table className={styles["table"]} aria-label="Replays">
         <thead>
           <tr>
-            <th scope="col">When</th>
+            <th scope="col">Time</th>
             <th scope="col">Request</th>
             <th scope="col">Outcome</th>
-            <th scope="col">Took</th>
-            <th scope="col">Look</th>
+            <th scope="col">Duration</th>
+            <th scope="col">Actions</th>
           </tr>
         </thead>
         <tbody>
@@ -290,7 +286,7 @@ function HistoryTab({ saved }: { readonly saved: SavedRequest }) {
                   {result.entry_id !== null && <Link href={`/traffic?id=${result.entry_id}`}>Traffic</Link>}{" "}
                   {original !== undefined && (
                     <Link href={`/replay?left=${original}&right=${result.id}`}>
-                      {result.source_entry_id === null ? "Compare with the one before" : "Compare with the original"}
+                      {result.source_entry_id === null ? "Compare with previous" : "Compare with original"}
                     </Link>
                   )}
                 </td>
@@ -301,7 +297,7 @@ function HistoryTab({ saved }: { readonly saved: SavedRequest }) {
       </table>
       <div>
         <Button variant="danger" onClick={() => void forgetAll()}>
-          Forget all replays
+          Clear history
         </Button>
       </div>
     </div>
@@ -317,7 +313,7 @@ function Outcome({ result }: { readonly result: ReplayResult }) {
     staleTime: Infinity,
   });
   return (
-    <section className={styles["outcome"]} aria-label="What came back">
+    <section className={styles["outcome"]} aria-label="Response">
       <div className={styles["outcomeHead"]} role="status">
         {response === null ? (
           <Tag tone="error">{result.error_code ?? "failed"}</Tag>
@@ -333,9 +329,9 @@ function Outcome({ result }: { readonly result: ReplayResult }) {
           </span>
         )}
         <span className={styles["grow"]} />
-        {result.entry_id !== null && <Link href={`/traffic?id=${result.entry_id}`}>Show in the traffic</Link>}
+        {result.entry_id !== null && <Link href={`/traffic?id=${result.entry_id}`}>Show in Traffic</Link>}
         {result.source_entry_id !== null && (
-          <Link href={`/replay?left=${result.source_entry_id}&right=${result.id}`}>Compare with the original</Link>
+          <Link href={`/replay?left=${result.source_entry_id}&right=${result.id}`}>Compare with original</Link>
         )}
       </div>
       {lines.data != null && <pre>{[...lines.data.head, "", ...lines.data.body.slice(0, 2000)].join("\n")}</pre>}
@@ -389,7 +385,7 @@ function useRequestCalls({
       if (saved === null) queryClient.setQueryData(variablesKey(id), variables);
       await refresh();
       stored.settle(sent.current);
-      toast({ tone: "success", title: "The request is saved", durationMs: 2500 });
+      toast({ tone: "success", title: "Request saved", durationMs: 2500 });
     },
   });
   const send = useMutation({
@@ -407,7 +403,7 @@ function useRequestCalls({
       // Stored from here on, whatever comes of the sending: written or sent once more it must not be stored twice.
       stored.release();
       const sending: { result: ReplayResult | null } = { result: null };
-      await attempt("The request is saved, but was not sent", async () => {
+      await attempt("Request saved, but not sent", async () => {
         sending.result = await execute();
       });
       return { ...sending, savedId: id, isStored };

@@ -19,13 +19,13 @@ export function savedTitle({ name, request }: SavedRequest): string {
 }
 
 async function remove(saved: SavedRequest): Promise<boolean> {
-  const done = await attempt("The request was not deleted", () =>
+  const done = await attempt("Could not delete the request", () =>
     api.replay.deleteSavedRequest({ params: { id: saved.id } }),
   );
   await queryClient.invalidateQueries({ queryKey: savedRequestsQuery.queryKey });
   if (done) {
     toast({
-      title: `${isolatedName(savedTitle(saved))} is deleted`,
+      title: `${isolatedName(savedTitle(saved))} deleted`,
       durationMs: 8000,
       action: { label: "Undo", onSelect: () => void restore(saved) },
     });
@@ -34,7 +34,7 @@ async function remove(saved: SavedRequest): Promise<boolean> {
 }
 
 async function restore({ name, request, collection, tags }: SavedRequest): Promise<void> {
-  await attempt("The request was not brought back", () =>
+  await attempt("Could not restore the request", () =>
     api.replay.saveRequest({ body: { name, request, collection, tags } }),
   );
   await queryClient.invalidateQueries({ queryKey: savedRequestsQuery.queryKey });
@@ -60,7 +60,7 @@ export function SavedList({
         <h1>Replay</h1>
         <IconButton label="New request" icon={<Plus size={16} />} onClick={onNew} />
       </div>
-      {saved.error !== null && <ErrorState title="The requests cannot be loaded" error={saved.error} />}
+      {saved.error !== null && <ErrorState title="Could not load the requests" error={saved.error} />}
       <div className={styles["savedList"]} onFocus={watchFocus}>
         {names.map((name) => (
           <div key={name}>
@@ -101,7 +101,7 @@ export function SavedList({
             </ul>
           </div>
         ))}
-        {saved.isSuccess && saved.data.length === 0 && <p className={styles["group"]}>Nothing is saved yet.</p>}
+        {saved.isSuccess && saved.data.length === 0 && <p className={styles["group"]}>No saved requests.</p>}
       </div>
     </section>
   );

@@ -37,26 +37,26 @@ export function SessionDiffScreen({ left, right }: { readonly left: string; read
   return (
     <>
       <div className={styles["head"]}>
-        <h2>Two sessions</h2>
+        <h2>Compare sessions</h2>
         <span className={styles["grow"]} />
         <Button icon={<Copy size={14} />} onClick={() => void copyText(location.href, "Link")}>
-          Copy the link
+          Copy link
         </Button>
         <Button onClick={() => choose(right, left)}>Swap sides</Button>
       </div>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
-      <div style={{ flex: 1, minHeight: 0, overflow: "auto" }} tabIndex={0} role="group" aria-label="Two sessions">
+      <div style={{ flex: 1, minHeight: 0, overflow: "auto" }} tabIndex={0} role="group" aria-label="Compare sessions">
         <div className={styles["panel"]}>
           <div className={styles["fields"]}>
             <SessionSelect label="Left" value={left} list={sessions.data ?? []} onChange={(id) => choose(id, right)} />
             <SessionSelect label="Right" value={right} list={sessions.data ?? []} onChange={(id) => choose(left, id)} />
           </div>
           <DiffFields>
-            <AddressField name="q" label="Only entries that match" hint="host:api.example.com -type:image" />
+            <AddressField name="q" label="Filter" hint="host:api.example.com -type:image" />
             <AddressField name="query" label="Query parameters to ignore" hint="ts, utm_*" />
           </DiffFields>
           {diff.error !== null && (
-            <ErrorState title="They cannot be compared" error={diff.error} onRetry={() => void diff.refetch()} />
+            <ErrorState title="Could not compare the sessions" error={diff.error} onRetry={() => void diff.refetch()} />
           )}
           {diff.isPending && <EmptyState icon={<Spinner />} title="Comparing" />}
           {diff.data !== undefined && diff.error === null && <Outcome diff={diff.data} />}
@@ -95,8 +95,9 @@ function Outcome({ diff }: { readonly diff: SessionDiff }) {
   return (
     <>
       <p role="status">
-        {diff.same ? <Tag tone="ok">alike</Tag> : <Tag tone="warning">different</Tag>} {formatCount(diff.pair_count)}{" "}
-        requests are in both: {formatCount(diff.same_count)} alike, {formatCount(diff.changed_count)} changed
+        {diff.same ? <Tag tone="ok">identical</Tag> : <Tag tone="warning">different</Tag>}{" "}
+        {formatCount(diff.pair_count)} requests in both: {formatCount(diff.same_count)} identical,{" "}
+        {formatCount(diff.changed_count)} changed
         {diff.not_compared_count > 0 && `, ${formatCount(diff.not_compared_count)} not compared`}.{" "}
         {formatCount(diff.only_left_count)} only left, {formatCount(diff.only_right_count)} only right.
       </p>
@@ -164,9 +165,9 @@ function Alone({
 
 function More({ shown, total }: { readonly shown: number; readonly total: number }) {
   if (total <= shown) return null;
-  return <p className={styles["quiet"]}>{formatCount(total - shown)} more are not listed</p>;
+  return <p className={styles["quiet"]}>{formatCount(total - shown)} more not listed</p>;
 }
 
 function responseOf({ status_code, failure_code }: SessionDiffRow): string {
-  return failure_code ?? String(status_code ?? "no answer");
+  return failure_code ?? String(status_code ?? "no response");
 }

@@ -31,10 +31,10 @@ test("every kind of action goes through its draft unchanged", () => {
 
 test("what is missing or no number or no JSON is said by its label", () => {
   const cases: readonly [ActionDraft, RegExp][] = [
-    [newAction("set_header"), /^Name: is missing/u],
+    [newAction("set_header"), /^Name is missing/u],
     [newAction("set_status", { code: "5O3" }), /^Status: is not a number/u],
     [newAction("json_merge", { patch: "{" }), /not JSON/u],
-    [newAction("url_rewrite", { replacement: "x" }), /^Find: is missing/u],
+    [newAction("url_rewrite", { replacement: "x" }), /^Find is missing/u],
   ];
   for (const [draft, message] of cases) {
     const result = actionOf(draft);

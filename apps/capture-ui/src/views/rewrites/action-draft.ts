@@ -22,46 +22,46 @@ interface ActionSpec {
 
 const PATTERN: readonly ActionField[] = [
   { name: "pattern", label: "Find", kind: "text", example: "regular expression" },
-  { name: "replacement", label: "Replace by", kind: "text", example: "$1 is the first group" },
+  { name: "replacement", label: "Replace with", kind: "text", example: "$1 is the first group" },
   { name: "flags", label: "Flags", kind: "flags", optional: true },
 ];
 const NAME: ActionField = { name: "name", label: "Name", kind: "text", example: "X-Debug" };
 const VALUE: ActionField = { name: "value", label: "Value", kind: "text" };
-const APPEND: ActionField = { name: "append", label: "Beside those there are", kind: "switch", optional: true };
+const APPEND: ActionField = { name: "append", label: "Keep existing values (append)", kind: "switch", optional: true };
 
 /** Everything a rule can do, in the order of the menu. */
 export const ACTIONS: Readonly<Record<ActionType, ActionSpec>> = {
-  set_header: { label: "Set a header field", about: "both", fields: [NAME, VALUE, APPEND] },
-  remove_header: { label: "Remove a header field", about: "both", fields: [NAME] },
-  header_rewrite: { label: "Replace in a header field", about: "both", fields: [NAME, ...PATTERN] },
-  url_rewrite: { label: "Replace in the URL", about: "request", fields: PATTERN },
+  set_header: { label: "Set header", about: "both", fields: [NAME, VALUE, APPEND] },
+  remove_header: { label: "Remove header", about: "both", fields: [NAME] },
+  header_rewrite: { label: "Replace in header", about: "both", fields: [NAME, ...PATTERN] },
+  url_rewrite: { label: "Replace in URL", about: "request", fields: PATTERN },
   map_to_url: {
-    label: "Send to another place",
+    label: "Redirect to another server",
     about: "request",
     fields: [{ name: "url", label: "URL", kind: "text", example: "http://127.0.0.1:8080/" }],
   },
   query_param: {
-    label: "Set a query parameter",
+    label: "Set query parameter",
     about: "request",
     fields: [{ ...NAME, example: "debug" }, VALUE, APPEND],
   },
   remove_query_param: {
-    label: "Remove a query parameter",
+    label: "Remove query parameter",
     about: "request",
     fields: [{ ...NAME, example: "utm_source" }],
   },
   set_method: {
-    label: "Set the method",
+    label: "Set method",
     about: "request",
     fields: [{ name: "method", label: "Method", kind: "text", example: "PUT" }],
   },
   allow_cors: {
-    label: "Let other origins use it (CORS)",
+    label: "Allow other origins (CORS)",
     about: "both",
     fields: [
       {
         name: "max_age_secs",
-        label: "Seconds a preflight's response is kept",
+        label: "Preflight cache, seconds",
         kind: "number",
         example: "5",
         optional: true,
@@ -69,27 +69,29 @@ export const ACTIONS: Readonly<Record<ActionType, ActionSpec>> = {
     ],
   },
   set_status: {
-    label: "Set the status",
+    label: "Set status",
     about: "response",
     fields: [{ name: "code", label: "Status", kind: "number", example: "503" }],
   },
-  body_rewrite: { label: "Replace in the body", about: "both", fields: PATTERN },
+  body_rewrite: { label: "Replace in body", about: "both", fields: PATTERN },
   set_body: {
-    label: "Replace the whole body",
+    label: "Replace body",
     about: "both",
     fields: [
       { name: "content", label: "Content", kind: "lines" },
-      { name: "content_type", label: "Content type", kind: "text", example: "stays as it is", optional: true },
-      { name: "base64", label: "The content is base64", kind: "switch", optional: true },
+      { name: "content_type", label: "Content type", kind: "text", example: "unchanged", optional: true },
+      { name: "base64", label: "Content is base64", kind: "switch", optional: true },
     ],
   },
   json_merge: {
-    label: "Merge into a JSON body",
+    label: "Merge into JSON body",
     about: "both",
-    fields: [{ name: "patch", label: "Members to set; null removes one", kind: "json", example: '{"debug": true}' }],
+    fields: [
+      { name: "patch", label: "Members to set; null removes a member", kind: "json", example: '{"debug": true}' },
+    ],
   },
   json_patch: {
-    label: "Patch a JSON body",
+    label: "Patch JSON body",
     about: "both",
     fields: [
       {
@@ -101,11 +103,11 @@ export const ACTIONS: Readonly<Record<ActionType, ActionSpec>> = {
     ],
   },
   map_to_file: {
-    label: "Answer from a file",
+    label: "Respond from file",
     about: "both",
     fields: [
-      { name: "path", label: "File or folder", kind: "text", example: "below one of the allowed folders" },
-      { name: "prefix", label: "Path that stands for the folder", kind: "text", example: "/", optional: true },
+      { name: "path", label: "File or folder", kind: "text", example: "within one of the allowed folders" },
+      { name: "prefix", label: "URL path mapped to the folder", kind: "text", example: "/", optional: true },
     ],
   },
 };
@@ -159,9 +161,9 @@ export function actionOf(
   for (const field of ACTIONS[draft.type].fields) {
     const text = draft.values[field.name] ?? "";
     if (text === "" && field.optional === true) continue;
-    if (text === "" && !MAY_BE_EMPTY.has(field.name)) return { ok: false, message: `${field.label}: is missing` };
+    if (text === "" && !MAY_BE_EMPTY.has(field.name)) return { ok: false, message: `${field.label} is missing` };
     const value = valueOf(field, text);
-    if (value === undefined) return { ok: false, message: `${field.label}: ${WRONG[field.kind] ?? "is not right"}` };
+    if (value === undefined) return { ok: false, message: `${field.label}: ${WRONG[field.kind] ?? "is invalid"}` };
     action[field.name] = value;
   }
   // Every field of the kind is there now, in its type.
@@ -214,13 +216,13 @@ export function actionWords(action: RewriteAction): string {
     case "map_to_url":
       return `to ${action.url}`;
     case "allow_cors":
-      return "for pages of any origin";
+      return "CORS for any origin";
     case "set_status":
       return `status ${action.code}`;
     case "set_method":
       return `method ${action.method}`;
     case "set_body":
-      return "another body";
+      return "replace body";
     case "json_patch":
       return `JSON: ${action.patch.map((step) => `${step.op} ${step.path}`).join(", ")}`;
     case "json_merge":

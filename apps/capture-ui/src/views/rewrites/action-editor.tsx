@@ -13,7 +13,7 @@ const TYPES = (Object.keys(ACTIONS) as RewriteAction["type"][]).map((value) => (
   label: ACTIONS[value].label,
 }));
 
-const ABOUT = { request: "requests only", response: "answers only", both: null } as const;
+const ABOUT = { request: "requests only", response: "responses only", both: null } as const;
 
 /** What a rule does, step by step. */
 export function ActionsEditor({
@@ -33,7 +33,7 @@ export function ActionsEditor({
           <div className={styles["actionHead"]}>
             <span className={styles["actionType"]}>
               <Select
-                aria-label={`What step ${index + 1} does`}
+                aria-label={`Action of step ${index + 1}`}
                 value={draft.type}
                 options={TYPES}
                 onChange={(type) => onChange(drafts.with(index, withType(draft, type)))}
@@ -41,7 +41,7 @@ export function ActionsEditor({
             </span>
             <span className={shared["quiet"]}>{ABOUT[ACTIONS[draft.type].about]}</span>
             <span className={shared["grow"]} />
-            <OrderButtons items={drafts} index={index} remove="Remove the step" onChange={onChange} />
+            <OrderButtons items={drafts} index={index} remove="Remove step" onChange={onChange} />
           </div>
           <div className={styles["actionFields"]}>
             {ACTIONS[draft.type].fields.map((field) => (
@@ -62,7 +62,7 @@ export function ActionsEditor({
         <Menu
           trigger={
             <Button variant="ghost" icon={<Plus size={14} />}>
-              Add a step
+              Add step
             </Button>
           }
           items={() =>
@@ -144,7 +144,7 @@ function ActionInput({
 }
 
 const FLAGS = [
-  { letter: "i", label: "Any case of letters" },
-  { letter: "m", label: "^ and $ at each line" },
-  { letter: "s", label: "A dot is any character" },
+  { letter: "i", label: "Ignore case" },
+  { letter: "m", label: "Multiline: ^ and $ match at each line" },
+  { letter: "s", label: "Dot matches newlines" },
 ] as const;

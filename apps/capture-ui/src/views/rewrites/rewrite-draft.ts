@@ -48,15 +48,15 @@ export function ruleOf(
   });
   const message =
     draft.name.trim() === ""
-      ? "A name is missing"
+      ? "Enter a name"
       : condition === null
-        ? "The condition is not whole"
+        ? "Complete the condition"
         : draft.actions.length === 0
-          ? "A step is missing"
+          ? "Add a step"
           : !/^-?\d{1,7}$/u.test(draft.priority.trim())
-            ? "The order is a number"
+            ? "Priority must be a number"
             : problems.size > 0
-              ? "A step is not whole"
+              ? "Complete each step"
               : null;
   if (message !== null || condition === null) return { ok: false, message: message ?? "", problems };
   return {

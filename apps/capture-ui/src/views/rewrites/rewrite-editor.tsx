@@ -84,7 +84,7 @@ export function RewriteEditor({
         <div className={styles["nameRow"]}>
           <NameField value={draft.name} error={refused.fields["name"]} onChange={(name) => set({ name })} />
           <OrderField
-            hint="Lowest first"
+            hint="Lowest number first"
             value={draft.priority}
             error={refused.fields["priority"]}
             onChange={(priority) => set({ priority })}
@@ -102,9 +102,9 @@ export function RewriteEditor({
         />
         <MatchPreview condition={condition} direction={draft.direction} />
         <DirectionField
-          label="Changes"
-          about="Which messages are changed"
-          words={{ request: "Requests", response: "Answers", both: "Both" }}
+          label="Applies to"
+          about="Messages to rewrite"
+          words={{ request: "Requests", response: "Responses", both: "Both" }}
           value={draft.direction}
           onChange={(direction) => set({ direction })}
         />
@@ -131,15 +131,15 @@ function DryRun({ rule, entryId }: { readonly rule: NewRewriteRule | null; reado
     if (rule !== null && chosen !== null) run.mutate({ entry_id: chosen, rule });
   };
   return (
-    <section className={styles["try"]} aria-label="Try it">
-      <h3>Try it on captured traffic</h3>
+    <section className={styles["try"]} aria-label="Test">
+      <h3>Test on captured traffic</h3>
       <div className={styles["tryLine"]}>
         <EntryPicker value={chosen} onChange={setChosen} />
         <Button icon={<Play size={13} />} disabled={rule === null || chosen === null || run.isPending} onClick={start}>
-          Try
+          Test
         </Button>
       </div>
-      {rule === null && <p className={shared["quiet"]}>The rule is not whole yet.</p>}
+      {rule === null && <p className={shared["quiet"]}>Complete the rule first.</p>}
       <Failed error={run.error} />
       {run.data !== undefined && <Outcome result={run.data} />}
     </section>
@@ -152,10 +152,10 @@ function Outcome({ result }: { readonly result: RewriteDryRunResult }) {
     <div className={styles["outcome"]}>
       <p role="status">
         {!result.matched
-          ? "The rule does not match this exchange."
+          ? "The rule does not match this request."
           : result.changed
-            ? "The rule matches and changes this:"
-            : "The rule matches, and changes nothing."}
+            ? "The rule matches and makes these changes:"
+            : "The rule matches but changes nothing."}
       </p>
       {result.trace.length > 0 && (
         <ul className={shared["changes"]}>
@@ -170,17 +170,17 @@ function Outcome({ result }: { readonly result: RewriteDryRunResult }) {
         <>
           <h4>Request</h4>
           <DiffView
-            label="Changes of the request"
-            same="The request stays as it is."
+            label="Changes to the request"
+            same="The request is unchanged."
             left={[...headLines(request.before), "", ...bodyLines(request.before)]}
             right={[...headLines(request.after), "", ...bodyLines(request.after)]}
           />
           {response !== null && (
             <>
-              <h4>Answer</h4>
+              <h4>Response</h4>
               <DiffView
-                label="Changes of the answer"
-                same="The answer stays as it is."
+                label="Changes to the response"
+                same="The response is unchanged."
                 left={
                   response.before === null ? [] : [...headLines(response.before), "", ...bodyLines(response.before)]
                 }

@@ -17,7 +17,7 @@ function bodyOf({ name, condition, direction, rewrites, enabled, priority }: Rew
   return { name, condition, direction, rewrites, enabled, priority };
 }
 
-const DIRECTIONS = { request: "requests", response: "answers", both: "both ways" } as const;
+const DIRECTIONS = { request: "requests", response: "responses", both: "both directions" } as const;
 
 /** The rules in the order in which they apply; dragging or the menu moves them. */
 export function RewriteList({
@@ -42,7 +42,7 @@ export function RewriteList({
     duplicate: (rule) => api.rewrites.createRewrite({ body: { ...bodyOf(rule), name: copyName(rule.name) } }),
   });
   const move = async (id: string, before: string | null): Promise<void> => {
-    await attempt("The order was not changed", async () => {
+    await attempt("Could not change the order", async () => {
       for (const { rule, priority } of reordered(rules, id, before)) {
         await api.rewrites.updateRewrite({ params: { id: rule.id }, body: { ...bodyOf(rule), priority } });
       }
@@ -67,7 +67,7 @@ export function RewriteList({
             rule.rewrites.map(actionWords).join(" · "),
           ]}
           before={<GripVertical size={14} className={styles["gripper"]} aria-hidden />}
-          hitsTitle="Exchanges that it matched"
+          hitsTitle="Matched requests"
           onToggle={(enabled) => actions.toggle(rule, enabled)}
           onShow={() => onShow(rule)}
           menu={() => [

@@ -68,7 +68,7 @@ export function RewritesView() {
   const page = (
     <Page
       title="Rewrites"
-      description="All rules that match apply, from the top down. Drag them into order."
+      description="All matching rules apply, from top to bottom. Drag to reorder."
       actions={
         <>
           <Button icon={<LayoutTemplate size={14} />} onClick={() => setChoosing(true)}>
@@ -80,9 +80,9 @@ export function RewritesView() {
     >
       <ListWaiting noun="rules" query={rules} />
       {rules.isSuccess && list.length === 0 && (
-        <EmptyState icon={<Replace size={28} />} title="Nothing is rewritten">
-          Add a header field, send a path to another server, replace text in answers. Begin with a template, or from any
-          row of the traffic.
+        <EmptyState icon={<Replace size={28} />} title="No rewrites">
+          Add a header, send a path to another server, or replace text in responses. Start from a template, or from any
+          request in Traffic.
         </EmptyState>
       )}
       {list.length > 0 && <RewriteList rules={list} chosenId={chosen?.id ?? null} onShow={show} />}
@@ -132,9 +132,9 @@ function TemplateGallery({
       onClose={onClose}
       title="Templates"
       size="wide"
-      description="Each becomes a rule that you can change before it is saved."
+      description="Each creates a rule that you can edit before saving."
     >
-      {templates.error !== null && <ErrorState title="The templates cannot be loaded" error={templates.error} />}
+      {templates.error !== null && <ErrorState title="Could not load the templates" error={templates.error} />}
       {templates.isPending && <EmptyState icon={<Spinner />} title="" />}
       <div className={styles["gallery"]}>
         {templates.data?.map(({ name, description, template }) => (

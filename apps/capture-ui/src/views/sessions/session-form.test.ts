@@ -6,7 +6,7 @@ const created_at = "2026-03-04T05:06:07.000Z";
 
 test("a session without a name is called after its beginning", () => {
   assert.equal(sessionTitle({ name: "Checkout bug", created_at }), "Checkout bug");
-  assert.match(sessionTitle({ name: null, created_at }), /^Session of 2026-03-0\d \d\d:\d\d$/u);
+  assert.match(sessionTitle({ name: null, created_at }), /^Session 2026-03-0\d \d\d:\d\d$/u);
 });
 
 test("tags are cut at commas, once each", () => {

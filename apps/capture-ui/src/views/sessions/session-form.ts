@@ -3,7 +3,7 @@ import { formatDateTime } from "../../ui/format.ts";
 
 /** What a session is called: its name, or when it began. */
 export function sessionTitle(session: Pick<CaptureSession, "name" | "created_at">): string {
-  return session.name ?? `Session of ${formatDateTime(Date.parse(session.created_at)).slice(0, 16)}`;
+  return session.name ?? `Session ${formatDateTime(Date.parse(session.created_at)).slice(0, 16)}`;
 }
 
 export type ParsedTags =
@@ -14,7 +14,7 @@ export type ParsedTags =
 export function parseTags(text: string): ParsedTags {
   const tags = [...new Set(text.split(",").map((tag) => tag.trim()))].filter((tag) => tag !== "");
   if (tags.length > 64) return { ok: false, message: "At most 64 tags" };
-  if (tags.some((tag) => tag.length > 255)) return { ok: false, message: "A tag has at most 255 characters" };
+  if (tags.some((tag) => tag.length > 255)) return { ok: false, message: "At most 255 characters per tag" };
   return { ok: true, tags };
 }
 

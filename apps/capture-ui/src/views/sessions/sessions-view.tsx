@@ -42,7 +42,7 @@ export function SessionsView() {
   return (
     <Page
       title="Sessions"
-      description="Traffic is recorded into the active session. Others are kept until you delete them. Files dropped on this page are imported."
+      description="Traffic is recorded into the active session. Other sessions are kept until you delete them. Drop files on this page to import them."
       actions={
         <>
           <Button icon={<FolderInput size={14} />} onClick={chooseAndImport}>
@@ -59,13 +59,13 @@ export function SessionsView() {
         list={sessions}
         isSelected={(session) => session.is_current}
         empty={
-          <EmptyState title="There is no session yet" icon={<Layers size={28} />}>
-            The first one begins with the first request.
+          <EmptyState title="No sessions" icon={<Layers size={28} />}>
+            The first session starts with the first request.
           </EmptyState>
         }
         columns={[
           { title: "Name", cell: (session) => <SessionName session={session} /> },
-          { title: "Entries", kind: "number", cell: (session) => formatCount(session.request_count) },
+          { title: "Requests", kind: "number", cell: (session) => formatCount(session.request_count) },
           { title: "Size", kind: "number", from: "medium", cell: (session) => formatBytes(session.total_size_bytes) },
           { title: "Created", kind: "quiet", from: "wide", cell: (session) => minuteOf(session.created_at) },
           { title: "Updated", kind: "quiet", from: "medium", cell: (session) => minuteOf(session.updated_at) },
@@ -97,7 +97,7 @@ function download(session: CaptureSession, format: "har" | "session"): void {
   link.click();
   toast({
     title: `Exporting ${isolatedName(sessionTitle(session))}`,
-    text: "The browser's downloads show the progress.",
+    text: "Progress is shown in the browser's downloads.",
   });
 }
 
@@ -163,12 +163,12 @@ function SessionActions({
   const remove = async (): Promise<void> => {
     const sure = await confirmAction({
       title: `Delete ${isolatedName(sessionTitle(session))}?`,
-      text: `${formatCount(session.request_count)} entries and ${formatBytes(session.total_size_bytes)} of bodies are gone for good. Export the session first if you may need it.`,
+      text: `${formatCount(session.request_count)} requests and ${formatBytes(session.total_size_bytes)} of bodies will be permanently removed. Export the session first if you may need it.`,
       action: "Delete",
       danger: true,
     });
     if (!sure) return;
-    await attempt("The session was not deleted", () => api.sessions.deleteSession({ params: { id: session.id } }));
+    await attempt("Could not delete the session", () => api.sessions.deleteSession({ params: { id: session.id } }));
     await client.invalidateQueries({ queryKey: ["sessions"] });
   };
   return (
@@ -183,7 +183,10 @@ function SessionActions({
       <Menu
         align="end"
         trigger={
-          <IconButton label={`More for ${isolatedName(sessionTitle(session))}`} icon={<MoreHorizontal size={15} />} />
+          <IconButton
+            label={`More actions for ${isolatedName(sessionTitle(session))}`}
+            icon={<MoreHorizontal size={15} />}
+          />
         }
         items={() => [
           { kind: "item", label: "Name, notes and tags", icon: <Pencil size={14} />, onSelect: onEdit },
@@ -204,8 +207,8 @@ function SessionActions({
           },
           {
             kind: "item",
-            label: "Export native",
-            detail: "Everything, for Weir",
+            label: "Export full session (Weir format)",
+            detail: "Lossless",
             icon: <Download size={14} />,
             onSelect: () => download(session, "session"),
           },
@@ -213,7 +216,7 @@ function SessionActions({
           {
             kind: "item",
             label: "Delete",
-            ...(session.is_current ? { detail: "Traffic is recorded into it; open another session first" } : {}),
+            ...(session.is_current ? { detail: "This session is active; open another session first" } : {}),
             icon: <Trash2 size={14} />,
             danger: true,
             disabled: session.is_current,
@@ -234,7 +237,7 @@ function RenameField({ session, onDone }: { readonly session: CaptureSession; re
       onDone();
       return;
     }
-    const saved = await attempt("The session was not renamed", () =>
+    const saved = await attempt("Could not rename the session", () =>
       api.sessions.updateSession({ params: { id: session.id }, body: { name: next } }),
     );
     await client.invalidateQueries({ queryKey: ["sessions"] });
@@ -246,7 +249,7 @@ function RenameField({ session, onDone }: { readonly session: CaptureSession; re
         // The field appears because the user asked for it.
         // oxlint-disable-next-line jsx-a11y/no-autofocus -- see above
         autoFocus
-        aria-label="Name of the session"
+        aria-label="Session name"
         maxLength={255}
         value={name}
         onFocus={(event) => event.target.select()}
@@ -259,7 +262,7 @@ function RenameField({ session, onDone }: { readonly session: CaptureSession; re
           event.stopPropagation();
         }}
       />
-      <IconButton label="Save the name" icon={<Check size={15} />} onClick={() => void save()} />
+      <IconButton label="Save name" icon={<Check size={15} />} onClick={() => void save()} />
     </span>
   );
 }
@@ -317,7 +320,7 @@ function SessionDialog({
     >
       <Field
         label="Name"
-        hint={session === null ? "Left empty, it is called after the time" : undefined}
+        hint={session === null ? "Optional. Defaults to the current time." : undefined}
         error={refused.fields["name"]}
       >
         <TextInput maxLength={255} value={name} onChange={(event) => setName(event.target.value)} />
@@ -325,10 +328,10 @@ function SessionDialog({
       <Field label="Notes" error={refused.fields["notes"] ?? refused.fields["description"]}>
         <TextArea rows={4} maxLength={65_536} value={notes} onChange={(event) => setNotes(event.target.value)} />
       </Field>
-      <Field label="Tags" hint="Separated by commas" error={parsed.ok ? refused.fields["tags"] : parsed.message}>
+      <Field label="Tags" hint="Separate with commas" error={parsed.ok ? refused.fields["tags"] : parsed.message}>
         <TextInput value={tags} onChange={(event) => setTags(event.target.value)} />
       </Field>
-      {session === null && <Switch label="Record into it from now on" checked={open} onChange={setOpen} />}
+      {session === null && <Switch label="Make it the active session" checked={open} onChange={setOpen} />}
       {refused.general !== null && (
         <p className={styles["error"]} role="alert">
           {refused.general}

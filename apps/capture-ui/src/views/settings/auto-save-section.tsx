@@ -32,7 +32,7 @@ export function AutoSaveSection({ group }: { readonly group: SettingGroup }) {
             <Facts>
               <Fact name="Newest snapshot">{lastSnapshotText(data)}</Fact>
               {data.last_snapshot_path !== null && (
-                <Fact name="Its file">
+                <Fact name="File">
                   <code>{data.last_snapshot_path}</code>
                 </Fact>
               )}
@@ -41,12 +41,12 @@ export function AutoSaveSection({ group }: { readonly group: SettingGroup }) {
                 {formatCount(data.snapshots_failed)}
               </Fact>
               {data.cycles_missed > 0 && (
-                <Fact name="Missed because one was being written" bad>
+                <Fact name="Skipped while another was being written" bad>
                   {formatCount(data.cycles_missed)}
                 </Fact>
               )}
               {data.last_rotation !== null && (
-                <Fact name="New session begun">{formatDateTime(Date.parse(data.last_rotation))}</Fact>
+                <Fact name="Last new session">{formatDateTime(Date.parse(data.last_rotation))}</Fact>
               )}
               <Fact name="Directory">
                 <code>{data.output_dir}</code>
@@ -74,7 +74,7 @@ function SaveNow() {
         disabled={save.isPending}
         icon={save.isPending ? <Spinner label="Saving" /> : undefined}
       >
-        Save a snapshot now
+        Save snapshot now
       </Button>
       {save.data !== undefined && (
         <span className={styles["quiet"]} role="status">

@@ -27,8 +27,8 @@ const MODES = [
 ] as const;
 
 const ABOUT: Readonly<Record<Mode, string>> = {
-  merge: "Rules are added, and overwrite those with the same id. Others stay.",
-  replace: "Afterwards there are no other rules of the kinds that the file has.",
+  merge: "Rules are added and overwrite those with the same ID. Other rules are kept.",
+  replace: "Removes all other rules of the kinds contained in the file.",
 };
 
 /** Takes a file of rules in: first shows what it would change, then changes it. */
@@ -47,7 +47,7 @@ export function BundleDialog({ onClose }: { readonly onClose: () => void }) {
       await queryClient.invalidateQueries();
       toast({
         tone: "success",
-        title: chosen?.kind === "config" ? "Rules and settings are taken in" : "The rules are taken in",
+        title: chosen?.kind === "config" ? "Rules and settings imported" : "Rules imported",
       });
       onClose();
     },
@@ -61,7 +61,7 @@ export function BundleDialog({ onClose }: { readonly onClose: () => void }) {
     forget();
     setChosen(null);
     if (file.size > MAX_IMPORT_BYTES) {
-      setProblem(`The file has ${formatBytes(file.size)}; at most ${formatBytes(MAX_IMPORT_BYTES)} are taken in`);
+      setProblem(`The file is ${formatBytes(file.size)}; the limit is ${formatBytes(MAX_IMPORT_BYTES)}`);
       return;
     }
     const text = await file.text();
@@ -78,7 +78,7 @@ export function BundleDialog({ onClose }: { readonly onClose: () => void }) {
       onClose={onClose}
       onSubmit={() => (outcome === undefined ? dryRun.mutate() : make.mutate())}
       title="Import rules"
-      description="A file that “Export the rules” or “Export rules and settings” wrote. Nothing changes before you have seen what."
+      description="A file written by “Export rules” or “Export rules and settings”. Review before importing."
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
@@ -87,7 +87,7 @@ export function BundleDialog({ onClose }: { readonly onClose: () => void }) {
             variant={removes ? "danger" : "primary"}
             disabled={chosen === null || dryRun.isPending || make.isPending}
           >
-            {outcome === undefined ? "Show what changes" : removes ? "Import and remove" : "Import"}
+            {outcome === undefined ? "Preview" : removes ? "Import and remove" : "Import"}
           </Button>
         </>
       }
@@ -102,7 +102,7 @@ export function BundleDialog({ onClose }: { readonly onClose: () => void }) {
       </Field>
       <div className={styles["mode"]}>
         <Segmented
-          label="What happens to the rules that are here"
+          label="Existing rules"
           value={mode}
           options={MODES}
           onChange={(next) => {
@@ -127,7 +127,7 @@ function Refusal({ error }: { readonly error: unknown }) {
   });
   return (
     <div className={styles["problem"]} role="alert">
-      <p>{issues.length === 0 ? errorText(error) : "The file is refused, and nothing has changed."}</p>
+      <p>{issues.length === 0 ? errorText(error) : "The file was rejected; nothing was changed."}</p>
       {issues.length > 0 && (
         <ul className={styles["issues"]}>
           {issues.map(({ path, message }) => (
@@ -147,9 +147,9 @@ function Changes({ outcome }: { readonly outcome: Outcome }) {
   const sections = Object.entries(outcome.sections);
   const settings = "settings" in outcome ? outcome.settings : [];
   return (
-    <div className={styles["changes"]} role="group" aria-label="What changes">
+    <div className={styles["changes"]} role="group" aria-label="Preview">
       {sections.length === 0 ? (
-        <p>The file has no rules.</p>
+        <p>The file is no rules.</p>
       ) : (
         <table aria-label="Rules by kind">
           <thead>
@@ -179,8 +179,8 @@ function Changes({ outcome }: { readonly outcome: Outcome }) {
       {"settings" in outcome && (
         <p>
           {settings.length === 0
-            ? "No setting changes."
-            : `Settings that change: ${settings.map(settingLabel).join(", ")}.`}
+            ? "No settings change."
+            : `Changed settings: ${settings.map(settingLabel).join(", ")}.`}
         </p>
       )}
     </div>

@@ -9,11 +9,11 @@ test("a file is known by its outermost names", () => {
 
 test("what Weir did not write is refused with a reason", () => {
   const cases: readonly [string, RegExp][] = [
-    ["", /not JSON/u],
-    ['{"version":1', /not JSON/u],
-    ["[]", /no export/u],
-    ["null", /no export/u],
-    ["{}", /no version/u],
+    ["", /Not valid JSON/u],
+    ['{"version":1', /Not valid JSON/u],
+    ["[]", /Not a Weir export/u],
+    ["null", /Not a Weir export/u],
+    ["{}", /version is missing/u],
     ['{"log":{"version":"1.2"}}', /HAR/u],
   ];
   for (const [text, expected] of cases) {

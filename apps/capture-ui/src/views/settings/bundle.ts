@@ -15,15 +15,15 @@ export function readBundle(text: string): ReadBundle {
   try {
     value = readJson(text);
   } catch (error) {
-    return { ok: false, message: `This is not JSON: ${error instanceof Error ? error.message : String(error)}` };
+    return { ok: false, message: `Not valid JSON: ${error instanceof Error ? error.message : String(error)}` };
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return { ok: false, message: "This is no export of Weir: that is an object with a version" };
+    return { ok: false, message: "Not a Weir export: expected an object with a version" };
   }
-  if (Object.hasOwn(value, "log")) return { ok: false, message: "This is a HAR file: import it under Mocks" };
+  if (Object.hasOwn(value, "log")) return { ok: false, message: "This is a HAR file; import it in Mocks" };
   if (Object.hasOwn(value, "rules") || Object.hasOwn(value, "settings")) return { ok: true, kind: "config" };
   if (Object.hasOwn(value, "version")) return { ok: true, kind: "rules" };
-  return { ok: false, message: "This is no export of Weir: it has no version" };
+  return { ok: false, message: "Not a Weir export: the version is missing" };
 }
 
 /** A kind of rules for people: `block_list` gives `Block list`. */

@@ -39,7 +39,7 @@ export function CertificateDownload() {
         {
           kind: "item",
           label: "PEM",
-          detail: "For command lines, Linux, most tools",
+          detail: "For command-line tools and Linux",
           onSelect: () => downloadCertificate("pem"),
         },
         {
@@ -64,22 +64,22 @@ export function CertificateCard() {
   const client = useQueryClient();
   const certificate = useQuery(certificateQuery);
   const renew = useMutation({
-    mutationFn: () => attempt("The certificate was not renewed", () => api.cert.renewCertificate({})),
+    mutationFn: () => attempt("Could not renew the certificate", () => api.cert.renewCertificate({})),
     onSuccess: async (done) => {
       await client.invalidateQueries({ queryKey: ["cert"] });
       if (done) {
         toast({
           tone: "success",
-          title: "There is a new certificate",
-          text: "Clients must trust it before they can be intercepted again.",
+          title: "New certificate created",
+          text: "Clients must trust it before their traffic can be decrypted again.",
         });
       }
     },
   });
   const askToRenew = async (): Promise<void> => {
     const sure = await confirmAction({
-      title: "Make a new certificate?",
-      text: "Every client that trusts the present one refuses intercepted connections until the new one is installed on it.",
+      title: "Create a new certificate?",
+      text: "Clients that trust the current certificate reject decrypted connections until the new one is installed.",
       action: "Renew",
       danger: true,
     });
@@ -107,7 +107,7 @@ export function CertificateCard() {
               <span className={styles["copied"]}>
                 <code>{info.fingerprint_sha256}</code>
                 <IconButton
-                  label="Copy the fingerprint"
+                  label="Copy fingerprint"
                   icon={<Copy size={13} />}
                   onClick={() => void copyText(info.fingerprint_sha256, "Fingerprint")}
                 />
@@ -116,7 +116,7 @@ export function CertificateCard() {
             <Fact name="Valid">
               {formatDateTime(Date.parse(info.not_before)).slice(0, 10)} to{" "}
               {formatDateTime(Date.parse(info.not_after)).slice(0, 10)}{" "}
-              {info.expires_soon && <Tag tone="warning">ends soon</Tag>}
+              {info.expires_soon && <Tag tone="warning">expires soon</Tag>}
             </Fact>
             <Fact name="File">
               <code>{info.path}</code> {info.imported && <Tag tone="neutral">imported</Tag>}

@@ -30,8 +30,8 @@ export function GrpcSchemasSection() {
       {(found) => (
         <>
           <p className={settings["quiet"]}>
-            Messages are decoded when they are looked at, so a schema explains what was recorded before it came. Of
-            several that know a method, the newest counts.
+            Messages are decoded when viewed, so a schema also applies to messages recorded before it was added. If
+            several schemas define a method, the newest is used.
           </p>
           {found.length > 0 && (
             <ul className={styles["list"]} aria-label="Schemas">
@@ -58,13 +58,13 @@ function SchemaItem({ schema }: { readonly schema: GrpcSchema }) {
   const { id, name, source, files, services, messages, issues, created_at: createdAt } = schema;
   const remove = async (): Promise<void> => {
     const sure = await confirmAction({
-      title: `Remove the schema ${isolatedName(name)}?`,
-      text: "Messages that only it explains are shown by their field numbers again.",
+      title: `Remove schema ${isolatedName(name)}?`,
+      text: "Messages defined only by this schema are shown with field numbers.",
       action: "Remove",
       danger: true,
     });
     if (!sure) return;
-    await attempt("The schema was not removed", () => api.grpc.deleteGrpcSchema({ params: { id } }));
+    await attempt("Could not remove the schema", () => api.grpc.deleteGrpcSchema({ params: { id } }));
     await queryClient.invalidateQueries({ queryKey: ["grpc"] });
   };
   return (
@@ -96,7 +96,7 @@ function SchemaItem({ schema }: { readonly schema: GrpcSchema }) {
 
 async function added({ name }: GrpcSchema): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: ["grpc"] });
-  toast({ tone: "success", title: `The schema ${isolatedName(name)} is added` });
+  toast({ tone: "success", title: `Schema ${isolatedName(name)} added` });
 }
 
 function AddFiles() {
@@ -113,7 +113,7 @@ function AddFiles() {
     <div className={settings["part"]} role="group" aria-labelledby="grpc-files">
       <h3 id="grpc-files">From files</h3>
       <p className={settings["quiet"]}>
-        .proto files together with those that they import, or one descriptor set of protoc or buf.
+        .proto files including their imports, or one descriptor set from protoc or buf.
       </p>
       <SectionActions>
         <input
@@ -121,7 +121,7 @@ function AddFiles() {
           type="file"
           multiple
           hidden
-          aria-label="Files with the schema"
+          aria-label="Schema files"
           onChange={(event) => {
             const files = [...(event.target.files ?? [])];
             event.target.value = "";
@@ -157,7 +157,7 @@ function AskServer() {
       }}
     >
       <div className={settings["testLine"]}>
-        <Field label="From a server that offers reflection" hint="http:// for a server without TLS">
+        <Field label="From a server with reflection" hint="Use http:// for a server without TLS">
           <TextInput
             mono
             maxLength={2048}
@@ -169,9 +169,9 @@ function AskServer() {
         <Button
           type="submit"
           disabled={ask.isPending || url.trim() === ""}
-          icon={ask.isPending ? <Spinner label="Asking" /> : undefined}
+          icon={ask.isPending ? <Spinner label="Loading" /> : undefined}
         >
-          Ask it
+          Load
         </Button>
       </div>
       {ask.error !== null && <Problem>{errorText(ask.error)}</Problem>}

@@ -7,7 +7,7 @@ import styles from "./settings.module.css";
 
 /** Sends one HTTPS request through the proxy and shows how each step went. */
 export function InterceptionTest({
-  label = "Test interception",
+  label = "Test decryption",
   hint,
 }: {
   readonly label?: string;
@@ -27,7 +27,7 @@ export function InterceptionTest({
         {hint !== undefined && test.data === undefined && <span className={styles["quiet"]}>{hint}</span>}
         {test.data !== undefined && (
           <span role="status" className={test.data.ok ? styles["good"] : styles["bad"]}>
-            {test.data.ok ? "Interception works on Weir's side" : "Interception does not work"}
+            {test.data.ok ? "Decryption works on Weir's side" : "Decryption does not work"}
           </span>
         )}
       </div>

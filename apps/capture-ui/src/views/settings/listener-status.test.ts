@@ -18,10 +18,10 @@ const SOCKS = { enable_socks: true, socks_port: 1080, socks_auth_username: null,
 test("the SOCKS listener is told as it runs, with what the next start changes", () => {
   const cases: readonly [Values, Values, string, RegExp][] = [
     [{ ...SOCKS, enable_socks: false }, {}, "idle", /^Off/u],
-    [{ ...SOCKS, enable_socks: false }, { enable_socks: true }, "waiting", /next start/u],
+    [{ ...SOCKS, enable_socks: false }, { enable_socks: true }, "waiting", /after a restart/u],
     [SOCKS, {}, "good", /port 1080, without a password/u],
-    [{ ...SOCKS, socks_auth_username: "ann" }, {}, "good", /password of ann/u],
-    [SOCKS, { enable_socks: false }, "waiting", /until the next start/u],
+    [{ ...SOCKS, socks_auth_username: "ann" }, {}, "good", /credentials of ann/u],
+    [SOCKS, { enable_socks: false }, "waiting", /until restart/u],
   ];
   for (const [running, configured, tone, text] of cases) {
     const status = socksStatus(fields(running, configured));
@@ -57,10 +57,10 @@ test("the upstream proxy is told as it runs, with what the next start changes", 
   const off = { ...UPSTREAM, "upstream_proxy.enabled": false };
   const cases: readonly [Values, Values, string, RegExp][] = [
     [off, {}, "idle", /directly/u],
-    [off, { "upstream_proxy.enabled": true }, "waiting", /http:\/\/proxy\.example:3128 after the next start/u],
-    [UPSTREAM, {}, "good", /by way of http:\/\/proxy\.example:3128$/u],
+    [off, { "upstream_proxy.enabled": true }, "waiting", /http:\/\/proxy\.example:3128 after restart/u],
+    [UPSTREAM, {}, "good", /through http:\/\/proxy\.example:3128$/u],
     [{ ...UPSTREAM, "upstream_proxy.no_proxy_hosts": ["a", "b"] }, {}, "good", /except 2 entries/u],
-    [UPSTREAM, { "upstream_proxy.enabled": false }, "waiting", /until the next start/u],
+    [UPSTREAM, { "upstream_proxy.enabled": false }, "waiting", /until restart/u],
     [UPSTREAM, { "upstream_proxy.port": 8080 }, "waiting", /:3128, and of http:\/\/proxy\.example:8080 after/u],
   ];
   for (const [running, configured, tone, text] of cases) {

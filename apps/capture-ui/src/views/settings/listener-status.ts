@@ -20,15 +20,15 @@ export function socksStatus(fields: readonly Named[]): Status {
   const on = valuesOf(fields, "enable_socks");
   if (on.running !== true) {
     return on.configured === true
-      ? { tone: "waiting", text: "Off; it is switched on with the next start" }
+      ? { tone: "waiting", text: "Off; enabled after a restart" }
       : { tone: "idle", text: "Off: SOCKS clients cannot connect" };
   }
   const name = valuesOf(fields, "socks_auth_username").running;
-  const whom = typeof name === "string" && name !== "" ? `with the password of ${name}` : "without a password";
+  const whom = typeof name === "string" && name !== "" ? `with the credentials of ${name}` : "without a password";
   const port = String(valuesOf(fields, "socks_port").running);
   return on.configured === true
-    ? { tone: "good", text: `Takes clients on port ${port}, ${whom}` }
-    : { tone: "waiting", text: `Takes clients on port ${port} until the next start, ${whom}` };
+    ? { tone: "good", text: `Accepting clients on port ${port}, ${whom}` }
+    : { tone: "waiting", text: `Accepting clients on port ${port} until restart, ${whom}` };
 }
 
 const ANY_ADDRESS = new Set(["0.0.0.0", "::", "[::]"]);
@@ -72,20 +72,20 @@ export function upstreamStatus(fields: readonly Named[]): Status {
   const configured = upstreamAddress(fields, "configured");
   if (on.running !== true) {
     return on.configured === true
-      ? { tone: "waiting", text: `Servers are reached directly; by way of ${configured ?? "it"} after the next start` }
-      : { tone: "idle", text: "Off: servers are reached directly" };
+      ? { tone: "waiting", text: `Direct connections; through ${configured ?? "the proxy"} after restart` }
+      : { tone: "idle", text: "Off: servers are contacted directly" };
   }
   const direct = valuesOf(fields, "upstream_proxy.no_proxy_hosts").running;
   const count = Array.isArray(direct) ? direct.length : 0;
-  const except = count === 0 ? "" : `, except ${count === 1 ? "one entry" : `${count} entries`} of the list below`;
+  const except = count === 0 ? "" : `, except ${count === 1 ? "one entry" : `${count} entries`} in the list below`;
   if (on.configured !== true) {
-    return { tone: "waiting", text: `Servers are reached by way of ${running ?? "it"} until the next start${except}` };
+    return { tone: "waiting", text: `Servers are contacted through ${running ?? "the proxy"} until restart${except}` };
   }
   return configured === running
-    ? { tone: "good", text: `Servers are reached by way of ${running ?? "it"}${except}` }
+    ? { tone: "good", text: `Servers are contacted through ${running ?? "the proxy"}${except}` }
     : {
         tone: "waiting",
-        text: `Servers are reached by way of ${running ?? "it"}, and of ${configured ?? "none"} after the next start`,
+        text: `Servers are contacted through ${running ?? "the proxy"}; through ${configured ?? "none"} after restart`,
       };
 }
 

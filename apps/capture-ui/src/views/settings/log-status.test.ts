@@ -39,7 +39,7 @@ function status(changes: Partial<LogStatus> = {}): LogStatus {
 
 test("the log is written, waits for a restart, is in trouble, or has no file", () => {
   assert.deepEqual(logStatus(status()), { tone: "good", text: "Written to /logs/weir.log" });
-  assert.match(logStatus(status({ restart_pending: ["rotation"] })).text, /waits for a restart$/);
+  assert.match(logStatus(status({ restart_pending: ["rotation"] })).text, /require a restart$/);
   assert.equal(logStatus(status({ problem: "the disk is full" })).tone, "bad");
   assert.equal(logStatus(status({ current_file: null })).tone, "idle");
 });

@@ -4,9 +4,9 @@ import type { Status } from "./listener-status.ts";
 
 /** What is said of the log. */
 export function logStatus(log: LogStatus): Status {
-  if (log.current_file === null) return { tone: "idle", text: "No file: the log goes to standard output alone" };
-  if (log.problem !== null) return { tone: "bad", text: "The file cannot be written; it is tried again every second" };
-  const waits = log.restart_pending.length > 0 ? "; part of the settings waits for a restart" : "";
+  if (log.current_file === null) return { tone: "idle", text: "No file: logging to standard output only" };
+  if (log.problem !== null) return { tone: "bad", text: "Cannot write the file; retrying every second" };
+  const waits = log.restart_pending.length > 0 ? "; some settings require a restart" : "";
   return { tone: "good", text: `Written to ${log.current_file.path}${waits}` };
 }
 
@@ -16,7 +16,7 @@ export function trafficLogText(log: LogStatus): string {
   if (!enabled) return "not logged";
   const whose = hosts.length === 0 ? "all hosts" : hosts.length === 1 ? (hosts[0] ?? "") : `${hosts.length} patterns`;
   const isHidden = log.verbosity === "warn" || log.verbosity === "error" || log.verbosity === "silent";
-  if (isHidden) return `nothing, since only level ${log.verbosity} is logged`;
+  if (isHidden) return `nothing: only level ${log.verbosity} is logged`;
   return `${level} of ${whose}, ${formatCount(log.traffic_events.logged)} events since start`;
 }
 

@@ -30,15 +30,13 @@ export function LogsSection({ group }: { readonly group: SettingGroup }) {
             <StatusLine tone={status.tone}>{status.text}</StatusLine>
             {data.problem !== null && <Problem>{data.problem}</Problem>}
             <Facts>
-              {data.current_file !== null && (
-                <Fact name="Size of the file">{formatBytes(data.current_file.size_bytes)}</Fact>
-              )}
-              <Fact name="Old files">{archivesText(data)}</Fact>
+              {data.current_file !== null && <Fact name="File size">{formatBytes(data.current_file.size_bytes)}</Fact>}
+              <Fact name="Archived files">{archivesText(data)}</Fact>
               <Fact name="Lines written since start">{formatCount(data.async.written_events)}</Fact>
               <Fact name="Lines lost since start" bad={lost > 0}>
                 {formatCount(lost)}
               </Fact>
-              <Fact name="Traffic in the log">{trafficLogText(data)}</Fact>
+              <Fact name="Logged traffic">{trafficLogText(data)}</Fact>
             </Facts>
             {data.current_file !== null && <LogActions />}
             <ConfigForm group={group} />
@@ -62,21 +60,21 @@ function LogActions() {
     <>
       <SectionActions>
         <Button onClick={() => rotate.mutate()} disabled={rotate.isPending}>
-          Begin a new file now
+          Rotate now
         </Button>
         <Button onClick={() => tail.mutate()} disabled={tail.isPending}>
-          {tail.data === undefined ? "Show the last lines" : "Show the last lines again"}
+          {tail.data === undefined ? "Show last lines" : "Refresh last lines"}
         </Button>
         {rotate.data !== undefined && (
           <span className={styles["quiet"]} role="status">
-            Put away as {rotate.data.rotated_to.split(/[\\/]/u).at(-1)}
+            Archived as {rotate.data.rotated_to.split(/[\\/]/u).at(-1)}
           </span>
         )}
       </SectionActions>
       {problem !== null && <Problem>{errorText(problem)}</Problem>}
       {tail.data !== undefined && (
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
-        <pre className={styles["logLines"]} tabIndex={0} role="region" aria-label="Last lines of the log">
+        <pre className={styles["logLines"]} tabIndex={0} role="region" aria-label="Last log lines">
           {tail.data.lines.length === 0 ? "The file is empty" : tail.data.lines.join("\n")}
         </pre>
       )}

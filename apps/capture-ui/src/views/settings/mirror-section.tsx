@@ -29,8 +29,8 @@ export function MirrorSection({ group }: { readonly group: SettingGroup }) {
             {data.enabled && !data.writing && data.last_error !== null && <Problem>{data.last_error}</Problem>}
             <Facts>
               <Fact name="Files written since start">{formatCount(data.files_written)}</Fact>
-              <Fact name="Their bytes">{formatBytes(data.bytes_written)}</Fact>
-              <Fact name="Waiting to be written">{formatCount(data.queued_files)}</Fact>
+              <Fact name="Bytes written since start">{formatBytes(data.bytes_written)}</Fact>
+              <Fact name="Queued">{formatCount(data.queued_files)}</Fact>
               <Fact name="Files dropped since start" bad={data.files_dropped > 0}>
                 {formatCount(data.files_dropped)}
               </Fact>

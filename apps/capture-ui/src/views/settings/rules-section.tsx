@@ -33,14 +33,14 @@ function RuleFiles() {
   const [importing, setImporting] = useState(false);
   return (
     <div className={styles["part"]} role="group" aria-labelledby="rules-as-a-file">
-      <h3 id="rules-as-a-file">As a file</h3>
+      <h3 id="rules-as-a-file">Export and import</h3>
       <p className={styles["quiet"]}>
-        All mocks, rewrites, breakpoints, blocked hosts and the like, for another Weir or for a repository. Passwords
-        are in neither file.
+        Mocks, rewrites, breakpoints, blocked hosts and other rules, to use in another Weir or keep in a repository.
+        Exports contain no passwords.
       </p>
       <SectionActions>
         <Button icon={<Download size={14} />} onClick={() => void exportRules()}>
-          Export the rules
+          Export rules
         </Button>
         <Button icon={<Download size={14} />} onClick={() => void exportSettings()}>
           Export rules and settings
@@ -57,58 +57,58 @@ function RuleFiles() {
 function SavedRules() {
   const save = useMutation({
     mutationFn: () =>
-      attempt("The rules were not saved", async () => {
+      attempt("Could not save the rules snapshot", async () => {
         const { saved_at: at } = await api.persistence.saveRules({ headers: { "x-weir-confirm": "true" } });
         toast({
           tone: "success",
-          title: "The rules are saved",
-          text: `As they were at ${formatDateTime(Date.parse(at))}.`,
+          title: "Rules snapshot saved",
+          text: `Taken at ${formatDateTime(Date.parse(at))}.`,
         });
       }),
   });
   const load = useMutation({
     mutationFn: () =>
-      attempt("The saved rules were not brought back", async () => {
+      attempt("Could not restore the rules snapshot", async () => {
         const { saved_at: at } = await api.persistence.loadRules({});
         if (at === null) {
-          toast({ title: "No rules were saved yet", text: "Nothing has changed." });
+          toast({ title: "No rules snapshot", text: "Nothing was changed." });
           return;
         }
         await queryClient.invalidateQueries();
         toast({
           tone: "success",
-          title: "The saved rules are back",
-          text: `As they were at ${formatDateTime(Date.parse(at))}.`,
+          title: "Rules snapshot restored",
+          text: `Taken at ${formatDateTime(Date.parse(at))}.`,
         });
       }),
   });
   const askToSave = async (): Promise<void> => {
     const sure = await confirmAction({
-      title: "Save the rules as they are now?",
-      text: "What was saved before is overwritten.",
+      title: "Save a rules snapshot?",
+      text: "The previous snapshot is overwritten.",
       action: "Save",
     });
     if (sure) save.mutate();
   };
   const askToLoad = async (): Promise<void> => {
     const sure = await confirmAction({
-      title: "Bring back the saved rules?",
-      text: "Rules that were made or changed since are lost.",
-      action: "Bring back",
+      title: "Restore the rules snapshot?",
+      text: "Changes made to rules since then are lost.",
+      action: "Restore",
       danger: true,
     });
     if (sure) load.mutate();
   };
   return (
     <div className={styles["part"]} role="group" aria-labelledby="rules-saved">
-      <h3 id="rules-saved">A state to come back to</h3>
-      <p className={styles["quiet"]}>Rules are always kept. Besides, one state of all of them can be put aside.</p>
+      <h3 id="rules-saved">Rules snapshot</h3>
+      <p className={styles["quiet"]}>Save one snapshot of all rules to restore later.</p>
       <SectionActions>
         <Button icon={<Save size={14} />} disabled={save.isPending} onClick={() => void askToSave()}>
-          Save this state
+          Save snapshot
         </Button>
         <Button icon={<Undo2 size={14} />} disabled={load.isPending} onClick={() => void askToLoad()}>
-          Bring back the saved state
+          Restore snapshot
         </Button>
       </SectionActions>
     </div>

@@ -20,15 +20,11 @@ const mirror: MirrorStatus = {
 
 test("the mirror says whether it writes, what, and where", () => {
   const cases: readonly (readonly [change: Partial<MirrorStatus>, tone: string, text: string])[] = [
-    [{ enabled: false, writing: false }, "idle", "Off: nothing is written to files"],
+    [{ enabled: false, writing: false }, "idle", "Off: no files are written"],
     [{ writing: false }, "bad", "On, but files are being dropped"],
-    [{}, "good", "On: answers of all hosts are written to /srv/mirror"],
-    [{ host_filter: ["a.test"] }, "good", "On: answers of a.test are written to /srv/mirror"],
-    [
-      { host_filter: ["a", "b"] },
-      "good",
-      "On: answers of hosts that match one of 2 patterns are written to /srv/mirror",
-    ],
+    [{}, "good", "On: writing responses of all hosts to /srv/mirror"],
+    [{ host_filter: ["a.test"] }, "good", "On: writing responses of a.test to /srv/mirror"],
+    [{ host_filter: ["a", "b"] }, "good", "On: writing responses of hosts matching 2 patterns to /srv/mirror"],
   ];
   for (const [change, tone, text] of cases) assert.deepEqual(mirrorStatus({ ...mirror, ...change }), { tone, text });
 });
@@ -60,18 +56,18 @@ const autoSave: AutoSaveStatus = {
 
 test("auto save says whether the clock makes snapshots, and what a restart changes", () => {
   const cases: readonly (readonly [change: Partial<AutoSaveStatus>, tone: string, text: RegExp])[] = [
-    [{}, "idle", /^Off: snapshots are made only when asked for$/u],
-    [{ enabled: true, overridden_by: { enabled: "flag" } }, "idle", /^Off: snapshots are made only when asked for$/u],
-    [{ running: true, overridden_by: { enabled: "flag" } }, "good", /^Snapshots are made by the clock$/u],
-    [{ enabled: true }, "waiting", /^Off; it is switched on with the next start$/u],
+    [{}, "idle", /^Off: snapshots are saved only on request$/u],
+    [{ enabled: true, overridden_by: { enabled: "flag" } }, "idle", /^Off: snapshots are saved only on request$/u],
+    [{ running: true, overridden_by: { enabled: "flag" } }, "good", /^Saving snapshots at the configured interval$/u],
+    [{ enabled: true }, "waiting", /^Off; enabled after a restart$/u],
     [
       { enabled: true, running: true, next_snapshot: "2026-11-21T10:00:00.000Z" },
       "good",
-      /^Snapshots are made by the clock; the next one at .+$/u,
+      /^Saving snapshots at the configured interval; next snapshot at .+$/u,
     ],
-    [{ running: true }, "good", /until the next start$/u],
-    [{ running: true, last_error: "The disk is full" }, "bad", /^A session could not be saved$/u],
-    [{ saving: true, last_error: "The disk is full" }, "waiting", /^A snapshot is being written$/u],
+    [{ running: true }, "good", /until restart$/u],
+    [{ running: true, last_error: "The disk is full" }, "bad", /^Could not save a session$/u],
+    [{ saving: true, last_error: "The disk is full" }, "waiting", /^Writing a snapshot$/u],
   ];
   for (const [change, tone, text] of cases) {
     const status = autoSaveStatus({ ...autoSave, ...change });
@@ -81,12 +77,12 @@ test("auto save says whether the clock makes snapshots, and what a restart chang
 });
 
 test("the newest snapshot is told with its size", () => {
-  assert.equal(lastSnapshotText(autoSave), "none since the start");
+  assert.equal(lastSnapshotText(autoSave), "none since start");
   const saved = {
     ...autoSave,
     last_snapshot: "2026-11-21T10:00:00.000Z",
     last_snapshot_entries: 1,
     last_snapshot_bytes: 2048,
   };
-  assert.match(lastSnapshotText(saved), /, 1 entry, 2(?:\.0)? k/iu);
+  assert.match(lastSnapshotText(saved), /, 1 request, 2(?:\.0)? k/iu);
 });

@@ -23,16 +23,16 @@ export type ReadSchema =
 export async function readSchemaFiles(files: readonly ChosenFile[]): Promise<ReadSchema> {
   const protos = files.filter(({ name }) => name.endsWith(".proto"));
   const [only] = files;
-  if (only === undefined) return { ok: false, message: "No file was chosen" };
+  if (only === undefined) return { ok: false, message: "No file selected" };
   if (files.reduce((sum, { size }) => sum + size, 0) > MAX_BYTES) {
-    return { ok: false, message: "The files are larger than 7 MiB together" };
+    return { ok: false, message: "The files exceed 7 MiB in total" };
   }
   if (protos.length > 0) {
     // In a folder others than .proto are no matter.
     const read = protos.map(async (file) => ({ name: importName(file), base64: await base64Of(file) }));
     return { ok: true, body: { files: await Promise.all(read) } };
   }
-  if (files.length > 1) return { ok: false, message: "A descriptor set is added alone; other files end in .proto" };
+  if (files.length > 1) return { ok: false, message: "Add a descriptor set on its own, or only .proto files" };
   return { ok: true, body: { descriptor_set: await base64Of(only), name: only.name } };
 }
 

@@ -22,9 +22,13 @@ export function LiveSection<T>({
     <Card id={id} title={title} aside={aside}>
       <div className={styles["section"]}>
         {query.error !== null && (
-          <ErrorState title={`${title}: cannot be read`} error={query.error} onRetry={() => void query.refetch()} />
+          <ErrorState
+            title={`${title}: could not be loaded`}
+            error={query.error}
+            onRetry={() => void query.refetch()}
+          />
         )}
-        {query.isPending && <Spinner label={`Reading: ${title}`} />}
+        {query.isPending && <Spinner label={`Loading: ${title}`} />}
         {query.data !== undefined && children(query.data)}
       </div>
     </Card>

@@ -10,9 +10,9 @@ import styles from "./settings.module.css";
 
 const SOURCES: Readonly<Record<ConfigField["source"], string>> = {
   default: "default",
-  file: "from the file",
-  environment: "from the environment",
-  flag: "from the command line",
+  file: "from file",
+  environment: "from environment",
+  flag: "from command line",
 };
 
 /** One setting: its control, where its value came from, and when a change takes effect. */
@@ -57,24 +57,27 @@ export function SettingRow({
             <Tag tone={field.source === "file" ? "neutral" : "warning"}>{SOURCES[field.source]}</Tag>
           )}
           {field.overridden_by !== undefined && (
-            <Tag tone="warning" title={`In the file, but at each start the value ${SOURCES[field.overridden_by]} wins`}>
+            <Tag
+              tone="warning"
+              title={`Saved in the file, but at each start the value ${SOURCES[field.overridden_by]} takes precedence`}
+            >
               overridden
             </Tag>
           )}
           {field.applies === "restart" && !field.restart_pending && field.overridden_by === undefined && (
             <Tag tone="neutral">after restart</Tag>
           )}
-          {field.applies === "next-cycle" && <Tag tone="neutral">next cycle</Tag>}
+          {field.applies === "next-cycle" && <Tag tone="neutral">next interval</Tag>}
           {field.restart_pending && (
             <Tag
               tone="warning"
-              title={`In force until then: ${control.kind === "secret" ? "the old one" : valueText(field.running)}`}
+              title={`Active until then: ${control.kind === "secret" ? "previous value" : valueText(field.running)}`}
             >
-              waits for restart
+              restart required
             </Tag>
           )}
           {draft !== undefined ? (
-            <IconButton label={`Discard the change of ${label}`} icon={<RotateCcw size={13} />} onClick={onDiscard} />
+            <IconButton label={`Discard change to ${label}`} icon={<RotateCcw size={13} />} onClick={onDiscard} />
           ) : (
             !isDefault &&
             field.source === "file" && (
@@ -133,7 +136,7 @@ function Control({
           type="password"
           autoComplete="new-password"
           placeholder={
-            isEdited ? "Empty: removed when saved" : field.value === null ? "Not set" : "Set; type to replace it"
+            isEdited ? "Empty: removed on save" : field.value === null ? "Not set" : "Set; type to replace it"
           }
           value={text}
           onChange={(event) => onEdit(event.target.value)}
@@ -165,9 +168,9 @@ function Control({
 
 const ROTATIONS = [
   { value: "never", label: "never" },
-  { value: "hourly", label: "each hour" },
-  { value: "daily", label: "each day" },
-  { value: "size", label: "at a size" },
+  { value: "hourly", label: "hourly" },
+  { value: "daily", label: "daily" },
+  { value: "size", label: "by size" },
 ];
 
 /** A description of the contract, in which backticks set off what is code. */
@@ -188,7 +191,7 @@ function RotationControl({ text, onEdit }: { readonly text: string; readonly onE
         onChange={(next) => onEdit(next === "size" ? `size:${size === "" ? "10" : size}` : next)}
       />
       {mode === "size" && (
-        <Field label="MiB of a file">
+        <Field label="MiB per file">
           <TextInput
             inputMode="numeric"
             className={styles["number"]}

@@ -17,16 +17,16 @@ export function SettingsView() {
   return (
     <Page
       title="Settings"
-      description="Changes are written to the configuration file at once. What needs a restart says so."
+      description="Changes are written to the configuration file immediately. Settings that need a restart are marked."
     >
       {pending.length > 0 && (
         <p className={styles["restart"]} role="status">
-          {pending.length === 1 ? "One change waits" : `${pending.length} changes wait`} for a restart of Weir:{" "}
+          {pending.length === 1 ? "1 change pending" : `${pending.length} changes pending`} until Weir restarts:{" "}
           {pending.map((field) => field.name).join(", ")}.
         </p>
       )}
       <div className={styles["layout"]}>
-        <nav className={styles["contents"]} aria-label="Groups of settings">
+        <nav className={styles["contents"]} aria-label="Settings groups">
           {[...LEADING_SECTIONS, ...groups, ...TRAILING_SECTIONS].map((section) => (
             <a key={section.id} href={`#${section.id}`}>
               {section.title}
@@ -39,12 +39,12 @@ export function SettingsView() {
           ))}
           {fields.error !== null && (
             <ErrorState
-              title="The settings cannot be loaded"
+              title="Could not load the settings"
               error={fields.error}
               onRetry={() => void fields.refetch()}
             />
           )}
-          {fields.isPending && <EmptyState title="Loading the settings" icon={<Spinner />} />}
+          {fields.isPending && <EmptyState title="Loading settings" icon={<Spinner />} />}
           {groups.map((group) => {
             const Component = GROUP_SECTIONS[group.id] ?? SettingGroupCard;
             return <Component key={group.id} group={group} />;

@@ -23,17 +23,17 @@ export function SocksSection({ group }: { readonly group: SettingGroup }) {
         <StatusLine tone={status.tone}>{status.text}</StatusLine>
         {address?.isOpen === true && (
           <Problem>
-            Everybody who reaches this machine can go anywhere through it. Set a user name and a password, or list the
-            allowed clients under Addresses.
+            Any host that can reach this machine can use this proxy. Set a user name and password, or restrict Allowed
+            clients under Listeners.
           </Problem>
         )}
         {address !== null && (
           <Facts>
-            <Fact name="Address for clients">
+            <Fact name="Client address">
               <span className={styles["copied"]}>
                 <code>{address.url}</code>
                 <IconButton
-                  label="Copy the SOCKS address"
+                  label="Copy SOCKS address"
                   icon={<Copy size={13} />}
                   onClick={() => void copyText(address.url, "SOCKS address")}
                 />
@@ -42,8 +42,8 @@ export function SocksSection({ group }: { readonly group: SettingGroup }) {
           </Facts>
         )}
         <p className={styles["quiet"]}>
-          What goes through SOCKS is passed on as it is and not read: an entry tells where it went, how long and how
-          much.
+          SOCKS traffic is forwarded without being decoded; each connection is recorded with destination, duration and
+          size.
         </p>
         <ConfigForm group={group} />
       </div>

@@ -11,18 +11,16 @@ export function StorageCard() {
     <LiveSection id="storage" title="Storage" query={stats}>
       {(data) => (
         <>
-          {!data.storage_ok && (
-            <Problem>Traffic is not being stored: {data.storage_problem ?? "the reason is in the log"}</Problem>
-          )}
+          {!data.storage_ok && <Problem>Traffic is not being stored: {data.storage_problem ?? "see the log"}</Problem>}
           <div className={styles["bars"]}>
             <Bar
-              label="Entries of the active session"
+              label="Requests in the active session"
               value={data.entry_count}
               max={data.max_entries}
               text={formatCount}
             />
             <Bar
-              label="Stored bodies of the active session"
+              label="Stored bodies in the active session"
               value={data.total_size_bytes}
               max={data.max_total_size_bytes}
               text={formatBytes}
@@ -30,11 +28,11 @@ export function StorageCard() {
           </div>
           <Facts>
             <Fact name="On disk, all sessions">{formatBytes(data.store_size_bytes)}</Fact>
-            <Fact name="Stored part of one body">at most {formatBytes(data.max_body_size)}</Fact>
+            <Fact name="Stored bytes per body">at most {formatBytes(data.max_body_size)}</Fact>
             <Fact name="Bodies not stored since start" bad={data.bodies_not_stored > 0}>
               {formatCount(data.bodies_not_stored)}
             </Fact>
-            <Fact name="Entries lost since start" bad={data.entries_lost > 0}>
+            <Fact name="Requests lost since start" bad={data.entries_lost > 0}>
               {formatCount(data.entries_lost)}
             </Fact>
           </Facts>

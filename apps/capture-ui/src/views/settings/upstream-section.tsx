@@ -49,22 +49,22 @@ function ProxyProblem() {
   const { entry, isLatest } = problem;
   const sentence = (
     <>
-      {entry.failure?.message ?? "An exchange failed there"} ({formatDateTime(Date.parse(entry.timestamp))},{" "}
-      <Link href={`/traffic?id=${encodeURIComponent(entry.id)}`}>show the entry</Link>)
+      {entry.failure?.message ?? "A request failed"} ({formatDateTime(Date.parse(entry.timestamp))},{" "}
+      <Link href={`/traffic?id=${encodeURIComponent(entry.id)}`}>show request</Link>)
     </>
   );
   return isLatest ? (
-    <Problem>The upstream proxy lets traffic down: {sentence}</Problem>
+    <Problem>The upstream proxy is failing: {sentence}</Problem>
   ) : (
-    <p className={styles["quiet"]}>It failed before, and works again: {sentence}</p>
+    <p className={styles["quiet"]}>It failed earlier but works again: {sentence}</p>
   );
 }
 
 const WAYS: Readonly<Record<UpstreamTestResult["via"], string>> = {
-  direct: "It is on the list of hosts reached directly, so the proxy was not asked.",
-  forward: "The proxy gets the request itself.",
-  tunnel: "The proxy opens a connection, and does not see what goes through it.",
-  refused: "A proxy of this kind cannot do what this target needs.",
+  direct: "The host is set to connect directly, so the proxy was not used.",
+  forward: "The proxy forwards the request.",
+  tunnel: "The proxy tunnels the connection without seeing its content.",
+  refused: "A proxy with this protocol cannot reach this target.",
 };
 
 function UpstreamTest({ address }: { readonly address: string | null }) {
@@ -74,7 +74,7 @@ function UpstreamTest({ address }: { readonly address: string | null }) {
   return (
     <form
       className={styles["part"]}
-      aria-label="Test of the upstream proxy"
+      aria-label="Upstream proxy test"
       onSubmit={(event) => {
         event.preventDefault();
         test.mutate();
@@ -82,11 +82,11 @@ function UpstreamTest({ address }: { readonly address: string | null }) {
     >
       <div className={styles["testLine"]}>
         <Field
-          label="Test the way to"
+          label="Test connection to"
           hint={
             address === null
-              ? "Set a host and a port first, and save them."
-              : `By way of ${address} as it is saved, whether it is in use or not.`
+              ? "Set and save a host and port first."
+              : `Through ${address}, as saved, even if it is not enabled.`
           }
         >
           <TextInput mono maxLength={2048} value={target} onChange={(event) => setTarget(event.target.value)} />
@@ -101,7 +101,7 @@ function UpstreamTest({ address }: { readonly address: string | null }) {
       </div>
       {test.error !== null && <Problem>{errorText(test.error)}</Problem>}
       {result !== undefined && (
-        <div className={styles["test"]} role="group" aria-label="What the test found">
+        <div className={styles["test"]} role="group" aria-label="Test result">
           <p role="status" className={result.ok ? styles["good"] : styles["bad"]}>
             {result.ok ? `Reached in ${formatDuration(result.duration_ms)}` : "Not reached"}{" "}
             <span className={styles["quiet"]}>{WAYS[result.via]}</span>

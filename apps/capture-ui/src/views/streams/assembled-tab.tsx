@@ -45,15 +45,15 @@ export function AssembledTab({ stream }: { readonly stream: StreamDetail }) {
   }, [client, id]);
   if (query.error !== null) {
     return (
-      <ErrorState title="The stream cannot be put together" error={query.error} onRetry={() => void query.refetch()} />
+      <ErrorState title="Could not assemble the stream" error={query.error} onRetry={() => void query.refetch()} />
     );
   }
-  if (query.data === undefined) return <EmptyState title="Putting the stream together" icon={<Spinner />} />;
+  if (query.data === undefined) return <EmptyState title="Assembling the stream" icon={<Spinner />} />;
   const { data } = query;
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
     <div className={styles["assembled"]} tabIndex={0} role="region" aria-label="Assembled">
-      {data.truncated && <p className={styles["notice"]}>Something is left out: there is more than is put together.</p>}
+      {data.truncated && <p className={styles["notice"]}>Truncated: the stream is longer than the assembled part.</p>}
       {data.chat === null ? <PlainText stream={data} /> : <Chat chat={data.chat} isOpen={stream.state !== "closed"} />}
       {data.events.length > 0 && <EventCounts events={data.events} />}
     </div>
@@ -66,7 +66,7 @@ function Chat({ chat, isOpen }: { readonly chat: AssembledChat; readonly isOpen:
       <p className={styles["facts"]}>
         <Tag>{FORMATS[chat.format]}</Tag>
         {chat.model !== null && <b>{chat.model}</b>}
-        {!chat.complete && <Tag tone={isOpen ? "neutral" : "warning"}>{isOpen ? "still coming" : "not complete"}</Tag>}
+        {!chat.complete && <Tag tone={isOpen ? "neutral" : "warning"}>{isOpen ? "in progress" : "incomplete"}</Tag>}
         {chat.usage !== null && <Usage usage={chat.usage} />}
         {chat.id !== null && <span className={styles["fact"]}>{chat.id}</span>}
       </p>
@@ -91,27 +91,23 @@ function Usage({ usage }: { readonly usage: NonNullable<AssembledChat["usage"]> 
     ["total", usage.total_tokens],
   ];
   const told = parts.flatMap(([name, count]) => (count === null ? [] : [`${formatCount(count)} ${name}`]));
-  return <span title="Tokens, as the provider counts them">{told.join(" · ")} tokens</span>;
+  return <span title="Tokens, as reported by the provider">{told.join(" · ")} tokens</span>;
 }
 
 function Choice({ choice, isOnly }: { readonly choice: AssembledChat["choices"][number]; readonly isOnly: boolean }) {
   return (
-    <section className={styles["choice"]} aria-label={isOnly ? "Answer" : `Answer ${choice.index + 1}`}>
-      {!isOnly && <h3>Answer {choice.index + 1}</h3>}
+    <section className={styles["choice"]} aria-label={isOnly ? "Response" : `Response ${choice.index + 1}`}>
+      {!isOnly && <h3>Response {choice.index + 1}</h3>}
       {choice.reasoning !== "" && (
         <details className={styles["thought"]}>
-          <summary>What the model thought</summary>
+          <summary>Reasoning</summary>
           <p>{choice.reasoning}</p>
         </details>
       )}
       {choice.text !== "" && (
         <div className={styles["said"]}>
           <p>{choice.text}</p>
-          <IconButton
-            label="Copy the text"
-            icon={<Copy size={14} />}
-            onClick={() => void copyText(choice.text, "Text")}
-          />
+          <IconButton label="Copy text" icon={<Copy size={14} />} onClick={() => void copyText(choice.text, "Text")} />
         </div>
       )}
       {choice.refusal !== "" && <p className={styles["problem"]}>{choice.refusal}</p>}
@@ -127,7 +123,7 @@ function Choice({ choice, isOnly }: { readonly choice: AssembledChat["choices"][
       ))}
       {choice.finish_reason !== null && (
         <p className={styles["quiet"]}>
-          Ended by <code>{choice.finish_reason}</code>
+          Finish reason <code>{choice.finish_reason}</code>
         </p>
       )}
     </section>
@@ -144,11 +140,11 @@ function prettyJson(text: string): string {
 }
 
 function PlainText({ stream }: { readonly stream: AssembledStream }) {
-  if (stream.text === "") return <p className={styles["none"]}>Nothing that is text was received.</p>;
+  if (stream.text === "") return <p className={styles["none"]}>No text received.</p>;
   return (
     <div className={styles["said"]}>
       <pre>{stream.text}</pre>
-      <IconButton label="Copy the text" icon={<Copy size={14} />} onClick={() => void copyText(stream.text, "Text")} />
+      <IconButton label="Copy text" icon={<Copy size={14} />} onClick={() => void copyText(stream.text, "Text")} />
     </div>
   );
 }

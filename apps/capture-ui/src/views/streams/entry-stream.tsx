@@ -10,8 +10,9 @@ export function EntryStream({ stream }: { readonly stream: StreamDetail }) {
   return (
     <div className={styles["pane"]}>
       <p className={styles["more"]}>
-        <Link href={`/streams?id=${stream.id}`}>Open in Streams</Link>
-        {stream.kind !== "grpc" && " for what it says as a whole"}
+        <Link href={`/streams?id=${stream.id}`}>
+          {stream.kind === "grpc" ? "Open in Streams" : "View assembled message"}
+        </Link>
       </p>
       <div className={styles["rest"]}>
         <Messages stream={stream} frame={frame} hasKeys={false} onFrame={setFrame} />

@@ -44,14 +44,16 @@ export function FrameDetail({
     <section className={styles["detail"]} aria-label="Message">
       <div className={styles["detailHead"]}>
         {frame !== null && frame !== undefined && <Facts frame={frame} />}
-        <IconButton label="Close the message" keys="Esc" icon={<X size={16} />} onClick={onClose} />
+        <IconButton label="Close message" keys="Esc" icon={<X size={16} />} onClick={onClose} />
       </div>
       {query.error !== null ? (
-        <ErrorState title="The message cannot be loaded" error={query.error} onRetry={() => void query.refetch()} />
+        <ErrorState title="Could not load the message" error={query.error} onRetry={() => void query.refetch()} />
       ) : frame === undefined ? (
-        <EmptyState title="Loading the message" icon={<Spinner />} />
+        <EmptyState title="Loading message" icon={<Spinner />} />
       ) : frame === null ? (
-        <EmptyState title="This message is not stored">It was cleared, or shed while storage was behind.</EmptyState>
+        <EmptyState title="Message not stored">
+          It was cleared, or dropped because storage could not keep up.
+        </EmptyState>
       ) : (
         <Payload frame={frame} />
       )}
@@ -67,7 +69,7 @@ function Facts({ frame }: { readonly frame: StreamFrame }) {
       <b>{frameKind(frame)}</b>
       <span>#{frame.ordinal}</span>
       <span>{formatTimeOfDay(Date.parse(frame.timestamp))}</span>
-      <span title={`${frame.wire_size} bytes as it came`}>{formatBytes(frame.size)}</span>
+      <span title={`${frame.wire_size} bytes on the wire`}>{formatBytes(frame.size)}</span>
       {frame.compressed && <Tag tone="neutral">compressed</Tag>}
       {!frame.is_final && <Tag tone="neutral">fragment</Tag>}
       {frame.effect !== null && <Tag tone={frame.effect === "dropped" ? "error" : "warning"}>{frame.effect}</Tag>}
@@ -90,13 +92,13 @@ function Payload({ frame }: { readonly frame: StreamFrame }) {
       </>
     );
   }
-  if (frame.size === 0 && frame.kind !== "grpc") return <p className={styles["none"]}>It has no payload.</p>;
+  if (frame.size === 0 && frame.kind !== "grpc") return <p className={styles["none"]}>No payload.</p>;
   const original = frame.original_text ?? frame.original_base64;
   return (
     <>
       {original !== null && (
         <details className={styles["original"]}>
-          <summary>Before a rule changed it</summary>
+          <summary>Before modification by a rule</summary>
           <pre>{original}</pre>
         </details>
       )}
@@ -145,7 +147,7 @@ function GrpcMessage({ frame, bytes }: { readonly frame: StreamFrame; readonly b
     <>
       <div className={styles["tools"]}>
         <Segmented
-          label="View of the message"
+          label="Message view"
           value={view}
           options={[
             { value: "decoded", label: "Decoded" },
@@ -158,11 +160,11 @@ function GrpcMessage({ frame, bytes }: { readonly frame: StreamFrame; readonly b
       {view === "bytes" ? (
         bytes
       ) : query.error !== null ? (
-        <ErrorState title="The message cannot be decoded" error={query.error} onRetry={() => void query.refetch()} />
+        <ErrorState title="Could not decode the message" error={query.error} onRetry={() => void query.refetch()} />
       ) : message === undefined ? (
-        <EmptyState title="Decoding the message" icon={<Spinner />} />
+        <EmptyState title="Decoding message" icon={<Spinner />} />
       ) : message === null ? (
-        <EmptyState title="This message cannot be decoded">Its bytes are there.</EmptyState>
+        <EmptyState title="Message cannot be decoded">View it as bytes.</EmptyState>
       ) : (
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
         <div className={styles["decoded"]} tabIndex={0} role="region" aria-label="Decoded message">
@@ -174,7 +176,7 @@ function GrpcMessage({ frame, bytes }: { readonly frame: StreamFrame; readonly b
           {message.trailers !== null ? (
             <pre>{JSON.stringify(message.trailers, null, 2)}</pre>
           ) : message.decoded === null ? (
-            <p className={styles["none"]}>There is nothing to decode.</p>
+            <p className={styles["none"]}>Empty message.</p>
           ) : (
             <Decoded decoded={message.decoded} />
           )}
@@ -190,7 +192,7 @@ function Decoded({ decoded }: { readonly decoded: GrpcDecoded }) {
       {decoded.json === null ? (
         <>
           <p className={styles["quiet"]}>
-            No schema knows this message, so fields are guessed. <Link href="/settings">Add a schema</Link>
+            No schema defines this message; fields are inferred. <Link href="/settings">Add schema</Link>
           </p>
           <pre>{fieldLines(decoded.fields, 0).join("\n")}</pre>
         </>

@@ -78,7 +78,7 @@ export function FrameList({
           variant="ghost"
           icon={<ArrowDownToLine size={14} />}
           pressed={follows}
-          title="Keep the newest message in view"
+          title="Scroll to the newest message"
           onClick={() => setFollows(!follows)}
         >
           Follow
@@ -122,7 +122,7 @@ function SearchField({
     <TextInput
       ref={input}
       type="search"
-      aria-label="Search in the messages"
+      aria-label="Search messages"
       placeholder="Search"
       className={styles["search"]}
       value={text}
@@ -203,13 +203,13 @@ function Rows({
   useAction("list.first", hasKeys ? () => go(0) : undefined);
   useAction("list.last", hasKeys ? () => go(total - 1) : undefined);
   if (rows.error !== null && !rows.isLoaded) {
-    return <ErrorState title="The messages cannot be loaded" error={rows.error} onRetry={() => rows.refresh()} />;
+    return <ErrorState title="Could not load the messages" error={rows.error} onRetry={() => rows.refresh()} />;
   }
-  if (!rows.isLoaded) return <EmptyState title="Loading the messages" icon={<Spinner />} />;
+  if (!rows.isLoaded) return <EmptyState title="Loading messages" icon={<Spinner />} />;
   if (total === 0) {
     return (
-      <EmptyState title={isFiltered ? "No message like this" : "No messages yet"}>
-        {!isFiltered && stream.state !== "closed" && "The stream is open; what comes appears here."}
+      <EmptyState title={isFiltered ? "No matching messages" : "No messages yet"}>
+        {!isFiltered && stream.state !== "closed" && "The stream is open; new messages appear here."}
       </EmptyState>
     );
   }
@@ -269,9 +269,9 @@ function Rows({
 }
 
 const RULE_LABELS: Readonly<Record<ActionType, string>> = {
-  pause: "Hold until I decide…",
-  replace: "Replace the text…",
-  drop: "Leave out…",
+  pause: "Pause…",
+  replace: "Replace text…",
+  drop: "Drop…",
   delay: "Delay…",
 };
 
@@ -284,7 +284,7 @@ function ruleMenu(stream: StreamDetail, frame: StreamFrame, onDraft: (draft: WsR
     label: RULE_LABELS[action],
     onSelect: () => onDraft(draftOfMessage(stream, frame, action)),
   }));
-  return [{ kind: "heading", label: "Rule for messages like this" }, ...items];
+  return [{ kind: "heading", label: "New rule for similar messages" }, ...items];
 }
 
 function FrameRow({

@@ -63,14 +63,14 @@ export function GrpcCalls({ onShow }: { readonly onShow: (id: string) => void })
     { title: "Sent", kind: "number", cell: (call) => formatCount(call.frames_sent) },
     { title: "Received", kind: "number", cell: (call) => formatCount(call.frames_received) },
     {
-      title: "Took",
+      title: "Duration",
       kind: "number",
       from: "medium",
       cell: (call) =>
         call.closed_at === null ? "…" : formatDuration(Date.parse(call.closed_at) - Date.parse(call.created_at)),
     },
     {
-      title: "Began",
+      title: "Started",
       kind: "quiet",
       from: "wide",
       cell: (call) => formatTimeOfDay(Date.parse(call.created_at)),
@@ -83,12 +83,10 @@ export function GrpcCalls({ onShow }: { readonly onShow: (id: string) => void })
         label="gRPC calls"
         list={calls}
         columns={columns}
-        empty={
-          <EmptyState title="No gRPC calls yet">Calls of gRPC and gRPC-Web appear here while they run.</EmptyState>
-        }
+        empty={<EmptyState title="No gRPC calls yet">gRPC and gRPC-Web calls appear here as they are made.</EmptyState>}
       />
       {calls.data?.length === MAX_CALLS && (
-        <p className={styles["none"]}>These are the newest {MAX_CALLS}; the list beside has all.</p>
+        <p className={styles["none"]}>Showing the newest {MAX_CALLS}; see the list for all.</p>
       )}
     </div>
   );

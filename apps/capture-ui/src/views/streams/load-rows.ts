@@ -96,12 +96,12 @@ async function load<T>(url: string, signal: AbortSignal): Promise<RowPage<T>> {
   try {
     response = await fetch(url, { signal });
   } catch (error) {
-    throw new ApiFailure(0, "UNREACHABLE", "Weir does not answer", undefined, error);
+    throw new ApiFailure(0, "UNREACHABLE", "Weir is not responding", undefined, error);
   }
   const body: unknown = readJson(await response.text());
   if (!response.ok) {
     const { error, code } = body as { readonly error?: string; readonly code?: string };
-    throw new ApiFailure(response.status, code ?? "UNKNOWN", error ?? `The service answered ${response.status}`);
+    throw new ApiFailure(response.status, code ?? "UNKNOWN", error ?? `Weir responded with ${response.status}`);
   }
   const rows = body as readonly T[];
   return { rows, total: Number(response.headers.get("x-total-count") ?? rows.length) };

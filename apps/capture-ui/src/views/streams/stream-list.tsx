@@ -35,13 +35,13 @@ const CLEARABLE: Readonly<Partial<Record<KindChoice, string>>> = {
 
 async function clearMessages(kind: KindChoice, what: string): Promise<void> {
   const sure = await confirmAction({
-    title: `Remove the ${what}?`,
-    text: "Those that are over leave the list; what is open goes on. The entries stay in the traffic.",
-    action: "Remove",
+    title: `Clear the ${what}?`,
+    text: "Closed streams are removed from the list; open ones continue. Their requests stay in Traffic.",
+    action: "Clear",
     danger: true,
   });
   if (!sure) return;
-  await attempt("The messages were not removed", async () => {
+  await attempt("Could not clear the messages", async () => {
     if (kind !== "grpc") await api["ws-traffic"].clearWsTraffic({});
     if (kind !== "websocket") await api.grpc.clearGrpc({});
   });
@@ -90,7 +90,7 @@ export function StreamList({
           {rows.isLoaded && <span className={styles["quiet"]}>{formatCount(rows.total)}</span>}
           {clearable !== undefined && rows.total > 0 && (
             <IconButton
-              label={`Remove the ${clearable}`}
+              label={`Clear the ${clearable}`}
               icon={<Trash2 size={16} />}
               onClick={() => void clearMessages(kind, clearable).then(() => rows.refresh())}
             />
@@ -104,7 +104,7 @@ export function StreamList({
       </div>
       <div className={styles["kinds"]}>
         <Segmented
-          label="Kind of streams"
+          label="Stream type"
           value={kind}
           options={KIND_CHOICES.map((value) => ({ value, label: value === "all" ? "All" : KIND_LABELS[value] }))}
           onChange={onKind}
@@ -131,13 +131,13 @@ function StreamRows({
   const list = useRef<WindowListHandle>(null);
   const prefix = useId();
   if (rows.error !== null && !rows.isLoaded) {
-    return <ErrorState title="The streams cannot be loaded" error={rows.error} onRetry={() => rows.refresh()} />;
+    return <ErrorState title="Could not load the streams" error={rows.error} onRetry={() => rows.refresh()} />;
   }
-  if (!rows.isLoaded) return <EmptyState title="Loading the streams" icon={<Spinner />} />;
+  if (!rows.isLoaded) return <EmptyState title="Loading streams" icon={<Spinner />} />;
   if (rows.total === 0) {
     return (
-      <EmptyState icon={<Radio size={28} />} title={kind === "all" ? "Nothing streams yet" : "None of this kind"}>
-        WebSocket connections, server-sent events, streams of JSON and gRPC calls appear here while they run.
+      <EmptyState icon={<Radio size={28} />} title={kind === "all" ? "No streams yet" : "No streams of this type"}>
+        WebSocket connections, server-sent events, JSON streams and gRPC calls appear here as they run.
       </EmptyState>
     );
   }
@@ -158,7 +158,7 @@ function StreamRows({
       handle={list}
       rows={rows.total}
       rowPx={ROW_PX}
-      label="List of streams"
+      label="Streams"
       className={styles["streams"]}
       onVisible={(from, to) => rows.want(from, to)}
       onKeyDown={onKeyDown}

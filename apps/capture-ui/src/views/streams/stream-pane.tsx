@@ -49,13 +49,15 @@ export function StreamPane({
   const query = useStream(id);
   if (query.error instanceof ApiFailure && query.error.status === 404) {
     return (
-      <EmptyState title="This stream is gone">It was deleted with its entry, or made room for newer ones.</EmptyState>
+      <EmptyState title="This stream no longer exists">
+        It was deleted with its request, or removed to make room for newer requests.
+      </EmptyState>
     );
   }
   if (query.error !== null && query.data === undefined) {
-    return <ErrorState title="The stream cannot be loaded" error={query.error} onRetry={() => void query.refetch()} />;
+    return <ErrorState title="Could not load the stream" error={query.error} onRetry={() => void query.refetch()} />;
   }
-  if (query.data === undefined) return <EmptyState title="Loading the stream" icon={<Spinner />} />;
+  if (query.data === undefined) return <EmptyState title="Loading stream" icon={<Spinner />} />;
   return (
     <section className={styles["pane"]} aria-label="Stream">
       <Headline stream={query.data} onBack={onBack} />
@@ -81,7 +83,7 @@ export function Messages({
   useAction("close", frame === null ? undefined : () => onFrame(null));
   const split = (
     <SplitPane
-      label="Size of the list of messages"
+      label="Resize message list"
       direction="column"
       share={share}
       onShareChange={setShare}
@@ -131,7 +133,7 @@ function StreamTabs({
     assembled: { value: "assembled", label: "Assembled", content: () => <AssembledTab stream={stream} /> },
     fields: { value: "fields", label: "Headers", content: () => <Fields stream={stream} /> },
   } as const;
-  return <Tabs label="Parts of the stream" value={tab} onChange={setTab} tabs={shown.map((name) => specs[name])} />;
+  return <Tabs label="Stream views" value={tab} onChange={setTab} tabs={shown.map((name) => specs[name])} />;
 }
 
 function Headline({ stream, onBack }: { readonly stream: StreamDetail; readonly onBack: (() => void) | undefined }) {
@@ -140,13 +142,13 @@ function Headline({ stream, onBack }: { readonly stream: StreamDetail; readonly 
   return (
     <header className={styles["head"]}>
       {onBack !== undefined && (
-        <IconButton label="Back to the list" keys="Esc" icon={<ArrowLeft size={16} />} onClick={onBack} />
+        <IconButton label="Back to list" keys="Esc" icon={<ArrowLeft size={16} />} onClick={onBack} />
       )}
       <h2>{stream.url}</h2>
       <span className={styles["headTools"]}>
-        <IconButton label="Copy the URL" icon={<Copy size={14} />} onClick={() => void copyText(stream.url, "URL")} />
+        <IconButton label="Copy URL" icon={<Copy size={14} />} onClick={() => void copyText(stream.url, "URL")} />
         <IconButton
-          label="Show its entry in Traffic"
+          label="Show in Traffic"
           icon={<Rows3 size={14} />}
           onClick={() => navigate(`/traffic?id=${stream.id}`)}
         />
@@ -220,7 +222,7 @@ function WsComposer({ stream }: { readonly stream: StreamDetail }) {
       message_type: form,
       ...(form === "binary" ? { base64: content.trim() } : { text: content }),
     };
-    const done = await attempt("The message was not sent", () =>
+    const done = await attempt("Could not send the message", () =>
       api["ws-traffic"].sendWsMessage({ params: { id: stream.id }, body }),
     );
     setBusy(false);
@@ -229,18 +231,18 @@ function WsComposer({ stream }: { readonly stream: StreamDetail }) {
   const close = async (): Promise<void> => {
     const sure = await confirmAction({
       title: "Close this connection?",
-      text: "Both sides are told that it is over.",
-      action: "Close the connection",
+      text: "A close frame is sent to both client and server.",
+      action: "Close connection",
     });
     if (!sure) return;
-    await attempt("The connection was not closed", () =>
+    await attempt("Could not close the connection", () =>
       api["ws-traffic"].closeWsConnection({ params: { id: stream.id }, body: {} }),
     );
   };
   return (
     <form
       className={styles["composer"]}
-      aria-label="Add a message"
+      aria-label="Send message"
       onSubmit={(event) => {
         event.preventDefault();
         void send();
@@ -248,7 +250,7 @@ function WsComposer({ stream }: { readonly stream: StreamDetail }) {
     >
       <div className={styles["composerHead"]}>
         <Segmented
-          label="Towards"
+          label="Direction"
           value={direction}
           options={[
             { value: "send", label: "To the server" },
@@ -258,7 +260,7 @@ function WsComposer({ stream }: { readonly stream: StreamDetail }) {
         />
         <span className={styles["choose"]}>
           <Select
-            aria-label="Kind of message"
+            aria-label="Message type"
             value={form}
             options={[
               { value: "text", label: "Text" },
@@ -277,7 +279,7 @@ function WsComposer({ stream }: { readonly stream: StreamDetail }) {
         <TextArea
           mono
           rows={2}
-          aria-label="Content of the message"
+          aria-label="Message content"
           placeholder={form === "binary" ? "AAEC/w==" : "Message"}
           value={content}
           onChange={(event) => setContent(event.target.value)}

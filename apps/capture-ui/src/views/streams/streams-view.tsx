@@ -32,8 +32,8 @@ export function StreamsView() {
   const pane =
     id === null ? (
       (calls ?? (
-        <EmptyState icon={<Radio size={28} />} title="Choose a stream">
-          Its messages appear as they come, with direction, time and size.
+        <EmptyState icon={<Radio size={28} />} title="Select a stream">
+          Its messages are shown live with direction, time and size.
         </EmptyState>
       ))
     ) : (

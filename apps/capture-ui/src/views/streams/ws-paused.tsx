@@ -18,7 +18,7 @@ export function WsWaiting({ onShow }: { readonly onShow: (id: string) => void })
   if (oldest === undefined) return null;
   return (
     <Button className={styles["waiting"]} onClick={() => onShow(oldest.connection_id)}>
-      {paused.length === 1 ? "1 message waits" : `${paused.length} messages wait`}
+      {paused.length === 1 ? "1 message paused" : `${paused.length} messages paused`}
     </Button>
   );
 }
@@ -42,7 +42,7 @@ function Decision({ message, more }: { readonly message: WsPaused; readonly more
   const decide = async (action: "allow" | "modify" | "drop"): Promise<void> => {
     setBusy(true);
     const changed = isText ? { text: content } : { base64: content.trim() };
-    await attempt("The decision was not taken", () =>
+    await attempt("Could not apply the decision", () =>
       api["ws-traffic"].resumeWsMessage({
         params: { id: message.id },
         body: { action, ...(action === "modify" ? changed : {}) },
@@ -55,28 +55,28 @@ function Decision({ message, more }: { readonly message: WsPaused; readonly more
   useAction("paused.reject", () => void decide("drop"));
   useAction("paused.send", () => void decide(isChanged ? "modify" : "allow"));
   return (
-    <section className={styles["paused"]} aria-label="Message that waits">
+    <section className={styles["paused"]} aria-label="Paused message">
       <p className={styles["facts"]}>
         <Arrow direction={message.direction} text={message.direction === "send" ? "To the server" : "To the client"} />
         <b>{message.message_type}</b>
-        <span>held by {message.rule_name}</span>
-        {more > 0 && <span>{more} more behind it</span>}
+        <span>paused by {message.rule_name}</span>
+        {more > 0 && <span>{more} more queued</span>}
       </p>
       <TextArea
         mono
         rows={4}
-        aria-label={isText ? "Content of the waiting message" : "Content of the waiting message in base64"}
+        aria-label={isText ? "Content of the paused message" : "Content of the paused message in base64"}
         value={content}
         onChange={(event) => setContent(event.target.value)}
       />
       <div className={styles["pausedTools"]} role="toolbar" aria-label="Decision">
         {isChanged && (
           <Button variant="primary" disabled={busy} onClick={() => void decide("modify")}>
-            Send changed
+            Send edited
           </Button>
         )}
         <Button variant={isChanged ? "default" : "primary"} disabled={busy} onClick={() => void decide("allow")}>
-          {isChanged ? "Allow as it was" : "Allow"} <KeyHint keys={keysOf("paused.allow")} />
+          {isChanged ? "Continue unmodified" : "Continue"} <KeyHint keys={keysOf("paused.allow")} />
         </Button>
         <Button variant="danger" disabled={busy} onClick={() => void decide("drop")}>
           Drop <KeyHint keys={keysOf("paused.reject")} />

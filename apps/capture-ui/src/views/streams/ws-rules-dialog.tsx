@@ -55,24 +55,24 @@ export function WsRulesDialog({
       size="wide"
       onClose={onClose}
       title="Rules for WebSocket messages"
-      description="All rules that match a message apply to it, the oldest first."
+      description="All matching rules apply, oldest first."
       onSubmit={() => save.mutate()}
       actions={
         <>
           <Button onClick={onClose}>Done</Button>
-          {edited !== null && <Button onClick={() => begin(null)}>Leave it as it was</Button>}
+          {edited !== null && <Button onClick={() => begin(null)}>Cancel</Button>}
           <Button
             type="submit"
             variant="primary"
             icon={edited === null ? <Plus size={14} /> : undefined}
             disabled={save.isPending}
           >
-            {edited === null ? "Add the rule" : "Save the rule"}
+            {edited === null ? "Add rule" : "Save rule"}
           </Button>
         </>
       }
     >
-      {rules.error !== null && <ErrorState title="The rules cannot be loaded" error={rules.error} />}
+      {rules.error !== null && <ErrorState title="Could not load the rules" error={rules.error} />}
       {(rules.data?.length ?? 0) > 0 && (
         <ul className={styles["rules"]} aria-label="Message rules">
           {rules.data?.map((rule) => (
@@ -99,16 +99,16 @@ export function WsRulesDialog({
 }
 
 async function remove(rule: WsRule): Promise<boolean> {
-  const done = await attempt("The rule was not deleted", () =>
+  const done = await attempt("Could not delete the rule", () =>
     api["ws-traffic"].deleteWsRule({ params: { id: rule.id } }),
   );
   if (!done) return false;
   const { name, match, action, enabled } = rule;
   const restore = () => api["ws-traffic"].createWsRule({ body: { name, match, action, enabled } });
   toast({
-    title: `${isolatedName(name)} is deleted`,
+    title: `${isolatedName(name)} deleted`,
     durationMs: 8000,
-    action: { label: "Undo", onSelect: () => void attempt("The rule was not brought back", restore) },
+    action: { label: "Undo", onSelect: () => void attempt("Could not restore the rule", restore) },
   });
   return true;
 }
@@ -128,10 +128,10 @@ function Rule({
   return (
     <li className={styles["rule"]} aria-current={isEdited || undefined}>
       <Switch
-        aria-label={`${isolatedName(rule.name)} is on`}
+        aria-label={`${isolatedName(rule.name)} is enabled`}
         checked={rule.enabled}
         onChange={(enabled) =>
-          void attempt("The rule was not changed", () => api["ws-traffic"].toggleWsRule({ params, body: { enabled } }))
+          void attempt("Could not change the rule", () => api["ws-traffic"].toggleWsRule({ params, body: { enabled } }))
         }
       />
       <span className={styles["ruleText"]}>
@@ -140,7 +140,7 @@ function Rule({
       </span>
       <span className={styles["quiet"]}>{rule.hit_count === 1 ? "1 hit" : `${formatCount(rule.hit_count)} hits`}</span>
       <IconButton
-        label={`Change ${isolatedName(rule.name)}`}
+        label={`Edit ${isolatedName(rule.name)}`}
         icon={<Pencil size={14} />}
         pressed={isEdited}
         onClick={onEdit}
@@ -170,7 +170,7 @@ function RuleForm({
       <Field label="Name">
         <TextInput
           maxLength={255}
-          placeholder="Made up if left empty"
+          placeholder="Optional. Generated if empty."
           value={draft.name}
           onChange={(event) => onChange({ name: event.target.value })}
         />
@@ -203,9 +203,9 @@ function RuleForm({
         />
       </Field>
       <div className={styles["labelled"]}>
-        <span aria-hidden>Which messages</span>
+        <span aria-hidden>Messages</span>
         <Segmented
-          label="Which messages"
+          label="Messages"
           value={draft.direction}
           options={[
             { value: "any", label: "All" },
@@ -215,20 +215,20 @@ function RuleForm({
           onChange={(direction) => onChange({ direction })}
         />
       </div>
-      <Field label="What happens">
+      <Field label="Action">
         <Select
           value={draft.action}
           options={[
-            { value: "pause", label: "Wait for my decision" },
+            { value: "pause", label: "Pause" },
             { value: "replace", label: "Replace text" },
-            { value: "drop", label: "Leave out" },
+            { value: "drop", label: "Drop" },
             { value: "delay", label: "Delay" },
           ]}
           onChange={(action) => onChange({ action })}
         />
       </Field>
       {draft.action === "replace" && (
-        <Field label="Replacement" hint="$1 and $& stand for what was found" className={styles["wide"]}>
+        <Field label="Replacement" hint="$1 and $& insert the matched text" className={styles["wide"]}>
           <TextArea
             mono
             rows={2}

@@ -50,11 +50,11 @@ test("rates are short, in bytes and in bits", () => {
 test("a line is said in the units in which browsers list it", () => {
   assert.equal(
     formatProfile({ ...profile, download_bps: 50_000, upload_bps: 0 }),
-    "400 kbit/s down, 100 ± 20 ms, 3 % lost",
+    "400 kbit/s down, 100 ± 20 ms, 3 % dropped",
   );
   const none = { ...profile, download_bps: 0, latency_ms: 0, jitter_ms: 0, packet_loss_percent: 0 };
   assert.equal(formatProfile(none), "No limits");
-  assert.equal(formatProfile({ ...none, packet_loss_percent: 100 }), "every request is lost");
+  assert.equal(formatProfile({ ...none, packet_loss_percent: 100 }), "all requests dropped");
 });
 
 test("a profile is a preset when it has its values, not only its name", () => {

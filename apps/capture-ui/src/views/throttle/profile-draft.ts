@@ -71,7 +71,7 @@ export function formatProfile(profile: ThrottleProfile): string {
     down > 0 ? `${formatBitRate(down)} down` : undefined,
     up > 0 ? `${formatBitRate(up)} up` : undefined,
     latency > 0 ? `${latency}${jitter > 0 ? ` ± ${jitter}` : ""} ms` : undefined,
-    loss === 100 ? "every request is lost" : loss > 0 ? `${loss} % lost` : undefined,
+    loss === 100 ? "all requests dropped" : loss > 0 ? `${loss} % dropped` : undefined,
   ].filter((part) => part !== undefined);
   return parts.length === 0 ? "No limits" : parts.join(", ");
 }

@@ -55,7 +55,7 @@ export function ProfileForm({
         title={`Profile: ${isolatedName(draft.name)}`}
         aside={
           <Button type="submit" variant="primary" disabled={!built.ok || save.isPending}>
-            Use it
+            Apply
           </Button>
         }
       >
@@ -77,7 +77,7 @@ export function ProfileForm({
                 onChange={(event) => set({ jitterMs: event.target.value })}
               />
             </Field>
-            <Field label="Lost requests, %">
+            <Field label="Dropped requests, %">
               <TextInput
                 inputMode="numeric"
                 value={draft.lossPercent}
@@ -86,13 +86,13 @@ export function ProfileForm({
             </Field>
           </div>
           <div className={styles["loss"]}>
-            <span>A lost request</span>
+            <span>Dropped requests</span>
             <Segmented
-              label="What happens to lost requests"
+              label="Behavior of dropped requests"
               value={draft.lossMode}
               options={[
-                { value: "reset", label: "is cut off" },
-                { value: "stall", label: "never ends" },
+                { value: "reset", label: "reset" },
+                { value: "stall", label: "hang" },
               ]}
               onChange={(lossMode) => set({ lossMode })}
             />
@@ -156,7 +156,7 @@ function HostList({
   };
   return (
     <div className={styles["hosts"]} role="group" aria-label="Hosts">
-      <Field label="Only for these hosts" hint="None: for all of them. *.example.com is a pattern">
+      <Field label="Only for these hosts" hint="Leave empty for all hosts. *.example.com is a pattern">
         <TextInput
           mono
           maxLength={255}
@@ -171,10 +171,10 @@ function HostList({
         />
       </Field>
       <Button onClick={addHost} disabled={typed.trim() === ""}>
-        Add the host
+        Add host
       </Button>
       {hosts.length > 0 && (
-        <ul className={styles["hostList"]} aria-label="Hosts on the list">
+        <ul className={styles["hostList"]} aria-label="Hosts">
           {hosts.map((name) => (
             <li key={name}>
               <code>{name}</code>

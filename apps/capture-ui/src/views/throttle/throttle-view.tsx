@@ -25,7 +25,9 @@ const SAMPLES = 60;
 const refresh = () => queryClient.invalidateQueries({ queryKey: ["throttle"] });
 
 async function applyPreset(name: string): Promise<void> {
-  await attempt("The line was not changed", () => api.throttle.setThrottle({ body: { preset: name, enabled: true } }));
+  await attempt("Could not change throttling", () =>
+    api.throttle.setThrottle({ body: { preset: name, enabled: true } }),
+  );
   await refresh();
 }
 
@@ -40,13 +42,13 @@ export function ThrottleView() {
   const { params } = usePlace();
   const host = params.get("host");
   const set = async (enabled: boolean): Promise<void> => {
-    await attempt("The throttle was not switched", () => api.throttle.setThrottleEnabled({ body: { enabled } }));
+    await attempt("Could not toggle throttling", () => api.throttle.setThrottleEnabled({ body: { enabled } }));
     await refresh();
   };
   if (state.error !== null) {
     return (
       <ErrorState
-        title="The throttle cannot be loaded"
+        title="Could not load throttling"
         error={state.error}
         onRetry={() => {
           void state.refetch();
@@ -59,7 +61,7 @@ export function ThrottleView() {
   return (
     <Page
       title="Throttle"
-      description="Bandwidth, latency and loss for everything that passes, or for some hosts. Transfers that run feel a change at once."
+      description="Simulates bandwidth, latency and loss for all traffic or for some hosts. Applies at once, also to transfers in progress."
       actions={<Switch label={enabled ? "On" : "Off"} checked={enabled} onChange={(on) => void set(on)} />}
     >
       <div className={styles["presets"]} role="group" aria-label="Presets">
@@ -114,12 +116,12 @@ function RateGraph({ profile }: { readonly profile: ThrottleProfile | null }) {
       <p className={styles["legend"]}>
         <span className={styles["downText"]}>↓ {formatRate(last?.down ?? 0)}</span>
         <span className={styles["upText"]}>↑ {formatRate(last?.up ?? 0)}</span>
-        <span>top {formatRate(most)}</span>
+        <span>peak {formatRate(most)}</span>
         {stats.data !== undefined && (
           <>
-            <span>{formatCount(stats.data.waiting_downloads + stats.data.waiting_uploads)} transfers wait</span>
+            <span>{formatCount(stats.data.waiting_downloads + stats.data.waiting_uploads)} transfers queued</span>
             <span>{formatCount(stats.data.delayed_count)} delayed</span>
-            <span>{formatCount(stats.data.lost_count)} lost</span>
+            <span>{formatCount(stats.data.lost_count)} dropped</span>
           </>
         )}
       </p>

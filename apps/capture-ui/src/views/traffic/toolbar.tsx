@@ -53,19 +53,19 @@ export function Toolbar({
       ? [
           {
             kind: "item" as const,
-            label: `Selection as HAR (${formatCount(selectedIds.size)})`,
+            label: `Selected requests (HAR, ${formatCount(selectedIds.size)})`,
             onSelect: () => void exportHar({ ids: [...selectedIds] }),
           },
         ]
       : []),
     {
       kind: "item",
-      label: effective === "" ? "Everything as HAR" : "What the filter shows as HAR",
+      label: effective === "" ? "All requests (HAR)" : "Filtered requests (HAR)",
       onSelect: () => void exportHar({ q: effective, session: view.session }),
     },
     {
       kind: "item",
-      label: "Session, lossless",
+      label: "Full session (Weir format)",
       onSelect: () => void exportSession(view.session ?? activeSessionId()),
     },
   ];
@@ -108,7 +108,7 @@ export function Toolbar({
         />
       </div>
       <div className={styles["pillRow"]}>
-        <div className={styles["pills"]} role="group" aria-label="Kinds of traffic">
+        <div className={styles["pills"]} role="group" aria-label="Traffic types">
           <TypePills pills={view.pills} summary={pillSummary} onChange={view.setPills} />
         </div>
         <Tools view={view} hasFocusPatterns={hasFocusPatterns} onClear={onClear} />
@@ -131,7 +131,7 @@ function Tools({
     <div className={styles["tools"]}>
       {hasFocusPatterns && (
         <IconButton
-          label={focusOnly ? "Show all hosts" : "Show only focused hosts"}
+          label={focusOnly ? "Show all hosts" : "Show focused hosts only"}
           keys={keysOf("list.focusOnly")}
           icon={<Focus size={15} />}
           pressed={focusOnly}
@@ -157,7 +157,7 @@ function Tools({
         items={columnMenu}
         trigger={<IconButton className={styles["optional"]} label="Columns" icon={<Columns3 size={15} />} />}
       />
-      <IconButton label="Clear the session" keys={keysOf("list.clear")} icon={<Trash2 size={15} />} onClick={onClear} />
+      <IconButton label="Clear session" keys={keysOf("list.clear")} icon={<Trash2 size={15} />} onClick={onClear} />
       <Segmented label="View" value={view.mode} options={MODES} onChange={view.setMode} />
     </div>
   );

@@ -95,7 +95,7 @@ export function TrafficView() {
   const layout = narrow ? "full" : preferences.detailLayout;
   const detail =
     view.id === null ? null : (
-      <CatchErrors title="The details cannot be shown">
+      <CatchErrors title="Could not show the details">
         <EntryDetail.View id={view.id} onClose={chosen.close} layout={layout} />
       </CatchErrors>
     );
@@ -122,13 +122,13 @@ export function TrafficView() {
         )}
         {list.error !== undefined && refused === undefined && list.length > 0 && (
           <p className={styles["notice"]} role="alert">
-            <span>These rows may be out of date. {errorText(list.error)}</span>
+            <span>These requests may be out of date. {errorText(list.error)}</span>
             <Button onClick={() => list.resync()}>Try again</Button>
           </p>
         )}
       </div>
       <SplitPane
-        label="Size of the list"
+        label="Resize list"
         direction={preferences.detailLayout === "bottom" ? "column" : "row"}
         share={preferences.detailShare}
         onShareChange={(detailShare) => setPreferences({ detailShare })}
@@ -150,12 +150,12 @@ function ViewedSession({ id }: { readonly id: string }) {
   const runs = useQuery(runsQuery);
   const session = sessions.data?.find((one) => one.id === id);
   const run = runs.data?.find((one) => one.session_id === id);
-  const name = session === undefined ? "A session that does not exist" : isolatedName(sessionTitle(session));
+  const name = session === undefined ? "Unknown session" : isolatedName(sessionTitle(session));
   const state =
     run === undefined
-      ? "nothing new comes into it"
+      ? "nothing is recorded into it"
       : run.ended_at === null
-        ? "a run is recorded into it"
+        ? "a run is being recorded into it"
         : "its run has ended";
   return (
     <p className={styles["viewed"]} role="status">
@@ -200,9 +200,9 @@ function Footer({
             <b>{formatCount(summary.matched)}</b>
             {summary.matched === summary.total ? (
               summary.total === 1 ? (
-                " entry"
+                " request"
               ) : (
-                " entries"
+                " requests"
               )
             ) : (
               <>
@@ -216,7 +216,7 @@ function Footer({
               <b>{formatCount(selected)}</b> selected
             </span>
           )}
-          {summary.pending > 0 && <span>{formatCount(summary.pending)} waiting</span>}
+          {summary.pending > 0 && <span>{formatCount(summary.pending)} pending</span>}
           <span title={`${formatBytes(summary.request_bytes)} sent, ${formatBytes(summary.response_bytes)} received`}>
             {formatBytes(summary.request_bytes + summary.response_bytes)}
           </span>
@@ -234,14 +234,14 @@ function Footer({
       <span className={styles["spacer"]} />
       {stats !== undefined && stats.max_entries > 0 && stats.entry_count >= stats.max_entries && (
         <span className={styles["errors"]}>
-          Session full at {formatCount(stats.max_entries)}: the oldest entries are removed
+          Session full at {formatCount(stats.max_entries)}: removing the oldest requests
         </span>
       )}
       {stats !== undefined && (
         <span className={stats.storage_ok ? styles["wide"] : styles["errors"]}>
           {stats.storage_ok
             ? `Store ${formatBytes(stats.store_size_bytes)}`
-            : (stats.storage_problem ?? "The store has a problem")}
+            : (stats.storage_problem ?? "Storage error")}
         </span>
       )}
       <ConnectionBadge />
@@ -261,22 +261,19 @@ function WhenEmpty({
 }) {
   if (list.error instanceof ApiFailure && list.error.status === 400) {
     return (
-      <EmptyState
-        title="The filter cannot be understood"
-        actions={<Button onClick={onShowAll}>Show everything</Button>}
-      >
-        The line below the filter says where it goes wrong.
+      <EmptyState title="Invalid filter" actions={<Button onClick={onShowAll}>Clear filter</Button>}>
+        See the error below the filter.
       </EmptyState>
     );
   }
   if (list.error !== undefined) {
-    return <ErrorState title="The traffic cannot be shown" error={list.error} onRetry={() => list.resync()} />;
+    return <ErrorState title="Could not load the traffic" error={list.error} onRetry={() => list.resync()} />;
   }
   if (!list.loaded) return null;
   if (filtered) {
     return (
-      <EmptyState title="Nothing matches the filter" actions={<Button onClick={onShowAll}>Show everything</Button>}>
-        New traffic that matches appears here by itself.
+      <EmptyState title="No matching requests" actions={<Button onClick={onShowAll}>Clear filter</Button>}>
+        New matching requests appear here automatically.
       </EmptyState>
     );
   }

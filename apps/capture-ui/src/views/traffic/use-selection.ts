@@ -50,7 +50,7 @@ export function useSelection(list: TrafficList, grid: RefObject<GridHandle | nul
       setSelection((now) => selectRange(now, row.id, range));
     } catch (error) {
       if (!isAbort(error)) {
-        toast({ tone: "error", title: "The rows in between could not be fetched", text: errorText(error) });
+        toast({ tone: "error", title: "Could not select the range", text: errorText(error) });
       }
     }
   };
@@ -99,12 +99,12 @@ export function useSelection(list: TrafficList, grid: RefObject<GridHandle | nul
       }));
       if (list.length > MAX_SELECTED) {
         toast({
-          title: `The first ${formatCount(MAX_SELECTED)} entries are selected`,
-          text: "Export and clear work on everything without a selection.",
+          title: `The first ${formatCount(MAX_SELECTED)} requests are selected`,
+          text: "To export or clear everything, clear the selection.",
         });
       }
     } catch (error) {
-      toast({ tone: "error", title: "The entries could not be selected", text: errorText(error) });
+      toast({ tone: "error", title: "Could not select the requests", text: errorText(error) });
     }
   };
   return {

@@ -51,7 +51,7 @@ export class BodyClient {
       const timer =
         timeoutMs === undefined
           ? undefined
-          : setTimeout(() => this.#end(new CallTimeout("This takes too long")), timeoutMs);
+          : setTimeout(() => this.#end(new CallTimeout("The operation timed out")), timeoutMs);
       this.#waiting.set(id, {
         resolve: (value) => {
           clearTimeout(timer);

@@ -203,7 +203,7 @@ export class BodyDocument {
 
   async #fetchRest(): Promise<void> {
     const slice = await this.#range(this.#loaded, RAW_LIMIT_BYTES - this.#loaded);
-    if (!slice.isPartial) throw new Error("The service did not send the part that was asked for");
+    if (!slice.isPartial) throw new Error("Weir did not return the requested range");
     const reader = slice.body?.getReader();
     for (let part = await reader?.read(); part !== undefined && !part.done; part = await reader?.read()) {
       await this.#takeAll(part.value);
@@ -323,7 +323,7 @@ async function failureText(response: Response): Promise<string> {
   } catch {
     // Not the service's own answer.
   }
-  return `The service answered ${response.status}`;
+  return `Weir responded with ${response.status}`;
 }
 
 /**

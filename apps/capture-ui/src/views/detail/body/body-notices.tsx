@@ -49,8 +49,8 @@ export function Notices({
   if (message.body_state === "truncated") {
     notices.push(
       <p key="truncated" className={styles["notice"]}>
-        Only the first {bytesText(message.body_stored_size)} of {bytesText(message.body_size)} were stored; the limit is
-        a setting.
+        Only the first {bytesText(message.body_stored_size)} of {bytesText(message.body_size)} were stored. You can
+        change the limit in Settings.
       </p>,
     );
   }
@@ -58,8 +58,8 @@ export function Notices({
     notices.push(
       <p key="error" className={styles["problem"]} role="alert">
         {progress.loadedBytes === 0
-          ? "The body could not be loaded decoded; its bytes are shown as received"
-          : "The rest of the body could not be loaded"}
+          ? "Could not load the decoded body; showing bytes as received"
+          : "Could not load the rest of the body"}
         : {progress.error}
         <Button onClick={onRetry}>Try again</Button>
       </p>,
@@ -69,8 +69,8 @@ export function Notices({
     const coding = headerValues(message.headers_list, "content-encoding").join(", ");
     notices.push(
       <p key="broken" className={styles["notice"]}>
-        The body is not valid {coding === "" ? "in its content coding" : coding};{" "}
-        {progress.loadedBytes === 0 ? "its bytes are shown as received" : "only what could be decoded is shown"}.
+        The body is not valid {coding === "" ? "for its content coding" : coding};{" "}
+        {progress.loadedBytes === 0 ? "showing bytes as received" : "showing only the part that could be decoded"}.
       </p>,
     );
   }
@@ -78,14 +78,14 @@ export function Notices({
     const coding = headerValues(message.headers_list, "content-encoding").join(", ");
     notices.push(
       <p key="as-sent" className={styles["notice"]}>
-        Content-Encoding says {coding}, and the body cannot be decoded from that; it is shown as it came.
+        Content-Encoding says {coding}, but the body cannot be decoded with it; it is shown as received.
       </p>,
     );
   }
   if (progress?.cut === true) {
     notices.push(
       <p key="cut" className={styles["notice"]}>
-        Text views hold the first part only; Hex and the download have everything.
+        Text views show only the first part; Hex and the download contain the whole body.
       </p>,
     );
   }
@@ -102,7 +102,7 @@ export function Notices({
         key="progress"
         className={styles["progress"]}
         role="progressbar"
-        aria-label="Loading the body"
+        aria-label="Loading body"
         aria-valuemin={0}
         aria-valuemax={progress.totalBytes}
         aria-valuenow={progress.loadedBytes}

@@ -33,9 +33,9 @@ export function BodyPanel({ entryId, side, message }: BodyProps) {
   if (message.body_state === "not_stored") {
     return (
       <BodyFrame side={side} title="Body">
-        <EmptyState title="The body was not stored">
-          {formatBytes(message.body_size)} went through. Storing bodies is switched off, or storage could not keep up at
-          that moment.
+        <EmptyState title="Body not stored">
+          {formatBytes(message.body_size)} were forwarded. Body storage is disabled, or storage could not keep up at the
+          time.
         </EmptyState>
       </BodyFrame>
     );
@@ -131,7 +131,7 @@ function StoredBody({
   const copyAll = async (): Promise<void> => {
     const text = client === null ? null : await client.call("text", [layer ?? "raw"]);
     if (text === null) {
-      toast({ tone: "error", title: "The body is too large for the clipboard", text: "Download it instead." });
+      toast({ tone: "error", title: "Body too large for the clipboard", text: "Download it instead." });
     } else await copyText(text, "Body");
   };
 
@@ -174,10 +174,10 @@ function StoredBody({
         {searching && layer !== null && <SearchBar search={search} onClose={() => setSearching(false)} />}
         <Notices message={message} progress={progress} onRetry={body.reopen} />
         {body.failure !== null ? (
-          <ErrorState title="The body cannot be shown" error={body.failure} onRetry={body.reopen} />
+          <ErrorState title="Could not show the body" error={body.failure} onRetry={body.reopen} />
         ) : client === null || progress === null ? (
           <div className={styles["loading"]}>
-            <Spinner label="Loading the body" />
+            <Spinner label="Loading body" />
           </div>
         ) : (
           <div className={styles["view"]}>
@@ -217,8 +217,8 @@ function SearchBar({ search, onClose }: { readonly search: BodySearch; readonly 
       <TextInput
         ref={input}
         mono
-        aria-label="Search in the body"
-        placeholder="Search in the body"
+        aria-label="Search body"
+        placeholder="Search body"
         value={query.text}
         onChange={(event) => setQuery({ ...query, text: event.target.value })}
         onKeyDown={(event) => {
@@ -263,7 +263,7 @@ function SearchBar({ search, onClose }: { readonly search: BodySearch; readonly 
         disabled={count === 0}
         onClick={() => search.step(1)}
       />
-      <IconButton label="Close the search" keys="Esc" icon={<X size={14} />} onClick={onClose} />
+      <IconButton label="Close search" keys="Esc" icon={<X size={14} />} onClick={onClose} />
     </div>
   );
 }
@@ -342,7 +342,7 @@ function BodyTools({
       )}
       <div className={styles["tools"]}>
         <IconButton
-          label="Search in the body"
+          label="Search body"
           keys="Ctrl F"
           icon={<Search size={14} />}
           pressed={searching}
@@ -356,16 +356,16 @@ function BodyTools({
             onClick={() => useDetailMemory.setState({ wrap: !wrap })}
           />
         )}
-        <IconButton label="Copy the body" icon={<Copy size={14} />} onClick={onCopy} />
+        <IconButton label="Copy body" icon={<Copy size={14} />} onClick={onCopy} />
         <Menu
           align="end"
-          trigger={<IconButton label="Download the body" icon={<Download size={14} />} />}
+          trigger={<IconButton label="Download body" icon={<Download size={14} />} />}
           items={() => [
-            { kind: "item", label: "Decoded", detail: "Content coding removed", onSelect: () => download(true) },
+            { kind: "item", label: "Decoded", detail: "Without content coding", onSelect: () => download(true) },
             {
               kind: "item",
               label: "As received",
-              detail: coding === "" ? "The stored bytes" : `Still ${coding}`,
+              detail: coding === "" ? "Stored bytes" : `Still ${coding}`,
               onSelect: () => download(false),
             },
           ]}

@@ -49,7 +49,7 @@ export function BodyView({
       return <TextViewer client={client} progress={progress} layer={view} search={search} label={`${side} body`} />;
     case "tree":
     case "table":
-      if (!progress.done) return <EmptyState title="Loading the body" icon={<Spinner />} />;
+      if (!progress.done) return <EmptyState title="Loading body" icon={<Spinner />} />;
       if (view === "table") return <TableViewer client={client} label={`${side} body as a table`} />;
       return <TreeViewer client={client} label={`${side} body as a tree`} />;
     case "image":
@@ -82,6 +82,6 @@ export function BodyView({
         />
       );
     case null:
-      return <p className={styles["noBody"]}>The {side} body is empty once it is decoded.</p>;
+      return <p className={styles["noBody"]}>The {side} body is empty after decoding.</p>;
   }
 }

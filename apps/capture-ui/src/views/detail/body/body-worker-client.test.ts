@@ -90,7 +90,7 @@ test("parts of a multipart body come with a preview, and their bytes can be had"
 
 test("a call that fails answers with the reason, and the next one still works", async () => {
   const call = await client("not json");
-  await assert.rejects(call("openTree"), /Not JSON/u);
+  await assert.rejects(call("openTree"), /Not valid JSON/u);
   assert.equal(await call("text", "raw"), "not json");
   await assert.rejects(call("search", "raw", { text: "(", regex: true, matchCase: false }), /regular expression/iu);
 });

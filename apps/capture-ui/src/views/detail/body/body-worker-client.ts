@@ -207,9 +207,9 @@ class BodyWorkerClient implements BodyCalls {
   parts(contentType: string) {
     const { bytes } = this.#document.raw;
     const boundary = multipartBoundary(contentType);
-    if (boundary === undefined) return { parts: [], problem: "The Content-Type names no usable boundary" };
+    if (boundary === undefined) return { parts: [], problem: "The Content-Type has no valid boundary" };
     const multipart = parseMultipart(bytes, boundary);
-    if (multipart === undefined) return { parts: [], problem: "The boundary does not appear in the body" };
+    if (multipart === undefined) return { parts: [], problem: "The boundary does not occur in the body" };
     const parts = multipart.parts.map(({ body, headers, name, filename, contentType: type }): PartPreview => ({
       headers,
       name: name ?? null,
@@ -221,7 +221,7 @@ class BodyWorkerClient implements BodyCalls {
     }));
     return {
       parts,
-      problem: multipart.isComplete ? null : "The body ends before its last part does, or has too many parts",
+      problem: multipart.isComplete ? null : "The body ends before its last part, or has too many parts",
     };
   }
 
@@ -257,7 +257,7 @@ export function serveBody(post: (response: WorkerResponse) => void, fetchBody?: 
       return;
     }
     try {
-      if (client === null) throw new Error("No body is open");
+      if (client === null) throw new Error("No body open");
       const call = client[request.name].bind(client) as (...parameters: readonly unknown[]) => unknown;
       post({ kind: "result", id: request.id, value: await call(...request.parameters) });
     } catch (error) {

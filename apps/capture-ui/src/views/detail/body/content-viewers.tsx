@@ -24,7 +24,8 @@ function useWholeText(
     let current = true;
     client.call("text", ["raw"]).then(
       (text) =>
-        current && setResponse({ text, problem: text === null ? "It is larger than 1 MiB; Raw shows it." : null }),
+        current &&
+        setResponse({ text, problem: text === null ? "It is larger than 1 MiB. Use Raw to view it." : null }),
       (error: unknown) => current && setResponse({ text: null, problem: errorText(error) }),
     );
     return () => {
@@ -45,12 +46,12 @@ export function PreviewViewer({ client, done }: { readonly client: BodyClient; r
     const doctype = parsed.doctype === null ? "" : "<!doctype html>";
     return previewDocument(doctype + parsed.documentElement.outerHTML);
   }, [text]);
-  if (problem !== null) return <EmptyState title="There is no preview">{problem}</EmptyState>;
-  if (!ready) return <EmptyState title="Loading the page" icon={<Spinner />} />;
+  if (problem !== null) return <EmptyState title="No preview">{problem}</EmptyState>;
+  if (!ready) return <EmptyState title="Loading page" icon={<Spinner />} />;
   return (
     <div className={styles["stack"]}>
       <div className={styles["subbar"]}>
-        <span className={styles["quiet"]}>Scripts, links, forms and everything from the network are off.</span>
+        <span className={styles["quiet"]}>Scripts, links, forms and network access are disabled.</span>
       </div>
       <iframe
         className={styles["preview"]}
@@ -66,11 +67,11 @@ export function PreviewViewer({ client, done }: { readonly client: BodyClient; r
 /** Fields of a URL-encoded form. */
 export function FormViewer({ client, done }: { readonly client: BodyClient; readonly done: boolean }) {
   const { text, problem, ready } = useWholeText(client, done);
-  if (problem !== null) return <EmptyState title="The form cannot be shown">{problem}</EmptyState>;
-  if (!ready) return <EmptyState title="Reading the form" icon={<Spinner />} />;
+  if (problem !== null) return <EmptyState title="Could not show the form">{problem}</EmptyState>;
+  if (!ready) return <EmptyState title="Reading form" icon={<Spinner />} />;
   return (
     <div className={styles["scroll"]}>
-      <ParamTable label="Form fields" parameters={parseUrlEncoded(text ?? "")} empty="The form has no fields." />
+      <ParamTable label="Form fields" parameters={parseUrlEncoded(text ?? "")} empty="No form fields." />
     </div>
   );
 }
@@ -100,7 +101,7 @@ export function PartsViewer({
       current = false;
     };
   }, [client, done, contentType]);
-  if (found === null) return <EmptyState title="Reading the parts" icon={<Spinner />} />;
+  if (found === null) return <EmptyState title="Reading parts" icon={<Spinner />} />;
   const save = async (part: PartPreview): Promise<void> => {
     const bytes = await client.call("bytes", [part.start, part.end]);
     const url = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
@@ -117,13 +118,13 @@ export function PartsViewer({
         <section key={part.start} className={styles["part"]}>
           <h4 className={styles["partHead"]}>
             <span className={styles["partWords"]}>
-              <span>{part.name ?? "Part without a name"}</span>
+              <span>{part.name ?? "Unnamed part"}</span>
               {part.filename !== null && <span className={styles["partFile"]}>{part.filename}</span>}
               <span className={styles["quiet"]}>
                 {part.contentType ?? "text/plain"} · {formatBytes(part.end - part.start)}
               </span>
             </span>
-            <IconButton label="Download this part" icon={<Download size={14} />} onClick={() => void save(part)} />
+            <IconButton label="Download part" icon={<Download size={14} />} onClick={() => void save(part)} />
           </h4>
           {part.preview === null ? (
             <p className={styles["quiet"]}>Binary content</p>

@@ -43,7 +43,7 @@ export function HexViewer({
       const end = to * rowBytes;
       const response = await fetch(url, { headers: { range: `bytes=${start}-${end - 1}` } });
       if (!response.ok) {
-        setProblem(`The service answered ${response.status}`);
+        setProblem(`Weir responded with ${response.status}`);
         throw new Error("No bytes");
       }
       setProblem(null);
@@ -93,7 +93,7 @@ export function HexViewer({
           }}
         />
       ) : (
-        <EmptyState title="The bytes cannot be shown">{problem}</EmptyState>
+        <EmptyState title="Could not show the bytes">{problem}</EmptyState>
       )}
     </div>
   );

@@ -85,7 +85,7 @@ test("what the printer accepts, JSON.parse accepts, and the other way round", ()
 test("brackets nested without end cost memory in proportion to the input", () => {
   const { text, problem } = print("[".repeat(200_000));
   assert.ok(text.length < 400_000 * 2, `${text.length}`);
-  assert.equal(problem?.message, "An object or array has no end");
+  assert.equal(problem?.message, "Unterminated object or array");
 });
 
 test("twenty megabytes are laid out in a second or two at most", () => {

@@ -63,9 +63,9 @@ export class JsonPrinter {
   /** Ends the text. */
   finish(): void {
     this.#endScalar();
-    if (this.#inString) this.#fail("A string has no end");
-    else if (this.#stack.length > 0) this.#fail("An object or array has no end");
-    else if (!this.#started) this.#fail("There is no value");
+    if (this.#inString) this.#fail("Unterminated string");
+    else if (this.#stack.length > 0) this.#fail("Unterminated object or array");
+    else if (!this.#started) this.#fail("No value");
     this.#flush();
   }
 
@@ -87,14 +87,14 @@ export class JsonPrinter {
         return;
       case COMMA:
         this.#endScalar();
-        if (this.#expect !== "comma" || this.#stack.length === 0) this.#fail("A comma stands where none may be");
+        if (this.#expect !== "comma" || this.#stack.length === 0) this.#fail("Unexpected comma");
         this.#put(COMMA);
         this.#break();
         this.#expect = this.#stack.at(-1) === OPEN_OBJECT ? "key" : "value";
         return;
       case COLON:
         this.#endScalar();
-        if (this.#expect !== "colon") this.#fail("A colon stands where none may be");
+        if (this.#expect !== "colon") this.#fail("Unexpected colon");
         this.#put(COLON);
         this.#put(SPACE);
         this.#expect = "value";
@@ -117,16 +117,16 @@ export class JsonPrinter {
     if (this.#escaped) this.#escaped = false;
     else if (byte === BACKSLASH) this.#escaped = true;
     else if (byte === QUOTE) this.#inString = false;
-    else if (byte < SPACE) this.#fail("A string holds a control character");
+    else if (byte < SPACE) this.#fail("Control character in string");
   }
 
   #beginValue(isString: boolean): void {
     this.#endScalar();
     const key = this.#expect === "key" || this.#expect === "first-key";
-    if (this.#expect === "colon") this.#fail("A colon is missing");
-    if (key && !isString) this.#fail("A key must be a string");
+    if (this.#expect === "colon") this.#fail("Missing colon");
+    if (key && !isString) this.#fail("Object key must be a string");
     if (this.#expect === "comma") {
-      if (this.#stack.length > 0) this.#fail("A comma is missing");
+      if (this.#stack.length > 0) this.#fail("Missing comma");
       this.#pendingBreak = true;
     }
     this.#settle();
@@ -145,10 +145,10 @@ export class JsonPrinter {
   #close(byte: number): void {
     this.#endScalar();
     const opener = this.#stack.at(-1);
-    if (opener === undefined) this.#fail("Something is closed that was not opened");
-    else if ((opener === OPEN_OBJECT) !== (byte === CLOSE_OBJECT)) this.#fail("The wrong bracket closes here");
-    else if (this.#expect === "key" || this.#expect === "value") this.#fail("Something is missing before the bracket");
-    else if (this.#expect === "colon") this.#fail("A key has no value");
+    if (opener === undefined) this.#fail("Unmatched closing bracket");
+    else if ((opener === OPEN_OBJECT) !== (byte === CLOSE_OBJECT)) this.#fail("Mismatched closing bracket");
+    else if (this.#expect === "key" || this.#expect === "value") this.#fail("Missing value before bracket");
+    else if (this.#expect === "colon") this.#fail("Key without value");
     const empty = this.#expect === "first-key" || this.#expect === "first-value";
     this.#stack.pop();
     this.#pendingBreak = false;
@@ -162,7 +162,7 @@ export class JsonPrinter {
 
   #endScalar(): void {
     if (this.#scalar === "") return;
-    if (!SCALAR.test(this.#scalar)) this.#fail("This is neither a number nor true, false or null", this.#scalar.length);
+    if (!SCALAR.test(this.#scalar)) this.#fail("Expected a number, true, false or null", this.#scalar.length);
     this.#scalar = "";
   }
 

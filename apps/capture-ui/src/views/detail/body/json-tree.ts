@@ -256,5 +256,5 @@ function decodeString(bytes: Uint8Array, start: number, end: number): string {
 }
 
 function notJson(at: number): JsonTreeError {
-  return new JsonTreeError(`Not JSON from byte ${at.toLocaleString("en")} on`);
+  return new JsonTreeError(`Not valid JSON from byte ${at.toLocaleString("en")}`);
 }

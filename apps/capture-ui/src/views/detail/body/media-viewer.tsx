@@ -27,12 +27,12 @@ function Picture({ url, type }: { readonly url: string; readonly type: string })
   const [size, setSize] = useState<{ readonly width: number; readonly height: number } | null>(null);
   const [broken, setBroken] = useState(false);
   const [fit, setFit] = useState<"fit" | "actual">("fit");
-  if (object.state === "loading") return <EmptyState title="Loading the picture" icon={<Spinner />} />;
-  if (object.state === "failed") return <EmptyState title="The picture cannot be loaded">{object.problem}</EmptyState>;
+  if (object.state === "loading") return <EmptyState title="Loading image" icon={<Spinner />} />;
+  if (object.state === "failed") return <EmptyState title="Could not load the image">{object.problem}</EmptyState>;
   if (broken) {
     return (
-      <EmptyState title="The browser cannot show this picture">
-        Its bytes are not a picture of type {type}, or it was cut. Hex shows them.
+      <EmptyState title="The browser cannot display this image">
+        The body is not a valid image of type {type}, or it is incomplete. Use Hex to view it.
       </EmptyState>
     );
   }
@@ -40,7 +40,7 @@ function Picture({ url, type }: { readonly url: string; readonly type: string })
     <div className={styles["stack"]}>
       <div className={styles["subbar"]}>
         <span className={styles["quiet"]}>
-          {size === null ? " " : size.width === 0 ? "no own size · " : `${size.width} × ${size.height} · `}
+          {size === null ? " " : size.width === 0 ? "no intrinsic size · " : `${size.width} × ${size.height} · `}
           {type} · {formatBytes(object.sizeBytes)}
         </span>
         <span className={styles["grow"]} />
@@ -55,7 +55,7 @@ function Picture({ url, type }: { readonly url: string; readonly type: string })
         />
       </div>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
-      <div className={styles["canvas"]} tabIndex={0} role="group" aria-label="Picture">
+      <div className={styles["canvas"]} tabIndex={0} role="group" aria-label="Image">
         <img
           src={object.url}
           alt="Captured body"
@@ -97,14 +97,14 @@ function Recording({
 }) {
   const object = useObjectUrl(url, type);
   const [broken, setBroken] = useState(false);
-  if (object.state === "loading") return <EmptyState title="Loading the recording" icon={<Spinner />} />;
+  if (object.state === "loading") return <EmptyState title="Loading media" icon={<Spinner />} />;
   if (object.state === "failed") {
-    return <EmptyState title="The recording cannot be loaded">{object.problem}</EmptyState>;
+    return <EmptyState title="Could not load the media">{object.problem}</EmptyState>;
   }
   if (broken) {
     return (
-      <EmptyState title="The browser cannot play this">
-        Its type is {type}. It may be one part of a longer stream; download it to play it elsewhere.
+      <EmptyState title="The browser cannot play this media">
+        Its type is {type}. It may be a segment of a longer stream; download it to play it elsewhere.
       </EmptyState>
     );
   }
@@ -117,7 +117,7 @@ function Recording({
 }
 
 function TooLarge({ totalBytes }: { readonly totalBytes: number }) {
-  return <EmptyState title="Too large to show here">{formatBytes(totalBytes)}; download it to look at it.</EmptyState>;
+  return <EmptyState title="Too large to display">{formatBytes(totalBytes)}; download it to view it.</EmptyState>;
 }
 
 /** A fetched body as an address for an element, or why there is none. */
@@ -136,7 +136,7 @@ function useObjectUrl(url: string, type: string): ObjectUrl {
       setObject({ state: "loading" });
       try {
         const response = await fetch(url, { signal: stop.signal });
-        if (!response.ok) throw new Error(`The service answered ${response.status}`);
+        if (!response.ok) throw new Error(`Weir responded with ${response.status}`);
         const blob = new Blob([await response.arrayBuffer()], { type });
         if (stop.signal.aborted) return;
         created = URL.createObjectURL(blob);

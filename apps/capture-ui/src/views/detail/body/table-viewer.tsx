@@ -36,12 +36,12 @@ export function TableViewer({ client, label }: { readonly client: BodyClient; re
     };
   }, [client]);
 
-  if (problem !== null) return <EmptyState title="There is no table to show">{problem}</EmptyState>;
+  if (problem !== null) return <EmptyState title="No table">{problem}</EmptyState>;
   if (candidates === null) return <EmptyState title="Looking for arrays" icon={<Spinner />} />;
   if (chosen === null) {
     return (
       <EmptyState title="No array of objects">
-        A table needs an array whose items are objects; this body has none in its first levels.
+        The table view needs an array of objects; this body has none in its top levels.
       </EmptyState>
     );
   }
@@ -89,7 +89,7 @@ function ArrayTable({
   }, [client, node]);
   const load = useCallback((from: number, to: number) => client.call("tableRows", [from, to]), [client]);
   const blocks = useBlocks(load, String(node));
-  if (table === null) return <EmptyState title="Reading the array" icon={<Spinner />} />;
+  if (table === null) return <EmptyState title="Reading array" icon={<Spinner />} />;
   const numberPx = Math.max(56, String(table.rows).length * 8 + 28);
   const template = `${numberPx}px ${table.columns.map((name) => `minmax(${Math.min(260, Math.max(90, name.length * 8 + 40))}px, 1fr)`).join(" ")}`;
   const minWidth =

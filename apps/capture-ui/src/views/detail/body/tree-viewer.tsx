@@ -58,17 +58,17 @@ export function TreeViewer({ client, label }: { readonly client: BodyClient; rea
   const copyValue = async (row: TreeRow): Promise<void> => {
     const value = await client.call("nodeValue", [row.node]);
     if (value === null) {
-      toast({ tone: "error", title: "The value is too large for the clipboard", text: "Download the body instead." });
+      toast({ tone: "error", title: "Value too large for the clipboard", text: "Download the body instead." });
     } else await copyText(value, "Value");
   };
   const expandAll = async (): Promise<void> => {
     const result = await client.call("expandNode", [0]);
     changed(result.rows);
-    if (!result.complete) toast({ title: "Opened the first 100,000 lines", text: "Open the rest node by node." });
+    if (!result.complete) toast({ title: "Expanded the first 100,000 lines", text: "Expand the rest node by node." });
   };
 
-  if (problem !== null) return <EmptyState title="There is no tree to show">{problem}</EmptyState>;
-  if (rows === null) return <EmptyState title="Reading the structure" icon={<Spinner />} />;
+  if (problem !== null) return <EmptyState title="No tree">{problem}</EmptyState>;
+  if (rows === null) return <EmptyState title="Reading structure" icon={<Spinner />} />;
 
   const move = (to: number): void => {
     const next = Math.max(0, Math.min(rows - 1, to));

@@ -57,7 +57,7 @@ export function useSearch(
           if (!current) return;
           setFound({ matches: NONE, more: false });
           if (error instanceof CallTimeout) {
-            setProblem("The pattern takes too long");
+            setProblem("The pattern took too long");
             setQuery(EMPTY);
             onStuck();
           } else {

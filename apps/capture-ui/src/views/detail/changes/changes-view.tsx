@@ -25,7 +25,7 @@ async function compared(id: string, signal: AbortSignal): Promise<readonly Compa
       after: await lines(entry.request),
     },
     {
-      title: "Answer",
+      title: "Response",
       before: await lines(entry.original_response ?? entry.response),
       after: await lines(entry.response),
     },
@@ -38,11 +38,11 @@ export function ChangesView({ entry, mode }: { readonly entry: TrafficEntry; rea
     queryKey: ["entry", entry.id, "changes", entry.state],
     queryFn: ({ signal }) => compared(entry.id, signal),
   });
-  if (query.error !== null) return <ErrorState title="The messages cannot be loaded" error={query.error} />;
+  if (query.error !== null) return <ErrorState title="Could not load the messages" error={query.error} />;
   if (query.data === undefined) return <EmptyState icon={<Spinner />} title="" />;
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
-    <div className={styles["changes"]} tabIndex={0} role="group" aria-label="What rules changed">
+    <div className={styles["changes"]} tabIndex={0} role="group" aria-label="Changes by rules">
       {query.data.map((side) => (
         <section key={side.title}>
           <h2>{side.title}</h2>
@@ -54,13 +54,13 @@ export function ChangesView({ entry, mode }: { readonly entry: TrafficEntry; rea
 }
 
 function Difference({ side: { title, before, after } }: { readonly side: Compared }) {
-  if (after === null && before === null) return <p className={styles["none"]}>There is none.</p>;
+  if (after === null && before === null) return <p className={styles["none"]}>No message.</p>;
   const note = before?.note ?? after?.note ?? null;
   return (
     <>
       <DiffView
-        label={`${title}: what changed`}
-        same="Nothing was changed."
+        label={`${title}: changes`}
+        same="No changes."
         left={[...(before?.head ?? []), "", ...(before?.body ?? [])]}
         right={[...(after?.head ?? []), "", ...(after?.body ?? [])]}
       />
@@ -70,7 +70,7 @@ function Difference({ side: { title, before, after } }: { readonly side: Compare
 }
 
 function Before({ side: { before } }: { readonly side: Compared }) {
-  if (before === null) return <p className={styles["none"]}>There was none.</p>;
+  if (before === null) return <p className={styles["none"]}>No message.</p>;
   return (
     <>
       <pre className={styles["original"]}>{[...before.head, "", ...before.body].join("\n")}</pre>

@@ -28,10 +28,14 @@ export async function messageLines(message: Message): Promise<MessageLines> {
   const codings = contentCodings(message);
   const decoded = bytes === null ? null : await undone(bytes, codings);
   if (decoded === null) {
-    return { head, body: [], note: `The body is coded as ${codings.join(", ")}, which the browser cannot undo.` };
+    return {
+      head,
+      body: [],
+      note: `The body's content coding (${codings.join(", ")}) cannot be decoded in the browser.`,
+    };
   }
   if (decoded === "too-large" || decoded.length > MAX_BYTES) {
-    return { head, body: [], note: "The body is too large to be compared here." };
+    return { head, body: [], note: "The body is too large to compare." };
   }
   const draft = draftOfBytes(decoded);
   return {
@@ -42,7 +46,7 @@ export async function messageLines(message: Message): Promise<MessageLines> {
 }
 
 function bodyNote(message: Message): string | null {
-  if (message.body_state === "truncated") return "Only the beginning of the body was stored.";
+  if (message.body_state === "truncated") return "Only the first part of the body was stored.";
   return message.body_state === "not_stored" ? "The body was not stored." : null;
 }
 

@@ -39,9 +39,9 @@ test("Basic credentials are shown as user name and password", () => {
 
 test("cookies are counted, and a Set-Cookie says how long it lives", () => {
   assert.equal(decodeValue("cookie", "a=1; b=2", now)?.mark, "2 cookies");
-  assert.equal(decodeValue("set-cookie", "sid=x; Max-Age=3600; HttpOnly", now)?.mark, "sid for 1 h");
+  assert.equal(decodeValue("set-cookie", "sid=x; Max-Age=3600; HttpOnly", now)?.mark, "sid: expires in 1 h");
   assert.equal(decodeValue("set-cookie", "sid=; Max-Age=0", now)?.tone, "warning");
-  assert.equal(decodeValue("set-cookie", "sid=x; Path=/", now)?.mark, "sid for the session");
+  assert.equal(decodeValue("set-cookie", "sid=x; Path=/", now)?.mark, "sid: Session cookie");
 });
 
 test("no value makes decoding fail", () => {

@@ -67,7 +67,7 @@ function describeJwt(jwt: Jwt, nowMs: number): DecodedValue {
   const isEarly = jwt.notBeforeMs !== undefined && jwt.notBeforeMs > nowMs;
   const when =
     expires === undefined
-      ? "without end"
+      ? "no expiry"
       : isExpired
         ? `expired ${span(nowMs - expires)} ago`
         : `expires in ${span(expires - nowMs)}`;
@@ -77,7 +77,7 @@ function describeJwt(jwt: Jwt, nowMs: number): DecodedValue {
     details: [
       ...Object.entries(jwt.header).map(([name, part]) => [`header ${name}`, show(part, name)] as const),
       ...Object.entries(jwt.payload).map(([name, part]) => [name, show(part, name)] as const),
-      ["signature", jwt.signature === "" ? "none: the token is not signed" : "not checked"] as const,
+      ["signature", jwt.signature === "" ? "none: the token is unsigned" : "not verified"] as const,
     ],
   };
 }
@@ -86,13 +86,13 @@ function decodeSetCookie(value: string, nowMs: number): DecodedValue {
   const cookie = parseSetCookie(value);
   const expires = cookie.maxAgeSeconds === undefined ? cookie.expiresMs : nowMs + cookie.maxAgeSeconds * 1000;
   const isRemoved = expires !== undefined && expires <= nowMs;
-  const life = expires === undefined ? "for the session" : isRemoved ? "removed" : `for ${span(expires - nowMs)}`;
+  const life = expires === undefined ? "Session cookie" : isRemoved ? "removed" : `expires in ${span(expires - nowMs)}`;
   const details: [string, string][] = [
     ["name", cookie.name],
     ["value", cookie.value],
     ...cookie.attributes.map((attribute): [string, string] => [attribute.name, attribute.value ?? "yes"]),
   ];
-  return { mark: `${cookie.name} ${life}`, tone: isRemoved ? "warning" : "accent", details };
+  return { mark: `${cookie.name}: ${life}`, tone: isRemoved ? "warning" : "accent", details };
 }
 
 const TIME_CLAIMS = new Set(["exp", "iat", "nbf", "auth_time"]);

@@ -43,7 +43,7 @@ export function HeaderList({
           >
             <ChevronRight size={12} style={{ rotate: isOpen ? "90deg" : "0deg" }} aria-hidden />
             {title} <span className={styles["quiet"]}>{headers.length}</span>
-            <span className="visually-hidden">fields</span>
+            <span className="visually-hidden">headers</span>
           </button>
         </h2>
         <span className={styles["grow"]} />
@@ -51,8 +51,8 @@ export function HeaderList({
           <TextInput
             className={styles["filter"]}
             type="search"
-            placeholder="Find a field"
-            aria-label={`Find in the ${title.toLowerCase()} fields`}
+            placeholder="Find header"
+            aria-label={`Find in ${title.toLowerCase()} headers`}
             value={search}
             onChange={(event) => setSearch(event.target.value)}
             onKeyDown={(event) => {
@@ -63,24 +63,24 @@ export function HeaderList({
           />
         )}
         <IconButton
-          label="Group by subject"
+          label="Group by topic"
           icon={<ListTree size={14} />}
           pressed={grouped}
           onClick={() => useDetailMemory.setState({ groupHeaders: !grouped })}
         />
         <IconButton
-          label="Copy all fields"
+          label="Copy all headers"
           icon={<Copy size={14} />}
-          onClick={() => void copyText(headersAsText(headers), "Fields")}
+          onClick={() => void copyText(headersAsText(headers), "Headers")}
         />
       </div>
       {isOpen && lines.length === 0 && (
-        <p className={styles["none"]}>{headers.length === 0 ? "No fields" : "No field contains this"}</p>
+        <p className={styles["none"]}>{headers.length === 0 ? "No headers" : "No matching headers"}</p>
       )}
       {shownGroups.map((group) => (
         <div key={group.title}>
           {group.title !== "" && <h3 className={styles["groupTitle"]}>{group.title}</h3>}
-          <dl className={styles["fields"]}>
+          <dl className={styles["headers"]}>
             {group.lines.map((line) => (
               <HeaderField key={line.position} line={line} />
             ))}
@@ -90,7 +90,7 @@ export function HeaderList({
       {isOpen && trailers !== undefined && trailers.length > 0 && (
         <>
           <h3 className={styles["groupTitle"]}>Trailers</h3>
-          <dl className={styles["fields"]}>
+          <dl className={styles["headers"]}>
             {headerLines(trailers).map((line) => (
               <HeaderField key={line.position} line={line} />
             ))}
@@ -125,7 +125,7 @@ function HeaderField({ line }: { readonly line: HeaderLine }) {
           </Button>
         ) : null}
         {line.reading !== undefined && (
-          <Tag tone="neutral" title={`Its bytes read as UTF-8. In Latin-1, as it is copied: ${line.value}`}>
+          <Tag tone="neutral" title={`Decoded as UTF-8. In Latin-1, as copied: ${line.value}`}>
             UTF-8
           </Tag>
         )}

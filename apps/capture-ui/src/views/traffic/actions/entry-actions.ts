@@ -23,7 +23,7 @@ export const SNIPPETS: readonly { readonly format: SnippetFormat; readonly label
 /** Copies a request as a command or as code. */
 export async function copySnippet(id: string, format: SnippetFormat): Promise<void> {
   const label = SNIPPETS.find((snippet) => snippet.format === format)?.label ?? format;
-  await attempt(`The ${label} text could not be made`, async () => {
+  await attempt(`Could not create the ${label} text`, async () => {
     const { text } = await api.export.exportSnippet({ params: { id }, query: { format } });
     await copyText(text, label);
   });
@@ -45,34 +45,32 @@ export async function deleteEntries(ids: readonly string[]): Promise<boolean> {
   const [first] = ids;
   if (first === undefined) return false;
   if (ids.length === 1) {
-    return attempt("The entry could not be deleted", () => api.traffic.deleteTraffic({ params: { id: first } }));
+    return attempt("Could not delete the request", () => api.traffic.deleteTraffic({ params: { id: first } }));
   }
   const sure = await confirmAction({
-    title: `Delete ${formatCount(ids.length)} entries?`,
-    text: "They are removed from the session for good.",
+    title: `Delete ${formatCount(ids.length)} requests?`,
+    text: "They are permanently removed from the session.",
     action: "Delete",
     danger: true,
   });
-  return (
-    sure && attempt("The entries could not be deleted", () => api.traffic.clearTraffic({ body: { ids: [...ids] } }))
-  );
+  return sure && attempt("Could not delete the requests", () => api.traffic.clearTraffic({ body: { ids: [...ids] } }));
 }
 
 /** Empties a session (null: the active one) after a question that says how much there is at this moment. */
 export async function clearAll(session: string | null): Promise<boolean> {
   const query = filterOf("", session);
   let total = 0;
-  const counted = await attempt("The entries could not be counted", async () => {
+  const counted = await attempt("Could not count the requests", async () => {
     total = (await api.traffic.countTraffic({ query })).count;
   });
   if (!counted || total === 0) return false;
   const sure = await confirmAction({
-    title: `Clear ${formatCount(total)} ${total === 1 ? "entry" : "entries"}?`,
-    text: `All traffic of ${session === null ? "the active session" : "this session"} is removed for good, also what the filter hides. Export it first if you may need it.`,
+    title: `Clear ${formatCount(total)} ${total === 1 ? "request" : "requests"}?`,
+    text: `All traffic of ${session === null ? "the active session" : "this session"} is permanently removed, including requests hidden by the filter. Export it first if you may need it.`,
     action: "Clear",
     danger: true,
   });
-  return sure && attempt("The session could not be cleared", () => api.traffic.clearTraffic({ query }));
+  return sure && attempt("Could not clear the session", () => api.traffic.clearTraffic({ query }));
 }
 
 /** The host without its port, as rules take it. */
@@ -87,7 +85,7 @@ export async function blockHost(host: string): Promise<void> {
   );
   if (!done) return;
   await queryClient.invalidateQueries({ queryKey: ["blocklist"] });
-  toast({ tone: "success", title: `${host} is blocked`, text: "See Block for the list." });
+  toast({ tone: "success", title: `${host} is blocked`, text: "See the block list." });
 }
 
 /** Adds a host to the focus patterns. */
@@ -95,7 +93,7 @@ export async function focusHost(host: string): Promise<void> {
   const done = await attempt(`${host} could not be focused`, () => api.focus.addFocusHost({ body: { pattern: host } }));
   if (!done) return;
   await queryClient.invalidateQueries({ queryKey: ["focus"] });
-  toast({ tone: "success", title: `${host} is in focus` });
+  toast({ tone: "success", title: `${host} focused` });
 }
 
 async function addToList(name: "ignored_domains" | "passthrough_domains", host: string, done: string): Promise<void> {
@@ -104,7 +102,7 @@ async function addToList(name: "ignored_domains" | "passthrough_domains", host: 
     const list = config[name] ?? [];
     if (!list.includes(host)) await api.config.updateConfig({ body: { [name]: [...list, host] } });
     await queryClient.invalidateQueries({ queryKey: ["config"] });
-    toast({ tone: "success", title: done, text: "Settings has the list." });
+    toast({ tone: "success", title: done, text: "See the list in Settings." });
   });
 }
 

@@ -21,7 +21,7 @@ export function NoteDialog({ id, onClose }: { readonly id: string; readonly onCl
   const [draft, setDraft] = useState<string | null>(null);
   const text = draft ?? entry.data?.notes ?? "";
   const save = async () => {
-    const saved = await attempt("The note could not be saved", () =>
+    const saved = await attempt("Could not save the note", () =>
       api.traffic.noteTraffic({ params: { id }, body: { notes: text.trim() === "" ? null : text } }),
     );
     if (!saved) return;
@@ -44,11 +44,11 @@ export function NoteDialog({ id, onClose }: { readonly id: string; readonly onCl
       }
     >
       {entry.isPending && <Spinner />}
-      {entry.isError && <ErrorState title="The entry cannot be read" error={entry.error} />}
+      {entry.isError && <ErrorState title="Could not load the request" error={entry.error} />}
       {entry.isSuccess && (
         <Field
           label={`${entry.data.request.method} ${entry.data.request.host}${entry.data.request.path}`.slice(0, 120)}
-          hint="Empty removes the note. Find notes with note:text."
+          hint="Leave empty to remove the note. Find notes with note:text."
         >
           <TextArea
             ref={focusNow}

@@ -128,7 +128,7 @@ export function rowMenu(row: TrafficSnapshot, actions: MenuActions): readonly Me
     },
     {
       kind: "submenu",
-      label: "Leave out",
+      label: "Exclude",
       icon: <EyeOff size={ICON} />,
       items: terms.map(({ label, term }): MenuEntry => ({
         kind: "item",
@@ -140,17 +140,17 @@ export function rowMenu(row: TrafficSnapshot, actions: MenuActions): readonly Me
     ...ruleEntries(row, host),
     { kind: "separator" },
     { kind: "heading", label: host },
-    { kind: "item", label: "Focus this host", icon: <Focus size={ICON} />, onSelect: () => void focusHost(host) },
-    { kind: "item", label: "Block this host", icon: <Ban size={ICON} />, onSelect: () => void blockHost(host) },
+    { kind: "item", label: "Focus host", icon: <Focus size={ICON} />, onSelect: () => void focusHost(host) },
+    { kind: "item", label: "Block host", icon: <Ban size={ICON} />, onSelect: () => void blockHost(host) },
     {
       kind: "item",
-      label: "Stop recording this host",
+      label: "Don't record this host",
       icon: <EyeOff size={ICON} />,
       onSelect: () => void ignoreHost(host),
     },
     {
       kind: "item",
-      label: "Stop intercepting its TLS",
+      label: "Don't decrypt this host",
       icon: <ShieldOff size={ICON} />,
       onSelect: () => void passThroughHost(host),
     },
@@ -176,7 +176,7 @@ export function rowMenu(row: TrafficSnapshot, actions: MenuActions): readonly Me
 function ruleEntries(row: TrafficSnapshot, host: string): readonly MenuEntry[] {
   const throttle: MenuEntry = {
     kind: "item",
-    label: "Throttle this host…",
+    label: "Throttle host…",
     icon: <Gauge size={ICON} />,
     onSelect: () => throttleHost(host),
   };
@@ -184,14 +184,14 @@ function ruleEntries(row: TrafficSnapshot, host: string): readonly MenuEntry[] {
   return [
     {
       kind: "item",
-      label: "Send again",
+      label: "Resend",
       icon: <Play size={ICON} />,
       keys: keysOf("replay.send"),
       onSelect: () => void replayNow(row.id),
     },
     {
       kind: "item",
-      label: "Edit and send again…",
+      label: "Edit and resend…",
       keys: keysOf("replay.edit"),
       onSelect: () => void editAndReplay(row.id),
     },
@@ -203,24 +203,24 @@ function ruleEntries(row: TrafficSnapshot, host: string): readonly MenuEntry[] {
       items: [
         {
           kind: "item",
-          label: "On requests like this…",
+          label: "For similar requests…",
           keys: keysOf("rule.breakpoint"),
           onSelect: () => makeBreakpoint(row.id, "request"),
         },
-        { kind: "item", label: "On its answers…", onSelect: () => makeBreakpoint(row.id, "response") },
-        { kind: "item", label: "On both…", onSelect: () => makeBreakpoint(row.id, "both") },
+        { kind: "item", label: "For their responses…", onSelect: () => makeBreakpoint(row.id, "response") },
+        { kind: "item", label: "For both…", onSelect: () => makeBreakpoint(row.id, "both") },
       ],
     },
     {
       kind: "item",
-      label: "Mock this answer…",
+      label: "Mock this response…",
       icon: <Drama size={ICON} />,
       keys: keysOf("rule.mock"),
       onSelect: () => makeMock(row.id),
     },
     {
       kind: "item",
-      label: "Rewrite requests like this…",
+      label: "Rewrite similar requests…",
       icon: <Replace size={ICON} />,
       onSelect: () => makeRewrite(row.id),
     },
@@ -235,16 +235,16 @@ export function selectionMenu(
   actions: MenuActions,
 ): readonly MenuEntry[] {
   return [
-    { kind: "heading", label: `${formatCount(ids.length)} entries` },
+    { kind: "heading", label: `${formatCount(ids.length)} requests` },
     {
       kind: "item",
-      label: "Compare the two",
+      label: "Compare",
       icon: <GitCompareArrows size={ICON} />,
       keys: keysOf("diff"),
       disabled: ids.length !== 2,
       onSelect: () => compareEntries(ids),
     },
-    { kind: "item", label: "Make mocks", icon: <Drama size={ICON} />, onSelect: () => void makeMocks(ids) },
+    { kind: "item", label: "Create mocks", icon: <Drama size={ICON} />, onSelect: () => void makeMocks(ids) },
     {
       kind: "item",
       label: "Save for replay",

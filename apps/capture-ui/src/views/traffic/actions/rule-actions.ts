@@ -30,13 +30,13 @@ export function throttleHost(host: string): void {
 
 /** Makes a mock of each entry at once. */
 export async function makeMocks(ids: readonly string[]): Promise<void> {
-  await attempt("The mocks were not made", async () => {
+  await attempt("Could not create the mocks", async () => {
     const { created, errors } = await api.mocks.createMocksFromTraffic({ body: { entry_ids: [...ids] } });
     await queryClient.invalidateQueries({ queryKey: ["mocks"] });
     toast({
       tone: errors.length === 0 ? "success" : "info",
-      title: created === 1 ? "One mock is made" : `${formatCount(created)} mocks are made`,
-      ...(errors.length === 0 ? {} : { text: `${errors.length} entries have no answer to give again.` }),
+      title: created === 1 ? "1 mock created" : `${formatCount(created)} mocks created`,
+      ...(errors.length === 0 ? {} : { text: `${errors.length} requests have no response to mock.` }),
       action: { label: "Show", onSelect: () => navigate("/mocks") },
     });
   });
@@ -44,12 +44,13 @@ export async function makeMocks(ids: readonly string[]): Promise<void> {
 
 /** Sends the request of an entry again, and offers the comparison. */
 export async function replayNow(id: string): Promise<void> {
-  await attempt("The request was not sent again", async () => {
+  await attempt("Could not resend the request", async () => {
     const result = await api.replay.executeReplay({ params: { id } });
-    const outcome = result.response === null ? (result.error ?? "No answer") : `Status ${result.response.status_code}`;
+    const outcome =
+      result.response === null ? (result.error ?? "No response") : `Status ${result.response.status_code}`;
     toast({
       tone: result.response === null ? "error" : "success",
-      title: "Sent again",
+      title: "Resent",
       text: `${outcome} after ${formatDuration(result.duration_ms)}`,
       durationMs: 8000,
       action: {
@@ -62,7 +63,7 @@ export async function replayNow(id: string): Promise<void> {
 
 /** Saves the request of an entry and opens it for editing. */
 export async function editAndReplay(id: string): Promise<void> {
-  await attempt("The request was not saved", async () => {
+  await attempt("Could not save the request", async () => {
     const saved = await api.replay.saveRequest({ body: { entry_id: id } });
     await queryClient.invalidateQueries({ queryKey: ["replay"] });
     navigate(place("/replay", { id: saved.id }));
@@ -71,12 +72,12 @@ export async function editAndReplay(id: string): Promise<void> {
 
 /** Saves the requests of entries. */
 export async function saveForReplay(ids: readonly string[]): Promise<void> {
-  await attempt("The requests were not saved", async () => {
+  await attempt("Could not save the requests", async () => {
     const { saved } = await api.replay.saveFromTraffic({ body: { entry_ids: [...ids] } });
     await queryClient.invalidateQueries({ queryKey: ["replay"] });
     toast({
       tone: "success",
-      title: saved === 1 ? "One request is saved" : `${formatCount(saved)} requests are saved`,
+      title: saved === 1 ? "1 request saved" : `${formatCount(saved)} requests saved`,
       action: { label: "Show", onSelect: () => navigate("/replay") },
     });
   });

@@ -47,12 +47,12 @@ function Path({ row }: { readonly row: TrafficSnapshot }) {
     <>
       <span className={styles["pathText"]}>{tunnelPort(row) ?? row.path}</span>
       {isOpen(row) && <Tag tone="ok">open</Tag>}
-      {row.modified && <Tag>changed</Tag>}
+      {row.modified && <Tag>modified</Tag>}
       {row.source === "slice" && row.state !== "failed" && (
         <Tag tone="warning">{row.applied.includes("mock") ? "mocked" : "answered by Weir"}</Tag>
       )}
-      {row.state === "pending" && row.applied.includes("breakpoint") && <Tag tone="warning">waits</Tag>}
-      {row.has_note && <StickyNote size={12} className={styles["noteMark"]} aria-label="has a note" />}
+      {row.state === "pending" && row.applied.includes("breakpoint") && <Tag tone="warning">paused</Tag>}
+      {row.has_note && <StickyNote size={12} className={styles["noteMark"]} aria-label="has note" />}
     </>
   );
 }

@@ -44,7 +44,7 @@ export function Overview({
       <div
         ref={strip}
         role="img"
-        aria-label={`Traffic over time: ${formatCount(summary?.matched ?? 0)} entries${known ? ` in ${formatDuration(endMs - startMs)}` : ""}`}
+        aria-label={`Traffic over time: ${formatCount(summary?.matched ?? 0)} requests${known ? ` in ${formatDuration(endMs - startMs)}` : ""}`}
         className={styles["strip"]}
         onPointerDown={(event) => {
           if (!known || event.button !== 0) return;
@@ -70,7 +70,7 @@ export function Overview({
             title={
               buckets[index] === undefined
                 ? undefined
-                : `${formatTimeOfDay(Date.parse(buckets[index].start), utc)}: ${formatCount(buckets[index].count)} entries, ${formatCount(buckets[index].errors)} errors`
+                : `${formatTimeOfDay(Date.parse(buckets[index].start), utc)}: ${formatCount(buckets[index].count)} requests, ${formatCount(buckets[index].errors)} errors`
             }
           >
             {bar.errors > 0 && <i style={{ height: `max(2px, ${bar.errors * 100}%)` }} />}
@@ -86,13 +86,13 @@ export function Overview({
       <div className={styles["labels"]}>
         <span>{known ? label(startMs) : ""}</span>
         {shown === null ? (
-          <span>{known ? "Drag to show a stretch of time" : ""}</span>
+          <span>{known ? "Drag to filter by time" : ""}</span>
         ) : (
           <span>
             {formatTimeOfDay(shown.fromMs, utc)} to {formatTimeOfDay(shown.toMs, utc)} (
             {formatDuration(shown.toMs - shown.fromMs)})
             <button type="button" className={styles["reset"]} onClick={() => onRange(null)}>
-              Show all
+              Clear time filter
             </button>
           </span>
         )}

@@ -104,10 +104,10 @@ export function QueryBar({ inputRef, q, onChange, busy, problem, onLeave }: Quer
           }}
           onKeyDown={onKeyDown}
         />
-        {text !== "" && <IconButton label="Clear the filter" icon={<X size={14} />} onClick={() => apply("")} />}
+        {text !== "" && <IconButton label="Clear filter" icon={<X size={14} />} onClick={() => apply("")} />}
         <Menu
           align="end"
-          trigger={<IconButton label="Saved and earlier filters" icon={<History size={14} />} />}
+          trigger={<IconButton label="Saved and recent filters" icon={<History size={14} />} />}
           items={() => historyMenu(apply)}
         />
       </div>
@@ -217,7 +217,7 @@ function historyMenu(apply: (q: string) => void): readonly MenuEntry[] {
   const earlier = history.slice(0, 15).map((q): MenuEntry => ({ kind: "item", label: q, onSelect: () => apply(q) }));
   const forget: MenuEntry = {
     kind: "submenu",
-    label: "Remove a saved view",
+    label: "Remove saved view",
     items: views.map((view): MenuEntry => ({
       kind: "item",
       label: `@${view.name}`,
@@ -229,7 +229,7 @@ function historyMenu(apply: (q: string) => void): readonly MenuEntry[] {
   if (saved.length + earlier.length === 0) return [heading("No filters yet")];
   return [
     ...(saved.length > 0 ? [heading("Saved views"), ...saved, forget, { kind: "separator" as const }] : []),
-    ...(earlier.length > 0 ? [heading("Earlier"), ...earlier] : []),
+    ...(earlier.length > 0 ? [heading("Recent"), ...earlier] : []),
   ];
 }
 
@@ -287,7 +287,7 @@ function CompletionList({
           </div>
         ))}
       </div>
-      <p className={styles["hint"]}>Tab completes, arrows choose, Enter applies</p>
+      <p className={styles["hint"]}>Tab to complete, arrows to select, Enter to apply</p>
     </div>
   );
 }
@@ -321,7 +321,7 @@ function useQueryDraft(q: string, presets: Presets, onChange: (q: string) => voi
     apply,
     error: parsed.ok ? undefined : parsed.error,
     /** The filter in words; undefined for the empty one and for a text that is no query. */
-    inWords: parsed.ok && text.trim() !== "" ? `Shows entries where ${describeQuery(parsed.query)}.` : undefined,
+    inWords: parsed.ok && text.trim() !== "" ? `Shows requests where ${describeQuery(parsed.query)}.` : undefined,
   };
 }
 

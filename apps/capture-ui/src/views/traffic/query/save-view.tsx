@@ -24,10 +24,10 @@ export function SaveViewDialog({ q, onClose }: { readonly q: string; readonly on
       open
       onClose={onClose}
       onSubmit={save}
-      title="Save this view"
+      title="Save view"
       description={
         <>
-          Keeps <code>{q}</code> in this browser. Use it again from the history menu, or write{" "}
+          Saves <code>{q}</code> in this browser. Reuse it from the history menu, or type{" "}
           <code>@{name === "" ? "name" : name}</code> in a filter.
         </>
       }

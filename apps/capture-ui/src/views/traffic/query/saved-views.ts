@@ -24,9 +24,9 @@ export function readViews(stored: unknown): readonly SavedView[] {
 
 /** A sentence that says what is wrong with a name, or undefined. */
 export function viewNameProblem(name: string, taken: readonly string[]): string | undefined {
-  if (name === "") return "Give the view a name.";
-  if (!NAME.test(name)) return "Use letters, digits, dot, dash and underscore, so that it can be written as @name.";
-  return taken.includes(name) ? "This name belongs to a built-in filter." : undefined;
+  if (name === "") return "Enter a name.";
+  if (!NAME.test(name)) return "Use only letters, digits, dots, dashes and underscores.";
+  return taken.includes(name) ? "This name is used by a built-in filter." : undefined;
 }
 
 /** Adds a view or replaces the one of the same name. */

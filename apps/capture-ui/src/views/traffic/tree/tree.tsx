@@ -34,7 +34,7 @@ export function TrafficTree({
     placeholderData: keepPreviousData,
   });
   if (hosts.isError && hosts.data === undefined) {
-    return <ErrorState title="The tree cannot be shown" error={hosts.error} onRetry={() => void hosts.refetch()} />;
+    return <ErrorState title="Could not load the tree" error={hosts.error} onRetry={() => void hosts.refetch()} />;
   }
   const toggle = (name: string, wanted: boolean) => {
     const next = new Set(open);
@@ -56,7 +56,7 @@ export function TrafficTree({
       <div className={classNames(styles["line"], styles["head"])} aria-hidden>
         <span />
         <span>Host and path</span>
-        <span className={styles["number"]}>Entries</span>
+        <span className={styles["number"]}>Requests</span>
         <span className={styles["number"]}>Errors</span>
         <span className={styles["number"]}>Received</span>
         <span className={styles["number"]}>Last</span>
@@ -80,9 +80,11 @@ export function TrafficTree({
         ))}
       </div>
       {hosts.data !== undefined && hosts.data.length > MAX_SHOWN && (
-        <p className={styles["note"]}>{formatCount(hosts.data.length - MAX_SHOWN)} more hosts; filter to see them.</p>
+        <p className={styles["note"]}>
+          {formatCount(hosts.data.length - MAX_SHOWN)} more hosts; use the filter to see them.
+        </p>
       )}
-      {hosts.data?.length === 0 && <p className={styles["note"]}>Nothing matches.</p>}
+      {hosts.data?.length === 0 && <p className={styles["note"]}>No matching requests.</p>}
     </div>
   );
 }
@@ -143,7 +145,7 @@ function HostBranch({
         <span className={classNames(styles["name"], styles["host"])}>{node.name}</span>
         <Numbers node={node} />
       </button>
-      {open && paths.isError && <p className={styles["note"]}>The paths cannot be fetched.</p>}
+      {open && paths.isError && <p className={styles["note"]}>Could not load the paths.</p>}
       {open && paths.data === undefined && !paths.isError && (
         <p className={styles["note"]}>
           <Spinner />
@@ -166,7 +168,9 @@ function HostBranch({
           </button>
         ))}
       {open && paths.data !== undefined && paths.data.length > MAX_SHOWN && (
-        <p className={styles["note"]}>{formatCount(paths.data.length - MAX_SHOWN)} more paths; filter to see them.</p>
+        <p className={styles["note"]}>
+          {formatCount(paths.data.length - MAX_SHOWN)} more paths; use the filter to see them.
+        </p>
       )}
     </>
   );
