@@ -21,7 +21,7 @@ test("a document that is too large is refused with the limit of its format", () 
     ["har", 120 * mib, "The file is 120 MiB; HAR files can be at most 100 MiB"],
     ["openapi", 25 * mib, undefined],
     ["openapi", 26 * mib, "The file is 26.0 MiB; OpenAPI documents can be at most 25.0 MiB"],
-    ["postman", 26 * mib, "The file has 26.0 MiB; a Postman collection may have 25.0 MiB"],
+    ["postman", 26 * mib, "The file is 26.0 MiB; Postman collections can be at most 25.0 MiB"],
     ["json", 26 * mib, "The file has 26.0 MiB; an export may have 25.0 MiB"],
   ];
   for (const [format, sizeBytes, problem] of cases) assert.equal(sizeProblem(format, sizeBytes), problem, format);

@@ -61,7 +61,12 @@ test("the upstream proxy is told as it runs, with what the next start changes", 
     [UPSTREAM, {}, "good", /through http:\/\/proxy\.example:3128$/u],
     [{ ...UPSTREAM, "upstream_proxy.no_proxy_hosts": ["a", "b"] }, {}, "good", /except 2 entries/u],
     [UPSTREAM, { "upstream_proxy.enabled": false }, "waiting", /until restart/u],
-    [UPSTREAM, { "upstream_proxy.port": 8080 }, "waiting", /:3128, and of http:\/\/proxy\.example:8080 after/u],
+    [
+      UPSTREAM,
+      { "upstream_proxy.port": 8080 },
+      "waiting",
+      /:3128; through http:\/\/proxy\.example:8080 after restart/u,
+    ],
   ];
   for (const [running, configured, tone, text] of cases) {
     const status = upstreamStatus(fields(running, configured));
