@@ -15,33 +15,32 @@ import { DocumentError, MemberScanner } from "../import/member-scanner.ts";
 import { SESSION_FORMAT_VERSION } from "./session-export.ts";
 import type { TextFiles } from "../search/text-files.ts";
 
-/** Where the entries of a document go while it is read. */
+/** Receives the entries of a document. */
 export interface DocumentTarget extends FileTarget {
   entry(entry: ImportedEntry): void;
-  /** A stream of an entry before it; gives its place among the streams. Throws {@link MemberError}. */
+  /** A stream of an earlier entry; returns its index. Throws {@link MemberError}. */
   stream(stream: ImportedStream): number;
-  /** A frame of a stream before it. Throws {@link MemberError}. */
+  /** A frame of an earlier stream. Throws {@link MemberError}. */
   frame(frame: ImportedFrame): void;
-  /** An entry that cannot be used; the sentence names it. What went to files for it is not wanted. */
+  /** Reports an unusable entry; its files are discarded. */
   skip(sentence: string): void;
-  /** Something to know of an entry that is used nevertheless; the sentence names it. */
+  /** Reports a flaw of an imported entry. */
   note(sentence: string): void;
   session(facts: ImportedSession): void;
 }
 
-/** Reads a document from its bytes as they come. Both methods throw {@link DocumentError} or `HarFormatError`. */
+/** Incremental reader. Both methods throw {@link DocumentError} or `HarFormatError`. */
 export interface DocumentReader {
-  /** Resolves when all that the bytes complete was taken in; nothing refers to them then. */
+  /** Resolves when everything completed by the bytes is processed; the buffer may be reused then. */
   write(bytes: Uint8Array): Promise<void>;
-  /** The document is over. */
   end(): void;
 }
 
-/** A HAR that stands alone, or as the member `har` of a request with options. Unusable entries are skipped. */
+/** A HAR, bare or as member `har` of a request with options. Unusable entries are skipped. */
 export function harReader(target: DocumentTarget, texts: TextFiles): DocumentReader {
   const decoder = new HarDecoder({ keepText: () => texts.keep() });
   let documents = 0;
-  /** What the bytes at hand completed; large bodies of it are still to be read. */
+  /** Items completed by the current bytes; their large bodies are still to be read. */
   let found: { readonly item: HarItem; readonly texts: ReturnType<TextFiles["taken"]> }[] = [];
   const feed = (bytes: Uint8Array): void => {
     for (const item of decoder.write(bytes)) found.push({ item, texts: texts.taken() });
@@ -62,7 +61,7 @@ export function harReader(target: DocumentTarget, texts: TextFiles): DocumentRea
     decoder.end();
     isOpen = false;
   };
-  // A HAR may have members of its own beside `log`; what stands beside `har` is meant for the import.
+  // A bare HAR may have custom members beside `log`; members beside `har` are options of the import.
   let isWrapped = false;
   let foreign: DocumentError | undefined;
   const wrapped = stream("", "");
@@ -137,8 +136,8 @@ async function addHarItem(item: HarItem, target: DocumentTarget): Promise<void> 
 }
 
 /**
- * A native session document. The first entry that is not as it must be ends the import: it must be restored whole, but for
- * bodies of other programs that are larger than captured ones may be.
+ * A native session document. The first invalid entry aborts the import, since sessions are restored completely, except
+ * for bodies of other programs above the capture limit.
  */
 export function sessionReader(target: DocumentTarget, texts: TextFiles): DocumentReader {
   const bodies = new LargeBodies(target);
@@ -185,7 +184,7 @@ export function sessionReader(target: DocumentTarget, texts: TextFiles): Documen
       try {
         scanner.write(bytes);
       } finally {
-        // What is wrong with an element counts before what is wrong behind it.
+        // Errors of an element take precedence over errors behind it.
         await tasks.run();
       }
     },
@@ -217,7 +216,7 @@ function versionSentence(value: unknown): string {
     : `the document's \`version\` is not "${SESSION_FORMAT_VERSION}"`;
 }
 
-/** As the API could have set them: what it would refuse is left out, cut or mended. */
+/** Normalized to what the API accepts: invalid parts are dropped, truncated or repaired. */
 function sessionFacts(value: unknown): ImportedSession {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw new MemberError("is not an object");
   const { name, notes, tags } = value as Readonly<Record<string, unknown>>;
@@ -236,12 +235,12 @@ function sessionFacts(value: unknown): ImportedSession {
 
 const [MAX_NAME_LENGTH, MAX_NOTES_LENGTH, MAX_TAGS] = [255, 65_536, 64];
 
-/** A text as names have it: no half of a surrogate pair and no NUL. */
+/** Removes lone surrogates and NUL. */
 function named(text: string): string {
   return text.toWellFormed().replaceAll("\0", "");
 }
 
-/** The beginning of a well-formed text, and no half of the pair at its end. */
+/** Truncates without splitting a surrogate pair. */
 function cut(text: string, maxLength: number): string {
   const beginning = text.slice(0, maxLength);
   return beginning.isWellFormed() ? beginning : beginning.slice(0, -1);

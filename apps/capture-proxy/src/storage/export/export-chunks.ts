@@ -1,14 +1,13 @@
-/** What a document's pieces are asked of. */
 export interface PieceSource {
-  /** The next piece; undefined after the last. */
+  /** Undefined after the last piece. */
   next(): Promise<Uint8Array | undefined>;
-  /** Nothing more is wanted. Called once. */
+  /** Called once. */
   close(): Promise<void>;
 }
 
 /**
- * The pieces of a document as an iterable for one reader, each asked for only when the reader wants it. The source is
- * closed when the reader has enough or the signal aborts, also before anything was read.
+ * Iterates the pieces of a document on demand, for one consumer. Closes the source when the consumer stops or the
+ * signal aborts, even before the first read.
  */
 export function exportChunks(source: PieceSource, signal: AbortSignal): AsyncIterableIterator<Uint8Array, undefined> {
   let closing: Promise<void> | undefined;
@@ -17,7 +16,7 @@ export function exportChunks(source: PieceSource, signal: AbortSignal): AsyncIte
     closing ??= source.close();
     await closing;
   };
-  // A source that cannot be closed any more is gone with its thread.
+  // Closing fails only if the thread is gone, and the source with it.
   const onAbort = (): void => void close().catch(() => undefined);
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();

@@ -10,14 +10,14 @@ import { shownEffect } from "../read/rule-effects.ts";
 import type { StoredBodies } from "../read/stored-bodies.ts";
 import { storedTls } from "../read/stored-tls.ts";
 
-/** What `_weir` carries as `more`: the facts of a stored entry that HAR has no room for, so that none is lost. */
+/** `_weir.more`: facts of a stored entry that HAR cannot express. */
 export interface HarExtras {
   readonly state: string;
   readonly source: string;
   readonly flags: number;
-  /** `tcp` for tunnels, whose URL in the HAR is one that its readers know. */
+  /** `tcp` for tunnels, whose HAR URL uses a known scheme. */
   readonly scheme: string;
-  /** Where the URL does not give it back. */
+  /** Where the URL does not determine it. */
   readonly path: string;
   readonly port: number;
   readonly durationUs: number | null;
@@ -30,13 +30,13 @@ export interface HarExtras {
   readonly responseBody: HarBodyFacts;
 }
 
-/** What became of a body in the store. */
+/** Storage state of a body. */
 export interface HarBodyFacts {
   readonly size: number;
   readonly state: string;
 }
 
-/** A stored entry as an exchange of the HAR package; bodies are cut at `maxBodyBytes`. */
+/** Converts a stored entry to an exchange of the HAR package; bodies are truncated at `maxBodyBytes`. */
 export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodies, maxBodyBytes: number): HarExchange {
   const failure = parsed<Failure>(row["failure"]);
   return {
@@ -76,10 +76,10 @@ export function harExchangeOf(row: SqlRow, sessionId: string, bodies: StoredBodi
   };
 }
 
-/** The URL with a scheme that readers of HAR know: `tcp://host:22/` of a tunnel is `https://host:22/`. */
+/** Replaces schemes unknown to HAR readers: `tcp://host:22/` becomes `https://host:22/`. */
 function harUrl(row: SqlRow): string {
   if (row["scheme"] !== "tcp") return urlOfRow(row);
-  // A CONNECT that was refused for its port has none.
+  // A CONNECT rejected for its port has none.
   const hasPort = Number(row["port"]) > 0;
   return urlOfRow({ ...row, scheme: "https", ...(!hasPort && { method: "", port: 443 }) });
 }
@@ -112,7 +112,7 @@ function extrasOf(row: SqlRow, failure: Failure | null): HarExtras {
 
 const NO_BODY = { body: null, body_encoding: null, body_size: 0, body_stored_size: 0, body_state: "none" } as const;
 
-/** What rules did, as entries show it; a body that was not replaced is the one that stands in the HAR. */
+/** Rule effects as entries show them; an unreplaced body is the one in the HAR. */
 function effectExtras(row: SqlRow): Partial<ReturnType<typeof shownEffect>> {
   return row["trace"] === null || row["trace"] === undefined ? {} : shownEffect(row, NO_BODY, NO_BODY, 0);
 }

@@ -6,29 +6,28 @@ import { readFilePart } from "../read/stored-bodies.ts";
 import { TrafficExport } from "./traffic-export.ts";
 import type { ExportSource } from "./traffic-export.ts";
 
-/** The version of the format that this program writes, and the only one it reads. */
+/** The version written, and the only one read. */
 export const SESSION_FORMAT_VERSION = "1.0";
-/** Larger bodies stand in `bodies`, in parts, so that no reader or writer of a document has to hold one whole. */
+/** Larger bodies go to `bodies` in parts, so that no reader or writer needs a whole one in memory. */
 export const MAX_EMBEDDED_BODY_BYTES = 4_194_304;
-/** A multiple of three, so that the base64 of the parts is that of the whole. */
+/** A multiple of three: the concatenated base64 parts equal the base64 of the whole. */
 const PART_BYTES = 786_432;
 
 const SIDES = ["request", "response"] as const;
 
 /**
- * The native document of a session: `version`, `exported_at`, `session`, `bodies` (only if there are large ones; parts
- * `{entry, side, data}` in order), `entries`, and `streams` and `frames` if there are any. Entries are oldest first, each as the API shows it with `scheme`, `port`,
- * `duration_ms` and `ttfb_ms` besides. Nothing of a stored entry is left out.
+ * The native document of a session: `version`, `exported_at`, `session`, `bodies` (if there are large ones; ordered
+ * parts `{entry, side, data}`), `entries`, and `streams` and `frames` if there are any. Entries are oldest first, as
+ * the API shows them plus `scheme`, `port`, `duration_ms` and `ttfb_ms`. Lossless.
  */
 export function sessionExport(source: SessionSource, session: CaptureSession, exportedAt: string): TrafficExport {
   return new TrafficExport(source.seqs.length, sessionTexts(source, session, exportedAt));
 }
 
-/** What a native export reads. */
 export interface SessionSource extends ExportSource {
-  /** Entries with a body larger than {@link MAX_EMBEDDED_BODY_BYTES}. */
+  /** Entries with a body above {@link MAX_EMBEDDED_BODY_BYTES}. */
   readonly largeSeqs: readonly number[];
-  /** The members of the document that hold streams and their frames. */
+  /** Members with streams and frames. */
   readonly streamTexts: () => Iterable<string>;
 }
 

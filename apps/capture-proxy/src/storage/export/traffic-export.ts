@@ -7,21 +7,21 @@ import type { StoredBodies } from "../read/stored-bodies.ts";
 import type { FoundEntry } from "../read/whole-entries.ts";
 
 const CHUNK_CHARACTERS = 262_144;
-/** Larger bodies are cut in a HAR, whose readers hold whole documents in memory; a native export has them whole. */
+/** Larger bodies are truncated in a HAR, whose readers load whole documents; a native export is complete. */
 const HAR_BODY_BYTES = 67_108_864;
 
-/** What an export reads: an entry's row with its head, undefined when it is gone by then. */
+/** Looks up an entry's row with its head; undefined if it was removed. */
 export interface ExportSource {
   readonly seqs: readonly number[];
   whole(seq: number): FoundEntry | undefined;
   readonly bodies: StoredBodies;
-  /** Messages of a WebSocket connection, by the id of its entry. */
+  /** Messages of a WebSocket connection by entry id. */
   readonly webSocketMessages: (id: string) => readonly HarWebSocketMessage[] | undefined;
 }
 
-/** Gives a document piece by piece; nothing of it is made before it is asked for. */
+/** Produces a document lazily, piece by piece. */
 export class TrafficExport {
-  /** Entries it holds, unless some are removed while it is written. */
+  /** Fewer are written if entries are removed meanwhile. */
   readonly total: number;
   readonly #texts: Iterator<string, undefined>;
   #isFinished = false;
@@ -31,7 +31,7 @@ export class TrafficExport {
     this.#texts = texts;
   }
 
-  /** The next piece; undefined after the last. */
+  /** Undefined after the last piece. */
   next(): Uint8Array | undefined {
     if (this.#isFinished) return undefined;
     const pieces: string[] = [];
@@ -44,14 +44,14 @@ export class TrafficExport {
       characters += step.value.length;
       pieces.push(step.value);
     }
-    // One by one: together, very long texts would be longer than a string can be.
+    // Encoded one by one: joined, long texts could exceed the maximum string length.
     const encoder = new TextEncoder();
     const encoded = pieces.length > 1 && pieces.every((piece) => piece.length <= CHUNK_CHARACTERS);
     return encoded ? encoder.encode(pieces.join("")) : Buffer.concat(pieces.map((piece) => encoder.encode(piece)));
   }
 }
 
-/** A HAR 1.2 of entries, oldest first. */
+/** HAR 1.2, oldest first. */
 export function harExport(source: ExportSource, version: string): TrafficExport {
   return new TrafficExport(source.seqs.length, harTexts(source, version));
 }
@@ -66,7 +66,7 @@ function* harTexts(source: ExportSource, version: string): Generator<string, und
     const { sessionId } = found;
     const entry = harEntry(found.row, sessionId, source);
     const page = pages.get(sessionId);
-    // ISO 8601 times of one form and zone compare as texts.
+    // ISO 8601 times in one format and zone compare as strings.
     if (page === undefined || entry.startedDateTime < page.startedDateTime) {
       pages.set(sessionId, sessionPage(sessionId, entry.startedDateTime));
     }
@@ -77,7 +77,7 @@ function* harTexts(source: ExportSource, version: string): Generator<string, und
   return undefined;
 }
 
-/** A capture session as the page of its entries: some readers of HAR show no entry without a page. */
+/** The capture session as a page: some HAR readers show only entries with a page. */
 function sessionPage(id: string, startedDateTime: string): HarPage {
   return { startedDateTime, id, title: `Capture session ${id}`, pageTimings: { onContentLoad: -1, onLoad: -1 } };
 }

@@ -60,7 +60,7 @@ async function entriesOf(rig: StoreRig, sessionId: string): Promise<TrafficEntry
   return (JSON.parse(new TextDecoder().decode(json)) as TrafficEntry[]).reverse();
 }
 
-/** What an import cannot keep: identity in this store. */
+/** Everything that an import preserves. */
 function content(entry: TrafficEntry): unknown {
   const { id: _id, seq: _seq, session_id: _session, ...rest } = entry;
   return rest;
@@ -133,7 +133,7 @@ test("a HAR exported and imported keeps fields, bodies, timings, failures and no
   }
 });
 
-/** What comes from a HAR says so. */
+/** Ignores the source that imports from HAR set. */
 function comparable(value: unknown): unknown {
   return { ...(value as TrafficEntry), source: "import" };
 }

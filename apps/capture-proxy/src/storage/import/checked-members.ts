@@ -1,16 +1,16 @@
 import type { Failure, TlsInfo } from "@headworks/capture-contract";
 
-/** A member has another type than it must have; the message names its path. */
+/** A member has the wrong type; the message names its path. */
 export class MemberError extends Error {
   override readonly name = "MemberError";
 }
 
-/** The members of an object of a foreign document, each read as what it has to be. Null and absent are the same. */
+/** Type-checked access to an object of a foreign document. Null equals absent. */
 export class CheckedMembers {
   readonly #members: Readonly<Record<string, unknown>>;
   readonly #path: string;
 
-  /** Throws {@link MemberError} when the value is no object. `path` is shown in errors. */
+  /** Throws {@link MemberError} unless the value is an object. `path` is used in errors. */
   constructor(value: unknown, path: string) {
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
       throw new MemberError(`${path === "" ? "it" : `\`${path}\``} is not an object`);
@@ -23,12 +23,12 @@ export class CheckedMembers {
     return this.raw(name) !== null;
   }
 
-  /** Whether there is such a member, null or not. */
+  /** True for null, too. */
   holds(name: string): boolean {
     return Object.hasOwn(this.#members, name);
   }
 
-  /** Own members only: a document must not reach what objects inherit. */
+  /** Own members only: documents must not reach inherited properties. */
   raw(name: string): unknown {
     return Object.hasOwn(this.#members, name) ? (this.#members[name] ?? null) : null;
   }
@@ -54,14 +54,14 @@ export class CheckedMembers {
     return typeof value === "boolean" ? value : this.#fail(name, "is not true or false");
   }
 
-  /** A count. */
+  /** A non-negative integer. */
   whole(name: string): number | null {
     const value = this.raw(name);
     if (value === null || (typeof value === "number" && Number.isSafeInteger(value) && value >= 0)) return value;
     return this.#fail(name, "is not a whole number");
   }
 
-  /** A number that identifies something. */
+  /** Any integer, for identifiers. */
   integer(name: string): number | null {
     const value = this.raw(name);
     if (value === null || (typeof value === "number" && Number.isSafeInteger(value))) return value;
@@ -114,7 +114,6 @@ const STAGES: readonly Failure["stage"][] = [
 ];
 const SIDES: readonly Failure["side"][] = ["client", "upstream", "internal"];
 
-/** A failure as the contract has it. */
 export function checkedFailure(members: CheckedMembers | null): Failure | null {
   return (
     members && {
@@ -126,7 +125,6 @@ export function checkedFailure(members: CheckedMembers | null): Failure | null {
   );
 }
 
-/** Facts about TLS as the contract has them. */
 export function checkedTls(members: CheckedMembers | null): TlsInfo | null {
   if (members === null) return null;
   const text = (name: string): string | null => members.optionalText(name, 65_536);

@@ -3,20 +3,20 @@ import { DocumentError, parseElement } from "./member-scanner.ts";
 import type { TakeElement } from "./member-scanner.ts";
 import type { TextFiles } from "../search/text-files.ts";
 
-/** Takes an element in; throws {@link MemberError} when it is not as it must be. */
+/** Imports an element; throws {@link MemberError} for an invalid one. */
 export type TakeValue = (value: unknown, index: number) => void | Promise<void>;
 
-/** The elements that the bytes at hand completed, each taken in when its turn has come. */
+/** Elements completed by the current bytes, imported in order. */
 export class ElementTasks {
   readonly #texts: TextFiles;
   #waiting: (() => Promise<void>)[] = [];
 
-  /** Strings of an element in `texts` are there until it was taken in. */
+  /** Strings in `texts` live until their element is imported. */
   constructor(texts: TextFiles) {
     this.#texts = texts;
   }
 
-  /** `what` names such an element in errors; `misplaced` says why none may stand here. */
+  /** `what` names the element in errors; `misplaced` returns why it may not occur here. */
   later(what: string, take: TakeValue, misplaced: () => string | undefined = () => undefined): TakeElement {
     return (element, index, byteOffset) => {
       const why = misplaced();
@@ -41,7 +41,7 @@ export class ElementTasks {
   }
 }
 
-/** What is wrong with a member, with the place of the element. */
+/** Adds the element's position to a member error. */
 export function placed(error: unknown, what: string, byteOffset: number): unknown {
   return error instanceof MemberError ? new DocumentError(`${what}: ${error.message}`, byteOffset) : error;
 }

@@ -1,17 +1,17 @@
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { openDatabase } from "../database.ts";
 
-/** The file that was named for the captured traffic is somebody else's, or may be; opening it here would destroy it. */
+/** The configured database file belongs, or may belong, to another program; opening it would destroy it. */
 export class ForeignFileError extends Error {
   override readonly name = "ForeignFileError";
 }
 
-/** What every file of SQLite begins with (database file format, 1.3.1). */
+/** Header of SQLite files (database file format, 1.3.1). */
 const MAGIC = Buffer.from("SQLite format 3\0", "latin1");
 
 /**
- * Throws {@link ForeignFileError} for a file with anything else in it than captured traffic. What is not there, is empty, or
- * begins as a database but cannot be read any more is nobody else's.
+ * Throws {@link ForeignFileError} for a file with other content than captured traffic. Missing, empty and corrupt
+ * database files are accepted.
  */
 export function refuseForeignFile(path: string): void {
   const start = startOf(path);
@@ -23,9 +23,9 @@ export function refuseForeignFile(path: string): void {
 }
 
 /**
- * Throws {@link ForeignFileError} for a file that has several names (hard links). What belongs to a database lies beside
- * each name and no lock tells of the others: a process that opens it by another one would destroy it (SQLite, How To
- * Corrupt An SQLite Database File, 2.5), and a backup made of links would change with it.
+ * Throws {@link ForeignFileError} for a file with several hard links. Log and lock lie beside each name separately: a
+ * process using another name would corrupt the database (SQLite, How To Corrupt An SQLite Database File, 2.5), and a
+ * backup made of links would change with it.
  */
 export function refuseLinkedFile(path: string): void {
   const names = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
@@ -61,7 +61,7 @@ function tablesOf(path: string): string[] {
       database.close();
     }
   } catch {
-    // Damaged: whoever opens it to write knows what to do.
+    // Corrupt: the writer handles it on open.
     return [];
   }
 }

@@ -38,7 +38,7 @@ interface Imported {
   readonly decoded: Buffer;
 }
 
-/** What becomes of each entry of a document, which has several since each import has a thread. */
+/** Results for each entry of one document; entries are combined since each import starts a thread. */
 async function imported(rig: StoreRig, text: string): Promise<readonly Imported[]> {
   const result = await importHar(rig, text);
   assert.deepEqual([result.skipped_count, result.errors], [0, []]);

@@ -8,7 +8,7 @@ test("a body of 180 MB in a HAR costs no more memory than a small one", { timeou
   await importsInLittleMemory(directory.path, {
     before: `{"log":{"entries":[{"startedDateTime":"2026-01-01T00:00:00Z","request":${request},"response":{"status":200,"content":{"text":"`,
     after: '","encoding":"base64"}}}]}}',
-    // 252 MB of base64 and 189 MB of body.
+    // 252 MB of base64, 189 MB decoded.
     chunks: 3840,
     import: async (store, source, options) => await store.importHar(source, options),
   });

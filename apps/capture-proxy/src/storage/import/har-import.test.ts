@@ -41,7 +41,7 @@ function entryOf(request: Json = {}, response: Json = {}): Json {
 
 const har = (...entries: readonly unknown[]): string => JSON.stringify({ log: { version: "1.2", entries } });
 
-/** Imports them in one document, for each import has a thread of its own, and gives what became of each. */
+/** Imports the entries in one document, since each import starts a thread, and returns the stored entries. */
 async function imported(rig: StoreRig, entries: readonly Json[]): Promise<readonly TrafficEntry[]> {
   const result = await importHar(rig, har(...entries));
   assert.deepEqual([result.imported_count, result.skipped_count, result.errors], [entries.length, 0, []]);
@@ -74,7 +74,7 @@ async function bodyOf(rig: StoreRig, { id }: TrafficEntry, decoded: boolean): Pr
   return Buffer.from((await rig.store.readBody(id, "response", options))?.bytes ?? assert.fail("no body"));
 }
 
-/** What is stored of each response that a document has. */
+/** The stored response of each entry. */
 async function storedResponses(rig: StoreRig, entries: readonly Json[]) {
   const found = await imported(rig, entries);
   return await Promise.all(

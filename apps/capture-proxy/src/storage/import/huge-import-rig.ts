@@ -5,11 +5,11 @@ import { NEVER, openRig } from "../store-rig.ts";
 
 const CHUNK_BYTES = 49_152;
 
-/** A document whose one entry has a body in base64, and what is around it. */
+/** A document whose one entry has a base64 body. */
 export interface HugeDocument {
   readonly before: string;
   readonly after: string;
-  /** Pieces of 48 KiB that the body has. */
+  /** 48 KiB pieces of the body. */
   readonly chunks: number;
   readonly import: (
     store: CaptureStore,
@@ -19,8 +19,8 @@ export interface HugeDocument {
 }
 
 /**
- * Checks that a huge body is imported whole, in no more memory than a small one. A test with it stands alone in its file: what
- * a process once took in memory does not go down again.
+ * Checks that importing a huge body takes no more memory than a small one. Each such test is alone in its file: the
+ * peak memory of a process never decreases.
  */
 export async function importsInLittleMemory(
   directory: string,
@@ -34,7 +34,7 @@ export async function importsInLittleMemory(
     for (let at = 0; at < count; at += 1) yield Buffer.from(chunk);
     yield Buffer.from(after);
   };
-  // What every import takes, once: its thread and its code.
+  // Warm up the thread and its code.
   await document.import(rig.store, source(200), options);
   const beforeKb = process.resourceUsage().maxRSS;
   const { session_id: session, errors } = await document.import(rig.store, source(chunks), options);

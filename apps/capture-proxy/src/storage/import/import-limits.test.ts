@@ -5,7 +5,7 @@ import { temporaryDirectory, waitUntil } from "@headworks/testkit";
 import { NEVER, openRig } from "../store-rig.ts";
 import type { StoreRig } from "../store-rig.ts";
 
-/** A HAR of entries with bodies of so many bytes each. */
+/** A HAR whose entries each have a body of this size. */
 function har(entries: number, bodyBytes: number): Uint8Array {
   const text = "x".repeat(bodyBytes);
   const entry = {
@@ -52,7 +52,7 @@ test("a document that can never fit is refused, and nothing has to go for it", a
   });
   assert.equal((await rig.store.listSessions()).length, 1);
   assert.equal((await rig.rows()).total, 8);
-  // What came and went counts no more.
+  // Removed entries do not count.
   await fillLive(rig, 2, 100 * KIB);
   assert.equal((await rig.rows()).total, 10);
 });

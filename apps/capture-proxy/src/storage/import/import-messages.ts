@@ -1,36 +1,35 @@
 import type { FrameBatch } from "../streams/stream-message.ts";
 import type { RecordBatch } from "../write/writer-messages.ts";
 
-/** What an import starts with. */
 export interface ImportSetup {
   readonly format: "har" | "session";
   readonly sessionNumber: number;
-  /** Large bodies are given files from this number on. */
+  /** First number for files of large bodies. */
   readonly firstFile: number;
-  /** Streams are numbered from this number on. */
+  /** First stream number. */
   readonly firstStream: number;
-  /** Bodies of other programs are cut here, as captured ones are; what this one exported as a session is restored whole. */
+  /** Bodies of other programs are truncated here like captured ones; native sessions are restored completely. */
   readonly maxBodyBytes: number;
-  /** For long strings of the document while their entry is read; made when it is needed, removed when the import is over. */
+  /** For long strings while their entry is read; created on demand, removed after the import. */
   readonly textsFolder: string;
 }
 
-/** So many numbers of files are set aside for an import. */
+/** File numbers reserved per import. */
 export const FILES_OF_AN_IMPORT = 1_000_000;
 
-/** So many numbers of streams are set aside for an import. */
+/** Stream numbers reserved per import. */
 export const STREAMS_OF_AN_IMPORT = 1_000_000;
 
-/** So many sentences are told of an import. */
+/** Maximum reported sentences per import. */
 export const MAX_ERRORS = 100;
 
 export type ToImport =
   | { readonly kind: "chunk"; readonly bytes: Uint8Array<ArrayBuffer> }
-  /** Bytes of bodies that have reached their files. */
+  /** Body bytes written to files. */
   | { readonly kind: "written"; readonly bytes: number }
   | { readonly kind: "end" };
 
-/** What the document says about itself. */
+/** Session facts of the document. */
 export interface ImportedSession {
   readonly name?: string;
   readonly notes?: string | null;
@@ -42,7 +41,7 @@ export type FromImport =
   | { readonly kind: "frames"; readonly batch: FrameBatch }
   | RecordBatch
   | { readonly kind: "body"; readonly file: number; readonly bytes: Uint8Array<ArrayBuffer>; readonly isLast: boolean }
-  /** Files of an entry that cannot be used after all. */
+  /** Files of a rejected entry. */
   | { readonly kind: "discard"; readonly files: readonly number[] }
   | { readonly kind: "taken"; readonly entries: number }
   | {
@@ -51,7 +50,7 @@ export type FromImport =
       readonly skipped: number;
       /** At most {@link MAX_ERRORS}. */
       readonly errors: readonly string[];
-      /** How many sentences there were besides. */
+      /** Number of further errors. */
       readonly moreErrors: number;
       readonly session: ImportedSession;
     }

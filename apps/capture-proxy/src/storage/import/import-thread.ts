@@ -11,10 +11,10 @@ import { DocumentError } from "./member-scanner.ts";
 import { TextFiles } from "../search/text-files.ts";
 
 const PIECE_BYTES = 1_048_576;
-/** So many bytes of bodies may be on their way to their files; then the reading waits. */
+/** Body bytes in flight to files before reading pauses. */
 const MAX_UNWRITTEN_BYTES = 8_388_608;
 
-/** Takes a document apart while it arrives and gives its entries in batches. */
+/** Parses an arriving document and posts its entries in batches. */
 export class ImportThread {
   readonly #setup: ImportSetup;
   readonly #post: (message: FromImport, transfer: ArrayBuffer[]) => void;
@@ -23,7 +23,7 @@ export class ImportThread {
   #session: ImportedSession = {};
   #batch: BatchMemory | undefined;
   #files = 0;
-  /** Of the entry that is being read. */
+  /** For the current entry. */
   #filesOfEntry: number[] = [];
   #unwrittenBytes = 0;
   #waiting: (() => void) | undefined;
@@ -37,7 +37,7 @@ export class ImportThread {
     this.#setup = setup;
     this.#post = post;
     this.#frames = new FrameGatherer(setup.firstStream, setup.sessionNumber, (batch) => {
-      // Streams belong to entries, which have to be there.
+      // Streams need their entries to be stored first.
       this.#flush();
       this.#post({ kind: "frames", batch }, [batch.payloads]);
     });
@@ -62,14 +62,14 @@ export class ImportThread {
     this.#reader = setup.format === "har" ? harReader(target, texts) : sessionReader(target, texts);
   }
 
-  /** Chunks and the end are to be given one after another, each when the last one was answered. */
+  /** Send each chunk, and the end, only after the reply to the previous one. */
   async receive(message: ToImport): Promise<void> {
     if (message.kind === "written") return this.#written(message.bytes);
     if (this.#isRefused) return;
     try {
       if (message.kind === "chunk") {
         await this.#reader.write(message.bytes);
-        // The collector would leave many of them behind before it looked.
+        // Detach at once: the garbage collector would let many of them accumulate.
         message.bytes.buffer.transfer(0);
         this.#post({ kind: "taken", entries: this.#imported }, []);
         return;

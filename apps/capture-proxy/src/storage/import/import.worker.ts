@@ -10,6 +10,6 @@ if (port !== null) {
     await thread.receive(message);
     if (message.kind === "end") port.close();
   };
-  // What it throws ends this thread and is told to whoever started it.
+  // Errors end the thread and reach the parent.
   port.on("message", (message: ToImport) => void receive(message));
 }

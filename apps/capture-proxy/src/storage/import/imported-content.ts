@@ -4,35 +4,35 @@ import { codedBody } from "../read/coded-body.ts";
 import { keptBytes } from "./imported-entry.ts";
 import type { ImportedMessage, StoredFile } from "./imported-entry.ts";
 
-/** The text of a large body of a HAR, still in its file. */
+/** The text of a large HAR body, in a file. */
 export interface LargeContent {
   readonly text: LargeText;
   readonly isBase64: boolean;
 }
 
-/** The content of a body of a HAR, in the form in which entries hold bodies. */
+/** A HAR body in the form in which entries hold bodies. */
 export interface ImportedContent {
   readonly body: ImportedMessage["body"];
-  /** Of all of it; `body` has less when it was cut at the limit. */
+  /** Total size; `body` is shorter if truncated. */
   readonly totalBytes: number;
-  /** The fields name a coding that is not on it, because it is not known here. */
+  /** The fields name an unknown coding that the body does not have. */
   readonly isPlain: boolean;
 }
 
-/** What takes in a body that is not in memory. */
+/** Receives bodies that are not in memory. */
 export interface FileTarget {
-  /** Bytes of a body that are kept; the rest is counted. */
+  /** Stored prefix of a body; the rest is only counted. */
   readonly maxBodyBytes: number;
   nextFile(): number;
-  /** Takes a copy of a piece. */
+  /** Copies the piece. */
   piece(file: number, bytes: Uint8Array, isLast: boolean): void;
-  /** Resolves when there are not too many pieces on their way. */
+  /** Resolves when few enough pieces are in flight. */
   hasRoom(): Promise<void>;
 }
 
 /**
- * Content of another program in the form that its Content-Encoding fields announce; see `codedBody`. `contentEncoding` is
- * undefined for content that has its codings on.
+ * Restores the content codings of imported content; see `codedBody`. `contentEncoding` is undefined for content that is
+ * still coded.
  */
 export function contentInMemory(
   bytes: Uint8Array,
@@ -48,7 +48,7 @@ export function contentInMemory(
   };
 }
 
-/** The same for content that is not in memory: it goes to a body's file piece by piece. */
+/** Like {@link contentInMemory}, streaming to a body file. */
 export async function contentInFile(
   content: LargeContent,
   contentEncoding: readonly string[] | undefined,
@@ -61,7 +61,7 @@ export async function contentInFile(
   return { ...(await writtenToFile(coded ?? pieces(), target)), isPlain: coded === undefined };
 }
 
-/** The sentence about a body that was cut at the limit. */
+/** Message about a truncated body. */
 export function cutNote(side: string, found: Omit<ImportedContent, "isPlain"> | undefined): string[] {
   if (found === undefined || !isCut(found)) return [];
   const sizes = `${keptBytes(found.body)} of ${found.totalBytes} bytes are kept`;
@@ -72,7 +72,7 @@ export function isCut({ body, totalBytes }: Omit<ImportedContent, "isPlain">): b
   return keptBytes(body) < totalBytes;
 }
 
-/** Writes bytes up to the target's limit into a body's file. */
+/** Writes bytes up to the target's limit to a body file. */
 export async function writtenToFile(
   pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
   target: FileTarget,
@@ -82,10 +82,10 @@ export async function writtenToFile(
   return await writer.end();
 }
 
-/** What is coded gives so much decoded, or something of so much, by no chance; the rest need not be looked at. */
+/** If a prefix of this size decodes, the content is coded; the rest is not checked. */
 const TRIED_BYTES = 1_048_576;
 
-/** Whether the codings can be removed and leave something, as `codedBody` asks of bodies in memory. */
+/** Whether decoding succeeds with a non-empty result, like `codedBody` in memory. */
 async function isCoded(pieces: Iterable<Uint8Array>, contentEncoding: readonly string[]): Promise<boolean> {
   let [triedBytes, decodedBytes] = [0, 0];
   const count = (bytes: Uint8Array): void => void (decodedBytes += bytes.length);
@@ -101,10 +101,10 @@ async function isCoded(pieces: Iterable<Uint8Array>, contentEncoding: readonly s
 
 const CHUNK_BYTES = 1_048_576;
 
-/** Writes the beginning of a body to its file, and counts all of it. */
+/** Writes a prefix of a body to its file and counts all of it. */
 class FileWriter {
   readonly #target: FileTarget;
-  /** Pieces are gathered, so that a large body costs few messages. */
+  /** Coalesces pieces to reduce the number of messages. */
   readonly #chunk = new Uint8Array(CHUNK_BYTES);
   #file: number | undefined;
   #used = 0;
@@ -128,7 +128,6 @@ class FileWriter {
     }
   }
 
-  /** What was written. */
   async end(): Promise<Omit<ImportedContent, "isPlain">> {
     if (this.#storedBytes > 0) await this.#send(true);
     const file = this.#file;

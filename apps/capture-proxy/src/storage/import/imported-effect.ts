@@ -9,7 +9,7 @@ import type { FoundBody } from "./imported-message.ts";
 const MAX_STEPS = 1000;
 const VERSIONS: readonly HttpVersion[] = ["HTTP/1.0", "HTTP/1.1", "HTTP/2", "SOCKS5"];
 
-/** What an entry's members `trace`, `original_request` and `original_response` say. Throws `MemberError`. */
+/** Reads `trace`, `original_request` and `original_response`. Throws `MemberError`. */
 export function importedEffect(
   entry: CheckedMembers,
   findBody: (member: "original_request" | "original_response") => FoundBody | undefined,

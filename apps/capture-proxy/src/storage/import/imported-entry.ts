@@ -9,9 +9,9 @@ import type { EffectRecord } from "../read/rule-effects.ts";
 import type { BodyRecord, EntryRecord } from "../write/entry-record.ts";
 import { tlsText } from "../read/stored-tls.ts";
 
-/** An entry of a file, whatever its format, checked and in the store's terms. */
+/** A validated entry from any format. */
 export interface ImportedEntry {
-  /** Kept when it is free. */
+  /** Kept unless taken. */
   readonly id: string;
   readonly state: number;
   readonly startedMs: number;
@@ -37,13 +37,12 @@ export interface ImportedEntry {
   readonly response: ImportedMessage | undefined;
 }
 
-/** What rules did to it, with the bodies they replaced. */
+/** Rule effects with the replaced bodies. */
 export interface ImportedEffect {
   readonly record: EffectRecord;
   readonly bodies: readonly Uint8Array[];
 }
 
-/** Where a request went. */
 export interface ImportedTarget {
   readonly scheme: string;
   readonly host: string;
@@ -51,30 +50,29 @@ export interface ImportedTarget {
   readonly path: string;
 }
 
-/** Fields and body of one side. */
 export interface ImportedMessage {
   /** Name, value, name, value. */
   readonly fields: readonly string[];
   readonly trailers: readonly string[] | null;
-  /** What the file says that the body is; counts where no field says it. */
+  /** Type given by the file, used without a Content-Type field. */
   readonly contentType: string | null;
-  /** The bytes, or the file they are in already. */
+  /** Bytes, or the file that holds them. */
   readonly body: Uint8Array | StoredFile | undefined;
   /** As transferred. */
   readonly bodySize: number;
   readonly bodyState: number;
 }
 
-/** A body that went ahead of its entry. */
+/** A body stored before its entry. */
 export interface StoredFile {
   readonly file: number;
   readonly sizeBytes: number;
 }
 
-/** Sends a large body ahead; gives the number of its file. */
+/** Stores a large body; returns its file number. */
 export type StoreBody = (bytes: Uint8Array) => number;
 
-/** The lines of {@link EntryRecord} and the bodies that travel with them. */
+/** The parts of {@link EntryRecord} and the inline bodies. */
 export function encodeImported(
   entry: ImportedEntry,
   sessionNumber: number,
@@ -136,14 +134,14 @@ export function encodeImported(
 }
 
 const MEDIA_TYPE = /^[!#$&^_.+\w-]{1,127}\/[!#$&^_.+\w-]{1,127}$/u;
-/** What programs write in place of a type that they do not know, as far as it looks like one. */
+/** Placeholders that programs write for an unknown type. */
 const UNKNOWN_TYPES: ReadonlySet<string> = new Set([
   "application/unknown",
   "application/x-unknown-content-type",
   "unknown/unknown",
 ]);
 
-/** Lower-case and without parameters. */
+/** Lower case, without parameters. */
 function mediaTypeOf({ fields, contentType }: ImportedMessage, { mediaType }: FieldFacts): string | null {
   if (contentType === null || fieldValue(fields, "content-type") !== undefined) return mediaType;
   const found = withoutParameters(contentType);
@@ -152,7 +150,7 @@ function mediaTypeOf({ fields, contentType }: ImportedMessage, { mediaType }: Fi
 
 const [NONE, COMPLETE, TRUNCATED] = [0, 1, 2];
 
-/** Whatever the file says, what is there decides: a body with fewer bytes than it had is cut, one without any is missing. */
+/** Derived from the actual bytes, whatever the file claims: fewer bytes mean truncated, none mean missing. */
 function bodyRecord(message: ImportedMessage, storeBody: StoreBody): BodyRecord {
   const { body, bodySize } = message;
   const stored = keptBytes(body);
@@ -166,14 +164,14 @@ function bodyRecord(message: ImportedMessage, storeBody: StoreBody): BodyRecord 
   return stored > INLINE_BODY_BYTES ? [size, stored, state, 0, storeBody(body)] : [size, stored, state, stored, 0];
 }
 
-/** Bytes of a body that its entry has. */
+/** Stored size of a body. */
 export function keptBytes(body: ImportedMessage["body"]): number {
   return body === undefined ? 0 : body instanceof Uint8Array ? body.length : body.sizeBytes;
 }
 
 /**
- * The client that a file names for an entry or a stream. In files of earlier versions requests of Weir's own have one, with an address
- * that is none and a connection below zero.
+ * The client of an entry or stream. Files of earlier versions give Weir's own requests a client with an invalid address
+ * and a negative connection.
  */
 export function clientOf(
   clientAddress: string | null,
@@ -185,7 +183,7 @@ export function clientOf(
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, ws: 80, https: 443, wss: 443, tcp: 0 };
 
-/** The parts of an absolute URL, target text left as it is but for what no target can hold. Throws a sentence. */
+/** Splits an absolute URL, keeping the target except for illegal characters. Throws a sentence. */
 export function targetOfUrl(url: string): ImportedTarget {
   const match = /^([a-z]{2,5}):\/\/(?:[^/?#]*@)?([^/?#]*)([^#]*)/iu.exec(url);
   const scheme = match?.[1]?.toLowerCase() ?? "";
@@ -199,14 +197,14 @@ export function targetOfUrl(url: string): ImportedTarget {
   return { scheme, host: place.host, port: place.port ?? standard, path: visibleAscii(path) };
 }
 
-/** Percent-encodes everything that is no visible ASCII, as UTF-8. */
+/** Percent-encodes everything but visible ASCII as UTF-8. */
 function visibleAscii(path: string): string {
   return path.replaceAll(/[^\x21-\x7e]+/gu, (text) =>
     [...Buffer.from(text, "utf8")].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join(""),
   );
 }
 
-/** The code of a body state's name; that of a complete body for names nobody knows. */
+/** Unknown names count as complete. */
 export function bodyStateCode(name: unknown): number {
   const code = (BODY_STATES as readonly unknown[]).indexOf(name);
   return code === -1 ? COMPLETE : code;

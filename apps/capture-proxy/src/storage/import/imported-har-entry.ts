@@ -14,10 +14,9 @@ import { bodyStateCode, clientOf, targetOfUrl } from "./imported-entry.ts";
 import type { ImportedEntry, ImportedMessage, ImportedTarget } from "./imported-entry.ts";
 
 /**
- * An entry of a HAR. What our own export noted besides is taken over where it makes sense; bodies that other programs
- * decoded are encoded again, or lose the field that names a coding unknown here, since it would be untrue. Bodies are cut
- * at the target's limit, as captured ones are; large ones go to its files. Throws for a URL that cannot be captured and for
- * a large text that is none.
+ * Converts a HAR entry, using the additional facts of Weir's own exports where valid. Bodies that other programs
+ * decoded are encoded again; a field naming an unknown coding is dropped. Bodies are truncated at the target's limit;
+ * large ones go to its files. Throws for a URL that cannot be captured and for malformed large texts.
  */
 export async function importedHarEntry(
   exchange: HarExchange<Uint8Array | LargeContent>,
@@ -69,7 +68,7 @@ function unnamedNote(side: "request" | "response", fields: readonly string[]): s
   return [`header fields of its ${side} are left out, since these are no names: ${listed(shown)}`];
 }
 
-/** All of an entry but its messages. */
+/** Everything but the messages. */
 function factsOf(
   exchange: HarExchange<unknown>,
   own: OwnFacts,
@@ -129,7 +128,7 @@ async function content(
   return contentInMemory(bytes, codings, files.maxBodyBytes);
 }
 
-/** `_weir.more` of a file that anybody may have written: a member of the wrong type counts as absent. */
+/** `_weir.more` from an untrusted file: members of the wrong type count as absent. */
 class OwnFacts {
   readonly #more: CheckedMembers | null;
 
@@ -138,7 +137,7 @@ class OwnFacts {
   }
 
   has(name: string): boolean {
-    // Null is a fact too: our own export writes it where there was nothing to measure.
+    // Null is a fact: exports write it for unmeasured values.
     return this.#more?.holds(name) ?? false;
   }
 
@@ -161,7 +160,7 @@ function targetOf(url: string, own: OwnFacts): ImportedTarget {
   return {
     ...target,
     ...(isTunnel && { scheme: "tcp" }),
-    // A URL cannot show the target of OPTIONS for a whole server, nor a port that has no scheme.
+    // The URL cannot express the target `*`, nor a port without a scheme default.
     ...(path === "*" && { path }),
     ...((isTunnel || target.scheme === "tcp") && port !== null && port <= 65_535 && { port }),
   };
@@ -199,9 +198,7 @@ function trailersOf(more: CheckedMembers, name: string): string[] | null {
 
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u;
 
-/**
- * Fields as messages can have them. Other programs write texts beyond bytes; names that are none are left out.
- */
+/** Drops invalid names, and encodes values beyond bytes, which other programs write. */
 function sendableFields(fields: readonly string[]): string[] {
   const kept: string[] = [];
   for (let index = 0; index + 1 < fields.length; index += 2) {

@@ -5,10 +5,10 @@ import { bodyStateCode, keptBytes, targetOfUrl } from "./imported-entry.ts";
 import type { ImportedMessage, ImportedTarget } from "./imported-entry.ts";
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/u;
-/** One character per byte, without controls but for the tab. */
+/** Bytes as characters, without controls except tab. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/u;
 
-/** Throws {@link MemberError}, as all here do, when it is not there or no method. */
+/** Throws {@link MemberError}, like all functions here, if it is missing or invalid. */
 export function methodOf(request: CheckedMembers): string {
   const method = request.text("method");
   return TOKEN.test(method) ? method : request.refuse("method", "is not a method");
@@ -19,7 +19,6 @@ export function statusOf(response: CheckedMembers): number {
   return status <= 999 ? status : response.refuse("status_code", "is not a status");
 }
 
-/** The target in `url`. */
 export function urlTarget(request: CheckedMembers): ImportedTarget {
   try {
     return targetOfUrl(request.text("url"));
@@ -32,11 +31,11 @@ export function urlTarget(request: CheckedMembers): ImportedTarget {
 /** A body that was read before its entry. */
 export interface FoundBody {
   readonly body: ImportedMessage["body"];
-  /** Of all of it; `body` has less when it was cut at the limit. */
+  /** Total size; `body` is shorter if truncated. */
   readonly totalBytes: number;
 }
 
-/** Fields and body of one side; the body may have been found already. */
+/** One side of an entry; large bodies are found already. */
 export function importedMessage(members: CheckedMembers, found: FoundBody | undefined): ImportedMessage {
   const state = members.oneOf("body_state", BODY_STATES) ?? (members.boolean("truncated") ? "truncated" : null);
   const isCut = found !== undefined && keptBytes(found.body) < found.totalBytes;
@@ -70,7 +69,7 @@ function fieldsOf(members: CheckedMembers, name: string): string[] | null {
   );
 }
 
-/** Documents without `headers_list` have their fields in an object only. */
+/** For documents without `headers_list`. */
 function joinedFields(members: CheckedMembers): string[] {
   const headers = members.raw("headers");
   if (headers === null) return [];
@@ -83,7 +82,7 @@ function joinedFields(members: CheckedMembers): string[] {
   });
 }
 
-/** The body as text or base64 says it; undefined: there is none. */
+/** Undefined without a body. */
 function bodyOf(members: CheckedMembers): Uint8Array | undefined {
   const text = members.optionalText("body");
   if (text === null) return undefined;
@@ -91,7 +90,7 @@ function bodyOf(members: CheckedMembers): Uint8Array | undefined {
   return base64Bytes(withoutPrefix(text)) ?? members.refuse("body", "is not base64");
 }
 
-/** Whether a body that begins with this text is one of base64. */
+/** Whether a body that starts with this text is base64. */
 export function isBase64Body(members: CheckedMembers, text: string): boolean {
   const encoding = members.oneOf("body_encoding", ["utf8", "base64"]);
   return encoding === "base64" || (encoding === null && text.startsWith(BASE64_PREFIX));
@@ -99,12 +98,12 @@ export function isBase64Body(members: CheckedMembers, text: string): boolean {
 
 const BASE64_PREFIX = "base64:";
 
-/** The base64 of a text that may say that it is one. */
+/** Removes the base64 prefix. */
 export function withoutPrefix(text: string): string {
   return text.startsWith(BASE64_PREFIX) ? text.slice(BASE64_PREFIX.length) : text;
 }
 
-/** Strict where Buffer is not: it skips what is no base64 and stops at padding. */
+/** Strict: Buffer skips invalid characters and stops at padding. */
 export function base64Bytes(text: string): Uint8Array | undefined {
   if (text.length % 4 !== 0) return undefined;
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;

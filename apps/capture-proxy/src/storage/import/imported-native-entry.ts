@@ -11,7 +11,7 @@ import { importedMessage, methodOf, statusOf, urlTarget } from "./imported-messa
 import type { FoundBody } from "./imported-message.ts";
 import type { MessageMember } from "./large-members.ts";
 
-/** The bodies of an entry that were read before it. */
+/** Finds bodies that were read before their entry. */
 export type FindBody = (member: MessageMember, entryId: string) => FoundBody | undefined;
 
 const SCHEMES = ["http", "https", "ws", "wss", "tcp"] as const;
@@ -24,9 +24,8 @@ const NO_END: Failure = {
 };
 
 /**
- * An entry of a native session document. Only `timestamp`, `request.method` and `request.url` must be there, so that
- * documents of other programs with the same format can be read; what is there must have its right type. Throws
- * {@link MemberError}.
+ * An entry of a native document. Only `timestamp`, `request.method` and `request.url` are required, for documents of
+ * other programs; present members must have the right type. Throws {@link MemberError}.
  */
 export function importedNativeEntry(entry: CheckedMembers, findBody: FindBody): ImportedEntry {
   const request = entry.object("request") ?? entry.refuse("request", "is missing");
@@ -72,7 +71,7 @@ export function importedNativeEntry(entry: CheckedMembers, findBody: FindBody): 
   };
 }
 
-/** The URL does not tell a port that no scheme has, nor the target `*`. */
+/** The URL cannot express the target `*`, nor a port without a scheme default. */
 function targetOf(entry: CheckedMembers, request: CheckedMembers): ImportedTarget {
   const scheme = entry.oneOf("scheme", SCHEMES);
   const port = entry.raw("port") === -1 ? -1 : entry.whole("port");

@@ -18,22 +18,21 @@ import type { FrameTuple, StreamOpening, StreamProgress } from "../streams/strea
 const MAX_TEXT_LENGTH = 65_536;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/u;
 
-/** A stream of a document, without its number and its session. */
+/** Without number and session. */
 export interface ImportedStream {
   readonly opening: Omit<StreamOpening, "number" | "session">;
   readonly progress: Omit<StreamProgress, "number">;
 }
 
-/** A frame of a document. */
 export interface ImportedFrame {
-  /** Its place among the streams of the document. */
+  /** Index of its stream. */
   readonly stream: number;
   readonly tuple: FrameTuple;
   readonly payload: Buffer;
   readonly original: Buffer | undefined;
 }
 
-/** A member of `streams`. Throws {@link MemberError}. */
+/** Throws {@link MemberError}. */
 export function importedStream(value: unknown): ImportedStream {
   const stream = new CheckedMembers(value, "");
   const text = (name: string): string => stream.optionalText(name, MAX_TEXT_LENGTH) ?? "";
@@ -54,7 +53,7 @@ export function importedStream(value: unknown): ImportedStream {
       requestFields: JSON.stringify(texts(stream, "request_fields")),
     },
     progress: {
-      // Whoever ran it does not run it here.
+      // Imported streams are closed.
       state: STREAM_STATES.length - 1,
       serverAddress: stream.optionalText("server_addr", 255),
       responseFields,
@@ -74,7 +73,7 @@ export function importedStream(value: unknown): ImportedStream {
   };
 }
 
-/** A member of `frames`. Throws {@link MemberError}. */
+/** Throws {@link MemberError}. */
 export function importedFrame(value: unknown): ImportedFrame {
   const frame = new CheckedMembers(value, "");
   const stream = frame.whole("stream") ?? frame.refuse("stream", "is missing");
@@ -115,7 +114,7 @@ const TYPE_OF_OPCODE: Readonly<Record<number, (typeof FRAME_TYPES)[number]>> = {
   10: "pong",
 };
 
-/** The messages of an entry of a HAR as a stream of its own. */
+/** The WebSocket messages of a HAR entry as a stream. */
 export function streamOfHar(
   entry: ImportedEntry,
   messages: readonly HarWebSocketMessage[],

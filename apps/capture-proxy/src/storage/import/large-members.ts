@@ -7,19 +7,19 @@ import { base64Bytes, isBase64Body, withoutPrefix } from "./imported-message.ts"
 import type { FoundBody } from "./imported-message.ts";
 import { MAX_EMBEDDED_BODY_BYTES } from "../export/session-export.ts";
 
-/** The members of an entry of a native document that have a body. */
+/** Members of a native entry that have a body. */
 export const MESSAGE_MEMBERS = ["request", "response", "original_request", "original_response"] as const;
 export type MessageMember = (typeof MESSAGE_MEMBERS)[number];
 
-/** The bodies of an entry that stand in one long string each, and what is to be said of them. */
+/** Large bodies of an entry, with notes about them. */
 export interface LargeMembers {
   readonly found: ReadonlyMap<MessageMember, FoundBody>;
   readonly notes: readonly string[];
 }
 
 /**
- * Puts the large bodies of an entry into files. What is larger than our own exports embed was written by another program and
- * is cut at the target's limit, as captured bodies are. Throws {@link MemberError}.
+ * Writes the large bodies of an entry to files. Bodies above the embedding limit of Weir's exports come from other
+ * programs and are truncated like captured ones. Throws {@link MemberError}.
  */
 export async function largeMembersOf(entry: CheckedMembers, target: FileTarget): Promise<LargeMembers> {
   const found = new Map<MessageMember, FoundBody>();
@@ -39,7 +39,7 @@ export async function largeMembersOf(entry: CheckedMembers, target: FileTarget):
   return { found, notes };
 }
 
-/** Bodies that a rule replaced are kept with their entry, not in files of their own. */
+/** Replaced bodies are stored with their entry, not in files. */
 function heldInMemory(pieces: Iterable<Uint8Array>, maxBytes: number): FoundBody & { readonly body: Uint8Array } {
   const kept: Uint8Array[] = [];
   let [keptBytes, totalBytes] = [0, 0];
@@ -71,7 +71,7 @@ function* bodyPieces(members: CheckedMembers, text: LargeText): Generator<Uint8A
   for (const part of texts) yield Buffer.from(part, "utf8");
 }
 
-/** The bytes of a long text of base64, which is as strict as a short one. Throws {@link MemberError}. */
+/** Decodes a long base64 text as strictly as a short one. Throws {@link MemberError}. */
 export function largeBase64(members: CheckedMembers, name: string, text: LargeText): Iterable<Uint8Array> {
   return base64Pieces(members, name, textsOf(members, name, text), 0);
 }
@@ -98,7 +98,7 @@ function* base64Pieces(
   if (open !== "") members.refuse(name, "is not base64");
 }
 
-/** What is wrong with a string is only known when it is read. */
+/** Malformed strings are detected only while reading. */
 function* textsOf(members: CheckedMembers, name: string, text: LargeText): Generator<string> {
   try {
     yield* text.texts();

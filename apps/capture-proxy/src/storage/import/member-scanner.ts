@@ -1,7 +1,7 @@
 import { LARGE_TEXT_BYTES, LongStrings } from "@headworks/har";
 import type { KeptText, LargeText } from "@headworks/har";
 
-/** The document is not what was expected; the message ends with the place. */
+/** An invalid document; the message ends with the position. */
 export class DocumentError extends Error {
   override readonly name = "DocumentError";
 
@@ -10,29 +10,29 @@ export class DocumentError extends Error {
   }
 }
 
-/** The JSON text of an element. */
+/** JSON of an element. */
 export interface ScannedElement {
   readonly bytes: Uint8Array;
-  /** Strings that are not in it, by the strings that stand in their places. */
+  /** Long strings taken out of the JSON, by their placeholders. */
   readonly texts: ReadonlyMap<string, LargeText> | undefined;
 }
 
-/** Takes an element and its places: in its array, and in the document. */
+/** Receives an element with its index and its byte offset. */
 export type TakeElement = (element: ScannedElement, index: number, byteOffset: number) => void;
 
-/** What to do with a member of the document's object. */
+/** Handlers for the members of the root object. */
 export interface MemberHandlers {
-  /** Members that are arrays: called with each element. */
+  /** Array members: called for each element. */
   readonly elements?: Readonly<Record<string, TakeElement>>;
-  /** The members of elements whose long strings are not for memory, by the array, and what keeps such a string. */
+  /** By array: the element member whose long strings are kept outside of memory, and how. */
   readonly longTexts?: { readonly of: Readonly<Record<string, string>>; readonly keep: () => KeptText };
-  /** Called when the array of such a member ends. */
+  /** Called at the end of the array. */
   readonly arrays?: Readonly<Record<string, () => void>>;
-  /** Small members: called with the parsed value and its place. */
+  /** Small members: called with the parsed value. */
   readonly values?: Readonly<Record<string, (value: unknown, byteOffset: number) => void>>;
-  /** Members whose bytes are passed on as they come; called with undefined at their end. */
+  /** Members passed on as raw bytes; undefined marks the end. */
   readonly streams?: Readonly<Record<string, (bytes: Uint8Array | undefined, byteOffset: number) => void>>;
-  /** Called with the name of each other member, and the place where it ends. */
+  /** Other members: called with the name and the end offset. */
   readonly unknown?: (name: string, byteOffset: number) => void;
 }
 
@@ -44,13 +44,13 @@ type Mode =
       readonly kind: "elements";
       readonly take: TakeElement;
       readonly done: (() => void) | undefined;
-      /** The member of elements whose long strings are kept elsewhere. */
+      /** The element member whose long strings are kept elsewhere. */
       readonly longMember: string | undefined;
     };
 
 const MAX_KEY_BYTES = 256;
 const MAX_VALUE_BYTES = 1_048_576;
-/** Without the strings that are kept elsewhere, and with them. */
+/** Limit of an element in memory, and in total with its long strings. */
 const MAX_ELEMENT_BYTES = 134_217_728;
 const MAX_ELEMENT_WITH_TEXTS_BYTES = 536_870_912;
 const DEEPEST = 128;
@@ -59,46 +59,43 @@ const [QUOTE, BACKSLASH, COMMA, OPEN_OBJECT, CLOSE_OBJECT, OPEN_ARRAY, CLOSE_ARR
 ];
 
 /**
- * Takes a JSON object of any size apart while its bytes arrive: finds the ends of its members (and of the elements
- * of one level of arrays) and leaves their inside to `JSON.parse`. Memory holds one element at most, without the long
- * strings that `longTexts` names.
+ * Splits a JSON object of any size into members (and elements of one level of arrays) while its bytes arrive; the
+ * values are parsed by `JSON.parse`. Memory holds at most one element, without the strings that `longTexts` names.
  */
 export class MemberScanner {
   readonly #handlers: MemberHandlers;
   #depth = 0;
   #inString = false;
   #escaped = false;
-  /** Between members; within a key; between key and value; within a value. */
   #place: "before" | "members" | "key" | "colon" | "value" | "after" = "before";
   #mode: Mode = { kind: "skip" };
   #index = 0;
   #parts: Uint8Array[] = [];
   #partBytes = 0;
-  /** Of an element that has become large; its parts go there. */
+  /** Holds the parts of a large element. */
   #strings: LongStrings | undefined;
   #seenBytes = 0;
-  /** Where the current value or element begins in the document. */
+  /** Byte offset of the current value or element. */
   #beginsAt = 0;
-  /** The byte that is being looked at. */
+  /** Offset of the current byte. */
   #at = 0;
 
   constructor(handlers: MemberHandlers) {
     this.#handlers = handlers;
   }
 
-  /** Bytes of all chunks so far. */
   get seenBytes(): number {
     return this.#seenBytes;
   }
 
-  /** A complaint about the byte that is being looked at. */
+  /** An error at the current byte. */
   #error(message: string): DocumentError {
     return new DocumentError(message, this.#seenBytes + this.#at);
   }
 
-  /** Takes a chunk; it must not be changed before the next one is given. Throws {@link DocumentError}. */
+  /** The chunk must not change before the next call. Throws {@link DocumentError}. */
   write(chunk: Uint8Array): void {
-    /** Where the part of the current key, value or element begins that is in this chunk; -1 outside. */
+    /** Start of the current key, value or element within the chunk; -1 outside. */
     let start = this.#keeps() ? 0 : -1;
     for (let at = 0; at < chunk.length; at += 1) {
       const byte = chunk[at] ?? 0;
@@ -120,7 +117,7 @@ export class MemberScanner {
     this.#at = 0;
   }
 
-  /** No more bytes come. Throws {@link DocumentError} when the document is incomplete. */
+  /** Throws {@link DocumentError} if the document is incomplete. */
   end(): void {
     if (this.#place !== "after") {
       throw this.#error(this.#seenBytes === 0 ? "the file is empty" : "the file stops before its end");
@@ -136,7 +133,7 @@ export class MemberScanner {
     );
   }
 
-  /** Gives the place of the quote that ends the string, or stays in it. */
+  /** Returns the index of the closing quote and ends the string, or stays in it. */
   #throughString(chunk: Uint8Array, from: number): number {
     for (let at = from; at < chunk.length; at += 1) {
       const byte = chunk[at];
@@ -150,7 +147,7 @@ export class MemberScanner {
     return chunk.length;
   }
 
-  /** One byte outside of strings; gives the new start of what is being kept. */
+  /** Handles one byte outside of strings; returns the new start of the retained range. */
   #structure(chunk: Uint8Array, at: number, byte: number, start: number): number {
     const isSpace = byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
     switch (this.#place) {
@@ -190,7 +187,7 @@ export class MemberScanner {
     const isElements = this.#mode.kind === "elements";
     if (this.#depth === 0 && isElements) {
       if (isSpace) return -1;
-      // A member of that name with another shape is none that is meant.
+      // A member of another shape is not the expected one.
       if (byte !== OPEN_ARRAY) this.#mode = { kind: "skip" };
     }
     if (byte === QUOTE) this.#inString = true;
@@ -245,7 +242,7 @@ export class MemberScanner {
   }
 
   #withoutLongStrings(member: string, keep: () => KeptText): LongStrings {
-    // No document can know the mark, and so none can hold a string that looks like one that was taken out.
+    // The random mark cannot occur in the document, so placeholders are unambiguous.
     const strings = new LongStrings(crypto.randomUUID(), (json) => (endsWithMember(json, member) ? keep() : undefined));
     for (const part of this.#parts) strings.write(part);
     this.#parts = [];
@@ -297,10 +294,10 @@ export class MemberScanner {
   }
 }
 
-/** A member's name, the colon and the quotation mark of its value fit in there, with some white space. */
+/** Room for the name, colon, opening quote and some white space. */
 const MAX_BEGINNING_BYTES = 256;
 
-/** Whether JSON text stops where the text of a member with that name has just begun. */
+/** Whether the JSON ends where the string value of this member starts. */
 function endsWithMember(json: readonly Uint8Array[], name: string): boolean {
   const end: Uint8Array[] = [];
   for (let index = json.length - 1, bytes = 0; index >= 0 && bytes < MAX_BEGINNING_BYTES; index -= 1) {
@@ -318,7 +315,7 @@ const NOTHING = new Uint8Array(0);
 
 const QUOTATION_MARK = Uint8Array.of(QUOTE);
 
-/** An element's value; the strings that are not in its JSON text are the `LargeText`s. Throws {@link DocumentError}. */
+/** Parses an element; strings taken out are `LargeText`s. Throws {@link DocumentError}. */
 export function parseElement({ bytes, texts }: ScannedElement, byteOffset: number): unknown {
   if (texts === undefined || texts.size === 0) return parseJson(bytes, byteOffset);
   return parseJson(bytes, byteOffset, (_key, value) =>
@@ -326,7 +323,7 @@ export function parseElement({ bytes, texts }: ScannedElement, byteOffset: numbe
   );
 }
 
-/** The engine's own message is left out: it quotes the text around the fault. Throws {@link DocumentError}. */
+/** Omits the engine's message, which quotes the document. Throws {@link DocumentError}. */
 function parseJson(bytes: Uint8Array, byteOffset: number, reviver?: (key: string, value: unknown) => unknown): unknown {
   let text: string;
   try {

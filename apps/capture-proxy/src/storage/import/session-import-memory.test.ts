@@ -8,7 +8,7 @@ test("a body of 300 MB in a native document costs no more memory than a small on
   await importsInLittleMemory(directory.path, {
     before: `{"version":"1.0","entries":[{${head},"response":{"status_code":200,"body_encoding":"base64","body":"`,
     after: '"}}]}',
-    // 406 MB of base64 and 304 MB of body.
+    // 406 MB of base64, 304 MB decoded.
     chunks: 6200,
     import: async (store, source, options) => await store.importSession(source, options),
   });

@@ -25,7 +25,7 @@ async function exported(rig: StoreRig, id: string): Promise<Buffer> {
   return Buffer.concat(await Array.fromAsync(document.chunks));
 }
 
-/** Everything of an export but what names the session and the time. */
+/** An export without session name and times. */
 function comparable(bytes: Buffer, ids: "kept" | "new"): unknown {
   const { entries, bodies } = JSON.parse(bytes.toString()) as { entries: Json[]; bodies?: Json[] };
   return {
@@ -41,13 +41,13 @@ const LARGE = Buffer.alloc(
   Uint8Array.from({ length: 251 }, (_, index) => index),
 );
 
-/** One entry of every kind, large bodies and odd targets included. */
+/** One entry of every kind, including large bodies and unusual targets. */
 async function fill(rig: StoreRig): Promise<void> {
   const noted = rig.add({ requestBody: ["text"], responseBody: [new Uint8Array([0, 255])] });
   rig.add({ responseBody: [LARGE], requestBody: [LARGE.subarray(0, 4_194_305)] });
   rig.add({ responseBody: [LARGE.subarray(0, 300_000)] });
   rig.add({ method: "OPTIONS", path: "*" });
-  // As replays are.
+  // Like replays.
   rig.add({ client: { address: undefined, connection: undefined } });
   rig.add({ method: "CONNECT", scheme: "tcp", host: "tunnel.example", port: 5222, path: "/" });
   rig.add({ host: "::1", port: 8443, path: "//a?b=%zz" });
@@ -73,7 +73,7 @@ test("a session goes into another store and comes out of it the same, its ids in
   for (const pieceBytes of [1_000_000, 4093]) {
     const result = await second.store.importSession(cut(before, pieceBytes), importing({ sessionName: "Again" }));
     assert.deepEqual([result.imported_count, result.skipped_count, result.errors], [10, 0, []]);
-    // The second time the ids are taken.
+    // The second import finds the ids taken.
     const ids = pieceBytes === 4093 ? "new" : "kept";
     assert.deepEqual(comparable(await exported(second, result.session_id), ids), comparable(before, ids));
   }

@@ -8,20 +8,19 @@ import { type ImportOutcome, ImportRefusedError, runImport } from "./traffic-imp
 
 const DEFAULT_NAMES = { har: "Imported HAR", session: "Imported session" } as const;
 
-/** What imports need of the store. */
 export interface ImportingStore {
   readonly writer: () => WriterClient;
-  /** A provisional session, which goes at the next start unless it is kept. */
+  /** Provisional: removed at the next start unless kept. */
   readonly create: (name: string) => Promise<SessionRecord>;
   readonly update: (id: string, change: Parameters<CaptureStore["updateSession"]>[1]) => Promise<void>;
-  /** Gives how many of its entries the limits take. */
+  /** Returns how many entries the limits will remove. */
   readonly switchTo: (id: string) => Promise<number>;
   readonly remove: (id: string) => Promise<void>;
-  /** Where the long texts of a document lie while it is read, by the number of its session. */
+  /** Folder for long texts while a document is read, by session number. */
   readonly textsFolder: (session: number) => string;
 }
 
-/** Imports of documents, each into a session of its own that nobody sees before it is whole. */
+/** Imports each document into its own session, hidden until complete. */
 export class SessionImports {
   readonly #store: ImportingStore;
   readonly #running = new Set<string>();
@@ -31,19 +30,18 @@ export class SessionImports {
     this.#store = store;
   }
 
-  /** Whether a session is being imported. */
   isRunning(id: string): boolean {
     return this.#running.has(id);
   }
 
-  /** To be told of entries that had to go because the bodies of all sessions were too large. */
+  /** Reports entries removed for the size limit. */
   pruned(count: number): void {
     this.#prunedForSize += count;
   }
 
   /**
-   * Reads a document into a session, which is removed again when the document turns out to be bad. Throws
-   * {@link import("./traffic-import.ts").ImportRefusedError} with a sentence.
+   * Imports into a session, which is removed if the document is invalid. Throws {@link
+   * import("./traffic-import.ts").ImportRefusedError} with a sentence.
    */
   async run(
     format: "har" | "session",
@@ -55,7 +53,7 @@ export class SessionImports {
     try {
       return await this.#fill(created, format, source, options);
     } catch (error) {
-      // Without a disk it stays provisional, and goes at the next start.
+      // If the disk fails it stays provisional and is removed at the next start.
       await this.#store.remove(created.id).catch(() => undefined);
       this.#running.delete(created.id);
       throw error;
@@ -106,7 +104,7 @@ export class SessionImports {
     };
   }
 
-  /** Makes an imported session one of the store's; gives how many older entries had to go for it. */
+  /** Publishes an imported session; returns how many older entries were displaced. */
   async #keep(id: string): Promise<number> {
     const writer = this.#store.writer();
     const before = this.#prunedForSize;
@@ -118,7 +116,7 @@ export class SessionImports {
   }
 }
 
-/** As many sentences as a result may have; the last says how many there were besides. */
+/** Truncates to the maximum; the last sentence counts the rest. */
 function shownErrors(errors: readonly string[], moreErrors: number): string[] {
   const all = errors.length + moreErrors;
   if (all <= MAX_ERRORS) return [...errors];
@@ -126,15 +124,15 @@ function shownErrors(errors: readonly string[], moreErrors: number): string[] {
   return [...shown, `${all - shown.length} more sentences are not shown`];
 }
 
-/** What the limits of the store took because of an import. */
+/** Entries removed for limits because of an import. */
 interface ImportLoss {
-  /** Entries of the document. */
+  /** Of the document. */
   readonly dropped: number;
-  /** Older entries of other sessions. */
+  /** Of other sessions. */
   readonly displaced: number;
 }
 
-/** Throws {@link ImportRefusedError} as soon as the bodies of a document alone are more than the store may hold. */
+/** Throws {@link ImportRefusedError} once the document's bodies alone exceed the size limit. */
 function refuseTooLarge(storedBytes: number, limits: StoreLimits): void {
   if (storedBytes <= maxBytes(limits)) return;
   throw new ImportRefusedError(
@@ -142,7 +140,7 @@ function refuseTooLarge(storedBytes: number, limits: StoreLimits): void {
   );
 }
 
-/** The sentences about what the limits took, and what they will take. */
+/** Sentences about entries that limits removed or will remove. */
 function limitNotes(
   loss: ImportLoss,
   { imported_count: imported }: Pick<ImportOutcome, "imported_count">,

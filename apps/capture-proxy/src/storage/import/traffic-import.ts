@@ -7,39 +7,35 @@ import type { FrameBatch } from "../streams/stream-message.ts";
 import type { RecordBatch } from "../write/writer-messages.ts";
 
 const PROGRESS_MS = 100;
-/** A document that needs more to be understood ends its import, not the program. */
+/** Documents that need more heap fail their import, not the process. */
 const MAX_HEAP_MB = 2048;
 
-/** The document is not what it should be; the message says what is wrong with it. */
+/** The document is invalid; the message says why. */
 export class ImportRefusedError extends Error {
   override readonly name = "ImportRefusedError";
 }
 
-/** What an import needs of the store. */
 export interface ImportTarget {
-  /** Resolves when the batch is committed, which is what makes the sender wait. */
+  /** Resolves on commit, which applies backpressure. */
   record(batch: RecordBatch): Promise<void>;
-  /** Resolves when the frames are committed. */
+  /** Resolves on commit. */
   recordFrames(batch: FrameBatch): Promise<void>;
-  /**
-   * Takes the piece over and resolves when it is in the body's file; must be asked for before the entry that the body
-   * belongs to.
-   */
+  /** Takes ownership of the buffer; resolves when it is in the file. Call before the entry is recorded. */
   appendBody(file: number, bytes: Uint8Array<ArrayBuffer>, isLast: boolean): Promise<void>;
-  /** The import failed: files that no entry refers to are not wanted. */
+  /** Discards the files of a failed import. */
   discardBodies(files: readonly number[]): void;
 }
 
 export type ImportOutcome = Omit<ImportResult, "session_id" | "dropped_count" | "displaced_count"> & {
   readonly session: ImportedSession;
-  /** How many sentences there were besides `errors`. */
+  /** Number of further errors. */
   readonly moreErrors: number;
 };
 
 /**
- * Streams a document through a thread of its own into the store. One chunk is under way at a time and the next is
- * not asked for before its entries are committed, so memory stays flat whatever the size. Rejects with
- * {@link ImportRefusedError} for a bad document, with the signal's reason when it aborts.
+ * Streams a document through its own thread into the store. One chunk is in flight at a time and the next is read after
+ * its entries are committed, so memory is constant. Rejects with {@link ImportRefusedError} for an invalid document,
+ * with the signal's reason on abort.
  */
 export async function runImport(
   setup: ImportSetup,
@@ -67,7 +63,7 @@ export async function runImport(
   } catch (error) {
     await conversation.close();
     conversation.discardBodies();
-    // A source that broke because its sender went away is called off, not broken.
+    // A source that fails because the client disconnected is an abort.
     options.signal.throwIfAborted();
     throw error;
   } finally {
@@ -76,7 +72,7 @@ export async function runImport(
   }
 }
 
-/** Tells how far an import is, not more often than anybody wants to know. */
+/** Throttles progress events. */
 class Progress {
   readonly #tell: ImportOptions["onProgress"];
   #bytes = 0;
@@ -102,7 +98,7 @@ class Conversation {
   readonly #worker: Worker;
   readonly #target: ImportTarget;
   #response = Promise.withResolvers<FromImport>();
-  /** What is on its way to the disk. */
+  /** Writes in flight. */
   #writes: Promise<void>[] = [];
   readonly #files = new Set<number>();
 
@@ -122,13 +118,13 @@ class Conversation {
     });
     this.#worker.on("error", (error: Error) => this.#response.reject(error));
     this.#worker.on("exit", () => this.#response.reject(new Error("The import thread ended")));
-    // The rejection at the end of the thread is nobody's concern once the import is over.
+    // The rejection at the end of the thread is irrelevant after the import.
     this.#response.promise.catch(() => undefined);
   }
 
-  /** Gives the number of entries found so far. */
+  /** Returns the number of entries found so far. */
   async take(chunk: Uint8Array): Promise<number> {
-    // A view would take all of the memory it looks at along.
+    // A copy: transferring a view would detach its whole buffer.
     const bytes = new Uint8Array(chunk);
     const message = await this.#ask({ kind: "chunk", bytes }, [bytes.buffer]);
     return message.kind === "taken" ? message.entries : 0;
@@ -178,7 +174,7 @@ class Conversation {
   }
 
   #write(write: Promise<void>): void {
-    // The thread may be waiting for what failed, and would not answer.
+    // The thread may wait for the failed write and never reply.
     write.catch((error: unknown) => this.#response.reject(error));
     this.#writes.push(write);
   }

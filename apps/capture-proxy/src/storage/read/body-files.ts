@@ -7,7 +7,6 @@ import { storageErrorReason } from "../database.ts";
 
 const FILE_NAME = /^(\d{1,15})\.body$/u;
 
-/** Path of a body's file. */
 export function bodyFilePath(folder: string, file: number): string {
   return join(folder, `${file}.body`);
 }
@@ -17,15 +16,15 @@ interface OpenFile {
   bytes: number;
 }
 
-/** Large bodies beside the database, one file each. Used by the writer thread alone. */
+/** Large bodies, one file each, beside the database. Used by the writer thread only. */
 export class BodyFiles {
   readonly #folder: string;
   readonly #open = new Map<number, OpenFile>();
-  /** Could not be written; pieces on their way must not begin a new file. */
+  /** Failed files; later chunks must not create them again. */
   readonly #failed = new Set<number>();
-  /** Why one could not be written, until that is told. */
+  /** Reason of the last failure, until reported. */
   #refusal: string | null = null;
-  /** What it needed at least; once a body as large is written, the next refusal is another one. */
+  /** Size of the smallest failed body; after one of this size is written, a failure is reported again. */
   #refusedBytes: number | undefined;
   readonly #sizes = new Map<number, number>();
   #unsynced: number[] = [];
@@ -36,12 +35,12 @@ export class BodyFiles {
     makeDirectorySync(folder);
   }
 
-  /** Bytes of all finished files. */
+  /** Of finished files. */
   get totalBytes(): number {
     return this.#totalBytes;
   }
 
-  /** Removes files nothing refers to and gives the first free number. `referenced` must hold every number in use. */
+  /** Removes unreferenced files and returns the first free number. `referenced` must hold every number in use. */
   sweep(referenced: ReadonlySet<number>): number {
     let highest = 0;
     for (const name of readdirSync(this.#folder)) {
@@ -55,7 +54,7 @@ export class BodyFiles {
     return highest + 1;
   }
 
-  /** Appends; false when the file cannot be written: it is gone, and the caller gives no more of it. */
+  /** Appends; on failure removes the file and returns false. */
   append(file: number, bytes: Uint8Array): boolean {
     if (this.#failed.has(file)) return false;
     try {
@@ -73,14 +72,14 @@ export class BodyFiles {
     }
   }
 
-  /** Why bodies are refused, as the end of a sentence. Given once until one as large as the last refused is written. */
+  /** Why bodies are rejected, to complete a sentence. Returned once until a body of the failed size is written. */
   takeRefusal(): string | null {
     const refusal = this.#refusal;
     this.#refusal = null;
     return refusal;
   }
 
-  /** All bytes were given. The file is closed at the next sync. */
+  /** Marks a file as complete; it is closed at the next sync. */
   finish(file: number): void {
     const target = this.#open.get(file);
     if (this.#failed.delete(file) || target === undefined) return;
@@ -89,7 +88,7 @@ export class BodyFiles {
     this.#unsynced.push(file);
   }
 
-  /** Whether a body was written to its end. */
+  /** True if the body is complete. */
   has(file: number): boolean {
     return this.#sizes.has(file);
   }
@@ -107,14 +106,14 @@ export class BodyFiles {
     removeFile(bodyFilePath(this.#folder, file));
   }
 
-  /** Lets go of all files; unfinished ones are removed at the next start. */
+  /** Closes all files; unfinished ones are removed at the next start. */
   close(): void {
     for (const target of this.#open.values()) closeSync(target.fd);
     this.#open.clear();
     this.#unsynced = [];
   }
 
-  /** Brings finished files to the disk and closes them. One that cannot be brought there is tried again by the next call. */
+  /** Syncs and closes finished files. A failed file is retried by the next call. */
   async sync(): Promise<void> {
     const files = this.#unsynced;
     if (files.length === 0) return;
@@ -135,7 +134,7 @@ export class BodyFiles {
   async #bringToDisk(file: number): Promise<void> {
     const target = this.#open.get(file);
     if (target === undefined) return;
-    // Whoever discards the file meanwhile must not close it under the system's hands.
+    // `discard` must not close the descriptor during the sync.
     this.#open.delete(file);
     try {
       await promisify(fsync)(target.fd);
@@ -159,7 +158,7 @@ export class BodyFiles {
   }
 }
 
-/** A file that is gone already is as good as removed; one that cannot be removed now is swept at the next start. */
+/** Ignores missing files; a file that cannot be removed is swept at the next start. */
 function removeFile(path: string): void {
   try {
     unlinkSync(path);
@@ -168,7 +167,7 @@ function removeFile(path: string): void {
   }
 }
 
-/** New names are on disk only when their folder is. Some systems cannot sync a folder; they need not. */
+/** A new name is durable only once its folder is synced. Systems that cannot sync folders do not need it. */
 async function syncFolder(folder: string): Promise<void> {
   try {
     const handle = await open(folder, "r");

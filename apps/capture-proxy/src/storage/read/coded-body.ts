@@ -2,7 +2,7 @@ import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync 
 import { decodeContentSync, decodingPlan } from "@headworks/http-fields/content-coding";
 import type { ContentCoding } from "@headworks/http-fields/content-coding";
 
-/** Nobody waits for the smallest result: quick settings. */
+/** Fast settings: nobody transfers the result. */
 const ENCODERS: Readonly<Record<ContentCoding, (bytes: Uint8Array) => Uint8Array>> = {
   gzip: (bytes) => gzipSync(bytes, { level: 1 }),
   deflate: (bytes) => deflateSync(bytes, { level: 1 }),
@@ -11,10 +11,10 @@ const ENCODERS: Readonly<Record<ContentCoding, (bytes: Uint8Array) => Uint8Array
 };
 
 /**
- * A body from a file of another program in the form that its Content-Encoding fields announce, which is how entries hold
- * bodies. Most programs write bodies decoded: those are encoded again, so that fields and content stay what they were,
- * though the bytes are not those of the wire. Some write them as they came: those are left alone. Undefined when a
- * coding is not known here, or there are more than anybody sends.
+ * Restores the content codings of an imported body, since entries hold bodies as announced by Content-Encoding. Most
+ * programs write decoded bodies: those are encoded again, so fields and content stay consistent although the bytes are
+ * not the received ones. Bodies that still have their codings stay as they are. Undefined for unknown or too many
+ * codings.
  */
 export function codedBody(bytes: Uint8Array, contentEncoding: readonly string[]): Uint8Array | undefined {
   const { steps, remaining } = decodingPlan(contentEncoding);
@@ -23,7 +23,7 @@ export function codedBody(bytes: Uint8Array, contentEncoding: readonly string[])
   return steps.toReversed().reduce((coded, coding) => ENCODERS[coding](coded), bytes);
 }
 
-/** Whether the codings can be removed and leave something: no text and hardly any file looks like that by chance. */
+/** Whether decoding succeeds with a non-empty result; uncoded data hardly ever does. */
 function isCoded(bytes: Uint8Array, contentEncoding: readonly string[]): boolean {
   const { bytes: decoded, stop } = decodeContentSync(bytes, contentEncoding);
   return stop === "limit" || (stop === undefined && decoded.length > 0);

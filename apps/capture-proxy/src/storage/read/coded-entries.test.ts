@@ -14,7 +14,7 @@ const ENCODERS: Readonly<Record<string, (bytes: Uint8Array) => Uint8Array>> = {
 
 const PLAIN = '{"order":"needle-4711"}';
 
-/** Content-Encoding fields of a message, and the codings that were applied in their order. */
+/** Content-Encoding field values and the codings applied, in order. */
 const LINES: readonly (readonly [values: readonly string[], applied: readonly string[]])[] = [
   [["gzip"], ["gzip"]],
   [

@@ -8,18 +8,17 @@ import { storageErrorReason } from "../database.ts";
 import { readFilePart } from "./stored-bodies.ts";
 import { StorageError } from "../storage-error.ts";
 
-/** Results up to this size stay in memory. */
+/** Larger results go to a file. */
 const MEMORY_BYTES = 1_048_576;
-/** Decoding ends here: what is larger is a bomb or nothing anybody reads. */
+/** Decoding stops here: larger results are decompression bombs or of no use. */
 const MAX_DECODED_BYTES = 2_147_483_648;
 const PIECE_BYTES = 1_048_576;
-/** Decoded bodies kept for further ranges. */
+/** Decoded bodies cached for range requests. */
 const KEPT_BODIES = 8;
 
-/** A decoded body: in memory or in a file. */
 export interface DecodedForm {
   readonly totalBytes: number;
-  /** What stood in the way of decoding; `as-sent`: a coding stays, and no byte is missing. */
+  /** Why decoding is incomplete; `as-sent`: a coding remains, no byte is missing. */
   readonly problem: DecodingProblem | undefined;
   read(start: number, end: number): Uint8Array;
 }
@@ -27,30 +26,30 @@ export interface DecodedForm {
 export type DecodingProblem = "partial" | "as-sent";
 
 export interface DecodingRequest {
-  /** Names the body and the form of it that is asked for. */
+  /** Identifies the body and its requested form. */
   readonly key: string;
-  /** Bytes, or the path of a file. */
+  /** Bytes or a file path. */
   readonly source: Uint8Array | string;
-  /** The values of the Content-Encoding fields; none to leave the codings on. */
+  /** Content-Encoding values; empty to keep the codings. */
   readonly contentEncoding: readonly string[];
-  /** Set to convert text to UTF-8. */
+  /** Charset to convert to UTF-8 from. */
   readonly toUtf8From: string | undefined;
 }
 
-/** Bodies without their content coding; large ones are decoded once, piece by piece, into a file that later ranges read from. */
+/** Decodes bodies. Large results are decoded once into a file, which range requests read from. */
 export class DecodedBodies {
   readonly #parent: string;
-  /** Made for the first file: whoever needs none can be answered where nothing can be written. */
+  /** Created with the first file, so that small bodies work on a read-only disk. */
   #folder: string | undefined;
   readonly #kept = new Map<string, { readonly form: Promise<DecodedForm>; path: string | undefined }>();
   #nextFile = 1;
 
-  /** `parent` gets a folder for the files, which goes with `close`. */
+  /** @param parent contains the folder for the files, which `close` removes */
   constructor(parent: string) {
     this.#parent = parent;
   }
 
-  /** Rejects with {@link StorageError} when the disk takes no file. */
+  /** Rejects with {@link StorageError} if a file cannot be written. */
   async get(request: DecodingRequest): Promise<DecodedForm> {
     const known = this.#kept.get(request.key);
     if (known !== undefined) return await known.form;
@@ -81,7 +80,7 @@ export class DecodedBodies {
   #forget(key: string): void {
     const kept = this.#kept.get(key);
     this.#kept.delete(key);
-    // A file that is still being written has its path set by then; readers that hold its form open it by name.
+    // The path is set once the file is complete; readers holding the form open it by name.
     void kept?.form
       .catch(() => undefined)
       .then(() => {
@@ -143,7 +142,7 @@ function knownCharset(contentType: string | undefined): string | undefined {
   }
 }
 
-/** A small text without a declared charset is looked at as a whole: it may declare its own. */
+/** A small text without a declared charset is examined as a whole: it may declare its own. */
 function smallText(request: DecodingRequest, bytes: Uint8Array): Uint8Array {
   const { toUtf8From } = request;
   if (toUtf8From === undefined || knownCharset(toUtf8From) !== undefined) return bytes;
@@ -151,7 +150,7 @@ function smallText(request: DecodingRequest, bytes: Uint8Array): Uint8Array {
   return charset === "utf-8" ? bytes : new TextEncoder().encode(text);
 }
 
-/** Memory first, a file once there is much. */
+/** Buffers in memory up to {@link MEMORY_BYTES}, then in a file. */
 class GrowingOutput {
   readonly #newPath: () => string;
   #path = "";
@@ -167,7 +166,7 @@ class GrowingOutput {
     if (piece.length === 0) return;
     this.#bytes += piece.length;
     if (this.#fd === undefined) {
-      // The decoder may use its memory again.
+      // The decoder may reuse its buffer.
       this.#pieces.push(piece.slice());
       if (this.#bytes > MEMORY_BYTES) this.#moveToFile();
       return;
@@ -178,7 +177,7 @@ class GrowingOutput {
   finish(problem: DecodingProblem | undefined, lastStep: (bytes: Uint8Array) => Uint8Array): DecodedForm {
     if (this.#fd === undefined) {
       const bytes = lastStep(Buffer.concat(this.#pieces));
-      // A copy: what is handed out goes to another thread and is gone from this one; Buffer's own slice shares memory.
+      // A copy: the result is transferred to another thread; Buffer's own slice shares memory.
       return { totalBytes: bytes.length, problem, read: (start, end) => new Uint8Array(bytes.subarray(start, end)) };
     }
     closeSync(this.#fd);
@@ -205,7 +204,7 @@ class GrowingOutput {
   }
 }
 
-/** What cannot be removed now goes at the next start: a disk that is read-only must not end the thread. */
+/** Remaining files go at the next start: a read-only disk must not end the thread. */
 function remove(path: string): void {
   try {
     rmSync(path, { recursive: true, force: true });

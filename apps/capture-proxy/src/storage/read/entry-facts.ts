@@ -5,7 +5,7 @@ import { isClosedByClient } from "#exchange/exchange.ts";
 import type { ExchangeView, Moments } from "#exchange/exchange.ts";
 import type { SqlRow } from "../database.ts";
 
-/** Codes of `entry.state`, in the order of the contract's names. */
+/** Codes of `entry.state`, in contract order. */
 export const ENTRY_STATES = ["pending", "complete", "failed", "closed"] as const;
 export type EntryStateCode = 0 | 1 | 2 | 3;
 
@@ -13,15 +13,14 @@ export const FLAG_MODIFIED = 1;
 export const FLAG_PASSTHROUGH = 2;
 export const FLAG_SCRIPTED = 4;
 
-/** What one pass over header fields tells. */
 export interface FieldFacts {
-  /** As lists count it: `name: value` with its line end, summed over all fields. */
+  /** Sum of `name: value` and CRLF over all fields. */
   readonly sizeBytes: number;
-  /** Lower-case media type without parameters. */
+  /** Lower case, without parameters. */
   readonly mediaType: string | null;
 }
 
-/** Sums up fields and finds their media type; the first Content-Type counts. */
+/** The first Content-Type counts. */
 export function readFields(fields: readonly string[]): FieldFacts {
   let sizeBytes = 0;
   let mediaType: string | null = null;
@@ -36,56 +35,52 @@ export function readFields(fields: readonly string[]): FieldFacts {
   return { sizeBytes, mediaType };
 }
 
-/** The media type of a Content-Type value; null where it names none. */
+/** Media type of a Content-Type value; null if there is none. */
 export function withoutParameters(value: string): string | null {
   const end = value.indexOf(";");
   const type = (end === -1 ? value : value.slice(0, end)).trim().toLowerCase();
   return type === "" ? null : type;
 }
 
-/** `entry.state` of an exchange. */
 export function stateCode(exchange: Pick<ExchangeView, "state" | "response">): EntryStateCode {
   const { step } = exchange.state;
   if (step === "completed") return 1;
   return step === "failed" ? (isClosedByClient(exchange) ? 3 : 2) : 0;
 }
 
-/** The state of an imported entry: one that was pending when it was exported has failed. */
+/** Maps an exported pending entry to failed. */
 export function finalState(state: EntryState): EntryState {
   return state === "pending" ? "failed" : state;
 }
 
-/** The state of a stored entry. */
 export function entryState(row: SqlRow): EntryState {
   return ENTRY_STATES[Number(row["state"]) as EntryStateCode];
 }
 
-/** Whole microseconds from the first moment to the end; null while it runs. */
+/** In microseconds from the first moment to the end; null while running. */
 export function durationUs(moments: Readonly<Moments>): number | null {
   return moments.ended > 0 ? microseconds(moments.ended - moments.started) : null;
 }
 
-/** Whole microseconds until the answer's first byte; null when none came. */
+/** In microseconds to the first response byte; null without one. */
 export function ttfbUs(moments: Readonly<Moments>): number | null {
   return moments.firstByte > 0 ? microseconds(moments.firstByte - moments.started) : null;
 }
 
-/** Resolution of ten microseconds, as the stage timings have it. */
+/** Rounded to 10 µs like the phase timings. */
 function microseconds(milliseconds: number): number {
   return Math.max(0, Math.round(milliseconds * 100)) * 10;
 }
 
-/** `entry.flags` of an exchange. */
 export function flagsOf(exchange: ExchangeView): number {
   const kinds = exchange.trace === undefined ? 0 : flagsOfKinds(exchange.trace);
   return (exchange.modified ? FLAG_MODIFIED : 0) | (exchange.passthrough ? FLAG_PASSTHROUGH : 0) | kinds;
 }
 
-/** What decides the kind of resource. */
 export interface ResourceHints {
   readonly scheme: string;
   readonly method: string;
-  /** Path with query. */
+  /** With query. */
   readonly path: string;
   readonly status: number | null;
   readonly requestType: string | null;
@@ -93,7 +88,7 @@ export interface ResourceHints {
   readonly passthrough: boolean;
 }
 
-/** The coarse kind of an exchange; what was asked for counts when the answer says nothing. */
+/** Falls back to the request if the response is inconclusive. */
 export function resourceTypeOf(hints: ResourceHints): ResourceType {
   if (hints.passthrough || hints.method === "CONNECT" || hints.scheme === "tcp") return "tunnel";
   if (hints.scheme === "ws" || hints.scheme === "wss" || hints.status === 101) return "websocket";
@@ -108,7 +103,10 @@ export function resourceTypeOf(hints: ResourceHints): ResourceType {
 const MEDIA_TYPES = new Map<string, ResourceType>();
 const MAX_MEDIA_TYPES = 1024;
 
-/** Parsing a media type for every exchange would cost more than all the rest; origins may invent types without end. */
+/**
+ * A cheap classification: parsing every media type would dominate, and caching is unbounded since origins may invent
+ * types.
+ */
 function typeOfMedia(mediaType: string): ResourceType {
   const known = MEDIA_TYPES.get(mediaType);
   if (known !== undefined) return known;

@@ -25,7 +25,6 @@ export const SNAPSHOT_COLUMNS =
   "client_addr, server_addr, device_id, failure_code, note IS NOT NULL AS has_note, timings, " +
   "request_body_size, response_body_size";
 
-/** The list row of a stored entry. */
 export function snapshotOfRow(row: SqlRow, sessionId: string): TrafficSnapshot {
   const flags = Number(row["flags"]);
   return {
@@ -65,7 +64,7 @@ export function snapshotOfRow(row: SqlRow, sessionId: string): TrafficSnapshot {
   };
 }
 
-/** The absolute URL of a row with method, scheme, host, port and path. */
+/** Absolute URL from method, scheme, host, port and path. */
 export function urlOfRow(row: SqlRow): string {
   return exchangeUrl({
     method: String(row["method"]),
@@ -79,13 +78,13 @@ export function urlOfRow(row: SqlRow): string {
   });
 }
 
-/** A body as answers carry it. */
+/** A body as API responses show it. */
 export interface ShownBody {
   readonly bytes: Uint8Array | undefined;
   readonly fields: string[];
 }
 
-/** A stored entry with its fields; bodies are given apart because they may have been decoded. */
+/** A full entry; bodies are passed separately because they may be decoded. */
 export function entryOfRow(row: SqlRow, sessionId: string, request: ShownBody, response: ShownBody): TrafficEntry {
   const flags = Number(row["flags"]);
   const sent = requestOf(row, request);

@@ -4,7 +4,7 @@ import type { ExchangeView } from "#exchange/exchange.ts";
 import { flagsOfKinds, kindsOfFlags } from "./applied-kinds.ts";
 import { durationUs, ENTRY_STATES, readFields, resourceTypeOf, stateCode, ttfbUs } from "./entry-facts.ts";
 
-/** The list row of an exchange in memory: equal to what the store gives once the exchange is recorded. */
+/** The list row of a live exchange, equal to the stored one. */
 export function snapshotOfExchange(seq: number, sessionId: string, exchange: ExchangeView): TrafficSnapshot {
   const { request, response, moments, state } = exchange;
   const requestFacts = readFields(request.fields);

@@ -5,7 +5,6 @@ import type { FileTarget } from "../import/imported-content.ts";
 import type { FoundBody } from "../import/imported-message.ts";
 import { largeBase64 } from "../import/large-members.ts";
 
-/** What takes the pieces. */
 export type PieceTarget = Omit<FileTarget, "maxBodyBytes">;
 
 interface OpenBody {
@@ -14,7 +13,7 @@ interface OpenBody {
   sizeBytes: number;
 }
 
-/** Large bodies of a native document: parts in a row, put together in files before the entries that they belong to come. */
+/** Large bodies of a native document: their parts precede the entries and are assembled in files. */
 export class LargeBodies {
   readonly #target: PieceTarget;
   readonly #finished = new Map<string, FoundBody>();
@@ -24,7 +23,7 @@ export class LargeBodies {
     this.#target = target;
   }
 
-  /** Takes a part. Throws {@link MemberError} for what is none. */
+  /** Appends a part. Throws {@link MemberError} for an invalid one. */
   async add(value: unknown): Promise<void> {
     const part = new CheckedMembers(value, "");
     const side = part.oneOf("side", ["request", "response"]) ?? part.refuse("side", "is missing");
@@ -46,7 +45,7 @@ export class LargeBodies {
     }
   }
 
-  /** No more parts of the current body come. */
+  /** Completes the current body. */
   finish(): void {
     if (this.#open === undefined) return;
     const { key, file, sizeBytes } = this.#open;
@@ -55,7 +54,7 @@ export class LargeBodies {
     this.#open = undefined;
   }
 
-  /** The body of an entry, once: two entries cannot share a file. */
+  /** Takes the body of an entry once: entries cannot share a file. */
   take(member: string, entryId: string): FoundBody | undefined {
     const key = `${member} ${entryId}`;
     const found = this.#finished.get(key);

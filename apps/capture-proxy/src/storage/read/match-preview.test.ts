@@ -145,7 +145,7 @@ test("a search that takes too long gives what it found, and one nobody waits for
   const request: PreviewRequest = {
     op: "preview",
     scope: { number: 1, id: "s", floorSeq: 0, entryCount: 500 },
-    // Each look at a header of a slow row takes longer than a turn.
+    // Each access to a header of a slow row exceeds the time slice.
     condition: '{"type":"header","name":"a"}',
     phases: ["request"],
     limit: 500,

@@ -11,13 +11,13 @@ import type { EntrySource, Interest } from "../search/filtered-set.ts";
 import type { PreviewRequest } from "./reader-messages.ts";
 import { RECORD_COLUMNS, RECORD_HEAD_COLUMNS, RowRecord } from "./row-record.ts";
 
-/** Other questions get a turn after this long. */
+/** Time slice before other requests run. */
 const TURN_MS = 10;
-/** People wait for the answer while they type. */
+/** Users wait for the preview while typing. */
 const MAX_MS = 2000;
 const ROWS_AT_A_TIME = 100;
 
-/** What was found: numbers of matching entries, newest first. */
+/** Numbers of matching entries, newest first. */
 export interface FoundMatches {
   readonly examined: number;
   readonly matched: number;
@@ -26,8 +26,8 @@ export interface FoundMatches {
 }
 
 /**
- * Tries a condition on the newest entries, in turns with other questions. Tunnels have no messages and are not counted.
- * `maxMs` ends the search early.
+ * Tries a condition on the newest entries, yielding between time slices. Tunnels have no messages and are skipped.
+ * Stops after `maxMs`.
  */
 export async function matchPreview(
   source: EntrySource,
@@ -77,8 +77,8 @@ export async function matchPreview(
 }
 
 /**
- * Why a condition matches the entry that the request names, in the last of the phases it got to; undefined when the
- * session has no such entry.
+ * Explains the condition for the requested entry in the last phase it reached; undefined if the session lacks the
+ * entry.
  */
 export function explainMatch(source: EntrySource, request: PreviewRequest): Explanation | undefined {
   const { scope, phases, explain } = request;
@@ -99,7 +99,7 @@ function compiledCondition({ condition }: PreviewRequest): CompiledCondition {
   return compileCondition(readJson(condition) as unknown as Condition);
 }
 
-/** The decoded bodies of one record, each made once. */
+/** Decoded bodies of one record, cached. */
 class RecordTexts {
   readonly #record: QueryRecord;
   readonly #known = new Map<"request" | "response", BodyText>();
@@ -116,7 +116,7 @@ class RecordTexts {
   }
 }
 
-/** A stored entry as conditions see it in a phase. */
+/** A stored entry as match subject in one phase. */
 class RecordSubject implements MatchSubject {
   readonly phase: "request" | "response";
   readonly #record: QueryRecord;

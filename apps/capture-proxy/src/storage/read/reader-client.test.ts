@@ -16,7 +16,7 @@ class ReaderRig {
   readonly reader: ReaderClient;
   readonly #path: string;
   readonly #hidden: string;
-  /** While it is false no thread begins: the system has none left. */
+  /** False simulates a system without free threads. */
   hasThreads = true;
 
   constructor(folder: string) {
@@ -28,7 +28,7 @@ class ReaderRig {
       return this.#path;
     };
     const setup = {
-      // Copied for each thread where it is made, which fails there as it does for want of threads.
+      // The getter runs when the worker is constructed, where a lack of threads fails, too.
       get path() {
         return begin();
       },
@@ -39,7 +39,7 @@ class ReaderRig {
     this.reader = new ReaderClient(setup, "reader-of-a-test", (reason) => void this.broken.push(reason));
   }
 
-  /** Threads that begin now cannot open the store. */
+  /** New threads cannot open the store. */
   async hide(): Promise<void> {
     await rename(this.#path, this.#hidden);
   }
@@ -57,7 +57,7 @@ class ReaderRig {
   }
 }
 
-// Most of their time they wait for the second that lies between two threads.
+// Run concurrently: the tests mostly wait for the second between two threads.
 describe("a lane of a reader thread", { concurrency: true }, () => {
   test("what was asked of a thread that could not begin is answered by the next one", async () => {
     await using directory = await temporaryDirectory();
@@ -103,7 +103,7 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
     await using rig = new ReaderRig(directory.path);
     assert.equal(await rig.reader.ask(ROW), undefined);
     await rig.hide();
-    // A thread that answers breaks over a store that is gone.
+    // A running thread fails because the store is gone.
     rig.reader.tell({ kind: "reopen" });
     await assert.rejects(rig.reader.ask(ROW), ENDED);
     await rig.show();
@@ -114,10 +114,10 @@ describe("a lane of a reader thread", { concurrency: true }, () => {
   test("a question that is given up while there is no thread leaves at once, and closing refuses those that wait", async () => {
     await using directory = await temporaryDirectory();
     await using rig = new ReaderRig(directory.path);
-    // A thread that breaks is there for a while after it said so; one that was not given never was.
+    // A failed thread still exists for a moment; one that never started does not.
     rig.hasThreads = false;
     const refused = assert.rejects(rig.reader.ask(ROW), ENDED);
-    // More than may wait at a time.
+    // More than the maximum of queued requests.
     for (let count = 0; count < 100; count += 1) {
       const controller = new AbortController();
       const givenUp = assert.rejects(rig.reader.ask(ROW, controller.signal), { message: "given up" });

@@ -1,18 +1,18 @@
 import { Worker } from "node:worker_threads";
 import type { FromReader, ReaderRequest, ReaderSetup, ToReader } from "./reader-messages.ts";
 
-/** More questions than this at a time per thread are refused: they would only make each other late. */
+/** Requests beyond this per thread are rejected rather than delaying the others. */
 const MAX_QUESTIONS = 64;
 const RESTART_MS = 1000;
-/** A question waits for so many threads, a second apart, to come as far as being able to answer. */
+/** Threads a request waits for, one second apart, until one starts. */
 const STARTS_PER_QUESTION = 4;
 
-/** Too many questions, or the threads are gone. */
+/** Too many requests, or no threads. */
 class ReaderBusyError extends Error {
   override readonly name = "ReaderBusyError";
 }
 
-/** A question that a reader thread could not answer; `name` is that of the thread's error. */
+/** A request failed; `name` is that of the thread's error. */
 class ReaderError extends Error {
   constructor(name: string, message: string) {
     super(message);
@@ -29,9 +29,9 @@ interface Question {
 }
 
 /**
- * One thread that reads. It starts with its first question, unless it was started before, and again with the next one
- * after it broke, at most once a second. What was asked of a thread that could not even begin, for example because
- * every descriptor was taken, is asked of the next; what a thread broke over is not asked again.
+ * One reader thread. Starts with its first request unless started earlier, and restarts after a failure at most once
+ * per second. Requests to a thread that failed to start, for example for lack of descriptors, go to the next one;
+ * requests that a running thread failed on are not repeated.
  */
 export class ReaderClient {
   readonly #setup: ReaderSetup;
@@ -51,7 +51,7 @@ export class ReaderClient {
     this.#onBroken = onBroken;
   }
 
-  /** Does nothing when the thread is there, or is about to be. */
+  /** No-op if the thread runs or is starting. */
   start(): void {
     if (this.#worker !== undefined || this.#restart !== undefined || this.#closing) return;
     const waitMs = this.#startedMs + RESTART_MS - performance.now();
@@ -83,7 +83,7 @@ export class ReaderClient {
     }
   }
 
-  /** Nobody hears it when there is no thread: the next one begins with what is stored then. */
+  /** Dropped without a thread: the next one reads the current state. */
   tell(message: ToReader): void {
     this.#worker?.postMessage(message);
   }
@@ -109,19 +109,19 @@ export class ReaderClient {
     worker.on("message", (message: FromReader) => this.#take(message));
     worker.on("error", (error: Error) => this.#onBroken(`A reader thread broke: ${error.message}`));
     worker.on("exit", () => this.#onExit());
-    // Questions keep the process alive through whoever waits for them; an idle reader does not.
+    // Callers keep the process alive; an idle reader does not.
     worker.unref();
     this.#worker = worker;
     for (const [id, { request }] of this.#questions) this.tell({ kind: "request", id, request });
   }
 
-  /** Undefined where the system gives no thread, which the constructor throws. */
+  /** Undefined if the system has no thread left (the constructor throws). */
   #begin(): Worker | undefined {
     try {
       return new Worker(new URL("./reader.worker.ts", import.meta.url), {
         workerData: this.#setup,
         name: this.#name,
-        // Each batch is garbage at once; without a bound the heap would grow before V8 looked.
+        // Batches are garbage at once; unbounded, the heap grows before V8 collects.
         resourceLimits: { maxYoungGenerationSizeMb: 16 },
       });
     } catch (error) {

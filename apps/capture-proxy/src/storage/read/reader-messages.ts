@@ -2,7 +2,7 @@ import type { CaptureSession, TrafficFilter } from "@headworks/capture-contract"
 import type { FrameQuery, StreamGroupQuery, StreamKind, StreamQuery } from "../streams/stream-store.ts";
 import type { TextIndexSetup } from "../search/text-index.ts";
 
-/** The session a question is about, as it was when it was asked. */
+/** A session's state when the request was made. */
 export interface SessionScope {
   readonly number: number;
   readonly id: string;
@@ -30,7 +30,7 @@ export interface EntriesRequest {
   readonly includeBodies: boolean;
 }
 
-/** Entries may be in any session: number to id, and what was cleared. */
+/** Sessions by number, with their cleared range. */
 export type SessionNames = ReadonlyMap<number, { readonly id: string; readonly floorSeq: number }>;
 
 export interface BodyRequest {
@@ -44,33 +44,31 @@ export interface BodyRequest {
   readonly end: number | undefined;
 }
 
-/** What an export holds: a session's entries (by a filter), or entries by their ids. */
+/** A session's filtered entries, or entries by id. */
 export interface ExportRequest {
   readonly op: "exportOpen";
   readonly scope: SessionScope;
   readonly filter: TrafficFilter;
   readonly ids: readonly string[] | undefined;
   readonly sessions: SessionNames;
-  /** A native document when its session is given, else a HAR. */
+  /** Set: a native document. Undefined: a HAR. */
   readonly session: CaptureSession | undefined;
   readonly exportedAt: string;
 }
 
-/** Tries a condition on the newest entries. */
 export interface PreviewRequest {
   readonly op: "preview";
   readonly scope: SessionScope;
-  /** The condition as JSON text, which keeps the digits of its numbers; a copy of the object would not. */
+  /** JSON text, which preserves the digits of numbers; structured clone does not. */
   readonly condition: string;
-  /** Either of them counts. */
+  /** Matches in any of these. */
   readonly phases: readonly ("request" | "response")[];
   readonly limit: number;
   readonly sample: number;
-  /** Id of an entry that the condition is explained for. */
+  /** Entry that the condition is explained for. */
   readonly explain: string | undefined;
 }
 
-/** Questions about streams. */
 export type StreamRequest =
   | { readonly op: "streams"; readonly sessions: SessionNames; readonly query: StreamQuery }
   | { readonly op: "streamGroups"; readonly sessions: SessionNames; readonly query: StreamGroupQuery }
@@ -120,9 +118,9 @@ export type ReaderRequest =
 export interface ReaderSetup {
   readonly path: string;
   readonly bodiesFolder: string;
-  /** For decoded forms of large bodies, while the thread runs. */
+  /** For large decoded bodies; removed with the thread. */
   readonly decodedFolder: string;
-  /** The text index, for the one thread that searches and keeps it. */
+  /** Text index, on the searching thread only. */
   readonly index: TextIndexSetup | undefined;
 }
 
@@ -140,7 +138,7 @@ export type ToReader =
   | { readonly kind: "close" };
 
 export type FromReader =
-  /** It opened the store and answers from now on. */
+  /** The store is open. */
   | { readonly kind: "ready" }
   | { readonly kind: "response"; readonly id: number; readonly value: unknown }
   | { readonly kind: "failed"; readonly id: number; readonly name: string; readonly message: string };

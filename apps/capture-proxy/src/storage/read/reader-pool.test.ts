@@ -5,7 +5,7 @@ import { ReaderPool } from "./reader-pool.ts";
 
 test("what both threads break over is said once, and again a second later", async () => {
   const said: { reason: string; atMs: number }[] = [];
-  // What no thread can be given keeps each from starting.
+  // An unclonable value makes every start fail.
   const unclonable = (() => "traffic.db") as unknown as string;
   const pool = new ReaderPool(
     { path: unclonable, bodiesFolder: "", decodedFolder: "", index: undefined },

@@ -3,26 +3,25 @@ import { ReaderClient } from "./reader-client.ts";
 import type { ReaderRequest, ReaderSetup } from "./reader-messages.ts";
 import type { StoreChange } from "../write/writer-messages.ts";
 
-/** Which thread answers: quick look-ups must not wait behind scans, and scans find their sets where they left them. */
+/** Quick look-ups do not queue behind scans; scans reuse the sets cached in their thread. */
 export type ReaderKind = "quick" | "scan";
 
-/** A filter that looks at more than the session may have to scan. */
+/** Filters beyond the session may need a scan. */
 export function readerOf(filter: TrafficFilter): ReaderKind {
   return Object.keys(filter).some((name) => name !== "session_id") ? "scan" : "quick";
 }
 
-/** What breaks the one thread for want of descriptors or memory breaks the other a moment later. */
+/** Failures of both threads within this time have one cause, such as missing descriptors or memory. */
 const SAME_REASON_MS = 1000;
 
-/** What a pool needs of its owner. */
 export interface ReaderPoolOwner {
-  /** Resolves when everything recorded so far is committed; undefined when it is already. */
+  /** Resolves when all records so far are committed; undefined if they are. */
   caughtUp(): Promise<void> | undefined;
-  /** Told once of what both threads broke over within a second. */
+  /** Called once when both threads fail within {@link SAME_REASON_MS}. */
   onBroken(reason: string): void;
 }
 
-/** The threads that read. Each starts with its first question, unless it was started before. */
+/** Two reader threads, started early or with their first request. */
 export class ReaderPool {
   readonly #readers: Readonly<Record<ReaderKind, ReaderClient>>;
   readonly #owner: ReaderPoolOwner;
@@ -37,27 +36,26 @@ export class ReaderPool {
     };
   }
 
-  /** Loading their code takes a tenth of a second, which the first question then need not wait for. */
+  /** Loads the code (about 100 ms) before the first request. */
   start(): void {
     for (const reader of Object.values(this.#readers)) reader.start();
   }
 
   /**
-   * Asks; rejects with the signal's reason when it aborts, with {@link ReaderError} when the thread cannot answer. The
-   * answer knows everything that was recorded before: who heard of an entry and asks then must find it. `question` is
-   * called when that holds, so that what it says of sessions holds too.
+   * Rejects with the signal's reason on abort and with {@link ReaderError} on failure. A request sees everything
+   * recorded before it. `question` is called after those commits, so that its session scope is current.
    */
   async ask<T>(reader: ReaderKind, question: () => ReaderRequest, signal?: AbortSignal): Promise<T> {
     await this.#owner.caughtUp();
     return (await this.#readers[reader].ask(question(), signal)) as T;
   }
 
-  /** Asks for the next part of an answer. */
+  /** Requests the next part of a result. */
   async goOn<T>(reader: ReaderKind, request: ReaderRequest, signal?: AbortSignal): Promise<T> {
     return (await this.#readers[reader].ask(request, signal)) as T;
   }
 
-  /** Caches follow the store. */
+  /** Invalidates caches. */
   note(change: StoreChange): void {
     const { changedSeqs, streamedSeqs, removedSeqs, reset } = change;
     if (changedSeqs.length + streamedSeqs.length + removedSeqs.length === 0 && !reset) return;
@@ -65,7 +63,7 @@ export class ReaderPool {
     for (const reader of Object.values(this.#readers)) reader.tell(message);
   }
 
-  /** The database file is another one now. */
+  /** The database was replaced by a new file. */
   reopen(): void {
     for (const reader of Object.values(this.#readers)) reader.tell({ kind: "reopen" });
   }

@@ -12,14 +12,14 @@ import { StreamReader } from "../streams/stream-reader.ts";
 import type { TrafficExport } from "../export/traffic-export.ts";
 import { TrafficReader } from "./traffic-reader.ts";
 
-/** A body is answered in ranges of at most this much. */
+/** Maximum bytes per range request. */
 const MAX_RANGE_BYTES = 16_777_216;
-/** Indexing goes on for so long at a time and rests as long: a core is never busy with it alone. */
+/** Indexing alternates between running and resting for this long, so it takes at most half a core. */
 const INDEXING_MS = 10;
-/** How often is looked whether there is something to index. */
+/** Interval of checks for unindexed entries. */
 const INDEX_LOOK_MS = 10_000;
 
-/** What a reader thread does with messages: answers questions, several at a time in turns. */
+/** Handles messages on a reader thread; requests run interleaved. */
 export class ReaderThread {
   readonly #setup: ReaderSetup;
   readonly #post: (message: FromReader, transfer: ArrayBuffer[]) => void;
@@ -40,7 +40,7 @@ export class ReaderThread {
     this.#looks = setInterval(() => this.#look(), INDEX_LOOK_MS).unref();
   }
 
-  /** False: it was the last message. */
+  /** Returns false after the last message. */
   receive(message: ToReader): boolean {
     switch (message.kind) {
       case "request":
@@ -91,7 +91,7 @@ export class ReaderThread {
     if (this.#reader.index?.isWanted === true) void this.#keepIndexing();
   }
 
-  /** While nobody asks anything. */
+  /** Indexes while no requests are pending. */
   async #keepIndexing(): Promise<void> {
     if (this.#isIndexing) return;
     this.#isIndexing = true;
@@ -152,7 +152,7 @@ export class ReaderThread {
     }
   }
 
-  /** Opened by the first question about streams. */
+  /** Opened lazily. */
   get #streamReader(): StreamReader {
     return (this.#streams ??= new StreamReader(this.#setup.path));
   }
@@ -169,7 +169,7 @@ export class ReaderThread {
     const seq = Number(row["seq"]);
     const fields = storedFields(row[`${side}_fields`]) ?? [];
     const type = row[`${side}_type`];
-    // Imported entries may know it from elsewhere.
+    // Imported entries may have a type without a field.
     const contentType = fieldValue(fields, "content-type") ?? (typeof type === "string" ? type : null);
     const isCut = Number(row[`${side}_body_stored`]) < Number(row[`${side}_body_size`]);
     const source = this.#reader.bodies.locate(seq, side) ?? new Uint8Array(0);
@@ -201,7 +201,7 @@ function jsonBytes(value: unknown): Uint8Array {
   return new TextEncoder().encode(JSON.stringify(value));
 }
 
-/** Bytes go over without a copy; views of pooled memory cannot. */
+/** Transfers the bytes; views of pooled memory must be copied. */
 function transferable(value: unknown): ArrayBuffer[] {
   if (typeof value !== "object" || value === null) return [];
   const bytes = "json" in value ? value.json : "bytes" in value ? value.bytes : undefined;

@@ -10,24 +10,23 @@ import type { EntryStreams, StreamFacts } from "../streams/entry-streams.ts";
 import { storedFields } from "./stored-json.ts";
 import type { StoredBodies } from "./stored-bodies.ts";
 
-/** Bytes of one decoded body that a search looks at. */
+/** Searched prefix of a decoded body. */
 export const SEARCHED_BYTES = 8_388_608;
 
-/** Columns of `entry` that a predicate may look at. */
+/** Columns of `entry` used by predicates. */
 export const RECORD_COLUMNS =
   "e.seq, e.id, e.state, e.started_ms, e.method, e.scheme, e.host, e.port, e.path, e.status, e.request_type, " +
   "e.response_type, e.resource_type, e.duration_us, e.ttfb_us, e.request_size, e.response_size, e.request_version, " +
   "e.response_version, e.flags, e.client_addr, e.note, e.request_body_size, e.response_body_size";
 
-/** Columns of `head` that a predicate may look at. */
+/** Columns of `head` used by predicates. */
 export const RECORD_HEAD_COLUMNS = "h.request_fields, h.response_fields";
 
-/** Where the bytes of bodies come from. */
 export type BodySource = Pick<StoredBodies, "read">;
 
 const NO_FIELDS: readonly string[] = [];
 
-/** A stored entry as the query language sees it; everything beyond columns is fetched when it is asked for. */
+/** A stored entry as query record; everything beyond columns is fetched lazily. */
 export class RowRecord implements QueryRecord {
   readonly sessionId: string;
   readonly #row: SqlRow;
@@ -35,7 +34,7 @@ export class RowRecord implements QueryRecord {
   readonly #streams: EntryStreams | undefined;
   #streamFacts: StreamFacts | undefined;
 
-  /** Without `streams`, nothing is known of them. */
+  /** Without `streams`, stream fields are unknown. */
   constructor(row: SqlRow, sessionId: string, bodies: BodySource, streams?: EntryStreams) {
     this.#row = row;
     this.sessionId = sessionId;
@@ -171,7 +170,7 @@ export class RowRecord implements QueryRecord {
   }
 }
 
-/** The text of a decoded body, or undefined when it is not for reading. Without a type, bytes without NUL count as text. */
+/** Decoded body text; undefined for binary data. Without a type, bytes without NUL count as text. */
 function textOfBody(
   bytes: Uint8Array,
   mediaType: string | undefined,
@@ -189,10 +188,10 @@ function textOfBody(
   return decodeText(bytes, contentType).text;
 }
 
-/** Whether bodies of a media type are looked into at all. */
+/** Whether bodies of this media type are searched. */
 export function mayBeText(mediaType: string | undefined): boolean {
   if (mediaType === undefined || mediaType === "application/octet-stream") return true;
-  // Fields of forms are text beside the files.
+  // Form fields are text beside the files.
   return mediaType === "multipart/form-data" || isTextualType(mediaType);
 }
 

@@ -5,29 +5,28 @@ import { shownRequest, shownResponse } from "#exchange/shown-message.ts";
 import type { BodyFacts } from "#exchange/shown-message.ts";
 import { parsed } from "./stored-json.ts";
 
-/** What rules did to an entry, as it travels to the writer and stands in the store; bodies travel beside it. */
+/** Rule effects as sent to the writer and stored; replaced bodies are separate. */
 export interface EffectRecord {
   readonly trace: readonly RuleTrace[];
   readonly request: RequestMessage | null;
   readonly response: ResponseMessage | null;
-  /** Bytes of the replaced bodies, -1 where the body was not replaced. */
+  /** Sizes of the replaced bodies; -1 if not replaced. */
   readonly requestBytes: number;
   readonly responseBytes: number;
 }
 
-/** Columns of `effect` beside those of an entry and its head. */
+/** Columns of `effect` in addition to those of an entry and its head. */
 export const EFFECT_COLUMNS =
   "f.trace, f.original, f.request_body AS original_request_body, f.response_body AS original_response_body, " +
   "length(f.request_body) AS original_request_bytes, length(f.response_body) AS original_response_bytes";
 
-/** A row with {@link EFFECT_COLUMNS} for an answer that carries no bodies. */
+/** For responses without bodies. */
 export function withoutReplacedBodies(row: SqlRow): SqlRow {
   return { ...row, original_request_body: null, original_response_body: null };
 }
 
 /**
- * The effect of the rules on an exchange that is over; undefined when no rule touched it. `storesBodies` false: replaced bodies
- * are shed with the others.
+ * Rule effects of a finished exchange; undefined if no rule applied. `storesBodies` false sheds replaced bodies, too.
  */
 export function effectOf(
   { trace, originalRequest, originalResponse }: ExchangeView,
@@ -47,15 +46,12 @@ function traceOf({ kind, ruleId, ruleName, phase, changes }: TraceStep): RuleTra
   return { kind, rule_id: ruleId, rule_name: ruleName, phase, changes: [...changes] };
 }
 
-/** The replaced bodies of an exchange, in the order of {@link EffectRecord}. */
+/** In the order of {@link EffectRecord}. */
 export function replacedBodies({ originalRequest, originalResponse }: ExchangeView): Buffer[] {
   return [originalRequest, originalResponse].flatMap((original: Original<unknown> | undefined) => original?.body ?? []);
 }
 
-/**
- * How many bytes of bodies {@link shownEffect} gives with the messages as they were before the rules. One whose body was
- * not replaced gives that of the message that was sent on once more.
- */
+/** Body bytes that {@link shownEffect} adds: the replaced bodies, or the sent one again where only the head changed. */
 export function originalBodyBytes(
   row: SqlRow,
   passedOn: { readonly request: number; readonly response: number },
@@ -74,10 +70,10 @@ type ShownEffect = {
   readonly original_response: ResponseData | null;
 };
 
-/** The body of the message as it was sent on. */
+/** The body of the message as sent. */
 type PassedOn = Pick<RequestData, "body" | "body_encoding" | "body_size" | "body_stored_size" | "body_state">;
 
-/** The members of an entry that say what rules did. A body that was not replaced is the one that was sent on. */
+/** Members of an entry that describe rule effects. A body that was not replaced is the sent one. */
 export function shownEffect(
   row: SqlRow,
   request: PassedOn,
@@ -96,7 +92,7 @@ export function shownEffect(
   };
 }
 
-/** A message with its own body where that was replaced, else with the one that was passed on. */
+/** Uses the replaced body if there is one, otherwise the sent one. */
 function withBody<T extends RequestData | ResponseData>(
   show: (body: BodyFacts) => T,
   row: SqlRow,

@@ -4,7 +4,7 @@ import type { FieldLines } from "@headworks/http1";
 import type { BodySpool } from "#exchange/body.ts";
 import type { ClientFacts, Exchange, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 
-/** What a made-up exchange is like; everything has a plain default. */
+/** Every option has a default. */
 export interface SampleOptions {
   readonly client?: Pick<ClientFacts, "address" | "connection" | "session">;
   readonly id?: string;
@@ -18,12 +18,12 @@ export interface SampleOptions {
   readonly durationMs?: number;
   readonly requestFields?: string[];
   readonly responseFields?: string[];
-  /** False: as HTTP/2 brings fields. True without it, where they could be read from lines. */
+  /** False: fields as HTTP/2 delivers them. Default true where they could come from HTTP/1.1 lines. */
   readonly hasFieldLines?: boolean;
   readonly requestBody?: readonly (string | Uint8Array)[];
   readonly responseBody?: readonly (string | Uint8Array)[];
   readonly limitBytes?: number;
-  /** Where large bodies go; without it nothing of a body is stored. */
+  /** For large bodies; without it they are not stored. */
   readonly spool?: BodySpool | undefined;
   readonly state?: Exchange["state"];
   readonly trace?: Exchange["trace"];
@@ -42,7 +42,7 @@ function refuse(): never {
   throw new TypeError("This exchange is over");
 }
 
-/** A finished exchange is stored, not changed. */
+/** A finished exchange cannot be changed. */
 const UNCHANGEABLE = {
   requestHasBody: false,
   addTrace: refuse,
@@ -58,7 +58,7 @@ let serial = 0;
 
 const FIRST_LINE = "GET / HTTP/1.1\r\n";
 
-/** What HTTP/1.1 reads such fields from, or undefined where they cannot have come like that. */
+/** Field lines as HTTP/1.1 would receive them; undefined if impossible. */
 function linesOf(fields: readonly string[]): FieldLines {
   if (fields.some((text) => /[\0-\x08\x0b-\x1f\x7f]|^[ \t]|[ \t]$/.test(text))) return undefined;
   try {
@@ -69,7 +69,7 @@ function linesOf(fields: readonly string[]): FieldLines {
   }
 }
 
-/** A finished exchange for tests and measurements, as the data path would hand it over. */
+/** A finished exchange as the data path would record it. */
 export function sampleExchange(options: SampleOptions = {}): Exchange {
   serial += 1;
   const state = options.state ?? { step: "completed" };

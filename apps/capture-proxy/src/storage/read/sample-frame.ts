@@ -1,6 +1,6 @@
 import type { FrameRecord } from "../streams/stream-store.ts";
 
-/** A frame for tests, as the data path would hand it over: a masked text that the client sent. */
+/** A masked text frame from the client, for tests. */
 export function sampleFrame(text: string | Buffer, change: Partial<FrameRecord> = {}): FrameRecord {
   const payload = Buffer.from(text);
   return {

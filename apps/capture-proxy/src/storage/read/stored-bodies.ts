@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync, fstatSync } from "node:fs";
 import { bodyFilePath } from "./body-files.ts";
 import type { Database, Statement } from "../database.ts";
 
-/** Reads bodies as they were stored, wherever they are. */
+/** Reads stored bodies from rows and files. */
 export class StoredBodies {
   readonly #folder: string;
   readonly #find: Statement;
@@ -12,7 +12,7 @@ export class StoredBodies {
     this.#find = database.prepare("SELECT bytes, file FROM body WHERE key = ?");
   }
 
-  /** The first `maxBytes` of a body; undefined when nothing is stored. */
+  /** A prefix of a body; undefined if nothing is stored. */
   read(seq: number, side: "request" | "response", maxBytes: number): Uint8Array | undefined {
     const row = this.#find.get(seq * 2 + (side === "request" ? 0 : 1));
     if (row === undefined) return undefined;
@@ -23,7 +23,7 @@ export class StoredBodies {
       : readFilePart(bodyFilePath(this.#folder, Number(file)), 0, maxBytes);
   }
 
-  /** The path of a body's file, or its bytes; undefined when nothing is stored. */
+  /** File path or bytes; undefined if nothing is stored. */
   locate(seq: number, side: "request" | "response"): Uint8Array | string | undefined {
     const row = this.#find.get(seq * 2 + (side === "request" ? 0 : 1));
     if (row?.["bytes"] instanceof Uint8Array) return row["bytes"];
@@ -32,7 +32,7 @@ export class StoredBodies {
   }
 }
 
-/** Bytes `start` to `end` of a file; undefined when it is gone, as entries are removed at any time. */
+/** Bytes `start` to `end`; undefined if the file is gone: entries are removed at any time. */
 export function readFilePart(path: string, start: number, end: number): Uint8Array | undefined {
   let fd: number;
   try {

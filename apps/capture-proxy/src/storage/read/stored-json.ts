@@ -1,13 +1,13 @@
 import type { RawFields } from "@headworks/http1";
 
-/** JSON of a column, written by this program. */
+/** JSON from a trusted column. */
 export function parsed<T>(value: unknown): T | null {
   return typeof value === "string" ? (JSON.parse(value) as T) : null;
 }
 
 /**
- * Fields of a column, written by this program: a JSON array, or the lines that they were read from (`FieldLines`).
- * @throws SyntaxError for anything else, which only a damaged file has
+ * Fields from a trusted column: a JSON array or field lines (`FieldLines`).
+ * @throws SyntaxError if the file is corrupt
  */
 export function storedFields(value: unknown): RawFields | null {
   if (typeof value !== "string") return null;

@@ -1,7 +1,7 @@
 import type { TlsInfo } from "@headworks/capture-contract";
 import { parsed } from "./stored-json.ts";
 
-/** In the order in which a column has their values: every entry has one, and names would be half of it. */
+/** Column order: member names in every entry would double its size. */
 const NAMES = [
   "client_version",
   "client_cipher",
@@ -15,15 +15,14 @@ const NAMES = [
   "upstream_client_certificate",
 ] as const satisfies readonly (keyof TlsInfo)[];
 
-/** Facts of TLS for a column. */
 export function tlsText(tls: TlsInfo): string {
   return JSON.stringify(NAMES.map((name) => tls[name]));
 }
 
-/** What earlier versions did not write. */
+/** Default for entries of earlier versions. */
 const NOT_KNOWN: Pick<TlsInfo, "upstream_client_certificate"> = { upstream_client_certificate: null };
 
-/** Facts of a column: the array of {@link tlsText}, or an object as earlier versions wrote it. */
+/** Reads the array of {@link tlsText}, or the object that earlier versions wrote. */
 export function storedTls(value: unknown): TlsInfo | null {
   const tls = parsed<TlsInfo | readonly TlsInfo[keyof TlsInfo][]>(value);
   if (tls === null) return null;

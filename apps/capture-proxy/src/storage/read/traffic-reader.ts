@@ -54,7 +54,7 @@ const HOST = `(CASE WHEN ${IS_DEFAULT_PORT} THEN ${BARE_HOST} ELSE ${HOST_AND_PO
 
 const MAX_NODES = 5000;
 
-/** Completion looks at this many of the newest entries. */
+/** Newest entries used for completion. */
 const RECENT_ENTRIES = 100_000;
 
 const RECENT_HEADS = 2000;
@@ -70,11 +70,10 @@ const VALUE_COLUMNS: Readonly<Record<string, string>> = {
   client: "rtrim(rtrim(client_addr, '0123456789'), ':')",
 };
 
-/** Named in exports. */
 const APPLICATION_VERSION = "0.1.0";
-/** When a page is full, the scan for the total goes on no longer than this. */
+/** Once a page is full, the scan for the total stops after this time. */
 const TOTAL_BUDGET_MS = 250;
-/** Sorting is left to SQL, without keeping the order, for windows within this many rows of the top. */
+/** Windows within this many rows of the top are sorted by SQL without caching the order. */
 const TOP_ROWS = 2000;
 const SORT_COLUMNS: Readonly<Record<string, string>> = {
   timestamp: "started_ms",
@@ -89,17 +88,16 @@ const SORT_COLUMNS: Readonly<Record<string, string>> = {
   ttfb: "ttfb_us",
 };
 
-/** How many entries a filter finds. */
 export interface Total {
   readonly total: number;
-  /** False while older entries were not looked at yet: there may be more. */
+  /** False if older entries are unchecked: the total may grow. */
   readonly isComplete: boolean;
 }
 
-/** The reading side of the traffic database on one thread. Questions take turns, so that none holds up the others. */
+/** Reads the traffic database on one thread. Requests yield to each other. */
 export class TrafficReader {
   readonly bodies: StoredBodies;
-  /** Of the thread that searches. */
+  /** On the searching thread only. */
   readonly index: TextIndex | undefined;
   readonly #source: EntrySource;
   readonly #database: Database;
@@ -127,13 +125,13 @@ export class TrafficReader {
     this.#database.close();
   }
 
-  /** Entries were rewritten or removed, or their streams went on. */
+  /** Entries were rewritten or removed, or have new stream data. */
   note(change: Extract<ToReader, { readonly kind: "change" }>): void {
     this.#sets.note(change);
     this.index?.noteRemoved(change.removedSeqs.length, change.reset);
   }
 
-  /** A window of rows. The total of a filter that needs looking into entries may still grow: see the budget. */
+  /** A window of rows. The total of a filter that needs a scan may be incomplete: see the budget. */
   async rows(request: RowsRequest, interest: Interest): Promise<Total & { rows: TrafficSnapshot[] }> {
     const { seqs, total, isComplete } = await this.#window(request, interest);
     return { rows: this.#snapshots(seqs, request.scope), total, isComplete };
@@ -158,7 +156,7 @@ export class TrafficReader {
     return set.length;
   }
 
-  /** A condition that holds for exactly what the filter finds. */
+  /** A condition for exactly the entries that the filter finds. */
   async #condition(scope: SessionScope, filter: TrafficFilter, interest: Interest): Promise<Condition> {
     const plan = planFilter(filter, Date.now());
     if (plan.predicate === undefined) return conditionOf(scope, plan, () => []);
@@ -167,7 +165,7 @@ export class TrafficReader {
     return conditionOf(scope, plan, () => set.all());
   }
 
-  /** An export of the entries that match now, oldest first. */
+  /** An export of the entries matching now, oldest first. */
   async openExport(request: ExportRequest, interest: Interest): Promise<TrafficExport> {
     const { scope, filter, ids, sessions, session } = request;
     const condition =
@@ -208,7 +206,6 @@ export class TrafficReader {
     return valuesOf(this.#database, scope, field, prefix, limit);
   }
 
-  /** What a condition would have matched lately. */
   async preview(request: PreviewRequest, interest: Interest): Promise<MatchPreview> {
     const { seqs, ...counts } = await matchPreview(this.#source, request, interest);
     const explanation = explainMatch(this.#source, request);
@@ -216,7 +213,7 @@ export class TrafficReader {
     return { ...counts, sample, ...(explanation === undefined ? {} : { explanation }) };
   }
 
-  /** A page of full entries, newest first, as the API answers it. */
+  /** A page of full entries, newest first. */
   async entries(
     request: EntriesRequest,
     interest: Interest,
@@ -254,7 +251,7 @@ export class TrafficReader {
     return { page: { entries, next_cursor: isMore ? cursorOfSeq(last) : null }, ...totals };
   }
 
-  /** One entry; undefined for what was cleared or deleted. */
+  /** Undefined for cleared or deleted entries. */
   async entry(
     id: string,
     sessions: SessionNames,
@@ -264,13 +261,13 @@ export class TrafficReader {
     return await this.#whole.entry(id, sessions, includeBodies, decompressed);
   }
 
-  /** The list row of an entry; undefined for what was cleared or deleted. */
+  /** Undefined for cleared or deleted entries. */
   snapshot(id: string, sessions: SessionNames): TrafficSnapshot | undefined {
     const found = this.#whole.byId(id, sessions);
     return found === undefined ? undefined : snapshotOfRow(found.row, found.sessionId);
   }
 
-  /** The row of an entry with its head; undefined for what was cleared or deleted. */
+  /** Row with head; undefined for cleared or deleted entries. */
   visibleRow(id: string, sessions: SessionNames): SqlRow | undefined {
     return this.#whole.byId(id, sessions)?.row;
   }
@@ -351,8 +348,7 @@ export class TrafficReader {
 }
 
 /**
- * Hosts (with their port where it is not the scheme's own) that a condition holds for, or with `ofHost` the paths of one
- * of them, which may be named with any port; most frequent first.
+ * Hosts (with non-default ports), or with `ofHost` its paths, which may be named with any port; most frequent first.
  */
 function treeOf(
   database: Database,
@@ -379,7 +375,7 @@ function treeOf(
     }));
 }
 
-/** Values of a field that begin with a prefix, whatever the case, most frequent first. */
+/** Field values with a prefix, ignoring case, most frequent first. */
 function valuesOf(
   database: Database,
   scope: SessionScope,
@@ -429,12 +425,12 @@ function headerNames(
     .slice(0, limit);
 }
 
-/** As SQL's `lower` does it. */
+/** Like SQL's `lower`. */
 function asciiLower(text: string): string {
   return text.replaceAll(/[A-Z]/gu, (letter) => letter.toLowerCase());
 }
 
-/** Totals of the entries that a condition on `entry` holds for; `total` is the session's count. */
+/** Totals of the entries matching a condition on `entry`; `total` is the session's count. */
 function summarize(database: Database, total: number, where: string, values: readonly SqlValue[]): TrafficSummary {
   const groups = database
     .prepare(
@@ -479,7 +475,7 @@ function summarize(database: Database, total: number, where: string, values: rea
   };
 }
 
-/** Ascending. One text of all numbers costs a tenth of as many rows. */
+/** Ascending. One concatenated text is ten times cheaper than a row each. */
 function durationsUs(database: Database, where: string, values: readonly SqlValue[]): Float64Array {
   const row = database.prepare(`SELECT group_concat(duration_us) AS all_us FROM entry e WHERE ${where}`).get(...values);
   const text = row?.["all_us"];
@@ -506,7 +502,7 @@ function histogram(
     count: 0,
     errors: 0,
   }));
-  // Numbers are bound as REAL, so the division has to be cut to whole slices.
+  // Numbers are bound as REAL, so integer division needs a cast.
   const rows = database
     .prepare(
       `SELECT CAST((started_ms - ?) / ? AS INTEGER) AS slice, COUNT(*) AS count, SUM(${IS_ERROR}) AS errors FROM entry e WHERE ${where} GROUP BY 1`,

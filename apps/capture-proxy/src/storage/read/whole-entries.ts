@@ -9,25 +9,24 @@ import { EFFECT_COLUMNS, originalBodyBytes, withoutReplacedBodies } from "./rule
 import type { StoredBodies } from "./stored-bodies.ts";
 import { storedFields } from "./stored-json.ts";
 
-/** Bodies of one page of a list, and of one entry; larger ones are to be fetched by range. */
+/** Body budget of a list page, and of one entry; larger bodies are fetched by range. */
 const PAGE_BODY_BYTES = 33_554_432;
 const ENTRY_BODY_BYTES = 67_108_864;
 
 interface FilledPage {
   readonly entries: TrafficEntry[];
-  /** Entries that have bodies and came without them. */
+  /** Entries whose bodies were left out. */
   readonly bodiesOmitted: number;
-  /** Where the next page starts in what was to be shown. */
+  /** Index of the next page's first entry. */
   readonly nextIndex: number;
 }
 
-/** The row of an entry with its head, and the session that it belongs to. */
 export interface FoundEntry {
   readonly row: SqlRow;
   readonly sessionId: string;
 }
 
-/** Entries with their heads and bodies, as the API answers them. */
+/** Full entries as the API returns them. */
 export class WholeEntries {
   readonly #bodies: StoredBodies;
   readonly #bySeq: Statement;
@@ -40,17 +39,17 @@ export class WholeEntries {
     this.#byId = database.prepare(`${whole} WHERE e.id = ?`);
   }
 
-  /** Undefined for what was cleared or deleted. */
+  /** Undefined for cleared or deleted entries. */
   bySeq(seq: number, sessions: SessionNames): FoundEntry | undefined {
     return visible(this.#bySeq.get(seq), sessions);
   }
 
-  /** Undefined for what was cleared or deleted. */
+  /** Undefined for cleared or deleted entries. */
   byId(id: string, sessions: SessionNames): FoundEntry | undefined {
     return visible(this.#byId.get(id), sessions);
   }
 
-  /** One entry; undefined for what was cleared or deleted. */
+  /** Undefined for cleared or deleted entries. */
   async entry(
     id: string,
     sessions: SessionNames,
@@ -64,8 +63,8 @@ export class WholeEntries {
   }
 
   /**
-   * The entries of a page. The first one always has its bodies; where those of another find no room, it is the next
-   * page's first, or without pages goes without them.
+   * The first entry always has its bodies. An entry whose bodies exceed the budget starts the next page, or without
+   * pages is returned without them.
    */
   page(shown: readonly number[], { scope, includeBodies, cursor }: EntriesRequest): FilledPage {
     const entries: TrafficEntry[] = [];
@@ -106,22 +105,21 @@ function visible(row: SqlRow | undefined, sessions: SessionNames): FoundEntry | 
     : { row, sessionId: session.id };
 }
 
-/** How many bytes of a body an entry is given with. */
+/** Body bytes included in a returned entry. */
 function givenBytes(row: SqlRow, side: "request" | "response"): number {
   const stored = Number(row[`${side}_body_stored`]);
   return stored <= ENTRY_BODY_BYTES ? stored : 0;
 }
 
-/** How many bytes of bodies an entry is given with: as they were passed on, and as they were before the rules. */
+/** Includes the bodies from before the rules. */
 function allGivenBytes(row: SqlRow): number {
   const passedOn = { request: givenBytes(row, "request"), response: givenBytes(row, "response") };
   return passedOn.request + passedOn.response + originalBodyBytes(row, passedOn);
 }
 
 /**
- * The entry with its bodies' content codings removed, and the fields that named them. Of a body that is damaged or not in its
- * coding comes what can be decoded, or its bytes, and the fields stay. One that becomes larger than `maxBytes` stays as it was
- * stored.
+ * Removes content codings and the fields that name them. A damaged body, or one not in its coding, is returned as far
+ * as decoded, or as is, and keeps the fields. A body larger than `maxBytes` when decoded stays as stored.
  */
 async function decodedEntry(entry: TrafficEntry, bodies: StoredBodies, maxBytes: number): Promise<TrafficEntry> {
   const decode = async <T extends RequestData | ResponseData>(
@@ -154,7 +152,7 @@ async function decodedEntry(entry: TrafficEntry, bodies: StoredBodies, maxBytes:
   };
 }
 
-/** The bytes that the text of a body stands for. */
+/** Inverse of `body_encoding`. */
 function originalBytes({ body, body_encoding: encoding }: RequestData | ResponseData): Uint8Array | undefined {
   if (body === null) return undefined;
   return encoding === "base64" ? Buffer.from(body.slice("base64:".length), "base64") : Buffer.from(body, "utf8");

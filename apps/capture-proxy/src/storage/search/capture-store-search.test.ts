@@ -262,7 +262,7 @@ const SORTS = {
 } as const;
 type Row = Awaited<ReturnType<StoreRig["rows"]>>["rows"][number];
 
-/** While an exchange runs its body is not stored yet. */
+/** The body of a running exchange is not stored yet. */
 function hasNeedle(row: Row): boolean {
   return row.path.includes("needle") || (row.has_response_body && row.state === "complete");
 }
@@ -320,7 +320,7 @@ test(
 
 type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
 
-/** Looks in between fill the caches that later changes must reach. */
+/** Queries in between fill the caches that later changes must update. */
 async function perform(rig: StoreRig, actions: readonly Action[]): Promise<void> {
   const { store } = rig;
   const running: { seq: number; id: string; value: SampleOptions }[] = [];
@@ -376,7 +376,7 @@ async function compare(rig: StoreRig, everything: readonly Row[], filterIndex: n
   }
 }
 
-/** Absent values come first, as SQL has it. */
+/** NULL sorts first, as in SQL. */
 function ranked(left: string | number | null, right: string | number | null): number {
   if (left === right) return 0;
   if (left === null) return -1;

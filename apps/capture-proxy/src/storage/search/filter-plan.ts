@@ -12,26 +12,26 @@ import type { Needs, Plan, PlanColumn, Predicate, Query } from "@headworks/query
 import type { SqlValue } from "../database.ts";
 import { STREAM_COLUMNS } from "../streams/entry-streams.ts";
 
-/** A filter made ready: what SQL can decide, and what has to be looked at entry by entry. */
+/** A compiled filter: an SQL condition and a predicate for what SQL cannot decide. */
 export interface FilterPlan {
-  /** Condition on the columns of `entry`, which must be called `e` where it stands. */
+  /** Condition on `entry` under the alias `e`. */
   readonly where: string;
   readonly values: readonly SqlValue[];
-  /** Undefined when the condition says everything. */
+  /** Undefined if the condition suffices. */
   readonly predicate: Predicate | undefined;
   readonly needs: Needs;
   readonly query: Query;
   readonly isEverything: boolean;
-  /** The meaning depends on the present, so that a result must not be kept long. */
+  /** Depends on the current time: results must not be cached for long. */
   readonly isTimed: boolean;
 }
 
-/** The filter's text was checked at the edge; whoever skipped that gets this. */
+/** Filters are validated by the API; this is for callers that skip it. */
 class FilterError extends Error {
   override readonly name = "FilterError";
 }
 
-/** Makes a filter ready. Throws {@link FilterError} for one that does not parse. */
+/** Throws {@link FilterError} for an invalid filter. */
 export function planFilter(filter: TrafficFilter, nowMs: number): FilterPlan {
   const query = queryOfFilter(filter);
   const { plan, exact } = indexable(query, { nowMs });
@@ -48,7 +48,7 @@ export function planFilter(filter: TrafficFilter, nowMs: number): FilterPlan {
   };
 }
 
-/** The one query that all parts of a filter make together. */
+/** The conjunction of all parts of a filter. */
 function queryOfFilter(filter: TrafficFilter): Query {
   const { q, session_id: _session, min_size, max_size, min_time, max_time, ...texts } = filter;
   const typed = q === undefined ? { ok: true as const, query: EVERYTHING } : parseQuery(q);

@@ -10,13 +10,13 @@ import type { StoredBodies } from "../read/stored-bodies.ts";
 import { demandOf } from "./required-text.ts";
 import type { TextFinding, TextIndex } from "./text-index.ts";
 
-/** Others get their turn at the latest after this time. */
+/** Maximum time before other requests run. */
 const TURN_MS = 15;
 const CHUNK_ROWS = 64;
-/** Numbers of entries that the text index is asked about at a time. */
+/** Entry numbers per text index query. */
 const WINDOW_ROWS = 4096;
 
-/** The question was withdrawn. */
+/** The request was cancelled. */
 export class CancelledError extends Error {
   override readonly name = "CancelledError";
 
@@ -25,37 +25,36 @@ export class CancelledError extends Error {
   }
 }
 
-/** Whether a question still stands. */
+/** Whether a request is still wanted. */
 export interface Interest {
   readonly cancelled: boolean;
 }
 
-/** Where entries and their bodies are read. */
 export interface EntrySource {
   readonly database: Database;
   readonly bodies: StoredBodies;
-  /** Without it, every entry that a text is searched in is looked at. */
+  /** Without an index every entry is scanned. */
   readonly index: TextIndex | undefined;
 }
 
-/** Entries that are to be looked at next. */
+/** A window of candidate entries. */
 interface Window {
   /** Ascending. */
   readonly seqs: number[];
-  /** With these all entries from this number on are looked at; undefined: all there are. */
+  /** The window covers all entries from this number on; undefined: all that exist. */
   readonly downTo: number | undefined;
 }
 
-/** The entries of a session that a filter finds. It is extended as needed and follows what happens in the store. */
+/** The entries of a session that match a filter; extended on demand and updated with the store. */
 export class FilteredSet {
   readonly plan: FilterPlan;
   readonly createdMs = Date.now();
-  /** Changes whenever the set may have. */
+  /** Changes whenever the set may have changed. */
   generation = 0;
   readonly #database: Database;
   readonly #scope: SessionScope;
   readonly #bodies: StoredBodies;
-  /** Of filters that ask about streams. */
+  /** For filters on streams. */
   readonly #streams: EntryStreams | undefined;
   readonly #set = new SeqSet();
   readonly #older: Statement;
@@ -67,9 +66,9 @@ export class FilteredSet {
   readonly #index: TextIndex | undefined;
   #finding: TextFinding | undefined;
   #window: Window | undefined;
-  /** Entries above this number were not looked at. */
+  /** Entries above this number are unchecked. */
   #highest = 0;
-  /** Entries below this number were not looked at. */
+  /** Entries below this number are unchecked. */
   #lowest = Number.MAX_SAFE_INTEGER;
   #isComplete = false;
   #hasBegun = false;
@@ -94,7 +93,7 @@ export class FilteredSet {
     this.#index = demand === undefined ? undefined : index;
     this.#find = demand === undefined || index === undefined ? undefined : () => index.find(demand);
     this.#whole = database.prepare(`SELECT ${this.#columns()} FROM entry e ${heads} WHERE e.seq = ?`);
-    // The condition's columns are those of `entry`, called `e`; what is joined shares only `seq` with it, which conditions qualify.
+    // Columns of the condition belong to `entry e`; joined tables share only `seq`, which conditions qualify.
     this.#older = database.prepare(`${source} e.seq > ? AND e.seq < ? AND (${plan.where}) ORDER BY e.seq DESC LIMIT ?`);
     this.#newer = database.prepare(`${source} e.seq > ? AND (${plan.where}) ORDER BY e.seq LIMIT ?`);
   }
@@ -103,7 +102,7 @@ export class FilteredSet {
     return this.#set.length;
   }
 
-  /** Everything was looked at; `length` is the final count. */
+  /** Everything was checked; `length` is final. */
   get isComplete(): boolean {
     return this.#isComplete;
   }
@@ -116,20 +115,20 @@ export class FilteredSet {
     return this.#set.placeBelow(seq);
   }
 
-  /** All numbers, newest first. */
+  /** Newest first. */
   all(): number[] {
     return this.#set.slice(0, this.#set.length);
   }
 
-  /** The store changed. Takes effect at the next `extend`. */
+  /** Applied by the next `extend`. */
   note(changed: readonly number[], removed: readonly number[]): void {
     for (const seq of changed) this.#changed.add(seq);
     for (const seq of removed) this.#removed.add(seq);
   }
 
   /**
-   * Brings the set up to date and looks at older entries until `enough` says so or nothing is left. Calls wait for
-   * each other. Rejects with {@link CancelledError} when interest is lost.
+   * Updates the set and checks older entries until `enough` or the end. Calls are serialized. Rejects with {@link
+   * CancelledError} when interest is lost.
    */
   async extend(interest: Interest, enough: (set: FilteredSet) => boolean): Promise<void> {
     const before = this.#turn;
@@ -147,7 +146,7 @@ export class FilteredSet {
     if (interest.cancelled) throw new CancelledError();
     if (!this.#hasBegun) this.#begin();
     this.#applyChanges();
-    // What arrived late below the entries already looked at is in no window that was made before.
+    // Late entries below the checked range are in no earlier window.
     this.#window = undefined;
     if (this.plan.predicate === undefined) return this.#collect();
     await this.#scan(
@@ -158,14 +157,14 @@ export class FilteredSet {
     if (!this.#isComplete) await this.#scan(interest, (turnEndsMs) => this.#addOlder(turnEndsMs), enough);
   }
 
-  /** Once, whatever is found: a set that begins in an empty session must see what arrives afterwards as newer. */
+  /** Runs once, even if nothing is found: a set started in an empty session must treat later entries as newer. */
   #begin(): void {
     this.#hasBegun = true;
     this.#highest = Math.max(this.#newestSeq(), this.#scope.floorSeq);
     this.#lowest = this.#highest + 1;
   }
 
-  /** Runs steps, each until the end of its turn at most, with turns for others in between, until nothing is left. */
+  /** Runs steps in time slices, yielding in between, until nothing is left. */
   async #scan(
     interest: Interest,
     step: (turnEndsMs: number) => boolean,
@@ -180,7 +179,7 @@ export class FilteredSet {
     }
   }
 
-  /** The condition says everything: SQL gives all numbers as one text, many times cheaper than row by row. */
+  /** Without a predicate SQL returns all numbers as one text, many times cheaper than rows. */
   #collect(): void {
     const { values } = this.plan;
     if (!this.#isComplete) {
@@ -195,7 +194,7 @@ export class FilteredSet {
       this.#isComplete = true;
       this.generation += 1;
     }
-    // Asked first: what is committed between the two questions is newer the next time.
+    // Read first: entries committed between the two queries count as newer next time.
     const newest = this.#newestSeq();
     for (const seq of this.#numbers("e.seq > ? AND e.seq <= ?", [this.#highest, newest], values, "ASC")) {
       this.#set.addNewest(seq);
@@ -237,7 +236,7 @@ export class FilteredSet {
     return !this.#isComplete;
   }
 
-  /** Gives how many rows there was time for. */
+  /** Returns how many rows were checked in time. */
   #lookAt(rows: readonly SqlRow[], turnEndsMs: number): number {
     for (const [index, row] of rows.entries()) {
       const seq = Number(row["seq"]);
@@ -251,7 +250,7 @@ export class FilteredSet {
     return rows.length;
   }
 
-  /** As `addOlder`, leaving out entries of which the index knows that the filter cannot find them. */
+  /** Like `addOlder`, skipping entries that the index excludes. */
   #addPicked(finding: TextFinding, turnEndsMs: number): boolean {
     const { seqs, downTo } = (this.#window ??= this.#nextWindow(finding));
     const asked = seqs.slice(-CHUNK_ROWS);

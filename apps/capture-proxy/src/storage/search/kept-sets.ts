@@ -4,15 +4,15 @@ import { planFilter, type FilterPlan } from "./filter-plan.ts";
 import { FilteredSet, type EntrySource } from "./filtered-set.ts";
 import type { SessionScope, ToReader } from "../read/reader-messages.ts";
 
-/** Sets kept for scrolling; the least lately used goes. */
+/** Cached sets for scrolling; least recently used are evicted. */
 const MAX_SETS = 16;
-/** A set whose meaning depends on the present is good for so long. */
+/** Lifetime of a set that depends on the current time. */
 const TIMED_SET_MS = 1000;
-/** The order of so many entries is kept a little although entries came in. */
+/** Above this size the sort order is reused for a while although entries arrived. */
 const LARGE_SET = 100_000;
 const LARGE_SET_MS = 2000;
 
-/** A condition on `entry`, called `e`. */
+/** A condition on `entry` under the alias `e`. */
 export interface Condition {
   readonly where: string;
   readonly values: readonly SqlValue[];
@@ -21,11 +21,11 @@ export interface Condition {
 interface KeptOrder {
   readonly generation: number;
   readonly madeMs: number;
-  /** Ascending by the column, then by number. */
+  /** Ascending by column, then by number. */
   readonly seqs: readonly number[];
 }
 
-/** A condition that holds for exactly what the plan finds; `all` is asked only where SQL alone cannot say that. */
+/** A condition for exactly what the plan finds; `all` is called only if SQL cannot express it. */
 export function conditionOf(scope: SessionScope, plan: FilterPlan, all: () => readonly number[]): Condition {
   return plan.predicate === undefined
     ? {
@@ -35,7 +35,7 @@ export function conditionOf(scope: SessionScope, plan: FilterPlan, all: () => re
     : { where: "seq IN (SELECT value FROM json_each(?))", values: [JSON.stringify(all())] };
 }
 
-/** What a filter found, and the orders in which it was asked for. */
+/** A filter's set with its requested orders. */
 export class KeptSet {
   readonly set: FilteredSet;
   readonly #source: EntrySource;
@@ -48,12 +48,12 @@ export class KeptSet {
     this.set = new FilteredSet(source, scope, planFilter(filter, Date.now()));
   }
 
-  /** Whether it still means what it meant. */
+  /** Whether the set is still valid. */
   get isGood(): boolean {
     return !(this.set.plan.isTimed && Date.now() - this.set.createdMs > TIMED_SET_MS);
   }
 
-  /** The numbers of its entries, ascending by the column, then by number. */
+  /** Ascending by column, then by number. */
   ordered(column: string): readonly number[] {
     const { set } = this;
     const known = this.#orders.get(column);
@@ -68,7 +68,6 @@ export class KeptSet {
   }
 }
 
-/** The numbers of all entries for which the condition holds. */
 export function orderedSeqs({ database }: EntrySource, { where, values }: Condition, order = "seq"): number[] {
   const row = database
     .prepare(`SELECT group_concat(seq) AS seqs FROM (SELECT seq FROM entry e WHERE ${where} ORDER BY ${order})`)
@@ -76,7 +75,7 @@ export function orderedSeqs({ database }: EntrySource, { where, values }: Condit
   return typeof row?.["seqs"] === "string" ? (JSON.parse(`[${row["seqs"]}]`) as number[]) : [];
 }
 
-/** The sets that filters found lately, by session and filter. */
+/** Cache of sets by session and filter. */
 export class KeptSets {
   readonly #source: EntrySource;
   readonly #sets = new Map<string, KeptSet>();
@@ -85,7 +84,7 @@ export class KeptSets {
     this.#source = source;
   }
 
-  /** The one that is kept, or a new one that nothing was looked for in yet. */
+  /** The cached set, or a new, empty one. */
   of(scope: SessionScope, filter: TrafficFilter): KeptSet {
     const { session_id: _session, ...rest } = filter;
     const key = JSON.stringify([scope.number, scope.floorSeq, filterKey(rest)]);
@@ -98,7 +97,7 @@ export class KeptSets {
     return kept;
   }
 
-  /** Entries were rewritten or removed, or their streams went on. */
+  /** Entries were rewritten or removed, or have new stream data. */
   note({ changedSeqs, streamedSeqs, removedSeqs, reset }: Extract<ToReader, { readonly kind: "change" }>): void {
     if (reset) this.#sets.clear();
     for (const { set } of this.#sets.values()) {
@@ -108,7 +107,7 @@ export class KeptSets {
   }
 }
 
-/** The same filter always has the same key, whatever the order of its parameters. */
+/** Independent of the order of parameters. */
 function filterKey(filter: TrafficFilter): unknown[] {
   return Object.entries(filter).sort(([left], [right]) => (left < right ? -1 : 1));
 }

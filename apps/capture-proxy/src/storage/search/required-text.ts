@@ -1,15 +1,15 @@
 import type { Query, TextValue } from "@headworks/query-language";
 import { rowsOfNeedle } from "./text-signature.ts";
 
-/** What must be set in the signatures of every entry that a query holds for: all of some rows, or one of several demands. */
+/** Signature rows that must be set for every entry that may match: all rows, or one of several alternatives. */
 export type RequiredText =
   | { readonly kind: "rows"; readonly rows: readonly number[] }
   | { readonly kind: "all" | "any"; readonly terms: readonly RequiredText[] };
 
-/** Fields that look into bodies only. Other fields have columns, or are too rarely asked for alone. */
+/** Fields that search bodies only. Other fields have columns or are rarely used alone. */
 const BODY_FIELDS: ReadonlySet<string> = new Set(["body", "req.body", "resp.body"]);
 
-/** Undefined when a query may hold for an entry whatever its texts are. */
+/** Undefined if any text may match. */
 export function demandOf(query: Query): RequiredText | undefined {
   switch (query.kind) {
     case "and":
@@ -41,7 +41,7 @@ function demandOfValue(value: TextValue): RequiredText | undefined {
   }
 }
 
-/** Lower case is how the query language compares free texts and bodies. */
+/** The query language compares free texts and bodies in lower case. */
 function demandOfText(text: string): RequiredText | undefined {
   const rows = rowsOfNeedle(text.toLowerCase());
   return rows === undefined ? undefined : { kind: "rows", rows };

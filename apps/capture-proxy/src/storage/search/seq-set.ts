@@ -1,7 +1,4 @@
-/**
- * The numbers of the entries that a filter finds, newest first, growing at both ends: scans go backwards from the
- * newest, later entries are added in front.
- */
+/** Entry numbers of a filter, newest first, growing at both ends: scans go backwards, new entries go in front. */
 export class SeqSet {
   /** Descending. */
   #older: number[] = [];
@@ -12,30 +9,30 @@ export class SeqSet {
     return this.#older.length + this.#newer.length;
   }
 
-  /** The number at a place, counted from the newest. */
+  /** Indexed from the newest. */
   at(place: number): number | undefined {
     const newer = this.#newer.length;
     return place < newer ? this.#newer[newer - 1 - place] : this.#older[place - newer];
   }
 
-  /** Numbers from a place on, newest first. */
+  /** Newest first. */
   slice(from: number, count: number): number[] {
     const found: number[] = [];
     for (let place = from; place < Math.min(from + count, this.length); place += 1) found.push(this.at(place) ?? 0);
     return found;
   }
 
-  /** Below all others. */
+  /** Must be below all others. */
   addOldest(seq: number): void {
     this.#older.push(seq);
   }
 
-  /** Above all others. */
+  /** Must be above all others. */
   addNewest(seq: number): void {
     this.#newer.push(seq);
   }
 
-  /** Puts a number where it belongs; it must not be there yet. */
+  /** Must not be contained yet. */
   insert(seq: number): void {
     const newest = this.#newer[0];
     if (newest !== undefined && seq > newest) {
@@ -53,13 +50,12 @@ export class SeqSet {
     }
   }
 
-  /** Takes numbers out. */
   removeAll(seqs: ReadonlySet<number>): void {
     this.#older = this.#older.filter((seq) => !seqs.has(seq));
     this.#newer = this.#newer.filter((seq) => !seqs.has(seq));
   }
 
-  /** The place of the first number below `seq`. */
+  /** Index of the first number below `seq`. */
   placeBelow(seq: number): number {
     let low = 0;
     let high = this.length;
@@ -72,7 +68,7 @@ export class SeqSet {
   }
 }
 
-/** The first place whose value satisfies the condition; values that do come after those that do not. */
+/** First index for which `holds` is true; `holds` must be monotonic. */
 function lowerBound(values: readonly number[], holds: (value: number) => boolean): number {
   let low = 0;
   let high = values.length;

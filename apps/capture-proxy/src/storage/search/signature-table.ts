@@ -7,19 +7,19 @@ import type { IndexedEntry, SignatureColumns } from "./text-signature.ts";
 const ROWS_OF_SLICE = 32;
 const SLICES_OF_SEGMENT = SIGNATURE_ROWS / ROWS_OF_SLICE;
 
-/** A finished run of columns without its bits, which stay on disk. */
+/** Columns of a finished segment; its bits stay on disk. */
 export interface Segment {
   readonly number: number;
   readonly columns: number;
 }
 
-/** Finished signatures on disk, in a file of their own that may be lost at any time. */
+/** Finished signatures in a file of their own, which may be lost at any time. */
 export class SignatureTable {
   readonly #database: Database;
   readonly #slice: Statement;
   readonly #segment: Statement;
 
-  /** Opens or creates the file; one that cannot be used is made anew. Throws SQLite's error when that fails too. */
+  /** Opens or creates the file; replaces an unusable one. Throws SQLite's error if that fails. */
   static open(path: string): SignatureTable {
     try {
       return new SignatureTable(path);
@@ -32,7 +32,7 @@ export class SignatureTable {
   private constructor(path: string) {
     this.#database = openDatabase(path, {
       migrations: SEARCH_MIGRATIONS,
-      // A power cut may take the newest segments, which are made again.
+      // Segments lost in a power failure are rebuilt.
       synchronous: "NORMAL",
       cacheBytes: 4_194_304,
     });
@@ -94,7 +94,7 @@ export class SignatureTable {
     });
   }
 
-  /** The numbers of the entries whose columns have all of some rows set. */
+  /** Entries whose columns have all given rows set. */
   find(segment: Segment, rows: readonly number[], onSeq: (seq: number) => void): void {
     const strideBytes = Math.ceil(segment.columns / 8);
     const columns = new Uint8Array(strideBytes).fill(0xff);

@@ -3,21 +3,21 @@ import { join } from "node:path";
 import { makeDirectorySync } from "@headworks/files";
 import type { KeptText } from "@headworks/har";
 
-/** Small enough for what is made of a piece to be collected soon. */
+/** Small, so that the garbage of a piece is collected soon. */
 const PIECE_BYTES = 32_768;
 
-/** Long strings of a document, each in a file while the import looks at the entry it belongs to. */
+/** Long strings of a document, each in a file while its entry is imported. */
 export class TextFiles {
   readonly #folder: string;
   #open: TextFile[] = [];
   #nextFile = 1;
 
-  /** The folder is made when the first string comes; whoever names it removes it, also when this thread is ended. */
+  /** The folder is created with the first string. The caller removes it, also after the thread was terminated. */
   constructor(folder: string) {
     this.#folder = folder;
   }
 
-  /** A place for a string that can be read as often as one likes, until it is released. */
+  /** A file for a string, readable repeatedly until released. */
   keep(): KeptText {
     if (this.#nextFile === 1) makeDirectorySync(this.#folder);
     const file = new TextFile(join(this.#folder, `${this.#nextFile++}.text`));
@@ -25,7 +25,7 @@ export class TextFiles {
     return file;
   }
 
-  /** What was opened since the last time, for one entry to hold and to release. */
+  /** Files opened since the last call, to be released with their entry. */
   taken(): { release(): void } {
     const files = this.#open;
     this.#open = [];

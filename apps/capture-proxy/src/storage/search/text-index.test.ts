@@ -44,7 +44,7 @@ const CODINGS = { gzip: gzipSync, br: brotliCompressSync, zstd: zstdCompressSync
 
 let serial = 0;
 
-/** Without a and e, so that chance spells none of the words that are counted. */
+/** Without a and e, so that noise never contains a searched word. */
 function noise(length: number): string {
   let state = serial;
   let text = "";
@@ -55,7 +55,7 @@ function noise(length: number): string {
   return text.replaceAll(/[ae]/giu, "~");
 }
 
-/** An entry, how to record it, and what is in it. */
+/** An entry with how to record it and its texts. */
 function entryOf({ words, noiseLength, form }: Part): { sample: SampleOptions; path: string; known: Known } {
   serial += 1;
   const path = `/n${serial}?${encodeURIComponent(words[0] ?? "")}`;
@@ -85,7 +85,7 @@ function pairs(fields: readonly string[]): string[] {
   return Array.from({ length: fields.length / 2 }, (_, index) => `${fields[index * 2]}: ${fields[index * 2 + 1]}`);
 }
 
-/** The store, a reader with an index whose segments are small, and what a naive search knows. */
+/** A store, a reader with small index segments, and a naive search. */
 class Bench {
   readonly known = new Map<string, Known>();
   readonly running: { seq: number; id: string; sample: SampleOptions; path: string; known: Known }[] = [];
@@ -126,7 +126,7 @@ class Bench {
     });
   }
 
-  /** Nothing is recorded or indexed any more; the store goes on, whose threads take longer to start than a run of a property. */
+  /** Clears records and index but keeps the store, whose start would dominate a property run. */
   async startOver(): Promise<void> {
     const { store } = this.rig;
     const { id: next } = await store.createSession(null, null);
@@ -157,7 +157,7 @@ class Bench {
     this.known.set(path, known);
   }
 
-  /** Recorded while it runs: its answer is not known yet. */
+  /** Recorded while running: the response is unknown. */
   begin(part: Part): void {
     const { sample, path, known } = entryOf(part);
     const seq = this.rig.store.nextSeq();
@@ -182,9 +182,9 @@ class Bench {
     return (await this.rig.rows({ session_id: sessionId })).rows.map((row) => row.path);
   }
 
-  /** What the reader with the index finds, newest first. */
+  /** Newest first. */
   async found(sessionId: string, query: Query): Promise<{ paths: string[]; total: number }> {
-    // Every question makes a set of its own: this reader is not told of changes.
+    // A new set for each query: this reader receives no changes.
     this.#asked += 1;
     const value: Query = {
       kind: "field",
@@ -244,7 +244,7 @@ function hasValue(text: string, value: (Query & { kind: "anywhere" })["value"]):
   });
 }
 
-/** Where a searched text is cut out of what is stored. */
+/** A searched substring of a stored text. */
 interface Cut {
   readonly entry: number;
   readonly text: number;
@@ -345,7 +345,7 @@ async function perform(bench: Bench, step: Action): Promise<void> {
   else if ("left" in step) await compare(bench, cutOut(bench, step.left), cutOut(bench, step.right));
 }
 
-/** What is exported while it runs comes back as it was. */
+/** An entry exported while running is imported unchanged. */
 async function importAgain(bench: Bench): Promise<void> {
   const { store } = bench.rig;
   for (const { path, sample, id, seq, known } of bench.running.splice(0)) {

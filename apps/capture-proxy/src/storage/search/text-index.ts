@@ -9,7 +9,7 @@ import { SignatureColumns } from "./text-signature.ts";
 
 const PAGE_SEQS = 65_536;
 
-/** A set of entry numbers: a bit for each number near others, nothing for the gaps that old sessions leave. */
+/** Entry numbers as sparse bit blocks: gaps left by old sessions take no memory. */
 class SeqBits {
   readonly #pages = new Map<number, Uint8Array>();
 
@@ -39,40 +39,39 @@ class SeqBits {
   }
 }
 
-/** Columns of a segment, at least: an entry is never split over two segments. */
+/** Minimum columns of a segment: entries are never split across segments. */
 const COLUMNS_OF_SEGMENT = 512;
-/** Searches may look at so many entries that are not indexed, and so many entries may be removed, before it is worth acting. */
+/** Unindexed entries scanned, or removed entries, before the index is updated. */
 const WORTHWHILE_ENTRIES = 4096;
 const NUMBERS_AT_ONCE = 4096;
 const ENTRIES_AT_ONCE = 16;
 
 const MARKED = "e.id || ' ' || e.request_body_stored || ' ' || e.response_body_stored";
 
-/** Where the index is kept, and of what. */
 export interface TextIndexSetup {
   readonly path: string;
-  /** Numbers from here on are given in this run of the program, whatever an earlier run used them for. */
+  /** Numbers from here on belong to this process, even if an earlier one used them. */
   readonly firstNewSeq: number;
-  /** For tests: segments that are complete sooner. */
+  /** For tests: smaller segments. */
   readonly columnsOfSegment?: number;
 }
 
-/** What the index says about entries for one demand, until its `version` changes. */
+/** Index result for one query, valid for one `version`. */
 export interface TextFinding {
   readonly version: number;
-  /** False: the entry is not indexed, and nothing is known. */
+  /** False: not indexed. */
   knows(seq: number): boolean;
-  /** False for an entry that is known: the query does not hold. True may be wrong. */
+  /** False: excluded. True may be a false positive. */
   mayHold(seq: number): boolean;
 }
 
 /**
- * Signatures of the texts of stored entries (URL, fields, decoded bodies), so that a search need not look at each.
- * They are made from the stored rows, by whoever searches and afterwards, never while an entry is captured, and live in
- * a file of their own. What has no signature is simply looked at; without the file, or when it breaks, that is all.
+ * Signatures of entry texts (URL, fields, decoded bodies), so that a search can skip entries. Built from stored rows by
+ * searches and afterwards, never while capturing, in a separate file. Entries without a signature are scanned; so is
+ * everything if the file fails.
  */
 export class TextIndex {
-  /** Changes when findings are void. */
+  /** Changes when results become invalid. */
   version = 0;
   readonly #path: string;
   readonly #firstNewSeq: number;
@@ -90,7 +89,7 @@ export class TextIndex {
   readonly #known = new SeqBits();
   #highestKnown = 0;
   #isWanted = false;
-  /** Numbers up to this one were looked at by the current round of indexing. */
+  /** Highest number covered by the current indexing round. */
   #roundAt = 0;
   #ahead: number[] = [];
   #missed = 0;
@@ -120,12 +119,12 @@ export class TextIndex {
     this.#state = "broken";
   }
 
-  /** Entries with numbers that were removed; `all` when whole sessions went. */
+  /** Counts removed entries; `all` after the removal of whole sessions. */
   noteRemoved(count: number, all: boolean): void {
     this.#removed += all ? WORTHWHILE_ENTRIES : count;
   }
 
-  /** A search looked at entries that it found nothing about here. */
+  /** Counts scanned entries that were not indexed. */
   noteMissed(count: number): void {
     this.#missed += count;
     if (this.#missed < WORTHWHILE_ENTRIES) return;
@@ -133,7 +132,7 @@ export class TextIndex {
     this.#isWanted = true;
   }
 
-  /** Undefined when nothing is indexed. */
+  /** Undefined if nothing is indexed. */
   find(demand: RequiredText): TextFinding | undefined {
     return this.#guarded(() => {
       if (!existsSync(this.#path) && this.#state === "closed") return undefined;
@@ -144,12 +143,12 @@ export class TextIndex {
     });
   }
 
-  /** Searches asked for more to be indexed. */
+  /** Searches hit unindexed entries. */
   get isWanted(): boolean {
     return this.#isWanted && this.#state !== "broken";
   }
 
-  /** To be called now and then: where texts were searched before, what came since is indexed once nothing arrives. */
+  /** Call periodically: after text searches, new entries are indexed once capture pauses. */
   look(): void {
     this.#guarded(() => {
       if (this.#state === "closed" && !existsSync(this.#path)) return;
@@ -160,7 +159,7 @@ export class TextIndex {
     });
   }
 
-  /** Indexes until the end of its turn. False: everything is indexed. */
+  /** Indexes until `turnEndsMs`; returns false when done. */
   step(turnEndsMs: number): boolean {
     if (!this.isWanted) return false;
     this.#guarded(() => {
@@ -187,7 +186,7 @@ export class TextIndex {
     return (seq) => found.has(seq);
   }
 
-  /** False: there is nothing left. */
+  /** Returns false when done. */
   #indexSome(): boolean {
     if (this.#ahead.length === 0) {
       const numbers = this.#numbers.all(this.#roundAt, NUMBERS_AT_ONCE).map((row) => Number(row["seq"]));
@@ -219,7 +218,7 @@ export class TextIndex {
     this.#highestKnown = Math.max(this.#highestKnown, seq);
   }
 
-  /** What an earlier run left is believed as far as it is about the entries that are there now. */
+  /** Segments of an earlier process are kept as far as their entries still exist. */
   #open(): void {
     if (this.#state !== "closed") return;
     this.#state = "open";
@@ -237,7 +236,7 @@ export class TextIndex {
     if (table !== undefined) for (const segment of before) this.#check(table, segment);
   }
 
-  /** Keeps a segment, unless most of its entries are gone or it speaks of others: those that are left are indexed anew. */
+  /** Keeps a segment unless most of its entries are gone or replaced; the remaining ones are indexed again. */
   #check(table: SignatureTable, segment: Segment, onKept?: (seq: number) => void): void {
     const entries = table.entries(segment);
     const marks = this.#marks.get(JSON.stringify(entries.map(({ seq }) => seq)))?.["marks"];
@@ -259,7 +258,7 @@ export class TextIndex {
     for (const { seq } of entries) this.#known.delete(seq);
   }
 
-  /** Searching works without an index: whatever goes wrong with it only makes it disappear. */
+  /** Search works without the index: any failure disables it. */
   #guarded<T>(work: () => T): T | undefined {
     if (this.#state === "broken") return undefined;
     try {
@@ -275,7 +274,7 @@ export class TextIndex {
   }
 }
 
-/** All texts that a free search looks into; undefined when a body cannot be read now. */
+/** Searched texts; undefined if a body is unreadable now. */
 function textsOf(row: SqlRow, bodies: StoredBodies): string[] | undefined {
   let isMissing = false;
   const record = new RowRecord(row, "", {

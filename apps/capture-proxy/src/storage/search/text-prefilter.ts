@@ -7,7 +7,7 @@ import { storedFields } from "../read/stored-json.ts";
 import { mayBeText, SEARCHED_BYTES } from "../read/row-record.ts";
 import type { StoredBodies } from "../read/stored-bodies.ts";
 
-/** What the sieve reads of an entry: one row instead of one look-up for each part. */
+/** All parts in one row instead of a look-up each. */
 export const PREFILTER_COLUMNS =
   "e.seq, e.scheme, e.host, e.port, e.path, e.request_type, e.response_type, h.request_fields, h.response_fields, " +
   "q.bytes AS request_bytes, q.file AS request_file, r.bytes AS response_bytes, r.file AS response_file";
@@ -16,11 +16,11 @@ export const PREFILTER_JOINS =
 
 type Part = "url" | "fields" | "request" | "response";
 
-/** A text that an entry must contain in one of some parts, or the query cannot hold. */
+/** A text that must occur in one of the parts for a match. */
 interface Needle {
   readonly text: string;
   readonly parts: ReadonlySet<Part>;
-  /** It may begin in a field's name and end in its value. */
+  /** May start in a field name and end in its value. */
   readonly spansFields: boolean;
 }
 
@@ -31,20 +31,20 @@ const PARTS_OF_FIELD: Readonly<Record<string, ReadonlySet<Part>>> = {
   "resp.body": new Set(["response"]),
 };
 
-/** Made plain letters by lower-casing: the Kelvin sign and the dotted capital I. */
+/** Non-ASCII characters that lower-case to ASCII: Kelvin sign and dotted capital I. */
 const FOLDING_TO_ASCII = ["\u{212a}", "\u{130}"].map((character) => Buffer.from(character));
-/** In these an ASCII letter is not its own byte. */
+/** Charsets that are no superset of ASCII. */
 const NOT_ASCII_CHARSET = /utf-?(?:16|32|7)|ucs-?[24]|iso-2022|hz-gb|ebcdic|unicode/u;
 
 /**
- * Says fast which entries cannot satisfy a free text, so that only the rest is looked at closely. Bytes are compared
- * without decoding characters: for texts in plain ASCII that never misses an entry, only lets too many through.
+ * Quickly excludes entries that cannot match a free text, by comparing bytes without decoding characters. No false
+ * negatives for ASCII texts, only false positives.
  */
 export class TextPrefilter {
   readonly #needles: readonly Needle[];
   readonly #bodies: StoredBodies;
 
-  /** Undefined when the query has no text that every match must contain. */
+  /** Undefined if no text is required. */
   static of(query: Query, bodies: StoredBodies): TextPrefilter | undefined {
     const needles = needlesOf(query);
     return needles.length === 0 ? undefined : new TextPrefilter(needles, bodies);
@@ -55,7 +55,7 @@ export class TextPrefilter {
     this.#bodies = bodies;
   }
 
-  /** False: the query does not hold for the entry of this row of {@link PREFILTER_COLUMNS}. */
+  /** False: the entry of this {@link PREFILTER_COLUMNS} row does not match. */
   mayHold(row: SqlRow): boolean {
     const texts = new Map<Part, string | undefined>();
     return this.#needles.every(({ text, parts, spansFields }) => {
@@ -69,7 +69,7 @@ export class TextPrefilter {
     });
   }
 
-  /** Lower case; undefined when it is not known without a closer look. */
+  /** Lower case; undefined if a full check is needed. */
   #textOf(part: Part, row: SqlRow): string | undefined {
     if (part === "url") return urlOfRow(row).toLowerCase();
     if (part === "fields") {
@@ -102,7 +102,7 @@ function decoded(stored: Uint8Array, row: SqlRow, side: "request" | "response"):
   return decodeBeginningSync(stored, codings, SEARCHED_BYTES);
 }
 
-/** Field lists that are JSON have `","` between a name and its value, where a line has `: `. */
+/** JSON field lists separate name and value by `","`, field lines by `: `. */
 function linesOf(json: string): string {
   return json.replaceAll('","', ": ");
 }
@@ -127,7 +127,7 @@ function needlesOf(query: Query): Needle[] {
   }
 }
 
-/** Texts beyond plain ASCII, and those that JSON writes differently, are left to the closer look. */
+/** Non-ASCII texts, and texts that JSON escapes, need the full check. */
 function needle(text: string, parts: ReadonlySet<Part>): Needle[] {
   const spansFields = text.includes(":") || text.startsWith(" ");
   return /^[ !#-[\]-~]+$/u.test(text) ? [{ text: text.toLowerCase(), parts, spansFields }] : [];

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { rowsOfNeedle, SIGNATURE_ROWS, SignatureColumns } from "./text-signature.ts";
 
-/** Characters in no order at all, so that columns fill up as fast as they can. */
+/** Random characters fill columns as fast as possible. */
 function noise(length: number, seed: number): string {
   let state = seed >>> 0;
   let text = "";

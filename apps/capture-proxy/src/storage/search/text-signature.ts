@@ -1,35 +1,34 @@
 /**
- * Rows of the bit matrix. A piece of a text, three or four UTF-16 units, sets the bit of the row it is hashed to. Nearly
- * every piece of three stands somewhere in a longer text; those of four tell texts apart, those of three keep short
- * needles from being found by chance.
+ * Rows of the bit matrix. Every trigram and 4-gram of UTF-16 units sets the bit of its hashed row. Long texts contain
+ * nearly every trigram; 4-grams distinguish texts, trigrams reduce false positives of short needles.
  */
 export const SIGNATURE_ROWS = 16_384;
 const ROW_BITS = 14;
-/** So many bits of a column may be set; then it says too little about more text. */
+/** Maximum bits of a column; beyond it says too little. */
 const FULL_COLUMN = 6500;
-/** Entries with little text share a column; each candidate column costs a look at all its entries. */
+/** Small entries share a column; a candidate column costs a check of all its entries. */
 const ENTRIES_OF_COLUMN = 16;
-/** A searched text is represented by the pieces that end at its first places. Places so near always stand in one column. */
+/**
+ * A needle is represented by the n-grams that end at its first positions. Positions this close are always in one
+ * column.
+ */
 const PLACES_OF_NEEDLE = 32;
 
-/** Each unit counts in full, so that letters beyond ASCII are not taken for others. */
+/** Full code units, so that non-ASCII letters stay distinct. */
 function sumOfThree(first: number, second: number, third: number): number {
   return Math.imul(first, 0x9e_37_79_b1) + Math.imul(second, 0x85_eb_ca_77) + Math.imul(third, 0xc2_b2_ae_3d);
 }
 
-/** The row of three units. */
 function rowOfThree(sum: number): number {
   return (sum | 0) >>> (32 - ROW_BITS);
 }
 
-/** The row of the three with the unit before them. */
 function rowOfFour(sum: number, before: number): number {
   return ((sum + Math.imul(before, 0x27_d4_eb_2f) + 0x16_56_67_b1) | 0) >>> (32 - ROW_BITS);
 }
 
 /**
- * The rows that are set wherever a text occurs, which must be folded as the indexed texts were; undefined for a text
- * too short to say anything.
+ * Rows set wherever the text occurs; it must be folded like the indexed texts. Undefined for a text that is too short.
  */
 export function rowsOfNeedle(folded: string): number[] | undefined {
   if (folded.length < 3) return undefined;
@@ -42,21 +41,21 @@ export function rowsOfNeedle(folded: string): number[] | undefined {
   return [...rows];
 }
 
-/** An entry under its number, with a mark that another entry of that number would not have. */
+/** `mark` distinguishes entries that reuse a number. */
 export interface IndexedEntry {
   readonly seq: number;
   readonly mark: number;
 }
 
-/** A range of columns' entries as places in the list of entries. */
+/** Index range in the list of entries. */
 export interface ColumnSpan {
   readonly first: number;
   last: number;
 }
 
 /**
- * Signatures in the making, column by column. A column tells of a few small entries or of a part of a large one, so
- * that all columns are about equally full whatever the sizes of the texts.
+ * Builds signatures column by column. A column covers a few small entries or part of a large one, so that columns are
+ * about equally full.
  */
 export class SignatureColumns {
   readonly entries: IndexedEntry[] = [];
@@ -69,7 +68,7 @@ export class SignatureColumns {
     return this.#columns.length;
   }
 
-  /** Takes an entry with its texts, lower-cased as the query language does. */
+  /** Texts must be lower-cased as the query language does. */
   add(entry: IndexedEntry, foldedTexts: readonly string[]): void {
     const place = this.entries.length;
     this.entries.push(entry);
@@ -80,7 +79,7 @@ export class SignatureColumns {
     for (const text of foldedTexts) this.#addText(text, place);
   }
 
-  /** Calls back with each column's span in which all rows are set. */
+  /** Calls back with the span of each column in which all rows are set. */
   find(rows: readonly number[], onSpan: (span: ColumnSpan) => void): void {
     for (const [index, column] of this.#columns.entries()) {
       const span = this.spans[index];
@@ -88,7 +87,7 @@ export class SignatureColumns {
     }
   }
 
-  /** The matrix by rows: `strideBytes` for each row, a bit for each column. */
+  /** By rows: `strideBytes` per row, one bit per column. */
   matrix(): { readonly bits: Uint8Array; readonly strideBytes: number } {
     const strideBytes = Math.ceil(this.#columns.length / 8);
     const bits = new Uint8Array(SIGNATURE_ROWS * strideBytes);
@@ -121,12 +120,12 @@ export class SignatureColumns {
       const isNew = at >= 3 && this.#set(rowOfFour(sum, text.charCodeAt(at - 3)));
       if ((!isThreeNew && !isNew) || this.#isSet < FULL_COLUMN || at === text.length - 1) continue;
       this.#open(place);
-      // A needle may begin in the full column: the new one has to hold it as a whole.
+      // A needle may start in the full column: overlap so that one column holds it whole.
       at = Math.max(1, at - PLACES_OF_NEEDLE + 1);
     }
   }
 
-  /** False: it was set before. */
+  /** False if it was set. */
   #set(row: number): boolean {
     const octet = this.#current[row >> 3] ?? 0;
     const mask = 1 << (row & 7);

@@ -8,16 +8,16 @@ const TEXT = FRAME_TYPES.indexOf("text");
 const BINARY = FRAME_TYPES.indexOf("binary");
 const CONTINUATION = FRAME_TYPES.indexOf("continuation");
 
-/** Of one connection a search looks at so many messages, the newest first, and at so many bytes of them in all. */
+/** Messages searched per connection, newest first; {@link MAX_SEARCHED_BYTES} bounds their bytes. */
 const MAX_SEARCHED_MESSAGES = 50_000;
 const MAX_SEARCHED_BYTES = 16_777_216;
 
 const NOTHING = Buffer.alloc(0);
 
-/** By the id: there are as many streams of a kind as there are calls, and SQLite would rather go through those. */
+/** Forces the id index: SQLite would scan all streams of a kind, which may be as many as calls. */
 const OWN = "FROM stream s INDEXED BY stream_by_id WHERE s.id = e.id AND s.is_gone = 0";
 
-/** The same facts as conditions see them, for the entry called `e`. */
+/** The same facts as SQL expressions over the entry `e`. */
 export const STREAM_COLUMNS = {
   grpcStatus: `(SELECT s.close_code ${OWN} AND s.kind = ${GRPC})`,
   incoming: `(SELECT 'in' ${OWN} AND s.frames_received > 0)`,
@@ -25,7 +25,7 @@ export const STREAM_COLUMNS = {
   webSocketMessages: `(SELECT s.frames_stored ${OWN} AND s.kind = ${WEBSOCKET} AND s.frames_stored > 0)`,
 } as const;
 
-/** What queries ask about the streams of entries. */
+/** Stream facts for queries. */
 export class EntryStreams {
   readonly #streams: Statement;
   readonly #texts: Statement;
@@ -36,7 +36,7 @@ export class EntryStreams {
         "WHERE id = ? AND is_gone = 0",
     );
     this.#texts = database.prepare(
-      // Beginnings of binary messages for their type alone: what continues them is no text.
+      // Of binary messages only the type is needed: their continuations are not text either.
       `SELECT direction, type, flags, iif(type = ${BINARY}, NULL, substr(payload, 1, ${MAX_SEARCHED_BYTES})) AS payload ` +
         "FROM stream_frame WHERE stream = ? AND ordinal > ? AND direction IN (?, ?) AND " +
         `(type IN (${TEXT}, ${CONTINUATION}) OR type = ${BINARY} AND flags & ${FLAG_FINAL} = 0) ` +
@@ -44,7 +44,7 @@ export class EntryStreams {
     );
   }
 
-  /** The streams of an entry; hardly ever more than one. */
+  /** Rarely more than one stream. */
   of(entryId: string): StreamFacts {
     return new StreamFacts(this.#streams.all(entryId), (stream, directions) => this.#textsOf(stream, directions));
   }
@@ -52,14 +52,14 @@ export class EntryStreams {
   *#textsOf(stream: SqlRow, directions: readonly Direction[]): Generator<string> {
     const codes = directions.map((direction) => FRAME_DIRECTIONS.indexOf(direction === "in" ? "receive" : "send"));
     const [one = -1, other = one] = codes;
-    // Frames are numbered without gaps, but for those that could not be stored.
+    // Ordinals are contiguous except for frames that were not stored.
     const below = Math.max(Number(stream["floor_ordinal"]), Number(stream["last_ordinal"]) - MAX_SEARCHED_MESSAGES);
     const rows = this.#texts.iterate(stream["number"] ?? null, below, one, other);
     for (const { isText, payload } of messagesBackwards(framesOf(rows))) if (isText) yield payload.toString("utf8");
   }
 }
 
-/** Up to the bytes that a search looks at. */
+/** Stops at the byte limit of a search. */
 function* framesOf(rows: Iterable<SqlRow>): Generator<FrameOfMessage> {
   let leftBytes = MAX_SEARCHED_BYTES;
   for (const { direction, type, flags, payload } of rows) {
@@ -79,7 +79,6 @@ function* framesOf(rows: Iterable<SqlRow>): Generator<FrameOfMessage> {
   }
 }
 
-/** What is known of the streams of one entry. */
 export class StreamFacts {
   readonly #rows: readonly SqlRow[];
   readonly #textsOf: (stream: SqlRow, directions: readonly Direction[]) => Iterable<string>;
@@ -110,7 +109,7 @@ export class StreamFacts {
     return stored > 0 ? stored : undefined;
   }
 
-  /** Texts of stored WebSocket messages that went one of these ways, newest first, within the limits of a search. */
+  /** Texts of stored WebSocket messages in the given directions, newest first, within the search limits. */
   webSocketTexts(directions: readonly Direction[]): Iterable<string> {
     return this.#webSocket === undefined ? [] : this.#textsOf(this.#webSocket, directions);
   }
@@ -120,31 +119,30 @@ export class StreamFacts {
   }
 }
 
-/** A data frame of a WebSocket connection, RFC 6455, section 5.4. */
+/** A WebSocket data frame (RFC 6455 section 5.4). */
 export interface FrameOfMessage {
-  /** Equal for frames of the same side. */
+  /** Equal for frames of one side. */
   readonly direction: number;
   /** Not a continuation. */
   readonly isFirst: boolean;
   readonly isFinal: boolean;
-  /** Of first frames; what a continuation is, its first frame says. */
+  /** For first frames; continuations inherit it. */
   readonly isText: boolean;
   readonly payload: Buffer;
 }
 
-/** A message with the payloads of all its frames. */
 interface JoinedMessage {
-  /** Also where the first frame is not among the frames, so that nobody can tell. */
+  /** Also true if the first frame is missing and the type unknown. */
   readonly isText: boolean;
   readonly payload: Buffer;
 }
 
 /**
- * Puts messages together from the frames of both sides, the newest first. Frames of a message that are missing leave its
- * parts: each run of frames that belong together is told as a message.
+ * Joins the frames of both sides into messages, newest first. Where frames are missing, each contiguous run is a
+ * message.
  */
 export function* messagesBackwards(frames: Iterable<FrameOfMessage>): Generator<JoinedMessage> {
-  // By direction: the frames of a message whose beginning has not been seen yet, the last one first.
+  // By direction: frames of a message whose first frame is still to come, last one first.
   const unfinished = new Map<number, Buffer[]>();
   for (const { direction, isFirst, isFinal, isText, payload } of frames) {
     const later = unfinished.get(direction);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { messagesBackwards, type FrameOfMessage } from "./entry-streams.ts";
 
-/** `>` from one side, `<` from the other; `t`, `b` or `c` for text, binary, continuation; a dot after the last frame. */
+/** `>` and `<` are the two sides; `t`, `b`, `c` text, binary, continuation; a dot marks the final frame. */
 function framesOf(shown: string): FrameOfMessage[] {
   return shown.split(" ").map((frame) => ({
     direction: frame.startsWith(">") ? 0 : 1,

@@ -16,7 +16,7 @@ import type {
 } from "./stream-store.ts";
 import type { WriterClient } from "../write/writer-client.ts";
 
-/** The streams' face on the proxy thread, over the threads of the traffic store. */
+/** The proxy thread's side of the stream tables. */
 export class ThreadedStreamStore implements StreamStore {
   readonly #writer: WriterClient;
   readonly #readers: ReaderPool;

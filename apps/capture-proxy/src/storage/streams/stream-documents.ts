@@ -10,17 +10,17 @@ import {
   STREAM_STATES,
 } from "./stream-message.ts";
 
-/** Frames read at a time: a document holds no more of them in memory. */
+/** Frames read per page, which bounds memory. */
 const PAGE_FRAMES = 200;
-/** Messages of one connection in a HAR, whose readers hold whole documents in memory; a native export has all. */
+/** Limit of a connection's messages in a HAR, whose readers load whole documents; a native export is complete. */
 const HAR_BYTES = 67_108_864;
 const DROPPED = FRAME_EFFECTS.indexOf("dropped") + 1;
 const LAST_DATA_OPCODE = 2;
 const FIRST_CONTROL_OPCODE = 8;
 
 /**
- * The members `streams` and `frames` of a native document, behind its entries; nothing when there are none. A frame names
- * its stream by its place among the streams.
+ * Members `streams` and `frames` of a native document, after its entries; omitted if empty. A frame refers to its
+ * stream by index.
  */
 export function* streamTexts(database: Database, sessionNumber: number): Generator<string> {
   const streams = database
@@ -42,7 +42,7 @@ export function* streamTexts(database: Database, sessionNumber: number): Generat
   yield "\n]";
 }
 
-/** Messages of a WebSocket connection as browsers put them into a HAR, whole and as they went on, and its control frames. */
+/** Joined messages as sent in the format of browsers, and control frames. */
 export function harMessages(database: Database, entryId: string): readonly HarWebSocketMessage[] | undefined {
   const stream = database.prepare("SELECT * FROM stream WHERE id = ? AND kind = 0 AND is_gone = 0").get(entryId);
   if (stream === undefined) return undefined;

@@ -6,7 +6,7 @@ import { sampleFrame } from "../read/sample-frame.ts";
 import { openRig, type StoreRig } from "../store-rig.ts";
 import type { AttributeCondition } from "./stream-store.ts";
 
-/** A call with one frame that says its service; gives its id. */
+/** A call with one frame and its service as attribute; returns its id. */
 function call(rig: StoreRig, attributes: Readonly<Record<string, string>>, isOpen = false): string {
   const exchange = sampleExchange({ id: crypto.randomUUID(), state: { step: "responding" } });
   rig.store.record(rig.store.nextSeq(), exchange);

@@ -1,6 +1,6 @@
 import type { FrameDirection, FrameEffect, FrameType, StreamKind, StreamState } from "./stream-store.ts";
 
-/** In the order of their codes in the database; new ones go to the end. */
+/** In the order of their database codes; append new ones. */
 export const STREAM_KINDS = ["websocket", "sse", "json", "grpc"] as const satisfies readonly StreamKind[];
 export const STREAM_STATES = ["connecting", "open", "closing", "closed"] as const satisfies readonly StreamState[];
 export const STATE_CLOSING = 2;
@@ -23,11 +23,11 @@ export const FRAME_EFFECTS = ["injected", "modified", "dropped"] as const satisf
 export const FLAG_FINAL = 1;
 export const FLAG_COMPRESSED = 2;
 
-/** A stream that begins, as it crosses to the writer. */
+/** An opened stream as sent to the writer. */
 export interface StreamOpening {
   readonly number: number;
   readonly id: string;
-  /** The session that is active when it opens. */
+  /** Active session at the opening. */
   readonly session: number;
   readonly kind: number;
   readonly method: string;
@@ -36,16 +36,16 @@ export interface StreamOpening {
   readonly path: string;
   readonly clientAddress: string | null;
   readonly createdMs: number;
-  /** Of `request_fields`, as JSON text. */
+  /** JSON of `request_fields`. */
   readonly requestFields: string;
 }
 
-/** What is known of a stream at the end of a batch; sums are from its beginning on. */
+/** Stream state at the end of a batch; sums are cumulative. */
 export interface StreamProgress {
   readonly number: number;
   readonly state: number;
   readonly serverAddress: string | null;
-  /** JSON text; null: as before. */
+  /** JSON; null means unchanged. */
   readonly responseFields: string | null;
   readonly subprotocol: string | null;
   readonly closeCode: number | null;
@@ -62,8 +62,8 @@ export interface StreamProgress {
 }
 
 /**
- * One frame in a batch: stream, ordinal, direction, type, opcode, flags, effect, moment, size, wire size, mask,
- * bytes of payload, bytes of original (-1: none), attributes as JSON text.
+ * A frame in a batch: stream, ordinal, direction, type, opcode, flags, effect, moment, size, wire size, mask, payload
+ * bytes, original bytes (-1: none), attributes as JSON.
  */
 export type FrameTuple = readonly [
   stream: number,
@@ -82,17 +82,17 @@ export type FrameTuple = readonly [
   attributes: string | null,
 ];
 
-/** What goes to the writer in one transaction. Openings come first, then progress, then frames. */
+/** One transaction: openings, then progress, then frames. */
 export interface FrameBatch {
   readonly kind: "frames";
   readonly frames: number;
-  /** Of the whole message, for the backlog. */
+  /** Total size, for the backlog. */
   readonly bytes: number;
   /** JSON of a {@link FrameBatchText}. */
   readonly text: string;
-  /** Payloads and originals, one after the other in the order of the frames. */
+  /** Payloads and originals concatenated in frame order. */
   readonly payloads: ArrayBuffer;
-  /** It comes from a file: its streams belong to entries of their session, whose ids may have been taken. */
+  /** Imported: its streams belong to entries of their session, whose ids may have been replaced. */
   readonly isImported?: true;
 }
 

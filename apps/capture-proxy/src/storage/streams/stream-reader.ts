@@ -26,24 +26,21 @@ import type {
   StreamStats,
 } from "./stream-store.ts";
 
-/** Bytes that a search looks at, of a frame or of the frames of a message together. */
+/** Searched bytes of a frame, or of the joined frames of a message. */
 const SEARCHED_BYTES = 8_388_608;
 
-/** Frames of one message that are put together for a search. */
+/** Maximum frames joined for a search. */
 const MAX_FRAMES = 10_000;
 
 const CONTINUATION = FRAME_TYPES.indexOf("continuation");
 
-/** Types of frames that may come between those of a message (RFC 6455, 5.4). */
+/** Frame types allowed between the frames of a message (RFC 6455 section 5.4). */
 const CONTROL = ["ping", "pong", "close"].map((type) => FRAME_TYPES.findIndex((known) => known === type));
 
-/** What a search has to know of a frame, for the list of columns of its question. */
+/** Columns that a search needs. */
 const SEARCHED_COLUMNS = `f.stream, substr(f.payload, 1, ${SEARCHED_BYTES}) AS looked`;
 
-/**
- * Looks for texts in frames, in any case of letters. A text that lies across the frames of a WebSocket message is found with
- * the last of them.
- */
+/** Case-insensitive text search in frames. Text that spans frames of a WebSocket message matches its last frame. */
 class FrameSearch {
   readonly #before: ReturnType<Database["prepare"]>;
 
@@ -54,7 +51,7 @@ class FrameSearch {
     );
   }
 
-  /** Whether a row of the frames' table holds a text that is in lower case. */
+  /** `lowerText` must be lower-case. */
   holds(row: SqlRow, lowerText: string): boolean {
     const payload = payloadOf(row);
     if (payload === undefined) return false;
@@ -69,7 +66,7 @@ class FrameSearch {
     const { stream = null, direction = null, ordinal = null } = last;
     for (const row of this.#before.iterate(stream, direction, ordinal)) {
       const isContinuation = row["type"] === CONTINUATION;
-      // The frames between were not stored.
+      // Intermediate frames were not stored.
       if (isContinuation && (Number(row["flags"]) & FLAG_FINAL) !== 0) break;
       const piece = payloadOf(row);
       if (piece !== undefined) lastFirst.push(piece);
@@ -81,18 +78,18 @@ class FrameSearch {
   }
 }
 
-/** Bytes of a payload in a list unless more are asked for. */
+/** Default payload limit in lists. */
 const PAYLOAD_BYTES = 65_536;
-/** Bytes of payloads in one answer; frames beyond have none. */
+/** Payload budget of one reply; further frames are returned without payload. */
 const RESPONSE_BYTES = 33_554_432;
-/** Frames looked through for a text before others have their turn. */
+/** Frames searched before other requests run. */
 const SEARCHED_AT_ONCE = 1000;
 
 const FRAME_COLUMNS =
   "f.number, f.ordinal, f.kind, f.direction, f.type, f.opcode, f.flags, f.effect, f.at_ms, f.size, f.wire_size, " +
   "f.mask, f.attributes, length(f.payload) AS stored, s.id AS stream_id";
 
-/** Reads streams and their frames on one thread, over a connection of its own. */
+/** Reads streams and frames on one thread with its own connection. */
 export class StreamReader {
   readonly #database: Database;
 
@@ -210,7 +207,7 @@ export class StreamReader {
     };
   }
 
-  /** Undefined: there is no such stream. */
+  /** Undefined for an unknown stream. */
   #frames(query: FrameQuery, sessions: SessionNames): Where | undefined {
     const parts: string[] = ["f.ordinal > s.floor_ordinal"];
     const values: SqlValue[] = [];
@@ -242,7 +239,7 @@ export class StreamReader {
 
   #count(query: FrameQuery, where: Where): number {
     if (query.direction === undefined && query.type === undefined && query.afterOrdinal === undefined) {
-      // Sums that the writer keeps: nobody counts a million rows for one page.
+      // Sums maintained by the writer: counting a million rows per page is too slow.
       const streams = where.sql.replace("f.ordinal > s.floor_ordinal AND ", "").replace("f.stream", "s.number");
       const row = this.#database
         .prepare(`SELECT IFNULL(SUM(frames_stored), 0) AS total FROM stream s WHERE ${streams}`)
@@ -255,7 +252,7 @@ export class StreamReader {
     return Number(row?.["total"]);
   }
 
-  /** Goes through the payloads in steps, so that other questions have their turn. */
+  /** Searches payloads in steps, yielding in between. */
   async #search(
     query: FrameQuery,
     search: string,
@@ -320,7 +317,7 @@ function visibleStreams(sessions: SessionNames, sessionId: string | undefined, k
   return { sql: parts.join(" AND "), values };
 }
 
-/** Of one stream in its own order, which has an index; of several in the order of arrival. */
+/** One stream: its own order, which is indexed. Several: order of arrival. */
 function orderOf(query: FrameQuery): "f.ordinal" | "f.number" {
   return query.streamId === undefined ? "f.number" : "f.ordinal";
 }
@@ -405,18 +402,17 @@ function numberOf(value: SqlValue | undefined): number | null {
   return value === null || value === undefined ? null : Number(value);
 }
 
-/** A piece of SQL over the table `stream`, called `s`, with the values of its question marks. */
+/** SQL over the table `stream` as `s`, with its parameters. */
 interface Where {
   readonly sql: string;
   readonly values: readonly SqlValue[];
 }
 
-/** The value of an attribute, NULL where a stream does not have it. */
+/** NULL if the stream lacks the attribute. */
 function attributeValue(attribute: string): Where {
   return { sql: "json_extract(s.attributes, ?)", values: [`$.${JSON.stringify(attribute)}`] };
 }
 
-/** Adds conditions on attributes. */
 function withAttributes(where: Where, conditions: readonly AttributeCondition[] | undefined): Where {
   if (conditions === undefined || conditions.length === 0) return where;
   const added = conditions.map(conditionSql);
@@ -426,7 +422,6 @@ function withAttributes(where: Where, conditions: readonly AttributeCondition[] 
   };
 }
 
-/** Leaves only streams of these ids. */
 function withIds(where: Where, ids: readonly string[] | undefined): Where {
   if (ids === undefined) return where;
   const marks = ids.map(() => "?").join(", ");
@@ -442,7 +437,7 @@ function conditionSql({ attribute, match, text }: AttributeCondition): Where {
     case "contains":
       return { sql: `instr(lower(${value.sql}), ?) > 0`, values: [...value.values, lower] };
     case "name":
-      // With a dot before both, the end of a name begins where a part does.
+      // With a leading dot on both sides a suffix match ends at a name boundary.
       return {
         sql: `substr(lower('.' || ${value.sql}), -length(?)) = ?`,
         values: [...value.values, `.${lower}`, `.${lower}`],

@@ -4,11 +4,11 @@ import type { SessionTable } from "../sessions/session-table.ts";
 import { STATE_CLOSED } from "./stream-message.ts";
 import type { FrameBatch, FrameBatchText, FrameTuple, StreamOpening, StreamProgress } from "./stream-message.ts";
 
-/** Frames removed in one transaction: a few milliseconds, so that batches never wait long. */
+/** Frames removed per transaction: takes a few milliseconds, so batches are hardly delayed. */
 const STEP_FRAMES = 2000;
 const STEP_BYTES = 33_554_432;
 
-/** A stream that was not removed, and what a batch brings it. */
+/** An existing stream with the changes of a batch. */
 interface Living {
   readonly session: number;
   readonly kind: number;
@@ -16,7 +16,7 @@ interface Living {
   bytes: number;
 }
 
-/** Writes and removes the rows of streams and their frames. Every call runs inside the caller's transaction. */
+/** Writes and removes stream and frame rows, always within the caller's transaction. */
 export class StreamRows {
   readonly #database: Database;
   readonly #sessions: SessionTable;
@@ -31,9 +31,9 @@ export class StreamRows {
   readonly #tidied: Statement;
   readonly #deleteStream: Statement;
   readonly #ownEntry: Statement;
-  /** New ids of imported entries whose ids were taken, by their session. */
+  /** New ids of imported entries whose ids were taken, by session. */
   readonly #renamed = new Map<number, Map<string, string>>();
-  /** Streams up to these numbers that are not stored yet were cleared with their session. */
+  /** By session: streams up to this number were cleared before they were stored. */
   readonly #refused = new Map<number, number>();
   #hasStreams: boolean;
   #isUntidy: boolean;
@@ -75,12 +75,12 @@ export class StreamRows {
     this.#isUntidy = this.#untidy.get() !== undefined;
   }
 
-  /** Number of the newest stream ever written. */
+  /** Highest stream number ever stored. */
   get highestNumber(): number {
     return Number(this.#database.prepare("SELECT MAX(number) AS number FROM stream").get()?.["number"] ?? 0);
   }
 
-  /** Streams that were running when the process ended are over; those whose entry never came go. */
+  /** Closes streams that were open when the process ended and removes those without an entry. */
   settleInterrupted(): void {
     if (!this.#hasStreams) return;
     this.#database.transaction(() => {
@@ -94,7 +94,7 @@ export class StreamRows {
     this.#isUntidy = this.#untidy.get() !== undefined;
   }
 
-  /** Stores a batch; frames of streams that were removed meanwhile are not stored. */
+  /** Frames of removed streams are dropped. */
   store(batch: FrameBatch, log: ChangeLog): void {
     const text = JSON.parse(batch.text) as FrameBatchText;
     this.#hasStreams = true;
@@ -119,18 +119,18 @@ export class StreamRows {
     }
   }
 
-  /** An imported entry got another id than its document says. */
+  /** An imported entry got a new id. */
   renamed(session: number, id: string, newId: string): void {
     const ids = this.#renamed.get(session) ?? new Map<string, string>();
     this.#renamed.set(session, ids.set(id, newId));
   }
 
-  /** The import into a session is over. */
+  /** The import into the session is finished. */
   forgetRenamed(session: number): void {
     this.#renamed.delete(session);
   }
 
-  /** The entry with this id was removed. `counts`: its session still counts bytes. */
+  /** Removes the streams of an entry. `counts`: the session's byte counter still includes them. */
   remove(id: string, log: ChangeLog, counts: boolean): void {
     if (!this.#hasStreams) return;
     for (const row of this.#goneById.all(id)) {
@@ -139,7 +139,7 @@ export class StreamRows {
     }
   }
 
-  /** A session was cleared: nobody sees its streams any more. */
+  /** Marks the session's streams as removed. */
   clearSession(session: number): void {
     if (!this.#hasStreams) return;
     this.#database
@@ -148,12 +148,12 @@ export class StreamRows {
     this.#isUntidy = true;
   }
 
-  /** What opened before a session was cleared, and comes only now, is not stored. */
+  /** Drops streams that were opened before the session was cleared and arrive later. */
   refuseUpTo(session: number, number: number): void {
     this.#refused.set(session, number);
   }
 
-  /** Removes the frames of a kind, and its streams that are closed. */
+  /** Removes the frames of a kind and its closed streams. */
   clearKind(kind: number, log: ChangeLog): void {
     if (!this.#hasStreams) return;
     const sums = this.#database
@@ -173,7 +173,7 @@ export class StreamRows {
     this.#isUntidy = true;
   }
 
-  /** Takes the oldest frames of streams that still run, as their entries cannot go; gives the bytes. */
+  /** Removes the oldest frames of open streams, whose entries cannot be removed; returns the bytes. */
   shed(wantedBytes: number, log: ChangeLog): number {
     if (!this.#hasStreams) return 0;
     const stream = this.#database
@@ -201,12 +201,12 @@ export class StreamRows {
     return this.#isUntidy;
   }
 
-  /** Looks again after a transaction failed. */
+  /** Reloads pending removals after a failed transaction. */
   recall(): void {
     this.#isUntidy = this.#untidy.get() !== undefined;
   }
 
-  /** Removes a bounded number of frames that nobody sees any more. */
+  /** Removes a bounded number of frames of removed streams. */
   tidy(): void {
     const stream = this.#untidy.get();
     if (stream === undefined) {
@@ -283,7 +283,7 @@ export class StreamRows {
     living.set(number, { session: Number(row["session"]), kind: Number(row["kind"]), frames: 0, bytes: 0 });
   }
 
-  /** False: the stream has a frame with this number. */
+  /** False for a duplicate ordinal. */
   #insert(frame: FrameTuple, stream: number, kind: number, payloads: ArrayBuffer, offset: number): boolean {
     const [
       ,

@@ -7,7 +7,7 @@ import { NEVER, openRig } from "../store-rig.ts";
 import type { StoreRig } from "../store-rig.ts";
 import type { FrameRecord, StreamKind, StreamRecorder } from "./stream-store.ts";
 
-/** A running exchange with a stream; its entry is named by its host. */
+/** A running exchange with a stream; the host identifies its entry. */
 function openStream(rig: StoreRig, host: string, kind: StreamKind = "websocket"): StreamRecorder {
   const scheme = kind === "websocket" ? "ws" : "http";
   const exchange = sampleExchange({ id: crypto.randomUUID(), state: { step: "responding" }, scheme, port: 80, host });
@@ -168,7 +168,7 @@ test("the status of a call finds its entry by number and by name, once it is kno
   const good = openStream(rig, "good", "grpc");
   const lost = openStream(rig, "lost", "grpc");
   openStream(rig, "running", "grpc");
-  // A close code of a WebSocket is no status.
+  // A WebSocket close code is not a status.
   openStream(rig, "chat").change({ closeCode: 5 });
   assert.equal(await hostsOf(rig, "grpc.status:*"), "");
   good.change({ closeCode: 0 });

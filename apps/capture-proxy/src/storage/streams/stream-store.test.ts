@@ -11,7 +11,7 @@ import type { FrameQuery, StoredFrame, StreamRecorder } from "./stream-store.ts"
 
 const ALL: FrameQuery = { limit: 1000, offset: 0, order: "asc" };
 
-/** A running exchange whose entry is recorded, with a stream. */
+/** A stream of a running, recorded exchange. */
 function openStream(
   rig: StoreRig,
   kind: "websocket" | "sse" = "websocket",
@@ -282,7 +282,7 @@ test("what does not fit into the backlog is counted as not stored, and the numbe
   await using rig = await openRig(directory.path);
   const { exchange, stream } = openStream(rig);
   const megabyte = Buffer.alloc(1_048_576);
-  // In one turn, so that the writer cannot keep up.
+  // Synchronously, so that the writer cannot keep up.
   for (let index = 0; index < 100; index += 1) stream.frame(frame(megabyte, { type: "binary", opcode: 2 }));
   await rig.store.flush();
   const row = await rig.store.streams.getStream(exchange.id);

@@ -1,6 +1,5 @@
 import type { ExchangeView } from "#exchange/exchange.ts";
 
-/** What a stream's frames are made of. */
 export type StreamKind = "websocket" | "sse" | "json" | "grpc";
 /** `send` is from the client. */
 export type FrameDirection = "send" | "receive";
@@ -15,57 +14,57 @@ export type FrameType =
   | "item"
   | "message"
   | "trailer";
-/** What Weir did to a frame; without one it passed as it came. */
+/** Absent if the frame passed unchanged. */
 export type FrameEffect = "injected" | "modified" | "dropped";
 export type StreamState = "connecting" | "open" | "closing" | "closed";
 
-/** One frame as it is handed over. Its bytes must not change afterwards. */
+/** The bytes must not change after the call. */
 export interface FrameRecord {
   readonly direction: FrameDirection;
   readonly type: FrameType;
-  /** Of WebSocket; else 0. */
+  /** WebSocket only; otherwise 0. */
   readonly opcode: number;
   readonly isFinal: boolean;
-  /** Wall clock, milliseconds since 1970. */
+  /** Milliseconds since 1970, wall clock. */
   readonly atMs: number;
-  /** Uncompressed; cut at `max_body_size`. */
+  /** Uncompressed; truncated at `max_body_size`. */
   readonly payload: Buffer;
-  /** Of the payload before it was cut. */
+  /** Payload size before truncation. */
   readonly sizeBytes: number;
-  /** On the wire, as it came. */
+  /** As received on the wire. */
   readonly wireBytes: number;
   readonly isCompressed: boolean;
-  /** The masking key as a number, where the frame was masked. */
+  /** Masking key of a masked frame. */
   readonly mask?: number;
   readonly effect?: FrameEffect;
   /** The payload before a rule changed it. */
   readonly original?: Buffer;
-  /** Further facts, shown as they are: `event`, `id` and `retry` of a server-sent event. */
+  /** Additional facts, shown as is: `event`, `id` and `retry` of a server-sent event. */
   readonly attributes?: Readonly<Record<string, string>>;
 }
 
-/** What may become known of a stream while it runs. */
+/** Facts that become known while the stream is open. */
 export interface StreamFacts {
   readonly state?: StreamState;
   readonly subprotocol?: string;
   readonly closeCode?: number;
   readonly closeReason?: string;
-  /** Added to those known. */
+  /** Merged with the known ones. */
   readonly attributes?: Readonly<Record<string, string>>;
 }
 
-/** Takes what happens on one stream. Nothing here waits or throws. */
+/** Records one stream. Never blocks or throws. */
 export interface StreamRecorder {
-  /** Over a bounded backlog the frame is counted as not stored. Gives its number in the stream, from 1 on. */
+  /** Counts the frame as not stored if the backlog is full. Returns its ordinal, from 1. */
   frame(frame: FrameRecord): number;
   change(facts: StreamFacts): void;
-  /** The stream is closed; what comes afterwards is ignored. */
+  /** Closes the stream; later calls are ignored. */
   end(): void;
 }
 
-/** A stream as it is stored; counts are of what flowed, stored or not. */
+/** A stored stream; counts include frames that were not stored. */
 export interface StreamRow {
-  /** That of its traffic entry. */
+  /** Id of its traffic entry. */
   readonly id: string;
   readonly kind: StreamKind;
   readonly sessionId: string;
@@ -73,13 +72,13 @@ export interface StreamRow {
   readonly method: string;
   readonly url: string;
   readonly host: string;
-  /** Path and query. */
+  /** With query. */
   readonly path: string;
   readonly clientAddress: string | null;
   readonly serverAddress: string | null;
   /** Name, value, name, value in wire order. */
   readonly requestFields: readonly string[];
-  /** null: not known yet. */
+  /** Null until known. */
   readonly responseFields: readonly string[] | null;
   readonly subprotocol: string | null;
   readonly closeCode: number | null;
@@ -89,54 +88,53 @@ export interface StreamRow {
   readonly closedMs: number | null;
   readonly framesSent: number;
   readonly framesReceived: number;
-  /** Of payloads, uncompressed. */
+  /** Uncompressed payload bytes. */
   readonly bytesSent: number;
   readonly bytesReceived: number;
   readonly framesNotStored: number;
   readonly framesStored: number;
 }
 
-/** A frame as it is stored. */
 export interface StoredFrame {
   readonly streamId: string;
   readonly kind: StreamKind;
-  /** Number in its stream, from 1 on. */
+  /** From 1, within the stream. */
   readonly ordinal: number;
   readonly direction: FrameDirection;
   readonly type: FrameType;
   readonly opcode: number;
   readonly isFinal: boolean;
   readonly atMs: number;
-  /** Up to the bytes that were asked for. */
+  /** Up to the requested bytes. */
   readonly payload: Uint8Array;
-  /** What is stored of the payload. */
+  /** Stored bytes of the payload. */
   readonly storedBytes: number;
   readonly sizeBytes: number;
   readonly wireBytes: number;
   readonly isCompressed: boolean;
   readonly mask: number | null;
   readonly effect: FrameEffect | null;
-  /** The payload before a rule changed it, up to the bytes that were asked for. */
+  /** The payload before a rule changed it, up to the requested bytes. */
   readonly original: Uint8Array | null;
   readonly attributes: Readonly<Record<string, string>> | null;
 }
 
-/** A condition on an attribute of streams; those that do not have it do not match. */
+/** Streams without the attribute do not match. */
 export interface AttributeCondition {
   readonly attribute: string;
-  /** `name` matches all of it, or its last parts after a dot: `v1.Orders` and `Orders` match `shop.v1.Orders`. */
+  /** `name` matches the whole or a suffix after a dot: `v1.Orders` and `Orders` match `shop.v1.Orders`. */
   readonly match: "equals" | "contains" | "name";
-  /** `contains` and `name` take upper and lower case alike. */
+  /** Case-insensitive for `contains` and `name`. */
   readonly text: string;
 }
 
 export interface StreamQuery {
   readonly kind?: StreamKind | undefined;
-  /** Without it, streams of all sessions. */
+  /** Undefined: all sessions. */
   readonly sessionId?: string | undefined;
-  /** All of them must match. */
+  /** Conjunction. */
   readonly attributes?: readonly AttributeCondition[] | undefined;
-  /** Only these, at most a thousand. */
+  /** At most a thousand ids. */
   readonly ids?: readonly string[] | undefined;
   readonly limit: number;
   readonly offset: number;
@@ -147,48 +145,47 @@ export interface FrameQuery {
   readonly streamId?: string | undefined;
   readonly direction?: FrameDirection | undefined;
   readonly type?: FrameType | undefined;
-  /** Of the frames' streams; all of them must match. */
+  /** Conjunction, on the frames' streams. */
   readonly attributes?: readonly AttributeCondition[] | undefined;
-  /** Text in the payload, upper and lower case alike. */
+  /** Case-insensitive text in the payload. */
   readonly search?: string | undefined;
-  /** Only frames after this number of their stream. */
+  /** Only frames after this ordinal. */
   readonly afterOrdinal?: number | undefined;
   readonly limit: number;
   readonly offset: number;
   readonly order: "asc" | "desc";
-  /** Bytes of each payload that are given; 64 KiB when undefined. */
+  /** Maximum bytes per payload; default 64 KiB. */
   readonly payloadBytes?: number | undefined;
 }
 
 export interface StreamGroupQuery {
   readonly kind: StreamKind;
-  /** Streams with the same value of it make a group; those without it are in none. */
+  /** Groups streams by its value; streams without it are left out. */
   readonly attribute: string;
   readonly limit: number;
   readonly offset: number;
 }
 
-/** Streams that have one attribute in common. */
 export interface StreamGroup {
   readonly value: string;
   readonly streams: number;
   readonly openStreams: number;
-  /** Those of the open ones that are `closing`. */
+  /** Open streams in state `closing`. */
   readonly closingStreams: number;
-  /** Stored and not. */
+  /** Including frames that were not stored. */
   readonly frames: number;
   readonly bytes: number;
-  /** Of its first stream. */
+  /** Of the first stream. */
   readonly createdMs: number;
-  /** When something last happened in it. */
+  /** Time of the last activity. */
   readonly lastMs: number;
-  /** Of its newest stream. */
+  /** Of the newest stream. */
   readonly host: string;
   readonly clientAddress: string | null;
   readonly serverAddress: string | null;
 }
 
-/** Sums over the streams of a kind. */
+/** Totals of a kind. */
 export interface StreamStats {
   readonly streams: number;
   readonly openStreams: number;
@@ -199,33 +196,33 @@ export interface StreamStats {
   readonly framesNotStored: number;
   readonly framesStored: number;
   readonly storedBytes: number;
-  /** Stored frames by their type. */
+  /** Stored frames by type. */
   readonly byType: Readonly<Partial<Record<FrameType, number>>>;
 }
 
-/** A frame that was just recorded, for those who watch. */
+/** A frame was just recorded. */
 export type FrameListener = (stream: { id: string; kind: StreamKind }, ordinal: number, frame: FrameRecord) => void;
 
 /**
- * Frames of everything that streams. Writing never waits: frames are committed in batches within 250 ms and outlive the
- * process. A stream belongs to the traffic entry of its exchange and goes with it.
+ * Frames of all streams. Recording never blocks: batches are committed within 250 ms and survive the process. A stream
+ * belongs to the traffic entry of its exchange and is removed with it.
  */
 export interface StreamStore {
-  /** For exchanges that are recorded; a recorder that drops everything otherwise. */
+  /** Returns a recorder that drops everything if the exchange is not recorded. */
   open(exchange: ExchangeView, kind: StreamKind): StreamRecorder;
   /** Newest first. */
   listStreams(query: StreamQuery, signal?: AbortSignal): Promise<{ streams: StreamRow[]; total: number }>;
   getStream(id: string): Promise<StreamRow | undefined>;
-  /** Those with the newest stream first. */
+  /** Newest stream first. */
   listGroups(query: StreamGroupQuery, signal?: AbortSignal): Promise<{ groups: StreamGroup[]; total: number }>;
   listFrames(query: FrameQuery, signal?: AbortSignal): Promise<{ frames: StoredFrame[]; total: number }>;
-  /** A whole payload. */
+  /** The full payload. */
   frameBytes(streamId: string, ordinal: number): Promise<Buffer | undefined>;
-  /** Removes frames, and streams that are closed. */
+  /** Removes frames and closed streams. */
   clear(kind: StreamKind): Promise<void>;
   stats(kind: StreamKind): Promise<StreamStats>;
-  /** Called with each recorded exchange that becomes a stream; it must not throw. */
+  /** Called when a recorded exchange becomes a stream; must not throw. */
   onOpened(listener: (exchange: ExchangeView) => void): void;
-  /** Called with each recorded frame on the hot path; it must not throw. */
+  /** Called for each recorded frame on the hot path; must not throw. */
   onFrame(listener: FrameListener): void;
 }

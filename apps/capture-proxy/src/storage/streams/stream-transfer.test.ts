@@ -19,7 +19,7 @@ const frame = (text: string | Buffer, change: Partial<FrameRecord> = {}): FrameR
 
 const CLOSE = Buffer.concat([Buffer.from([0x0f, 0xa0]), Buffer.from("enough")]);
 
-/** A session with a WebSocket connection of many frames, and a stream of events. */
+/** A session with a WebSocket connection of many frames and an event stream. */
 async function fill(rig: StoreRig): Promise<string> {
   const exchange = rig.add({ id: crypto.randomUUID(), scheme: "wss", path: "/chat", status: 101 });
   const socket = rig.store.streams.open(exchange, "websocket");
