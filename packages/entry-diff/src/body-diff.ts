@@ -5,7 +5,7 @@ import type { IgnoredPaths } from "./ignored-paths.ts";
 import { diffJson } from "./json-diff.ts";
 import { diffText } from "./text-diff.ts";
 
-/** A body of one side, without content coding. */
+/** A decoded body of one side. */
 export type SideBody =
   | { readonly kind: "none" }
   | {
@@ -15,26 +15,26 @@ export type SideBody =
       readonly mayBeJson: boolean;
       readonly sha256: string | null;
     }
-  /** `bytes` in any spelling that is equal for equal bytes, where the hash is not known. */
+  /** `bytes` in any encoding that preserves equality, used if the hash is unknown. */
   | { readonly kind: "binary"; readonly sizeBytes: number; readonly sha256: string | null; readonly bytes?: string }
   | { readonly kind: "unknown"; readonly sizeBytes: number; readonly reason: string };
 
 export interface BodyOptions {
   readonly ignored: IgnoredPaths;
-  /** Compare the types of JSON values, not the values. */
+  /** Compare types of JSON values instead of values. */
   readonly shape: boolean;
 }
 
-/** Texts above this are compared by their bytes only. */
+/** Longer texts are compared bytewise only. */
 const MAX_CHARACTERS = 4_194_304;
 const MAX_JSON_CHANGES = 5000;
 const MAX_PART_CHARACTERS = 1_048_576;
-/** Deeper documents are compared as text: nobody reads them as a tree. */
+/** Deeper documents are compared as text. */
 const MAX_JSON_DEPTH = 500;
 
 /**
- * A body as the API shows it (`base64:` marks bytes), ready to be compared.
- * @param body  of what was stored, without content coding; null where there is none
+ * A decoded body as the API shows it (`base64:` marks bytes).
+ * @param body null if there is none
  */
 export function sideBody(
   message: {
@@ -58,7 +58,7 @@ export function sideBody(
   return { kind: "text", text: body, sizeBytes, mayBeJson, sha256 };
 }
 
-/** Compares two bodies as what they are: JSON as a tree, text by lines, the rest by hash. */
+/** Compares JSON as trees, text by lines, everything else by hash. */
 export function compareBodies(left: SideBody, right: SideBody, options: BodyOptions): BodyDiff {
   const sizes = { left_size: sizeOf(left), right_size: sizeOf(right), ...hashesOf(left, right) };
   if (left.kind === "none" && right.kind === "none") return { kind: "none", left_size: null, right_size: null };
@@ -97,7 +97,7 @@ function isEqual(left: SideBody, right: SideBody): boolean {
   return left.bytes !== undefined && left.bytes === right.bytes;
 }
 
-/** Undefined when one of them is no JSON: then lines say more. */
+/** Undefined unless both are JSON: a text diff is used then. */
 function jsonDiff(
   left: SideBody,
   right: SideBody,
@@ -124,7 +124,7 @@ function jsonOf(body: SideBody): { readonly json: Json } | undefined {
   }
 }
 
-/** Counts brackets outside of strings, without a stack of its own. */
+/** Counts brackets outside of strings, without recursion. */
 function isTooDeep(text: string): boolean {
   let depth = 0;
   let isInString = false;
@@ -149,8 +149,8 @@ interface Shape {
 }
 
 /**
- * A document with types in the place of values: `{"id": 1, "tags": ["a"]}` becomes `{"id": "number", "tags":
- * ["string"]}`. A list is shown by one element that has what any of its elements has.
+ * Replaces values by their types: `{"id": 1, "tags": ["a"]}` becomes `{"id": "number", "tags": ["string"]}`. A list
+ * becomes one element that merges all of its elements.
  */
 export function shapeOf(value: Json): Json {
   const shape = emptyShape();
@@ -178,7 +178,7 @@ function gather(shape: Shape, value: Json): void {
   }
 }
 
-/** Where several kinds of value stand in the same place, all are shown. */
+/** Mixed types are all shown. */
 function shown({ types, members, elements }: Shape): Json {
   const kinds: Json[] = [];
   if (types.size > 0) kinds.push([...types].sort().join(" | "));

@@ -4,7 +4,7 @@ import type { BodyOptions, SideBody } from "./body-diff.ts";
 import { compareHeaders } from "./header-diff.ts";
 import type { HeaderMatcher } from "./header-diff.ts";
 
-/** One side of a comparison: an entry, or a replay that was not captured. */
+/** An entry, or a replay that was not captured. */
 export interface DiffSide {
   readonly id: string | null;
   readonly request: Pick<RequestData, "method" | "url" | "headers_list">;
@@ -20,7 +20,7 @@ export interface EntryOptions extends BodyOptions {
   readonly ignoredHeaders: HeaderMatcher;
 }
 
-/** How two exchanges differ. What differs in places that may differ, and in timings, is told and does not count. */
+/** Compares two exchanges. Ignored paths, ignored headers and timings are reported but do not count as differences. */
 export function compareEntries(left: DiffSide, right: DiffSide, options: EntryOptions): EntryDiff {
   const { ignoredHeaders } = options;
   const method = change(left.request.method, right.request.method);
@@ -65,7 +65,7 @@ function statusOf({ response }: DiffSide): string | null {
   return response === null ? null : String(response.status_code);
 }
 
-/** Whether two bodies are alike but for what may differ. What cannot be compared is not said to be the same. */
+/** Whether the bodies are equal apart from ignored paths; incomparable bodies are not. */
 export function isBodySame({ kind, changes, truncated }: EntryDiff["request_body"]): boolean {
   if (kind === "none" || kind === "same") return true;
   return kind === "json" && changes?.length === 0 && truncated !== true;

@@ -2,10 +2,10 @@ import type { EntryDiff } from "@headworks/capture-contract";
 
 type HeadersDiff = EntryDiff["request_headers"];
 
-/** Decides by its lower-case name whether a field may differ. */
+/** Whether a field is ignored, by lower-case name. */
 export type HeaderMatcher = (lowerName: string) => boolean;
 
-/** Fields that differ between two answers to the same question, and say nothing about the answer. */
+/** Fields that usually vary between equal responses. */
 export const VOLATILE_HEADERS: readonly string[] = [
   "date",
   "age",
@@ -37,7 +37,7 @@ export const VOLATILE_HEADERS: readonly string[] = [
   "nel",
 ];
 
-/** Fields that may differ, by names in which `*` stands for any characters. */
+/** Names may contain `*` as a wildcard. */
 export function compileHeaderNames(names: readonly string[] = VOLATILE_HEADERS): HeaderMatcher {
   const lower = names.map((name) => name.trim().toLowerCase());
   const exact = new Set(lower.filter((name) => !name.includes("*")));
@@ -45,7 +45,7 @@ export function compileHeaderNames(names: readonly string[] = VOLATILE_HEADERS):
   return (name) => exact.has(name) || patterns.some((parts) => fits(name, parts));
 }
 
-/** Each part behind the one before, the first at the beginning and the last at the end: linear, whatever the pattern. */
+/** Greedy match of the parts in order, anchored at both ends: linear for every pattern. */
 function fits(name: string, parts: readonly string[]): boolean {
   const first = parts[0] ?? "";
   const last = parts.at(-1) ?? "";
@@ -59,7 +59,7 @@ function fits(name: string, parts: readonly string[]): boolean {
   return at <= name.length - last.length;
 }
 
-/** Compares fields by name, whatever their order; the values of one name in their order. */
+/** Compares fields by name in any order; values of one name in order. */
 export function compareHeaders(
   left: readonly (readonly [string, string])[],
   right: readonly (readonly [string, string])[],

@@ -1,21 +1,20 @@
 import { parseJsonPath, type JsonStep } from "@headworks/json";
 
-/** Names and indexes from the root of a document to a place in it. */
+/** Path from the root as names and indexes. */
 export type JsonPlace = readonly (string | number)[];
 
-/** Places in JSON documents that may differ. */
 export interface IgnoredPaths {
   readonly isEmpty: boolean;
   matches(place: JsonPlace): boolean;
 }
 
-/** A pattern that cannot be read, by its number, and why. */
+/** An invalid pattern by its index. */
 export interface PathIssue {
   readonly index: number;
   readonly message: string;
 }
 
-/** Reads patterns: JSONPath without filters (`$.items[*].at`, `$..etag`) or JSON Pointers (`/items/0/at`). */
+/** Parses JSONPath without filters (`$.items[*].at`, `$..etag`) or JSON Pointers (`/items/0/at`). */
 export function compileIgnoredPaths(
   patterns: readonly string[],
 ): { readonly ok: true; readonly paths: IgnoredPaths } | { readonly ok: false; readonly issues: readonly PathIssue[] } {
@@ -48,7 +47,7 @@ function stepsOf(pattern: string): readonly JsonStep[] | string {
   return parsed.ok ? parsed.steps : parsed.message;
 }
 
-/** Whether the steps lead to the place: all beginnings are walked at once, so a pattern costs its length for each step. */
+/** Whether the steps match the path. All partial matches advance together, so a pattern costs its length per step. */
 function reaches(steps: readonly JsonStep[], place: JsonPlace): boolean {
   let open = new Set([0]);
   for (const key of place) {
@@ -67,7 +66,7 @@ function reaches(steps: readonly JsonStep[], place: JsonPlace): boolean {
 function accepts(step: JsonStep, key: string | number): boolean {
   switch (step.kind) {
     case "member":
-      // A pointer does not say whether its document has an object or a list there.
+      // A pointer does not distinguish object members from list indexes.
       return step.name === String(key);
     case "element":
       return step.index === key;

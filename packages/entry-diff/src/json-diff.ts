@@ -4,8 +4,8 @@ import type { JsonPlace, IgnoredPaths } from "./ignored-paths.ts";
 import { diffSequences } from "./sequence-diff.ts";
 
 /**
- * One change of a document. Positions in lists are those of the left side: what is added stands before the element
- * that has that position there, in the order of the changes.
+ * List positions are those of the left side: an added element goes before the left element of that position, in the
+ * order of the changes.
  */
 export interface JsonChange {
   /** JSON Pointer (RFC 6901). */
@@ -18,17 +18,17 @@ export interface JsonChange {
 
 export interface JsonDiff {
   readonly changes: JsonChange[];
-  /** Differences in places that may differ. */
+  /** Differences on ignored paths. */
   readonly ignoredChanges: number;
-  /** There are more changes than are listed. */
+  /** Further changes are not listed. */
   readonly isTruncated: boolean;
 }
 
 const NOTHING_IGNORED: IgnoredPaths = { isEmpty: true, matches: () => false };
 
 /**
- * Compares two JSON values: members by name, whatever their order; list elements by the fewest insertions and removals.
- * Numbers are alike when they mean the same (`1.0` and `1`), however many digits they have.
+ * Compares JSON values: members by name in any order, list elements by a shortest edit script, numbers by exact value
+ * (`1.0` equals `1`).
  */
 export function diffJson(
   left: Json,
@@ -60,7 +60,7 @@ class Comparison {
     return { changes: this.#changes, ignoredChanges: this.#ignoredChanges, isTruncated: this.#isTruncated };
   }
 
-  /** The places of the same thing on both sides differ behind elements that only one side has. */
+  /** The two paths differ after insertions or removals in lists. */
   #compare(left: Json, right: Json, place: JsonPlace, rightPlace: JsonPlace): void {
     if (this.#tree.exactId(left) === this.#tree.exactId(right)) return;
     if (this.#isIgnored(place, rightPlace)) return;
@@ -92,7 +92,7 @@ class Comparison {
     for (let index = 0; index < runs.length; index += 1) {
       const run = runs[index] as (typeof runs)[number];
       if (run.kind === "same") {
-        // Alike but for what may differ, which is counted.
+        // Equal apart from ignored paths, which are counted.
         for (let step = 0; step < run.count; step += 1) {
           this.#pair(left, right, run.left + step, run.right + step, place, rightPlace);
         }
@@ -107,7 +107,7 @@ class Comparison {
     }
   }
 
-  /** Elements that came in the place of others are compared with them one by one. */
+  /** Compares replaced elements pairwise. */
   #replaceRun(
     left: readonly Json[],
     right: readonly Json[],
@@ -166,7 +166,6 @@ class Comparison {
 
 type Members = { readonly [name: string]: Json };
 
-/** The type as JSON knows it. */
 function kindOf(value: Json): "null" | "boolean" | "number" | "string" | "list" | "object" {
   if (value === null) return "null";
   if (Array.isArray(value)) return "list";
@@ -178,7 +177,7 @@ function pointer(place: JsonPlace): string {
   return place.map((key) => `/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
-/** The right document, from the left one and changes that nothing was left out of. */
+/** Rebuilds the right document from complete changes. */
 export function applyJsonChanges(left: Json, changes: readonly JsonChange[]): Json {
   return applied(
     left,

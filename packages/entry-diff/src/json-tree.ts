@@ -1,10 +1,7 @@
 import { isNumeric, numberKey, type Json, type Numeric } from "@headworks/json";
 import type { IgnoredPaths, JsonPlace } from "./ignored-paths.ts";
 
-/**
- * Gives every part of JSON documents a number that is equal where the parts mean the same, so that each comparison of
- * parts costs one look, however large they are.
- */
+/** Assigns equal numbers to equal parts of JSON documents, so that comparing parts takes constant time. */
 export class JsonTree {
   readonly #ignored: IgnoredPaths;
   readonly #numbers = new Map<string, number>();
@@ -14,7 +11,7 @@ export class JsonTree {
     this.#ignored = ignored;
   }
 
-  /** Equal for values that mean the same. */
+  /** Equal for equal values. */
   exactId(value: Json): number {
     if (typeof value !== "object" || value === null || isNumeric(value)) return this.#numbered(scalarKey(value));
     const known = this.#exact.get(value);
@@ -24,7 +21,7 @@ export class JsonTree {
     return id;
   }
 
-  /** Equal for values that differ only in places that may differ. */
+  /** Equal for values that differ only on ignored paths. */
   id(value: Json, place: JsonPlace): number {
     if (this.#ignored.isEmpty) return this.exactId(value);
     if (typeof value !== "object" || value === null || isNumeric(value)) return this.exactId(value);

@@ -23,7 +23,7 @@ function applied(left: readonly number[], right: readonly number[], runs: readon
 const edits = (runs: readonly Run[]): number =>
   runs.reduce((sum, { kind, count }) => sum + (kind === "same" ? 0 : count), 0);
 
-/** The length of the longest common subsequence, the slow and plain way. */
+/** Reference implementation: length of the longest common subsequence. */
 function commonLength(left: readonly number[], right: readonly number[]): number {
   const table = Array.from({ length: left.length + 1 }, () => Array.from({ length: right.length + 1 }, () => 0));
   for (let x = 1; x <= left.length; x += 1) {

@@ -1,4 +1,4 @@
-/** A run of elements that both sides have, or only one of them has; indexes from 0. */
+/** Elements of both sides or of one; indexes from 0. */
 export interface Run {
   readonly kind: "same" | "removed" | "added";
   readonly left: number;
@@ -6,14 +6,13 @@ export interface Run {
   readonly count: number;
 }
 
-/** Comparing is quadratic in what differs; after this many steps the rest is taken as replaced. */
+/** Bounds the quadratic search; beyond it the rest counts as replaced. */
 const MAX_STEPS = 20_000_000;
 const MAX_EDITS = 2000;
 
 /**
- * The runs that turn one sequence into another, shortest first (Myers, "An O(ND) difference algorithm", 1986).
- * Elements are numbers that are equal where the things they stand for are. Sequences that have too little in common
- * are given as replaced as a whole between what they begin and end with, so time is bounded.
+ * A shortest edit script (Myers, "An O(ND) difference algorithm", 1986) over numbers that are equal for equal elements.
+ * Sequences with too little in common count as replaced between common prefix and suffix, which bounds the time.
  */
 export function diffSequences(left: readonly number[], right: readonly number[]): Run[] {
   let start = 0;
@@ -30,7 +29,7 @@ export function diffSequences(left: readonly number[], right: readonly number[])
   return runs;
 }
 
-/** Appends a run, joined with the one before where both are of a kind. */
+/** Appends a run, merging it with a previous one of its kind. */
 function push(runs: Run[], kind: Run["kind"], left: number, right: number, count: number): void {
   if (count === 0) return;
   const last = runs.at(-1);
@@ -57,8 +56,8 @@ function middle(
 }
 
 /**
- * For each number of edits the furthest place on the left that each diagonal reaches; the last has reached the end.
- * Undefined when that takes too long.
+ * Furthest left position of each diagonal per number of edits; the last row reaches the end. Undefined beyond the
+ * limit.
  */
 function search(
   left: readonly number[],
@@ -94,7 +93,7 @@ function search(
   return undefined;
 }
 
-/** Where a diagonal begins after one more edit: an element of the right is added, or one of the left is removed. */
+/** Start of a diagonal after one more edit: an insertion from the right or a removal from the left. */
 function firstPlace(before: Int32Array, edits: number, diagonal: number): number {
   return isAdding(before, edits, diagonal)
     ? (before[diagonal + 1 + edits + 1] as number)

@@ -1,6 +1,6 @@
 import { diffSequences } from "./sequence-diff.ts";
 
-/** Lines that both texts have, or one of them; unchanged lines that stand far from any change are counted only. */
+/** Lines of both texts or of one; unchanged lines outside of the context are only counted. */
 export interface TextPart {
   readonly kind: "same" | "removed" | "added";
   /** From 1. */
@@ -12,15 +12,15 @@ export interface TextPart {
 
 export interface TextDiff {
   readonly parts: TextPart[];
-  /** The parts end before the texts do. */
+  /** The texts continue beyond the parts. */
   readonly isTruncated: boolean;
 }
 
 const CONTEXT_LINES = 3;
 
 /**
- * Compares texts line by line; a line is what stands before a line feed, so the kind of line ends is part of it.
- * @param maxCharacters  of lines in the parts
+ * Compares texts by lines. A line ends before LF, so that line ends count.
+ * @param maxCharacters limit of the characters in the parts
  */
 export function diffText(left: string, right: string, maxCharacters = Number.POSITIVE_INFINITY): TextDiff {
   const leftLines = left.split("\n");
@@ -54,7 +54,7 @@ function part(kind: TextPart["kind"], left: number, right: number, lines: string
   return { kind, left_line: left + 1, right_line: right + 1, line_count: count, lines };
 }
 
-/** Unchanged lines: those behind a change, those between, which nobody reads, and those before the next change. */
+/** Context of unchanged lines: after a change, the omitted middle, and before the next change. */
 function inContext(lines: string[], left: number, right: number, isBehind: boolean, isBefore: boolean): TextPart[] {
   const head = isBehind ? CONTEXT_LINES : 0;
   const tail = isBefore ? CONTEXT_LINES : 0;
@@ -66,7 +66,7 @@ function inContext(lines: string[], left: number, right: number, isBehind: boole
   return parts;
 }
 
-/** The right text, from the left one and parts that were not truncated. Throws `RangeError` for parts of other texts. */
+/** Rebuilds the right text from complete parts. Throws `RangeError` for parts of other texts. */
 export function applyTextParts(left: string, parts: readonly TextPart[]): string {
   const leftLines = left.split("\n");
   const made: string[] = [];

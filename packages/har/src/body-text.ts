@@ -4,7 +4,7 @@ import type { HarText } from "./har.ts";
 import { LargeBody } from "./large-body.ts";
 import { LARGE_TEXT_BYTES } from "./large-text.ts";
 
-/** Bytes as HAR can hold them: text, or text that is base64. */
+/** Bytes in HAR: text or base64. */
 export interface BodyText {
   readonly text: string;
   readonly isBase64: boolean;
@@ -13,21 +13,21 @@ export interface BodyText {
 const STRICT = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Text when the bytes are valid UTF-8 and the media type does not name another charset, so that encoding the text as
- * UTF-8 gives the same bytes again; base64 otherwise.
+ * Text if the bytes are valid UTF-8 and the media type names no other charset, so that encoding as UTF-8 restores them;
+ * otherwise base64.
  */
 export function bodyText(bytes: Uint8Array, contentType: string): BodyText {
   if (mayBeUtf8(contentType)) {
     try {
       return { text: STRICT.decode(bytes), isBase64: false };
     } catch {
-      // Not UTF-8 after all.
+      // Not UTF-8: use base64.
     }
   }
   return { text: toBase64(bytes), isBase64: true };
 }
 
-/** As `bodyText` says; the text of a large body is not made yet. */
+/** Like `bodyText`; the text of a large body is produced when written. */
 export function bodyHarText(bytes: Uint8Array, contentType: string): { text: HarText; isBase64: boolean } {
   if (bytes.length < LARGE_TEXT_BYTES) return bodyText(bytes, contentType);
   const isBase64 = !mayBeUtf8(contentType) || !isUtf8(bytes);
@@ -39,12 +39,12 @@ function mayBeUtf8(contentType: string): boolean {
   return charset === undefined || charset === "utf-8" || charset === "utf8" || charset === "us-ascii";
 }
 
-/** The bytes that `bodyText` was made of. Throws a sentence when the text should be base64 and is not. */
+/** Inverse of `bodyText`. Throws a sentence for invalid base64. */
 export function bodyBytes(body: BodyText): Uint8Array {
   return body.isBase64 ? fromBase64(body.text) : new TextEncoder().encode(body.text);
 }
 
-/** Bytes in base64; the text of many is not made yet. */
+/** Base64 of the bytes, produced when written if large. */
 export function base64HarText(bytes: Uint8Array): HarText {
   return bytes.length < LARGE_TEXT_BYTES ? toBase64(bytes) : new LargeBody(bytes, true);
 }
@@ -54,7 +54,7 @@ export function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }
 
-/** Bytes of base64 text. Short ones lie in a pool that they must not keep alive; long ones are not copied. */
+/** Copies short results, which would keep Buffer's pool alive. */
 function fromBase64(text: string): Uint8Array {
   if (!isBase64Text(text)) throw new Error(NOT_BASE64);
   const bytes = Buffer.from(text, "base64");

@@ -93,7 +93,7 @@ test("the result does not depend on how the bytes are cut", () => {
       const document = bytesOf(
         `{"log":{${JSON.stringify(key)}:${JSON.stringify({ [key]: [key] })},"entries":${JSON.stringify(texts.map(entryWith))},"comment":${JSON.stringify(key)}}}`,
       );
-      // The same buffer is used for every chunk, as a file reader would.
+      // Reuses one buffer for all chunks, as a file reader would.
       const buffer = new Uint8Array(size);
       const decoder = new HarDecoder();
       const items: HarItem[] = [];

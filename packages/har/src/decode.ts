@@ -4,24 +4,23 @@ import { readHarEntry } from "./read-entry.ts";
 import { ValueScanner } from "./value-scanner.ts";
 
 /**
- * What a decoder finds. `leftOut` names header fields that could not be read. A refused element is skipped; its message
- * begins with `entry N:`, N counting from 0.
+ * A decoded item. `leftOut` names unreadable header fields. A rejected element is skipped; its message begins with
+ * `entry N:`, N from 0.
  */
 export type HarItem =
   | { readonly kind: "entry"; readonly index: number; readonly entry: HarEntry; readonly leftOut: readonly string[] }
   | { readonly kind: "refused"; readonly index: number; readonly byteOffset: number; readonly message: string };
 
-/** Bounds of a decoder. */
 export interface HarDecoderOptions {
-  /** Elements of more bytes are refused. Default 512 MB. */
+  /** Larger elements are rejected. Default 512 MB. */
   readonly maxEntryBytes?: number;
-  /** Elements nested deeper are refused. Default 64. */
+  /** Deeper nested elements are rejected. Default 64. */
   readonly maxDepth?: number;
-  /** Makes what keeps a long string while its entry is read. Default: memory. */
+  /** Creates storage for a long string while its entry is read. Default: memory. */
   readonly keepText?: () => KeptText;
 }
 
-/** The document is not a HAR. `byteOffset` says where it stopped making sense. */
+/** The document is not a HAR; `byteOffset` is the position of the error. */
 export class HarFormatError extends Error {
   readonly byteOffset: number;
 
@@ -49,16 +48,16 @@ type State =
 
 const DEFAULT_ENTRY_BYTES = 512 * 1024 * 1024;
 const DEFAULT_DEPTH = 64;
-/** Longer keys are none that matters. */
+/** No longer key is known. */
 const MAX_KEY_LENGTH = 256;
-/** Longer values of the log's own members are left out of `header`. */
+/** Longer values of the log's own members are omitted from `header`. */
 const MAX_MEMBER_LENGTH = 65_536;
 const HEADER_MEMBERS: ReadonlySet<string> = new Set(["version", "creator", "browser", "comment"]);
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
 /**
- * Reads HAR 1.1 and 1.2 documents of any size as their bytes arrive. Memory holds at most one entry. `entries` may
- * stand anywhere among the members of `log`; duplicate members and unknown ones do no harm.
+ * Incremental decoder of HAR 1.1 and 1.2 documents of any size; memory holds at most one entry. `entries` may be
+ * anywhere among the members of `log`; duplicate and unknown members are ignored.
  *
  *     for await (const chunk of file) for (const item of decoder.write(chunk)) …
  *     decoder.end();
@@ -73,7 +72,7 @@ export class HarDecoder {
   #parts: Uint8Array[] = [];
   #partBytes = 0;
   #keeps = false;
-  /** Of an element that has become large; its parts go there. */
+  /** Holds the parts of a large element. */
   #strings: LongStrings | undefined;
   #elementOffset = 0;
   #index = 0;
@@ -87,24 +86,23 @@ export class HarDecoder {
     this.#keepText = options.keepText ?? (() => new TextInMemory());
   }
 
-  /** Bytes consumed so far. */
   get bytesSeen(): number {
     return this.#seen;
   }
 
-  /** Elements of `entries` found so far, refused ones included. */
+  /** Elements of `entries` so far, including rejected ones. */
   get entryCount(): number {
     return this.#index;
   }
 
-  /** `version`, `creator`, `browser` and `comment` of the log as far as they were met; unchecked JSON values. */
+  /** `version`, `creator`, `browser` and `comment` of the log as read so far; unchecked JSON values. */
   get header(): ReadonlyMap<string, unknown> {
     return this.#header;
   }
 
   /**
-   * Consumes a chunk and yields what it completes. The chunk may be reused once the generator has ended; a generator that
-   * is not run to its end loses the rest of the chunk. Throws `HarFormatError`.
+   * Decodes a chunk and yields completed items. The chunk may be reused after the generator ended; abandoning the
+   * generator loses the rest of the chunk. Throws `HarFormatError`.
    */
   *write(chunk: Uint8Array): Generator<HarItem, void, void> {
     const base = this.#seen;
@@ -122,7 +120,7 @@ export class HarDecoder {
     }
   }
 
-  /** Says that no more bytes come. Throws `HarFormatError` when the document is incomplete or has no `log.entries`. */
+  /** Throws `HarFormatError` if the document is incomplete or has no `log.entries`. */
   end(): void {
     if (this.#state !== "done") {
       const isInEntries = ["inElement", "firstElement", "element"].includes(this.#state);
@@ -132,7 +130,7 @@ export class HarDecoder {
     if (!this.#sawEntries) throw new HarFormatError("there is no `log.entries` array", this.#seen);
   }
 
-  /** Takes one byte outside of values; false when a value begins with it. */
+  /** Handles one byte outside of values; false if it starts a value. */
   #structure(byte: number, offset: number): boolean {
     if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) return true;
     switch (this.#state) {
@@ -167,7 +165,7 @@ export class HarDecoder {
         else throw new HarFormatError("`,` or `]` is expected", offset);
         return true;
       case "done":
-        // Some programs write whole blocks and fill the last one up with zeros.
+        // Some programs pad the last block with zeros.
         if (byte !== 0) throw new HarFormatError("there is something after the end of the document", offset);
         return true;
       case "inKey":
@@ -196,7 +194,7 @@ export class HarDecoder {
     this.#strings = undefined;
   }
 
-  /** Remembers a piece; beyond the limit everything is dropped. */
+  /** Buffers a piece; drops everything above the limit. */
   #keep(piece: Uint8Array, limit: number): void {
     this.#partBytes += piece.length;
     if (!this.#keeps) return;
@@ -275,7 +273,7 @@ export class HarDecoder {
     return chunk.length;
   }
 
-  /** Remembers a piece of an element; the long strings of a large one need not be in memory. */
+  /** Buffers a piece of an element; long strings of a large one go to separate storage. */
   #keepOfElement(piece: Uint8Array): void {
     if (this.#strings !== undefined && this.#partBytes + piece.length <= this.#maxEntryBytes) {
       this.#partBytes += piece.length;
@@ -285,7 +283,7 @@ export class HarDecoder {
     this.#strings = undefined;
     this.#keep(piece, this.#maxEntryBytes);
     if (!this.#keeps || this.#partBytes < LARGE_TEXT_BYTES) return;
-    // No document can know the mark, and so none can hold a string that looks like one that was taken out.
+    // The random mark cannot occur in the document, so placeholders are unambiguous.
     this.#strings = new LongStrings(crypto.randomUUID(), this.#keepText);
     for (const part of this.#parts) this.#strings.write(part);
     this.#parts = [];
@@ -324,7 +322,7 @@ const NOTHING = new Uint8Array(0);
 
 type JsonReading = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly message: string };
 
-/** Parses JSON. The engine's own message is left out: it quotes the text around the fault, which may hold a secret. */
+/** Omits the engine's message, which quotes the document and may contain a secret. */
 function parseJson(pieces: Uint8Array[], reviver?: (key: string, value: unknown) => unknown): JsonReading {
   const text = utf8Text(pieces);
   if (text === undefined) return { ok: false, message: "is not valid UTF-8" };
@@ -336,10 +334,10 @@ function parseJson(pieces: Uint8Array[], reviver?: (key: string, value: unknown)
 }
 
 const STRICT = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-/** Above this, time matters less than having the bytes in memory once. */
+/** Above this size, memory matters more than time. */
 const QUICK_BYTES = 1_048_576;
 
-/** The text of all pieces, which are taken out of the list; undefined when they are not UTF-8. */
+/** Joins and consumes the pieces; undefined if they are not UTF-8. */
 function utf8Text(pieces: Uint8Array[]): string | undefined {
   const sizeBytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   try {
@@ -356,7 +354,7 @@ function utf8Text(pieces: Uint8Array[]): string | undefined {
   }
 }
 
-/** Decodes a stream of bytes; see `HarDecoder`. Throws `HarFormatError` when the document breaks off or is no HAR. */
+/** Decodes a byte stream; see `HarDecoder`. Throws `HarFormatError`. */
 export async function* decodeHar(
   source: AsyncIterable<Uint8Array>,
   options: HarDecoderOptions = {},

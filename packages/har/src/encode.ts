@@ -2,7 +2,6 @@ import type { HarEntry, HarHeader, HarPage } from "./har.ts";
 import { LargeBody } from "./large-body.ts";
 import { readOwnRecord } from "./own-record.ts";
 
-/** The text before the first entry. */
 export function harPrologue(header: HarHeader): string {
   const { creator, browser, comment, ...extensions } = header;
   const members = {
@@ -15,14 +14,14 @@ export function harPrologue(header: HarHeader): string {
   return `{"log":${JSON.stringify(members).slice(0, -1)},"entries":[`;
 }
 
-/** The text of one entry, in pieces, with the separator that its position (0 for the first) asks for. */
+/** Pieces of an entry's text, with the separator required at its position. */
 export function* harEntryTexts(entry: HarEntry, index: number): Generator<string, void, void> {
   yield index === 0 ? "\n" : ",\n";
   if (!hasLargeBody(entry)) {
     yield JSON.stringify(entry);
     return;
   }
-  // Nothing in the entry can know it, and so nothing looks like the place of a body.
+  // The random mark cannot occur in the entry, so placeholders of bodies are unambiguous.
   const mark = crypto.randomUUID();
   const bodies: LargeBody[] = [];
   const json = JSON.stringify(entry, (_key, value: unknown) => {
@@ -50,8 +49,8 @@ export function harEpilogue(pages: readonly HarPage[] = []): string {
 }
 
 /**
- * Writes a HAR 1.2 document piece by piece; only one entry is in memory at a time. Ends early, with an incomplete
- * document, only when `entries` throws.
+ * Writes a HAR 1.2 document piece by piece with one entry in memory. Ends with an incomplete document only if `entries`
+ * throws.
  */
 export async function* encodeHar(
   header: HarHeader,

@@ -66,7 +66,7 @@ const ORDINARY: HarExchange = {
   weir: { id: "e1", session: "s1", isPassthrough: false, failure: undefined, more: undefined },
 };
 
-/** Through text and back, as a file would go. */
+/** Serializes and parses the entry. */
 function throughFile(entry: HarEntry): HarEntry {
   const document =
     harPrologue({ creator: { name: "weir", version: "1" } }) + [...harEntryTexts(entry, 0)].join("") + harEpilogue();
@@ -449,7 +449,7 @@ test("a forged record of ours is read with suspicion", () => {
 });
 
 const anyText = fc.string({ unit: anyCharacter, maxLength: 12 });
-/** Put together here, since `fc.webUrl` makes a table of all characters first. */
+/** Built here: `fc.webUrl` creates a table of all characters. */
 const encodedText = anyText.map(encodeURIComponent);
 const anyUrl = fc
   .tuple(

@@ -8,21 +8,20 @@ import { MULTIPART_FORM, multipartForm, type RebuiltForm } from "./multipart.ts"
 import { readOwnRecord, type OwnBodyRecord, type OwnRecord } from "./own-record.ts";
 import { fromHarTimings, readTimings } from "./timings.ts";
 
-/** What becomes of the text of a large body. */
+/** Converts the text of a large body. */
 type ReadLarge<Bytes> = (text: LargeText, isBase64: boolean) => Bytes;
 
 /**
- * Reads an entry as an exchange. Entries that `toHarEntry` wrote come back identical; those of other programs come
- * back with decoded bodies (`isEncoded` false, although the header fields may name a coding) and without the pseudo
- * fields of HTTP/2, and multipart forms that are given as a list of parts are made bodies again, truncated ones where the
- * content of a part is missing. Large bodies of an entry can be read once, unless what keeps their texts says otherwise.
- * Throws a sentence when one of them is no JSON or no UTF-8, or any body no base64 that should be.
+ * Converts an entry to an exchange. Entries of `toHarEntry` are restored exactly. Entries of other programs have
+ * decoded bodies (`isEncoded` false, although the fields may name a coding) and no HTTP/2 pseudo fields; forms given as
+ * parts are rebuilt, and are truncated if content is missing. Large bodies can be read once unless their storage allows
+ * more. Throws a sentence for malformed large texts and invalid base64.
  */
 export function fromHarEntry(entry: HarEntry): HarExchange {
   return fromLargeHarEntry(entry, (text, isBase64) => text.toBytes(isBase64));
 }
 
-/** Reads an entry as `fromHarEntry` does, but leaves it to `read` what becomes of the texts of large bodies. */
+/** Like `fromHarEntry`, with `read` converting the texts of large bodies. */
 export function fromLargeHarEntry<Bytes>(entry: HarEntry, read: ReadLarge<Bytes>): HarExchange<Uint8Array | Bytes> {
   const own = readOwnRecord(entry["_weir"]);
   const { request, response } = entry;
@@ -73,7 +72,7 @@ function exchangeResponse<Bytes>(
   const received =
     content.text === undefined ? undefined : { text: content.text, isBase64: content.encoding === "base64" };
   const { status } = response;
-  // What such an answer counts is a body that did not come with it.
+  // The size of such a response is that of a body that was not transferred.
   const isBodiless = method === "HEAD" || status < 200 || status === 204 || status === 304;
   const counts = isBodiless && own === undefined ? [] : [response.bodySize, content.size];
   const fields = flatFields(response.headers, own);
@@ -88,12 +87,12 @@ function exchangeResponse<Bytes>(
   };
 }
 
-/** A field knows better. */
+/** A Content-Type field takes precedence. */
 function mediaType(fields: readonly string[], mimeType = ""): { readonly mediaType?: string } {
   return mimeType === "" || contentTypeAt(fields) >= 0 ? {} : { mediaType: mimeType };
 }
 
-/** The first of `counts` that counts something, and no body, where a document has the size of a body but not its text. */
+/** The first positive count and no body, for documents with a body size but no text. */
 function missingBody(
   text: HarText | undefined,
   counts: readonly number[],
@@ -104,7 +103,7 @@ function missingBody(
   return bytes === undefined ? undefined : { body: undefined, missingBodyBytes: bytes };
 }
 
-/** Programs disagree on how to write the version; our own entries have it as it was. */
+/** Programs write versions differently; Weir's entries hold the original. */
 function httpVersion(written: string, own: OwnRecord | undefined): string {
   if (own !== undefined) return written;
   const lower = written.toLowerCase();
@@ -121,8 +120,8 @@ function flatFields(headers: readonly HarPair[], own: OwnRecord | undefined): re
 }
 
 /**
- * Browsers join the values of repeated fields by line feeds alone. What stands behind CR LF, or begins with white space, is
- * a folded line of one value, except in Set-Cookie, which nobody folds.
+ * Browsers join repeated fields by LF alone. After CRLF, or before white space, it is a folded line of one value,
+ * except in Set-Cookie, which is never folded.
  */
 function sentValues(name: string, value: string): readonly string[] {
   if (!value.includes("\n")) return [value];
@@ -130,7 +129,7 @@ function sentValues(name: string, value: string): readonly string[] {
   return value.split(lineEnd).filter((line) => line !== "");
 }
 
-/** The body that another program gave as a list of parts only. The fields know the boundary best: they were sent. */
+/** A body that another program gave only as parts. The boundary of the header field takes precedence: it was sent. */
 function rebuiltForm(postData: HarPostData | undefined, fields: readonly string[]): RebuiltForm | undefined {
   if (postData?.text !== "" || postData.params === undefined) return undefined;
   const at = contentTypeAt(fields);
@@ -144,7 +143,7 @@ function withoutParts<Bytes>(sent: HarBody<Bytes>, { missingParts }: RebuiltForm
   return missingParts.length === 0 ? sent : { ...sent, isTruncated: true, missingParts };
 }
 
-/** Where the name of the field stands; negative where there is none. */
+/** Index of the field name; negative if missing. */
 function contentTypeAt(fields: readonly string[]): number {
   return fields.findIndex((text, at) => at % 2 === 0 && text.toLowerCase() === "content-type");
 }

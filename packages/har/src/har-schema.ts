@@ -1,8 +1,8 @@
-/** HAR 1.2 as a table, and a validator over it. Only for tests. */
+/** HAR 1.2 as a table with a validator, for tests. */
 
 type Type = "string" | "number" | "boolean" | "time" | "object" | Shape | readonly [Shape];
 
-/** Member names with their types; `?` after a name marks an optional member. */
+/** Member names with their types; `?` marks an optional member. */
 interface Shape {
   readonly [member: string]: Type;
 }
@@ -16,7 +16,7 @@ const COOKIE: Shape = {
   "expires?": "time",
   "httpOnly?": "boolean",
   "secure?": "boolean",
-  // Not in the text of HAR 1.2, but written by every browser since the attribute exists.
+  // Not in HAR 1.2, but written by all browsers.
   "sameSite?": "string",
 };
 
@@ -79,7 +79,7 @@ const ENTRY: Shape = {
   "comment?": "string",
 };
 
-/** Everything about an entry that HAR 1.2 does not allow; empty when it is valid. */
+/** Violations of HAR 1.2; empty for a valid entry. */
 export function problemsOf(entry: unknown): readonly string[] {
   const found = check(entry, ENTRY, "entry");
   return found.length > 0 ? found : checkTimes(entry);

@@ -1,36 +1,35 @@
 import type { LargeBody } from "./large-body.ts";
 import type { LargeText } from "./large-text.ts";
 
-/** Members whose names begin with an underscore are extensions (HAR 1.2, "Custom fields"). */
+/** Members with a leading underscore are extensions (HAR 1.2, "Custom fields"). */
 export interface Extensible {
   readonly [extension: `_${string}`]: unknown;
 }
 
-/** A program and its version. */
 export interface HarCreator {
   readonly name: string;
   readonly version: string;
   readonly comment?: string;
 }
 
-/** A text of an entry; large ones are not made strings, whether they were read from a file or are to be written. */
+/** Large texts are not materialized as strings, whether read from a file or to be written. */
 export type HarText = string | LargeText | LargeBody;
 
-/** Everything of a log except its entries. */
+/** A log without its entries. */
 export interface HarHeader extends Extensible {
   readonly creator: HarCreator;
   readonly browser?: HarCreator;
   readonly comment?: string;
 }
 
-/** A named value: a header field, a query parameter. */
+/** A header field or query parameter. */
 export interface HarPair {
   readonly name: string;
   readonly value: string;
   readonly comment?: string;
 }
 
-/** A cookie. Attributes are known for response cookies only; `expires` is an ISO 8601 time. */
+/** Attributes exist for response cookies only; `expires` is an ISO 8601 time. */
 export interface HarCookie extends HarPair {
   readonly path?: string;
   readonly domain?: string;
@@ -40,7 +39,6 @@ export interface HarCookie extends HarPair {
   readonly sameSite?: string;
 }
 
-/** A field of a posted form. */
 export interface HarParam {
   readonly name: string;
   readonly value?: string;
@@ -49,7 +47,7 @@ export interface HarParam {
   readonly comment?: string;
 }
 
-/** The request body, content coding removed. `_encoding` is `base64` when the bytes are not UTF-8 text. */
+/** Decoded request body. `_encoding` is `base64` if the bytes are not UTF-8. */
 export interface HarPostData extends Extensible {
   readonly mimeType: string;
   readonly text: HarText;
@@ -58,7 +56,7 @@ export interface HarPostData extends Extensible {
   readonly _encoding?: "base64";
 }
 
-/** The response body, content coding removed. `size` counts decoded bytes, `compression` what the coding saved. */
+/** Decoded response body. `size` counts decoded bytes, `compression` the bytes saved by the coding. */
 export interface HarContent extends Extensible {
   readonly size: number;
   readonly compression?: number;
@@ -68,7 +66,7 @@ export interface HarContent extends Extensible {
   readonly comment?: string;
 }
 
-/** Sizes are in bytes as transferred, -1 when unknown. */
+/** Sizes are transferred bytes, -1 if unknown. */
 export interface HarRequest extends Extensible {
   readonly method: string;
   readonly url: string;
@@ -82,7 +80,7 @@ export interface HarRequest extends Extensible {
   readonly comment?: string;
 }
 
-/** `status` is 0 when there was no response. */
+/** `status` is 0 without a response. */
 export interface HarResponse extends Extensible {
   readonly status: number;
   readonly statusText: string;
@@ -96,7 +94,7 @@ export interface HarResponse extends Extensible {
   readonly comment?: string;
 }
 
-/** Milliseconds; -1 where a phase did not apply. `connect` includes `ssl`. */
+/** Milliseconds; -1 if a phase did not apply. `connect` includes `ssl`. */
 export interface HarTimings extends Extensible {
   readonly blocked?: number;
   readonly dns?: number;
@@ -108,10 +106,7 @@ export interface HarTimings extends Extensible {
   readonly comment?: string;
 }
 
-/**
- * What entries belong together; their `pageref` is its `id`. Times are milliseconds since `startedDateTime`, -1 where they are
- * unknown.
- */
+/** Groups entries whose `pageref` is its `id`. Times are milliseconds since `startedDateTime`, -1 if unknown. */
 export interface HarPage {
   readonly startedDateTime: string;
   readonly id: string;
@@ -119,7 +114,7 @@ export interface HarPage {
   readonly pageTimings: { readonly onContentLoad: number; readonly onLoad: number };
 }
 
-/** One exchange. `time` is the sum of the timings that apply, `ssl` not counted twice. */
+/** `time` is the sum of the applicable timings, without `ssl`, which `connect` includes. */
 export interface HarEntry extends Extensible {
   readonly pageref?: string;
   readonly startedDateTime: string;

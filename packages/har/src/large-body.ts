@@ -1,23 +1,23 @@
-/** So much of a body is made text at a time; a multiple of three, so that the base64 of the parts is that of the whole. */
+/** Bytes converted at a time; a multiple of three: the concatenated base64 parts equal the base64 of the whole. */
 const PART_BYTES = 196_608;
 
-/** A large body of an entry that is to be written: its text is made piece by piece when it is. */
+/** A large body to be written; its text is produced piece by piece. */
 export class LargeBody {
   readonly #bytes: Uint8Array;
   readonly #isBase64: boolean;
 
-  /** Without `isBase64` the bytes have to be UTF-8. */
+  /** Without `isBase64` the bytes must be UTF-8. */
   constructor(bytes: Uint8Array, isBase64: boolean) {
     this.#bytes = bytes;
     this.#isBase64 = isBase64;
   }
 
-  /** The body itself, as `LargeText` gives it. */
+  /** Same interface as `LargeText`. */
   toBytes(): Uint8Array {
     return this.#bytes;
   }
 
-  /** What stands between the quotation marks of the JSON string. */
+  /** The content of the JSON string, without quotation marks. */
   *jsonTexts(): Generator<string> {
     const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
     for (let at = 0; at < this.#bytes.length; at += PART_BYTES) {

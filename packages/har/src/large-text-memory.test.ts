@@ -5,7 +5,7 @@ import { fromHarEntry } from "./from-entry.ts";
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-// Alone in its file: what a process once took in memory does not go down again.
+// Alone in its file: the peak memory of a process never decreases.
 test("a large body is not in memory several times over", () => {
   const chunk = bytesOf(Buffer.alloc(589_824, "0123456789abcdef").toString("base64"));
   const decoder = new HarDecoder();
@@ -19,7 +19,7 @@ test("a large body is not in memory several times over", () => {
   assert.ok(item?.kind === "entry");
   const bytes = fromHarEntry(item.entry).response?.body?.bytes.length ?? 0;
   assert.equal(bytes, 160 * 589_824);
-  // 120 MB of base64 and 90 MB of body; as strings there would be at least two times 120 MB more.
+  // 120 MB of base64, 90 MB decoded; strings would take at least twice 120 MB more.
   const grownMb = (process.resourceUsage().maxRSS - before) / 1024;
   assert.ok(grownMb < 330, `grew by ${grownMb} MB`);
 });

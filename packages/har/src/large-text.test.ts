@@ -11,7 +11,7 @@ import { LARGE_TEXT_BYTES, LargeText, LongStrings, TextInMemory, type KeptText }
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** Cuts at the given distances, again and again. */
+/** Cuts at the given distances, cyclically. */
 function cut(bytes: Uint8Array, distances: readonly number[]): Uint8Array[] {
   const pieces: Uint8Array[] = [];
   let at = 0;
@@ -32,7 +32,7 @@ function largeText(pieces: readonly Uint8Array[]): LargeText {
   );
 }
 
-/** The same text read at once and in pieces; both have to say the same. */
+/** Reads the text at once and in pieces, which must agree. */
 function readTwice(pieces: readonly Uint8Array[], isBase64: boolean): Uint8Array {
   const bytes = largeText(pieces).toBytes(isBase64);
   assert.deepEqual(Buffer.concat([...largeText(pieces).bytePieces(isBase64)]), Buffer.from(bytes));
@@ -44,7 +44,7 @@ const tricky = fc.string({
   unit: fc.constantFrom('"', "\\", "/", "é", "😀", "\ud83d", "\ude00", "a", "\n", "\u0000", "u", "d83d"),
   maxLength: 40,
 });
-/** The inside of a JSON string that says a text, in one of the ways that are allowed. */
+/** A JSON string without quotation marks, with or without escapes. */
 const written = (text: string, allEscaped: boolean): string =>
   allEscaped
     ? Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, "0")}`).join("")
@@ -159,7 +159,7 @@ test("long strings are taken out of any JSON, and nothing else is touched", () =
   );
 });
 
-/** The one entry of a document; its bytes are given in chunks of which each is overwritten by the next. */
+/** The entry of a document fed in chunks from one reused buffer. */
 function onlyItem(entry: string): HarItem {
   const document = bytesOf(`{"log":{"entries":[${entry}]}}`);
   const decoder = new HarDecoder();

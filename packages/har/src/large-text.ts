@@ -1,20 +1,20 @@
 import { Base64Check, NOT_BASE64 } from "./base64-check.ts";
 
-/** Strings of a document from this size on are kept as bytes: as strings they would be in memory several times. */
+/** Longer strings are kept as bytes: as strings they would be in memory several times. */
 export const LARGE_TEXT_BYTES = 4_194_304;
 
 const [QUOTE, BACKSLASH] = [0x22, 0x5c];
 const NOTHING = new Uint8Array(0);
 
-/** Keeps the bytes of a long string of a document, as they stand between its quotation marks. */
+/** Stores the raw bytes of a long JSON string, without quotation marks. */
 export interface KeptText {
-  /** The next bytes, which may be overwritten afterwards. */
+  /** Copies the piece. */
   add(piece: Uint8Array): void;
-  /** All of them in order, once the string has ended. A piece may be overwritten when the next one is asked for. */
+  /** Call after the last `add`. A piece is valid until the next one is requested. */
   pieces(): Iterable<Uint8Array>;
 }
 
-/** Keeps a string in memory. It can be read once: pieces are given up on the way. */
+/** Readable once: pieces are released while reading. */
 export class TextInMemory implements KeptText {
   readonly #pieces: Uint8Array[] = [];
 
@@ -30,23 +30,22 @@ export class TextInMemory implements KeptText {
   }
 }
 
-/** A long string of a JSON document. It can be read as often as what keeps it can. */
+/** A long string of a JSON document, readable as often as its storage allows. */
 export class LargeText {
   readonly #kept: KeptText;
   readonly #sizeBytes: number;
 
-  /** `sizeBytes` counts what was added to `kept`. */
+  /** @param sizeBytes bytes added to `kept` */
   constructor(kept: KeptText, sizeBytes: number) {
     this.#kept = kept;
     this.#sizeBytes = sizeBytes;
   }
 
   /**
-   * What the string says in UTF-8, or the bytes that it says in base64. Throws a sentence when it is not a JSON string, not
-   * UTF-8 or not base64.
+   * The string as UTF-8, or its decoded base64. Throws a sentence if it is not a JSON string, not UTF-8 or not base64.
    */
   toBytes(isBase64: boolean): Uint8Array {
-    // No escape is shorter than what it stands for.
+    // Escapes are never shorter than their characters.
     const bytes = Buffer.allocUnsafeSlow(isBase64 ? Math.ceil(this.#sizeBytes / 4) * 3 : this.#sizeBytes);
     let length = 0;
     const encoding = isBase64 ? "base64" : "utf8";
@@ -54,17 +53,17 @@ export class LargeText {
     return new Uint8Array(bytes.buffer, 0, length);
   }
 
-  /** What the string says, in parts; no character is divided. Throws a sentence when it is not a JSON string or not UTF-8. */
+  /** The string in parts that split no character. Throws a sentence if it is not a JSON string or not UTF-8. */
   texts(): Generator<string> {
     return this.#texts();
   }
 
-  /** As `toBytes`, piece by piece. */
+  /** Like `toBytes`, piece by piece. */
   *bytePieces(isBase64: boolean): Generator<Uint8Array> {
     for (const text of this.#parts(isBase64)) yield Buffer.from(text, isBase64 ? "base64" : "utf8");
   }
 
-  /** The string in parts that can be taken for bytes one by one: those of base64 have whole groups of four. */
+  /** Parts that can be decoded independently: base64 is cut at groups of four. */
   *#parts(isBase64: boolean): Generator<string> {
     if (!isBase64) {
       yield* this.#texts();
@@ -83,7 +82,7 @@ export class LargeText {
     yield open;
   }
 
-  /** The string in parts; no character is divided. */
+  /** Parts that split no character. */
   *#texts(): Generator<string> {
     const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
     let open = "";
@@ -97,7 +96,7 @@ export class LargeText {
   }
 }
 
-/** The engine's own errors are replaced: they quote the text around the fault, which may hold a secret. */
+/** Replaces the engine's errors, which quote the text and may contain a secret. */
 function jsonString(inner: string): string {
   try {
     return JSON.parse(`"${inner}"`) as string;
@@ -114,15 +113,15 @@ function utf8(decoder: InstanceType<typeof TextDecoder>, bytes: Uint8Array, stre
   }
 }
 
-/** Where the last escapes of a part of a string begin, since they may go on in the next part. */
+/** End of the complete escapes of a part; the last one may continue in the next part. */
 function endOfWhole(text: string): number {
   for (let at = Math.max(0, text.length - 12); at < text.length; at += 1) {
     if (text.charCodeAt(at) !== BACKSLASH) continue;
     let first = at;
     while (first > 0 && text.charCodeAt(first - 1) === BACKSLASH) first -= 1;
-    // The second of two backslashes begins nothing.
+    // The second of two backslashes starts no escape.
     const begin = (at - first) % 2 === 0 ? at : at - 1;
-    // The first half of a pair of escapes must not be read alone.
+    // A high surrogate escape must not be decoded without its pair.
     const isPair = begin >= 6 && /^\\u[Dd][89ABab]/u.test(text.slice(begin - 6, begin));
     return isPair && !isEscaped(text, begin - 6) ? begin - 6 : begin;
   }
@@ -136,17 +135,17 @@ function isEscaped(text: string, at: number): boolean {
 }
 
 /**
- * Makes what keeps a string that has become long. `json` ends with its quotation mark. Without an answer the string stays
- * in the JSON text.
+ * Creates storage for a string found to be long. `json` ends with its opening quotation mark. If undefined, the string
+ * stays in the JSON.
  */
 export type KeepLongString = (json: readonly Uint8Array[]) => KeptText | undefined;
 
 /**
- * Takes the long strings out of JSON text while it comes. Each is replaced by a string that only `mark` begins; `texts`
- * tells them by it.
+ * Takes long strings out of arriving JSON. Each is replaced by a placeholder starting with `mark`; `texts` maps the
+ * placeholders.
  */
 export class LongStrings {
-  /** The text without them, in pieces. */
+  /** The JSON with placeholders. */
   readonly json: Uint8Array[] = [];
   readonly texts = new Map<string, LargeText>();
   readonly #mark: string;
@@ -154,7 +153,7 @@ export class LongStrings {
   readonly #largeBytes: number;
   #inString = false;
   #isEscape = false;
-  /** Of the current string, until it is known to be long. */
+  /** The current string until it is known to be long. */
   #string: Uint8Array[] = [];
   #stringBytes = 0;
   #kept: KeptText | undefined;
@@ -167,15 +166,14 @@ export class LongStrings {
     this.#largeBytes = largeBytes;
   }
 
-  /** Bytes of the strings that were taken out so far. */
   get takenBytes(): number {
     return this.#takenBytes;
   }
 
-  /** Takes a piece, which may be overwritten afterwards. */
+  /** Copies what it keeps. */
   write(piece: Uint8Array): void {
     if (piece.length === 0) return;
-    /** Where that begins which is not in `json` yet, and where the next quotation mark is looked for. */
+    /** Start of the range not yet in `json`, and of the search for the next quotation mark. */
     let [from, at] = [0, 0];
     if (this.#inString) {
       from = this.#throughOpenString(piece);
@@ -197,7 +195,7 @@ export class LongStrings {
     if (from < piece.length) this.json.push(piece.slice(from));
   }
 
-  /** Gives where the string ends. */
+  /** Returns the end of the string. */
   #throughOpenString(piece: Uint8Array): number {
     const { end, closed, escape } = throughString(piece, 0, this.#isEscape);
     this.#isEscape = escape;
@@ -238,7 +236,7 @@ export class LongStrings {
   }
 }
 
-/** Goes to the quotation mark that ends a string, or to the end of the piece. */
+/** Advances to the closing quotation mark or the end of the piece. */
 function throughString(
   piece: Uint8Array,
   from: number,

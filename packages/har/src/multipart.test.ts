@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { fromHarEntry } from "./from-entry.ts";
 import { readHarEntry } from "./read-entry.ts";
 
-/** The request of another program's entry with a form that is given as a list of parts alone. */
+/** A request whose form is given only as a list of parts. */
 function formOf(params: readonly object[], mimeType: string, headers: readonly object[] = []) {
   const request = { method: "POST", url: "https://a.test/", headers, postData: { mimeType, params } };
   const reading = readHarEntry({ startedDateTime: "2026-01-02T03:04:05Z", request });

@@ -1,28 +1,26 @@
 import type { HarParam } from "./har.ts";
 
-/** More parts than this are not listed; the body's text has them all. */
+/** Further parts are not listed; the body text is complete. */
 const MAX_PARTS = 1000;
-/** A part's own head is read this far; patterns then cannot be made slow by it. */
+/** Bounds the patterns applied to the head of a part. */
 const MAX_HEAD_LENGTH = 4096;
-/** Values beyond this are left out of the list of parts. */
+/** Longer values are omitted from the list of parts. */
 const MAX_VALUE_LENGTH = 65_536;
 
-/** Media types of multipart forms. */
 export const MULTIPART_FORM = /^\s*multipart\/form-data\b/i;
 
-/** A form that was made of its parameters again. */
+/** A form rebuilt from its parameters. */
 export interface RebuiltForm {
   readonly text: string;
-  /** Names the boundary that stands between the parts. */
+  /** Includes the boundary. */
   readonly contentType: string;
-  /** The parts whose content is not among their facts: name of the field, and of the file if it has one. */
+  /** Parts without content: names of the field and of the file, if any. */
   readonly missingParts: readonly string[];
 }
 
 /**
- * The multipart/form-data body that has these parts in their order, names written as browsers write them. The boundary is
- * the one of the media type, or one of our own where that has none that can stand between these parts. A part whose
- * content is not among its facts, as most programs leave out that of files, is empty.
+ * Builds a multipart/form-data body with browser-style names. Uses the boundary of the media type unless it is missing
+ * or occurs in a part. Parts without content, which most programs omit for files, are empty.
  */
 export function multipartForm(params: readonly HarParam[], contentType: string): RebuiltForm {
   const named = boundaryOf(contentType);
@@ -61,7 +59,7 @@ function ownBoundary(params: readonly HarParam[]): string {
   return mark;
 }
 
-/** What the HTML standard has browsers do to names between quotation marks. */
+/** Escaping of quoted names in the HTML standard. */
 function quotable(text: string): string {
   return text.replaceAll("\r", "%0D").replaceAll("\n", "%0A").replaceAll('"', "%22");
 }
@@ -70,7 +68,7 @@ function oneLine(text: string): string {
   return text.replaceAll(/[\r\n]+/g, " ");
 }
 
-/** Parts of a multipart/form-data body (RFC 7578) as HAR parameters. `text` holds one character per byte. */
+/** Parses multipart/form-data (RFC 7578) into HAR parameters. `text` has one character per byte. */
 export function multipartParams(text: string, contentType: string): readonly HarParam[] {
   const mark = boundaryOf(contentType);
   if (mark === undefined) return [];

@@ -4,17 +4,17 @@ import { LargeBody } from "./large-body.ts";
 import { LargeText } from "./large-text.ts";
 import type { HarBody, HarExchange, HarExchangeTimings } from "./exchange.ts";
 
-/** What `_weir` says about a body beyond HAR's own members. */
+/** Facts about a body that HAR cannot express. */
 export interface OwnBodyRecord {
   readonly encoded?: true;
   readonly truncated?: true;
-  /** Bytes transferred, when not the bytes kept; null when not counted. */
+  /** Transferred bytes, if different from the kept ones; null if not counted. */
   readonly transferred?: number | null;
-  /** The bytes as kept, in base64, when HAR's decoded text cannot give them back. */
+  /** Base64 of the kept bytes, if the decoded text does not determine them. */
   readonly raw?: HarText;
 }
 
-/** The `_weir` member of an entry: everything that HAR itself has no room for. */
+/** The `_weir` member of an entry. */
 export interface OwnRecord {
   readonly version: 1;
   readonly id?: string;
@@ -25,16 +25,16 @@ export interface OwnRecord {
   readonly clientAddress?: string;
   readonly serverAddress?: string;
   readonly noResponse?: true;
-  /** What the body of the request would be; with a body HAR has a place for it. */
+  /** Media type of a request without a body; otherwise HAR has a member for it. */
   readonly requestType?: string;
   readonly timings?: Partial<HarExchangeTimings>;
-  /** Control frames of a WebSocket connection, each with the place among its messages that it stands before. */
+  /** WebSocket control frames, each with the index of the message that follows. */
   readonly controlFrames?: readonly Readonly<Record<string, unknown>>[];
   readonly request?: OwnBodyRecord;
   readonly response?: OwnBodyRecord;
 }
 
-/** Notes what HAR's members do not say about a body; undefined when they say it all. */
+/** Undefined if HAR's members suffice. */
 export function ownBodyRecord(body: HarBody | undefined, isDecoded: boolean): OwnBodyRecord | undefined {
   if (body === undefined) return undefined;
   const record: OwnBodyRecord = {
@@ -46,7 +46,7 @@ export function ownBodyRecord(body: HarBody | undefined, isDecoded: boolean): Ow
   return Object.keys(record).length === 0 ? undefined : record;
 }
 
-/** The facts of an exchange that stand in `_weir` whatever HAR can say. */
+/** Facts of an exchange that are always in `_weir`. */
 export function ownFacts(
   exchange: HarExchange,
 ): Omit<OwnRecord, "timings" | "controlFrames" | "request" | "response" | "serverAddress"> {
@@ -64,7 +64,7 @@ export function ownFacts(
   };
 }
 
-/** Reads `_weir` of a file that may come from anywhere: what has the wrong type is left out. Undefined when it is not ours. */
+/** Reads `_weir` of an untrusted file, dropping members of the wrong type. Undefined if it is not Weir's. */
 export function readOwnRecord(value: unknown): OwnRecord | undefined {
   const found = record(value);
   if (found?.["version"] !== 1) return undefined;

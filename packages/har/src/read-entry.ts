@@ -14,7 +14,7 @@ import type {
 } from "./har.ts";
 import { MULTIPART_FORM } from "./multipart.ts";
 
-/** A well-formed entry, with sentences about header fields it has to do without, or what makes the value none. */
+/** A valid entry with messages about lost header fields, or the reason why it is invalid. */
 export type EntryReading =
   | { readonly ok: true; readonly entry: HarEntry; readonly leftOut: readonly string[] }
   | { readonly ok: false; readonly message: string };
@@ -24,10 +24,10 @@ type Members = Readonly<Record<string, unknown>>;
 const PHASES = ["blocked", "dns", "connect", "send", "wait", "receive", "ssl"] as const;
 
 /**
- * Makes a complete HAR 1.2 entry of what another program wrote: HAR 1.1, missing lists and sizes, numbers written as
- * text. Only what gives an entry its meaning is required: an object with a request that has a method and a URL, a
- * readable start time of the years 0 to 9999, and a status that is one if there is any. Sizes and durations that are
- * none count as unknown. Unknown members are dropped, those that begin with an underscore are kept.
+ * Normalizes an entry of another program to a complete HAR 1.2 entry: HAR 1.1, missing lists and sizes, numbers as
+ * text. Required are only an object with a request that has a method and a URL, a start time in the years 0 to 9999,
+ * and a valid status if there is any. Invalid sizes and durations count as unknown. Unknown members are dropped except
+ * extensions.
  */
 export function readHarEntry(value: unknown): EntryReading {
   const entry = members(value);
@@ -77,12 +77,12 @@ function members(value: unknown): Members | undefined {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
 }
 
-/** Numbers are accepted for text because some programs write ports and connection ids so. */
+/** Accepts numbers: some programs write ports and connection ids so. */
 function text(value: unknown): string | undefined {
   return typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined;
 }
 
-/** Only bodies may be that long: elsewhere a large text counts as absent. */
+/** Large texts count as absent except in bodies. */
 function bodyText(value: unknown): HarText | undefined {
   return value instanceof LargeText ? value : text(value);
 }
@@ -92,7 +92,7 @@ function number(value: unknown): number | undefined {
   return typeof found === "number" && Number.isFinite(found) ? found : undefined;
 }
 
-/** Bytes; -1 when unknown. */
+/** Bytes; -1 if unknown. */
 function size(value: unknown): number {
   const found = number(value);
   return found !== undefined && Number.isSafeInteger(found) && found >= 0 ? found : -1;
@@ -101,7 +101,7 @@ function size(value: unknown): number {
 function extensions(value: Members): Readonly<Record<`_${string}`, unknown>> {
   const kept: Record<`_${string}`, unknown> = {};
   for (const [name, member] of Object.entries(value)) {
-    // Setting `__proto__` would change the object instead of giving it a member.
+    // Assigning `__proto__` would change the prototype.
     if (isExtension(name) && !name.startsWith("__")) kept[name] = member;
   }
   return kept;
@@ -132,7 +132,7 @@ function readPostData(postData: Members, headers: readonly HarPair[], leftOut: s
   const written = bodyText(postData["text"]);
   const isWritten = written !== undefined && written !== "";
   const params = readParams(postData["params"]);
-  // A body that is there has them all.
+  // A complete body includes all parameters.
   if (!isWritten) nameUnnamed(postData["params"], readParams, "request.postData.params", leftOut);
   const mimeType = text(postData["mimeType"]) ?? "";
   const isBase64 = namesBase64(postData["encoding"]) || namesBase64(postData["_encoding"]);
@@ -213,7 +213,7 @@ function readTimings(timings: Members | undefined, total: number | undefined): H
   const phase = (name: string): number => Math.max(0, optional(name));
   const whole = knownMs(total) ?? 0;
   if (timings === undefined) return { send: 0, wait: whole, receive: 0 };
-  // Who measured the whole alone writes 0 or -1 for every phase.
+  // Programs that measure only the total write 0 or -1 for every phase.
   const isMeasured = PHASES.some((name) => optional(name) > 0);
   return {
     ...extensions(timings),
@@ -240,7 +240,7 @@ function pairs(value: unknown): readonly HarPair[] {
 
 const MAX_NAMED_PLACES = 5;
 
-/** Header fields are what a message consists of: those that cannot be read are named. */
+/** Unreadable header fields are reported, since they are essential to a message. */
 function fields(value: unknown, place: string, leftOut: string[]): readonly HarPair[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) leftOut.push(`\`${place}\` is left out: it is no list`);

@@ -1,7 +1,7 @@
 import type { HarExchangeTimings } from "./exchange.ts";
 import type { HarTimings } from "./har.ts";
 
-/** HAR's timings of an exchange: -1 for what did not happen, TLS inside `connect`, unknown obligatory phases as 0. */
+/** -1 for phases that did not occur, TLS inside `connect`, unknown mandatory phases as 0. */
 export function toHarTimings(timings: HarExchangeTimings): HarTimings {
   const { connect, tls } = timings;
   return {
@@ -15,21 +15,21 @@ export function toHarTimings(timings: HarExchangeTimings): HarTimings {
   };
 }
 
-/** The total: every phase that applies, TLS counted once. */
+/** Sum of all applicable phases; TLS counts once. */
 export function totalMs(timings: HarTimings): number {
   const phases = [timings.blocked, timings.dns, timings.connect, timings.send, timings.wait, timings.receive];
   return phases.reduce((sum: number, ms) => sum + Math.max(0, ms ?? 0), 0);
 }
 
-/** Longer durations (30 years) are none: somebody computed with an unknown start or end. */
+/** Longer durations (30 years) come from an unknown start or end. */
 const MAX_MS = 1e12;
 
-/** A duration from a file; what is none counts as unknown. */
+/** Invalid durations count as unknown. */
 export function knownMs(ms: unknown): number | undefined {
   return typeof ms === "number" && ms >= 0 && ms <= MAX_MS ? ms : undefined;
 }
 
-/** Reads HAR's timings back as far as they can tell. */
+/** Inverse of `toHarTimings`, as far as possible. */
 export function fromHarTimings(timings: HarTimings): HarExchangeTimings {
   const tls = knownMs(timings.ssl);
   const both = knownMs(timings.connect);
@@ -46,12 +46,11 @@ export function fromHarTimings(timings: HarTimings): HarExchangeTimings {
 
 const PHASES = ["blocked", "dns", "connect", "tls", "send", "wait", "receive"] as const;
 
-/** Whether two sets of timings say the same. */
 export function sameTimings(left: HarExchangeTimings, right: HarExchangeTimings): boolean {
   return PHASES.every((phase) => Object.is(left[phase], right[phase]));
 }
 
-/** Timings from JSON data of any origin; whatever is no duration counts as unknown. */
+/** Reads timings from untrusted JSON; invalid durations count as unknown. */
 export function readTimings(value: unknown): HarExchangeTimings | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const found = new Map(Object.entries<unknown>({ ...value }));

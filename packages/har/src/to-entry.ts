@@ -21,7 +21,7 @@ import { multipartParams } from "./multipart.ts";
 import { ownBodyRecord, ownFacts, type OwnRecord } from "./own-record.ts";
 import { fromHarTimings, sameTimings, toHarTimings, totalMs } from "./timings.ts";
 
-/** A body with its content coding removed, when there is one and it can be. */
+/** A decoded body, or the original if decoding fails. */
 interface ShownBody {
   readonly bytes: Uint8Array;
   readonly isDecoded: boolean;
@@ -29,9 +29,9 @@ interface ShownBody {
 }
 
 /**
- * Writes an exchange as a HAR 1.2 entry that other tools understand. Whatever HAR has no room for goes to `_weir`, so
- * that `fromHarEntry` gives the same exchange back: the bytes of a body as kept are repeated there only when the
- * decoded text does not determine them. `decode` removes content codings.
+ * Writes an exchange as an interoperable HAR 1.2 entry. `_weir` holds what HAR cannot express, so that `fromHarEntry`
+ * restores the exchange; raw body bytes are included only if the decoded text does not determine them. `decode` removes
+ * content codings.
  */
 export function toHarEntry(exchange: HarExchange, decode: ContentDecoder): HarEntry {
   const { request, response, serverAddress, connectionId, note, webSocketMessages, weir } = exchange;
@@ -116,7 +116,7 @@ function harRequest(request: HarExchangeRequest, body: ShownBody | undefined): H
     ...(body && { postData: harPostData(body, contentType(request)) }),
     headersSize: isHttp1(httpVersion) ? line + fieldSectionBytes(fields) : -1,
     bodySize: request.body === undefined ? (request.missingBodyBytes ?? 0) : (request.body.transferredBytes ?? -1),
-    // HAR has no place for a body without text but this one.
+    // HAR's only member for a body without text.
     ...(body === undefined && request.missingBodyBytes !== undefined && { comment: NOT_CAPTURED }),
   };
 }
@@ -137,7 +137,7 @@ function harPostData(body: ShownBody, mimeType: string): HarPostData {
   };
 }
 
-/** Larger forms are written as text only: their list of parameters would be larger still. */
+/** Larger forms are written as text only: their parameter list would be larger still. */
 const MAX_FORM_SIZE = 16 * 1024 * 1024;
 
 function formParams(bytes: Uint8Array, mimeType: string): readonly HarParam[] {
@@ -196,14 +196,14 @@ function harContent(response: HarExchangeResponse, body: ShownBody | undefined):
   };
 }
 
-/** The address without port and brackets. */
+/** Removes port and brackets. */
 function withoutPort(address: string): string {
   return /^\[(.+)\](?::\d+)?$/.exec(address)?.[1] ?? /^([^:]+):\d+$/.exec(address)?.[1] ?? address;
 }
 
 const FIRST_CONTROL_OPCODE = 8;
 
-/** Messages as readers of HAR expect them, and control frames apart: to Chrome, they are none. */
+/** Separates control frames, which Chrome does not treat as messages. */
 function harMessages(all: readonly HarWebSocketMessage[]): {
   readonly messages: readonly Readonly<Record<string, unknown>>[];
   readonly controlFrames: readonly Readonly<Record<string, unknown>>[];
@@ -218,7 +218,7 @@ function harMessages(all: readonly HarWebSocketMessage[]): {
   return { messages, controlFrames };
 }
 
-/** The form that Chrome writes: seconds, and base64 for everything but text messages. */
+/** Chrome's format: seconds, and base64 except for text messages. */
 function harMessage(message: HarWebSocketMessage): Readonly<Record<string, unknown>> {
   const { text, isBase64 } =
     message.opcode === 1 ? bodyText(message.data, "") : { text: toBase64(message.data), isBase64: false };
@@ -231,14 +231,13 @@ function harMessage(message: HarWebSocketMessage): Readonly<Record<string, unkno
   };
 }
 
-/** Values of the header fields with that lower-case name, in order. */
+/** In order. */
 function fieldValues(fields: readonly string[], lowerName: string): readonly string[] {
   return headerPairs(fields)
     .filter(({ name }) => name.toLowerCase() === lowerName)
     .map(({ value }) => value);
 }
 
-/** A flat list of fields as HAR pairs. */
 function headerPairs(fields: readonly string[]): readonly HarPair[] {
   const pairs: HarPair[] = [];
   for (let index = 0; index < fields.length; index += 2) {
@@ -247,7 +246,7 @@ function headerPairs(fields: readonly string[]): readonly HarPair[] {
   return pairs;
 }
 
-/** Bytes of a field section on the wire in HTTP/1.1, the empty line included. */
+/** Size of a field section in HTTP/1.1, including the empty line. */
 function fieldSectionBytes(fields: readonly string[]): number {
   return headerPairs(fields).reduce((sum, { name, value }) => sum + name.length + value.length + 4, 2);
 }
@@ -260,7 +259,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Parameters of a query or an urlencoded form, decoded; what is not decodable stays as written. */
+/** Decoded parameters of a query or an urlencoded form; undecodable ones stay as written. */
 function formPairs(text: string): readonly HarPair[] {
   return text
     .split("&")
@@ -272,7 +271,6 @@ function formPairs(text: string): readonly HarPair[] {
     });
 }
 
-/** Query parameters of a URL. */
 function queryPairs(url: string): readonly HarPair[] {
   const [withoutFragment = ""] = url.split("#", 1);
   const question = withoutFragment.indexOf("?");
@@ -285,7 +283,7 @@ function cookiePair(text: string): HarPair | undefined {
   return { name: text.slice(0, equals).trim(), value: text.slice(equals + 1).trim() };
 }
 
-/** Cookies that a client sent (RFC 6265 section 4.2). */
+/** RFC 6265 section 4.2. */
 function requestCookies(fields: readonly string[]): readonly HarCookie[] {
   return fieldValues(fields, "cookie")
     .flatMap((value) => value.split(";"))
@@ -293,7 +291,7 @@ function requestCookies(fields: readonly string[]): readonly HarCookie[] {
     .filter((cookie) => cookie !== undefined);
 }
 
-/** Cookies that a server set (RFC 6265 section 4.1). `startedMs` is what Max-Age counts from. */
+/** RFC 6265 section 4.1. Max-Age counts from `startedMs`. */
 function responseCookies(fields: readonly string[], startedMs: number): readonly HarCookie[] {
   return fieldValues(fields, "set-cookie").flatMap((value): HarCookie[] => {
     const [first = "", ...attributes] = value.split(";");
@@ -323,7 +321,7 @@ function cookieAttributes(attributes: readonly string[], startedMs: number): Omi
   };
 }
 
-/** Max-Age wins over Expires (RFC 6265 section 5.3). */
+/** Max-Age takes precedence over Expires (RFC 6265 section 5.3). */
 function expiry(maxAge: string | undefined, expires: string | undefined, startedMs: number): string | undefined {
   const age = maxAge !== undefined && /^-?\d+$/.test(maxAge) ? startedMs + Number(maxAge) * 1000 : undefined;
   const time = age ?? (expires === undefined ? Number.NaN : Date.parse(expires));

@@ -1,13 +1,12 @@
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Strings are looked through byte by byte so far; beyond, the engine's own search is faster. */
+/** Byte-wise scanning up to this length; beyond it the engine's search is faster. */
 const SHORT_STRING = 24;
 
 /**
- * Finds the end of one JSON value without decoding it: only strings, escapes and brackets are looked at, so that
- * every byte is touched once. Values may be cut anywhere into chunks. Whether what is between the brackets is JSON is
- * left to `JSON.parse`.
+ * Finds the end of a JSON value in one pass, looking only at strings, escapes and brackets. Values may span chunks.
+ * `JSON.parse` validates the content.
  */
 export class ValueScanner {
   readonly #maxDepth: number;
@@ -15,16 +14,16 @@ export class ValueScanner {
   #kind: "none" | "scalar" | "string" | "container" = "none";
   #inString = false;
   #escaped = false;
-  /** After `scan` was true: the offset in the chunk behind the value. */
+  /** Offset after the value, once `scan` returned true. */
   end = 0;
-  /** Whether the current value is nested deeper than allowed; scanning goes on to its end nevertheless. */
+  /** Whether the value exceeds the nesting limit; it is scanned to its end nevertheless. */
   isTooDeep = false;
 
   constructor(maxDepth: number) {
     this.#maxDepth = maxDepth;
   }
 
-  /** Begins a value whose first byte is the next one scanned; that byte is not white space. */
+  /** Starts a value with the next scanned byte, which must not be white space. */
   begin(): void {
     this.#depth = 0;
     this.#kind = "none";
@@ -33,7 +32,7 @@ export class ValueScanner {
     this.isTooDeep = false;
   }
 
-  /** Looks at the chunk from `from` on; true when the value ends in it. */
+  /** Returns true if the value ends in this chunk. */
   scan(chunk: Uint8Array, from: number): boolean {
     let at = from;
     if (this.#kind === "none" && at < chunk.length) at = this.#first(chunk[at] ?? 0, at);
@@ -72,20 +71,20 @@ export class ValueScanner {
     }
     const isContainer = byte === 0x7b || byte === 0x5b;
     this.#kind = isContainer ? "container" : "scalar";
-    // The first byte of a scalar always belongs to it, so that every value takes the scan further.
+    // The first byte of a scalar always belongs to it: every value advances the scan.
     return isContainer ? at : at + 1;
   }
 
   #scalar(chunk: Uint8Array, from: number): boolean {
     for (let at = from; at < chunk.length; at += 1) {
       const byte = chunk[at] ?? 0;
-      // A comma, closing bracket or white space ends a number or literal and is not part of it.
+      // A comma, closing bracket or white space ends a number or literal without being part of it.
       if (byte === 0x2c || byte === 0x7d || byte === 0x5d || byte <= 0x20) return this.#finish(at);
     }
     return false;
   }
 
-  /** Returns the offset behind the closing quotation mark, or the chunk's length while the string goes on. */
+  /** Returns the offset after the closing quotation mark, or the chunk length if the string continues. */
   #string(chunk: Uint8Array, from: number): number {
     let at = from;
     if (this.#escaped && at < chunk.length) {

@@ -2,20 +2,19 @@ import { lstat, readdir, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { parseArchiveName } from "./archive-name.ts";
 
-/** A file that was put away. */
 export interface Archive {
   readonly name: string;
   readonly path: string;
   readonly sizeBytes: number;
-  /** When its last line was written, milliseconds since 1970. */
+  /** Time of the last line, milliseconds since 1970. */
   readonly modifiedMs: number;
-  /** Tells files apart whatever they are called. */
+  /** Identifies the file across renames. */
   readonly inode: bigint;
 }
 
 /**
- * The archives of a log file, newest first: regular files beside it whose names are those of archives. Links, directories
- * and foreign files are none. A missing directory holds none; other errors of the system are thrown.
+ * Archives of a log file, newest first: regular files with archive names beside it. A missing directory has none; other
+ * system errors are thrown.
  */
 export async function listArchives(path: string): Promise<Archive[]> {
   const directory = dirname(path);
@@ -40,7 +39,7 @@ export async function listArchives(path: string): Promise<Archive[]> {
     .map(({ order: _order, ...archive }) => archive);
 }
 
-/** Removes the oldest archives until `maxFiles` are left. Throws an AggregateError, after having tried all. */
+/** Removes the oldest archives until `maxFiles` are left. Tries all, then throws an AggregateError. */
 export async function pruneArchives(path: string, maxFiles: number): Promise<void> {
   const failures: unknown[] = [];
   for (const { path: archivePath } of (await listArchives(path)).slice(maxFiles)) {
@@ -53,7 +52,7 @@ export async function pruneArchives(path: string, maxFiles: number): Promise<voi
   if (failures.length > 0) throw new AggregateError(failures, "archives could not be removed");
 }
 
-/** By the time of the last line, since names follow the local clock, which can be set back. */
+/** Ordered by the last line: names follow the local clock, which may be set back. */
 function compareOrder(left: readonly [bigint, string, number], right: readonly [bigint, string, number]): number {
   if (left[0] !== right[0]) return left[0] < right[0] ? -1 : 1;
   if (left[1] !== right[1]) return left[1] < right[1] ? -1 : 1;

@@ -5,10 +5,10 @@ import { DescriptorLines } from "./descriptor-lines.ts";
 
 type Done = (error: NodeJS.ErrnoException | null, written: number) => void;
 
-/** A descriptor that takes what its test says. */
+/** A descriptor with simulated results. */
 class FakeDescriptor {
   text = "";
-  /** What the next writes come to: an error's code, or how many bytes are taken; without one all of them. */
+  /** Results of the next writes: an error code or the number of bytes written; by default all. */
   readonly outcomes: (string | number)[] = [];
   readonly problems: string[] = [];
   readonly recovered: number[] = [];
@@ -30,7 +30,7 @@ class FakeDescriptor {
     },
   });
 
-  /** The writes that are under way come to their outcome, and those that they bring about. */
+  /** Completes the pending writes and those that follow from them. */
   settle(): void {
     for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) next();
   }

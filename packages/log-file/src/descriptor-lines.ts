@@ -1,42 +1,42 @@
 import { write, writeSync } from "node:fs";
 
-/** Lines go to the system together, so many characters at a time. */
+/** Characters per write. */
 const CHUNK_CHARACTERS = 16_384;
-/** So many may wait for a reader that is slow, or for room on a disk. */
+/** Maximum characters buffered for a slow reader or a full disk. */
 const MAX_CHARACTERS = 4_194_304;
 const BUSY_MS = 50;
 const RETRY_MS = 1000;
-/** For so long what is left is offered to a reader that takes nothing, once the process is to end. */
+/** How long remaining lines are offered to a blocked reader at the end of the process. */
 const LAST_WORDS_MS = 1000;
 
-/** The two calls of the system; tests bring others. */
+/** System calls, replaceable in tests. */
 interface WriteCalls {
   write(descriptor: number, bytes: Buffer, done: (error: NodeJS.ErrnoException | null, written: number) => void): void;
   writeSync(descriptor: number, bytes: Buffer): number;
 }
 
 export interface DescriptorLinesOptions {
-  /** Open, and somebody else's to close, as standard output is. */
+  /** Open; not closed here, like standard output. */
   readonly descriptor: number;
-  /** It cannot be written: said once, and again only after it could be. Nothing is said of a reader that went away. */
+  /** Called once per outage. A closed reader is not reported. */
   readonly onProblem: (error: NodeJS.ErrnoException) => void;
-  /** It can be written again; so many lines were lost meanwhile. */
+  /** Called when writing works again, with the number of lines lost. */
   readonly onRecovered: (lostLines: number) => void;
   readonly calls?: WriteCalls;
 }
 
 /**
- * Lines for an open descriptor. Writing never throws and never waits: one write is under way at a time, what comes meanwhile
- * waits in bounded memory, and what has no room is lost. A reader that went away gets nothing any more; whatever else
- * is wrong, a full disk for one, is tried again every second.
+ * Writes lines to an open descriptor. Never throws or blocks: one write is in flight, further lines are buffered up to
+ * a limit and then lost. A closed reader gets nothing more; other errors, such as a full disk, are retried every
+ * second.
  */
 export class DescriptorLines {
   readonly #options: DescriptorLinesOptions;
   readonly #calls: WriteCalls;
-  /** Whole lines; the last text grows. */
+  /** Whole lines; the last element grows. */
   readonly #waiting: string[] = [];
   #waitingCharacters = 0;
-  /** What a write is under way with, or has not taken yet. */
+  /** Bytes in flight, or left over from a partial write. */
   #begun: Buffer | undefined;
   #isWriting = false;
   #retry: NodeJS.Timeout | undefined;
@@ -49,7 +49,7 @@ export class DescriptorLines {
     this.#calls = options.calls ?? { write, writeSync };
   }
 
-  /** Takes a line, its line end included. */
+  /** The line includes its line end. */
   write(line: string): void {
     if (this.#isUnread) return;
     if (this.#waitingCharacters + line.length > MAX_CHARACTERS) {
@@ -64,10 +64,10 @@ export class DescriptorLines {
     if (!this.#isWriting && this.#retry === undefined) this.#pump();
   }
 
-  /** Writes what waits before it returns, as far as anybody takes it within a second. For the end of the process. */
+  /** Writes the buffer synchronously for at most a second, at the end of the process. */
   flushSync(): void {
     const endMs = performance.now() + LAST_WORDS_MS;
-    // What a write is under way with may come out yet, and twice would be worse than not.
+    // A write in flight may still succeed: losing it is better than writing it twice.
     while (!this.#isWriting) {
       const bytes = this.#next();
       if (bytes === undefined) return;
@@ -118,7 +118,7 @@ export class DescriptorLines {
       this.#hasProblem = true;
       this.#options.onProblem(error);
     }
-    // Nothing to stay alive for: whoever ends the process flushes.
+    // Unreferenced: the process flushes at its end.
     this.#retry = setTimeout(() => this.#pump(), isBusy(error) ? BUSY_MS : RETRY_MS).unref();
   }
 
@@ -131,12 +131,12 @@ export class DescriptorLines {
   }
 }
 
-/** A pipe that is full, and does not wait. */
+/** A full non-blocking pipe. */
 function isBusy({ code }: NodeJS.ErrnoException): boolean {
   return code === "EAGAIN" || code === "EBUSY";
 }
 
-/** A pipe, or a terminal, whose other end is closed. */
+/** A pipe or terminal with a closed reader. */
 function isUnread({ code }: NodeJS.ErrnoException): boolean {
   return code === "EPIPE" || code === "EIO" || code === "EBADF";
 }

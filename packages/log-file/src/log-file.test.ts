@@ -35,7 +35,7 @@ interface Rig extends AsyncDisposable {
   readonly file: LogFile;
   readonly said: string[];
   readonly text: (name?: string) => string;
-  /** Names beside the file, sorted. */
+  /** Sorted. */
   readonly others: () => string[];
 }
 
@@ -270,7 +270,7 @@ test("the oldest archives go first, by the time of their last line, and only wha
       writeFileSync(join(dirname(existing), name), name);
       utimesSync(join(dirname(existing), name), (START - ageMs) / 1000, (START - ageMs) / 1000);
     };
-    // The local clock was set back in between, so the name of the oldest is the greatest.
+    // The clock was set back, so the oldest file has the greatest name.
     make("weir.log.2026-02-03_00-00-00", 3000);
     make("weir.log.2026-02-02_00-00-00", 2000);
     make("weir.log.2026-02-02_00-00-00.9", 1000);
@@ -318,7 +318,7 @@ test("a file that is removed or renamed outside is begun anew within a moment, a
     file.write("gone\n");
     await file.settled();
     take();
-    // Lines keep coming meanwhile, which is no reason to look later.
+    // Continuous writes must not delay the check.
     for (let at = 0; at < 4; at += 1) {
       await clock.advance(100);
       file.write("gone\n");
@@ -398,7 +398,7 @@ test("a hard link to the file keeps what was written before a rotation, and gets
   assert.equal(readFileSync(directory.file("linked"), "utf8"), "a\n");
 });
 
-/** Root may write everywhere, so it steps back for a while. */
+/** Drops root privileges temporarily, since root may write everywhere. */
 async function asOrdinaryUser(paths: readonly string[], act: () => Promise<void>): Promise<void> {
   if (process.geteuid?.() !== 0) return await act();
   for (const path of paths) chownSync(path, 65_534, 65_534);

@@ -18,7 +18,7 @@ import { periodStart, type Rotation } from "./rotation-period.ts";
 import { problemSentence } from "./trouble.ts";
 import { type OverflowRule, WaitingLines } from "./waiting-lines.ts";
 
-/** Windows has neither of the last two; there they are undefined. */
+/** The last two are undefined on Windows. */
 const FLAGS =
   constants.O_WRONLY |
   constants.O_APPEND |
@@ -26,25 +26,25 @@ const FLAGS =
   (constants.O_NOFOLLOW ?? 0) |
   (constants.O_NONBLOCK ?? 0);
 
-/** Time, as it can be moved by tests. */
+/** Replaceable in tests. */
 export interface LogClock {
   /** Milliseconds since 1970. */
   now(): number;
-  /** Milliseconds that never go back. */
+  /** Monotonic milliseconds. */
   monotonic(): number;
   every(intervalMs: number, callback: () => void): () => void;
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** What may change while the file is written. */
+/** Limits that may change at run time. */
 export interface LogFileLimits {
-  /** Archives that are kept. */
+  /** Archives kept. */
   readonly maxFiles: number;
-  /** No file gets larger by whole lines, whatever the rotation; a longer line has a file of its own. */
+  /** Maximum file size with any rotation; a longer line has a file of its own. */
   readonly maxFileBytes: number;
-  /** False: a line is on its way to the disk when {@link LogFile.write} returns. */
+  /** False: {@link LogFile.write} is synchronous. */
   readonly isAsync: boolean;
-  /** Lines that may wait for the disk. */
+  /** Maximum buffered lines. */
   readonly bufferLines: number;
   readonly overflow: OverflowRule;
 }
@@ -53,9 +53,9 @@ export interface LogFileOptions extends LogFileLimits {
   readonly path: string;
   readonly rotation: Rotation;
   readonly clock: LogClock;
-  /** The file cannot be written, in a sentence: said once, and again only after it could be. */
+  /** Called once per outage, with a sentence. */
   readonly onProblem: (sentence: string) => void;
-  /** The file can be written again; so many lines were lost meanwhile. */
+  /** Called when writing works again, with the number of lines lost. */
   readonly onRecovered: (droppedLines: number) => void;
 }
 
@@ -70,23 +70,23 @@ export interface LogFileStatus {
 }
 
 const CHECK_PERIOD_MS = 60_000;
-/** A file that was taken away is missed after so long; looking costs a call of the system. */
+/** Interval of checks for a removed file; each costs a system call. */
 const LOOK_MS = 250;
 const RETRY_MS = 1000;
-/** A disk that is full and free by turns is not announced at each turn. */
+/** Minimum interval of reports, for a disk that is full intermittently. */
 const ANNOUNCE_MS = 600_000;
 const CHUNK_BYTES = 262_144;
 
-/** Whole lines, but for the rest of what a write has taken a part of. */
+/** Whole lines, except after a partial write. */
 interface Chunk {
   readonly bytes: Buffer;
   readonly lines: number;
 }
 
 /**
- * A file that lines are appended to, put away by time, size or on request. Writing never throws and, but for `isAsync`
- * false, never waits for the disk: one write is under way at a time, what comes meanwhile waits in bounded memory, and
- * what has no room is counted. A file that cannot be written is tried again every second.
+ * An append-only file, rotated by time, by size or on request. Writing never throws and, unless `isAsync` is false,
+ * never blocks: one write is in flight, further lines are buffered up to a limit and then counted as lost. A failing
+ * file is retried every second.
  */
 export class LogFile {
   readonly #options: LogFileOptions;
@@ -96,9 +96,8 @@ export class LogFile {
   #sizeBytes = 0;
   #period: number | undefined;
   #lookedMs = Number.NEGATIVE_INFINITY;
-  /** What a write has not taken; it goes first. */
+  /** Left over from a partial write; written first. */
   #rest: Chunk | undefined;
-  /** What a write is under way with. */
   #inFlight: Chunk | undefined;
   #isClosed = false;
   #written = 0;
@@ -112,7 +111,7 @@ export class LogFile {
   #idle: PromiseWithResolvers<void> | undefined;
   #pruning: Promise<void> = Promise.resolve();
 
-  /** Opens the file at once; when that fails, it is trouble like any other. */
+  /** Opens the file immediately; a failure is handled like a failed write. */
   constructor(options: LogFileOptions) {
     this.#options = options;
     this.#limits = options;
@@ -133,7 +132,7 @@ export class LogFile {
     };
   }
 
-  /** Takes a line, its line end included. */
+  /** The line includes its line end. */
   write(line: string): void {
     if (this.#isClosed) return;
     this.#waiting.add(Buffer.from(line));
@@ -142,7 +141,7 @@ export class LogFile {
     else this.flushSync();
   }
 
-  /** Puts the file away with all lines given so far, and begins a new one. Gives the archive's path. Rejects when it cannot. */
+  /** Rotates after all lines so far; returns the archive's path, or rejects. */
   async rotate(): Promise<string> {
     if (this.#isClosed) throw new Error("the log file is closed");
     const request = Promise.withResolvers<string>();
@@ -151,7 +150,7 @@ export class LogFile {
     return await request.promise;
   }
 
-  /** Takes over other limits; archives that are too many go at once. */
+  /** Removes excess archives immediately. */
   setLimits(limits: LogFileLimits): void {
     this.#limits = limits;
     this.#waiting.maxLines = limits.bufferLines;
@@ -159,7 +158,7 @@ export class LogFile {
     this.#prune();
   }
 
-  /** Resolves when all lines given so far are written, or none can be written now, and no archive is left to remove. */
+  /** Resolves when all lines so far are written, or cannot be now, and excess archives are removed. */
   async settled(): Promise<void> {
     if (this.#inFlight !== undefined) {
       this.#idle ??= Promise.withResolvers();
@@ -168,7 +167,7 @@ export class LogFile {
     await this.#pruning;
   }
 
-  /** Writes what waits before it returns. For the end of the process: a write that is under way may come out later. */
+  /** Writes the buffer synchronously at the end of the process; a write in flight may complete later. */
   flushSync(): void {
     this.#try(() => {
       while ((this.#rest ?? this.#waiting.nextBytes) !== undefined) {
@@ -179,7 +178,7 @@ export class LogFile {
     });
   }
 
-  /** Writes what waits and closes the file. What cannot be written is lost. */
+  /** Writes the buffer and closes the file; unwritable lines are lost. */
   async close(): Promise<void> {
     await this.settled();
     if (this.#isClosed) return;
@@ -192,7 +191,7 @@ export class LogFile {
     this.#closeDescriptor();
   }
 
-  /** Begins to write what waits, where nothing is under way. */
+  /** Starts a write unless one is in flight. */
   #pump(): void {
     if (this.#inFlight !== undefined || this.#isClosed) return;
     if ((this.#rest ?? this.#waiting.nextBytes) === undefined) return this.#becomeIdle();
@@ -220,7 +219,7 @@ export class LogFile {
     this.#idle = undefined;
   }
 
-  /** What to write next, and where to; puts the file away first where it would get too large. */
+  /** The next chunk and its descriptor; rotates first if the file would exceed its limit. */
   #nextChunk(): { readonly descriptor: number; readonly chunk: Chunk } {
     const descriptor = this.#ready();
     if (this.#rest !== undefined) return { descriptor, chunk: this.#rest };
@@ -254,7 +253,7 @@ export class LogFile {
     if (this.#sizeBytes > this.#capBytes()) this.#try(() => void this.#putAway());
   }
 
-  /** The opened file, which is the one at the path: opened anew where somebody took it away. */
+  /** The descriptor of the file at the path, reopened if the file was removed. */
   #ready(): number {
     const { path, clock } = this.#options;
     const nowMs = clock.monotonic();
@@ -279,13 +278,13 @@ export class LogFile {
     this.#checkPeriod();
   }
 
-  /** Gives the descriptor of the new file. Where another process has put the file away already, its successor is taken. */
+  /** Rotates and returns the new descriptor. If another process rotated already, opens its new file. */
   #putAway(): number {
     this.#renameFile();
     return this.#ready();
   }
 
-  /** The path of the archive; undefined when somebody else was quicker. */
+  /** The archive's path; undefined if another process was faster. */
   #renameFile(): string | undefined {
     const { path, clock } = this.#options;
     if (this.#descriptor !== undefined && !lookAgain(path, this.#descriptor).isThere) {
@@ -306,11 +305,11 @@ export class LogFile {
     try {
       closeSync(descriptor);
     } catch {
-      // Network file systems tell of lost writes here; there is nobody left to write them again.
+      // Network file systems report lost writes here, too late to repeat them.
     }
   }
 
-  /** Each request gets an archive of its own, also those that came while a write was under way. */
+  /** Each request gets its own archive, also those made during a write. */
   #settleRotations(): void {
     for (const request of this.#rotations.splice(0)) {
       try {
@@ -343,7 +342,7 @@ export class LogFile {
     this.#pump();
   }
 
-  /** A file of another hour or day, be it a later one or, after the clock was set back, an earlier one, is put away. */
+  /** Rotates a file of another hour or day, later or, after the clock was set back, earlier. */
   #checkPeriod(): void {
     const period = periodStart(this.#options.rotation, this.#options.clock.now());
     if (period === this.#period) return;
@@ -357,7 +356,7 @@ export class LogFile {
       try {
         await pruneArchives(this.#options.path, this.#limits.maxFiles);
       } catch {
-        // A directory in which nothing can be removed shows when the file itself is to be moved in it.
+        // Missing permission to remove files shows when the log file itself is renamed.
       }
     });
   }
@@ -387,7 +386,8 @@ export class LogFile {
   #retry(): void {
     this.#stopRetry = undefined;
     if (this.#isClosed || this.#inFlight !== undefined) return;
-    // A full disk takes a new file but no line, so only a line tells that all is well; without one, opening must do.
+    // A full disk may create a file but not take a line, so only a written line proves recovery; without one opening
+    // must suffice.
     if ((this.#rest ?? this.#waiting.nextBytes) !== undefined) return this.#pump();
     this.#try(() => {
       this.#ready();
@@ -395,7 +395,7 @@ export class LogFile {
     });
   }
 
-  /** The file took a line. It is told when there is room for the line that the caller will write about it. */
+  /** Reports recovery after a written line, when there is room for the line that the caller will log about it. */
   #recover(): void {
     this.#problem = undefined;
     if (!this.#wasTold || this.#waiting.length >= this.#limits.bufferLines / 2) return;
@@ -404,17 +404,16 @@ export class LogFile {
   }
 }
 
-/** A log file opened for appending. */
 interface AppendFile {
   readonly descriptor: number;
   readonly sizeBytes: number;
-  /** When its last line was written, milliseconds since 1970. */
+  /** Time of the last line, milliseconds since 1970. */
   readonly modifiedMs: number;
 }
 
 /**
- * Opens or creates a file for its owner alone, with the directory it lies in. Throws for what is no regular file: a link
- * would send the log to a place that nobody chose, and a pipe could hold it up.
+ * Opens or creates a file with mode 0600, and its directory. Throws unless it is a regular file: a link would redirect
+ * the log, a pipe could block.
  */
 function openAppendFile(path: string): AppendFile {
   makeDirectorySync(dirname(path));
@@ -430,14 +429,14 @@ function openAppendFile(path: string): AppendFile {
   }
 }
 
-/** Whether `path` still leads to the opened file, and how large that is now; others may write to it as well. */
+/** Whether `path` still names the open file, and its size, which other writers may change. */
 function lookAgain(path: string, descriptor: number): { readonly isThere: boolean; readonly sizeBytes: number } {
   const own = fstatSync(descriptor);
   const found = lstatSync(path, { throwIfNoEntry: false });
   return { isThere: found?.ino === own.ino && found.dev === own.dev, sizeBytes: own.size };
 }
 
-/** Gives a file the first free name of an archive; no file that is there is ever replaced. Gives the new path. */
+/** Renames a file to the first free archive name without replacing a file; returns the new path. */
 function putAway(path: string, atMs: number): string {
   for (const name of archiveNames(basename(path), atMs)) {
     const target = join(dirname(path), name);
@@ -453,7 +452,7 @@ function putAway(path: string, atMs: number): string {
   throw new Error("unreachable");
 }
 
-/** Takes a name by an empty file: a rename alone would replace what another process has put there meanwhile. */
+/** Creates an empty file under the name: a plain rename would replace a file that another process created meanwhile. */
 function reserve(path: string): boolean {
   try {
     closeSync(openSync(path, "wx", 0o600));

@@ -39,7 +39,7 @@ test("what is gone is said to be missing, and a file that was emptied is read fr
   const { cursor } = await lastLines(path, 5);
   writeFileSync(path, textOf(numbered(7, 8)));
   assert.deepEqual((await linesSince(path, cursor, 5))?.lines, numbered(7, 8));
-  // The new file is there before the old one goes, so that it cannot get the same number.
+  // Created before the old one is removed, so that inode numbers differ.
   writeFileSync(directory.file("new"), textOf(numbered(8, 9)));
   rmSync(path);
   renameSync(directory.file("new"), path);

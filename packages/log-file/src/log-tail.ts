@@ -3,28 +3,27 @@ import { open, stat } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { listArchives } from "./archives.ts";
 
-/** Lines of a log, and where they end. */
 export interface LogTail {
-  /** Oldest first, without their line ends. */
+  /** Oldest first, without line ends. */
   readonly lines: readonly string[];
-  /** Where to go on: the file, whatever it will be called by then, and the place in it. */
+  /** File and offset to continue from, valid across rotation. */
   readonly cursor: string;
-  /** Lines before the first one were left out, or are gone. */
+  /** Earlier lines were left out or are gone. */
   readonly isMissing: boolean;
 }
 
-/** At most so much of a file is read for one answer. */
+/** Maximum bytes read per call. */
 const WINDOW_BYTES = 1_048_576;
 const LINE_FEED = 0x0a;
 
-/** The last `limit` lines of the file, as far as they lie in its last mebibyte. A file that is not there has none. */
+/** The last `limit` lines within the last {@link WINDOW_BYTES}. A missing file has none. */
 export async function lastLines(path: string, limit: number): Promise<LogTail> {
   await using opened = await openRegular(path);
   if (opened === undefined) return { lines: [], cursor: cursorText(0n, 0), isMissing: false };
   const from = Math.max(0, opened.sizeBytes - WINDOW_BYTES);
   const bytes = await readAt(opened.file, from, opened.sizeBytes - from);
   const end = bytes.lastIndexOf(LINE_FEED) + 1;
-  // The window may begin in the middle of a line.
+  // The window may start within a line.
   const begin = from === 0 ? 0 : bytes.indexOf(LINE_FEED) + 1;
   const all = begin < end ? linesOf(bytes.subarray(begin, end)) : [];
   const lines = all.slice(-limit);
@@ -32,8 +31,8 @@ export async function lastLines(path: string, limit: number): Promise<LogTail> {
 }
 
 /**
- * What was written after `cursor`, at most `limit` lines. A file that was put away meanwhile is read to its end first. Lines
- * whose file is gone are missed. Undefined for a text that is no cursor.
+ * At most `limit` lines after `cursor`. A file rotated meanwhile is read to its end first; lines of a removed file are
+ * missing. Undefined for an invalid cursor.
  */
 export async function linesSince(path: string, cursor: string, limit: number): Promise<LogTail | undefined> {
   const place = parseCursor(cursor);
@@ -73,7 +72,7 @@ function parseCursor(text: string): Place | undefined {
   return inode === undefined || offset === undefined ? undefined : { inode: BigInt(inode), offset: Number(offset) };
 }
 
-/** Undefined when the file is not there, or is shorter than the place in it: somebody emptied it. */
+/** Undefined if the file is missing or shorter than the offset, as after truncation. */
 async function linesFrom(path: string, place: Place | undefined, limit: number): Promise<LogTail | undefined> {
   await using opened = await openRegular(path);
   if (opened === undefined) return undefined;
@@ -88,7 +87,7 @@ async function linesFrom(path: string, place: Place | undefined, limit: number):
     lines.push(bytes.toString("utf8", end, next));
     end = next + 1;
   }
-  // A line that fills the whole window is given in parts, or nobody would ever get past it.
+  // A line longer than the window is returned in parts, so that reading advances.
   if (end === 0 && bytes.length === WINDOW_BYTES) {
     lines.push(bytes.toString("utf8"));
     end = bytes.length;

@@ -12,7 +12,7 @@ test("no time passes for files that are put away by size alone or not at all", (
   assert.equal(periodStart({ mode: "size", sizeBytes: 1 }, Date.now()), undefined);
 });
 
-// A process has one time zone, chosen at its start.
+// The time zone of a process is fixed at its start.
 if (process.argv[2] === "in-zone") {
   const [, , , first = "", steps = "0", stepMinutes = "30"] = process.argv;
   const hours = new Set<number>();
@@ -89,7 +89,7 @@ if (process.argv[2] === "in-zone") {
       first: "2026-10-03T14:30:00Z",
       hours: 5,
       days: 1,
-      // The hour that begins at half past two has no top; its start is counted back by the minutes that the clock shows.
+      // The hour starting at half past two has no full hour; its start is found by subtracting the displayed minutes.
       starts: ["01-00", "01-30", "03-00", "04-00", "05-00"],
     },
   ];

@@ -1,4 +1,4 @@
-/** When a log file is put away by itself, apart from its size. */
+/** Time-based rotation, in addition to the size limit. */
 export type Rotation =
   | { readonly mode: "never" }
   | { readonly mode: "hourly" }
@@ -6,15 +6,14 @@ export type Rotation =
   | { readonly mode: "size"; readonly sizeBytes: number };
 
 /**
- * The start of the local hour or day that `atMs` lies in, milliseconds since 1970; undefined where time does not rotate.
- * Two moments belong into one file when this is the same for both. The hour that a clock set back repeats is an hour of
- * its own.
+ * Start of the local hour or day of `atMs`, milliseconds since 1970; undefined without time-based rotation. Moments
+ * with equal starts share a file. An hour repeated when the clock is set back counts separately.
  */
 export function periodStart(rotation: Rotation, atMs: number): number | undefined {
   const at = new Date(atMs);
   switch (rotation.mode) {
     case "hourly":
-      // By the minutes that the local clock shows: some zones are half an hour off.
+      // Subtracts the displayed minutes: some zones are offset by half an hour.
       return atMs - ((at.getMinutes() * 60 + at.getSeconds()) * 1000 + at.getMilliseconds());
     case "daily":
       return new Date(at.getFullYear(), at.getMonth(), at.getDate()).getTime();

@@ -14,13 +14,13 @@ const REASONS: Readonly<Record<string, string>> = {
   EFBIG: "the file may not get larger",
 };
 
-/** A sentence on why a log file cannot be written; the error of an earlier sentence gives that one. */
+/** Why a log file cannot be written; an error made from such a sentence keeps it. */
 export function problemSentence(path: string, error: unknown): string {
   const { message } = error as Error;
   return message.startsWith("The log file") ? message : `The log file ${path} cannot be written: ${reasonOf(error)}`;
 }
 
-/** Why the system would not write, in words for the end of a sentence. */
+/** The system error in words, to complete a sentence. */
 export function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return code === undefined ? message : (REASONS[code] ?? code);

@@ -1,13 +1,12 @@
 /**
- * Text that cannot pretend to be more than one line, nor move, colour, reorder or hide what a terminal shows: control
- * characters, line ends of every kind, marks of direction, characters of no width and halves of pairs become `\n`,
- * `\u001b`, `\u{e0041}`. Everything else stays.
+ * Escapes everything that could forge lines or move, colour, reorder or hide terminal output: control characters, all
+ * line ends, directional marks, zero-width characters and lone surrogates become `\n`, `\u001b`, `\u{e0041}`.
  */
 export function visibleText(text: string): string {
   return HARMLESS.test(text) ? text : text.replace(INVISIBLE, escaped);
 }
 
-/** Most text is printable ASCII; that is seen without looking at categories. */
+/** Fast path: printable ASCII. */
 const HARMLESS = /^[\x20-\x7e]*$/;
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
@@ -20,7 +19,7 @@ function escaped(character: string): string {
   return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
-/** As {@link visibleText}, for a JSON text: it parses to the same value. */
+/** Like {@link visibleText} for JSON; it parses to the same value. */
 export function visibleJson(json: string): string {
   return HARMLESS.test(json) ? json : json.replace(INVISIBLE, escapedUnits);
 }

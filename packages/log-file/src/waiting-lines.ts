@@ -1,16 +1,16 @@
-/** Which line is lost when no more may wait. */
+/** Which line is dropped when the buffer is full. */
 export type OverflowRule = "drop_newest" | "drop_oldest";
 
-/** So many bytes may wait, however few the lines are. */
+/** Maximum buffered bytes. */
 const MAX_BYTES = 16_777_216;
 
-/** Lines on their way to the disk, bounded in number and bytes. */
+/** A buffer of lines, bounded in number and bytes. */
 export class WaitingLines {
   maxLines: number;
   rule: OverflowRule;
-  /** Most lines that ever waited. */
+  /** Maximum number of lines buffered so far. */
   highWater = 0;
-  /** Lines that were lost here. */
+  /** Lines dropped so far. */
   dropped = 0;
   #lines: Buffer[] = [];
   #head = 0;
@@ -29,7 +29,7 @@ export class WaitingLines {
     return this.#bytes;
   }
 
-  /** Takes a line, at the cost of others where they are the ones to go. One line always has room. */
+  /** May drop lines as the overflow rule says; a single line always fits. */
   add(line: Buffer): void {
     while (this.length > 0 && (this.length >= this.maxLines || this.#bytes + line.length > MAX_BYTES)) {
       this.dropped += 1;
@@ -41,12 +41,12 @@ export class WaitingLines {
     this.highWater = Math.max(this.highWater, this.length);
   }
 
-  /** The size of the next line, undefined when none waits. */
+  /** Undefined if empty. */
   get nextBytes(): number | undefined {
     return this.#lines[this.#head]?.length;
   }
 
-  /** Takes out at least one line, and more as long as all together have at most `maxBytes`. */
+  /** Removes at least one line, and more up to `maxBytes` in all. */
   take(maxBytes: number): { readonly bytes: Buffer; readonly lines: number } {
     const taken: Buffer[] = [];
     let size = 0;
@@ -58,7 +58,6 @@ export class WaitingLines {
     return { bytes: taken.length === 1 && taken[0] ? taken[0] : Buffer.concat(taken), lines: taken.length };
   }
 
-  /** Gives up all that waits. */
   dropAll(): void {
     this.dropped += this.length;
     this.#lines = [];
