@@ -258,7 +258,7 @@ journey("A file with mistakes is refused with the place of each, and changes not
   await choose(dialog, JSON.stringify({ version: 1, rewrites: [wrong], focus: {}, options: [] }));
   await dialog.getByRole("button", { name: "Preview" }).click();
   const refusal = dialog.getByRole("alert");
-  await refusal.getByText("wishes", { exact: true }).waitFor();
+  await refusal.getByText("options", { exact: true }).waitFor();
   await choose(dialog, JSON.stringify({ version: 1, rewrites: [wrong], focus: {} }));
   await dialog.getByRole("button", { name: "Preview" }).click();
   await refusal
