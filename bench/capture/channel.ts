@@ -3,7 +3,7 @@ import { connect as connectTls, type SecureContext, type TLSSocket } from "node:
 import { once } from "node:events";
 import { ResponseReader } from "@headworks/http1";
 import { Socks5ClientHandshake } from "@headworks/socks5";
-import type { LoadJob } from "./load.ts";
+import type { LoadJob } from "./load-job.ts";
 
 /** One connection through the proxy; `request` may be called again when its promise is settled. */
 export interface Channel {

@@ -1,4 +1,5 @@
-import type { LoadCommand, LoadJob, LoadReply, LoadResult } from "./load.ts";
+import type { LoadCommand, LoadReply, LoadResult } from "./load.ts";
+import type { LoadJob } from "./load-job.ts";
 import type { OriginReady } from "./origin.ts";
 import { join } from "node:path";
 import { Companion } from "./pinning.ts";

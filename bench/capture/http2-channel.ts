@@ -1,7 +1,7 @@
 import type { SecureContext } from "node:tls";
 import { Http2Session, NO_ERROR, type StreamHandler } from "@headworks/http2";
 import { FIELDS, LoadError, openSecure, type Channel } from "./channel.ts";
-import type { LoadJob } from "./load.ts";
+import type { LoadJob } from "./load-job.ts";
 
 const SECTION_LIMITS = { maxFields: 100, listBytes: 65_536 };
 

@@ -2,38 +2,14 @@ import { createSecureContext, type SecureContext } from "node:tls";
 import { answeredBody } from "./response-body.ts";
 import { Http1Channel, type Channel } from "./channel.ts";
 import { Http2Channel } from "./http2-channel.ts";
+import type { LoadJob } from "./load-job.ts";
 import { WebSocketChannel } from "./websocket-channel.ts";
 
 /**
- * The load client, a process of its own: raw sockets through the proxy, one request in flight per connection, every
- * answer checked for status and length, the first of each connection for its content. Driven over IPC: `open`, then
- * any number of `run`s, each answered.
+ * Commands to the load client, a process of its own: raw sockets through the proxy, one request in flight per connection. It
+ * checks each response for status and length, the first one of each connection for its content. Driven over IPC: `open`, then
+ * any number of `run`s, each with a reply.
  */
-export interface LoadJob {
-  readonly proxyPort: number;
-  readonly scheme: "http" | "https";
-  /** Plain requests inside a SOCKS5 tunnel, as the origin is asked. */
-  readonly bySocks5?: boolean;
-  /** What is spoken inside TLS; HTTP/1.1 without. WebSocket: a message and its echo are a request. */
-  readonly inside?: "http2" | "websocket" | undefined;
-  readonly originHost: string;
-  readonly originPort: number;
-  readonly bodyBytes: number;
-  readonly connections: number;
-  /** Each request on a new connection (TCP, CONNECT, TLS without resumption) instead of kept ones. */
-  readonly isNewConnectionEach: boolean;
-  /** The proxy's CA, PEM. */
-  readonly caPem: string;
-  /** What the proxy is to change in every body; both texts have the same length. */
-  readonly edit?: BodyEdit | undefined;
-}
-
-/** Every occurrence of a text is to come as another one of the same length. */
-export interface BodyEdit {
-  readonly from: string;
-  readonly to: string;
-}
-
 export type LoadCommand =
   | { readonly do: "open"; readonly job: LoadJob }
   | { readonly do: "run"; readonly milliseconds: number; readonly requests: number }

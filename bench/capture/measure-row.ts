@@ -1,7 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { DrivenLoad } from "./driven-load.ts";
-import type { LoadJob, LoadResult } from "./load.ts";
+import type { LoadResult } from "./load.ts";
+import type { LoadJob } from "./load-job.ts";
 import type { OriginReady } from "./origin.ts";
 import { processorTime, residentMb, untilQuiet } from "./processor-time.ts";
 import type { Contender, RunningProxy } from "./proxies.ts";

@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { spawnProcess, waitUntil } from "@headworks/testkit";
 import { entryOptions } from "../../scripts/entry-options.ts";
-import type { BodyEdit } from "./load.ts";
+import type { BodyEdit } from "./load-job.ts";
 import { CORES, pinned } from "./pinning.ts";
 
 /** What not every proxy speaks. */

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { SecureContext, TLSSocket } from "node:tls";
 import { FrameReader, frameBytes } from "@headworks/websocket";
 import { LoadError, openSecure, type Channel } from "./channel.ts";
-import type { LoadJob } from "./load.ts";
+import type { LoadJob } from "./load-job.ts";
 
 const TEXT = 1;
 

@@ -1,10 +1,7 @@
 import { Buffer } from "node:buffer";
 import type { EnumType, FieldType, MessageType, Scalar, Schema } from "./schema.ts";
-import { WELL_KNOWN_FORMS, type WellKnownForm } from "./well-known-forms.ts";
+import { WELL_KNOWN_FORMS, type WellKnownForm, type Decoding, type JsonValue } from "./well-known-forms.ts";
 import { fromZigzag, WIRE, WireCursor } from "./wire-cursor.ts";
-
-/** What JSON can hold. Objects have no prototype, so that a field may have any name. */
-export type JsonValue = string | number | boolean | null | JsonValue[] | { [name: string]: JsonValue };
 
 export interface DecodeLimits {
   readonly maxDepth: number;
@@ -46,13 +43,6 @@ export function decodeMessage(
   const decoder = new Decoder(schema, limits);
   const json = decoder.message(type, bytes, "", 0);
   return { json, unknown: decoder.unknown, issues: decoder.issues };
-}
-
-/** What the forms of well-known types need to go on inside. */
-export interface Decoding {
-  message(type: MessageType, bytes: Buffer, path: string, depth: number): JsonValue;
-  typeNamed(name: string): MessageType | undefined;
-  report(path: string, issue: string): void;
 }
 
 class Decoder implements Decoding {

@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
-import { isObject, type JsonValue } from "./decode.ts";
+import { isObject } from "./decode.ts";
+import type { JsonValue } from "./well-known-forms.ts";
 import type { FieldType, MessageType, Scalar, Schema } from "./schema.ts";
 import { ANY_NAME, WELL_KNOWN_FORMS } from "./well-known-forms.ts";
 import { WIRE } from "./wire-cursor.ts";

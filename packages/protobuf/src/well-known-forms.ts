@@ -1,5 +1,14 @@
 import { Buffer } from "node:buffer";
-import type { Decoding, JsonValue } from "./decode.ts";
+
+/** A JSON value. Objects have no prototype, so that a field may have any name. */
+export type JsonValue = string | number | boolean | null | JsonValue[] | { [name: string]: JsonValue };
+
+/** The decoder, as the forms of well-known types call it for nested messages. */
+export interface Decoding {
+  message(type: MessageType, bytes: Buffer, path: string, depth: number): JsonValue;
+  typeNamed(name: string): MessageType | undefined;
+  report(path: string, issue: string): void;
+}
 
 /** How a well-known type stands in JSON. */
 export interface WellKnownForm {

@@ -1,6 +1,11 @@
-import type { EntryDiff } from "@headworks/capture-contract";
-import { compareEntries, compileHeaderNames, compileIgnoredPaths } from "@headworks/entry-diff";
-import type { Comparison } from "./compare-in-worker.ts";
+import type { DiffOptions, EntryDiff } from "@headworks/capture-contract";
+import { compareEntries, compileHeaderNames, compileIgnoredPaths, type DiffSide } from "@headworks/entry-diff";
+
+export interface Comparison {
+  readonly left: DiffSide;
+  readonly right: DiffSide;
+  readonly options: DiffOptions;
+}
 
 /** Requires checked options. */
 export function compareEntriesNow({ left, right, options }: Comparison): EntryDiff {

@@ -1,20 +1,14 @@
 import { Worker } from "node:worker_threads";
-import type { DiffOptions, EntryDiff } from "@headworks/capture-contract";
+import type { EntryDiff } from "@headworks/capture-contract";
 import type { DiffSide, SideBody } from "@headworks/entry-diff";
 import { readJson } from "@headworks/json";
 import type { Clock } from "#slice.ts";
-import { compareEntriesNow } from "./compare-entries-now.ts";
+import { compareEntriesNow, type Comparison } from "./compare-entries-now.ts";
 
 /** Below this many characters a comparison is too short to delay traffic noticeably. */
 const SMALL_CHARACTERS = 131_072;
 const MAX_MS = 10_000;
 const MAX_HEAP_MB = 512;
-
-export interface Comparison {
-  readonly left: DiffSide;
-  readonly right: DiffSide;
-  readonly options: DiffOptions;
-}
 
 /**
  * Compares two sides; large bodies in a worker thread, so that traffic continues. A comparison beyond 10 s or the

@@ -38,6 +38,9 @@ interface Step {
   hasChanged: boolean;
 }
 
+/** Applies an action to a message. */
+export type Apply = (edit: MessageEdit) => void | Promise<unknown>;
+
 /** A message while rules edit it: gives actions access to its parts and records their changes. */
 export class MessageEdit {
   readonly phase: Phase;

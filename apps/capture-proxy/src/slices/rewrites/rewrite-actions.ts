@@ -7,7 +7,7 @@ import type { SyntheticResponse } from "#exchange/phases.ts";
 import { allowCors } from "./allow-cors.ts";
 import { valueProblem, withField, withoutField, withRewrittenField } from "./header-edit.ts";
 import type { MappedFiles } from "./mapped-files.ts";
-import type { MessageEdit } from "./message-edit.ts";
+import type { Apply, MessageEdit } from "./message-edit.ts";
 import { hasPlainAscii } from "./text-body.ts";
 import { compilePatternEdit, compileTextEdit, editWord, type TextAction, wordEditOf } from "./text-edits.ts";
 import type { TextThread } from "./text-thread.ts";
@@ -78,8 +78,6 @@ const NO_STORE = ["Cache-Control", "no-store"];
 
 /** Statuses without a complete body. */
 const WITHOUT_WHOLE_BODY = new Set([204, 205, 206, 304]);
-
-export type Apply = (edit: MessageEdit) => void | Promise<unknown>;
 
 /** `undefined` marks phases the action does not apply to. */
 export interface CompiledAction {
