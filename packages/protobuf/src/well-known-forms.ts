@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import type { MessageType } from "./schema.ts";
 
 /** A JSON value. Objects have no prototype, so that a field may have any name. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [name: string]: JsonValue };
