@@ -1,21 +1,20 @@
 import { chosenBranch, memberSchema, type Schema } from "./schema-shape.ts";
 import type { Place } from "./pointer.ts";
 
-/** A value of a document whose schema has a keyword that was asked for. */
 export interface AnnotatedField {
   readonly place: Place;
   readonly schema: Schema;
   readonly value: unknown;
 }
 
-/** Every value below `value` whose schema has `keyword`; of mappings in the order of their schema. */
+/** All values below `value` whose schema has `keyword`; members of mappings in schema order. */
 export function annotatedFields(schema: Schema, value: unknown, keyword: keyof Schema): AnnotatedField[] {
   const found: AnnotatedField[] = [];
   if (mayHold(schema, keyword)) collect(schema, value, keyword, [], found);
   return found;
 }
 
-/** `place` is where the walk is; one for all, since thousands of values are passed for each that is found. */
+/** `place` is the current path, shared and mutated: thousands of values are visited for each match. */
 function collect(
   schema: Schema,
   value: unknown,
@@ -36,7 +35,7 @@ function collect(
   }
 }
 
-/** The same value with those whose schema has `keyword` replaced; what holds none is not copied. */
+/** Replaces every value whose schema has `keyword`; parts without such values are shared, not copied. */
 export function mapAnnotated<T>(schema: Schema, value: T, keyword: keyof Schema, replace: (text: string) => string): T {
   if (!mayHold(schema, keyword)) return value;
   if (schema[keyword] !== undefined && typeof value === "string") return replace(value) as T;
@@ -55,12 +54,12 @@ export function mapAnnotated<T>(schema: Schema, value: T, keyword: keyof Schema,
 
 function copyOf(value: object): Record<string | number, unknown> {
   if (Array.isArray(value)) return [...(value as unknown[])] as unknown as Record<number, unknown>;
-  // An assignment of a member with the name `__proto__` would set the prototype of what has one.
+  // Assigning `__proto__` on an object with a prototype would change that prototype.
   if (Object.getPrototypeOf(value) !== null) return { ...value };
   return Object.assign(Object.create(null) as object, value) as Record<string, unknown>;
 }
 
-/** Members of a value that are, or may hold, what has the keyword; some may not be there. Most of a document needs no look. */
+/** Members that have the keyword or may contain such values; some may be absent. Skips most of a document. */
 function stepsToHolders(schema: Schema, value: object, keyword: keyof Schema): Iterable<string | number> {
   if (Array.isArray(value)) return value.keys();
   const branch = schema.anyOf === undefined ? schema : chosenBranch(schema.anyOf, "type" in value && value.type);
@@ -70,7 +69,7 @@ function stepsToHolders(schema: Schema, value: object, keyword: keyof Schema): I
 
 interface Holding {
   readonly any: boolean;
-  /** Names of those properties that are, or may hold, what has the keyword. */
+  /** Properties that have the keyword or may contain such values. */
   readonly fields: readonly string[];
 }
 
@@ -91,7 +90,6 @@ function holdingOf(schema: Schema, keyword: keyof Schema): Holding {
   return holding;
 }
 
-/** Whether a schema has the keyword anywhere. */
 function mayHold(schema: Schema, keyword: keyof Schema): boolean {
   return holdingOf(schema, keyword).any;
 }

@@ -17,8 +17,8 @@ import { named } from "./structure.ts";
 import { MAX_ISSUES } from "./yaml-source.ts";
 
 /**
- * Collects issues and finds their places in the text; of each severity as many as are listed, and how many more there
- * are. A code at a place is one issue, however often it is reported.
+ * Collects issues with their positions in the text, up to MAX_ISSUES per severity, and counts the rest. The same code
+ * at the same path is one issue.
  */
 class IssueCollector implements IssueReport {
   readonly issues: Issue[] = [];
@@ -47,7 +47,7 @@ class IssueCollector implements IssueReport {
       this.unlisted[severity] += 1;
       return;
     }
-    // The code stands behind the message where people read it, so a full stop would be in between.
+    // The code is printed after the message, so the message ends without a full stop.
     const issue = { code, ...this.#places.locate(place), message: message.replace(/\.$/, ""), severity };
     this.#listed[severity] += 1;
     this.issues.push(issue);
@@ -56,19 +56,19 @@ class IssueCollector implements IssueReport {
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-/** Field values of RFC 9110 section 5.5, without space at their ends, as they stand on the wire. */
+/** A field value of RFC 9110 section 5.5 as sent, without surrounding whitespace. */
 const FIELD_VALUE = /^(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?$/;
 
-/** A whole or embedded secret reference, as {@link secretForm} reads it. */
+/** A whole or embedded secret reference; see {@link secretForm}. */
 const REFERENCE = /\$\{(?:[A-Za-z_][A-Za-z0-9_]*|file:[^}]*)\}/;
 
-/** Texts that a route gives to its clients as they are. */
+/** Fields that a route sends to clients verbatim. */
 const FREE_TEXTS = new Set(["body", "message"]);
 
-/** Far more than are listed, since some may be found in one draft only. */
+/** Well above MAX_ISSUES, since some are found in one draft only. */
 const MAX_CLAIMS = 10 * MAX_ISSUES;
 
-/** What is said of the first draft. */
+/** Issues found in the first draft. */
 class CrossReferences implements IssueReport {
   readonly #reading: DocumentReading;
   readonly #reported: ReadonlySet<string>;
@@ -92,7 +92,7 @@ class CrossReferences implements IssueReport {
   }
 
   warning(): void {
-    // Warnings about a document that cannot be read are none.
+    // Warnings about an unreadable document are meaningless.
   }
 
   keep(seen: ReadonlySet<string>): void {
@@ -104,48 +104,47 @@ class CrossReferences implements IssueReport {
   }
 }
 
-/** One part's look at a document; a slice's `check`, or routing's. */
+/** A check of one slice or of routing. */
 export type DocumentCheck = (document: ConfigDocument, report: IssueReport, scope: CheckScope) => void;
 
-/** What checking needs besides the document. */
 export interface CheckParts {
-  /** Every slice's check, and others such as routing's, which also warns of shadowed routes. */
+  /** Checks of all slices and of routing, which also warns about shadowed routes. */
   readonly checks: readonly DocumentCheck[];
   readonly clock: Clock;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Secrets and files that this machine does not have are no errors: `not_checked` names them. */
+  /** Reports secrets and files missing on this machine as `not_checked` instead of as errors. */
   readonly isOffline?: boolean;
 }
 
-/** Secrets and files as one build of a generation found them. */
+/** Secrets and files read during one build of a generation. */
 export interface Findings {
   readonly secrets: SecretResolver;
   readonly files: FileReader;
 }
 
-/** A fresh look at secrets and files; those in `found` are taken as they were found elsewhere. */
+/** New findings of a build; files in `found` are not read again. */
 export function freshFindings(environment: CheckParts["environment"], found?: Findings["files"]["outcomes"]): Findings {
   const files = new FileReader(found);
   return { files, secrets: new SecretResolver(environment, files) };
 }
 
 /**
- * Everything that is wrong with a document that was read, its structure included, in the order of the text; warnings
- * too. Also looks at what could be read of a document with a broken structure, so that one run finds as much as it can.
- * At most 500 errors and 500 warnings are listed; `more_issues` says how many there are.
+ * All errors and warnings of a parsed document, structural ones included, in text order. Readable parts of a document
+ * with a broken structure are checked too. At most 500 errors and 500 warnings are listed; `more_issues` counts the
+ * rest.
  */
 export function checkDocument(reading: DocumentReading, parts: CheckParts, findings: Findings): Issue[] {
   return atOnce(checkingSteps(reading, parts, findings));
 }
 
-/** The steps of {@link checkDocument}, for who has other things to do meanwhile. */
+/** The steps of {@link checkDocument}, for callers that interleave other work. */
 export function* checkingSteps(reading: DocumentReading, parts: CheckParts, findings: Findings): Steps<Issue[]> {
   const unlisted = { error: reading.unlisted, warning: 0 };
   const { document } = reading;
   const isSound = !reading.issues.some(isError);
   const collector = new IssueCollector(reading.places);
   const syntax = reading.issues.filter(({ code }) => code === "syntax");
-  // Of what is there twice, nobody knows which was meant.
+  // A duplicate key leaves its value undefined.
   const unread = new Set([...reading.unread, ...syntax.map(({ path }) => path)]);
   const scope: CheckScope = {
     clock: parts.clock,
@@ -180,32 +179,32 @@ export function* checkingSteps(reading: DocumentReading, parts: CheckParts, find
     yield;
   }
   unlisted.error += collector.unlisted.error;
-  // Warnings about a document that cannot be read are none.
+  // Warnings about an unreadable document are meaningless.
   if (isSound) unlisted.warning += collector.unlisted.warning;
   return listedIssues(inTextOrder([...reading.issues, ...collector.issues]), unlisted, isSound);
 }
 
-/** How many errors issues stand for. */
+/** The number of errors, unlisted ones included. */
 export function errorCount(issues: readonly Issue[]): number {
   return issueCount(issues.filter(isError));
 }
 
-/** How many there are, with those that are not listed. */
+/** The number of issues, unlisted ones included. */
 export function issueCount(issues: readonly Issue[]): number {
   return issues.reduce((sum, { count = 1 }) => sum + count, 0);
 }
 
-/** Whether an issue keeps the document from being published. */
+/** True for issues that prevent publication. */
 export function isError(issue: Issue): boolean {
   return issue.severity === "error";
 }
 
-/** Whether an issue says what cannot be known on another machine than the gateway's. */
+/** True for issues that only the gateway's own machine can decide. */
 export function isNotChecked({ code }: Issue): boolean {
   return code === "not_checked";
 }
 
-/** Reports what only the gateway's machine has as not checked. */
+/** Turns issues about secrets and files of another machine into `not_checked`. */
 function offlineReport(report: IssueReport, document: ConfigDocument, { secrets, files }: Findings): IssueReport {
   const isElsewhere = (code: IssueCode, place: Place): boolean => {
     if (code === "required") return place.join("/") === "admin/tls" && isOnLoopback(document);
@@ -226,7 +225,7 @@ function offlineReport(report: IssueReport, document: ConfigDocument, { secrets,
   };
 }
 
-/** Without TLS an admin API on loopback needs GATEWAY_ADMIN_DEV, in the gateway's environment. */
+/** Without TLS, an admin API on loopback needs GATEWAY_ADMIN_DEV in the gateway's environment. */
 function isOnLoopback({ admin }: ConfigDocument): boolean {
   const { address = "" } = parseBind(admin?.bind ?? DEFAULT_ADMIN_BIND) ?? {};
   return address === "localhost" || isLoopback(address);
@@ -244,20 +243,20 @@ function runCheck(check: DocumentCheck, document: ConfigDocument, report: IssueR
   }
 }
 
-/** Only the kind of an error: its message might quote the document. */
+/** The error's class only: its message might quote the document. */
 export function errorName(error: unknown): string {
   return error instanceof Error ? error.name : "an unknown error";
 }
 
-/** Where an error came from, without its message, which might quote a secret. */
+/** The stack without the message, which might quote a secret. */
 export function errorTrace(error: unknown): string {
   const frames = (error instanceof Error ? (error.stack ?? "") : "").split("\n").filter((line) => /^\s+at /.test(line));
   return [errorName(error), ...frames].join("\n");
 }
 
 /**
- * Reports the errors that a check finds in a document of which something could not be read: those that are there whatever
- * stands in its place. What is found at that place itself, or where the reading has an issue already, is none.
+ * Reports errors of a partially read document that occur with every placeholder. Errors at a placeholder, or where
+ * reading already reported an issue, are omitted.
  */
 function* checkPartialDocument(
   check: (draft: ConfigDocument, report: IssueReport) => void,
@@ -269,7 +268,7 @@ function* checkPartialDocument(
   const claims = new CrossReferences(reading);
   attempt(() => check(first, claims));
   for (const draft of others) {
-    // Most checks find nothing, and then there is nothing to be confirmed.
+    // Fast path: most checks find nothing.
     if (claims.areNone) return;
     yield;
     const seen = new Set<string>();
@@ -279,7 +278,10 @@ function* checkPartialDocument(
   claims.tell(report);
 }
 
-/** A check may rely on what the schema promises, which such a document does not keep: bounds of lists, for one. */
+/**
+ * Returns false if the check throws: it may rely on schema guarantees that a partial document breaks, such as list
+ * bounds.
+ */
 function attempt(check: () => void): boolean {
   try {
     check();
@@ -293,7 +295,7 @@ function keyOf(code: IssueCode, place: Place): string {
   return `${code}\n${place.join("\n")}`;
 }
 
-/** Whether a pointer is one of these, or leads to something below one. */
+/** True if the pointer equals one of the roots or lies below one. */
 function isWithin(path: string, roots: ReadonlySet<string>): boolean {
   for (let end = path.length; end > 0; end = path.lastIndexOf("/", end - 1)) {
     if (roots.has(path.slice(0, end))) return true;
@@ -301,7 +303,7 @@ function isWithin(path: string, roots: ReadonlySet<string>): boolean {
   return false;
 }
 
-/** Names secret references where none is resolved: what stands there would be taken as it is. */
+/** Reports secret references in fields where references are not resolved and would be used verbatim. */
 function checkMisplacedReferences(document: ConfigDocument, report: IssueReport): void {
   const texts: Place[] = [];
   for (const [section, value] of Object.entries(document)) collectReferences(value, [section], texts);
@@ -309,7 +311,7 @@ function checkMisplacedReferences(document: ConfigDocument, report: IssueReport)
   const secrets = new Set(annotatedFields(documentSchema, document, "x-secret").map(({ place }) => place.join("\n")));
   for (const place of texts) {
     const field = String(place.at(-1));
-    // There `${name}` is what a pattern took.
+    // In substitutions `${name}` is a capture group.
     if (field === "substitution" || secrets.has(place.join("\n"))) continue;
     const message = `${named(place)} has a secret reference, which is resolved in fields for secrets alone`;
     if (FREE_TEXTS.has(field)) report.warning("secret_malformed", place, `${message}; clients get it as it stands`);
@@ -317,7 +319,7 @@ function checkMisplacedReferences(document: ConfigDocument, report: IssueReport)
   }
 }
 
-/** `place` is where the walk is; one for all, since thousands of values are passed for each that is found. */
+/** `place` is the current path, shared and mutated: thousands of values are visited for each match. */
 function collectReferences(value: unknown, place: (string | number)[], found: Place[]): void {
   if (typeof value === "string") {
     if (value.includes("${") && REFERENCE.test(value)) found.push([...place]);
@@ -331,7 +333,7 @@ function collectReferences(value: unknown, place: (string | number)[], found: Pl
   }
 }
 
-/** Checks what the schema marks wherever it stands: secret references, header names and values, networks. */
+/** Checks fields by schema annotation: secret references, header names and values, networks. */
 function checkMarkedFields(document: ConfigDocument, report: IssueReport, secrets: SecretResolver): void {
   for (const { place, value } of annotatedFields(documentSchema, document, "x-secret")) {
     const outcome = secrets.resolve(String(value));
@@ -374,7 +376,7 @@ function checkHeader(
 ): void {
   if (!TOKEN.test(name)) return badName(name, place, report);
   const outcome = secrets?.resolve(text);
-  // Reported with all other secrets.
+  // Reported together with all other secrets.
   if (outcome !== undefined && !outcome.ok) return;
   if (FIELD_VALUE.test(wireText(outcome?.secret.reveal() ?? text))) return;
   report.error(
@@ -388,12 +390,11 @@ function badName(name: string, place: Place, report: IssueReport): void {
   report.error("bad_header", place, `"${name}" is not a legal header name`);
 }
 
-/** How many issues of each severity. */
 type IssueTotals = Record<Issue["severity"], number>;
 
 /**
- * The list that people get: issues in the order of the text, of each severity the first {@link MAX_ISSUES}, and behind
- * them one issue that says how many more there are. `isExact`: of these all were counted.
+ * The issues to show: in text order, the first {@link MAX_ISSUES} of each severity, then one issue with the number of
+ * the rest. `isExact` is false if counting stopped early.
  */
 function listedIssues(inOrder: readonly Issue[], unlisted: IssueTotals, isExact: boolean): Issue[] {
   const listed: IssueTotals = { error: 0, warning: 0 };

@@ -4,7 +4,7 @@ import { isRemovedFromClients, mayCarryRequestId } from "#request/forwarded-fiel
 import type { IssueReport } from "#slice.ts";
 import type { Place } from "./pointer.ts";
 
-/** What the schema cannot say of routes, services, upstreams, consumers and the gateway itself. */
+/** Constraints on routes, services, upstreams, consumers and the gateway that the schema cannot express. */
 export function checkEntities(document: ConfigDocument, report: IssueReport): void {
   document.routes.forEach((route, at) => checkRoute(route, ["routes", at], report));
   document.services.forEach((service, at) => checkService(service, ["services", at], report));
@@ -106,7 +106,7 @@ function checkUpstream(upstream: Upstream, place: Place, report: IssueReport): v
   checkRelations(upstream, place, report);
 }
 
-/** What other gateways write for what the client asked for, and for the endpoint's own name. */
+/** Words of other gateways for the client's host and for the endpoint's name. */
 const OTHER_WORDS: Readonly<Record<string, "preserve" | "endpoint">> = {
   pass: "preserve",
   host: "preserve",
@@ -128,7 +128,7 @@ function isHostName(text: string): boolean {
   return !("issue" in parsed) && parsed.port === undefined && parseAddress(canonicalHost(parsed.host)) === undefined;
 }
 
-/** To be put behind "must be"; undefined for a host that requests can ask for. */
+/** Completes "must be …"; undefined for a valid host. */
 function hostProblem(text: string): string | undefined {
   return "issue" in parseHostPort(text) ? "a host name or an address, with a port or without" : undefined;
 }
@@ -149,7 +149,7 @@ function checkUpstreamHost(text: string, title: string, place: Place, report: Is
   }
 }
 
-/** Numbers that only make sense together; defaults are those of the fields that were left out. */
+/** Constraints between several numbers; omitted fields count with their defaults. */
 function checkRelations(upstream: Upstream, place: Place, report: IssueReport): void {
   const { active_health: active, retries } = upstream;
   const atLeast = (field: Place, value: number, other: string, least: number): void => {
@@ -176,7 +176,7 @@ function checkRelations(upstream: Upstream, place: Place, report: IssueReport): 
   }
 }
 
-/** A name whose last part is a number is an address to every resolver, and this one is none. */
+/** Resolvers parse a name with a numeric last label as an IPv4 address, and this one is invalid. */
 function isHost(text: string): boolean {
   const host = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text;
   if (parseAddress(host) !== undefined) return true;

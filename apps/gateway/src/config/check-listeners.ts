@@ -7,7 +7,6 @@ import type { FileReader } from "./file-reader.ts";
 import type { Place } from "./pointer.ts";
 import { named } from "./structure.ts";
 
-/** What the checks of addresses and files look at besides the document. */
 export interface TlsSurroundings {
   readonly files: FileReader;
   readonly nowMs: number;
@@ -15,7 +14,7 @@ export interface TlsSurroundings {
   readonly isDevelopment: boolean;
 }
 
-/** Addresses of listeners and the admin API, and all files for TLS, whoever uses them. */
+/** Checks addresses of listeners and the admin API, and all TLS files. */
 export function checkListeners(
   document: ConfigDocument,
   report: IssueReport,
@@ -105,13 +104,13 @@ function checkServerNames(
   }
 }
 
-/** Whether clients of TLS can ask for a name, or for one below it, where `*` stands for its first label. */
+/** True for an SNI host name or a wildcard `*.name`. */
 function isServerName(text: string): boolean {
   const parsed = parseHostPort(text.startsWith("*.") ? text.slice(2) : text);
   return !("issue" in parsed) && parsed.port === undefined && parseAddress(canonicalHost(parsed.host)) === undefined;
 }
 
-/** The address and port of `admin.bind`; undefined when it is not both. IPv6 in brackets. */
+/** Parses `admin.bind`, IPv6 in brackets; undefined if invalid. */
 export function parseBind(text: string): { readonly address: string; readonly port: number } | undefined {
   const [, v6, name, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
   const port = Number(digits);
@@ -159,12 +158,12 @@ function checkCollisions(document: ConfigDocument, report: IssueReport): void {
   if (bind !== undefined) take(bind.address, bind.port, "The admin API", ["admin", "bind"]);
 }
 
-/** Who has which address of one port. A socket on all addresses leaves no place for another; `::` takes those of IPv4 too. */
+/** Addresses in use on one port. A wildcard address conflicts with every other; `::` includes IPv4. */
 class TakenAddresses {
   readonly #byHost = new Map<string, string>();
   readonly #firstOf = new Map<"IPv4" | "IPv6" | "all of IPv4" | "all of IPv6", string>();
 
-  /** Takes an address; gives who has it, or a part of it, already. */
+  /** Registers an address; returns the owner of a conflicting one. */
   take(address: string, title: string): string | undefined {
     const host = canonicalHost(address);
     const family = address.includes(":") ? "IPv6" : "IPv4";
@@ -187,7 +186,6 @@ class TakenAddresses {
   }
 }
 
-/** Reads and judges the files of TLS. */
 class TlsFiles {
   readonly #report: IssueReport;
   readonly #files: FileReader;
@@ -217,7 +215,7 @@ class TlsFiles {
     this.#report.error("bad_file", [...place, keyField], message);
   }
 
-  /** A bundle of certificates to trust. */
+  /** Checks a bundle of trusted certificates. */
   checkRoots(path: string | undefined, place: Place): void {
     if (path !== undefined) this.#certificates(path, place);
   }

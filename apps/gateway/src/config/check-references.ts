@@ -14,8 +14,8 @@ const LISTS: Readonly<Record<string, Kind>> = {
 };
 
 /**
- * Names are there once, references lead to something, and what nothing refers to is worth a warning. `unread` are JSON
- * pointers of what could not be read: where a name may be among it, nobody knows whether a reference leads to it.
+ * Names are unique and references resolve; unused entities are warnings. `unread` are JSON pointers of unreadable
+ * values: a reference whose target may be among them is not reported.
  */
 export function checkReferences(document: ConfigDocument, report: IssueReport, unread: ReadonlySet<string>): void {
   const names = new Names(report, kindsLosingNames(unread));
@@ -42,7 +42,7 @@ function kindsLosingNames(unread: ReadonlySet<string>): ReadonlySet<Kind> {
   return kinds;
 }
 
-/** Of names, when a right one is sought for a wrong one; some ten microseconds each. */
+/** Name comparisons for suggestions; about 10 µs each. */
 const MAX_COMPARISONS = 10_000;
 
 class Names {
@@ -84,7 +84,7 @@ class Names {
     this.#report.error("unknown_reference", place, `${missing} "${name}"${this.#suggestion(name, known)}`);
   }
 
-  /** Comparing all wrong names with all right ones takes minutes when there are ten thousands of both. */
+  /** Comparing tens of thousands of wrong names with as many right ones takes minutes. */
   #suggestion(name: string, known: ReadonlySet<string>): string {
     if (known.size > this.#comparisons) return "";
     this.#comparisons -= known.size;

@@ -1,22 +1,21 @@
 import { isAlias, isCollection, isMap, isNode, isScalar, isSeq } from "yaml";
 import type { Document } from "yaml";
 
-/** Lines of a text that are comments, with the empty lines around them. */
+/** Consecutive comment lines with adjacent empty lines. */
 interface Block {
   readonly lines: readonly string[];
-  /** Where they stood, in the text without any. */
+  /** Offset in the text without comments. */
   readonly at: number;
 }
 
-/** A text without its lines that are comments, and these. */
 export interface Uncommented {
   readonly text: string;
   readonly blocks: readonly Block[];
 }
 
 /**
- * Takes the comments out of a text that have lines to themselves. What is commented out is often a part of the document
- * that waits to be needed, which the library moves to places where it would be part of something else.
+ * Extracts whole-line comments. Commented-out parts of a document are common, and the YAML library would move them into
+ * other collections.
  */
 export function withoutCommentLines(text: string, document: Document.Parsed): Uncommented {
   const opaque = leaves(document.contents);
@@ -49,14 +48,14 @@ export function withoutCommentLines(text: string, document: Document.Parsed): Un
   return { text: kept.join(""), blocks };
 }
 
-/** No empty line twice. */
+/** Collapses repeated empty lines. */
 function evenly(lines: readonly string[]): string[] {
   return lines.filter((line, at) => line !== "" || lines[at - 1] !== "");
 }
 
 /**
- * Puts comments back before what they stood before, indented like what they were indented like. `before` is the document
- * that they were taken out of, `after` the same one as it is written in `text`; undefined when these have different parts.
+ * Restores comments in front of the same nodes with matching indentation. `before` is the document they were extracted
+ * from, `after` the same document as written in `text`; undefined if their structures differ.
  */
 export function withCommentLines(
   text: string,
@@ -87,12 +86,11 @@ export function withCommentLines(
   return parts.join("") + text.slice(done);
 }
 
-/** Where something begins, and its line. */
 interface PlaceInText {
   readonly start: number;
   readonly lineStart: number;
   readonly column: number;
-  /** Column of what the line begins with, such as a dash. */
+  /** Column of the first token of the line, such as a dash. */
   readonly indent: number;
 }
 
@@ -101,12 +99,12 @@ function placeIn(text: string, start: number): PlaceInText {
   return { start, lineStart, column: start - lineStart, indent: text.slice(lineStart).search(/[^ ]/) };
 }
 
-/** Where a comment begins now that began in `column`, before the part `next`. */
+/** The new column of a comment that began in `column` before the part `next`. */
 function newColumn(column: number, from: readonly PlaceInText[], to: readonly PlaceInText[], next: number): number {
   const [before, after] = [from[next], to[next]];
   if (before?.indent === column && after !== undefined) return after.indent;
-  // The line before it that is indented no more than it is has the level that it belongs to: what begins on that line
-  // nearest to the left of it, a key or the dash in front.
+  // The nearest preceding line with no greater indentation determines the level: the key or dash on it closest to the
+  // left of `column`.
   let level: readonly [old: number, now: number] | undefined;
   let line = -1;
   for (let at = next - 1; at >= 0 && (level === undefined || from[at]?.lineStart === line); at -= 1) {
@@ -124,7 +122,7 @@ interface Range {
   readonly end: number;
 }
 
-/** Keys, scalars, aliases and what is in brackets, in the order of the text. */
+/** Keys, scalars, aliases and contents of flow collections, in text order. */
 function leaves(root: unknown, found: Range[] = []): Range[] {
   if (isMap(root) && root.flow !== true) {
     for (const { key, value } of root.items) {

@@ -6,38 +6,36 @@ import { TrustedProxies } from "#request/trusted-proxies.ts";
 import { Via } from "#request/via.ts";
 import type { CompiledSlice, CompileScope, GatewaySlice } from "#slice.ts";
 
-/** What routes do, for one generation. */
+/** The actions of all routes of one generation. */
 export interface CompiledActions {
   actionFor(route: Route): CompiledAction;
-  /** The generation was published: upstreams that it adds start, those that it lacks stop. */
+  /** Runs after publication: starts added upstreams and stops removed ones. */
   published?(): void;
 }
 
-/** What compiling is done with. */
 export interface CompileParts {
-  /** In the order of their gates. */
+  /** In gate order. */
   readonly slices: readonly GatewaySlice[];
-  /** The same slices in the order in which they change answers; the order of the gates if it is left out. */
+  /** The slices in the order of their response changes; gate order if omitted. */
   readonly responseOrder?: readonly GatewaySlice[];
-  /** Routing: all routes of a generation in the order of the document. */
+  /** Compiles the routing table; `routes` are in document order. */
   compileTable(routes: readonly CompiledRoute[]): RouteTable;
   compileActions(document: ConfigDocument, scope: CompileScope): CompiledActions;
-  /** A token that no other gateway has, the same in all its processes and generations. */
+  /** A token unique to this gateway, shared by its processes and generations. */
   readonly instance: string;
 }
 
-/** A generation that may be published: once it is, `published` tells everyone whose work runs outside of requests. */
 export interface Candidate {
   readonly generation: Generation;
-  /** Calls what slices and actions have to do then, each on its own: what one throws is given to `failed`. */
+  /** Runs the publication hooks of slices and actions independently; each exception goes to `failed`. */
   readonly published: (failed: (name: string, error: unknown) => void) => void;
 }
 
 const DEFAULT_PRIORITY = 5;
-// One for all: most routes have none, and the engine asks for their length on every request.
+// Shared: most routes have none, and the engine reads `length` on every request.
 const NONE: readonly never[] = Object.freeze([]);
 
-/** Makes what handles requests out of a document without errors. Changes nothing that is running. */
+/** Compiles a document without errors. No side effects on running generations. */
 export function compileGeneration(
   document: ConfigDocument,
   hash: number,
@@ -89,7 +87,7 @@ export function compileGeneration(
   };
 }
 
-/** The action with what slices change of its requests; the same one when there is nothing to change. */
+/** Wraps an action with the slices' request changes; returns it unchanged if there are none. */
 function withChanges(action: CompiledAction, changes: readonly RequestChange[]): CompiledAction {
   if (action.kind !== "proxy") return action;
   let { rewrite, changeFields } = action;
@@ -121,7 +119,7 @@ function inOrder(compiled: ReadonlyMap<GatewaySlice, CompiledSlice>, order: read
 
 function present<T>(parts: readonly CompiledSlice[], get: (part: CompiledSlice) => T | undefined): readonly T[] {
   const found = parts.map(get).filter((value) => value !== undefined);
-  // A copy has room for what it holds; what grew has room for seventeen, with each of thousands of routes.
+  // `slice` gives exact capacity; a grown array reserves 17 elements on each of thousands of routes.
   return found.length === 0 ? NONE : found.slice();
 }
 

@@ -1,7 +1,6 @@
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import { pointer, type Place } from "./pointer.ts";
 
-/** Kinds of things that documents may differ in. */
 export type ChangedKind =
   | "gateway"
   | "admin"
@@ -14,18 +13,18 @@ export type ChangedKind =
   | "policy"
   | "webhook";
 
-/** One difference between two documents. Never holds values, since those may be secret. */
+/** One difference between two documents. Contains no values, since these may be secret. */
 export interface Change {
   readonly kind: ChangedKind;
-  /** Name of the entity; the URL of a webhook; empty for sections that are there once. */
+  /** Name of the entity, or URL of a webhook; empty for singleton sections. */
   readonly name: string;
-  /** `moved`: only its rank among its like changed, which decides between routes that match alike. */
+  /** `moved`: only the position among its siblings changed, which is the tie-break for equal route matches. */
   readonly change: "added" | "removed" | "changed" | "moved";
-  /** What changed inside of it: JSON pointers from the entity. */
+  /** JSON pointers of changed values, relative to the entity. */
   readonly pointers: readonly string[];
 }
 
-/** What `after` has that `before` has not, in the order of sections; nothing when both mean the same. */
+/** Changes from `before` to `after` in section order; empty if both are equivalent. */
 export function diffDocuments(before: ConfigDocument | undefined, after: ConfigDocument): Change[] {
   const named = (
     kind: ChangedKind,
@@ -80,7 +79,9 @@ function diffLists<T>(
   return changes;
 }
 
-/** The fewest names that must move to turn one order into the other; additions and removals move nothing. */
+/**
+ * The minimal set of names to move to get from one order to the other; additions and removals do not count as moves.
+ */
 function movedNames(before: readonly string[], after: readonly string[]): Set<string> {
   const oldRank = new Map(before.map((name, rank) => [name, rank]));
   const kept = after.filter((name) => oldRank.has(name));
@@ -89,7 +90,7 @@ function movedNames(before: readonly string[], after: readonly string[]): Set<st
   return new Set(kept.filter((_, at) => !staying.has(at)));
 }
 
-/** Indexes of a longest strictly increasing subsequence, in n log n steps. */
+/** Indexes of a longest strictly increasing subsequence, O(n log n). */
 function longestIncrease(ranks: readonly number[]): Set<number> {
   const tails: number[] = [];
   const previous: number[] = [];
@@ -114,13 +115,13 @@ function differences(before: unknown, after: unknown, place: Place): string[] {
   if (!isContainer(before) || !isContainer(after) || Array.isArray(before) !== Array.isArray(after)) {
     return [pointer(place)];
   }
-  // A list of another length is another list: pairing its members by index would name the wrong ones.
+  // Lists of different lengths differ as a whole: pairing members by index would name the wrong ones.
   if (Array.isArray(before) && Array.isArray(after) && before.length !== after.length) return [pointer(place)];
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return Array.from(names).flatMap((name) => differences(before[name], after[name], [...place, name]));
 }
 
-/** Most of two documents is the same: that is found out without making anything. */
+/** Allocation-free comparison: most of two documents is equal. */
 function isSame(before: unknown, after: unknown): boolean {
   if (Object.is(before, after)) return true;
   if (!isContainer(before) || !isContainer(after) || Array.isArray(before) !== Array.isArray(after)) return false;

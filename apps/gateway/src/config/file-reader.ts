@@ -1,29 +1,28 @@
 import { createHash } from "node:crypto";
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
-/** Largest file that documents may name: certificates, keys, bundles of roots. */
+/** Maximum size of certificates, keys and CA bundles. */
 export const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
-/** The content of a file, or why it cannot be had, to complete "the file …". */
+/** The content of a file, or the reason it cannot be read, completing "the file …". */
 export type FileOutcome =
   | { readonly ok: true; readonly bytes: Buffer }
   | {
       readonly ok: false;
       readonly why: string;
-      /** This machine has no such file, or not for this user. */
+      /** The file does not exist on this machine or is not readable for this user. */
       readonly isAbsent?: true;
     };
 
-/** Reads the files that a document names, each once, so that everybody who asks in one build gets the same bytes. */
+/** Reads each file of a document once, so that one build sees consistent bytes. */
 export class FileReader {
   readonly #outcomes: Map<string, FileOutcome>;
 
-  /** `found`: what another process found in them, which stands. */
+  /** `found`: results of another process, used without reading again. */
   constructor(found: ReadonlyMap<string, FileOutcome> = new Map()) {
     this.#outcomes = new Map(found);
   }
 
-  /** Everything that was asked for so far. */
   get outcomes(): ReadonlyMap<string, FileOutcome> {
     return this.#outcomes;
   }
@@ -34,7 +33,7 @@ export class FileReader {
     return outcome.ok && outcome.bytes.length > maxBytes ? tooLarge(maxBytes) : outcome;
   }
 
-  /** Adds names and contents of everything that was read to a hash. */
+  /** Adds names and contents of all files read to a hash. */
   digestInto(hash: { update(text: string): unknown }): void {
     for (const [path, outcome] of [...this.#outcomes].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
       const content = outcome.ok ? createHash("sha256").update(outcome.bytes).digest("hex") : null;
@@ -46,7 +45,7 @@ export class FileReader {
 function readWhole(path: string, maxBytes: number): FileOutcome {
   let descriptor: number;
   try {
-    // Opening a FIFO without a writer would wait for one.
+    // Opening a FIFO without a writer would block.
     descriptor = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
     return whyNot(error);
@@ -61,7 +60,7 @@ function readWhole(path: string, maxBytes: number): FileOutcome {
   }
 }
 
-/** Not by the size that the system tells: some files have another content than size. */
+/** Reads to the end instead of trusting st_size, which is wrong for some special files. */
 function readDescriptor(descriptor: number, maxBytes: number): FileOutcome {
   const pieces: Buffer[] = [];
   let total = 0;

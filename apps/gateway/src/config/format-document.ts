@@ -4,9 +4,8 @@ import { readYaml, YAML_OPTIONS } from "./yaml-source.ts";
 import { toJson } from "./write-document.ts";
 
 /**
- * The same configuration, written evenly: two spaces of indentation, comments, order, quotes and anchors as they are; a
- * text in JSON stays JSON. Undefined for a text with errors of syntax, and when the written text would not mean exactly
- * the same.
+ * Formats a configuration: two spaces of indentation; comments, order, quotes and anchors are kept; JSON stays JSON.
+ * Undefined for syntax errors, and if the result would not be equivalent.
  */
 export function formatDocument(text: string): string | undefined {
   if (readYaml(text).issues.length > 0) return undefined;
@@ -15,12 +14,12 @@ export function formatDocument(text: string): string | undefined {
     const formatted = isJson(text) ? `${toJson(document.toJS(), 2)}\n` : evenlyWritten(text, document);
     return sameValues(text, formatted) ? formatted : undefined;
   } catch {
-    // Aliases that stand for more than anyone can compare.
+    // Aliases expand to more than can be compared.
     return undefined;
   }
 }
 
-/** Comments that have lines to themselves stay out of the library's sight: it moves them. */
+/** Whole-line comments are hidden from the YAML library, which would move them. */
 function evenlyWritten(text: string, document: Document.Parsed): string {
   const uncommented = withoutCommentLines(text, document);
   const before = parse(uncommented.text);

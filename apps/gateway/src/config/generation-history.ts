@@ -8,37 +8,39 @@ import { isReference, redactedText } from "./secrets.ts";
 import { inTurns, type Steps } from "./steps.ts";
 import { normalDocument, redactedDocument, toJson } from "./write-document.ts";
 
-/** Longer ones are archived as JSON where they have inline secrets: it is written in a tenth of the time while requests wait. */
+/**
+ * Longer texts with inline secrets are archived as JSON, which is written ten times as fast; requests are blocked
+ * meanwhile.
+ */
 const MAX_LAID_OUT = 256 * 1024;
 
-/** What is shorter is in most texts by chance, and nobody's secret: fields that routes set may have any value. */
+/** Shorter secrets occur in most texts by chance. */
 const MIN_TELLING = 4;
 
-/** A generation as an archive keeps it. */
 export interface ArchivedGeneration extends PastFacts {
-  /** The document as it was written, with its secret references; placeholders stand for inline secrets. */
+  /** The submitted document with its secret references; placeholders replace inline secrets. */
   readonly text: string;
 }
 
-/** Where published generations are remembered beyond the process. */
+/** Persistent storage of published generations. */
 export interface GenerationArchive {
-  /** Resolves when it is on disk. */
+  /** Resolves once on disk. */
   recordGeneration(record: ArchivedGeneration): Promise<void>;
-  /** Newest first, without their texts. */
+  /** Newest first, without texts. */
   generations(limit: number): Promise<readonly PastFacts[]>;
   generation(number: number): Promise<ArchivedGeneration | undefined>;
 }
 
 /**
- * What was published, newest first. With an archive it outlives the process, texts are read when they are asked for, and
- * memory holds what the archive does not: generations on their way to it or that it did not take, and texts with inline
- * secrets. See decision 019.
+ * Published generations, newest first. With an archive the history survives restarts and texts are loaded on demand;
+ * memory then holds only generations not archived yet or rejected by the archive, and texts with inline secrets. See
+ * decision 019.
  */
 export class GenerationHistory {
   readonly #archive: GenerationArchive | undefined;
   readonly #log: Logger;
   readonly #inMemory = new PastGenerations();
-  /** The newest one that the archive had at the start. */
+  /** The newest archived generation at start-up. */
   #latest: PastFacts | undefined;
   #recording: Promise<void> = Promise.resolve();
 
@@ -48,8 +50,8 @@ export class GenerationHistory {
   }
 
   /**
-   * The number of a process's first generation: the next one, or that of the newest generation if this is its content, which
-   * goes on then. Rejects when the archive cannot be read.
+   * The number of a process's first generation: that of the newest archived one if its content is equal, otherwise the
+   * next. Rejects if the archive cannot be read.
    */
   async firstNumber(contentHash: number): Promise<number> {
     [this.#latest] = (await this.#archive?.generations(1)) ?? [];
@@ -57,12 +59,12 @@ export class GenerationHistory {
     return this.#latest.contentHash === contentHash ? this.#latest.generation : this.#latest.generation + 1;
   }
 
-  /** `input` is what the text says, in the normal form. */
+  /** `input` is the parsed text in normal form. */
   add(facts: PastFacts, text: string, input: DocumentInput): void {
     this.#inMemory.add(facts, text);
     const archive = this.#archive;
     if (archive === undefined) return;
-    // Not waited for: a store that is stuck must not keep a good configuration from running.
+    // Not awaited: a blocked store must not prevent a valid configuration from running.
     this.#recording = this.#recording.then(async () => {
       try {
         await this.#record(archive, facts, text, input);
@@ -83,7 +85,7 @@ export class GenerationHistory {
     if (archived.isWhole) this.#inMemory.drop(facts.generation);
   }
 
-  /** The last ones. Rejects when the archive cannot be read. */
+  /** Rejects if the archive cannot be read. */
   async newest(limit: number): Promise<readonly PastFacts[]> {
     const archived = (await this.#archive?.generations(limit)) ?? [];
     const known = new Set(archived.map(({ generation }) => generation));
@@ -92,7 +94,7 @@ export class GenerationHistory {
       .slice(0, limit);
   }
 
-  /** One of them; undefined when it is not kept. Rejects when the archive cannot be read. */
+  /** Undefined if not retained. Rejects if the archive cannot be read. */
   async find(generation: number): Promise<PastGeneration | undefined> {
     const here = this.#inMemory.newestFirst.find((past) => past.generation === generation);
     if (here !== undefined || this.#archive === undefined) return here;
@@ -102,42 +104,41 @@ export class GenerationHistory {
     return pastGeneration(facts, text);
   }
 
-  /** The text to go back to a generation with: inline secrets that were not archived are there if `running` has them, too. */
+  /** The text for a rollback: inline secrets that were not archived are restored if `running` contains them. */
   async textToRun({ text }: PastGeneration, running: DocumentInput): Promise<string> {
     return await inTurns(restoredTextSteps(text, running));
   }
 
-  /** Resolves when nothing is on its way to the archive. */
+  /** Resolves when no archive write is pending. */
   async settled(): Promise<void> {
     await this.#recording;
   }
 }
 
-/** A document as it may lie outside of its own file. */
 interface ArchivedText {
   readonly text: string;
-  /** False where placeholders stand for inline secrets. */
+  /** False if placeholders replace inline secrets. */
   readonly isWhole: boolean;
 }
 
 /**
- * A text as it was written, with its comments and its secret references; placeholders stand for inline secrets. `input` is
- * what the text says, in the normal form.
+ * The text as submitted, with comments and secret references; placeholders replace inline secrets. `input` is the
+ * parsed text in normal form.
  */
 export function* archivedTextSteps(text: string, input: DocumentInput): Steps<ArchivedText> {
   const secrets = inlineSecrets(input);
   if (secrets.size === 0) return { text, isWhole: true };
   const redacted = redactedDocument(input);
   const archived = text.length > MAX_LAID_OUT ? undefined : yield* patchedTextSteps(text, input, redacted);
-  // A comment may repeat a secret, and an anchor that nobody uses may keep one.
+  // Comments may repeat a secret, and unused anchors may contain one.
   const telling = [...secrets.values()].filter(({ length }) => length >= MIN_TELLING);
   const isClean = archived !== undefined && !telling.some((secret) => archived.includes(secret));
   return { text: isClean ? archived : toJson(redacted), isWhole: false };
 }
 
 /**
- * An archived text with the inline secrets that `running` has, too. A placeholder tells by its hash which secret it stands
- * for; those of secrets that are gone stay.
+ * Restores inline secrets of an archived text that `running` also contains, matched by the hash in the placeholder.
+ * Other placeholders stay.
  */
 export function* restoredTextSteps(archived: string, running: DocumentInput): Steps<string> {
   const secrets = inlineSecrets(running);
@@ -150,7 +151,7 @@ export function* restoredTextSteps(archived: string, running: DocumentInput): St
   return yield* patchedTextSteps(archived, normal, restored);
 }
 
-/** The inline secrets of a document by their placeholders. */
+/** Inline secrets of a document by placeholder. */
 function inlineSecrets(document: DocumentInput): Map<string, string> {
   const secrets = new Map<string, string>();
   mapAnnotated(documentSchema, document, "x-secret", (text) => {

@@ -45,76 +45,71 @@ const PARTS: readonly StartOnlyPart[] = [
 
 export type CandidateSource = "startup" | "reload" | "admin" | "rollback";
 
-/** A text that wants to become the running configuration. */
 export interface SubmittedText {
   readonly text: string;
   readonly source: CandidateSource;
-  /** Who brought it, as the admin API knows people. */
+  /** The operator's identity in the admin API. */
   readonly actor?: string;
-  /** Files that it names, as another process found them. */
+  /** Files read by another process. */
   readonly files?: ReadonlyMap<string, FileOutcome>;
-  /** The number that it has in another process; the next one unless given. */
+  /** The number assigned by another process; the next one if omitted. */
   readonly generation?: number;
 }
 
-/** Why there is no text to submit, such as a file that is gone: a sentence. */
+/** The reason there is no text to submit, such as a deleted file; a sentence. */
 export interface NoText {
   readonly why: string;
 }
 
 /**
- * Finds a candidate's text when its turn has come: whatever was published before it is what it starts from, and what
- * a file held earlier does not come after what replaced it.
+ * Provides a candidate's text when it is dequeued, so that it builds on the latest publication and an old file content
+ * never replaces a newer one.
  */
 export type FindText = () => SubmittedText | NoText | Promise<SubmittedText | NoText>;
 
-/** A candidate that was checked and compiled, and what it takes to come to the same generation elsewhere. */
+/** A checked and compiled candidate with everything needed to build the same generation in another process. */
 export interface AcceptedCandidate {
   readonly generation: number;
   readonly text: string;
-  /** Every file that was read for it. */
+  /** All files read for it. */
   readonly files: ReadonlyMap<string, FileOutcome>;
-  /** Content, secrets and files together. */
+  /** Hash of content, secrets and files. */
   readonly fingerprint: string;
 }
 
-/** What runs beside requests and switches with a generation: listeners, and other processes with the same configuration. */
+/** Participants that switch together with a generation: listeners and other processes. */
 export interface GenerationSubscribers {
-  /** Makes it ready everywhere, running nowhere. What is wrong with that anywhere rejects the candidate. */
+  /** Prepares the candidate without activating it. Any issue rejects the candidate. */
   prepare(candidate: AcceptedCandidate, reading: CheckedReading): Promise<readonly Issue[]>;
-  /** The prepared candidate was published here: resolves when it runs everywhere. Never rejects. */
+  /** Resolves when the published candidate is active everywhere. Never rejects. */
   publish(): Promise<void>;
   /** The prepared candidate will not be published. */
   discard(): void;
 }
 
-/** A document without errors, and where its values stand in the text. */
+/** A document without errors and its positions in the text. */
 export type CheckedReading = Required<Pick<DocumentReading, "document" | "places">>;
 
 export interface SubmitOptions {
-  /** Looks, changes nothing, tells nobody. */
+  /** Validates without changing or notifying anything. */
   readonly dryRun?: boolean;
-  /** Content hashes of which the running generation must have one. */
+  /** Content hashes, one of which the running generation must have. */
   readonly ifMatch?: readonly number[];
-  /** A reload publishes even when nothing changed. */
+  /** Publishes even an unchanged document, as a reload does. */
   readonly force?: boolean;
-  /**
-   * Runs with the candidate's text between its acceptance and its publication, such as writing the file; what it throws
-   * stops that.
-   */
+  /** Runs between acceptance and publication, such as to write the file; an exception prevents publication. */
   readonly persist?: (text: string) => Promise<void>;
 }
 
-/** What a candidate came to. */
 export type SubmitOutcome =
   | ({ readonly outcome: "published" | "unchanged" } & GenerationFacts)
-  /** Would be published; `generation` is the number it would get, `plan` who would feel it. */
+  /** Publishable; `generation` is the number it would get, `plan` its impact. */
   | ({ readonly outcome: "valid"; readonly plan: ChangePlan } & GenerationFacts)
-  /** Every issue, warnings among them. */
+  /** All issues, warnings included. */
   | { readonly outcome: "rejected"; readonly issues: readonly Issue[] }
-  /** The running generation has another hash than was asked for; undefined when none runs. */
+  /** The content hash of the running generation matches none of `ifMatch`; undefined if none is running. */
   | { readonly outcome: "conflict"; readonly contentHash: number | undefined }
-  /** It is good, but `persist` failed; nothing changed. */
+  /** Valid, but `persist` failed; nothing changed. */
   | { readonly outcome: "not_persisted"; readonly error: unknown };
 
 export interface GenerationFacts {
@@ -122,25 +117,25 @@ export interface GenerationFacts {
   readonly contentHash: number;
   readonly routeCount: number;
   readonly warnings: readonly Issue[];
-  /** Against the generation that ran before. */
+  /** Relative to the previous generation. */
   readonly changes: readonly Change[];
 }
 
 export interface GenerationParts extends CheckParts, CompileParts {
   readonly events: EventSink;
   readonly log: Logger;
-  /** Where relative file paths of documents start. */
+  /** Base directory of relative file paths in documents. */
   readonly directory: string;
-  /** What was published; not given: another process remembers that, and says the numbers. */
+  /** Published generations; omitted where another process keeps the history and assigns numbers. */
   readonly history?: GenerationHistory;
   readonly subscribers?: GenerationSubscribers;
-  /** Instead of all listeners that documents have. */
+  /** Replaces all listeners of documents. */
   readonly onlyListener?: Listener;
-  /** What this process compiles of a document that it shares with others, such as its part of a limit. */
+  /** Derives this process's part of a document shared with others, such as its share of a limit. */
   readonly ownPart?: (document: ConfigDocument) => ConfigDocument;
 }
 
-/** Warnings in a line of the log; `POST /config/validate` lists all. */
+/** Warnings per log line; `POST /config/validate` lists all. */
 const MAX_LOGGED = 20;
 
 interface Built extends CheckedReading {
@@ -148,13 +143,12 @@ interface Built extends CheckedReading {
   readonly findings: Findings;
   readonly warnings: readonly Issue[];
   readonly hash: number;
-  /** Content, secrets and files together: what must differ for a reload to be one. */
+  /** Hash of content, secrets and files; a reload publishes only if it differs. */
   readonly fingerprint: string;
 }
 
 /**
- * Holds the running configuration. Candidates are read, checked and compiled one after the other, and become the
- * running generation as a whole or not at all.
+ * Holds the running configuration. Candidates are read, checked, compiled and published one at a time and atomically.
  */
 export class Generations {
   readonly #parts: GenerationParts;
@@ -170,39 +164,39 @@ export class Generations {
     this.#parts = parts;
   }
 
-  /** What new requests are handled by; undefined before the first was published. */
+  /** The generation for new requests; undefined before the first publication. */
   get current(): Generation | undefined {
     return this.#current;
   }
 
-  /** The running document in its normal form, inline secrets and all: what patches apply to. Redact it to show it. */
+  /** The running document in normal form with inline secrets; the base of patches. Redact it before showing it. */
   get input(): DocumentInput | undefined {
     return this.#input;
   }
 
-  /** The running document as it was submitted, inline secrets and all. */
+  /** The running document as submitted, with inline secrets. */
   get text(): string | undefined {
     return this.#text;
   }
 
-  /** Calls `listener` after every publication; answers the function that ends that. */
+  /** Registers a listener for publications; returns its unsubscribe function. */
   onPublished(listener: (generation: Generation) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
   /**
-   * Takes a candidate through to its outcome. Never rejects for anything a text can hold, only with what finding it
-   * throws. A candidate without text is rejected like one with errors.
+   * Processes a candidate. Rejects only with exceptions of `FindText`, never because of a text's content. A candidate
+   * without text is rejected as one with errors.
    */
   async submit(candidate: SubmittedText | FindText, options: SubmitOptions = {}): Promise<SubmitOutcome> {
     const turn = this.#queue.then(async () => await this.#take(candidate, options));
-    // Not the outcome: nobody asks for it here, and it would stay until the next one.
+    // Drops the outcome, which the queue would otherwise retain until the next candidate.
     this.#queue = turn.then(nothing, nothing);
     return await turn;
   }
 
-  /** Everything that is wrong with a text, and the warnings that its publication would have; changes nothing. */
+  /** All errors and publication warnings of a text; changes nothing. */
   async check(text: string): Promise<readonly Issue[]> {
     const reading = this.#asRun(await inTurns(readingSteps(text, this.#parts.directory)));
     const issues = await inTurns(checkingSteps(reading, this.#parts, freshFindings(this.#parts.environment)));
@@ -211,7 +205,7 @@ export class Generations {
       : this.#withStartOnly(issues, reading.document, reading.places);
   }
 
-  /** Resolves when nothing is under way: no candidate, no record. */
+  /** Resolves when no candidate and no archive write is pending. */
   async settled(): Promise<void> {
     await this.#queue;
     await this.#parts.history?.settled();
@@ -368,7 +362,7 @@ export class Generations {
     }
   }
 
-  /** Whoever changed a file sees no answer. Processes with the same configuration have the same warnings. */
+  /** File changes have no response to carry warnings. Worker processes would only repeat them. */
   #logWarnings({ generation, warnings }: GenerationFacts): void {
     if (warnings.length === 0 || this.#parts.history === undefined) return;
     const shown = warnings.slice(0, MAX_LOGGED).map(({ code, path, message, line }) => ({ code, path, message, line }));
@@ -387,7 +381,7 @@ export class Generations {
   }
 }
 
-/** Holds on to what was found, and to nothing else of the build: parts of a generation keep it. */
+/** Retains only the findings, since parts of a generation hold on to this scope. */
 function compileScope(
   { secrets, files }: Findings,
   facts: Pick<CompileScope, "generation" | "clock" | "log">,
@@ -408,13 +402,13 @@ function compileScope(
 }
 
 function nothing(): void {
-  // What a candidate came to is its own affair.
+  // The submitter handles the outcome.
 }
 
-/** What is kept of the document that the process was started with. */
+/** The part of the start-up document that later generations cannot change. */
 type StartedWith = Pick<ConfigDocument, "admin">;
 
-/** Warnings about parts of the admin section that are other ones than at the start, where alone they are read. */
+/** Warnings about changed admin settings that take effect only at start-up. */
 function startOnlyWarnings(
   started: StartedWith | undefined,
   next: StartedWith,

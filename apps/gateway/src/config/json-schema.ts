@@ -4,12 +4,12 @@ import type { Schema } from "./schema-shape.ts";
 
 const MAX_UINT64 = 0xffff_ffff_ffff_ffffn;
 
-/** A schema that may hold exact bounds of 64 bits; write it with `toJson`. */
+/** A schema that may contain exact 64-bit bounds; serialize it with `toJson`. */
 export type PlainSchema = Readonly<Record<string, unknown>>;
 
 /**
- * The schema of documents for editors and other validators: JSON Schema 2020-12 with a description of every field, and
- * without keywords of ours. 64-bit numbers have their exact bounds.
+ * The document schema for editors and validators: JSON Schema 2020-12 with descriptions, without private keywords and
+ * with exact 64-bit bounds.
  */
 export function editorSchema(): PlainSchema {
   return {
@@ -38,18 +38,18 @@ function plain(schema: Schema, path: string): PlainSchema {
   return copy;
 }
 
-/** The description of a field; blocks `authorization` mean the same wherever they stand. */
+/** The description of a field; `authorization` blocks share theirs. */
 export function noteOf(path: string): string | undefined {
   return FIELD_NOTES[path] ?? FIELD_NOTES[path.replace(/^.*\.(?=authorization\.)/, "")];
 }
 
 function members(properties: Readonly<Record<string, Schema>>, path: string): Record<string, PlainSchema> {
-  // What may stand at the root and under `gateway` is described once.
+  // Gateway settings at the root and under `gateway` share descriptions.
   const prefix = path === "" || path === "gateway" ? "" : `${path}.`;
   return Object.fromEntries(Object.entries(properties).map(([name, inner]) => [name, plain(inner, prefix + name)]));
 }
 
-/** Dotted paths of all fields, `[]` for members of lists; branches of unions together. For checking descriptions. */
+/** Dotted paths of all fields, `[]` for list members, union branches merged. For checks of descriptions. */
 export function fieldPaths(schema: Schema = documentSchema, path = ""): Set<string> {
   const paths = new Set<string>();
   const prefix = path === "" || path === "gateway" ? "" : `${path}.`;

@@ -2,16 +2,16 @@ import { Pair, Scalar, YAMLMap, YAMLSeq } from "yaml";
 import type { Node } from "yaml";
 import type { Steps } from "./steps.ts";
 
-/** Deeper than any document; what is nested deeper is told by whoever reads YAML, as more keys are. */
+/** Maximum nesting; the YAML reader reports the error, as it does for too many keys. */
 export const DEEPEST = 64;
-/** Keys of one mapping: each costs some microseconds, all of them in one step. */
+/** Maximum keys of one mapping: each costs some microseconds, all within one step. */
 export const MAX_KEYS = 10_000;
 
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/y;
-/** So many keys are compared with each other one by one. */
+/** Up to this many keys are compared pairwise. */
 const FEW_KEYS = 16;
-/** What stands for itself in a text. */
+/** Characters of a string that need no unescaping. */
 const ITSELF = /[^"\\\u0000-\u001f]*/y;
 
 const WORDS: ReadonlyMap<string, boolean | null> = new Map([
@@ -21,10 +21,9 @@ const WORDS: ReadonlyMap<string, boolean | null> = new Map([
 ]);
 
 /**
- * The tree of a text that is strict JSON (RFC 8259) with an object at its root: what the library makes of it as YAML, nodes
- * where they are there, but for a tenth of the time and of the memory. Nothing is wrong with it but what it says: it is not
- * nested too deeply, and no key is there twice. Undefined for everything else, right or wrong.
- * `membersOfAStep` values of lists right below the root make a step.
+ * Parses strict JSON (RFC 8259) with an object at its root into the same tree as the YAML library, at a tenth of its
+ * time and memory. Undefined for any other text, excessive nesting and duplicate keys. One step covers `membersOfAStep`
+ * values of a list directly below the root.
  */
 export function* jsonSteps(text: string, membersOfAStep: number): Steps<Node | undefined> {
   const reader = new JsonReader(text);
@@ -37,7 +36,7 @@ export function* jsonSteps(text: string, membersOfAStep: number): Steps<Node | u
   }
 }
 
-/** Thrown at the first character that does not belong there; caught in this file. */
+/** Thrown at the first unexpected character; caught in this file. */
 const NOT_JSON = new Error("The text is not JSON");
 
 type JsonMap = YAMLMap<Scalar<string>, Node>;
@@ -45,7 +44,7 @@ type JsonMap = YAMLMap<Scalar<string>, Node>;
 class JsonReader {
   readonly #text: string;
   #at = 0;
-  /** Behind the mark that was taken last. */
+  /** Offset after the last token. */
   #endOfMark = 0;
 
   constructor(text: string) {
@@ -145,7 +144,7 @@ class JsonReader {
     if (this.#text[start] !== '"') throw NOT_JSON;
     let end = endOf(ITSELF, this.#text, start + 1);
     const hasEscapes = this.#text[end] === "\\";
-    // What stands behind the backslash is looked at when all of it is there.
+    // The character after the backslash is checked once the whole string is found.
     while (this.#text[end] === "\\") end = endOf(ITSELF, this.#text, end + 2);
     if (this.#text[end] !== '"') throw NOT_JSON;
     const value = hasEscapes ? unescaped(this.#text.slice(start, end + 1)) : this.#text.slice(start + 1, end);
@@ -220,7 +219,7 @@ function unescaped(written: string): string {
   }
 }
 
-/** Where a sticky pattern that matches anything ends its match. */
+/** The end of a sticky match that always succeeds. */
 function endOf(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   pattern.test(text);

@@ -4,18 +4,17 @@ import { mapAnnotated } from "./annotated-fields.ts";
 import { documentSchema } from "./read-document.ts";
 import { isReference, redactedText } from "./secrets.ts";
 
-/** A document without its inline secrets, for whoever may say how to change it and not learn them. */
+/** A document without inline secrets, for callers that may edit but not read them. */
 export interface MaskedDocument {
-  /** Marks that nobody can guess stand for the secrets. */
+  /** Unguessable marks replace the secrets. */
   readonly document: DocumentInput;
   /**
-   * What was made of it, with the secrets where secrets may stand. A mark that came to stand in another place would
-   * tell its secret from there; it becomes what echoes show.
+   * Puts secrets back where secrets are allowed. A mark moved to another field becomes the redacted form, since it
+   * would reveal its secret there.
    */
   restored(made: unknown): unknown;
 }
 
-/** Takes the inline secrets out of a document. */
 export function maskSecrets(document: DocumentInput): MaskedDocument {
   const prefix = `secret ${randomUUID()} `;
   const secrets = new Map<string, string>();

@@ -1,8 +1,8 @@
 const FARTHEST = 3;
 
 /**
- * The name that was probably meant: the nearest of `names` by insertions, deletions, replacements and swaps of
- * neighbours, letter case aside; undefined when none is near enough.
+ * The nearest of `names` by case-insensitive edit distance (insertions, deletions, replacements, transpositions);
+ * undefined if none is close.
  */
 export function nearestName(written: string, names: Iterable<string>): string | undefined {
   if (written.length > 64) return undefined;
@@ -38,7 +38,7 @@ function distance(a: string, b: string): number {
   return last[b.length] ?? 0;
 }
 
-/** `. Did you mean "x"?`, or nothing. */
+/** `. Did you mean "x"?`, or an empty string. */
 export function suggestion(written: string, names: Iterable<string>): string {
   const nearest = nearestName(written, names);
   return nearest === undefined ? "" : `. Did you mean "${nearest}"?`;

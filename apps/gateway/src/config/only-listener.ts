@@ -2,8 +2,8 @@ import type { ConfigDocument, Listener } from "@headworks/gateway-contract";
 import { parseBind } from "./check-listeners.ts";
 
 /**
- * The one listener that `GATEWAY_BIND` puts in the place of all that documents name: in plain text, without policies or
- * authorization of its own. Undefined when it is not set. Throws an error with a sentence for what is no address.
+ * The plain-text listener of `GATEWAY_BIND` that replaces all listeners of documents, without policies or
+ * authorization. Undefined if not set. Throws a readable error for an invalid address.
  */
 export function onlyListenerOf(environment: Readonly<Record<string, string | undefined>>): Listener | undefined {
   const text = environment["GATEWAY_BIND"];
@@ -17,7 +17,7 @@ export function onlyListenerOf(environment: Readonly<Record<string, string | und
   return { name: "bind", ...bind };
 }
 
-/** The document with this listener alone, which routes for any listener are for; as it is without one. */
+/** Replaces the document's listeners; routes for any listener apply to it. No change if undefined. */
 export function withOnlyListener(document: ConfigDocument, listener: Listener | undefined): ConfigDocument {
   if (listener === undefined) return document;
   const routes = document.routes.map((route) => {

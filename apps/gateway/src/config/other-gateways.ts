@@ -3,8 +3,8 @@ import type { Place } from "./pointer.ts";
 import type { Schema } from "./schema-shape.ts";
 
 /**
- * Fields of other gateways by the mapping that they would stand in: names without their separators, and what the same is
- * called here. A name without a dot is a field of the same mapping.
+ * Field names of other gateways by parent mapping, without separators, with the equivalent here. A name without a dot
+ * is in the same mapping.
  */
 const FIELDS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "": {
@@ -99,7 +99,7 @@ const FIELDS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-/** The name here of another gateway's field; undefined for an unknown one. */
+/** The equivalent of another gateway's field; undefined if unknown. */
 export function ownName(place: Place, key: string): string | undefined {
   const where = place.filter((step) => typeof step === "string").join(".");
   const own = FIELDS[where === "gateway" ? "" : where.replace(/^.*(?=authorization\.ip_acl$)/, "")];
@@ -107,7 +107,7 @@ export function ownName(place: Place, key: string): string | undefined {
   return Object.entries(own ?? {}).find(([names]) => names.split(" ").includes(plain))?.[1];
 }
 
-/** Values of other gateways where a field has choices: without separators, and what the same is called here. */
+/** Enumeration values of other gateways without separators, with the equivalent here. */
 const CHOICES: Readonly<Record<string, string>> = {
   "leastconn leastconnections leastconnection leastrequest lc": "least_requests",
   "roundrobin wrr weightedroundrobin rr": "round_robin",
@@ -133,13 +133,13 @@ const CHOICES: Readonly<Record<string, string>> = {
   hour: "hourly",
 };
 
-/** What a value of another gateway is called here, if it is one of the choices. */
+/** The equivalent of another gateway's value if it is among the choices. */
 export function ownChoice(text: string, choices: readonly string[]): string | undefined {
   const plain = text.toLowerCase().replace(/[^a-z0-9]/g, "");
   return Object.entries(CHOICES).find(([words, own]) => words.split(" ").includes(plain) && choices.includes(own))?.[1];
 }
 
-/** Mappings that people write as a single value, by the last step to them. */
+/** Mappings often written as a single value, by their key. */
 const MAPPINGS: Readonly<Record<string, string>> = {
   action: "{ type: proxy }",
   endpoints: "{ address: 10.0.0.1, port: 80 }",
@@ -150,7 +150,7 @@ const MAPPINGS: Readonly<Record<string, string>> = {
   timeouts: "{ connect_ms: 5000, read_ms: 30000 }",
 };
 
-/** How a value of a wrong type has to be written; empty where nothing can be said. It has no text of the document. */
+/** A hint how to write a value of the wrong type, or an empty string. Contains no text of the document. */
 export function rightForm(place: Place, schema: Schema, node: unknown): string {
   const field = String(place.findLast((step) => typeof step === "string") ?? "");
   if (schema.type === "array" && isMap(node) && (field === "query" || field === "cookies")) {
@@ -193,7 +193,7 @@ function numberForm(field: string, text: string): string {
   return `; it counts bytes, so write ${Number(count) * (SIZES[unit.toLowerCase()] ?? 1)}`;
 }
 
-/** Words of other gateways for addresses, and how they are written here. */
+/** Words of other gateways for address ranges, with the equivalent here. */
 const ADDRESS_WORDS: Readonly<Record<string, string>> = {
   "* all any": "every address is 0.0.0.0/0 and ::/0",
   "localhost loopback": "this machine is 127.0.0.0/8 and ::1",
@@ -201,7 +201,7 @@ const ADDRESS_WORDS: Readonly<Record<string, string>> = {
     "private addresses are 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 and fc00::/7",
 };
 
-/** How a text that is no network has to be written; empty where nothing can be said. */
+/** A hint how to write an invalid network, or an empty string. */
 export function networkForm(text: string): string {
   const word = Object.entries(ADDRESS_WORDS).find(([words]) => words.split(" ").includes(text.toLowerCase()))?.[1];
   if (word !== undefined) return `; ${word}`;

@@ -3,7 +3,6 @@ import type { CandidateSource } from "./generations.ts";
 import { readDocument } from "./read-document.ts";
 import { normalDocument, redactedDocument } from "./write-document.ts";
 
-/** What is told of a published generation of the past. */
 export interface PastFacts {
   readonly generation: number;
   readonly contentHash: number;
@@ -13,18 +12,17 @@ export interface PastFacts {
   readonly actor: string | undefined;
 }
 
-/** One published generation of the past. */
 export interface PastGeneration extends PastFacts {
-  /** For going back to it: as it was submitted, secrets and all, or as it is archived. */
+  /** The text for a rollback: as submitted, with secrets, or as archived. */
   readonly text: string;
-  /** The normal form, inline secrets redacted; made when it is asked for. */
+  /** The normal form with inline secrets redacted; computed on demand. */
   readonly redacted: DocumentInput;
 }
 
 const MOST = 100;
 const MAX_CHARACTERS = 32 * 1024 * 1024;
 
-/** A generation with its text, which nothing that prints the entry prints: it may hold secrets. */
+/** `text` is non-enumerable, since it may contain secrets that printing would reveal. */
 export function pastGeneration(facts: PastFacts, text: string): PastGeneration {
   return Object.defineProperties(
     { ...facts, text: "", redacted: {} },
@@ -35,10 +33,7 @@ export function pastGeneration(facts: PastFacts, text: string): PastGeneration {
   );
 }
 
-/**
- * The last generations that were published: at most 100, and so many that their texts together have at most 32 million
- * characters; always at least one.
- */
+/** The last published generations: at most 100 and at most 32 million characters of text, but always one. */
 export class PastGenerations {
   #newestFirst: readonly PastGeneration[] = [];
   readonly #maxCharacters: number;
@@ -51,7 +46,7 @@ export class PastGenerations {
     return this.#newestFirst;
   }
 
-  // Texts only: the trees of a hundred large documents would fill the memory.
+  // Keeps texts only: trees of a hundred large documents would exhaust memory.
   add(facts: PastFacts, text: string): void {
     let characters = 0;
     this.#newestFirst = [pastGeneration(facts, text), ...this.#newestFirst].filter((one, at) => {
@@ -60,7 +55,6 @@ export class PastGenerations {
     });
   }
 
-  /** Forgets one, if it is there. */
   drop(generation: number): void {
     this.#newestFirst = this.#newestFirst.filter((one) => one.generation !== generation);
   }

@@ -10,9 +10,9 @@ import { keyText, yamlSteps, type YamlSource } from "./yaml-source.ts";
 const MAX_LAID_OUT = 256 * 1024;
 
 /**
- * The text of a document after a change: `text` says `before`, in the normal form, and what is answered says `after`.
- * YAML stays YAML, with its comments and its order where nothing changed; JSON stays JSON. Where a text is too intricate
- * to be changed in place (aliases of what changes), all of it is written anew.
+ * Changes a text that parses to `before` into one that parses to `after`, both in normal form. YAML keeps its comments
+ * and order where nothing changed; JSON stays JSON. A text that cannot be edited in place, such as one with aliases of
+ * changed values, is rewritten completely.
  */
 export function* patchedTextSteps(text: string, before: DocumentInput, after: unknown): Steps<string> {
   if (text.trimStart().startsWith("{") || !isMembers(after)) return `${toJson(after, 2)}\n`;
@@ -23,18 +23,18 @@ export function* patchedTextSteps(text: string, before: DocumentInput, after: un
     yield;
     if (outcome.issues.length === 0 && sameDocument(plainValue(outcome, outcome.root), after)) return edited;
   }
-  // JSON is YAML, too, and is written in a tenth of the time while requests wait.
+  // JSON is valid YAML and is written ten times as fast; requests are blocked meanwhile.
   return text.length <= MAX_LAID_OUT ? toYaml(after) : `${toJson(after, 2)}\n`;
 }
 
-/** Whether a text says the same as a document in its normal form, however it is written. */
+/** True if the text parses to this document in normal form. */
 export function* saysSteps(text: string, document: DocumentInput): Steps<boolean> {
   const { input, issues } = yield* readingSteps(text, ".");
   yield;
   return issues.length === 0 && sameDocument(input, document);
 }
 
-/** The text with as little changed as possible; undefined where that cannot be told. */
+/** The minimal edit of the text; undefined if it cannot be determined. */
 function editedText(text: string, { root }: YamlSource, before: Members, after: Members): string | undefined {
   if (!isMap(root) || root.flow === true) return undefined;
   const edits = new TextEdits(text);
@@ -51,7 +51,7 @@ function isSetting(name: string | undefined): boolean {
   return name !== undefined && Object.hasOwn(GatewaySettings.properties, name);
 }
 
-/** The normal form with the settings that a text has at its root there. */
+/** The normal form with gateway settings moved to the root if the text has them there. */
 function asWritten(document: Members, atRoot: ReadonlySet<string | undefined>): Members {
   const { gateway, ...sections } = document;
   if (!isMembers(gateway)) return document;
@@ -66,12 +66,12 @@ function asWritten(document: Members, atRoot: ReadonlySet<string | undefined>): 
 
 function sameDocument(found: unknown, wanted: DocumentInput): boolean {
   if (!isMembers(found)) return false;
-  // A section whose every line is commented out has no value, and means the same as one that is not there.
+  // A section with all lines commented out has no value and counts as absent.
   const valued = Object.fromEntries(Object.entries(found).filter(([, value]) => value !== null));
   return toJson(normalDocument(valued)) === toJson(normalDocument(wanted));
 }
 
-/** What nodes stand for, without a schema. */
+/** Values of nodes, without a schema. */
 function plainValue(source: YamlSource, node: unknown): unknown {
   if (isAlias(node)) return plainValue(source, source.resolve(node));
   if (isSeq(node)) return node.items.map((item) => plainValue(source, item));

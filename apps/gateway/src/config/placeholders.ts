@@ -2,11 +2,11 @@ import { pointer, type Place } from "./pointer.ts";
 import type { Schema } from "./schema-shape.ts";
 import { MAX_ISSUES } from "./yaml-source.ts";
 
-/** So many drafts show every value of the choices that the schema has; more of them would only take time. */
+/** Enough to show every choice of every enumeration in the schema. */
 const MAX_DRAFTS = 12;
 const STAND_IN_TEXT = /unreadable-\d+/g;
 
-/** A member that could not be read, and what may stand there instead; undefined for nothing. */
+/** An unreadable member and its possible values; undefined for an absent one. */
 interface MissingValue {
   readonly place: Place;
   readonly variety: number;
@@ -14,17 +14,17 @@ interface MissingValue {
 }
 
 /**
- * The members of a document that could not be read. Each has stand-ins, so that all around it can be checked: as many
- * as checks may tell apart, since what is found with every one of them does not depend on the member.
+ * Unreadable members of a document. Each gets placeholders so that the rest can be checked; issues found with every
+ * placeholder do not depend on the member.
  */
 export class MissingValues {
   readonly #gaps: MissingValue[] = [];
-  /** Pointers of the members. Nothing that is found there, or below, is what somebody wrote. */
+  /** Pointers of the members; issues at or below them are about placeholders. */
   readonly pointers = new Set<string>();
   #serial = 0;
   #areTooMany = false;
 
-  /** Notes a member that must be there, or may; returns its stand-in in the first draft. */
+  /** Registers a missing member; returns its placeholder of the first draft. */
   add(place: Place, schema: Schema, isRequired: boolean): unknown {
     const serial = (this.#serial += 1);
     const ofSchema = varietyOf(schema);
@@ -35,7 +35,7 @@ export class MissingValues {
     });
   }
 
-  /** Notes a value that was read in several ways, since its member at `unread` does not say which of them is right. */
+  /** Registers a value with several readings, because the member at `unread` does not determine which is right. */
   addReadings(place: Place, unread: Place, values: readonly unknown[]): unknown {
     return this.#add(place, unread, { variety: values.length, valueOf: (draft) => values[draft % values.length] });
   }
@@ -48,22 +48,22 @@ export class MissingValues {
     return gap.valueOf(0);
   }
 
-  /** Whether there are more than anyone is told of; then there are no drafts, and no stand-ins any more. */
+  /** True above the number of listed issues; no drafts are made then. */
   get areTooMany(): boolean {
     return this.#areTooMany;
   }
 
-  /** Where the gaps below a value begin, to {@link settle} them. */
+  /** Number of registered members, for {@link settle}. */
   get mark(): number {
     return this.#gaps.length;
   }
 
-  /** Leaves those noted since then at their first stand-in. */
+  /** Fixes members registered since `mark` at their first placeholder. */
   settle(mark: number): void {
     this.#gaps.length = mark;
   }
 
-  /** A document with other stand-ins each time; `first` has those of the first draft, and stays as it is. */
+  /** Documents with different placeholders; `first` is the first draft and is not modified. */
   *drafts<T>(first: T): Generator<T> {
     if (this.#areTooMany) return;
     yield first;
@@ -72,12 +72,12 @@ export class MissingValues {
   }
 }
 
-/** A message without the names that nobody wrote. */
+/** Removes generated names from a message. */
 export function withoutPlaceholders(message: string): string {
   return message.replaceAll(STAND_IN_TEXT, "?");
 }
 
-/** A copy with the stand-ins of a draft; what has no gap below is shared. */
+/** Copies a value with the placeholders of a draft; unaffected parts are shared. */
 function filled(value: unknown, gaps: readonly MissingValue[], draft: number, depth: number): unknown {
   const copy = copyOf(value);
   for (const [step, below] of Map.groupBy(gaps, ({ place }) => place[depth] ?? "")) {
@@ -91,14 +91,14 @@ function filled(value: unknown, gaps: readonly MissingValue[], draft: number, de
 
 function copyOf(value: unknown): Record<string | number, unknown> {
   if (Array.isArray(value)) return [...(value as unknown[])] as never;
-  // What has names of the document as keys has no prototype.
+  // Mappings keyed by document names have no prototype.
   const copy = Object.create(Object.getPrototypeOf(value) as object | null) as Record<string, unknown>;
   return Object.assign(copy, value);
 }
 
 const varieties = new WeakMap<Schema, number>();
 
-/** How many stand-ins of a schema there are. */
+/** The number of distinct placeholders of a schema. */
 function varietyOf(schema: Schema): number {
   let variety = varieties.get(schema);
   if (variety === undefined) varieties.set(schema, (variety = countVariety(schema)));
@@ -125,7 +125,7 @@ function countVariety(schema: Schema): number {
   }
 }
 
-/** A value that a schema allows; texts and whole numbers of their own for each `serial`, so that none is there twice. */
+/** A value that the schema allows; texts and integers are unique per `serial`. */
 function placeholder(schema: Schema, draft: number, serial: number): unknown {
   if (schema.anyOf !== undefined) {
     const count = schema.anyOf.length;
@@ -155,7 +155,7 @@ function placeholder(schema: Schema, draft: number, serial: number): unknown {
   }
 }
 
-/** First only what has to be there, then everything, with the stand-ins of all members in turn. */
+/** The first draft has required members only, the second all; later ones vary their placeholders. */
 function placeholderObject(schema: Schema, draft: number, serial: number): unknown {
   const value: Record<string, unknown> = schema.properties === undefined ? (Object.create(null) as typeof value) : {};
   for (const [name, inner] of Object.entries(schema.properties ?? {})) {

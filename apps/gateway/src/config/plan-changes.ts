@@ -1,21 +1,21 @@
 import type { Authorization, ConfigDocument, Route, Service } from "@headworks/gateway-contract";
 import { diffDocuments, type Change } from "./diff-documents.ts";
 
-/** What a candidate would change, and what is concerned by that. */
+/** The impact of a candidate. */
 export interface ChangePlan {
   readonly changes: readonly Change[];
-  /** Names of routes whose requests may be treated differently: they, or something they depend on, changed. */
+  /** Names of routes whose behavior may change: they, or something they depend on, changed. */
   readonly routes: readonly string[];
   readonly consumers: readonly string[];
   readonly upstreams: readonly string[];
-  /** Listeners whose sockets are opened, closed or opened anew, so that connections to them end. */
+  /** Listeners whose sockets are opened, closed or reopened, which closes their connections. */
   readonly rebound: readonly string[];
 }
 
-/** Fields of a listener that its socket was made with. */
+/** Fields that require a new socket. */
 const SOCKET_FIELDS = /^\/(?:address|port|protocol|proxy_protocol|http2)(?:\/|$)/;
 
-/** Compares two documents and follows references from what changed to the routes that feel it. */
+/** Compares two documents and follows references from changes to affected routes. */
 export function planChanges(before: ConfigDocument | undefined, after: ConfigDocument): ChangePlan {
   const changes = diffDocuments(before, after);
   const touched = new Touched(changes);
@@ -50,14 +50,13 @@ export function planChanges(before: ConfigDocument | undefined, after: ConfigDoc
   };
 }
 
-/** Whether a setting of the whole gateway is about requests; names and shutdown are not. */
+/** True for gateway settings that affect requests; names and shutdown do not. */
 function isTraffic(pointer: string): boolean {
   return !/^\/(?:name|shutdown_delay_ms|shutdown_timeout_ms|allow_empty_routes|ssrf_filter|egress)(?:\/|$)/.test(
     pointer,
   );
 }
 
-/** Names of what changed, by kind. */
 class Touched {
   readonly #names = new Map<string, Set<string>>();
 

@@ -1,7 +1,7 @@
-/** Steps from the root of a document to one of its values. */
+/** Path from the root of a document to a value. */
 export type Place = readonly (string | number)[];
 
-/** The steps as a JSON pointer (RFC 6901). */
+/** Formats a path as a JSON pointer (RFC 6901). */
 export function pointer(place: Place): string {
   return place.map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }

@@ -10,53 +10,48 @@ import { atOnce, type Steps } from "./steps.ts";
 import { StructureReader, UNREADABLE } from "./structure.ts";
 import { keyText, offsetOf, yamlSteps, type YamlSource } from "./yaml-source.ts";
 
-/** Finds the values of a {@link ConfigDocument} in the text it was read from. */
+/** Maps paths of a {@link ConfigDocument} to its source text. */
 export interface SourcePlaces {
-  /**
-   * JSON pointer of a value in the text, and its line and column where the text has it; for a value that is not there,
-   * those of the nearest that is around it.
-   */
+  /** JSON pointer, line and column of a value; for an absent value those of its nearest ancestor. */
   locate(place: Place): { readonly path: string; readonly line?: number; readonly column?: number };
 }
 
-/** What reading a text came to. */
 export interface DocumentReading {
   /**
-   * The document in one shape; file paths in it are absolute. What the schema does not know is left out. Undefined when
-   * something in it could not be read.
+   * The normalized document with absolute file paths and without unknown fields. Undefined if any part is unreadable.
    */
   readonly document?: ConfigDocument;
-  /** The document as it was written. */
+  /** The document as written. */
   readonly input?: DocumentInput;
   /**
-   * What checks look at: the document, or where something in it could not be read, drafts that differ in what stands
-   * there instead. None when the text has no mapping at its root, or so much is wrong that no more would be listed.
+   * Documents to check: the document itself, or drafts with different placeholders for unreadable values. Empty if the
+   * root is no mapping or the issue limit is reached.
    */
   readonly drafts: readonly ConfigDocument[];
-  /** JSON pointers of what stands there instead, in the text. */
+  /** JSON pointers of placeholders in the text. */
   readonly unread: ReadonlySet<string>;
-  /** Everything that is wrong with its structure, in the order of the text. */
+  /** Structural issues in text order. */
   readonly issues: readonly Issue[];
-  /** Errors beyond those that are listed. */
+  /** Errors above the limit. */
   readonly unlisted: number;
   readonly places: SourcePlaces;
-  /** The text is not YAML somewhere, so that nobody knows what else is missing. */
+  /** The text has YAML syntax errors, so parts may be missing. */
   readonly isPartial: boolean;
 }
 
-/** The schema of documents, as far as it concerns reading. */
+/** The document schema as the readers use it. */
 export const documentSchema: Schema = DocumentSchema as unknown as Schema;
 const settingNames = Object.keys(GatewaySettings.properties);
 
 /**
- * Reads a configuration, YAML 1.2 or JSON, and checks its structure. Relative file paths start at `directory` (default:
- * the working directory). Never throws; finds everything that is wrong, not only the first.
+ * Parses YAML 1.2 or JSON and checks the structure. Relative file paths resolve against `directory` (default: the
+ * working directory). Never throws; reports all errors, not only the first.
  */
 export function readDocument(text: string, directory = "."): DocumentReading {
   return atOnce(readingSteps(text, directory));
 }
 
-/** The steps of {@link readDocument}, for who has other things to do meanwhile. */
+/** The steps of {@link readDocument}, for callers that interleave other work. */
 export function* readingSteps(text: string, directory: string): Steps<DocumentReading> {
   const source = yield* yamlSteps(text);
   yield;
@@ -85,7 +80,7 @@ export function* readingSteps(text: string, directory: string): Steps<DocumentRe
   return gaps.pointers.size > 0 || document === undefined ? outcome : { ...outcome, document, input };
 }
 
-/** Issues by line and column; those without a place first. Each code and place once. */
+/** Sorts issues by line and column, those without position first, and removes duplicates of code and path. */
 export function inTextOrder(issues: readonly Issue[]): Issue[] {
   const seen = new Set<string>();
   return issues
@@ -143,7 +138,7 @@ class TextPlaces implements SourcePlaces {
     return this.#source.root !== undefined && this.#member(this.#source.root, String(name)) !== undefined;
   }
 
-  /** The same for a place of the document as it was written. */
+  /** Position of a path of the document as written. */
   inText(place: Place): { path: string; line?: number; column?: number } {
     let node: Node | undefined = this.#source.root;
     let offset = offsetOf(node);
@@ -155,7 +150,10 @@ class TextPlaces implements SourcePlaces {
     return { path: pointer(place), ...(offset === undefined ? {} : this.#source.position(offset)) };
   }
 
-  /** A mapping is searched for each issue in it, and a hostile one has thousands of both. The first of equal keys counts. */
+  /**
+   * Cached: a mapping is searched for each of its issues, and hostile documents have thousands of both. The first of
+   * equal keys wins.
+   */
   #pairs(map: YAMLMap): ReadonlyMap<unknown, Pair> {
     let known = this.#pairsByKey.get(map);
     if (known === undefined) {
@@ -178,7 +176,7 @@ class TextPlaces implements SourcePlaces {
     const pair = this.#pairs(node).get(step);
     if (pair === undefined) return undefined;
     const value = this.#source.resolve(pair.value);
-    // Of a mapping or list, the key says more than its first member does.
+    // For a mapping or list, the key is a better position than its first member.
     const at = isScalar(value) ? (offsetOf(pair.value) ?? offsetOf(pair.key)) : offsetOf(pair.key);
     return { node: value, offset: at };
   }

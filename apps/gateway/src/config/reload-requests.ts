@@ -1,6 +1,6 @@
 /**
- * Reloads that are asked for, one at a time. Those that would wait become one, which finds what is newest when its turn
- * comes: whoever asks faster than reloads are done fills no memory with documents.
+ * Serializes reloads. Queued requests are merged into one reload that reads the newest document, so that frequent
+ * requests cannot fill memory.
  */
 export class ReloadRequests<Outcome> {
   readonly #run: (force: boolean) => Promise<Outcome>;
@@ -11,7 +11,7 @@ export class ReloadRequests<Outcome> {
     this.#run = run;
   }
 
-  /** What came of the reload that this one is, or has become part of; that one is forced if any part of it is. */
+  /** Resolves with the outcome of the reload that covers this request; it is forced if any merged request is. */
   async ask(force: boolean): Promise<Outcome> {
     if (this.#waiting !== undefined) {
       this.#waiting.force ||= force;

@@ -6,8 +6,7 @@ import type { Schema } from "./schema-shape.ts";
 const MAX_UINT64 = 0xffff_ffff_ffff_ffffn;
 
 /**
- * The value of a scalar in the type its schema asks for; undefined if it is of another type. Whole numbers are numbers,
- * those marked `x-uint64` bigints.
+ * Converts a scalar to its schema's type; undefined for another type. Integers are numbers, `x-uint64` values bigints.
  */
 export function scalarValue(schema: Schema, raw: unknown): string | number | bigint | boolean | undefined {
   const type = schema.type ?? typeof schema.const;
@@ -31,7 +30,7 @@ function exactInteger(raw: unknown): bigint | undefined {
   return typeof raw === "number" && Number.isSafeInteger(raw) ? BigInt(raw) : undefined;
 }
 
-/** Numbers beyond 2^53 lose digits here; every bound lies below, so they are out of it all the same. */
+/** Precision loss above 2^53 is harmless: all bounds lie below. */
 function wholeNumber(raw: unknown): number | undefined {
   if (typeof raw === "bigint") return Number(raw);
   return typeof raw === "number" && Number.isInteger(raw) ? raw : undefined;
@@ -44,8 +43,8 @@ interface Problem {
 }
 
 /**
- * What a value of the right type does against its schema. `count` is how many members were written, which may be more
- * than could be read. Texts of the document are never in the message, since they may be secrets.
+ * The schema violation of a value of the right type. `count` is the number of written members, which may exceed the
+ * readable ones. Messages never quote the document, which may contain secrets.
  */
 export function constraintProblem(schema: Schema, value: unknown, count = 0): Problem | undefined {
   if (schema.const !== undefined && value !== schema.const) {
@@ -55,7 +54,7 @@ export function constraintProblem(schema: Schema, value: unknown, count = 0): Pr
     return choiceProblem(schema.enum, value);
   }
   if (typeof value === "bigint") {
-    // A 0 below the minimum is left to the check that knows what somebody may have meant by it.
+    // A 0 below the minimum is left to the check that suggests what was intended.
     return value >= 0n && value <= MAX_UINT64 ? undefined : outOfRange(schema.minimum ?? 0, MAX_UINT64, value);
   }
   if (typeof value === "number") return numberProblem(schema, value);
@@ -67,7 +66,7 @@ export function constraintProblem(schema: Schema, value: unknown, count = 0): Pr
   return undefined;
 }
 
-/** `. Did you mean "x"?`, or nothing. */
+/** `. Did you mean "x"?`, or an empty string. */
 export function choiceHint(written: string, choices: readonly string[]): string {
   const own = ownChoice(written, choices);
   return own === undefined ? suggestion(written, choices) : `. Did you mean "${own}"?`;
@@ -112,7 +111,7 @@ function textProblem(schema: Schema, value: string): Problem | undefined {
 
 const patterns = new Map<string, RegExp>();
 
-/** Patterns of the schema, never of the document. */
+/** Patterns come from the schema, never from the document. */
 function compiled(pattern: string): RegExp {
   let found = patterns.get(pattern);
   if (found === undefined) patterns.set(pattern, (found = new RegExp(pattern, "u")));

@@ -1,4 +1,4 @@
-/** The keywords of JSON Schema that the schema of documents is made of, and ours. */
+/** The subset of JSON Schema used by the document schema, with private keywords. */
 export interface Schema {
   readonly type?: "object" | "array" | "string" | "integer" | "number" | "boolean";
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -33,7 +33,7 @@ export interface Schema {
   readonly "x-expects"?: string;
 }
 
-/** What the readers here understand; a schema with another keyword would be checked less than it says. */
+/** Keywords that the readers implement; a test rejects schemas with others. */
 export const KNOWN_KEYWORDS: ReadonlySet<string> = new Set([
   "type",
   "properties",
@@ -68,17 +68,17 @@ export const KNOWN_KEYWORDS: ReadonlySet<string> = new Set([
   "x-expects",
 ]);
 
-/** The branch of a union whose `type` has this value. */
+/** The union branch with this `type`. */
 export function chosenBranch(branches: readonly Schema[], type: unknown): Schema | undefined {
   return branches.find((branch) => branch.properties?.["type"]?.const === type);
 }
 
-/** What `type` may be in a union. */
+/** The `type` values of a union. */
 export function branchNames(branches: readonly Schema[]): string[] {
   return branches.map((branch) => String(branch.properties?.["type"]?.const));
 }
 
-/** The schema of a member of an object, list or record; `value` tells the branch of a union. */
+/** The schema of a member of an object, list or record; `value` selects the union branch. */
 export function memberSchema(schema: Schema, value: unknown, step: string | number): Schema | undefined {
   if (schema.anyOf !== undefined) {
     const type = typeof value === "object" && value !== null && "type" in value ? value.type : undefined;

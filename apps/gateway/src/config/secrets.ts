@@ -4,20 +4,19 @@ import { Secret } from "@headworks/contract-kit";
 import type { IssueCode } from "@headworks/gateway-contract";
 import type { FileReader } from "./file-reader.ts";
 
-/** What a text in a place for secrets is. */
 export type SecretForm =
   | { readonly kind: "literal" }
   | { readonly kind: "environment"; readonly name: string }
   | { readonly kind: "file"; readonly path: string }
-  /** What stands instead of a literal where documents are shown. */
+  /** The redacted form of a literal. */
   | { readonly kind: "placeholder" }
   | { readonly kind: "malformed"; readonly why: string };
 
-/** Largest file of a secret. */
+/** Maximum size of a secret file. */
 export const MAX_SECRET_BYTES = 1024 * 1024;
 const PLACEHOLDER = /\$\{redacted:/;
 
-/** Tells what a text is. Anything with `${` in it that is no whole reference is malformed, never a literal. */
+/** Classifies a secret field. A text with `${` that is no complete reference is malformed, never a literal. */
 export function secretForm(text: string): SecretForm {
   if (!text.includes("${")) return { kind: "literal" };
   if (PLACEHOLDER.test(text)) return { kind: "placeholder" };
@@ -34,7 +33,7 @@ export function secretForm(text: string): SecretForm {
   return malformed("a variable's name has letters, digits and _, and does not begin with a digit");
 }
 
-/** Whether a text tells where a secret is, or stands for one, and so may be shown. */
+/** True for references and placeholders, which may be shown. */
 export function isReference(text: string): boolean {
   const { kind } = secretForm(text);
   return kind === "environment" || kind === "file" || kind === "placeholder";
@@ -44,23 +43,23 @@ function malformed(why: string): SecretForm {
   return { kind: "malformed", why: `${why}; write \${NAME} or \${file:/path}` };
 }
 
-/** `${redacted:sha256:<8 hex>}`: tells literals apart without telling them. */
+/** `${redacted:sha256:<8 hex>}`: distinguishes literals without revealing them. */
 export function redactedText(literal: string): string {
   return `\${redacted:sha256:${createHash("sha256").update(literal).digest("hex").slice(0, 8)}}`;
 }
 
-/** The outcome of looking for a secret; `message` completes a sentence that begins with the field. */
+/** The result of resolving a secret; `message` completes a sentence that begins with the field. */
 export type SecretOutcome =
   | { readonly ok: true; readonly secret: Secret }
   | {
       readonly ok: false;
       readonly code: IssueCode;
       readonly message: string;
-      /** This machine does not have what is referred to. */
+      /** The referenced variable or file does not exist on this machine. */
       readonly isAbsent?: boolean;
     };
 
-/** Finds secrets for one build of a generation: every reference is read once, so all users of it see the same. */
+/** Resolves secrets for one build of a generation, each reference once, so that all users see the same value. */
 export class SecretResolver {
   readonly #environment: Readonly<Record<string, string | undefined>>;
   readonly #files: FileReader;
@@ -77,7 +76,7 @@ export class SecretResolver {
     return outcome;
   }
 
-  /** Adds everything that was found to a hash. */
+  /** Adds all resolved values to a hash. */
   digestInto(hash: { update(text: string): unknown }): void {
     for (const [text, outcome] of [...this.#outcomes].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
       if (outcome.ok) hash.update(JSON.stringify([text, outcome.secret.reveal()]));

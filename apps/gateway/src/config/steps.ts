@@ -1,16 +1,16 @@
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 
-/** Work that may be done in one go or in turns with other work: it yields where it could wait. */
+/** Work that yields at points where other work may run. */
 export type Steps<T> = Generator<undefined, T>;
 
-/** Does all steps in one go. */
+/** Runs all steps synchronously. */
 export function atOnce<T>(steps: Steps<T>): T {
   let step = steps.next();
   while (step.done !== true) step = steps.next();
   return step.value;
 }
 
-/** Does steps with turns of the event loop between them: a large document must not keep requests waiting for all of it. */
+/** Runs steps with event-loop turns in between, so that a large document does not block requests. */
 export async function inTurns<T>(steps: Steps<T>): Promise<T> {
   let step = steps.next();
   while (step.done !== true) {

@@ -10,25 +10,25 @@ import { MissingValues } from "./placeholders.ts";
 import type { Steps } from "./steps.ts";
 import { keyText, MEMBERS_OF_A_STEP, MAX_ISSUES, offsetOf, type YamlSource } from "./yaml-source.ts";
 
-/** Stands for a value that could not be read; what is wrong with it is reported. */
+/** Marks an unreadable value, which has been reported. */
 export const UNREADABLE: unique symbol = Symbol("unreadable");
 
-/** More values than this behind aliases are nobody's configuration. */
+/** Limit against alias expansion attacks. */
 const MAX_ALIASED_VALUES = 100_000;
 
 /**
- * Reads a tree of nodes as its schema says: makes the values, and reports everything that is wrong. A value that is wrong
- * or missing is a gap; the mapping or list around it has the first of its stand-ins.
+ * Converts a tree of nodes to values according to a schema and reports all violations. Invalid or missing values become
+ * placeholders.
  */
 export class StructureReader {
   readonly issues: Issue[] = [];
-  /** Issues beyond those that are listed. */
+  /** Issues above the limit. */
   unlisted = 0;
   readonly gaps = new MissingValues();
   readonly #source: YamlSource;
-  /** Members of sections that were read in steps. */
+  /** Members of sections already read in steps. */
   readonly #readAlready = new Map<unknown, unknown>();
-  /** Where reading is; one for all, since thousands of values are read for each that something is wrong with. */
+  /** The current path, shared and mutated: thousands of values are read for each issue. */
   readonly #place: (string | number)[] = [];
   #aliasDepth = 0;
   #aliasedValues = 0;
@@ -37,10 +37,7 @@ export class StructureReader {
     this.#source = source;
   }
 
-  /**
-   * The value of the document's root, or {@link UNREADABLE}. Members of its sections are read in steps, before all that
-   * is around them.
-   */
+  /** The root value, or {@link UNREADABLE}. Members of sections are read in steps before their parents. */
   *rootSteps(schema: Schema, root: unknown): Steps<unknown> {
     const sections = new Set<string>();
     for (const { key, value: list } of isMap(root) ? root.items : []) {
@@ -62,10 +59,10 @@ export class StructureReader {
     return this.#read(schema, root, undefined);
   }
 
-  /** The value of a node at the place where reading is, or {@link UNREADABLE}. */
+  /** The value of a node at the current path, or {@link UNREADABLE}. */
   #read(schema: Schema, node: unknown, keyOffset: number | undefined): unknown {
     const offset = isEmpty(node) ? (keyOffset ?? offsetOf(node)) : (offsetOf(node) ?? keyOffset);
-    // Aliases of nothing and unknown tags were reported when the text was taken apart.
+    // Dangling aliases and unknown tags were reported while parsing.
     if (isAlias(node) ? this.#source.resolve(node) === undefined : hasUnknownTag(node)) return UNREADABLE;
     if (!isAlias(node)) return this.#readResolved(schema, node, offset);
     this.#aliasDepth += 1;
@@ -118,7 +115,7 @@ export class StructureReader {
     let unread: Set<number> | undefined;
     const mayBeReadAlready = this.#place.length === 1 && this.#aliasDepth === 0;
     for (const [at, item] of list.items.entries()) {
-      // Once for each: what is wrong with it would be reported twice.
+      // Reads each item once, so that issues are not reported twice.
       const value =
         mayBeReadAlready && this.#readAlready.has(item)
           ? this.#readAlready.get(item)
@@ -129,7 +126,7 @@ export class StructureReader {
     const read = unread === undefined ? values : values.filter((_, at) => unread?.has(at) !== true);
     const problem = constraintProblem(schema, read, list.items.length);
     if (problem !== undefined) this.#report(problem.code, offset, `${named(this.#place)} ${problem.message}`);
-    // A copy has room for what it holds; what grew to one member has room for seventeen, as long as the document lives.
+    // `slice` gives exact capacity; a grown array reserves 17 elements for the life of the document.
     return values.slice();
   }
 
@@ -152,12 +149,12 @@ export class StructureReader {
     let known = 0;
     let surplus = 0;
     let absent: Set<string> | undefined;
-    // Under another name, so that it is not missing.
+    // A misspelled required field is not also reported as missing.
     let meant: Set<string> | undefined;
     const isWritten = (name: string): boolean => Object.hasOwn(value, name) || absent?.has(name) === true;
     for (const pair of map.items) {
       const key = keyText(pair.key);
-      // No text and twice the same: reported when the text was taken apart.
+      // Non-text and duplicate keys were reported while parsing.
       if (key === undefined || isWritten(key)) continue;
       const inner = memberOf(schema, key);
       const member = inner === undefined ? undefined : this.#readMember(schema, inner, pair, key);
@@ -179,22 +176,22 @@ export class StructureReader {
     for (const name of meant ?? []) {
       if (!isWritten(name)) value[name] = this.#placeholder(name, memberOf(schema, name) ?? {}, false);
     }
-    // What is unknown fills a mapping, but makes none too full, since it has to go.
+    // Unknown fields count toward the minimum but not the maximum, since they must be removed.
     const count = Math.max(known, Math.min(known + surplus, schema.minProperties ?? 0));
     const problem = constraintProblem(schema, value, count);
     if (problem !== undefined) this.#report(problem.code, offset, `${named(this.#place)} ${problem.message}`);
     return value;
   }
 
-  /** The value of a member, or its stand-in; undefined where nothing stands. */
+  /** The value of a member or its placeholder; undefined for an absent value. */
   #readMember(schema: Schema, inner: Schema, pair: Pair, key: string): unknown {
-    // A section whose every line is commented out has no value, and means nothing else than an empty one.
+    // A section with all lines commented out has no value and counts as empty.
     if (this.#place.length === 0 && isEmpty(pair.value) && isSection(inner)) return undefined;
     const value = this.#readBelow(key, inner, pair.value, offsetOf(pair.key));
     return value === UNREADABLE ? this.#placeholder(key, inner, schema.required?.includes(key) === true) : value;
   }
 
-  /** Returns the name that was meant, if one is near. */
+  /** Returns the suggested name, if any. */
   #reportUnknown(names: readonly string[], key: string, keyOffset: number | undefined): string | undefined {
     const place = this.#place;
     if (this.issues.length >= MAX_ISSUES) {
@@ -231,8 +228,8 @@ export class StructureReader {
   }
 
   /**
-   * The mapping of a union as each of the branches reads it that have most of its fields; reports what is wrong in all of
-   * them, since the rest depends on its type.
+   * Reads a union mapping with every branch that shares most of its fields; reports only issues common to all, since
+   * the others depend on its type.
    */
   #readAsAny(branches: readonly Schema[], map: YAMLMap, offset: number | undefined): unknown {
     if (this.gaps.areTooMany) return UNREADABLE;
@@ -281,7 +278,7 @@ function isSection(schema: Schema): boolean {
   return schema.type === "array" || (schema.type === "object" && (schema.required ?? []).length === 0);
 }
 
-/** The schema of a member of a mapping; undefined for what is none. */
+/** The schema of a mapping's member; undefined for an unknown one. */
 function memberOf(schema: Schema, key: string): Schema | undefined {
   if (schema.properties === undefined) return Object.values(schema.patternProperties ?? {})[0] ?? {};
   return Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined;
@@ -295,7 +292,7 @@ function missing(place: Place, name: string): string {
   return place.length === 0 ? `"${name}" is required` : `${named(place)} needs "${name}"`;
 }
 
-/** A place as people write it: `routes[0].match.path`. */
+/** A path in readable form: `routes[0].match.path`. */
 export function named(place: Place): string {
   let text = "";
   for (const step of place) {
@@ -322,7 +319,7 @@ function expected(schema: Schema): string {
   }
 }
 
-/** What is wrong with a number where a number belongs; undefined for all that is none. Whole ones are bigints. */
+/** The type error of a number field; undefined if it is no number at all. Integers are bigints. */
 function numberProblem(schema: Schema, node: unknown): string | undefined {
   if ((schema.type !== "integer" && schema.type !== "number") || !isScalar(node)) return undefined;
   if (typeof node.value !== "number") return undefined;

@@ -4,27 +4,22 @@ import type { Node, Pair, YAMLMap, YAMLSeq } from "yaml";
 import { toJson } from "./write-document.ts";
 import { keyText } from "./yaml-source.ts";
 
-/** A part of the text, and what stands there instead. */
 interface Edit {
   readonly start: number;
   readonly end: number;
   readonly text: string;
 }
 
-/** A mapping as a value. */
 export type Members = Readonly<Record<string, unknown>>;
 
-/** Not this way: the value around it is written anew. */
+/** The text cannot be edited in place; the enclosing value is rewritten. */
 class TooIntricate extends Error {}
 
 /** Characters of JSON. */
 const MAX_LAID_OUT = 64 * 1024;
 const LAYOUT = { version: "1.2", schema: "core", lineWidth: 0, aliasDuplicateObjects: false } as const;
 
-/**
- * Collects what has to change in a YAML text so that its values are others, and as little as possible: what stays keeps
- * its comments, its order and its way of being written.
- */
+/** Collects minimal edits that change the values of a YAML text; unchanged parts keep comments, order and style. */
 export class TextEdits {
   readonly #text: string;
   readonly #edits: Edit[] = [];
@@ -33,7 +28,6 @@ export class TextEdits {
     this.#text = text;
   }
 
-  /** The text with all changes made. */
   applied(): string {
     const parts: string[] = [];
     let at = 0;
@@ -44,7 +38,7 @@ export class TextEdits {
     return parts.join("") + this.#text.slice(at);
   }
 
-  /** Makes the value of `node`, which is `before`, to be `after`. */
+  /** Changes the value of `node` from `before` to `after`. */
   change(node: unknown, before: unknown, after: unknown): void {
     if (isSame(before, after)) return;
     const mark = this.#edits.length;
@@ -58,7 +52,7 @@ export class TextEdits {
     this.#replace(node, after);
   }
 
-  /** The same for the members of a mapping; members of the text that are in neither are left alone. */
+  /** Does the same for members of a mapping; members in neither value are untouched. */
   members(map: YAMLMap, before: Members, after: Members): void {
     const pairs = new Map(map.items.map((pair) => [keyText(pair.key), pair]));
     const removed = Object.keys(before).filter((name) => !Object.hasOwn(after, name));
@@ -98,7 +92,7 @@ export class TextEdits {
     const kept = new Set(pairs.map(([old]) => old));
     for (const at of before.keys()) if (!kept.has(at)) this.#cutItem(list, at);
     for (const [old, next] of pairs) this.change(list.items[old], before[old], after[next]);
-    // What is new stands behind the kept one before it, or before all.
+    // New items follow the kept item before them, or come first.
     let [from, behind] = [0, undefined as number | undefined];
     for (const [old, next] of [...pairs, [undefined, after.length] as const]) {
       if (next > from) this.#addItems(list, behind, after.slice(from, next));
@@ -122,16 +116,16 @@ export class TextEdits {
     this.#cut(dash, this.#endOf(node));
   }
 
-  /** Cuts whole lines, and comments right above that are indented alike. */
+  /** Deletes whole lines and directly preceding comments with the same indentation. */
   #cut(start: number, end: number): void {
     const line = this.#lineStart(start);
     if (this.#text.slice(line, start).trim() !== "") throw new TooIntricate();
     const from = this.#aboveComments(line, start);
-    // What the text begins with is said of all of it.
+    // A comment at the beginning of the text applies to the whole text.
     this.#edits.push({ start: from === 0 ? line : from, end: this.#nextLine(end), text: "" });
   }
 
-  /** The beginning of a line, or of the comments right above it that are indented alike. */
+  /** The start of a line, or of the directly preceding comments with the same indentation. */
   #aboveComments(line: number, start: number): number {
     const mark = `${this.#text.slice(line, start)}#`;
     let from = line;
@@ -154,7 +148,7 @@ export class TextEdits {
     this.#edits.push({ start: startOf(node), end: this.#endOf(node), text: inOneLine(after) });
   }
 
-  /** Behind the last character of a value, not of the comment or the line behind it. */
+  /** The offset after a value, before a trailing comment or line end. */
   #endOf(node: unknown): number {
     if (isMap(node) && node.flow !== true) {
       const last = node.items.at(-1);
@@ -183,8 +177,8 @@ export class TextEdits {
 }
 
 /**
- * Which item of a list has become which, both in order: by their names where all have one of their own, or else the
- * same ones at both ends; and those between them one by one, where names changed or there are none.
+ * Pairs items of two lists in order: by name if all have unique names, otherwise by common prefix and suffix; items in
+ * between are paired by index.
  */
 function alignment(before: readonly unknown[], after: readonly unknown[]): readonly Pairing[] {
   const [old, next] = [namesOf(before), namesOf(after)];
@@ -214,7 +208,7 @@ function bothEnds(before: readonly unknown[], after: readonly unknown[]): readon
   );
 }
 
-/** Where each name stands; undefined unless all items have names, each another one. */
+/** Indexes by name; undefined unless all items have unique names. */
 function namesOf(items: readonly unknown[]): ReadonlyMap<string, number> | undefined {
   const places = new Map<string, number>();
   for (const [at, item] of items.entries()) {
@@ -227,12 +221,11 @@ function namesOf(items: readonly unknown[]): ReadonlyMap<string, number> | undef
 
 const isSame = (before: unknown, after: unknown): boolean => isSameJson(before, after);
 
-/** Whether a value is a mapping. */
 export function isMembers(value: unknown): value is Members {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Members or items in lines. Laying out takes tens of times as long as JSON, and requests wait meanwhile. */
+/** Block layout. It takes tens of times as long as JSON, and requests are blocked meanwhile. */
 function laidOut(value: object): string {
   if (toJson(value).length <= MAX_LAID_OUT) return stringify(value, LAYOUT);
   const lines = Array.isArray(value)
@@ -241,7 +234,7 @@ function laidOut(value: object): string {
   return lines.join("");
 }
 
-/** JSON is YAML that may stand anywhere. */
+/** JSON is valid YAML in any position. */
 function inOneLine(value: unknown): string {
   return typeof value === "string" && /^[A-Za-z][\w./-]*$/.test(value)
     ? stringify(value, LAYOUT).trimEnd()

@@ -4,13 +4,13 @@ import { chmod, open, realpath, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { MAX_DOCUMENT_BYTES } from "./yaml-source.ts";
 
-/** The text of a configuration file, or why it cannot be had, to complete "the file …". */
+/** The text of a configuration file, or the reason it cannot be read, completing "the file …". */
 export type TextOutcome = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly why: string };
 
-/** Reads a configuration file: at most 4 MiB of UTF-8, pipes only where they are allowed. Never rejects. */
+/** Reads a configuration file: at most 4 MiB of UTF-8; pipes only if allowed. Never rejects. */
 export async function readConfigFile(path: string, { allowsPipes = false } = {}): Promise<TextOutcome> {
   try {
-    // Waiting for somebody to write into a pipe would be waiting for ever.
+    // A pipe without a writer would block forever.
     if (!allowsPipes && !(await stat(path)).isFile()) return { ok: false, why: "is not a regular file" };
   } catch (error) {
     return unreadable(error);
@@ -18,7 +18,7 @@ export async function readConfigFile(path: string, { allowsPipes = false } = {})
   return await readConfigInput(piecesOf(path));
 }
 
-/** The same of what comes piece by piece, such as standard input. Never rejects. */
+/** Reads a stream such as standard input. Never rejects. */
 export async function readConfigInput(input: AsyncIterable<Uint8Array>): Promise<TextOutcome> {
   try {
     const pieces: Uint8Array[] = [];
@@ -54,25 +54,23 @@ async function* piecesOf(path: string): AsyncGenerator<Uint8Array> {
 }
 
 export interface WatchOptions {
-  /** After the last change that was noticed, before the file is read. */
+  /** Delay between the last change notification and reading the file. */
   readonly quietMs?: number;
-  /** How often the file is read where the system tells of no changes, such as on network drives. */
+  /** Poll interval for file systems without change notifications, such as network drives. */
   readonly pollMs?: number;
 }
 
-/** A file that is watched. */
 export interface FileWatch {
-  /** The file was given this text by whoever watches it: another one than this is a change. */
+  /** Registers a text written by the caller, which is not reported as a change. */
   expect(text: string): void;
-  /** Ends the watch; a call that is under way is waited for. */
+  /** Stops watching after the current callback completes. */
   close(): Promise<void>;
 }
 
 /**
- * Calls `changed` with the text of a file whenever its content becomes another than it was, one call after the other, and
- * with the reason when it cannot be read any more. Notices writing in place, renaming over it, and the change of a
- * symbolic link anywhere on its path, as editors, deployment tools and Kubernetes do it. `first` is the content that is
- * known already.
+ * Calls `changed`, one call at a time, with each new content of a file, or with the reason it became unreadable.
+ * Detects in-place writes, renames over the file, and changed symbolic links anywhere on its path, as editors,
+ * deployment tools and Kubernetes make them. `first` is the content already known.
  */
 export function watchFile(
   path: string,
@@ -109,7 +107,7 @@ class Watch implements FileWatch {
     this.#poll = setInterval(() => this.#look(), pollMs);
     this.#poll.unref();
     this.#watchDirectory(dirname(path));
-    // What happened between the first reading and now.
+    // Detects changes since the first read.
     this.#look();
   }
 
@@ -134,11 +132,11 @@ class Watch implements FileWatch {
         watcher.close();
         if (this.#watchers.get(directory) === watcher) this.#watchers.delete(directory);
       };
-      // A directory that is removed, or a system without free watches: the poll remains, and watches again.
+      // Directory removed or watch limit reached: polling continues and watches again.
       watcher.on("error", forget);
       this.#watchers.set(directory, watcher);
     } catch {
-      // As above.
+      // Same as above.
     }
   }
 
@@ -171,7 +169,7 @@ class Watch implements FileWatch {
     await this.#changed(outcome);
   }
 
-  /** The directory that the path names, and the one where the file really is: links lead from one to the other. */
+  /** Watches the named directory and the one that contains the link's target. */
   async #watchOnTheWay(): Promise<void> {
     const wanted = new Set([dirname(this.#path)]);
     const real = await realpath(this.#path).catch(() => undefined);
@@ -192,9 +190,8 @@ function fingerprint(outcome: TextOutcome): string {
 }
 
 /**
- * Replaces a file's content as a whole: whoever reads it, also after a power cut, finds the old or the new. Keeps the
- * mode; a symbolic link stays one, and the file it leads to is replaced. Rejects with the system's error, and then the
- * old content is there.
+ * Replaces a file atomically and durably. Keeps the mode; a symbolic link is preserved and its target replaced. On a
+ * system error it rejects and the old content remains.
  */
 export async function replaceFile(path: string, text: string): Promise<void> {
   const target = await realpath(path).catch(() => path);
@@ -218,13 +215,13 @@ export async function replaceFile(path: string, text: string): Promise<void> {
     await unlink(temporary).catch(() => undefined);
     throw error;
   }
-  // The rename itself is only durable with the directory; some systems cannot open one.
+  // The rename is durable only after fsync of the directory; some systems cannot open one.
   const folder = await open(directory, "r").catch(() => undefined);
   if (folder === undefined) return;
   try {
     await folder.sync();
   } catch {
-    // As above.
+    // Same as above.
   } finally {
     await folder.close();
   }

@@ -7,12 +7,12 @@ import { documentSchema } from "./read-document.ts";
 import { chosenBranch, memberSchema, type Schema } from "./schema-shape.ts";
 import { isReference, redactedText } from "./secrets.ts";
 
-/** Node has it, TypeScript's library does not know it yet: text that goes into JSON as it is. */
+/** Available in Node but not yet in TypeScript's library: embeds raw text in JSON. */
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
 
 /**
- * A document in its one normal form: settings of the gateway under `gateway`, fields in the order of the schema, the
- * keys of maps sorted, sections without content left out. Lists keep their order, values left out stay out.
+ * Normalizes a document: gateway settings under `gateway`, fields in schema order, map keys sorted, empty sections
+ * omitted. Lists keep their order; omitted values stay omitted.
  */
 export function normalDocument(document: DocumentInput | ConfigDocument): DocumentInput {
   const written = document as Readonly<Record<string, unknown>>;
@@ -42,13 +42,13 @@ function ordered(schema: Schema, value: unknown): unknown {
   return copy;
 }
 
-/** Adds a member, also one of the name `__proto__`, which an assignment takes for the prototype. */
+/** Defines a member; plain assignment of `__proto__` would set the prototype. */
 function put(members: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== "__proto__") members[name] = value;
   else Object.defineProperty(members, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** Of a mapping with fields those that the schema has, in its order, behind what it does not know; of another its keys, sorted. */
+/** Field names in schema order after unknown ones; map keys sorted. */
 function namesInOrder(schema: Schema, members: Readonly<Record<string, unknown>>): readonly string[] {
   const { properties } = schema;
   if (properties === undefined) return Object.keys(members).sort();
@@ -70,12 +70,12 @@ function isBlank(value: unknown): boolean {
   return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }
 
-/** The same with every inline secret replaced by `${redacted:sha256:…}`; references stay as they are. */
+/** Replaces inline secrets with `${redacted:sha256:…}`; references stay. */
 export function redactedDocument<T extends DocumentInput | ConfigDocument>(document: T): T {
   return mapAnnotated(documentSchema, document, "x-secret", (text) => (isReference(text) ? text : redactedText(text)));
 }
 
-/** A document as YAML 1.2; numbers of 64 bits are exact. Says what it is given: redact it before showing it. */
+/** Formats a document as YAML 1.2 with exact 64-bit numbers. Does not redact. */
 export function toYaml(document: DocumentInput | ConfigDocument): string {
   return stringify(withoutHoles(document), {
     version: "1.2",
@@ -85,7 +85,7 @@ export function toYaml(document: DocumentInput | ConfigDocument): string {
   });
 }
 
-/** A document as JSON; numbers of 64 bits are exact. `indent` as with `JSON.stringify`. */
+/** Formats a document as JSON with exact 64-bit numbers; `indent` as in `JSON.stringify`. */
 export function toJson(document: unknown, indent?: number): string {
   const number = (_: string, value: unknown): unknown => (typeof value === "bigint" ? rawJSON(String(value)) : value);
   return JSON.stringify(document, number, indent);
@@ -96,20 +96,20 @@ function withoutHoles(document: DocumentInput | ConfigDocument): unknown {
 }
 
 /**
- * A number that stands for the content of a document, the same in every process: the first 53 bits of the SHA-256 of
- * its normal form with inline secrets redacted, so that it is exact as a JSON number and tells nothing of them.
+ * Content hash of a document: the first 53 bits of the SHA-256 of its redacted normal form, so that it is an exact JSON
+ * number, reveals no secrets and is equal in all processes.
  */
 export function contentHash(document: DocumentInput | ConfigDocument): number {
   return contentHashOfNormal(normalDocument(document));
 }
 
-/** {@link contentHash} of a document that is in its normal form already. */
+/** {@link contentHash} of a document already in normal form. */
 export function contentHashOfNormal(normal: DocumentInput): number {
   const text = toJson(redactedDocument(normal));
   return Number(createHash("sha256").update(text).digest().readBigUInt64BE() >> 11n);
 }
 
-/** A content hash as headers and ETags have it: `0x` and 14 hexadecimal digits. */
+/** A content hash for headers and ETags: `0x` and 14 hexadecimal digits. */
 export function hashText(hash: number): string {
   return `0x${hash.toString(16).padStart(14, "0")}`;
 }

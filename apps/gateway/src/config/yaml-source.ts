@@ -26,30 +26,30 @@ import { DEEPEST, jsonSteps, MAX_KEYS } from "./json-source.ts";
 import { type Place, pointer } from "./pointer.ts";
 import { atOnce, type Steps } from "./steps.ts";
 
-/** Largest document, in bytes of UTF-8. */
+/** Maximum document size in bytes of UTF-8. */
 export const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
-/** More than anyone reads; a hostile text could have one for each of its bytes. */
+/** A hostile text could have one issue per byte. */
 export const MAX_ISSUES = 500;
 
 const TOO_DEEP = `The document is nested more than ${DEEPEST} levels deep`;
 const TOO_MANY_KEYS = `A mapping may have at most ${MAX_KEYS} keys`;
 const TOO_MANY_MISTAKES = `The text is not YAML in more than ${MAX_ISSUES} places, of which this is the last that was looked at`;
 
-/** A text that was taken apart: its tree, and where everything is. */
+/** A parsed text: its tree and positions. */
 export interface YamlSource {
   readonly root: Node | undefined;
   readonly issues: Issue[];
-  /** Issues beyond those that are listed. */
+  /** Issues above the limit. */
   readonly unlisted: number;
-  /** Parts of the text are not YAML, so that the tree may lack what is in them. */
+  /** The text has syntax errors, so the tree may be incomplete. */
   readonly isBroken: boolean;
-  /** The node itself, or what it is an alias of; undefined for nothing, and for an alias of nothing. */
+  /** Follows an alias; undefined for an absent node or a dangling alias. */
   resolve(node: unknown): Node | undefined;
-  /** Line and column of an offset, from 1. */
+  /** 1-based line and column of an offset. */
   position(offset: number): { readonly line: number; readonly column: number };
 }
 
-/** Own sentences, since the parser's quote the text, which may be a secret. */
+/** Replaces the parser's messages, which quote the text and thus possibly secrets. */
 const SYNTAX: Partial<Record<ErrorCode, string>> = {
   BAD_ALIAS: "An alias or anchor is not written correctly",
   BAD_DIRECTIVE: "A line that begins with % is not a directive of YAML 1.2",
@@ -73,12 +73,12 @@ const SYNTAX: Partial<Record<ErrorCode, string>> = {
   UNEXPECTED_TOKEN: "This does not belong here",
 };
 
-/** Takes YAML 1.2 (core schema; JSON is part of it) apart, without making values of it. Never throws. */
+/** Parses YAML 1.2 (core schema, JSON included) to a tree without values. Never throws. */
 export function readYaml(text: string): YamlSource {
   return atOnce(yamlSteps(text));
 }
 
-/** The steps of {@link readYaml}; each takes some ten milliseconds, unless one member of a list is as large as others together. */
+/** The steps of {@link readYaml}, about 10 ms each unless a single list member is that large. */
 export function* yamlSteps(text: string): Steps<YamlSource> {
   const lines = new LineCounter();
   const position = (offset: number): { line: number; column: number } => {
@@ -100,7 +100,7 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
     if (json === undefined) document = yield* composed(text, lines, survey);
     else noteLines(text, lines);
   } catch (error) {
-    // The parser descends by recursion; only brackets in brackets by the thousand exhaust it.
+    // The recursive parser overflows only on thousands of nested flow collections.
     return refuse(error instanceof RangeError ? TOO_DEEP : "The document is not YAML");
   }
   for (const { code, pos } of [...(document?.errors ?? []), ...(document?.warnings ?? [])]) {
@@ -109,7 +109,7 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
   const root: Node | null = json ?? document?.contents ?? null;
   if (root === null && survey.issues.length === 0) return refuse("The document is empty");
   yield;
-  // Of strict JSON it would find nothing.
+  // Strict JSON has already been surveyed.
   if (json === undefined) yield* survey.rootSteps(root);
   return {
     root: survey.isTooDeep ? undefined : (root ?? undefined),
@@ -121,9 +121,9 @@ export function* yamlSteps(text: string): Steps<YamlSource> {
   };
 }
 
-/** Of a section such as `routes`; of the size that takes some ten milliseconds. */
+/** Members of a section such as `routes` per step of about 10 ms. */
 export const MEMBERS_OF_A_STEP = 1000;
-/** The same of the text. */
+/** Lexemes per step of about 10 ms. */
 const LEXEMES_OF_A_STEP = 15_000;
 
 function noteLines(text: string, lines: LineCounter): void {
@@ -156,20 +156,20 @@ function* composed(text: string, lines: LineCounter, survey: Survey): Steps<Docu
   return first;
 }
 
-/** What ends the reading of a text at once, since what it would come to costs seconds in one step, and is nothing right. */
+/** Limits that abort reading early, since composing such a text blocks for seconds and cannot succeed. */
 class Bounds {
   documents = 0;
   #mistakes = 0;
 
-  /** A token at the root of the text that is complete. */
+  /** Counts a complete token at the root. */
   add({ type }: CST.Token): void {
     if (type === "document") this.documents += 1;
     if (type === "error" || type === "directive") this.#mistakes += 1;
   }
 
-  /** Which bound is passed, as a sentence; `stack` is what the parser is in: the document, and the collections in each other. */
+  /** The message for an exceeded limit; `stack` holds the document and nested collections being parsed. */
   excess(stack: readonly CST.Token[]): string | undefined {
-    // Besides collections there are the document and a scalar. What is around the bound is judged when all is read.
+    // The stack also holds the document and a scalar; the exact limit is checked after parsing.
     if (stack.length > DEEPEST + 8) return TOO_DEEP;
     if (this.#mistakes > MAX_ISSUES) return TOO_MANY_MISTAKES;
     const inner = stack.at(-1);
@@ -178,7 +178,7 @@ class Bounds {
   }
 }
 
-/** The core schema of YAML 1.2 and nothing besides: no merge keys, no tags of types. */
+/** The YAML 1.2 core schema only: no merge keys or type tags. */
 export const YAML_OPTIONS = {
   version: "1.2",
   schema: "core",
@@ -186,7 +186,7 @@ export const YAML_OPTIONS = {
   resolveKnownTags: false,
   merge: false,
   intAsBigInt: true,
-  // The parser's own search for duplicates compares all pairs with all others.
+  // The parser's duplicate search is quadratic.
   uniqueKeys: false,
   prettyErrors: false,
   logLevel: "error",
@@ -196,19 +196,18 @@ function asNode(value: unknown): Node | undefined {
   return isScalar(value) || isCollection(value) ? value : undefined;
 }
 
-/** The text of a key; undefined if it is none. */
+/** The text of a key; undefined for a non-text key. */
 export function keyText(key: unknown): string | undefined {
   if (!isScalar(key)) return undefined;
   if (typeof key.value === "string") return key.value;
   return key.value === null ? undefined : key.source;
 }
 
-/** Where a node begins, if it is in the text. */
 export function offsetOf(node: unknown): number | undefined {
   return isScalar(node) || isCollection(node) || isAlias(node) ? node.range?.[0] : undefined;
 }
 
-/** One walk over the whole tree: what aliases mean, keys that are there twice, depth. */
+/** One walk over the tree: resolves aliases, finds duplicate keys, checks depth. */
 class Survey {
   readonly issues: Issue[] = [];
   unlisted = 0;
@@ -235,7 +234,7 @@ class Survey {
     });
   }
 
-  /** The walk from the root on; lists right below it are walked in steps. */
+  /** Walks from the root; lists directly below it are walked in steps. */
   *rootSteps(root: Node | null): Steps<void> {
     if (!isMap(root)) return this.visit(root, [], 0);
     if (root.anchor !== undefined) this.#anchors.set(root.anchor, root);
@@ -265,7 +264,7 @@ class Survey {
     place.pop();
   }
 
-  /** `place` is where the walk is, one for all. */
+  /** `place` is the current path, shared and mutated. */
   visit(node: unknown, place: (string | number)[], depth: number): void {
     if (depth > DEEPEST) {
       if (!this.isTooDeep) this.report(TOO_DEEP, place, offsetOf(node));
@@ -295,7 +294,7 @@ class Survey {
     }
   }
 
-  /** The key of a pair; undefined when that is none. */
+  /** The key of a pair; undefined if invalid. */
   #keyOf(pair: Pair, map: YAMLMap, place: Place, seen: Set<string>): string | undefined {
     if (!isPair(pair)) return undefined;
     if (isScalar(pair.key) && pair.key.anchor !== undefined) this.#anchors.set(pair.key.anchor, pair.key);
@@ -316,16 +315,16 @@ type ListItems = ListToken["items"];
 
 type ComposerOptions = ParseOptions & DocumentOptions & SchemaOptions;
 
-/** What was cut off a list before its document was composed. */
+/** Members removed from a list before its document was composed. */
 interface Beginning {
-  /** The list's own token, which keeps its last members: what follows it is read from where they end. */
+  /** The list's token with its last members, which determine the end offset. */
   readonly list: ListToken;
   readonly parts: readonly ListItems[];
 }
 
 /**
- * Composes tokens to documents, the first of them in steps: lists right below its root, which are what grows in a
- * configuration, `membersOfAStep` at a time. The result is what the library makes of the whole. The tokens are used up.
+ * Composes tokens to documents. Lists directly below the first root, which dominate large configurations, are composed
+ * `membersOfAStep` at a time. The result equals that of the library. Consumes the tokens.
  */
 export function* composedInSteps(
   tokens: readonly CST.Token[],
@@ -334,7 +333,7 @@ export function* composedInSteps(
   endOffset: number,
 ): Steps<Document.Parsed[]> {
   const first = tokens.find((token) => token.type === "document");
-  // What a directive says would have to be said of each part.
+  // Directives would apply to every part.
   const isPlain = first !== undefined && !tokens.some((token) => token.type === "directive");
   const cutOff = isPlain ? cutLists(first, membersOfAStep) : [];
   const documents = [...new Composer(options).compose(tokens, true, endOffset)];
@@ -359,7 +358,7 @@ function isFlow(token: CST.Token | null | undefined, bracket: "[" | "{"): token 
   return token?.type === "flow-collection" && token.start.source === bracket;
 }
 
-/** Cuts a list to its last members; gives those before them, in parts. */
+/** Truncates a list to its last members; returns the preceding ones in parts. */
 function cut(list: ListToken, membersOfAStep: number): ListItems[] {
   const parts: ListItems[] = [];
   let from = 0;
@@ -370,12 +369,12 @@ function cut(list: ListToken, membersOfAStep: number): ListItems[] {
   }
   if (from === 0) return parts;
   list.items.splice(0, from);
-  // A comma stands between a member and the one before it.
+  // A comma separates a member from its predecessor.
   if (list.type === "flow-collection") for (const [first] of [...parts.slice(1), list.items]) first?.start.shift();
   return parts;
 }
 
-/** Whether the library says the same of an item when those before it are not there. */
+/** True if the library composes an item the same without its predecessors. */
 function mayBeFirst(list: ListToken, item: CST.CollectionItem | undefined): boolean {
   if (item?.value === undefined) return false;
   if (list.type === "block-seq") return item.start.some(({ type }) => type === "seq-item-ind");
@@ -401,7 +400,7 @@ function listAt({ contents }: Document.Parsed, offset: number): YAMLSeq<Node> | 
   return undefined;
 }
 
-/** A document that is only this part of a list. */
+/** A document that contains only this part of a list. */
 function documentOf(list: ListToken, items: ListItems): CST.Document {
   const { offset, indent } = list;
   const close: CST.SourceToken = { type: "flow-seq-end", offset, indent, source: "]" };
