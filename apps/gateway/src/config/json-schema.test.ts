@@ -25,9 +25,9 @@ void test("the schema for editors is plain JSON Schema 2020-12, with exact bound
   assert.ok(!text.includes('"x-'), "keywords of ours stay here");
   assert.match(
     text,
-    /"daily_requests": \{\s+"type": "integer",\s+"minimum": 1,\s+"maximum": 18446744073709551615,\s+"description": "Requests of a UTC day."/,
+    /"daily_requests": \{\s+"type": "integer",\s+"minimum": 1,\s+"maximum": 18446744073709551615,\s+"description": "Requests per UTC day."/,
   );
-  assert.match(text, /"connect_ms": \{[^}]+"description": "Name lookup, TCP and TLS together. Default: 5000."/);
+  assert.match(text, /"connect_ms": \{[^}]+"description": "Name lookup, TCP and TLS handshake together. Default: 5000."/);
 });
 
 void test("the schema for editors takes and refuses what reading takes and refuses", () => {
