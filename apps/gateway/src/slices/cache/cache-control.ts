@@ -13,14 +13,14 @@ type Directives = ReadonlyMap<string, string | true>;
 const MAX_REMEMBERED_TEXTS = 256;
 const MAX_REMEMBERED_LENGTH = 256;
 
-/** Remembers the meaning of short field values: most messages have one of a few. */
+/** Memoizes parsing of short field values; most messages have one of a few. */
 export function remembering<T>(read: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>();
   return (text) => {
     const remembered = known.get(text);
     if (remembered !== undefined) return remembered;
     if (text.length > MAX_REMEMBERED_LENGTH) return read(text);
-    // Neither the text nor parts of it in its meaning may hold on to the head that it lies in.
+    // Copied, so that the cached text does not retain the header it was sliced from.
     const own = ownText(text);
     const meaning = read(own);
     if (known.size >= MAX_REMEMBERED_TEXTS) known.clear();
@@ -29,10 +29,10 @@ export function remembering<T>(read: (text: string) => T): (text: string) => T {
   };
 }
 
-/** Larger values mean the same (RFC 9111, 1.2.2). */
+/** Larger values are equivalent (RFC 9111, 1.2.2). */
 const MAX_DELTA_S = 2 ** 31;
 
-/** Arguments of directives in a targeted field (RFC 9213, 2.1); unknown directives may have any. */
+/** Argument types of directives in a targeted field (RFC 9213, 2.1); unknown directives may have any. */
 const TYPES: ReadonlyMap<string, readonly StructuredValue["type"][]> = new Map([
   ["max-age", ["integer"]],
   ["s-maxage", ["integer"]],
@@ -45,23 +45,23 @@ const TYPES: ReadonlyMap<string, readonly StructuredValue["type"][]> = new Map([
   ["must-understand", ["boolean"]],
 ]);
 
-/** What a response says to a shared cache. */
+/** The caching policy of a response for a shared cache. */
 export interface ResponsePolicy {
-  /** Undefined: the response says nothing about its freshness. */
+  /** Undefined: no explicit freshness. */
   readonly lifetimeS: number | undefined;
   /** `no-store` or `private`. */
   readonly forbidsStoring: boolean;
-  /** `no-cache`: each use needs a validation. */
+  /** `no-cache`: each reuse needs a validation. */
   readonly needsValidation: boolean;
-  /** A stale response may not be sent without validation (RFC 9111, 4.2.4). */
+  /** Must not be served stale without validation (RFC 9111, 4.2.4). */
   readonly forbidsStale: boolean;
   readonly staleWhileRevalidateS: number | undefined;
-  /** Lower-case names from `private="…"` and `no-cache="…"`: these fields are not stored. */
+  /** Lower-case names from `private="…"` and `no-cache="…"`; these fields are not stored. */
   readonly withheldFields: ReadonlySet<string> | undefined;
 }
 
 /**
- * Reads the policy of a response. A valid CDN-Cache-Control stands in place of Cache-Control and Expires (RFC 9213, 2.2).
+ * Reads the policy of a response. A valid CDN-Cache-Control replaces Cache-Control and Expires (RFC 9213, 2.2).
  * `receivedMs` is the wall clock.
  */
 export function responsePolicy(fields: Readonly<RawFields>, receivedMs: number): ResponsePolicy {
@@ -82,7 +82,7 @@ function policyOf(directives: Directives): ResponsePolicy {
   const names = withheld.flatMap((list) => list.toLowerCase().split(",")).map((name) => name.trim());
   return {
     lifetimeS: deltaSeconds(directives.get("s-maxage")) ?? deltaSeconds(directives.get("max-age")),
-    // The status is 200, which this cache understands (RFC 9111, 5.2.2.3).
+    // must-understand overrides no-store for the status 200 (RFC 9111, 5.2.2.3).
     forbidsStoring: isPrivate === true || (directives.has("no-store") && !directives.has("must-understand")),
     needsValidation: noCache === true,
     forbidsStale: ["must-revalidate", "proxy-revalidate", "s-maxage"].some((name) => directives.has(name)),
@@ -105,7 +105,10 @@ function targetedDirectives(lines: readonly string[]): Directives | undefined {
   return directives;
 }
 
-/** Reads Cache-Control. Of a directive with a number the first counts; of field lists all, and the bare form over them. */
+/**
+ * Parses Cache-Control. Of repeated numeric directives the first counts; field lists are merged, and the bare form
+ * overrides them.
+ */
 function parseCacheControl(text: string): Directives {
   const directives = new Map<string, string | true>();
   for (const member of splitOutsideQuotes(text, ",")) {
@@ -119,19 +122,19 @@ function parseCacheControl(text: string): Directives {
   return directives;
 }
 
-/** An argument that is no number makes a response stale at once (RFC 9111, 4.2.1). */
+/** A malformed argument makes a response stale immediately (RFC 9111, 4.2.1). */
 function deltaSeconds(argument: string | true | undefined): number | undefined {
   if (argument === undefined) return undefined;
   return argument !== true && /^[0-9]+$/.test(argument) ? Math.min(Number(argument), MAX_DELTA_S) : 0;
 }
 
-/** Most responses of a second have the same Date. */
+/** Most responses within a second have the same Date. */
 const dateMsOf = remembering((text: string): number => parseHttpDate(text) ?? Number.NaN);
 
 function lifetimeByExpires(fields: Readonly<RawFields>, receivedMs: number): number {
   const lines = fieldValues(fields, "expires");
   const [expires = ""] = lines;
-  // Several, or one that is no date, are in the past (RFC 9111, 5.3).
+  // Repeated or invalid Expires counts as expired (RFC 9111, 5.3).
   const expiresMs = lines.length > 1 ? undefined : parseHttpDate(expires, receivedMs);
   const dateMs = dateMsOf(fieldValue(fields, "date") ?? "");
   const sinceMs = Number.isNaN(dateMs) ? receivedMs : dateMs;
@@ -139,8 +142,8 @@ function lifetimeByExpires(fields: Readonly<RawFields>, receivedMs: number): num
 }
 
 /**
- * The age of a response when it arrived (RFC 9111, 4.2.3), in milliseconds. `isDateCounted`: a Date in the past is an age, in
- * case that a cache on the way sent no Age; one in the future is none.
+ * The age of a response on arrival in milliseconds (RFC 9111, 4.2.3). `isDateCounted`: a past Date counts as age, in
+ * case an intermediate cache sent no Age; a future one does not.
  */
 export function initialAgeMs(
   fields: Readonly<RawFields>,
@@ -150,23 +153,23 @@ export function initialAgeMs(
   const correctedMs = (/^[0-9]+$/.test(age) ? Math.min(Number(age), MAX_DELTA_S) * 1000 : 0) + delayMs;
   const dateMs = isDateCounted ? dateMsOf(fieldValue(fields, "date") ?? "") : Number.NaN;
   if (Number.isNaN(dateMs)) return correctedMs;
-  // Dates have whole seconds.
+  // Dates have a resolution of one second.
   const apparentMs = Math.floor((receivedMs - dateMs) / 1000) * 1000;
   return Math.max(correctedMs, apparentMs);
 }
 
-/** What a request asks of caches (RFC 9111, 5.2.1), in milliseconds. */
+/** Cache directives of a request (RFC 9111, 5.2.1), in milliseconds. */
 export interface RequestPolicy {
   readonly maxAgeMs: number;
   readonly minFreshMs: number;
-  /** A response may be stale for so long; below 0 for not at all. */
+  /** Maximum accepted staleness; negative: none. */
   readonly maxStaleMs: number;
   readonly noCache: boolean;
   readonly noStore: boolean;
   readonly onlyIfCached: boolean;
 }
 
-/** The policy of a request that says nothing. */
+/** The policy of a request without directives. */
 export const ANY_FRESH: RequestPolicy = {
   maxAgeMs: Number.POSITIVE_INFINITY,
   minFreshMs: 0,
@@ -176,7 +179,7 @@ export const ANY_FRESH: RequestPolicy = {
   onlyIfCached: false,
 };
 
-/** Reads the policy of a request; Pragma counts where there is no Cache-Control (RFC 9111, 5.4). */
+/** Reads the policy of a request; Pragma counts only without Cache-Control (RFC 9111, 5.4). */
 export function requestPolicy(fields: Readonly<RawFields>): RequestPolicy {
   const lines = fieldValues(fields, "cache-control");
   return readRequestPolicy((lines.length > 0 ? lines : fieldValues(fields, "pragma")).join());

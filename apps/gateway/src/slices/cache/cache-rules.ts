@@ -6,8 +6,8 @@ import type { ResponseHead } from "#request/phases.ts";
 import { ANY_FRESH, remembering, requestPolicy, type RequestPolicy } from "./cache-control.ts";
 
 /**
- * What a request asks of the cache; undefined for one that the cache has no part in: it concerns one client, or changes
- * something. `vary` names, in lower case, the fields that are part of the key.
+ * The cache policy of a request; undefined if it bypasses the cache because it is personal or unsafe. `vary` lists, in
+ * lower case, the fields in the key.
  */
 export function requestPolicyOf(request: RequestContext, vary: readonly string[]): RequestPolicy | undefined {
   const { method, framing, upgrade, fields, consumer } = request;
@@ -18,26 +18,26 @@ export function requestPolicyOf(request: RequestContext, vary: readonly string[]
     if (!LENGTHS_OF_READ.has(name.length)) continue;
     const lower = name.toLowerCase();
     if (PERSONAL.has(lower)) return undefined;
-    // A known consumer is part of the key; who anybody else is only the upstream may know.
+    // A known consumer is in the key; other credentials can only be judged by the upstream.
     if (consumer === undefined && CREDENTIALS.has(lower) && !vary.includes(lower)) return undefined;
     saysMore ||= DIRECTIVES.has(lower);
   }
   return saysMore ? requestPolicy(fields) : ANY_FRESH;
 }
 
-/** Fields that make an answer one for this client alone. */
+/** Fields that make a response personal. */
 const PERSONAL: ReadonlySet<string> = new Set(["range", "cookie", "authorization"]);
-/** Fields that say who a client is, where the gateway itself reads them. */
+/** Credential fields that the gateway reads itself. */
 const CREDENTIALS: ReadonlySet<string> = new Set(["x-api-key", "x-gateway-key-id", "x-gateway-signature"]);
 const DIRECTIVES: ReadonlySet<string> = new Set(["cache-control", "pragma"]);
-/** They spare most names the comparison. */
+/** Length filter that avoids most name comparisons. */
 const LENGTHS_OF_READ: ReadonlySet<number> = new Set(
   [...PERSONAL, ...CREDENTIALS, ...DIRECTIVES].map(({ length }) => length),
 );
 
 /**
- * What tells answers apart: the route, everything the upstream is told of where the request was sent and who sent it,
- * path and query as they were written, and the fields that the operator names. Parts have no line ends.
+ * The cache key: route, target, scheme and consumer as sent to the upstream, path and query as written, and the fields
+ * in `vary`. Parts contain no line breaks.
  */
 export function cacheKey(request: RequestContext, vary: readonly string[]): string {
   const { route, consumer, fields } = request;
@@ -47,7 +47,7 @@ export function cacheKey(request: RequestContext, vary: readonly string[]): stri
   return key;
 }
 
-/** What tells resources apart: where the request was sent, as its upstream is told, and path and query. */
+/** Identifies a resource for invalidation: target as sent to the upstream, path and query. */
 export function resourceKey(request: RequestContext): string {
   const { scheme, host, port } = askedOrigin(request);
   const authority = request.authority?.toLowerCase() ?? "";
@@ -56,25 +56,25 @@ export function resourceKey(request: RequestContext): string {
 }
 
 /**
- * Whether a response may be stored, apart from what its policy says: 200, for everybody, in one coding at most, and varying
- * on nothing but coding and `vary`.
+ * True if a response is storable apart from its cache policy: 200, not personal, at most one content coding, and
+ * varying only on coding and `vary`.
  */
 export function mayStore(head: ResponseHead, framing: Framing, vary: readonly string[], maxBodyBytes: number): boolean {
   const { status, fields } = head;
   if (status !== 200) return false;
   if (framing.kind === "length" && framing.lengthBytes > maxBodyBytes) return false;
   if (contentCoding(fields) === undefined) return false;
-  // A response that depends on more than the key would be sent to those that it is not for.
+  // A response that depends on more than the key could be served to the wrong clients.
   return membersOf(fields, "vary").every((name) => name === "accept-encoding" || vary.includes(name));
 }
 
-/** What a body may have unless the document says more. */
+/** Default maximum body size. */
 export const DEFAULT_BODY_BYTES = 1024 * 1024;
 
-/** Codings that are stored, the smallest first. */
+/** Cacheable codings, smallest results first. */
 const CODINGS = ["br", "zstd", "gzip", "deflate", "compress"] as const;
 
-/** The one coding of a response; `identity` for none, undefined for several or an unknown one. */
+/** The content coding of a response; `identity` for none, undefined for several or an unknown one. */
 export function contentCoding(fields: Readonly<RawFields>): string | undefined {
   if (!hasField(fields, "content-encoding")) return "identity";
   const codings = membersOf(fields, "content-encoding").filter((coding) => coding !== "identity");
@@ -84,16 +84,15 @@ export function contentCoding(fields: Readonly<RawFields>): string | undefined {
   return more.length === 0 && isKnown ? name : undefined;
 }
 
-/** Whether which coding a response has depends on what its client accepts. */
 export function variesOnCoding(fields: Readonly<RawFields>): boolean {
   return contentCoding(fields) !== "identity" || membersOf(fields, "vary").includes("accept-encoding");
 }
 
-/** What a client accepts of codings, the same for all values of Accept-Encoding with the same meaning to a cache. */
+/** A client's accepted codings, equal for all equivalent values of Accept-Encoding. */
 export interface AcceptedCodings {
-  /** In the client's order of preference; without those that it likes less than none. */
+  /** In order of preference, without those below identity. */
   readonly codings: readonly string[];
-  /** Names what is accepted, and a response without a coding that was chosen for it. */
+  /** Key of the accepted codings and of an uncoded response selected for them. */
   readonly identity: string;
 }
 
@@ -106,7 +105,10 @@ const readAcceptedCodings = remembering((text: string): AcceptedCodings => {
   return { codings, identity: `identity ${codings.toSorted().join(" ")}` };
 });
 
-/** The stored representation for a request: the one that its upstream chose for such requests, else one that it accepts. */
+/**
+ * The stored representation for a request: the one its upstream selected for such requests, otherwise an acceptable
+ * one.
+ */
 export function representationFor(
   stored: readonly string[],
   { identity, codings }: AcceptedCodings,
@@ -127,7 +129,10 @@ function membersOf(fields: Readonly<RawFields>, lowerName: string): string[] {
     .filter((member) => member !== "");
 }
 
-/** What a request says so that 304 means that an answer with these fields is as good as ever; empty if it cannot. */
+/**
+ * Conditional fields that make the upstream respond with 304 if the stored response is still valid; empty without a
+ * validator.
+ */
 export function conditionsFor(kept: Readonly<RawFields>): RawFields {
   const tag = fieldValue(kept, "etag");
   if (tag !== undefined) return ["If-None-Match", tag];
@@ -135,7 +140,7 @@ export function conditionsFor(kept: Readonly<RawFields>): RawFields {
   return modified === undefined ? [] : ["If-Modified-Since", modified];
 }
 
-/** Whether a client has what is kept already, so that 304 says enough (RFC 9110, 13.2.2). */
+/** True if the client's copy is current, so that 304 suffices (RFC 9110, 13.2.2). */
 export function isUnchanged(request: Readonly<RawFields>, kept: Readonly<RawFields>): boolean {
   const tag = fieldValue(kept, "etag");
   const asked = fieldValues(request, "if-none-match");
@@ -151,13 +156,13 @@ export function isUnchanged(request: Readonly<RawFields>, kept: Readonly<RawFiel
   return since !== undefined && modified !== undefined && modified <= since;
 }
 
-/** Whether a 304 is about this stored response: one with another tag is about none that was asked for (RFC 9111, 4.3.4). */
+/** True if a 304 is about this stored response; a different tag refers to another one (RFC 9111, 4.3.4). */
 export function confirms(fields: Readonly<RawFields>, kept: Readonly<RawFields>): boolean {
   const [tag, keptTag] = [fieldValue(fields, "etag"), fieldValue(kept, "etag")];
   return tag === undefined || keptTag === undefined || opaque(tag) === opaque(keptTag);
 }
 
-/** Tags as they are compared weakly. */
+/** Tags for weak comparison. */
 function entityTags(list: string): string[] {
   return Array.from(list.matchAll(/(?:W\/)?("[^"]*")/g), ([, tag = ""]) => tag);
 }

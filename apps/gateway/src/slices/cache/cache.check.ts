@@ -1,7 +1,7 @@
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 
-/** Concern a connection or one client: what depends on them is never kept. */
+/** Fields of a connection or a single client; responses that depend on them are never stored. */
 const REFUSED: ReadonlySet<string> = new Set([
   "authorization",
   "connection",
@@ -15,7 +15,7 @@ const REFUSED: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Fields that tell kept answers apart must be the client's own words. */
+/** Fields in the key must come from the client unchanged. */
 export function checkCache(document: ConfigDocument, report: IssueReport): void {
   for (const [index, { cache, action }] of document.routes.entries()) {
     if (cache === undefined) continue;

@@ -9,23 +9,22 @@ import { ChangedResources } from "./changed-resources.ts";
 import { RequestCoalescer } from "./request-coalescer.ts";
 import { RouteCache, type CacheOutcome, type CacheState } from "./route-cache.ts";
 
-/** What the slice is made of. */
 export interface CacheHost {
   readonly clock: Clock;
-  /** Instead of the system's timers. */
+  /** Default: the system's timers. */
   readonly timer?: Timer;
 }
 
-/** The slice, with what the admin API and metrics ask it. */
 export interface ResponseCache extends GatewaySlice {
-  /** Forgets what is kept of a route, and what is on its way; the new epoch, or undefined for a route without cache. */
+  /**
+   * Discards stored and pending responses of a route; returns the new epoch, or undefined for a route without a cache.
+   */
   purge(route: string): number | undefined;
-  /** The same for all routes; how many there are. */
+  /** Purges all routes; returns their number. */
   purgeAll(): number;
   counts(): CacheCounts;
 }
 
-/** What the cache did and holds. */
 export interface CacheCounts {
   readonly entries: number;
   readonly bytes: number;
@@ -39,7 +38,7 @@ interface KnownRoute {
   readonly state: CacheState;
 }
 
-/** Keeps answers of routes that ask for it, in memory and bounded, so that their upstreams are asked less often. */
+/** A bounded in-memory cache for routes that enable it. */
 export function createCache({ clock, timer = systemTimer }: CacheHost): ResponseCache {
   const memory = new ResponseMemory();
   const changed = new ChangedResources();
@@ -112,7 +111,7 @@ export function createCache({ clock, timer = systemTimer }: CacheHost): Response
   };
 }
 
-/** Learns which resources change. What caches behind the gateway say of themselves would contradict what it says of its own. */
+/** Tracks changed resources and removes CDN-Cache-Control, which would contradict the gateway's own caching. */
 function watching(changed: ChangedResources): Decorator {
   return {
     on: "action-responses",
@@ -123,7 +122,7 @@ function watching(changed: ChangedResources): Decorator {
   };
 }
 
-/** Everything an answer of the route depends on: with another service behind it, what is kept is somebody else's. */
+/** Everything that responses of the route depend on; a change of the service invalidates the cache. */
 function identityOf(route: Route, { services, upstreams }: ConfigDocument): string {
   const service = services.find(({ name }) => name === route.service);
   const names = new Set([service?.upstream, ...(service?.split?.targets ?? []).map(({ upstream }) => upstream)]);

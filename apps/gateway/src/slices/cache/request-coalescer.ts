@@ -6,7 +6,7 @@ interface CoalescedRequest {
   readonly onEnd: Set<() => void>;
 }
 
-/** Requests under way whose answers may be kept, one for each key; others may wait for them. */
+/** Cacheable requests in flight by key, on which equal requests wait. */
 export class RequestCoalescer {
   readonly #byKey = new Map<string, CoalescedRequest>();
   readonly #timer: Timer;
@@ -27,7 +27,7 @@ export class RequestCoalescer {
     if (!this.#byKey.has(key)) this.#byKey.set(key, { leader, onEnd: new Set() });
   }
 
-  /** The request has an answer that was kept, or will have none; nothing happens unless it is the one that others wait for. */
+  /** The request got a response or failed; no effect unless others wait for it. */
   end(key: string, request: RequestContext): void {
     const coalesced = this.#byKey.get(key);
     if (coalesced?.leader !== (request.refreshes ?? request)) return;
@@ -35,7 +35,7 @@ export class RequestCoalescer {
     for (const land of coalesced.onEnd) land();
   }
 
-  /** Resolves when the flight ended, or after `maxMs`. */
+  /** Resolves when the request in flight ends, or after `maxMs`. */
   async wait(key: string, maxMs: number): Promise<void> {
     const coalesced = this.#byKey.get(key);
     if (coalesced === undefined) return;

@@ -1,47 +1,47 @@
 import { ownText, type RawFields } from "@headworks/http1";
 
-/** All kept answers of all routes together. */
+/** For stored responses of all routes. */
 export const MAX_BYTES = 64 * 1024 * 1024;
 const MAX_IDLE_MS = 3_600_000;
-/** What an entry costs besides its text and body, roughly. */
+/** Estimated overhead of an entry besides its texts and body. */
 const OVERHEAD_BYTES = 512;
 
-/** When an answer was asked for, as far as that decides for how long it holds. */
+/** State at the time of the request that validity depends on. */
 export interface AskedWhen {
-  /** Of its route; a purge begins a new one. */
+  /** Of its route; a purge starts a new one. */
   readonly epoch: number;
-  /** How many changes there had been, of whichever resource. */
+  /** Total number of changes of any resource. */
   readonly changes: number;
 }
 
-/** An answer that is kept. */
+/** A stored response. */
 export interface Entry extends AskedWhen {
   readonly route: string;
   readonly fields: Readonly<RawFields>;
   readonly body: Buffer;
-  /** When its head arrived, on the monotonic clock. */
+  /** Arrival of the header, monotonic clock. */
   readonly receivedMs: number;
-  /** Its age then (RFC 9111, 4.2.3). */
+  /** Age on arrival (RFC 9111, 4.2.3). */
   readonly initialAgeMs: number;
-  /** For so long from then on it is fresh; below 0 for one that was stale on arrival. */
+  /** Remaining freshness on arrival; negative if stale on arrival. */
   readonly freshForMs: number;
-  /** For so long after that it may be sent while a fresh one is fetched. */
+  /** After that, how long it may be served during revalidation. */
   readonly staleForMs: number;
-  /** It may not be sent stale, whatever the request allows. */
+  /** Must not be served stale, whatever the request allows. */
   readonly forbidsStale: boolean;
   /**
-   * In place of a response: which representations of the resource are stored, each under a key of its own. Pairs of what a
-   * request accepted and the coding of its response.
+   * Replaces a response: the stored representations of the resource, each under its own key, as pairs of accepted
+   * codings and response coding.
    */
   readonly codings?: readonly string[];
-  /** The upstream said so when it became stale, and nobody was told yet. */
+  /** The upstream confirmed it after expiry, and no client was served since. */
   isConfirmed?: boolean;
 }
 
-/** Answers by key, bounded in bytes; those that were not used for longest make room. */
+/** Stored responses by key, bounded in bytes, with LRU eviction. */
 export class ResponseMemory {
   readonly #maxBytes: number;
-  /** In the order of their last use. */
+  /** In LRU order. */
   readonly #entries = new Map<string, { readonly entry: Entry; readonly bytes: number; usedMs: number }>();
   #bytes = 0;
   /** Entries with `codings`. */
@@ -56,7 +56,6 @@ export class ResponseMemory {
     return this.#entries.size;
   }
 
-  /** Entries that are responses. */
   get responses(): number {
     return this.#entries.size - this.#choices;
   }
@@ -82,7 +81,7 @@ export class ResponseMemory {
     this.delete(key);
     const bytes = sizeOf(key, entry);
     if (bytes > this.#maxBytes) return;
-    // What is not counted must not be held on to.
+    // Copied, so that entries retain no uncounted memory.
     const own = { ...entry, fields: entry.fields.map(ownText) };
     this.#entries.set(ownText(key), { entry: own, bytes, usedMs: nowMs });
     this.#bytes += bytes;
@@ -105,20 +104,19 @@ export class ResponseMemory {
     for (const [key, { entry }] of this.#entries) if (entry.route === route) this.delete(key);
   }
 
-  /** Room for a body that is being read; false when too many are, so that it must not be kept. */
+  /** Reserves memory for a body being read; false if too much is reserved, so that the body must not be stored. */
   reserve(bytes: number): boolean {
     if (this.#pendingBytes + bytes > this.#maxBytes) return false;
     this.#pendingBytes += bytes;
     return true;
   }
 
-  /** Gives back what was reserved. */
   free(bytes: number): void {
     this.#pendingBytes -= bytes;
   }
 }
 
-/** What an entry counts against the bound, in bytes. */
+/** Accounted size of an entry in bytes. */
 export function sizeOf(key: string, { fields, body, codings }: Entry): number {
   const bytes = textLength(fields) + OVERHEAD_BYTES + key.length + body.length;
   return codings === undefined ? bytes : bytes + textLength(codings);

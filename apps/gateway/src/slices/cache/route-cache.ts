@@ -21,17 +21,17 @@ import {
 import type { ChangedResources } from "./changed-resources.ts";
 import type { RequestCoalescer } from "./request-coalescer.ts";
 
-/** How a request fared, as `X-Cache` says it. */
+/** Lookup outcome, as in `X-Cache`. */
 export type CacheOutcome = "hit" | "revalidated" | "stale" | "miss" | "bypass";
 
-/** What is remembered of a route's cache over generations. */
+/** Cache state of a route that survives generations. */
 export interface CacheState {
-  /** Answers of other epochs are not given any more. */
+  /** Responses of other epochs are invalid. */
   epoch: number;
   readonly coalescer: RequestCoalescer;
 }
 
-/** What all routes share. */
+/** Shared by all routes. */
 export interface CacheTools {
   readonly memory: ResponseMemory;
   readonly changed: ChangedResources;
@@ -39,25 +39,25 @@ export interface CacheTools {
   readonly count: (route: string, outcome: CacheOutcome) => void;
 }
 
-/** A request that the upstream is asked for. */
+/** A request sent to the upstream. */
 interface Asked extends AskedWhen {
   readonly key: string;
   readonly coalesced: string;
   readonly askedMs: number;
-  /** The stored response that the upstream is asked about. */
+  /** The stored response being revalidated. */
   readonly unvalidated?: Entry;
 }
 
 const NEVER: Asked = { key: "", coalesced: "", epoch: 0, changes: 0, askedMs: Number.POSITIVE_INFINITY };
 const DEFAULT_WAIT_MS = 5000;
-/** After a refresh that brought nothing, the next one waits so long: the upstream has trouble already. */
+/** Pause after a failed revalidation, to spare a failing upstream. */
 const REFRESH_PAUSE_MS = 1000;
-/** For so many sets of accepted codings, the choice of the upstream is remembered. */
+/** Maximum number of accepted-coding sets per resource whose representation is remembered. */
 const MAX_CHOICES = 32;
 
-/** Fields that are made anew for each response, or concern one client. */
+/** Fields generated per response or personal to one client. */
 const NOT_STORED: ReadonlySet<string> = new Set(["age", "set-cookie", "x-cache"]);
-/** Fields that 304 carries (RFC 9110, 15.4.5). */
+/** Fields of a 304 (RFC 9110, 15.4.5). */
 const OF_304: ReadonlySet<string> = new Set([
   "cache-control",
   "cdn-cache-control",
@@ -67,7 +67,7 @@ const OF_304: ReadonlySet<string> = new Set([
   "expires",
   "vary",
 ]);
-/** Fields of a stored response that describe its body: a 304 does not change them (RFC 9111, 3.2). */
+/** Fields that describe the stored body; a 304 does not update them (RFC 9111, 3.2). */
 const OF_BODY: ReadonlySet<string> = new Set([
   "content-digest",
   "content-encoding",
@@ -78,7 +78,7 @@ const OF_BODY: ReadonlySet<string> = new Set([
   "repr-digest",
 ]);
 
-/** Keeps answers of one route. */
+/** The cache of one route. */
 export class RouteCache implements ResponseStore {
   readonly #route: string;
   readonly #cache: Cache;
@@ -90,7 +90,7 @@ export class RouteCache implements ResponseStore {
   readonly #state: CacheState;
   readonly #tools: CacheTools;
   readonly #pausedUntilMs = new Map<string, number>();
-  /** When the upstream was asked: a purge, or a change, means what is on its way as well. */
+  /** State when the upstream request was sent; purges and changes since then invalidate its response too. */
   readonly #asked = new WeakMap<RequestContext, Asked>();
 
   constructor(route: string, cache: Cache, state: CacheState, tools: CacheTools) {
@@ -134,7 +134,7 @@ export class RouteCache implements ResponseStore {
     return this.#miss(request, key, coalesced, entry);
   }
 
-  /** With a stored response that has a validator, the upstream is asked about that one. */
+  /** Revalidates a stored response that has a validator. */
   #miss(request: RequestContext, key: string, coalesced: string, entry: Entry | undefined): KeptResponse {
     const validation = entry === undefined ? [] : conditionsFor(entry.fields);
     if (entry === undefined || validation.length === 0) {
@@ -143,12 +143,12 @@ export class RouteCache implements ResponseStore {
       return "miss";
     }
     this.#asks(request, key, coalesced, entry);
-    // For errors; a response of the upstream may say otherwise.
+    // For generated errors; an upstream response may change it.
     mark(request, "miss");
     return { validation };
   }
 
-  /** Another request asks the upstream for the same: its response may do for both. */
+  /** Waits for an equal upstream request in flight, whose response may be reused. */
   async #afterOther(
     request: RequestContext,
     key: string,
@@ -160,12 +160,12 @@ export class RouteCache implements ResponseStore {
     const entry = this.#entryFor(request, key);
     // The response is as fresh as one to this request would be.
     const policyNow = { ...policy, noCache: false };
-    // Without a refresh, which a client that is gone by now would not begin.
+    // Without revalidation, since the client may have disconnected.
     const kept = entry === undefined ? undefined : this.#use(request, key, entry, policyNow, false);
     return kept ?? this.#miss(request, key, coalesced, entry);
   }
 
-  /** The stored response for what the request accepts, fresh or not; what may not be used any more is deleted. */
+  /** The stored response for the request's accepted codings, fresh or stale; deletes invalid ones. */
   #entryFor(request: RequestContext, key: string): Entry | undefined {
     const { memory, clock } = this.#tools;
     const now = clock.monotonic();
@@ -184,7 +184,7 @@ export class RouteCache implements ResponseStore {
     return undefined;
   }
 
-  /** What is sent from a stored response, unless the upstream has to be asked first. */
+  /** The response served from the cache, unless the upstream must be contacted first. */
   #use(
     request: RequestContext,
     key: string,
@@ -230,7 +230,7 @@ export class RouteCache implements ResponseStore {
     }
     const entry = this.#storable(request, head, framing);
     if (entry === undefined) {
-      // What was stored is not so any more, unless the upstream only has trouble, or speaks of the client's copy.
+      // The stored response is obsolete, unless the upstream failed or the 304 is about the client's copy.
       if (head.status < 500 && head.status !== 304) memory.delete(key);
       this.#onEnd(request);
       return undefined;
@@ -249,7 +249,7 @@ export class RouteCache implements ResponseStore {
         if (isFinished) return;
         if (bytes + piece.length > this.#maxBodyBytes || !memory.reserve(piece.length)) return end();
         bytes += piece.length;
-        // It lies in memory that is read into again.
+        // Copied, since the read buffer is reused.
         pieces.push(Buffer.from(piece));
       },
       end: () => {
@@ -266,13 +266,13 @@ export class RouteCache implements ResponseStore {
     };
   }
 
-  /** A response as it is stored, without its body; undefined if it may not be. */
+  /** The entry to store, without its body; undefined if not storable. */
   #storable(request: RequestContext, head: ResponseHead, framing: Framing): Omit<Entry, "body"> | undefined {
     const { fields } = head;
     if (!mayStore(head, framing, this.#vary, this.#maxBodyBytes)) return undefined;
     const policy = responsePolicy(fields, this.#tools.clock.now());
     if (policy.forbidsStoring || (this.#overrides && policy.needsValidation)) return undefined;
-    // The cookie is for one client, unless the response itself leaves it out of what is stored.
+    // Set-Cookie is personal, unless the response itself excludes it from storage.
     if (hasField(fields, "set-cookie") && policy.withheldFields?.has("set-cookie") !== true) return undefined;
     const times = this.#timesOf(request, fields, policy);
     const isUsable = times.freshForMs + times.staleForMs > 0 || hasValidator(fields);
@@ -307,7 +307,7 @@ export class RouteCache implements ResponseStore {
     };
   }
 
-  /** Stores a response; one whose coding depends on what clients accept has a key of its own beside those of others. */
+  /** Stores a response; one that varies on coding has a key of its own per representation. */
   #put(request: RequestContext, key: string, entry: Entry): void {
     const { memory, clock } = this.#tools;
     const now = clock.monotonic();
@@ -318,7 +318,7 @@ export class RouteCache implements ResponseStore {
     const known = memory.get(key, now)?.codings ?? [];
     const others = known.filter((_text, at) => known[at - (at % 2)] !== identity);
     const codings = [...others.slice(2 - 2 * MAX_CHOICES), identity, name];
-    // It says nothing that ages: it goes with the route, or when it is not used.
+    // It has no freshness: it lasts until the route is purged or it is evicted.
     memory.put(key, { ...entry, fields: [], body: NO_BYTES, codings }, now);
     memory.put(codingKey(key, name), entry, now);
   }
@@ -328,12 +328,12 @@ export class RouteCache implements ResponseStore {
     const entry = this.#confirm(request, unvalidated, head.fields, false);
     this.#onEnd(request);
     const response = responseOf(request, entry, 0);
-    // Cookies are for this client alone.
+    // Cookies are personal.
     response.fields.push(...filterFields(head.fields, (name) => name === "set-cookie"));
     return response;
   }
 
-  /** The upstream says that a stored response is still valid, with these fields in place of the old ones (RFC 9111, 3.2). */
+  /** The upstream confirmed a stored response; updates its fields (RFC 9111, 3.2). */
   #confirm(request: RequestContext, entry: Entry, fields: RawFields, isConfirmed: boolean): Entry {
     const { memory, clock } = this.#tools;
     const { key, epoch, changes } = this.#askedFor(request);
@@ -343,14 +343,14 @@ export class RouteCache implements ResponseStore {
     }
     const updated = updatedFields(entry.fields, fields);
     const policy = responsePolicy(updated, clock.now());
-    // The age of the 304 is that of what it confirms.
+    // The age of the 304 becomes that of the stored response.
     const times = this.#timesOf(request, [...updated, ...filterFields(fields, (name) => name === "age")], policy);
     const renewed = { ...entry, epoch, changes, ...times, fields: fieldsToStore(updated, policy), isConfirmed };
     const head = { status: 200, reason: "", fields: updated };
     const isStorable = mayStore(head, lengthFraming(entry.body.length), this.#vary, this.#maxBodyBytes);
     if (!isStorable || policy.forbidsStoring || (this.#overrides && policy.needsValidation)) memory.delete(key);
     else if (this.#isValid(request, entry) && this.#isValid(request, renewed)) {
-      // It may be another response by now than the one that was asked about.
+      // The entry may have been replaced since the request was sent.
       if (this.#entryFor(request, key) === entry) this.#put(request, key, renewed);
     }
     return renewed;
@@ -366,7 +366,7 @@ export class RouteCache implements ResponseStore {
     return this.#asked.get(request.refreshes ?? request) ?? NEVER;
   }
 
-  /** Whether what was asked for then is what would be asked for now, as far as the gateway can know. */
+  /** True if neither a purge nor a known change occurred since the request was sent. */
   #isValid(request: RequestContext, { epoch, changes }: AskedWhen): boolean {
     return epoch === this.#state.epoch && !this.#tools.changed.hasChanged(request, changes);
   }
@@ -397,7 +397,7 @@ export class RouteCache implements ResponseStore {
   }
 }
 
-/** Sets X-Cache of the response to a request. */
+/** Sets X-Cache. */
 function mark(request: RequestContext, outcome: CacheOutcome): void {
   const at = request.responseFields?.indexOf("X-Cache") ?? -1;
   if (at === -1) request.addResponseField("X-Cache", outcome);
@@ -408,18 +408,18 @@ const NO_BYTES = Buffer.alloc(0);
 
 const codingKey = (key: string, coding: string): string => `${key}\n\n${coding}`;
 
-/** Requests that accept different codings do not wait for each other. */
+/** Requests with different accepted codings are not coalesced. */
 const coalescingKey = (request: RequestContext, key: string): string =>
   codingKey(key, acceptedCodings(request.fields).identity);
 
 const hasValidator = (fields: Readonly<RawFields>): boolean => conditionsFor(fields).length > 0;
 
-/** What a request says apart from how fresh its response is to be. */
+/** The policy without freshness requirements. */
 function withoutFreshness({ noStore, onlyIfCached }: RequestPolicy): RequestPolicy {
   return noStore || onlyIfCached ? { ...ANY_FRESH, noStore, onlyIfCached } : ANY_FRESH;
 }
 
-/** Whether a stored response is fresh enough for what a request says. */
+/** True if a stored response is fresh enough for a request. */
 function allows(policy: RequestPolicy, entry: Entry, residentMs: number): boolean {
   const freshMs = entry.freshForMs - residentMs;
   if (policy.noCache || entry.initialAgeMs + residentMs > policy.maxAgeMs) return false;
@@ -436,16 +436,16 @@ function responseOf(request: RequestContext, entry: Entry, residentMs: number): 
 
 function fieldsToStore(fields: Readonly<RawFields>, { withheldFields }: ResponsePolicy): RawFields {
   const stored = filterFields(fields, (name) => !NOT_STORED.has(name) && withheldFields?.has(name) !== true);
-  // What a cache sends later must say when it was made (RFC 9110, 6.6.1).
+  // A cached response needs a Date (RFC 9110, 6.6.1).
   if (!hasField(stored, "date")) stored.push("Date", new Date().toUTCString());
   return stored;
 }
 
-/** Stored fields with those of a 304 in place of theirs. */
+/** Stored fields updated with those of a 304. */
 function updatedFields(stored: Readonly<RawFields>, fields: Readonly<RawFields>): RawFields {
   const updates = filterFields(fields, (name) => !OF_BODY.has(name) && !NOT_STORED.has(name));
   const updated = [...stored];
-  // A 304 without Date is of now (RFC 9110, 6.6.1).
+  // A 304 without Date counts as generated now (RFC 9110, 6.6.1).
   removeField(updated, "date");
   for (let at = 0; at < updates.length; at += 2) removeField(updated, (updates[at] ?? "").toLowerCase());
   updated.push(...updates);

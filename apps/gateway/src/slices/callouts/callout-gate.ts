@@ -5,16 +5,13 @@ import type { CalloutReports } from "./callout-reports.ts";
 import type { CalloutLevels, CompiledCallout } from "./callouts.compile.ts";
 import type { Decision } from "./decision.ts";
 
-/** Fields a decision point may see: none of them carries a credential. */
+/** Fields shown to a decision point; none carries credentials. */
 const SHOWN_FIELDS = ["accept", "accept-language", "content-length", "content-type", "origin", "user-agent"] as const;
 
-/** A client could say anything in them. */
+/** Spoofable unless set by a trusted proxy. */
 const FIELDS_OF_TRUSTED_PROXIES = ["x-forwarded-host", "x-forwarded-proto"] as const;
 
-/**
- * Asks every decision point that stands over a request, from the gateway's level to the consumer's, each policy once;
- * the first refusal ends it.
- */
+/** Calls the decision points of all levels from gateway to consumer, each policy once, until the first denial. */
 export class CalloutGate implements Gate {
   readonly #ofRoute: readonly CompiledCallout[];
   readonly #levels: CalloutLevels;
@@ -70,12 +67,12 @@ export class CalloutGate implements Gate {
   }
 }
 
-/** What a decision point is told about a request. */
+/** Input of a decision. */
 interface CalloutInput {
   readonly method: string;
   readonly host: string | null;
   readonly path: string;
-  /** Names only, as they were sent: values often are credentials. */
+  /** Names only, as sent: values are often credentials. */
   readonly query_names: readonly string[];
   readonly route: string | null;
   readonly listener: string;
@@ -83,16 +80,16 @@ interface CalloutInput {
   readonly consumer: {
     readonly name: string;
     readonly groups: readonly string[];
-    /** The kind of credential, never the credential. */
+    /** The credential type, never its value. */
     readonly credential: string;
-    /** Of a token that was verified; only with `jwt`. */
+    /** Of a verified token; only with `jwt`. */
     readonly claims?: Readonly<Record<string, unknown>>;
   } | null;
-  /** Lower-case names; several lines of a field are joined. */
+  /** Lower-case names; repeated fields are joined. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The facts of a request that decide; the same facts give the same text, which the cache relies on. */
+/** The input for a request. Equal facts serialize to equal text, which is the cache key. */
 export function calloutInput(request: RequestContext): CalloutInput {
   const headers: Record<string, string> = {};
   const isTrusted = request.generation.trustedProxies.includes(request.peer.address);

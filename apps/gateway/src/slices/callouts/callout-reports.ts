@@ -1,7 +1,6 @@
 import type { Logger } from "pino";
 import type { RequestContext } from "#request/context.ts";
 
-/** How a callout ended for a request. */
 export type CalloutOutcome = "allowed" | "denied" | "error_denied" | "error_allowed" | "dry_run_denied";
 
 /** One series of `gateway_callouts_total`. */
@@ -11,10 +10,10 @@ export interface CalloutCount {
   readonly count: number;
 }
 
-/** A line that many requests cause is written this often. */
+/** Minimum interval of repeated log lines. */
 const REPEAT_MS = 1000;
 
-/** Counts what callouts decided and tells the log what people should know. */
+/** Counts and logs callout outcomes. */
 export class CalloutReports {
   readonly #log: Logger;
   readonly #monotonic: () => number;
@@ -34,7 +33,6 @@ export class CalloutReports {
     this.#counts.set(policy, counts);
   }
 
-  /** Every series that has counted something. */
   list(): CalloutCount[] {
     return [...this.#counts].flatMap(([policy, counts]) =>
       Array.from(counts, ([outcome, count]) => ({ policy, outcome, count })),
@@ -58,7 +56,7 @@ export class CalloutReports {
     );
   }
 
-  /** At most once a second for each policy; the line says how many requests it stands for. */
+  /** Logs at most once a second per policy, with the number of requests. */
   failed(request: RequestContext, policy: string, why: string, isAllowed: boolean): void {
     const failures = this.#failures.get(policy) ?? { atMs: Number.NEGATIVE_INFINITY, unreported: 0 };
     this.#failures.set(policy, failures);

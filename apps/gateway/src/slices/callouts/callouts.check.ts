@@ -3,10 +3,9 @@ import { parseEgressUrl } from "#egress/egress-url.ts";
 import { fieldNameIssue, fieldValueIssue } from "#egress/outbound-fields.ts";
 import type { CheckScope, IssueReport } from "#slice.ts";
 
-/** Fields a callout sets itself, besides those every request of ours sets. */
+/** Fields that callouts set themselves, besides those of every outgoing request. */
 const OWN_FIELDS = new Set(["accept", "x-request-id"]);
 
-/** Reports what the schema cannot say about callouts. */
 export function checkCallouts(document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
   for (const [index, { callout }] of document.policies.entries()) {
     if (callout === undefined) continue;

@@ -9,13 +9,13 @@ import type { Timer } from "#egress/timer.ts";
 import type { Clock, CompileScope } from "#slice.ts";
 import { type Decision, readDecision } from "./decision.ts";
 
-/** Remembers whether something was allowed for a while; the longest unused decision gives way to a new one. */
+/** LRU cache of decisions with expiry. */
 export class DecisionCache {
   readonly #ttlMs: number;
   readonly #capacity: number;
   readonly #decisions = new Map<string, { readonly isAllowed: boolean; readonly untilMs: number }>();
 
-  /** `ttlMs` 0 remembers nothing. */
+  /** `ttlMs` 0 disables it. */
   constructor(ttlMs: number, capacity = 10_000) {
     this.#ttlMs = ttlMs;
     this.#capacity = capacity;
@@ -25,7 +25,7 @@ export class DecisionCache {
     return this.#decisions.size;
   }
 
-  /** The decision, if it is still good at `nowMs`. */
+  /** The cached decision, unless expired at `nowMs`. */
   get(key: string, nowMs: number): boolean | undefined {
     const found = this.#decisions.get(key);
     if (found === undefined) return undefined;
@@ -35,7 +35,6 @@ export class DecisionCache {
     return found.isAllowed;
   }
 
-  /** Good from `nowMs` on for the time of the cache. */
   set(key: string, isAllowed: boolean, nowMs: number): void {
     if (this.#ttlMs === 0) return;
     this.#decisions.delete(key);
@@ -45,18 +44,18 @@ export class DecisionCache {
   }
 }
 
-/** Questions that may be under way at once; more are errors, so that a slow decision point fills no memory. */
+/** Maximum concurrent callouts; more fail, so that a slow decision point cannot exhaust memory. */
 const MAX_QUESTIONS = 512;
 
 const MAX_RESPONSE_BYTES = 65_536;
 
-/** Asks one place for decisions, over connections that are kept, and remembers what it may. */
+/** A decision point with keep-alive connections and a cache. */
 class DecisionPoint {
   readonly #parts: DecisionPointParts;
   readonly #tools: DecisionPointTools;
   readonly #kept = new KeptConnections(32);
   readonly #cache: DecisionCache;
-  /** With a cache: questions under way, so that the same one is asked once. */
+  /** Concurrent equal callouts are merged if caching is enabled. */
   readonly #asked = new Map<string, Promise<Decision>>();
   #underWay = 0;
 
@@ -67,8 +66,8 @@ class DecisionPoint {
   }
 
   /**
-   * The decision about an input, at once if it is remembered. Errors are never remembered. Never rejects, and takes
-   * at most the callout's time.
+   * The decision for an input, synchronous if cached. Errors are not cached. Never rejects; bounded by the callout's
+   * timeout.
    */
   decide(input: object, requestId: string): Decision | Promise<Decision> {
     const body = Buffer.from(JSON.stringify({ input }));
@@ -81,7 +80,7 @@ class DecisionPoint {
     return asked;
   }
 
-  /** The next generation is published: idle connections are closed. */
+  /** Closes idle connections when the next generation is published. */
   retire(): void {
     this.#kept.close();
   }
@@ -123,26 +122,25 @@ class DecisionPoint {
 
 const DEFAULT_TIMEOUT_MS = 500;
 
-/** A policy's callout, ready to ask. */
 export interface CompiledCallout {
   readonly policy: string;
   readonly point: DecisionPoint;
-  /** Whether a request passes when there is no decision. */
+  /** The decision on errors. */
   readonly passesOnError: boolean;
   readonly isDryRun: boolean;
 }
 
-/** Which callouts stand at which level of the document. */
+/** Callouts by level of the document. */
 export interface CalloutLevels {
-  /** Of the gateway, the route's service and the route: the same for every request of a route. */
+  /** Of the gateway, service and route; equal for all requests of a route. */
   ofRoute(route: Route): readonly CompiledCallout[];
   readonly ofListeners: ReadonlyMap<string, readonly CompiledCallout[]>;
   readonly ofConsumers: ReadonlyMap<string, readonly CompiledCallout[]>;
-  /** Every callout that somebody names. */
+  /** All referenced callouts. */
   readonly all: readonly CompiledCallout[];
 }
 
-/** Compiles the callouts that are named somewhere, each once. */
+/** Compiles each referenced callout once. */
 export function compileCallouts(
   document: ConfigDocument,
   scope: CompileScope,
@@ -206,11 +204,10 @@ function fieldsOf(callout: Callout, scope: CompileScope): string[] {
   return fields;
 }
 
-/** A callout of one generation. */
 interface DecisionPointParts {
   readonly type: "opa" | "http";
   readonly url: EgressUrl;
-  /** With resolved secrets, so never to be printed. */
+  /** Contains resolved secrets; never log it. */
   readonly fields: Readonly<RawFields>;
   readonly timeoutMs: number;
   readonly cacheTtlMs: number;

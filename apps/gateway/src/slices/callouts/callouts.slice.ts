@@ -11,18 +11,17 @@ export interface CalloutsHost {
   readonly dialer: EgressDialer;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Instead of the system's timers. */
+  /** Default: the system's timers. */
   readonly timer?: Timer;
-  /** A refusal that a dry run let pass; `gateway_policy_dry_run_total` with phase `callout`. */
+  /** Counts a denial ignored by a dry run; `gateway_policy_dry_run_total` with phase `callout`. */
   readonly onDryRun?: (route: string) => void;
 }
 
-/** The slice, with what metrics ask it. */
 export interface Callouts extends GatewaySlice {
   counts(): readonly CalloutCount[];
 }
 
-/** Lets decision points outside, such as Open Policy Agent, agree to requests. */
+/** Authorizes requests with external decision points such as Open Policy Agent. */
 export function createCallouts(host: CalloutsHost): Callouts {
   const { dialer, clock, log, timer = systemTimer, onDryRun = () => undefined } = host;
   const reports = new CalloutReports(log, () => clock.monotonic(), onDryRun);

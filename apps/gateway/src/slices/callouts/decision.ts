@@ -1,6 +1,6 @@
 import type { PostResult } from "#egress/post.ts";
 
-/** What a decision point said; `error` when it said nothing that can be understood. `why` is for the log. */
+/** A decision; `error` for none or an invalid response. `why` is for the log. */
 export type Decision =
   | { readonly kind: "allow" }
   | { readonly kind: "deny" }
@@ -9,7 +9,7 @@ export type Decision =
 const ALLOW: Decision = { kind: "allow" };
 const DENY: Decision = { kind: "deny" };
 
-/** Reads the answer of Open Policy Agent's data API, or of a generic decision point. */
+/** Parses the response of Open Policy Agent's data API or of a generic decision point. */
 export function readDecision(type: "opa" | "http", result: PostResult): Decision {
   if (result.kind === "failure") return { kind: "error", why: result.error.code };
   return type === "opa" ? opaDecision(result.status, result.body) : statusDecision(result.status);
@@ -31,7 +31,7 @@ function opaDecision(status: number, body: Buffer): Decision {
   if (typeof document !== "object" || document === null || Array.isArray(document)) {
     return { kind: "error", why: "unexpected_result" };
   }
-  // Without a result the policy is undefined for this input, which is no permission.
+  // An undefined result means that the policy grants nothing.
   if (!("result" in document)) return DENY;
   const { result } = document;
   const allow = typeof result === "object" && result !== null && "allow" in result ? result.allow : result;

@@ -7,12 +7,12 @@ import type { RequestContext } from "#request/context.ts";
 import type { BodyFilter, Decorator, ResponseHead } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 
-/** Distinct values that are remembered; browsers send a handful, whoever sends more only makes work for itself. */
+/** Memoized values of Accept-Encoding; browsers send few distinct ones. */
 const MAX_REMEMBERED = 256;
 
 const MAX_REMEMBERED_LENGTH = 256;
 
-/** Chooses a content coding by what a client accepts (RFC 9110, 12.5.3) among those that are offered, best first. */
+/** Negotiates a content coding (RFC 9110, 12.5.3); offered codings are in order of preference. */
 export class CodingChoice {
   readonly #offered: readonly Coding[];
   readonly #known = new Map<string, Coding | undefined>();
@@ -21,7 +21,7 @@ export class CodingChoice {
     this.#offered = offered;
   }
 
-  /** The first offered coding that `accepted` does not refuse; undefined when there is none: the body stays as it is. */
+  /** The first offered coding that `accepted` allows; undefined for identity. */
   of(accepted: string): Coding | undefined {
     if (this.#known.has(accepted)) return this.#known.get(accepted);
     const coding = this.#chosen(accepted);
@@ -37,14 +37,14 @@ export class CodingChoice {
   }
 }
 
-/** Codings with the bounds of their levels and the level that weighs time and size best for answers made on the fly. */
+/** Level ranges and defaults that balance time and size for dynamic responses. */
 const LEVELS = {
   gzip: { least: 0, most: 9, usual: 6 },
   br: { least: 0, most: 11, usual: 5 },
   zstd: { least: 1, most: 22, usual: 3 },
 } as const;
 
-/** Compresses answers of routes that ask for it, as clients accept it. */
+/** Compresses responses of routes that enable it. */
 export const compression: GatewaySlice = {
   name: "compression",
   compile: () => {
@@ -62,7 +62,7 @@ export const compression: GatewaySlice = {
 const DEFAULT_MIN_BYTES = 1024;
 const CODINGS = { gzip: "gzip", brotli: "br", zstd: "zstd" } as const;
 
-/** Describe the bytes as they were, so that they would be wrong of those that are sent. */
+/** Fields that describe the uncompressed bytes. */
 const FIELDS_OF_BYTES = ["content-md5", "content-digest", "digest", "repr-digest", "accept-ranges"] as const;
 
 class RouteCompression implements BodyFilter, Decorator {
@@ -93,7 +93,7 @@ class RouteCompression implements BodyFilter, Decorator {
     if (isEncoded(head.fields)) return;
     foldVary(head.fields, "Accept-Encoding");
     if (head.status === 304) return this.#weakenConfirmedTag(request, head.fields);
-    // The head of an answer to HEAD says what GET would have got; its body has no length until it is made.
+    // A response to HEAD has the header of GET; the length is unknown before compression.
     if (request.method !== "HEAD" || origin === "short-circuit") return;
     const length = fieldValue(head.fields, "content-length");
     const coding = this.#codingFor(request, head, length === undefined ? undefined : Number(length));
@@ -103,8 +103,8 @@ class RouteCompression implements BodyFilter, Decorator {
   }
 
   /**
-   * A client whose copy was compressed here knows its tag as a weak one. With the strong tag it could put the copy together with
-   * a range of the bytes as they were (RFC 9110, 13.1.5).
+   * Clients hold weak tags of compressed responses. A strong tag in a 304 would let them combine the copy with a range
+   * of uncompressed bytes (RFC 9110, 13.1.5).
    */
   #weakenConfirmedTag(request: RequestContext, fields: RawFields): void {
     const tag = fieldValue(fields, "etag");
@@ -119,7 +119,7 @@ class RouteCompression implements BodyFilter, Decorator {
 
   #codingFor(request: RequestContext, head: ResponseHead, lengthBytes: number | undefined): Coding | undefined {
     if (lengthBytes !== undefined && lengthBytes < this.#minBytes) return undefined;
-    // Ranges count bytes of the body as it was.
+    // Ranges refer to uncompressed bytes.
     if (head.status === 204 || head.status === 206 || head.status === 304) return undefined;
     const { fields } = head;
     if (isEncoded(fields) || !this.#isEligible(fieldValue(fields, "content-type") ?? "")) return undefined;
@@ -134,13 +134,13 @@ class RouteCompression implements BodyFilter, Decorator {
   }
 }
 
-/** Makes the head one of a coded body. */
+/** Updates the header for a compressed body. */
 function describe(fields: RawFields, coding: Coding): void {
   setField(fields, "Content-Encoding", coding);
   foldVary(fields, "Accept-Encoding");
   for (const name of FIELDS_OF_BYTES) removeField(fields, name);
   const tag = fieldValue(fields, "etag");
-  // A strong tag stands for the same bytes (RFC 9110, 8.8.1).
+  // A strong tag identifies exact bytes (RFC 9110, 8.8.1).
   if (tag?.startsWith('"') === true) setField(fields, "ETag", `W/${tag}`);
 }
 
@@ -153,8 +153,8 @@ const hasNoTransform = (cacheControl: string): boolean =>
   cacheControl.split(",").some((directive) => directive.trim().toLowerCase() === "no-transform");
 
 /**
- * Makes a stream that compresses. What is written comes out at once, not when a block is full, so that streams of
- * events stay alive. `level` is brought into the bounds of the coding.
+ * Creates a compressing stream that flushes each write, so that event streams are not delayed. `level` is clamped to
+ * the coding's range.
  */
 export function createCompressor(coding: Coding, level: number | undefined): Transform {
   const { least, most, usual } = LEVELS[coding];
@@ -175,5 +175,5 @@ export function createCompressor(coding: Coding, level: number | undefined): Tra
   }
 }
 
-/** Content codings that answers can be given, by their names on the wire. */
+/** Supported codings by wire name. */
 type Coding = "gzip" | "br" | "zstd";

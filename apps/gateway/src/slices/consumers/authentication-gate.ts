@@ -5,13 +5,13 @@ import type { ClientCertificates } from "./client-certificates.ts";
 import type { CredentialReader, Recognition } from "./credential-reader.ts";
 import { type PresentedCredentials, presentedCredentials } from "./presented-credentials.ts";
 
-/** How a generation recognises consumers. */
+/** The authenticators of a generation. */
 export interface Authentication {
-  /** In the order of precedence: the first that claims what was presented decides. */
+  /** In order of precedence: the first that claims the credentials decides. */
   readonly readers: readonly CredentialReader[];
-  /** Asked only where no field says who it is; undefined when no consumer has a certificate. */
+  /** Used only without credential fields; undefined if no consumer has a certificate. */
   readonly certificates: ClientCertificates | undefined;
-  /** Whether upstreams get the fields of credentials that were good. */
+  /** True if upstreams receive valid credential fields. */
   readonly forwardsCredentials: boolean;
   readonly unauthorized: Refusal;
   readonly reports: AuthenticationReports;
@@ -21,13 +21,13 @@ const UNAVAILABLE: Refusal = { code: "authentication_unavailable" };
 const NONE: ReadonlySet<string> = new Set();
 
 /**
- * Finds out who sends a request. A credential that is presented must be good, also where none is asked for; without one
- * the client is anonymous, which a route may refuse.
+ * Identifies the consumer. Presented credentials must be valid even on public routes; without credentials the client is
+ * anonymous, which a route may refuse.
  */
 export class AuthenticationGate implements Gate {
   readonly #authentication: Authentication;
   readonly #isRequired: boolean;
-  /** What is kept from upstreams when the reader of that place recognised the request. */
+  /** Fields withheld from upstreams, by index of the reader that recognized the request. */
   readonly #hidden: readonly ReadonlySet<string>[];
   readonly #everyField: ReadonlySet<string>;
 
@@ -87,7 +87,7 @@ export class AuthenticationGate implements Gate {
         return UNAVAILABLE;
       case "unchecked":
         this.#authentication.reports.unavailable(request, recognition.why);
-        // No upstream may take it for one that was verified.
+        // Unverified credentials must not reach upstreams.
         request.credentialFields = this.#everyField;
         return this.#isRequired ? this.#authentication.unauthorized : undefined;
       case "invalid":
@@ -96,8 +96,8 @@ export class AuthenticationGate implements Gate {
   }
 
   /**
-   * Fields that are not for the upstream: those of the credential that was read, and of others that were not looked at
-   * any more. An upstream may trust the gateway with a kind of credential, and must not get one that was not verified.
+   * Fields to remove before forwarding: those of the verified credential and of others not checked. An upstream may
+   * trust the gateway to have verified a credential type.
    */
   #hiddenBy(at: number, presented: PresentedCredentials): ReadonlySet<string> | undefined {
     const { readers } = this.#authentication;

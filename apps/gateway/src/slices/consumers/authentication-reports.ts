@@ -2,10 +2,10 @@ import type { Logger } from "pino";
 import type { RequestContext } from "#request/context.ts";
 import type { Clock } from "#slice.ts";
 
-/** A line that many requests cause is written this often. */
+/** Minimum interval of repeated log lines. */
 const REPEAT_MS = 1000;
 
-/** Tells the log why credentials cannot be checked. */
+/** Logs why credentials cannot be verified. */
 export class AuthenticationReports {
   readonly #log: Logger;
   readonly #clock: Clock;
@@ -16,7 +16,7 @@ export class AuthenticationReports {
     this.#clock = clock;
   }
 
-  /** At most once a second for each reason; the line says how many requests it stands for. */
+  /** Logs at most once a second per reason, with the number of requests. */
   unavailable(request: RequestContext, why: string): void {
     const told = this.#told.get(why) ?? { atMs: Number.NEGATIVE_INFINITY, requests: 0 };
     this.#told.set(why, told);

@@ -4,11 +4,11 @@ import type { ConsumerIdentity } from "#request/context.ts";
 import { credentialsOf, identityOf } from "./consumer-identity.ts";
 import { INVALID, recognitionOf, type Recognition } from "./credential-reader.ts";
 
-/** The certificates of a generation's consumers. The listener has verified a certificate before it is shown here. */
+/** Consumers by client certificate, which the listener has already verified. */
 export class ClientCertificates {
   readonly #byFingerprint = new Map<string, ConsumerIdentity>();
   readonly #bySubject = new Map<string, ConsumerIdentity>();
-  /** A connection shows the same certificate with each of its requests. */
+  /** A connection presents the same certificate with every request. */
   readonly #known = new WeakMap<X509Certificate, Recognition>();
 
   constructor(consumers: readonly Consumer[]) {
@@ -26,7 +26,7 @@ export class ClientCertificates {
     return this.#byFingerprint.size + this.#bySubject.size;
   }
 
-  /** Whose certificate it is; what the listener accepted and nobody here has is refused. */
+  /** The consumer of a certificate; one without a consumer is refused. */
   read(certificate: X509Certificate): Recognition {
     const known = this.#known.get(certificate) ?? this.#find(certificate);
     this.#known.set(certificate, known);
@@ -46,9 +46,9 @@ export function plainFingerprint(text: string): string {
   return text.replaceAll(":", "").toLowerCase();
 }
 
-/** The common name of a certificate's subject; undefined when there is none, or several. */
+/** The common name of the subject; undefined unless exactly one. */
 function commonNameOf(certificate: X509Certificate): string | undefined {
-  // The printed subject would have to be taken apart, with what an attacker wrote into it.
+  // Parsing the printed subject would be open to injection.
   const name: unknown = certificate.toLegacyObject().subject.CN;
   return typeof name === "string" ? name : undefined;
 }

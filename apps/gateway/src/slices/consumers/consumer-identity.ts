@@ -1,7 +1,7 @@
 import type { Consumer } from "@headworks/gateway-contract";
 import type { ConsumerIdentity } from "#request/context.ts";
 
-/** What requests with a credential of this kind are recognised as; made once for each generation. */
+/** The identity for a credential type; created once per generation. */
 export function identityOf(consumer: Consumer, credential: ConsumerIdentity["credential"]): ConsumerIdentity {
   return Object.freeze({
     name: consumer.name,
@@ -11,7 +11,7 @@ export function identityOf(consumer: Consumer, credential: ConsumerIdentity["cre
   });
 }
 
-/** Credentials of one type with their consumers, in the order of the document. */
+/** Credentials of one type with their consumers, in document order. */
 export function* credentialsOf<T extends NonNullable<Consumer["credentials"]>[number]["type"]>(
   consumers: readonly Consumer[],
   type: T,

@@ -7,10 +7,10 @@ import type { IssuedKeys } from "./issued-keys.ts";
 import { checkTokens } from "./token-issues.ts";
 import { checkValidity } from "./validity.ts";
 
-/** Remembers who has a credential, so that each leads to one consumer. */
+/** Detects credentials assigned to more than one consumer. */
 class CredentialOwners {
   readonly #report: IssueReport;
-  /** How messages name the credential, such as `API key`. */
+  /** The credential's name in messages, such as `API key`. */
   readonly #what: string;
   readonly #owners = new Map<string, string>();
 
@@ -19,7 +19,7 @@ class CredentialOwners {
     this.#what = what;
   }
 
-  /** `selector` is what requests are told apart by; it is in no message. */
+  /** `selector` identifies the credential; it never appears in messages. */
   add(selector: string, consumer: string, place: readonly (string | number)[]): void {
     const owner = this.#owners.get(selector);
     if (owner === undefined) {
@@ -30,21 +30,21 @@ class CredentialOwners {
       owner === consumer
         ? `"${consumer}" has this ${this.#what} twice`
         : `"${consumer}" has the same ${this.#what} as "${owner}", so nobody could tell whose a request is`;
-    // A user with two passwords is about to have another one. A key that leads to one consumer is only told once too often.
+    // Two passwords for one user allow rotation; a duplicate key of one consumer is only a warning.
     if (owner === consumer && this.#what === "user name") return;
     if (owner === consumer && this.#what === "API key") this.#report.warning("duplicate_credential", place, message);
     else this.#report.error("duplicate_credential", place, message);
   }
 }
 
-/** What fields can carry (RFC 9110 section 5.5) of text that is sent as UTF-8: no controls, no space at the ends. */
+/** Text that UTF-8 field values can carry (RFC 9110 section 5.5): no controls, no surrounding whitespace. */
 const SENDABLE = /^[^\x00-\x20\x7f](?:[^\x00-\x08\x0a-\x1f\x7f]*[^\x00-\x20\x7f])?$/;
-/** Upstreams read names from `X-Consumer-Name`, and agree only about ASCII. */
+/** Sent to upstreams in `X-Consumer-Name`; only ASCII is interoperable. */
 const NAME = /^[!-~](?:[ -~]*[!-~])?$/;
 
 /**
- * Every credential can be presented and leads to one consumer; `issued` are keys beside those of the document. No message
- * tells a secret.
+ * Checks that each credential can be presented and identifies one consumer; `issued` are keys issued through the admin
+ * API. Messages contain no secrets.
  */
 export function checkConsumers(
   document: ConfigDocument,
@@ -71,7 +71,7 @@ export function checkConsumers(
   warnOfShutRoutes(document, report);
 }
 
-/** A route that asks for a credential where none is good. */
+/** Warns about routes that require a credential when none can be valid. */
 function warnOfShutRoutes({ routes, consumers, gateway }: ConfigDocument, report: IssueReport): void {
   const { jwt_providers: jwt = [], oidc_providers: oidc = [] } = gateway;
   if (consumers.length > 0 || jwt.length > 0 || oidc.length > 0) return;
@@ -92,7 +92,7 @@ function checkApiKeys(
   const owners = new CredentialOwners(report, "API key");
   for (const { consumer, credential, place } of credentialsOf(consumers, "api_key")) {
     const key = scope.secret(credential.key)?.reveal();
-    // That it cannot be had is reported already.
+    // The unresolved secret is already reported.
     if (key === undefined) continue;
     if (!SENDABLE.test(key)) {
       const message = `An API key of "${consumer.name}" has control characters, or space at its ends: no header can carry it`;
@@ -101,7 +101,7 @@ function checkApiKeys(
     const digest = digestOfText(key);
     owners.add(digest.toString("hex"), consumer.name, [...place, "key"]);
     const holder = issued?.ownerOf(digest);
-    // A key of a consumer that is not in the document opens nothing.
+    // A key of a consumer that is not in the document is not accepted.
     if (holder === undefined || !names.has(holder)) continue;
     if (holder === consumer.name) {
       const message = `"${holder}" was given this API key over the admin API, too; retiring it there does not end it`;

@@ -44,10 +44,10 @@ const SHAPES: Readonly<Record<keyof SigningParts, RegExp>> = {
   signature: /^[0-9a-f]{64}$/,
 };
 
-/** The signing secrets of a generation; unlike other credentials they are needed as they are. */
+/** Signing secrets of a generation; HMAC needs them in plain text. */
 class SigningKeys {
   readonly #byId = new Map<string, SigningKey>();
-  /** Signs for unknown key ids, so that these take as long; nobody can know it. */
+  /** Random secret for unknown key ids, for constant response time. */
   readonly #nobody = randomBytes(32);
 
   constructor(consumers: readonly Consumer[], secret: (text: string) => Secret, clock: Clock) {
@@ -64,7 +64,7 @@ class SigningKeys {
     return this.#byId.size;
   }
 
-  /** Who signed; undefined when the key id is unknown or the signature is not its. */
+  /** The signer; undefined for an unknown key id or a wrong signature. */
   find(target: SignedTarget, parts: SigningParts): ConsumerIdentity | undefined {
     const key = this.#byId.get(parts.keyId);
     const mac = macOf(key?.secret ?? this.#nobody, canonicalString(target, parts));
@@ -75,14 +75,14 @@ class SigningKeys {
 
 const RESPONSE_TIMEOUT_MS = 5000;
 
-/** Answers have some hundred bytes. */
+/** Typical responses have some hundred bytes. */
 const MAX_RESPONSE_BYTES = 65_536;
 
 const LOG_EVERY_MS = 10_000;
 
 /**
- * Reads `Authorization: Bearer` (RFC 6750): JSON Web Tokens of known issuers are verified here, others are asked about.
- * Upstreams get them too: they may want their claims.
+ * Reads `Authorization: Bearer` (RFC 6750): verifies JSON Web Tokens of known issuers, introspects others. Tokens are
+ * forwarded to upstreams, which may need their claims.
  */
 class BearerReader implements CredentialReader {
   readonly fields = [AUTHORIZATION_FIELD];
@@ -109,7 +109,7 @@ class BearerReader implements CredentialReader {
     const keys = this.#verifier?.keysOf(token) ?? "none";
     if (this.#verifier === undefined || keys === "none") return this.#introspection.recognise(token);
     const verified = this.#verifier.verify(token);
-    // Keys of its own issuer have the last word; others may just not be those that it was signed with.
+    // Keys of the token's own issuer are authoritative; other keys may just not be the signer's.
     return keys === "own" ? verified : this.#unlessInvalid(verified, this.#introspection, token);
   }
 
@@ -125,18 +125,18 @@ class BearerReader implements CredentialReader {
 
 const SOMEBODY: ConsumerIdentity = { name: "", groups: [], priority: undefined, credential: "basic" };
 
-// Compared with where the user is unknown, so that this takes as long.
+// Compared for unknown users, for constant response time.
 const NOBODY: readonly KnownPassword[] = [{ digest: digestOfText(""), identity: SOMEBODY, isValid: () => false }];
 
-/** The users of a generation that present a password. Keeps only the passwords' SHA-256. */
+/** Users with passwords. Stores only SHA-256 of the passwords. */
 class BasicPasswords {
-  /** A user may have several passwords, of which one is to replace another. */
+  /** Several passwords per user allow rotation. */
   readonly #byName = new Map<string, KnownPassword[]>();
 
   constructor(consumers: readonly Consumer[], secret: (text: string) => Secret, clock: Clock) {
     for (const { consumer, credential } of credentialsOf(consumers, "basic")) {
       const digest = digestOfText(secret(credential.password).reveal());
-      // What RFC 7617 section 2.1 makes clients send.
+      // Charset UTF-8 (RFC 7617 section 2.1).
       const name = wireText(credential.username);
       const passwords = this.#byName.get(name) ?? [];
       passwords.push({ digest, identity: identityOf(consumer, "basic"), isValid: validityOf(credential, clock) });
@@ -148,7 +148,7 @@ class BasicPasswords {
     return this.#byName.size;
   }
 
-  /** Whose password it is; undefined for a wrong one, and for what is no Basic credential. */
+  /** The user of a credential; undefined for a wrong password or malformed credential. */
   find(credential: string): ConsumerIdentity | undefined {
     const presented = userPassOf(credential);
     if (presented === undefined) return undefined;
@@ -161,16 +161,16 @@ class BasicPasswords {
   }
 }
 
-/** SHA-256 of nothing, which requests without a body are signed with. */
+/** SHA-256 of an empty body. */
 const EMPTY_SHA256 = createHash("sha256").digest("hex");
 
-/** Holds the body of a signed request against the digest that was signed. */
+/** Verifies the body of a signed request against the signed digest. */
 class BodyDigestCheck implements BodyCheck {
   readonly #hash = createHash("sha256");
   readonly #expected: string;
   readonly #refused: () => Refusal;
 
-  /** `refused` is asked for the answer when the body is another one. */
+  /** `refused` creates the response for a mismatch. */
   constructor(expected: string, refused: () => Refusal) {
     this.#expected = expected;
     this.#refused = refused;
@@ -181,7 +181,7 @@ class BodyDigestCheck implements BodyCheck {
   }
 
   onEnd(): Refusal | undefined {
-    // Both digests are the client's own business, so how long the comparison takes tells it nothing.
+    // Both digests are known to the client, so timing reveals nothing.
     return this.#hash.digest("hex") === this.#expected ? undefined : this.#refused();
   }
 }
@@ -192,8 +192,8 @@ const FULL: Recognition = Object.freeze({
 });
 
 /**
- * Reads the five `X-Gateway-*` fields of a signed request. What costs least is checked first; a nonce is remembered only
- * for a signature that is good, so that nobody else fills the memory.
+ * Reads the five `X-Gateway-*` fields of a signed request, cheapest checks first. A nonce is stored only after its
+ * signature is verified, so that others cannot fill the memory.
  */
 class SignatureReader implements CredentialReader {
   readonly fields = Object.values(SIGNING_FIELDS);
@@ -216,7 +216,7 @@ class SignatureReader implements CredentialReader {
     const identity = keys.find(request, parts);
     if (identity === undefined) return INVALID;
     if (!hasBody(request.framing) && parts.bodySha256 !== EMPTY_SHA256) return INVALID;
-    // A timestamp from the far end of the window stays good for twice its width.
+    // A timestamp at the far end of the window stays valid for twice its width.
     const verdict = nonces.add(parts.keyId, parts.nonce, clock.monotonic(), 2 * maxSkewMs);
     return verdict instanceof Promise
       ? verdict.then((known) => this.#recognised(request, parts.bodySha256, identity, known))
@@ -269,18 +269,18 @@ class BasicReader implements CredentialReader {
   }
 }
 
-/** Keys that came lately and were good; most requests of a moment carry the same few. */
+/** Recently used valid keys; most concurrent requests carry the same few. */
 const MAX_RECENT = 1024;
 
 /**
- * The API keys of a generation, and those that were given out beside its document. Keeps their SHA-256, and of a few that
- * clients sent lately the text, so that not every request costs a digest.
+ * API keys of the document and issued ones. Stores SHA-256, and the text of recently used keys to avoid a digest per
+ * request.
  */
 class ApiKeys {
   readonly #byDigest = new Map<string, KnownKey>();
   readonly #recent = new Map<string, KnownKey>();
   readonly #issued: IssuedKeys;
-  /** Of the consumers of this generation: a key of one that left the document opens nothing. */
+  /** Consumers of this generation; keys of a removed consumer are invalid. */
   readonly #byName = new Map<string, ConsumerIdentity>();
 
   constructor(
@@ -302,12 +302,12 @@ class ApiKeys {
     return this.#byDigest.size;
   }
 
-  /** Whose key it is; undefined for a key that nobody has now. `key` is a field value, one byte in each character. */
+  /** The owner of a valid key. `key` is a field value, one byte per character. */
   find(key: string): ConsumerIdentity | undefined {
     const recent = this.#recent.get(key);
     if (recent !== undefined) return recent.isValid?.() === false ? undefined : recent.identity;
     const digest = digestOfWire(key);
-    // A client cannot choose the digest of a key it does not know, so how long the search takes tells it nothing.
+    // A client cannot choose digests of unknown keys, so lookup timing reveals nothing.
     const known = this.#byDigest.get(selectorOf(digest));
     if (known === undefined || !isSameDigest(known.digest, digest)) return this.#findIssued(digest);
     if (this.#recent.size >= MAX_RECENT) this.#recent.clear();
@@ -315,7 +315,7 @@ class ApiKeys {
     return known.isValid?.() === false ? undefined : known.identity;
   }
 
-  /** Whether it is a key of the document, good at this moment or not. */
+  /** True for a key of the document, whether currently valid or not. */
   knows(key: string): boolean {
     return this.#byDigest.has(selectorOf(digestOfText(key)));
   }
@@ -326,7 +326,7 @@ class ApiKeys {
   }
 }
 
-/** Reads `X-API-Key`, which is the gateway's own field: wherever consumers are known, a key must be one of theirs. */
+/** Reads `X-API-Key`, a field of the gateway: if any consumers exist, a key must belong to one. */
 class ApiKeyReader implements CredentialReader {
   readonly fields = [API_KEY_FIELD];
   readonly isForwarded = false;
@@ -350,7 +350,7 @@ const DEFAULT_REFRESH_S = 300;
 
 const DEFAULT_GRACE_S = 86_400;
 
-/** Keeps key sets over generations, so that a reload fetches nothing that is known. */
+/** Key sets that survive generations, so that a reload refetches nothing. */
 class TokenProviders {
   readonly #tools: TokenProviderTools;
   #running: ReadonlyMap<string, KnownKeySet> = new Map();
@@ -360,8 +360,8 @@ class TokenProviders {
   }
 
   /**
-   * The providers of a candidate. Keys that are known from the same place are taken over; `published` makes the
-   * candidate the one to take from.
+   * The providers of a candidate. Keys from the same URL are reused; `published` makes the candidate the source for the
+   * next one.
    */
   prepare(
     documents: readonly JwtProvider[],
@@ -407,30 +407,28 @@ export { IssuedCredentials, type CredentialRefusal } from "./issued-credentials.
 export { IssuedKeys } from "./issued-keys.ts";
 export { NonceMemory, type Nonces, type NonceVerdict } from "./nonce-memory.ts";
 
-/** What recognising consumers needs of the gateway. */
 export interface ConsumersHost {
-  /** Fetches the keys of token providers. */
+  /** Fetches keys of token providers. */
   readonly dialer: EgressDialer;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Where nonces of signed requests are remembered. It outlives generations: a reload forgets none. */
+  /** Nonces of signed requests. Shared by all generations, so that a reload forgets none. */
   readonly nonces?: Nonces;
-  /** Keys beside those of the document; they change without a reload. */
+  /** Keys issued through the admin API; they change without a reload. */
   readonly issued?: IssuedKeys;
 }
 
 const DEFAULT_SKEW_S = 300;
 
-/** The slice, and what is asked of it beyond requests. */
 export interface ConsumersSlice extends GatewaySlice {
-  /** Whether a consumer of the published document has this API key by it. */
+  /** True if the published document contains this API key. */
   hasKey(key: string): boolean;
 }
 
-/** Recognises the consumer behind each request by the credential it presents. */
+/** Identifies the consumer of each request by its credentials. */
 export function createConsumers(host: ConsumersHost): ConsumersSlice {
   const nonces = host.nonces ?? new NonceMemory();
-  // Outlives a generation: a reload does not ask for keys that are known.
+  // Outlives generations, so that a reload refetches no keys.
   const tokenProviders = new TokenProviders(host);
   const reports = new AuthenticationReports(host.log, host.clock);
   let published: ApiKeys | undefined;
@@ -454,7 +452,7 @@ export function createConsumers(host: ConsumersHost): ConsumersSlice {
     const required = new AuthenticationGate(authentication, true);
     return {
       gateFor: (route) => {
-        // A route that asks for a consumer stays shut when the document knows none.
+        // A route with auth_required stays closed if there are no consumers.
         if (route.auth_required === true) return required;
         return isOn ? optional : undefined;
       },
@@ -483,7 +481,7 @@ interface ReaderParts {
   readonly unauthorized: Refusal;
 }
 
-/** Readers in the order of precedence; kinds of credentials that nobody has are not read. */
+/** Readers in order of precedence, without unused credential types. */
 function readersOf({
   document,
   scope,
@@ -539,13 +537,12 @@ interface KnownKey {
   readonly isValid: IsValid;
 }
 
-/** What reading signatures needs. */
 interface SignatureTools {
   readonly keys: SigningKeys;
   readonly nonces: Nonces;
   readonly clock: Clock;
   readonly log: Logger;
-  /** How far a client's clock may be from ours, either way. */
+  /** Allowed clock difference in both directions. */
   readonly maxSkewMs: number;
   readonly unauthorized: Refusal;
 }
@@ -556,13 +553,13 @@ interface KnownPassword {
   readonly isValid: IsValid;
 }
 
-/** User name and password of a client, one byte in each character. */
+/** One byte per character. */
 interface UserPass {
   readonly username: string;
   readonly password: string;
 }
 
-/** The user and password of RFC 7617: strict base64, with or without padding, and a colon behind the user. */
+/** Decodes user and password (RFC 7617): strict base64, padding optional, with a colon after the user. */
 function userPassOf(credential: string): UserPass | undefined {
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(credential)) return undefined;
   const text = Buffer.from(credential, "base64").toString("latin1");
@@ -576,7 +573,7 @@ interface IntrospectionTools {
   readonly log: Logger;
 }
 
-/** A provider as something to ask. What goes wrong is logged now and then, never with the token or the secret. */
+/** An introspection endpoint. Failures are logged at a limited rate, without tokens or secrets. */
 function introspectionSource(
   document: IntrospectionProvider,
   scope: Pick<CompileScope, "secret" | "readFile">,
@@ -622,7 +619,7 @@ function introspectionSource(
   };
 }
 
-/** Where to ask: as the document says, or as the issuer does. */
+/** The configured or discovered endpoint. */
 function endpointOf(
   document: IntrospectionProvider,
   roots: readonly string[] | undefined,
@@ -635,7 +632,7 @@ function endpointOf(
   return { find: async () => await Promise.resolve(url), doubt: () => undefined };
 }
 
-/** As forms have it, which also client ids and secrets are to be written in (RFC 6749, 2.3.1). */
+/** Form encoding, which client ids and secrets need as well (RFC 6749, 2.3.1). */
 function encoded(text: string): string {
   return new URLSearchParams([["", text]]).toString().slice(1);
 }
@@ -646,7 +643,7 @@ interface SigningKey {
   readonly isValid: IsValid;
 }
 
-/** The signing fields of one request, of the right shape. */
+/** Well-formed signing fields of a request. */
 interface SigningParts {
   readonly keyId: string;
   readonly timestamp: string;
@@ -657,7 +654,7 @@ interface SigningParts {
   readonly signature: string;
 }
 
-/** The signing fields, if all are there, each once and of its shape. */
+/** The signing fields, if each is present once and well-formed. */
 function signingPartsOf({ signing, repeated }: PresentedCredentials): SigningParts | undefined {
   const partOf = (part: keyof SigningParts): string | undefined => {
     const name = SIGNING_FIELDS[part];
@@ -675,13 +672,13 @@ function signingPartsOf({ signing, repeated }: PresentedCredentials): SigningPar
   return { keyId, timestamp, nonce, bodySha256, signature };
 }
 
-/** What of a request is signed besides the signing fields; path and query as they are on the wire. */
+/** Signed parts of a request besides the signing fields; path and query as on the wire. */
 interface SignedTarget {
   readonly method: string;
   readonly sentTarget: string;
 }
 
-/** The text that is signed, version 1: eight lines, a line feed between them and none at the end. */
+/** The signed text, version 1: eight lines separated by line feeds, none at the end. */
 function canonicalString({ method, sentTarget }: SignedTarget, parts: Omit<SigningParts, "signature">): string {
   const mark = sentTarget.indexOf("?");
   return [
@@ -696,7 +693,7 @@ function canonicalString({ method, sentTarget }: SignedTarget, parts: Omit<Signi
   ].join("\n");
 }
 
-/** HMAC-SHA256 of a canonical string; its characters are bytes of the wire. */
+/** HMAC-SHA256 of a canonical string, one byte per character. */
 function macOf(secret: Buffer, canonical: string): Buffer {
   return createHmac("sha256", secret).update(canonical, "latin1").digest();
 }

@@ -1,30 +1,28 @@
 import type { ConsumerIdentity, RequestContext } from "#request/context.ts";
 import type { PresentedCredentials } from "./presented-credentials.ts";
 
-/** What came of a credential. */
 export type Recognition =
   | { readonly kind: "consumer"; readonly identity: ConsumerIdentity }
   | { readonly kind: "invalid" }
-  /** Whether it is good cannot be told now; `why` is a sentence for the log. */
+  /** Verification is unavailable; `why` is a sentence for the log. */
   | { readonly kind: "unavailable"; readonly why: string }
-  /** The same, where the document lets such requests pass as nobody's. */
+  /** As above, but the document lets such requests pass anonymously. */
   | { readonly kind: "unchecked"; readonly why: string };
 
 export const INVALID: Recognition = Object.freeze({ kind: "invalid" });
 
-/** One way to present a credential in fields. */
+/** One way to present credentials in fields. */
 export interface CredentialReader {
-  /** Lower-case names of its fields. */
+  /** Lower-case field names. */
   readonly fields: readonly string[];
-  /** Whether upstreams get the fields of a credential that was good, however the document is set. */
+  /** True if upstreams always receive valid credentials of this type. */
   readonly isForwarded: boolean;
-  /** Whether what was presented is for this reader. What is for none is the upstream's business. */
+  /** True if the credentials are for this reader. Unclaimed ones are left to the upstream. */
   claims(presented: PresentedCredentials): boolean;
-  /** Looks at what it claims; a promise only where something has to be waited for. */
+  /** Verifies claimed credentials; returns a promise only if it has to wait. */
   read(request: RequestContext, presented: PresentedCredentials): Recognition | Promise<Recognition>;
 }
 
-/** A recognition of a consumer, or of nobody. */
 export function recognitionOf(identity: ConsumerIdentity | undefined): Recognition {
   return identity === undefined ? INVALID : { kind: "consumer", identity };
 }

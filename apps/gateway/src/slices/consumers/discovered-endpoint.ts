@@ -10,7 +10,7 @@ export interface DiscoveredEndpointParts {
   /** For logs. */
   readonly provider: string;
   readonly issuer: string;
-  /** Certificates (PEM) to trust instead of the public roots. */
+  /** Trusted certificates (PEM) instead of the public roots. */
   readonly roots: readonly string[] | undefined;
   readonly dialer: EgressDialer;
   readonly clock: Clock;
@@ -18,17 +18,17 @@ export interface DiscoveredEndpointParts {
 }
 
 const FETCH_MS = 5000;
-/** What was found is looked up again behind the requests' backs. */
+/** Refreshed in the background. */
 const REFRESH_MS = 3_600_000;
-/** Between two lookups at least, however many questions the endpoint leaves without an answer. */
+/** Minimum interval between lookups, however often the endpoint fails. */
 const MIN_PAUSE_MS = 5000;
-/** Behind a lookup that failed; twice as long behind each further one. */
+/** Delay after a failed lookup; doubles with each further failure. */
 const FIRST_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 60_000;
 
 /**
- * The introspection endpoint that an issuer names in its metadata (OpenID Connect Discovery 1.0, 4; RFC 8414, 3): looked
- * up with the first question, kept while lookups fail, and looked up again when the endpoint gives no answers.
+ * The introspection endpoint from an issuer's metadata (OpenID Connect Discovery 1.0, 4; RFC 8414, 3). Discovered on
+ * first use, retained while lookups fail, and looked up again when the endpoint fails.
  */
 export class DiscoveredEndpoint {
   readonly #parts: DiscoveredEndpointParts;
@@ -46,21 +46,21 @@ export class DiscoveredEndpoint {
     this.#place = { url, roots: parts.roots, purpose: "introspection" };
   }
 
-  /** The endpoint; undefined while it cannot be had. Never rejects. */
+  /** The endpoint; undefined while unavailable. Never rejects. */
   async find(): Promise<EgressUrl | undefined> {
     const nowMs = this.#parts.clock.monotonic();
     if (this.#found === undefined) await this.#look(nowMs);
-    // Rejects never.
+    // Never rejects.
     else if (nowMs >= this.#refreshAtMs) void this.#look(nowMs);
     return this.#found;
   }
 
-  /** The endpoint gave no answer: there may be another one by now. */
+  /** The endpoint failed, so it may have moved. */
   doubt(): void {
     this.#refreshAtMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** Looks it up, unless that was tried a moment ago; joins a lookup that is under way. */
+  /** Performs or joins a lookup, unless one was made within the minimum interval. */
   async #look(nowMs: number): Promise<void> {
     if (this.#looking !== undefined) return await this.#looking;
     if (nowMs < this.#nextAtMs) return;
@@ -87,17 +87,17 @@ export class DiscoveredEndpoint {
   }
 }
 
-/** Where the metadata of an issuer is; a slash at the end of the issuer is not doubled. */
+/** The issuer's metadata URL; a trailing slash of the issuer is not doubled. */
 export function metadataUrl(issuer: string): ReturnType<typeof parseEgressUrl> {
   if (/[?#]/.test(issuer)) return { issue: "The URL of an issuer has no query and no fragment." };
   return parseEgressUrl(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`);
 }
 
-/** @throws Error for metadata that name no endpoint to be trusted; the message is ours */
+/** @throws Error for metadata without a trustworthy endpoint; the message does not quote it */
 function endpointIn(body: Buffer, issuer: string): EgressUrl {
   const metadata = jsonObject(body);
   if (metadata === undefined) throw new Error("The metadata are no JSON object");
-  // Or one issuer could speak for another (OpenID Connect Discovery 1.0, 4.3).
+  // Otherwise one issuer could impersonate another (OpenID Connect Discovery 1.0, 4.3).
   if (metadata["issuer"] !== issuer) throw new Error("The metadata are those of another issuer");
   const { introspection_endpoint: text } = metadata;
   if (typeof text !== "string") throw new Error("The metadata name no introspection_endpoint");

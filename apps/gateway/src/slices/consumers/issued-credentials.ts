@@ -7,12 +7,11 @@ import { digestOfText, selectorOf } from "./credential-digest.ts";
 import type { IssuedKeys } from "./issued-keys.ts";
 
 const KEY_BYTES = { least: 16, most: 512 };
-/** All are in memory, and workers are sent all of them. */
+/** All keys are kept in memory and replicated to workers. */
 const MAX_CREDENTIALS = 10_000;
-/** Field values hold nothing else, and blanks at their ends are lost on the way. */
+/** Characters that survive as a field value; surrounding whitespace would be stripped. */
 const KEY_FORM = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
-/** Why nothing was done. */
 export interface CredentialRefusal {
   readonly refused:
     | "state_store_not_configured"
@@ -24,20 +23,20 @@ export interface CredentialRefusal {
 }
 
 export interface IssuedCredentialsParts {
-  /** Undefined without `GATEWAY_STATE_DB`: then there is nothing to keep keys in. */
+  /** Undefined without `GATEWAY_STATE_DB`: keys cannot be stored. */
   readonly store: StateStore | undefined;
   readonly keys: IssuedKeys;
   /** Of the running generation. */
   readonly consumers: () => readonly Consumer[];
-  /** Whether a consumer of the running generation has this key by the document. */
+  /** True if the running document contains this key. */
   readonly isInDocument: (key: string) => boolean;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 /**
- * Gives keys to consumers and takes them back while the gateway runs: a key and the one that replaces it are good side by
- * side until the first is retired. What is done is on disk before it is said.
+ * Issues and retires API keys at run time; old and new keys overlap for rotation. Changes are durable before they are
+ * acknowledged.
  */
 export class IssuedCredentials {
   readonly #parts: IssuedCredentialsParts;
@@ -47,16 +46,16 @@ export class IssuedCredentials {
     this.#parts = parts;
   }
 
-  /** The keys of a consumer, oldest first, without what they are. */
+  /** Keys of a consumer, oldest first, without secrets. */
   list(consumer: string): readonly IssuedCredential[] | CredentialRefusal {
     const { store, keys } = this.#parts;
     if (store === undefined) return { refused: "state_store_not_configured" };
     const issued = keys.all.filter((credential) => credential.consumer === consumer);
-    // Those of a consumer that left the document can still be looked at, and retired.
+    // Keys of a removed consumer can still be listed and retired.
     return issued.length === 0 && !this.#isKnown(consumer) ? { refused: "unknown_consumer" } : issued;
   }
 
-  /** Gives a key; without one in `key` it is made up. The answer is the only place where it can be read. */
+  /** Issues a key, generated unless given in `key`. The response is the only place where it is readable. */
   async issue(
     consumer: string,
     key = randomBytes(32).toString("base64url"),
@@ -81,7 +80,7 @@ export class IssuedCredentials {
     });
   }
 
-  /** From `atMs` on, or from now on, the key is not good any more; how it stands then. */
+  /** Retires a key at `atMs` or now; returns its new state. */
   async retire(
     id: string,
     atMs: number | undefined,
@@ -113,7 +112,7 @@ export class IssuedCredentials {
     return this.#parts.consumers().some(({ name }) => name === consumer);
   }
 
-  /** One change after the other, so that each is made of what the one before left. */
+  /** Serializes changes, so that each sees the result of the previous one. */
   async #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#turn.then(work);
     this.#turn = done.catch(() => undefined);

@@ -2,7 +2,7 @@ import type { Clock } from "#slice.ts";
 import type { IssuedCredential } from "#storage/state-store.ts";
 import { isSameDigest, selectorOf } from "./credential-digest.ts";
 
-/** Keys that were given out over the admin API, in memory: what is looked up for requests never waits for the store. */
+/** Keys issued through the admin API, in memory, so that requests never wait for the store. */
 export class IssuedKeys {
   readonly #clock: Pick<Clock, "now">;
   readonly #subscribers: (() => Promise<void>)[] = [];
@@ -14,12 +14,12 @@ export class IssuedKeys {
     this.#keep(credentials);
   }
 
-  /** Oldest first; another list after each change. */
+  /** Oldest first; a new array after each change. */
   get all(): readonly IssuedCredential[] {
     return this.#all;
   }
 
-  /** Name of the consumer that a key was given to; undefined for a key that nobody has now. */
+  /** The consumer of a valid key. */
   ownerOf(digest: Uint8Array): string | undefined {
     if (this.#byDigest.size === 0) return undefined;
     const known = this.#byDigest.get(selectorOf(digest));
@@ -27,13 +27,13 @@ export class IssuedKeys {
     return known.retireMs !== undefined && this.#clock.now() >= known.retireMs ? undefined : known.consumer;
   }
 
-  /** These are all keys from now on; resolves when all who follow know it. */
+  /** Replaces all keys; resolves when all followers have them. */
   async replaceAll(credentials: readonly IssuedCredential[]): Promise<void> {
     this.#keep(credentials);
     await Promise.all(this.#subscribers.map(async (changed) => await changed()));
   }
 
-  /** Calls back after each change. */
+  /** Registers a callback for changes. */
   follow(changed: () => Promise<void>): void {
     this.#subscribers.push(changed);
   }

@@ -1,4 +1,4 @@
-/** The JSON object that a body is; undefined when it is anything else. */
+/** Parses a JSON object; undefined for anything else. */
 export function jsonObject(body: Buffer): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(body.toString("utf8"));

@@ -3,7 +3,6 @@ import { asEgressError } from "#egress/egress-failure.ts";
 import type { Clock } from "#slice.ts";
 import { readKeySet, type VerificationKey } from "./verification-keys.ts";
 
-/** How a key set is kept. */
 export interface KeySetRules {
   /** For logs. */
   readonly provider: string;
@@ -13,19 +12,19 @@ export interface KeySetRules {
 
 export interface KeySetParts {
   readonly rules: KeySetRules;
-  /** The body of the key set; rejects when it cannot be had, at the latest when `signal` aborts. */
+  /** Fetches the key set; rejects on failure or when `signal` aborts. */
   readonly fetch: (signal: AbortSignal) => Promise<Buffer>;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** Keys that a token may be signed with; `unavailable` when that cannot be told now. */
+/** Candidate keys of a token; `unavailable` if they cannot be determined now. */
 export type KeySearch = readonly VerificationKey[] | "unavailable";
 
 const FETCH_MS = 5000;
-/** Between two attempts, so that tokens with unknown key ids do not flood the issuer. */
+/** Minimum interval of attempts, so that unknown key ids do not flood the issuer. */
 const MIN_PAUSE_MS = 5000;
-/** While an issuer cannot be reached its keys are believed; not for ever. */
+/** How long keys are trusted while the issuer is unreachable. */
 const MAX_STALE_MS = 86_400_000;
 const MAX_RETIRED = 64;
 
@@ -35,9 +34,8 @@ interface RetiredKey {
 }
 
 /**
- * The keys of one issuer: fetched when the first token comes, fetched again behind the requests' backs when they are
- * old, and at once, though not often, for a key id that nobody has heard of. A key that is published no more verifies
- * for a while, as tokens signed with it are still about.
+ * The keys of one issuer: fetched on first use, refreshed in the background, and refetched at a limited rate for an
+ * unknown key id. A removed key stays valid for a grace period, since tokens signed with it are in use.
  */
 export class KeySet {
   rules: KeySetRules;
@@ -54,7 +52,7 @@ export class KeySet {
     this.rules = parts.rules;
   }
 
-  /** Keys for a token that names this key id, if any, and this algorithm. Empty: nobody has such a key. Never rejects. */
+  /** Keys for a key id, if any, and algorithm; empty if there are none. Never rejects. */
   async find(kid: string | undefined, algorithm: string): Promise<KeySearch> {
     const nowMs = this.#parts.clock.monotonic();
     const ageMs = nowMs - this.#fetchedMs;
@@ -62,7 +60,7 @@ export class KeySet {
       await this.#load(nowMs);
       if (nowMs - this.#fetchedMs > MAX_STALE_MS) return "unavailable";
     } else if (ageMs >= this.rules.refreshMs) {
-      // Rejects never.
+      // Never rejects.
       void this.#load(nowMs);
     }
     const known = this.#fitting(kid, algorithm);
@@ -78,7 +76,7 @@ export class KeySet {
     return [...this.#keys, ...retired].filter((key) => key.fits(kid, algorithm));
   }
 
-  /** Fetches the keys, unless that was tried a moment ago; joins an attempt that is under way. */
+  /** Fetches keys or joins a fetch in progress, unless attempted within the minimum interval. */
   async #load(nowMs: number): Promise<void> {
     if (this.#loading !== undefined) return await this.#loading;
     if (nowMs - this.#attemptedMs < Math.min(MIN_PAUSE_MS, this.rules.refreshMs)) return;
@@ -102,7 +100,7 @@ export class KeySet {
     } catch (error) {
       this.#isFailing = true;
       const { code, message } = asEgressError(error, "bad_answer");
-      // The message is ours; nothing of the answer is in it.
+      // The message contains nothing of the response.
       log.warn(
         { code: "key_set_unavailable", provider, failure: code },
         `The keys of a provider cannot be had: ${message}`,
@@ -118,7 +116,7 @@ export class KeySet {
       .filter(({ key, untilMs: endMs }) => endMs > nowMs && !published.has(key.id))
       .slice(0, MAX_RETIRED);
     const before = new Map(this.#keys.map((key) => [key.id, key]));
-    // Imported already, if it is the same.
+    // Reuses imported keys.
     this.#keys = keys.map((key) => before.get(key.id) ?? key);
   }
 }

@@ -1,35 +1,34 @@
 import { hash } from "node:crypto";
 
-/** What came of showing a nonce. `full`: there is no room to remember it, so nobody could tell if it came again. */
+/** `full`: the nonce cannot be stored, so a replay would be undetectable. */
 export type NonceVerdict = "new" | "seen" | "full";
 
-/** Where nonces are remembered. */
 export interface Nonces {
-  /** Shows a nonce, which is remembered for `forMs`. `nowMs` is monotonic. */
+  /** Stores a nonce for `forMs` unless known. `nowMs` is monotonic. */
   add(keyId: string, nonce: string, nowMs: number, forMs: number): NonceVerdict | Promise<NonceVerdict>;
 }
 
-/** Bounds of a memory: entries for one key and for all keys together. */
+/** Maximum entries per key and in total. */
 export interface NonceLimits {
   readonly perKey: number;
   readonly total: number;
 }
 
-/** About 100 bytes each. A key that signs 400 requests a second for ten minutes fits. */
+/** About 100 bytes each; enough for a key with 400 requests per second for ten minutes. */
 const NONCE_LIMITS: NonceLimits = { perKey: 262_144, total: 1_048_576 };
 
-/** A shorter text that stands for a nonce, however long that is. */
+/** A digest of bounded length. */
 function digestOf(nonce: string): string {
   return hash("sha256", nonce, "buffer").toString("latin1", 0, 16);
 }
 
 /**
- * Remembers the nonces of requests whose signatures were good, each for the same time. Bounded for each key, so that
- * one that signs without end does not push out what others need; what has no room is refused, never forgotten.
+ * Nonces of requests with valid signatures, each kept for the same time. Bounded per key, so that one key cannot evict
+ * others' nonces; on overflow requests are refused, never nonces forgotten.
  */
 export class NonceMemory implements Nonces {
   readonly #limits: NonceLimits;
-  /** By key id: nonces with the time they may be forgotten at. Entries are in the order of that time. */
+  /** By key id: nonces with their expiry, in order of expiry. */
   readonly #byKey = new Map<string, Map<string, number>>();
   #size = 0;
 
@@ -41,7 +40,6 @@ export class NonceMemory implements Nonces {
     return this.#size;
   }
 
-  /** Shows a nonce, which is remembered for `forMs`. `nowMs` is monotonic. */
   add(keyId: string, nonce: string, nowMs: number, forMs: number): NonceVerdict {
     const nonces = this.#byKey.get(keyId) ?? new Map<string, number>();
     this.#forget(nonces, nowMs);
@@ -49,7 +47,7 @@ export class NonceMemory implements Nonces {
     const untilMs = nonces.get(digest);
     if (untilMs !== undefined) {
       if (untilMs > nowMs) return "seen";
-      // Stands in the order of a time when nonces were remembered for longer.
+      // Its position reflects an earlier, longer retention.
       nonces.delete(digest);
       this.#size -= 1;
     }

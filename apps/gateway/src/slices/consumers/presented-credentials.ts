@@ -11,13 +11,13 @@ export const SIGNING_FIELDS = {
   signature: "x-gateway-signature",
 } as const;
 
-/** What a request says about who sends it. */
+/** Credential fields of a request. */
 export interface PresentedCredentials {
   apiKey: string | undefined;
   authorization: SchemeCredential | undefined;
-  /** Signing fields that are there, by their lower-case names. */
+  /** Signing fields by lower-case name. */
   signing: Map<string, string> | undefined;
-  /** Lower-case names of fields that came in several lines: which of them counts is nobody's guess. */
+  /** Lower-case names of repeated fields, which are ambiguous. */
   repeated: Set<string> | undefined;
 }
 
@@ -25,8 +25,8 @@ const SIGNING_NAMES: ReadonlySet<string> = new Set(Object.values(SIGNING_FIELDS)
 const MIN_SIGNING_NAME_LENGTH = Math.min(...Object.values(SIGNING_FIELDS).map((name) => name.length));
 
 /**
- * Finds what a client presents, in one pass; undefined for the anonymous, who are most. Names are told by their length
- * and first letter before anything is lower-cased.
+ * Collects credentials in one pass; undefined for anonymous requests, the most common case. Names are prefiltered by
+ * length and first letter before lower-casing.
  */
 export function presentedCredentials(fields: Readonly<RawFields>): PresentedCredentials | undefined {
   let found: PresentedCredentials | undefined;
@@ -54,7 +54,7 @@ export function presentedCredentials(fields: Readonly<RawFields>): PresentedCred
 }
 
 function mayMatter(name: string): boolean {
-  // Lower-cases letters; what else it changes is sorted out by comparing the whole name.
+  // Lower-cases letters; false positives are excluded by the full comparison.
   const first = name.charCodeAt(0) | 0x20;
   if (first === 0x61) return name.length === AUTHORIZATION_FIELD.length;
   return first === 0x78 && (name.length === API_KEY_FIELD.length || name.length >= MIN_SIGNING_NAME_LENGTH);
@@ -68,15 +68,15 @@ function nothing(): PresentedCredentials {
   return { apiKey: undefined, authorization: undefined, signing: undefined, repeated: undefined };
 }
 
-/** An `Authorization` value, taken apart (RFC 9110 section 11.6.2). */
+/** A parsed `Authorization` value (RFC 9110 section 11.6.2). */
 interface SchemeCredential {
   /** In lower case. */
   readonly scheme: string;
-  /** What follows the scheme and the spaces behind it. */
+  /** The rest after the scheme and spaces. */
   readonly rest: string;
 }
 
-/** Splits an `Authorization` value into its scheme and the rest. Never fails: what is empty has an empty scheme. */
+/** Splits an `Authorization` value. Never fails; an empty value has an empty scheme. */
 function schemeOf(value: string): SchemeCredential {
   const end = value.search(/[ \t]/);
   if (end === -1) return { scheme: value.toLowerCase(), rest: "" };

@@ -3,24 +3,23 @@ import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { asEgressError, EgressError, timedOut } from "#egress/egress-failure.ts";
 import type { EgressUrl } from "#egress/egress-url.ts";
 
-/** Where an issuer of tokens publishes something about itself. */
+/** A URL at which a token issuer publishes keys or metadata. */
 export interface PublishedPlace {
   readonly url: EgressUrl;
   readonly purpose: "key-set" | "introspection";
-  /** Certificates (PEM) to trust instead of the public roots. */
+  /** Trusted certificates (PEM) instead of the public roots. */
   readonly roots: readonly string[] | undefined;
 }
 
 const MAX_HEAD_BYTES = 8192;
-/** Key sets and metadata have a few kilobytes; what is larger is something else. */
+/** Key sets and metadata have a few kilobytes. */
 const MAX_BODY_BYTES = 1_048_576;
 const USER_AGENTS = { "key-set": "gateway-jwks", introspection: "gateway-introspection" } as const;
 
 type Connection = Awaited<ReturnType<EgressDialer["dial"]>>;
 
 /**
- * The body of a 200. Redirects are not followed.
- * @throws EgressError for everything else, `timeout` when `signal` aborts
+ * The body of a 200 response. Redirects are not followed. @throws EgressError otherwise, `timeout` when `signal` aborts
  */
 export async function fetchPublished(
   dialer: EgressDialer,
@@ -32,7 +31,7 @@ export async function fetchPublished(
   const socket = await dialer.dial(target, purpose, signal);
   const onAbort = (): void => void socket.destroy(timedOut());
   signal.addEventListener("abort", onAbort, { once: true });
-  // What it reports after the answer is of no interest, but must not end the process.
+  // Errors after the response are irrelevant, but would be uncaught.
   socket.on("error", () => undefined);
   try {
     if (signal.aborted) throw timedOut();

@@ -5,7 +5,7 @@ import type { Clock } from "#slice.ts";
 import { INVALID, recognitionOf, type Recognition } from "./credential-reader.ts";
 import type { TokenOwners } from "./token-owners.ts";
 
-/** What an endpoint says of a token; undefined when it gave no answer that counts. */
+/** The introspection response for a token; undefined if unavailable. */
 export type Introspect = (token: string) => Promise<Readonly<Record<string, unknown>> | undefined>;
 
 /** An endpoint of the running generation. */
@@ -19,14 +19,14 @@ interface Known {
   readonly untilMs: number;
 }
 
-/** What bearer tokens consist of (RFC 6750, 2.1); nothing else is worth a question. */
+/** Syntax of bearer tokens (RFC 6750, 2.1); others are refused without introspection. */
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 const MAX_TOKEN_CHARACTERS = 16_384;
 const MAX_KNOWN = 8192;
 const DEFAULT_TTL_S = 60;
-/** A token may become good soon after somebody used it too early. */
+/** Short, since a token may be used just before it becomes valid. */
 const MAX_REFUSED_MS = 10_000;
-/** Questions at a time: whoever invents tokens must not make us flood the endpoint. */
+/** Maximum concurrent introspections, so that invented tokens do not flood the endpoint. */
 const MAX_QUESTIONS = 64;
 const UNAVAILABLE: Recognition = Object.freeze({
   kind: "unavailable",
@@ -42,8 +42,8 @@ const TOO_MANY: Recognition = Object.freeze({
 });
 
 /**
- * Asks whoever issued a token what it means (RFC 7662), and remembers the answers. Without an answer nobody gets in, unless
- * all that gave none are to fail open: then whoever sent the token is nobody.
+ * Introspects tokens (RFC 7662) with caching. Without a response the token is refused, unless all unavailable endpoints
+ * fail open; then the client is anonymous.
  */
 export class TokenIntrospection {
   readonly #sources: readonly IntrospectionSource[];
@@ -58,7 +58,7 @@ export class TokenIntrospection {
     this.#clock = clock;
   }
 
-  /** Whose token it is. Requests with the same token share one question. */
+  /** The consumer of a token. Concurrent requests with the same token share one introspection. */
   recognise(token: string): Recognition | Promise<Recognition> {
     if (token.length > MAX_TOKEN_CHARACTERS || !TOKEN.test(token)) return INVALID;
     const digest = hash("sha256", token, "hex");
@@ -113,7 +113,7 @@ export class TokenIntrospection {
   }
 }
 
-/** Scopes are separated by spaces (RFC 7662, 2.2); some issuers list them. */
+/** Scopes are space-separated (RFC 7662, 2.2); some issuers send lists. */
 function hasScopes({ scope }: Readonly<Record<string, unknown>>, demanded: readonly string[] = []): boolean {
   const granted: readonly unknown[] = typeof scope === "string" ? scope.split(" ") : Array.isArray(scope) ? scope : [];
   return demanded.every((each) => granted.includes(each));

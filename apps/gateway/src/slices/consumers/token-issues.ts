@@ -9,7 +9,7 @@ import { VERIFIABLE_ALGORITHMS } from "./verification-keys.ts";
 
 type Place = readonly (string | number)[];
 
-/** Providers of tokens can be asked, use algorithms that prove something, and every token leads to one consumer. */
+/** Checks providers' endpoints and algorithms, and that every token identifies one consumer. */
 export function checkTokens(document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
   const providers = document.gateway.jwt_providers ?? [];
   for (const [at, provider] of providers.entries()) {
@@ -108,7 +108,7 @@ function checkIssuers(
   }
 }
 
-/** Any audience and a named one are told apart, the named one first. */
+/** A named audience takes precedence over any, so only equal kinds are ambiguous. */
 function isAmbiguous(a: readonly string[], b: readonly string[]): boolean {
   if (a.length === 0 || b.length === 0) return a.length === b.length;
   return a.some((audience) => b.includes(audience));

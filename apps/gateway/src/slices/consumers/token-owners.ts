@@ -3,12 +3,12 @@ import type { ConsumerIdentity } from "#request/context.ts";
 import { credentialsOf, identityOf } from "./consumer-identity.ts";
 
 interface TokenOwner {
-  /** Empty: whatever the token is for. */
+  /** Empty: any audience. */
   readonly audiences: readonly string[];
   readonly identity: ConsumerIdentity;
 }
 
-/** Tells whose a verified token is: its provider's consumer, or the one that has a credential of its issuer. */
+/** Maps a verified token to a consumer: its provider's, or the one with a credential of its issuer. */
 export class TokenOwners {
   readonly #byName = new Map<string, ConsumerIdentity>();
   readonly #byIssuer = new Map<string, TokenOwner[]>();
@@ -21,12 +21,12 @@ export class TokenOwners {
       this.#byIssuer.set(credential.issuer, owners);
     }
     for (const owners of this.#byIssuer.values()) {
-      // Who names an audience is meant before who takes any.
+      // Credentials with a named audience take precedence.
       owners.sort((a, b) => Number(a.audiences.length === 0) - Number(b.audiences.length === 0));
     }
   }
 
-  /** The consumer, without claims yet; undefined when the token is good and nobody's. */
+  /** The consumer, without claims; undefined for a valid token without a consumer. */
   find(provider: Pick<JwtProvider, "consumer">, issuer: unknown, audience: unknown): ConsumerIdentity | undefined {
     if (provider.consumer !== undefined) return this.#byName.get(provider.consumer);
     if (typeof issuer !== "string") return undefined;

@@ -10,10 +10,10 @@ import type { VerificationKey } from "./verification-keys.ts";
 
 const MAX_TOKENS = 8192;
 
-/** How long a token is believed without looking at its issuer's keys again. */
+/** Maximum time before a token is verified again. */
 const MAX_MS = 60_000;
 
-/** Remembers tokens that were good, so that a client that sends one with each request has it verified now and then. */
+/** Cache of verified tokens. */
 export class TokenCache {
   readonly #byDigest = new Map<string, GoodToken>();
 
@@ -21,7 +21,7 @@ export class TokenCache {
     return this.#byDigest.size;
   }
 
-  /** Whose token it is, if that is known. Times are wall clock, since tokens end by it. */
+  /** The identity of a cached token. Wall clock, since expiry uses it. */
   get(token: string, nowMs: number): ConsumerIdentity | undefined {
     const digest = digestOf(token);
     const known = this.#byDigest.get(digest);
@@ -31,7 +31,7 @@ export class TokenCache {
     return undefined;
   }
 
-  /** Remembers a good token until it ends, but not for longer than a minute. The oldest makes room. */
+  /** Caches a token until it expires, at most a minute. The oldest entry is evicted. */
   set(token: string, identity: ConsumerIdentity, nowMs: number, endMs: number): void {
     if (this.#byDigest.size >= MAX_TOKENS) {
       const oldest = this.#byDigest.keys().next().value;
@@ -41,18 +41,16 @@ export class TokenCache {
   }
 }
 
-/** A provider of the running generation with its keys. */
 export interface TokenProvider {
   readonly document: JwtProvider;
   readonly keys: KeySet;
 }
 
-/** What a provider takes that says nothing of algorithms. */
 const DEFAULT_ALGORITHMS: readonly string[] = ["RS256", "ES256"];
 const DEFAULT_LEEWAY_S = 30;
-/** Longer than any token that browsers and servers let through in one field. */
+/** Longer than typical header size limits allow. */
 const MAX_TOKEN_CHARACTERS = 16_384;
-/** A token without a key id is tried with so many keys. */
+/** Maximum keys tried for a token without a key id. */
 const MAX_TRIES = 4;
 const UNAVAILABLE: Recognition = Object.freeze({
   kind: "unavailable",
@@ -62,11 +60,11 @@ const UNAVAILABLE: Recognition = Object.freeze({
 interface TokenHead {
   readonly kid: string | undefined;
   readonly algorithm: string;
-  /** As the token says, so not to be believed: it only tells whose keys to ask. */
+  /** Unverified; only selects the keys. */
   readonly issuer: string | undefined;
 }
 
-/** Verifies JSON Web Tokens with the keys of their issuers, and tells whose they are. */
+/** Verifies JSON Web Tokens and identifies their consumers. */
 export class TokenVerifier {
   readonly #providers: readonly TokenProvider[];
   readonly #owners: TokenOwners;
@@ -80,8 +78,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Whether there are keys of the issuer that a token names: its own, perhaps its own among those that stand for any
-   * issuer, or none, as for what is no JSON Web Token.
+   * Whether there are keys for the token's issuer: `own`, `perhaps` (providers without an issuer), or `none`, also for
+   * anything but a JSON Web Token.
    */
   keysOf(token: string): "own" | "perhaps" | "none" {
     const head = token.length > MAX_TOKEN_CHARACTERS ? undefined : headOf(token);
@@ -91,7 +89,7 @@ export class TokenVerifier {
     return provider.document.issuer === undefined ? "perhaps" : "own";
   }
 
-  /** Whose token it is; at once for one that was good a moment ago, and for what is no token at all. */
+  /** The consumer of a token; synchronous if cached or malformed. */
   verify(token: string): Recognition | Promise<Recognition> {
     if (token.length > MAX_TOKEN_CHARACTERS) return INVALID;
     const known = this.#cache.get(token, this.#clock.now());
@@ -103,7 +101,7 @@ export class TokenVerifier {
   async #verify(token: string, head: TokenHead): Promise<Recognition> {
     let isUnavailable = false;
     for (const provider of this.#providersFor(head.issuer)) {
-      // What decides is never what a token asks for.
+      // The algorithm is chosen by configuration, never by the token.
       if (!(provider.document.algorithms ?? DEFAULT_ALGORITHMS).includes(head.algorithm)) continue;
       const keys = await provider.keys.find(head.kid, head.algorithm);
       if (keys === "unavailable") {
@@ -116,7 +114,7 @@ export class TokenVerifier {
     return isUnavailable ? UNAVAILABLE : INVALID;
   }
 
-  /** Providers of exactly this issuer; those that name none stand for issuers that no provider names. */
+  /** Providers of this issuer, otherwise those without an issuer. */
   #providersFor(issuer: string | undefined): readonly TokenProvider[] {
     const named = this.#providers.filter(({ document }) => document.issuer !== undefined && document.issuer === issuer);
     return named.length > 0 ? named : this.#providers.filter(({ document }) => document.issuer === undefined);
@@ -135,7 +133,7 @@ export class TokenVerifier {
         const { payload } = await jwtVerify(token, key, this.#demandsOf(provider, algorithm));
         return this.#recognise(provider, token, payload);
       } catch (error) {
-        // Another key may have the same id; anything else is wrong whatever the key.
+        // Another key may have the same id; other errors do not depend on the key.
         if (!(error instanceof errors.JWSSignatureVerificationFailed)) return undefined;
       }
     }
@@ -148,7 +146,7 @@ export class TokenVerifier {
       algorithms: [algorithm],
       clockTolerance: leewayS,
       currentDate: new Date(this.#clock.now()),
-      // A token without an end would be good for ever, also when it was stolen.
+      // A token without expiry would be valid forever, even if stolen.
       requiredClaims: ["exp"],
       ...(issuer === undefined ? {} : { issuer }),
       ...(audience === undefined ? {} : { audience }),
@@ -161,7 +159,7 @@ export class TokenVerifier {
     const identity: ConsumerIdentity = Object.freeze({ ...owner, claims: payload });
     const nowMs = this.#clock.now();
     const endMs = ((payload.exp ?? 0) + (provider.leeway_secs ?? DEFAULT_LEEWAY_S)) * 1000;
-    // Whoever wants a key that is gone to count for nothing within seconds says so by how often keys are fetched.
+    // The refresh interval bounds how long a removed key stays effective.
     const freshMs = (provider.refresh_secs ?? Number.POSITIVE_INFINITY) * 1000;
     this.#cache.set(token, identity, nowMs, Math.min(endMs, nowMs + freshMs));
     return identity;
@@ -188,7 +186,7 @@ interface GoodToken {
   readonly untilMs: number;
 }
 
-/** Tokens themselves are not kept. */
+/** Tokens themselves are not stored. */
 function digestOf(token: string): string {
   return hash("sha256", Buffer.from(token, "latin1"), "buffer").toString("latin1");
 }

@@ -1,15 +1,14 @@
 import type { Clock, IssueReport } from "#slice.ts";
 
-/** The part of a credential that says when it is good. */
 export interface Validity {
   readonly not_before?: string;
   readonly not_after?: string;
 }
 
-/** Says whether a credential is good now. Undefined for one that always is, which costs nothing. */
+/** True while a credential is valid; undefined for one that always is. */
 export type IsValid = (() => boolean) | undefined;
 
-/** By the wall clock, as other parties read the times. `not_after` is the first moment at which it is not good. */
+/** Wall clock, since the times are shared with other parties. `not_after` is exclusive. */
 export function validityOf({ not_before: from, not_after: until }: Validity, clock: Clock): IsValid {
   if (from === undefined && until === undefined) return undefined;
   const fromMs = from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from);
@@ -20,7 +19,7 @@ export function validityOf({ not_before: from, not_after: until }: Validity, clo
   };
 }
 
-/** Both are moments that exist, in their order; what is over already is worth a word. */
+/** Both times are valid and in order; an expired credential is a warning. */
 export function checkValidity(
   credential: Validity,
   whose: string,
@@ -42,7 +41,7 @@ export function checkValidity(
   }
 }
 
-/** Milliseconds since 1970; NaN for a moment that does not exist, such as one on February 30, which the engine takes for March 2. */
+/** Milliseconds since 1970; NaN for an invalid date such as February 30, which the engine would accept as March 2. */
 function momentMs(text: string): number {
   const day = text.slice(0, 10);
   const dayMs = Date.parse(day);

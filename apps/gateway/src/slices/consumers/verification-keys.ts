@@ -1,6 +1,6 @@
 import { importJWK, type CryptoKey, type JWK } from "jose";
 
-/** Algorithms with a public key (RFC 7518 section 3.1, RFC 8037, RFC 9864) and what a key must be to be used by them. */
+/** Public-key algorithms (RFC 7518 section 3.1, RFC 8037, RFC 9864) and the keys they require. */
 const ALGORITHMS: Readonly<Record<string, { readonly kty: string; readonly crv?: string }>> = {
   RS256: { kty: "RSA" },
   RS384: { kty: "RSA" },
@@ -15,16 +15,15 @@ const ALGORITHMS: Readonly<Record<string, { readonly kty: string; readonly crv?:
   Ed25519: { kty: "OKP", crv: "Ed25519" },
 };
 
-/** Names of algorithms a provider may use. `none` is no signature, and HS* would make everybody's key a secret. */
+/** Algorithms a provider may use. `none` is unsigned, and HS* would make every key a shared secret. */
 export const VERIFIABLE_ALGORITHMS: readonly string[] = Object.keys(ALGORITHMS);
 
-/** Members of a key that make it what it is (RFC 7638 section 3.2). */
+/** Identifying members of a key (RFC 7638 section 3.2). */
 const MATERIAL = ["kty", "crv", "n", "e", "x", "y"] as const;
 const MAX_KEYS = 128;
 
-/** One public key of an issuer. */
 export class VerificationKey {
-  /** Equal for keys that are the same. */
+  /** Equal for equal keys. */
   readonly id: string;
   readonly kid: string | undefined;
   readonly #jwk: JWK;
@@ -36,7 +35,7 @@ export class VerificationKey {
     this.id = JSON.stringify([jwk.kid, jwk.alg, ...MATERIAL.map((member) => jwk[member])]);
   }
 
-  /** Whether a token that names this key id, or none, and this algorithm may be signed with the key. */
+  /** True if a token with this key id, or none, and algorithm may be signed with the key. */
   fits(kid: string | undefined, algorithm: string): boolean {
     if (kid !== undefined && kid !== this.kid) return false;
     const needed = Object.hasOwn(ALGORITHMS, algorithm) ? ALGORITHMS[algorithm] : undefined;
@@ -45,7 +44,7 @@ export class VerificationKey {
     return this.#jwk.alg === undefined || this.#jwk.alg === algorithm;
   }
 
-  /** The key for one algorithm; undefined when its material is no key. */
+  /** The key for one algorithm; undefined for invalid material. */
   async forAlgorithm(algorithm: string): Promise<CryptoKey | undefined> {
     let imported = this.#imported.get(algorithm);
     if (imported === undefined) this.#imported.set(algorithm, (imported = importKey(this.#jwk, algorithm)));
@@ -63,8 +62,8 @@ async function importKey(jwk: JWK, algorithm: string): Promise<CryptoKey | undef
 }
 
 /**
- * The keys of a JSON Web Key Set (RFC 7517 section 5) that verify signatures; those for other purposes and of unknown
- * kinds are left out. Undefined when the text is no key set.
+ * Signature keys of a JSON Web Key Set (RFC 7517 section 5), without other uses and unknown types. Undefined if the
+ * text is no key set.
  */
 export function readKeySet(body: Buffer): VerificationKey[] | undefined {
   let value: unknown;
@@ -84,7 +83,7 @@ function verificationKeyOf(key: unknown): VerificationKey | undefined {
   if (use !== undefined && use !== "sig") return undefined;
   if (Array.isArray(operations) && !operations.includes("verify")) return undefined;
   const jwk: Record<string, string> = {};
-  // Only what is public: if somebody publishes a private key, it is not kept here.
+  // Drops private members that an issuer may have published by mistake.
   for (const member of [...MATERIAL, "kid", "alg"]) {
     const text = key[member];
     if (typeof text === "string") jwk[member] = text;
