@@ -27,7 +27,10 @@ void test("the schema for editors is plain JSON Schema 2020-12, with exact bound
     text,
     /"daily_requests": \{\s+"type": "integer",\s+"minimum": 1,\s+"maximum": 18446744073709551615,\s+"description": "Requests per UTC day."/,
   );
-  assert.match(text, /"connect_ms": \{[^}]+"description": "Name lookup, TCP and TLS handshake together. Default: 5000."/);
+  assert.match(
+    text,
+    /"connect_ms": \{[^}]+"description": "Name lookup, TCP and TLS handshake together. Default: 5000."/,
+  );
 });
 
 void test("the schema for editors takes and refuses what reading takes and refuses", () => {

@@ -4,8 +4,8 @@ import type { Decorator } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 
 /**
- * A route that asks for a media type says so with `Vary: Accept` on each of its answers, refusals included: another
- * Accept would have had another answer, and caches have to know.
+ * Adds `Vary: Accept` to all responses of routes that match on Accept, refusals included, since another Accept selects
+ * another response.
  */
 export const acceptVary: GatewaySlice = {
   name: "accept-vary",

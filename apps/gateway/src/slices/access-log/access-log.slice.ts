@@ -4,16 +4,16 @@ import type { RequestContext } from "#request/context.ts";
 import type { FinishedRequest } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 
-/** Share of the lines that are written; failures of the gateway or its upstreams always are. */
+/** Sampling; failures of the gateway or its upstreams are always logged. */
 export interface AccessLogParts {
   readonly log: Logger;
   /** 0 to 1. */
   readonly sample: number;
-  /** 0 up to but not including 1. */
+  /** 0 inclusive to 1 exclusive. */
   readonly random: () => number;
 }
 
-/** One line for each finished request: never its query, never a field's value. */
+/** One line per finished request, without query and field values. */
 export function createAccessLog({ log, sample, random }: AccessLogParts): GatewaySlice {
   const access = log.child({ target: "gateway::access" });
   return {
@@ -56,7 +56,7 @@ function lineOf({ request, status, durationMs, sentBytes, isComplete, code }: Fi
 
 const TRACE = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/;
 
-/** The trace that the gateway notes it in, or the one that the client names (W3C Trace Context). */
+/** The gateway's trace, or the client's (W3C Trace Context). */
 function traceOf({ trace, fields }: RequestContext): object {
   if (trace !== undefined) return { trace_id: trace.traceId };
   const [, traceId] = TRACE.exec(fieldValue(fields, "traceparent") ?? "") ?? [];

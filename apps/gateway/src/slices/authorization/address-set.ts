@@ -1,10 +1,10 @@
 import { networkContains, parseAddress, parseNetwork, type IpAddress } from "@headworks/host-patterns";
 
-/** Networks to look addresses up in: as many look-ups as there are lengths of prefixes, however many networks. */
+/** A set of networks with one lookup per distinct prefix length, independent of the number of networks. */
 export class AddressSet {
   readonly #byPrefixBits = new Map<number, Set<bigint>>();
 
-  /** Takes addresses and CIDR networks; what is neither is left out, since the document's check refused it before. */
+  /** Takes addresses and CIDR networks; invalid ones, which the check has reported, are skipped. */
   constructor(networks: readonly string[]) {
     for (const text of networks) {
       const network = parseNetwork(text);
@@ -17,10 +17,10 @@ export class AddressSet {
     }
   }
 
-  /** Whether a network holds the address; IPv4 and its IPv4-mapped IPv6 form are one address. */
+  /** True if a network contains the address; IPv4 and IPv4-mapped IPv6 are equal. */
   has(address: IpAddress): boolean {
     for (const [prefixBits, prefixes] of this.#byPrefixBits) {
-      // An IPv6 network that is wider than the mapped range, such as ::/0, says nothing of IPv4.
+      // An IPv6 network wider than the mapped range, such as ::/0, does not cover IPv4.
       if (address.version === 4 && prefixBits < 96) continue;
       if (prefixes.has(address.value >> BigInt(128 - prefixBits))) return true;
     }
@@ -33,7 +33,7 @@ const farEnds = ["255.255.255.255", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"]
   .map((text) => parseAddress(text))
   .filter((address) => address !== undefined);
 
-/** Whether a network is all of IPv4 or all of IPv6. */
+/** True for the whole IPv4 or IPv6 range. */
 export function isEverything(text: string): boolean {
   const network = parseNetwork(text);
   if (network === undefined) return false;

@@ -3,13 +3,11 @@ import type { RequestContext } from "#request/context.ts";
 import { dryRunReport, type DryRunReport } from "#request/dry-run-report.ts";
 import type { Objection } from "./decision.ts";
 
-/** What is counted of authorization. */
 export interface AuthorizationMetrics {
-  /** A refusal that a dry run let pass; `gateway_policy_dry_run_total` with phase `authz`. */
+  /** A refusal ignored by a dry run; `gateway_policy_dry_run_total` with phase `authz`. */
   dryRun(route: string): void;
 }
 
-/** Tells logs and metrics what authorization did. */
 export class AuthorizationReports {
   readonly #log: Logger;
   readonly #dryRun: DryRunReport;
@@ -27,7 +25,7 @@ export class AuthorizationReports {
       consumer: request.consumer?.name ?? "anonymous",
       request_id: request.requestId,
     };
-    // The client is told no more than the status; who looks for the reason finds it here.
+    // The client only gets the status; the reason is logged for the operator.
     this.#log.debug({ code: "authorization_denied", ...labels }, "The rules do not let this request pass");
   }
 

@@ -4,7 +4,7 @@ import { isEverything } from "./address-set.ts";
 
 type Place = readonly (string | number)[];
 
-/** Every block has a rule, and none lets the whole world in by its addresses. */
+/** Rejects empty blocks and address rules that admit everyone. */
 export function checkAuthorization(document: ConfigDocument, report: IssueReport): void {
   checkBlock(document.gateway.authorization, ["gateway", "authorization"], report);
   for (const section of ["listeners", "services", "routes", "consumers"] as const) {

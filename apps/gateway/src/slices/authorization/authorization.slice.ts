@@ -12,12 +12,12 @@ import { type Level, RuleBlock, type Subject } from "./rule-block.ts";
 
 const FORBIDDEN: Refusal = { code: "forbidden" };
 
-/** Refuses requests of a route that the rules over it do not let pass. */
+/** Enforces the rules of all levels on requests of a route. */
 class AuthorizationGate implements Gate {
   readonly #rules: RouteRules;
   readonly #unauthorized: Refusal;
   readonly #reports: AuthorizationReports;
-  /** Blocks below the consumer's, by listener; the same for every request. */
+  /** Blocks below the consumer's by listener; equal for all requests. */
   readonly #byListener: ReadonlyMap<string, readonly RuleBlock[]>;
   readonly #elsewhere: readonly RuleBlock[];
 
@@ -59,13 +59,12 @@ class AuthorizationGate implements Gate {
 
 export type { AuthorizationMetrics } from "./authorization-reports.ts";
 
-/** What authorization needs of the gateway. */
 export interface AuthorizationHost {
   readonly log: Logger;
   readonly metrics: AuthorizationMetrics;
 }
 
-/** Decides who may pass, by rules at five levels. A route that no rule stands over has no gate. */
+/** Access control by rules at five levels. Routes without rules get no gate. */
 export function createAuthorization({ log, metrics }: AuthorizationHost): GatewaySlice {
   const reports = new AuthorizationReports(log, metrics);
   return {
@@ -109,7 +108,7 @@ function blocksOf(
   );
 }
 
-/** The blocks that may stand over requests of one route, the most specific first where several are in a list. */
+/** Blocks that may apply to requests of a route; lists are most specific first. */
 interface RouteRules {
   readonly ofConsumers: ReadonlyMap<string, RuleBlock>;
   /** Of the route and its service. */

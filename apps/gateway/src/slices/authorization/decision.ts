@@ -1,18 +1,15 @@
 import type { RuleBlock, Subject } from "./rule-block.ts";
 
-/** Why a request may not pass: nobody knows who sends it, or it is known and not enough. */
+/** Reason for a refusal: unauthenticated, or authenticated without permission. */
 export interface Objection {
   readonly status: 401 | 403;
-  /** The block that objects. */
   readonly block: RuleBlock;
 }
 
 /**
- * What the blocks over a request say against it, the most specific block first; undefined when it may pass.
- *
- * A rule that denies counts at every level. Otherwise the most specific block that says who may pass decides, with all
- * its rules; blocks before it only deny, and ask that the consumer is known if it is consumers they deny. Blocks on
- * trial are left out unless they are asked for.
+ * The objection of the blocks of all levels, most specific first; undefined if the request is allowed. A deny rule
+ * counts at every level. Otherwise the most specific block with allow rules decides, with all its rules; deny-only
+ * blocks before it require an identified consumer if they deny consumers. Dry-run blocks are skipped unless requested.
  */
 export function objectionTo(
   subject: Subject,
@@ -25,7 +22,7 @@ export function objectionTo(
     if (block.isOnTrial && !withTrials) continue;
     if (block.denies(subject)) return { status: 403, block };
     if (isDecided) continue;
-    // Less specific levels may still deny, which weighs more than not being known.
+    // A denial (403) at a less specific level takes precedence over 401.
     if (objection?.status !== 403) objection = objectionOf(block, subject) ?? objection;
     isDecided = block.saysWho;
   }

@@ -3,22 +3,21 @@ import type { IpAddress } from "@headworks/host-patterns";
 import type { ConsumerIdentity } from "#request/context.ts";
 import { AddressSet } from "./address-set.ts";
 
-/** Where a block stands, the most specific first. */
+/** Most specific first. */
 export type Level = "consumer" | "route" | "service" | "listener" | "gateway";
 
-/** Who wants in. */
 export interface Subject {
   readonly consumer: ConsumerIdentity | undefined;
-  /** Undefined when it is no address; then no rule about addresses lets it in. */
+  /** Undefined for an unparseable address, which no address rule admits. */
   readonly address: IpAddress | undefined;
 }
 
-/** One block of rules, compiled. */
+/** A compiled block of rules. */
 export class RuleBlock {
   readonly level: Level;
-  /** Its rules are on trial: they are reported on and refuse nobody. */
+  /** Dry run: its rules are reported but not enforced. */
   readonly isOnTrial: boolean;
-  /** It says who may pass, and so decides for all less specific levels; a block that only denies leaves that to them. */
+  /** Has allow rules and so decides for all less specific levels; a deny-only block defers to them. */
   readonly saysWho: boolean;
   readonly asksForConsumer: boolean;
   readonly asksForAddress: boolean;
@@ -53,20 +52,20 @@ export class RuleBlock {
     this.saysWho = admitsConsumers || allows || acl.default !== undefined;
   }
 
-  /** Whether a rule against the subject holds; what is unknown of it holds against nobody, except an address. */
+  /** True if a deny rule applies; unknown properties do not match, except an unknown address. */
   denies({ consumer, address }: Subject): boolean {
     if (this.asksForAddress && (address === undefined || this.#deniedAddresses?.has(address) === true)) return true;
     if (consumer === undefined) return false;
     return this.#deniedConsumers.has(consumer.name) || consumer.groups.some((group) => this.#deniedGroups.has(group));
   }
 
-  /** Whether the rules about addresses let the subject in. */
+  /** True if the address rules admit the subject. */
   admitsAddress({ address }: Subject): boolean {
     if (!this.asksForAddress || this.#admitsOtherAddresses) return true;
     return address !== undefined && this.#allowedAddresses?.has(address) === true;
   }
 
-  /** Whether all rules about consumers and their tokens are met. */
+  /** True if all rules about consumers and tokens are met. */
   admitsConsumer(consumer: ConsumerIdentity): boolean {
     if (this.#allowedConsumers?.has(consumer.name) === false) return false;
     const groups = this.#allowedGroups;
@@ -88,7 +87,7 @@ export class RuleBlock {
   }
 }
 
-/** A list that names somebody is closed: nobody else gets in. */
+/** An allow list excludes everyone not on it. */
 function closedSet(names: readonly string[] | undefined): ReadonlySet<string> | undefined {
   return names === undefined || names.length === 0 ? undefined : new Set(names);
 }
@@ -97,7 +96,7 @@ function ownValue(claims: ConsumerIdentity["claims"], name: string): unknown {
   return claims !== undefined && Object.hasOwn(claims, name) ? claims[name] : undefined;
 }
 
-/** Scopes of a token: separated by spaces (RFC 8693 section 4.2), or a list as some issuers write it. */
+/** Scopes of a token: space-separated (RFC 8693 section 4.2), or a list as some issuers send it. */
 function scopesOf(claim: unknown): readonly unknown[] {
   if (typeof claim === "string") return claim.split(" ");
   return Array.isArray(claim) ? claim : [];

@@ -111,7 +111,7 @@ export function createCache({ clock, timer = systemTimer }: CacheHost): Response
   };
 }
 
-/** Tracks changed resources and removes CDN-Cache-Control, which would contradict the gateway's own caching. */
+/** Tracks changed resources and removes the upstream's X-Cache. */
 function watching(changed: ChangedResources): Decorator {
   return {
     on: "action-responses",

@@ -4,14 +4,14 @@ import { normalOrigin } from "./origin.ts";
 
 type Place = readonly (string | number)[];
 
-/** Origins are origins, a wildcard stands alone, and credentials are never offered to everybody. */
+/** Checks syntax of origins, that a wildcard is the only entry, and that it is not combined with credentials. */
 export function checkCors(document: ConfigDocument, report: IssueReport): void {
   for (const [index, { cors }] of document.routes.entries()) {
     if (cors !== undefined) checkBlock(cors, ["routes", index, "cors"], report);
   }
 }
 
-/** A method or a header name (RFC 9110 section 5.6.2). */
+/** A token, as methods and header names are (RFC 9110 section 5.6.2). */
 export const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 function checkBlock(cors: Cors, place: Place, report: IssueReport): void {

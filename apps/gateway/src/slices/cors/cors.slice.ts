@@ -9,9 +9,9 @@ import { checkCors, TOKEN } from "./cors.check.ts";
 import { normalOrigin } from "./origin.ts";
 
 /**
- * Lets pages of other origins use a route (Fetch standard, CORS protocol). Preflights are answered here and never reach
- * the upstream; fields of the upstream's own answer are replaced. Refusals of the gateway carry these fields as well, so that
- * pages can read what they say, and so does 404 where the path of the request is the route's.
+ * CORS protocol (Fetch standard). Preflights are handled by the gateway and never reach the upstream; CORS fields of
+ * upstream responses are replaced. Refusals of the gateway carry CORS fields too, so that scripts can read them, as do
+ * 404 responses if the path matches the route.
  */
 export const cors: GatewaySlice = {
   name: "cors",
@@ -26,17 +26,17 @@ export const cors: GatewaySlice = {
 
 const DEFAULT_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
-/** One block of the document, ready to be asked. */
+/** A compiled `cors` block. */
 class CrossOriginRule {
   readonly #origins: ReadonlySet<string> | undefined;
-  /** Undefined: every method. */
+  /** Undefined: all methods. */
   readonly #methods: ReadonlySet<string> | undefined;
-  /** Undefined: every header. */
+  /** Undefined: all headers. */
   readonly #headers: ReadonlySet<string> | undefined;
   readonly #response: readonly string[];
   readonly #preflight: readonly string[];
 
-  /** Whatever the block allows, the route has a say in its methods: it responds to all others with 405 or 404. */
+  /** The route's own methods restrict the block's: others get 405 or 404. */
   constructor(block: Cors, { methods, match }: Pick<Route, "methods" | "match">) {
     const isOpen = block.allowed_origins.includes("*");
     this.#origins = isOpen ? undefined : new Set(block.allowed_origins.map((origin) => normalOrigin(origin) ?? ""));
@@ -62,14 +62,14 @@ class CrossOriginRule {
     ];
   }
 
-  /** The value of Access-Control-Allow-Origin; undefined for an origin that is not allowed, or none. */
+  /** The value of Access-Control-Allow-Origin; undefined for a disallowed or missing origin. */
   allowOrigin(request: RequestContext): string | undefined {
     const origin = fieldValue(request.fields, "origin");
     if (origin === undefined) return undefined;
     if (this.#origins === undefined) return "*";
     if (this.#origins.has(origin)) return origin;
     const normal = normalOrigin(origin);
-    // As the browser spells it: it compares byte by byte.
+    // Echoed unchanged, since browsers compare byte by byte.
     return normal !== undefined && this.#origins.has(normal) ? origin : undefined;
   }
 
@@ -77,7 +77,7 @@ class CrossOriginRule {
     return this.#response;
   }
 
-  /** The fields that allow what a preflight asks for; none when any of it is not allowed. */
+  /** Preflight response fields; none if anything requested is not allowed. */
   preflightFields(request: RequestContext): readonly string[] {
     const origin = this.allowOrigin(request);
     if (origin === undefined) return [];
@@ -88,7 +88,7 @@ class CrossOriginRule {
       .map((name) => name.trim())
       .filter((name) => name !== "");
     if (!asked.every((name) => TOKEN.test(name) && this.#headers?.has(name.toLowerCase()) !== false)) return [];
-    // By name: * means no Authorization to browsers, and nothing at all where there are credentials.
+    // Listed by name, since * excludes Authorization and does not apply with credentials.
     return [
       "Access-Control-Allow-Origin",
       origin,
@@ -114,9 +114,9 @@ function decoratorOf(rule: CrossOriginRule): Decorator {
   return {
     on: "every-path-response",
     decorate: (request, head, origin) => {
-      // What a preflight is told is said already; what refuses one, no page gets to read.
+      // Preflight responses are complete, and refused ones are not readable by scripts.
       if (origin === "short-circuit" && asksAhead(request)) return;
-      // Of answers that were kept as well: they are as the upstream gave them.
+      // Also for cached responses, which contain the upstream's fields.
       if (origin !== "short-circuit") removeUpstreamFields(head.fields);
       const allowed = rule.allowOrigin(request);
       if (allowed !== undefined) head.fields.push("Access-Control-Allow-Origin", allowed, ...rule.responseFields);
@@ -125,7 +125,7 @@ function decoratorOf(rule: CrossOriginRule): Decorator {
   };
 }
 
-/** Two words on the same thing are none to a browser: it refuses an answer with two origins. */
+/** Browsers reject responses with two allowed origins. */
 function removeUpstreamFields(fields: RawFields): void {
   let kept = 0;
   for (let at = 0; at < fields.length; at += 2) {

@@ -4,8 +4,8 @@ const ORIGIN = /^([a-z][a-z0-9+.-]*):\/\/((?:\[[0-9a-f:.]+\]|[^\s/?#@\\[\]:,*]+)
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: ":80", https: ":443", ws: ":80", wss: ":443" };
 
 /**
- * An origin (RFC 6454) in one spelling: lower case, IDNs as A-labels, as browsers send them, without the default port; undefined
- * for text that is none, `null` too.
+ * Normalizes an origin (RFC 6454): lower case, IDNs as A-labels, without the default port; undefined for an invalid
+ * origin and for `null`.
  */
 export function normalOrigin(text: string): string | undefined {
   const [, scheme, host] = ORIGIN.exec(text.toLowerCase()) ?? [];

@@ -4,7 +4,7 @@ import type { CheckScope, IssueReport } from "#slice.ts";
 
 type Place = readonly (string | number)[];
 
-/** Reports what the schema cannot say about deprecation blocks. Looks at the clock now, and never again. */
+/** Compares dates with the clock at the time of the check. */
 export function checkDeprecation(document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
   for (const [index, { deprecation }] of document.routes.entries()) {
     if (deprecation !== undefined) {
@@ -34,7 +34,7 @@ function checkBlock(block: Deprecation, place: Place, report: IssueReport, nowMs
   if (block.uri !== undefined) checkUri(block.uri, block.since, [...place, "uri"], report);
 }
 
-/** Unix seconds; undefined for a date that is absent, or wrong, which is reported. */
+/** Unix seconds; undefined for an absent or invalid date; the latter is reported. */
 function readDate(text: string | undefined, place: Place, report: IssueReport): number | undefined {
   if (text === undefined) return undefined;
   const date = parseImfFixdate(text);
@@ -50,7 +50,7 @@ function readDate(text: string | undefined, place: Place, report: IssueReport): 
   return undefined;
 }
 
-/** What stands before the path is there, and nothing that could end the link or the header. */
+/** An absolute URL without characters that could end the link or the header. */
 const LINKABLE = /^https?:\/\/[^/?#]+[!-~]*$/i;
 
 function checkUri(uri: string, since: string | undefined, place: Place, report: IssueReport): void {

@@ -6,8 +6,8 @@ import type { GatewaySlice } from "#slice.ts";
 import { checkDeprecation } from "./deprecation.check.ts";
 
 /**
- * Tells clients of a route that its version goes: `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and a link to more. On
- * every answer that the route's action made, and on none that was made before it.
+ * Sends `Deprecation` (RFC 9745), `Sunset` (RFC 8594) and a documentation link on responses of the route's action, not
+ * on earlier refusals.
  */
 export const deprecation: GatewaySlice = {
   name: "deprecation",
@@ -21,16 +21,16 @@ function decoratorFor(route: Route): Decorator | undefined {
   return {
     on: "action-responses",
     decorate: (_request, head) => {
-      // The operator's word replaces the upstream's whole: one half from each could contradict the other.
+      // Replaces all upstream fields: a mixture could be contradictory.
       removeField(head.fields, "deprecation");
       removeField(head.fields, "sunset");
-      // At the end, so that the link comes after all that the upstream sent.
+      // Appended, so that the link follows all upstream links.
       head.fields.push(...added);
     },
   };
 }
 
-/** The block was checked, so its dates can be read. */
+/** The dates have been validated. */
 function headerFields({ since, sunset, uri }: Deprecation): readonly string[] {
   const date = since === undefined ? undefined : parseImfFixdate(since);
   return [

@@ -4,7 +4,7 @@ import { OPEN_RULES, type EgressDialer } from "#egress/egress-dialer.ts";
 import { EgressFilter, isEnabled } from "#egress/egress-filter.ts";
 import type { GatewaySlice, IssueReport } from "#slice.ts";
 
-/** Puts the document's filter of outbound connections into the dialer. */
+/** Applies the document's SSRF filter to the dialer. */
 export function createEgressFilter(dialer: EgressDialer): GatewaySlice {
   return {
     name: "egress-filter",

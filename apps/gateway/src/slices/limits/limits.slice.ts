@@ -6,17 +6,15 @@ import { dryRunReport, type DryRunReport } from "#request/dry-run-report.ts";
 import type { Gate, Verdict } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 
-/** What the slice tells its reports to. */
 export interface LimitsHost {
   readonly log: Logger;
-  /** Counts a refusal of a route that a dry run let pass. */
+  /** Counts a refusal ignored by a dry run. */
   readonly onDryRun: (route: string) => void;
 }
 
 /**
- * Bounds how large requests of a route may be: 431 for the header, 413 for the body, both naming what was measured and
- * what is allowed. Declared lengths are looked at before anything reaches the upstream; bodies of unknown length are
- * measured while they pass.
+ * Limits request sizes of a route: 431 for the header, 413 for the body, with the measured value and the limit.
+ * Declared lengths are checked before forwarding; bodies of unknown length are measured while streaming.
  */
 export function createLimits({ log, onDryRun }: LimitsHost): GatewaySlice {
   const report = dryRunReport(log, "route_limits", onDryRun);
@@ -71,7 +69,7 @@ const header = (measured: string, allowed: number): Excess => ({
   message: `The header is larger than allowed: ${measured}, at most ${allowed}`,
 });
 
-/** Names and values; one character of a field is one byte. */
+/** One character of a field is one byte. */
 function bytesOf(fields: readonly string[]): number {
   let bytes = 0;
   for (const text of fields) bytes += text.length;

@@ -5,7 +5,7 @@ import type { GatewaySlice } from "#slice.ts";
 
 const DEFAULT_RETRY_AFTER_S = 60;
 
-/** Answers 503 with `Retry-After` for routes that are down on purpose; browsers still get their preflights answered. */
+/** Responds with 503 and `Retry-After` for routes in maintenance; preflights are still handled. */
 export const maintenance: GatewaySlice = {
   name: "maintenance",
   compile: () => ({ gateFor }),

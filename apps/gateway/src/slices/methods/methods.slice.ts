@@ -4,8 +4,8 @@ import type { Gate, Refusal } from "#request/phases.ts";
 import type { GatewaySlice } from "#slice.ts";
 
 /**
- * Answers 405 with `Allow` to methods that are not on a route's list (RFC 9110, 15.5.6). The list may be written in any
- * letter case; requests may not, since methods are case-sensitive. `*` is every method.
+ * Responds with 405 and `Allow` to methods not on the route's list (RFC 9110, 15.5.6). The list is case-insensitive,
+ * request methods are not. `*` allows all.
  */
 export const methods: GatewaySlice = {
   name: "methods",

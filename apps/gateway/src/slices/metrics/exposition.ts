@@ -1,9 +1,7 @@
 import { DURATION_BOUNDS_S, type DurationCounts } from "./traffic-counts.ts";
 
-/** Values of one metric by their labels. */
 export type Samples = readonly (readonly [labels: Readonly<Record<string, string>>, value: number])[];
 
-/** One metric as it is at the moment. */
 export interface MetricSamples {
   readonly name: string;
   readonly help: string;
@@ -12,7 +10,6 @@ export interface MetricSamples {
   readonly samples: Samples;
 }
 
-/** A metric that only grows. */
 export const counter = (name: string, help: string, labels: readonly string[], samples: Samples): MetricSamples => ({
   name,
   help,
@@ -21,7 +18,6 @@ export const counter = (name: string, help: string, labels: readonly string[], s
   samples,
 });
 
-/** A metric that goes up and down. */
 export const gauge = (name: string, help: string, labels: readonly string[], samples: Samples): MetricSamples => ({
   name,
   help,
@@ -30,9 +26,9 @@ export const gauge = (name: string, help: string, labels: readonly string[], sam
   samples,
 });
 
-/** The Prometheus text (format 0.0.4) of these metrics and of the durations of requests. */
+/** Prometheus text format 0.0.4 of the metrics and the request duration histograms. */
 export async function expose(metrics: readonly MetricSamples[], durations: Iterable<DurationCounts>): Promise<string> {
-  // Loaded with the first scrape: it comes in eighty files, and commands never need them.
+  // Loaded on the first scrape: it has eighty files that CLI commands do not need.
   const { Counter, Gauge, Registry } = await import("@prometheus-io/client");
   const registry = new Registry();
   const registers = [registry];
@@ -51,7 +47,7 @@ export async function expose(metrics: readonly MetricSamples[], durations: Itera
 
 const DURATION = "request_duration_seconds";
 
-/** Histograms are kept as plain counts, which the library has no way to take. */
+/** Formatted here, since the library cannot import bucket counts. */
 function durationText(durations: Iterable<DurationCounts>): string {
   let text = `# HELP ${DURATION} Time from the head of a request to the end of its answer\n# TYPE ${DURATION} histogram\n`;
   for (const { route, buckets, sumS } of durations) {

@@ -1,7 +1,7 @@
 import type { EventKind } from "@headworks/gateway-contract";
 import { counter, gauge, type MetricSamples } from "./exposition.ts";
 
-/** What others know, read at the moment of a scrape. */
+/** State of other components, read at scrape time. */
 export interface GatewayFacts {
   readonly generation: number;
   readonly activeRequests: number;
@@ -11,11 +11,11 @@ export interface GatewayFacts {
     readonly tlsHandshakeFailures: number;
     readonly slowClients: { readonly requests: number; readonly responses: number };
   }[];
-  /** Bytes of bodies that wait in memory. */
+  /** Bytes of buffered bodies. */
   readonly bufferedBytes: number;
   readonly upstreams: readonly {
     readonly name: string;
-    /** Undefined: it has no breaker. */
+    /** Undefined: no breaker configured. */
     readonly breaker: "closed" | "open" | "half_open" | undefined;
     readonly failOpenPicks: number;
     readonly retries: number;
@@ -24,7 +24,7 @@ export interface GatewayFacts {
     readonly endpoints: readonly {
       readonly key: string;
       readonly isHealthy: boolean;
-      /** By status class, `2xx` at 2; those without an answer at 0. */
+      /** By status class, `2xx` at index 2; attempts without a response at 0. */
       readonly attemptsByClass: readonly number[];
     }[];
   }[];
@@ -49,14 +49,14 @@ export interface GatewayFacts {
     readonly queueFull: number;
     readonly depth: number;
   };
-  /** By what became of them. */
+  /** By outcome. */
   readonly spans: Readonly<Record<string, number>>;
   readonly callouts: readonly { readonly policy: string; readonly outcome: string; readonly count: number }[];
 }
 
 const BREAKER_VALUES = { closed: 0, open: 1, half_open: 2 } as const;
 
-/** What a scrape says beyond what is counted of requests. Labels are names of the configuration. */
+/** Metrics of component state. Labels are configuration names. */
 export function factMetrics(facts: GatewayFacts): MetricSamples[] {
   return [
     ...listenerMetrics(facts),
@@ -161,7 +161,7 @@ function upstreamMetrics(facts: GatewayFacts): MetricSamples[] {
 
 function eventMetrics({ events, webhooks, egressDenied }: GatewayFacts): MetricSamples[] {
   return [
-    // Gauges by the specification, although they only grow.
+    // Gauges by specification, although monotonic.
     gauge("gateway_events_emitted_total", "Events emitted", [], [[{}, events.emitted]]),
     gauge("gateway_events_dropped_total", "Events dropped at their emission", [], [[{}, events.dropped]]),
     counter("gateway_events_replayed_total", "Events of earlier processes sent again", [], [[{}, events.replayed]]),

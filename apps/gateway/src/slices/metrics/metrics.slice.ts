@@ -7,21 +7,20 @@ import { TrafficCounts } from "./traffic-counts.ts";
 export type { GatewayFacts } from "./fact-metrics.ts";
 export type { RecentTraffic } from "./recent-traffic.ts";
 
-/** Phases of policies that may be on trial. */
+/** Policy phases with dry runs. */
 export type DryRunPhase = "route_limits" | "authz" | "rate_limit" | "load_shed" | "quota" | "callout";
 
-/** The slice, with what others count in it. */
 export interface Metrics extends GatewaySlice {
-  /** A policy on trial would have refused. */
+  /** Counts a refusal ignored by a dry run. */
   dryRun(phase: DryRunPhase, route: string): void;
   quotaDenied(consumer: string, budget: string): void;
-  /** What routes had to do lately in this process. */
+  /** Recent requests per route in this process. */
   recent(): RecentTraffic;
-  /** Prometheus text, format 0.0.4. */
+  /** Prometheus text format 0.0.4. */
   text(facts: GatewayFacts): Promise<string>;
 }
 
-/** Counts what happens; who asks gets it as Prometheus text. */
+/** Collects metrics, exposed in Prometheus text format. */
 export function createMetrics(): Metrics {
   const traffic = new TrafficCounts();
   const counted = new Map<string, { readonly labels: Readonly<Record<string, string>>; count: number }>();

@@ -1,16 +1,15 @@
-/** How far back requests of single routes are counted. */
+/** Retention of per-route counts. */
 const MAX_MINUTES = 60;
 const MINUTE_MS = 60_000;
 
-/** What routes had to do lately. */
 export interface RecentTraffic {
-  /** How much time that is: an hour, or since the start if that is less. */
+  /** Covered time: an hour, or the uptime if shorter. */
   readonly spanMs: number;
-  /** Finished requests of each route that had any. */
+  /** Finished requests of routes with traffic. */
   readonly requests: readonly (readonly [route: string, count: number])[];
 }
 
-/** Requests in each of the last 60 minutes; a moment is in milliseconds of a clock that never goes back. */
+/** Requests per minute for the last 60 minutes, by a monotonic clock in milliseconds. */
 export class MinuteCounts {
   readonly #counts = new Uint32Array(MAX_MINUTES);
   #minute = 0;
@@ -27,7 +26,7 @@ export class MinuteCounts {
     return this.#counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** A request may have ended a moment before another one that was counted already. */
+  /** Requests may be reported slightly out of order. */
   #forgetUntil(minute: number): void {
     for (let one = Math.max(this.#minute + 1, minute - MAX_MINUTES + 1); one <= minute; one += 1) {
       this.#counts[one % MAX_MINUTES] = 0;
@@ -36,7 +35,7 @@ export class MinuteCounts {
   }
 }
 
-/** How much time counts of a process stand for that started at `startedMs`. */
+/** The time covered by the counts of a process started at `startedMs`. */
 export function spanMs(startedMs: number, nowMs: number): number {
   return Math.min(Math.max(0, nowMs - startedMs), MAX_MINUTES * MINUTE_MS);
 }

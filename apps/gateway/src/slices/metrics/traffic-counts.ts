@@ -1,39 +1,38 @@
 import type { FinishedRequest, Observer } from "#request/phases.ts";
 import { MinuteCounts, spanMs, type RecentTraffic } from "./recent-traffic.ts";
 
-/** Upper bounds of the buckets of durations, in seconds. */
+/** Upper bounds of duration buckets in seconds. */
 export const DURATION_BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
-/** Requests of one route through one listener. */
+/** Requests of one route on one listener. */
 export interface RequestCounts {
   readonly route: string;
   readonly listener: string;
-  /** By status class, `1xx` at 1 to `5xx` at 5; 0: the client left before an answer. */
+  /** By status class, `1xx` to `5xx` at 1 to 5; 0: the client disconnected before a response. */
   readonly byClass: number[];
 }
 
-/** Durations of one route. */
 export interface DurationCounts {
   readonly route: string;
-  /** Not cumulated; the last one counts what is above every bound. */
+  /** Not cumulative; the last bucket counts values above all bounds. */
   readonly buckets: number[];
   sumS: number;
   readonly recent: MinuteCounts;
 }
 
-/** Requests for a version that goes, by who sent them. */
+/** Requests for deprecated routes by consumer. */
 export interface DeprecatedCount {
   readonly route: string;
   readonly consumer: string;
   count: number;
 }
 
-/** Requests that no route took, and those of the gateway itself. */
+/** Label of requests that match no route and of the gateway's own paths. */
 const UNROUTED = "unrouted";
 
 /**
- * Counts finished requests in plain numbers, a few additions for each; texts are made when somebody asks. Labels are
- * names of the configuration, so their number is bounded by it.
+ * Counts finished requests with a few additions each; text is generated on scrape. Label cardinality is bounded by the
+ * configuration.
  */
 export class TrafficCounts implements Observer {
   readonly #startedMs = performance.now();
@@ -56,13 +55,13 @@ export class TrafficCounts implements Observer {
       const priority = request.consumer?.priority ?? route?.priority ?? 0;
       this.shed.set(priority, (this.shed.get(priority) ?? 0) + 1);
     }
-    // Who was never let in, or only asked what is allowed, does not use the old version.
+    // Unauthenticated requests and preflights do not use the deprecated version.
     if (route?.document.deprecation !== undefined && origin !== "short-circuit") {
       this.#countDeprecated(name, request.consumer?.name ?? "anonymous");
     }
   }
 
-  /** What routes had to do lately; what no route took is not among it. */
+  /** Recent traffic per route; unrouted requests excluded. */
   recent(): RecentTraffic {
     const nowMs = performance.now();
     const requests = Array.from(this.durations.values(), ({ route, recent }) => [route, recent.total(nowMs)] as const);

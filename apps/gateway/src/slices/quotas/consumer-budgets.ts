@@ -1,12 +1,11 @@
 import { dayOf, monthOf, type ConfigDocument } from "@headworks/gateway-contract";
 import type { BudgetCharge, BudgetName } from "#storage/state-store.ts";
 
-/** A budget in the window of a moment. */
 export interface CurrentBudget extends BudgetCharge {
   readonly endMs: number;
 }
 
-/** The budgets of a consumer as the document has them. */
+/** The configured budgets of a consumer. */
 export class ConsumerBudgets {
   readonly consumer: string;
   readonly isDryRun: boolean;
@@ -27,7 +26,7 @@ export class ConsumerBudgets {
     this.#monthly = limits.monthly;
   }
 
-  /** Both budgets' windows from the one moment, daily first. Kept until that day ends, or the clock is set before it. */
+  /** Windows of both budgets at the same instant, daily first. Cached until the day ends or the clock is set back. */
   at(nowMs: number): readonly CurrentBudget[] {
     if (nowMs >= this.#fromMs && nowMs < this.#untilMs) return this.#current;
     const day = dayOf(nowMs);
@@ -46,7 +45,7 @@ export class ConsumerBudgets {
   }
 }
 
-/** Consumers with quotas, by name, in the document's order. */
+/** Consumers with quotas by name, in document order. */
 export function budgetsOf(document: ConfigDocument): ReadonlyMap<string, ConsumerBudgets> {
   const budgets = new Map<string, ConsumerBudgets>();
   for (const { name, quotas } of document.consumers) {

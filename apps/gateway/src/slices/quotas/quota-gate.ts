@@ -5,7 +5,7 @@ import type { BudgetName, ChargeResult, QuotaStore } from "#storage/state-store.
 import type { ConsumerBudgets, CurrentBudget } from "./consumer-budgets.ts";
 import type { QuotaReports } from "./quota-reports.ts";
 
-/** Charges requests of consumers with quotas before they go on; lets all others pass without a turn. */
+/** Charges requests of consumers with quotas; others pass synchronously. */
 export class QuotaGate implements Gate {
   readonly #budgets: ReadonlyMap<string, ConsumerBudgets>;
   readonly #store: QuotaStore;
@@ -96,7 +96,7 @@ export class QuotaGate implements Gate {
   }
 }
 
-/** Of used up budgets the one that a refusal tells of: before the later one ends, nothing is admitted. */
+/** The exhausted budget whose window ends last, which determines Retry-After. */
 function bindingBudget(current: readonly CurrentBudget[], usedUp: readonly BudgetName[]): CurrentBudget | undefined {
   let binding: CurrentBudget | undefined;
   for (const budget of current) {
@@ -106,7 +106,7 @@ function bindingBudget(current: readonly CurrentBudget[], usedUp: readonly Budge
   return binding;
 }
 
-/** Stands in where there is no store: says once that quotas are not enforced. */
+/** Used without a store: logs once that quotas are not enforced. */
 export class InertQuotaGate implements Gate {
   readonly #budgets: ReadonlyMap<string, ConsumerBudgets>;
   readonly #reports: QuotaReports;

@@ -2,18 +2,16 @@ import type { Logger } from "pino";
 import type { RequestContext } from "#request/context.ts";
 import type { BudgetName } from "#storage/state-store.ts";
 
-/** What is counted of quotas. */
 export interface QuotaMetrics {
-  /** A refusal that a dry run let pass; `gateway_policy_dry_run_total` with phase `quota`. */
+  /** A refusal ignored by a dry run; `gateway_policy_dry_run_total` with phase `quota`. */
   dryRun(route: string): void;
   /** A refusal; `gateway_quota_denied_total`. */
   denied(consumer: string, budget: BudgetName): void;
 }
 
-/** A line that many requests cause is written this often. */
+/** Minimum interval of repeated log lines. */
 const REPEAT_MS = 1000;
 
-/** Tells logs and metrics what quotas did. */
 export class QuotaReports {
   readonly #log: Logger;
   readonly #metrics: QuotaMetrics;
@@ -50,7 +48,7 @@ export class QuotaReports {
     this.#metrics.denied(consumer, budget);
   }
 
-  /** Once for each consumer. */
+  /** Logs once per consumer. */
   unsynced(consumer: string): void {
     if (this.#toldUnsynced.has(consumer)) return;
     this.#toldUnsynced.add(consumer);
@@ -60,7 +58,7 @@ export class QuotaReports {
     );
   }
 
-  /** At most once a second; the line says how many requests it stands for. */
+  /** Logs at most once a second, with the number of requests. */
   storeFailed(request: RequestContext, consumer: string, error: string): void {
     this.#failures += 1;
     const nowMs = this.#monotonic();
@@ -73,7 +71,7 @@ export class QuotaReports {
     this.#failures = 0;
   }
 
-  /** Once. */
+  /** Logs once. */
   storeMissing(): void {
     if (this.#toldMissing) return;
     this.#toldMissing = true;

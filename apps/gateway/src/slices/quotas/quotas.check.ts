@@ -3,7 +3,7 @@ import type { IssueReport } from "#slice.ts";
 
 const BUDGETS = ["daily_requests", "monthly_requests"] as const;
 
-/** Quota rule 1: a consumer with quotas has a budget, and none of its budgets is zero. */
+/** Quota rule 1: a consumer with quotas has at least one budget, none of them zero. */
 export function checkQuotas(document: ConfigDocument, report: IssueReport): void {
   for (const [index, consumer] of document.consumers.entries()) {
     const { quotas } = consumer;

@@ -15,27 +15,24 @@ export type { QuotaMetrics } from "./quota-reports.ts";
 export { usageJson } from "./usage-record.ts";
 export type { UsageRecord, UsageRefusal } from "./usage-record.ts";
 
-/** What quotas need of the gateway. */
 export interface QuotasHost {
-  /** Undefined without `GATEWAY_STATE_DB`: quotas are not enforced then. */
+  /** Undefined without `GATEWAY_STATE_DB`: quotas are not enforced. */
   readonly store: StateStore | undefined;
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics: QuotaMetrics;
 }
 
-/** The slice, and what the admin API asks it. */
 export interface QuotasSlice extends GatewaySlice {
-  /** The answer of `GET /quotas/usage` for the running configuration. Rejects when the store cannot be read. */
+  /** The response of `GET /quotas/usage` for the running configuration. Rejects if the store cannot be read. */
   usageRecord(consumer?: string): Promise<UsageRecord | UsageRefusal>;
   /**
-   * Corrects what a consumer used of a budget in its current window; the answer is its record afterwards. Rejects when
-   * the store does not take it.
+   * Corrects the usage of a budget in its current window; resolves with the updated record. Rejects if the store fails.
    */
   adjust(consumer: string, budget: "daily" | "monthly", delta: bigint): Promise<UsageRecord | UsageRefusal>;
 }
 
-/** Budgets of consumers over UTC days and months. */
+/** Request budgets of consumers per UTC day and month. */
 export function quotas(host: QuotasHost): QuotasSlice {
   const { store, log, clock } = host;
   const reports = new QuotaReports(log, host.metrics, () => clock.monotonic());
@@ -46,7 +43,7 @@ export function quotas(host: QuotasHost): QuotasSlice {
     const published = (): void => {
       running = budgets;
       if (store === undefined || budgets.size === 0) return;
-      // A charge that comes before the rows are there waits for them, or fails.
+      // Charges that precede the rows wait for them or fail.
       store.quotas.syncConsumers([...budgets.keys()]).catch((error: unknown) => {
         log.error({ code: "quota_sync_failed", err: error }, "The state store has no rows for the consumers yet");
       });

@@ -1,7 +1,7 @@
 import type { StateStore } from "#storage/state-store.ts";
 import type { ConsumerBudgets } from "./consumer-budgets.ts";
 
-/** One budget of a consumer as it stands (specification, quota usage record). */
+/** State of one budget (specification, quota usage record). */
 export interface BudgetUsage {
   readonly budget: "daily" | "monthly";
   readonly limit: bigint;
@@ -11,29 +11,25 @@ export interface BudgetUsage {
   readonly reset_epoch_s: number;
 }
 
-/** A consumer's budgets; `synced` false and none of them when the store has no row for it. */
+/** A consumer's budgets; `synced` is false, and there are none, if the store has no row. */
 export interface ConsumerUsage {
   readonly consumer: string;
   readonly synced: boolean;
   readonly budgets: readonly BudgetUsage[];
 }
 
-/** The answer of `GET /quotas/usage`. Numbers of 64 bits are bigints: write it with {@link usageJson}. */
+/** The response of `GET /quotas/usage`. 64-bit numbers are bigints: serialize with {@link usageJson}. */
 export interface UsageRecord {
   readonly now_epoch_s: number;
   readonly consumers: readonly ConsumerUsage[];
 }
 
-/** Why there is no usage record. */
 export interface UsageRefusal {
   readonly refused: "state_store_not_configured" | "quota_bad_consumer" | "quota_bad_budget";
   readonly message: string;
 }
 
-/**
- * Reads the record of one consumer, or of all that have quotas in the document's order. Rejects when the store cannot
- * be read.
- */
+/** The record of one consumer, or of all with quotas in document order. Rejects if the store cannot be read. */
 export async function usageRecordOf(
   store: StateStore | undefined,
   budgets: ReadonlyMap<string, ConsumerBudgets>,
@@ -62,7 +58,7 @@ export async function usageRecordOf(
   };
 }
 
-/** The windows that any of them counts in: at most one day and one month. */
+/** The distinct windows of all consumers: at most one day and one month. */
 function windowsOf(asked: readonly ConsumerBudgets[], nowMs: number): readonly Window[] {
   const windows: Window[] = [];
   for (const { budget, windowStartS } of asked.flatMap((entry) => entry.at(nowMs))) {
@@ -97,7 +93,7 @@ function consumerUsage(
   return { consumer: entry.consumer, synced: true, budgets };
 }
 
-/** The record as JSON text; a number has all its digits, which `JSON.stringify` gives no bigint. */
+/** Serializes a record with exact 64-bit numbers, which `JSON.stringify` does not support. */
 export function usageJson(record: UsageRecord): string {
   return `{"now_epoch_s":${record.now_epoch_s},"consumers":[${record.consumers.map(consumerJson).join(",")}]}`;
 }

@@ -4,25 +4,23 @@ import type { Gate, Verdict } from "#request/phases.ts";
 import type { Clock } from "#slice.ts";
 import type { RateRule, RuleState } from "./rate-rule.ts";
 
-/** One count of a request: by which rule, under which key. */
 export interface RateCharge {
   readonly rule: string;
   readonly key: string;
 }
 
-/** A rule after a request was counted elsewhere; another process has another monotonic clock. */
+/** Result of a rule in another process, whose monotonic clock differs. */
 export interface RateOutcome extends Omit<RuleState, "fullAtMs"> {
-  /** Milliseconds until the burst is whole again. */
+  /** Milliseconds until the burst is fully replenished. */
   readonly fullInMs: number;
 }
 
-/** Counts for several processes that are one gateway. */
+/** Counters shared by several processes of one gateway. */
 export interface RateCounters {
-  /** In the order of `charges`; undefined for what is not counted there. Never rejects. */
+  /** In the order of `charges`; undefined for rules unknown there. Never rejects. */
   charge(charges: readonly RateCharge[]): Promise<readonly (RateOutcome | undefined)[]>;
 }
 
-/** What a gate needs besides its rules. */
 export interface RateLimitTools {
   /** Undefined: requests are counted in this process. */
   readonly counters: RateCounters | undefined;
@@ -30,7 +28,7 @@ export interface RateLimitTools {
   readonly report: DryRunReport;
 }
 
-/** Counts each request in every rule that applies to it, and refuses it when one of them is used up. */
+/** Charges every applicable rule and refuses the request if one is exhausted. */
 export class RateLimitGate implements Gate {
   readonly #rulesOf: (request: RequestContext) => readonly RateRule[];
   readonly #tools: RateLimitTools;
@@ -55,7 +53,7 @@ export class RateLimitGate implements Gate {
     const nowMs = this.#tools.clock.monotonic();
     return this.#verdict(request, rules, nowMs, (rule, at) => {
       const outcome = outcomes[at];
-      // A reload took the rule away while this request was on its way: nobody else counts by it any more.
+      // A reload removed the rule there in the meantime; count locally.
       if (outcome === undefined) return rule.charge(charges[at]?.key ?? "", nowMs);
       const { waitMs, remaining, limit, fullInMs } = outcome;
       return { waitMs, remaining, limit, fullAtMs: nowMs + fullInMs };

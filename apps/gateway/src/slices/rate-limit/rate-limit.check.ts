@@ -2,7 +2,7 @@ import type { ConfigDocument } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import { ruleIdentity } from "./rate-rule.ts";
 
-/** Says where a rule stands twice in a policy: it counts once. */
+/** Warns about duplicate rules of a policy, which count once. */
 export function checkRateLimits(document: ConfigDocument, report: IssueReport): void {
   for (const [at, policy] of document.policies.entries()) {
     const known = new Set<string>();

@@ -1,20 +1,20 @@
 import type { ConfigDocument, Listener, Route } from "@headworks/gateway-contract";
 import { RateRule, ruleIdentity } from "./rate-rule.ts";
 
-/** The rules that stand at a level of the document, by what they hang on. */
+/** The rules of one level by entity name. */
 type RulesByName = ReadonlyMap<string, readonly RateRule[]>;
 
-/** All rules of one document, and where they apply. */
+/** All rules of a document by level. */
 export class RateLimitLevels {
   readonly #global: readonly RateRule[];
   readonly #listeners: RulesByName;
   readonly #services: RulesByName;
   readonly #routes: RulesByName;
   readonly #consumers: RulesByName;
-  /** All of them by identity. */
+  /** By identity. */
   readonly rules: ReadonlyMap<string, RateRule>;
 
-  /** Rules that `running` knows go on counting where they stand. */
+  /** Unchanged rules of `running` keep their counters. */
   constructor(document: ConfigDocument, running: ReadonlyMap<string, RateRule>) {
     const known = new Map<string, RateRule>();
     const policies = new Map<string, readonly RateRule[]>();
@@ -22,7 +22,7 @@ export class RateLimitLevels {
       const rules: RateRule[] = [];
       for (const rule of policy.rate_limits ?? []) {
         const identity = ruleIdentity(policy, rule);
-        // The same rule twice in a policy is one: counting a request twice is not what anybody means by it.
+        // A duplicate rule of a policy counts once.
         if (known.has(identity)) continue;
         const compiled = new RateRule(policy, rule, running.get(identity)?.buckets);
         known.set(identity, compiled);
@@ -46,7 +46,7 @@ export class RateLimitLevels {
     this.#consumers = mapOf(document.consumers);
   }
 
-  /** Whether any request of the route can meet a rule. */
+  /** True if any rule may apply to the route's requests. */
   concerns(route: Route): boolean {
     return (
       this.#global.length > 0 ||
@@ -57,12 +57,12 @@ export class RateLimitLevels {
     );
   }
 
-  /** Whether the consumer has rules of its own. */
+  /** True if the consumer has own rules. */
   concernsConsumer(name: string): boolean {
     return this.#consumers.has(name);
   }
 
-  /** Every rule for such requests once, most specific level first. */
+  /** All applicable rules without duplicates, most specific level first. */
   rulesFor(route: Route, listener: string, consumer: string): readonly RateRule[] {
     return [
       ...new Set([
@@ -75,7 +75,7 @@ export class RateLimitLevels {
     ];
   }
 
-  /** The rules for requests of a listener that no route takes. */
+  /** Rules for requests that match no route. */
   unroutedRules(listener: Listener): readonly RateRule[] {
     return [...new Set([...(this.#listeners.get(listener.name) ?? []), ...this.#global])];
   }

@@ -11,27 +11,25 @@ import type { RateRule } from "./rate-rule.ts";
 
 export type { RateCharge, RateCounters, RateOutcome } from "./rate-limit-gate.ts";
 
-/** What the slice is made of. */
 export interface RateLimitHost {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Counts a refusal that a dry run let pass. */
+  /** Counts a refusal ignored by a dry run. */
   readonly onDryRun: (route: string) => void;
-  /** Where requests are counted; not given: here. */
+  /** Shared counters; default: this process. */
   readonly counters?: RateCounters | undefined;
 }
 
-/** The slice, with what metrics and other processes ask it. */
 export interface RateLimits extends GatewaySlice {
-  /** Counts a request that another process handles, in each of the rules; undefined for one that does not run here. */
+  /** Charges rules on behalf of another process; undefined for unknown rules. */
   charge(charges: readonly RateCharge[]): readonly (RateOutcome | undefined)[];
-  /** Keys that rules remember now, and those they had to forget while they still counted. */
+  /** Number of tracked keys, and of evicted keys whose limits were still in effect. */
   counts(): { readonly liveKeys: number; readonly evictions: number };
 }
 
 /**
- * Bounds how fast requests may come: by the peer's address, by who is asking, by route, or by these together. Counters
- * live in one process; a reload keeps those of rules that it does not change.
+ * Rate limits by peer address, consumer, route or a combination. Counters are per process; a reload keeps those of
+ * unchanged rules.
  */
 export function createRateLimits({ clock, log, onDryRun, counters }: RateLimitHost): RateLimits {
   const tools = { clock, counters, report: dryRunReport(log, "rate_limit", onDryRun) };
@@ -75,9 +73,9 @@ export function createRateLimits({ clock, log, onDryRun, counters }: RateLimitHo
   };
 }
 
-/** The rules of a route's requests, put together once for each listener and each consumer with rules of its own. */
+/** Rules of a route's requests, computed once per listener and consumer with own rules. */
 function rulesOf(levels: RateLimitLevels, route: Route): (request: RequestContext) => readonly RateRule[] {
-  // Made by the first request: most of thousands of routes have none soon.
+  // Created on the first request: most of thousands of routes have little traffic.
   let known: Map<string, Map<string, readonly RateRule[]>> | undefined;
   return ({ listener, consumer }) => {
     known ??= new Map<string, Map<string, readonly RateRule[]>>();

@@ -2,18 +2,17 @@ import type { Policy, RateLimit } from "@headworks/gateway-contract";
 import { formatAddress, parseNetwork } from "@headworks/host-patterns";
 import type { RequestContext } from "#request/context.ts";
 
-/** Sums of intervals are not exact in binary fractions; a request is not refused for so small a part of one. */
+/** Tolerance for rounding errors of accumulated intervals. */
 const ROUNDING = 1e-7;
 
 const SHARDS = 16;
 
-/** Keys of one shard: what making room costs is bounded by it. */
+/** Maximum keys per shard; bounds the cost of an eviction. */
 export const SHARD_KEYS = 4096;
 
 /**
- * What one rule remembers of its keys: for each window the moment its burst is whole again. Bounded, since clients choose
- * the keys: when a shard is full, keys whose bursts are whole go first, which loses nothing, then the half that is
- * nearest to it.
+ * State of a rule's keys: per window the time at which the burst is fully replenished. Bounded, since clients choose
+ * keys: a full shard first drops replenished keys, which lose no state, then the half closest to it.
  */
 export class KeyBuckets {
   readonly #windows: number;
@@ -24,7 +23,7 @@ export class KeyBuckets {
     this.#windows = windows;
   }
 
-  /** Keys that were forgotten although their bursts were not whole. */
+  /** Number of keys evicted before they were replenished. */
   get evictions(): number {
     return this.#evictions;
   }
@@ -33,7 +32,7 @@ export class KeyBuckets {
     return this.#shards.reduce((sum, shard) => sum + shard.size, 0);
   }
 
-  /** The moments of a key, to be changed in place. */
+  /** The mutable state of a key. */
   of(key: string, nowMs: number): number[] {
     const shard = this.#shards[shardOf(key)];
     const known = shard?.get(key);
@@ -53,7 +52,7 @@ export class KeyBuckets {
       if (fullAtMs <= nowMs) shard.delete(key);
       else busy[count++] = fullAtMs;
     }
-    // With a few idle ones gone, the next new key would have to look at all of them again.
+    // Otherwise almost every new key would trigger another scan.
     if (count <= SHARD_KEYS * 0.75) return;
     let excess = count - SHARD_KEYS / 2;
     this.#evictions += excess;
@@ -69,22 +68,22 @@ export class KeyBuckets {
 
 const PERIODS_MS = { s: 1000, minute: 60_000, hour: 3_600_000 } as const;
 
-/** A window after a request was counted in it. */
+/** State of a window after a charge. */
 export interface RuleState extends WindowState {
-  /** Size of its burst. */
+  /** Burst size. */
   readonly limit: number;
 }
 
-/** One rule of a policy with what it remembers. */
+/** A rule of a policy with its state. */
 export class RateRule {
   readonly policy: string;
-  /** For people: the name of the rule, or of its policy. */
+  /** Name of the rule or its policy, for reports. */
   readonly label: string;
-  /** The same in every process, and in every generation that has the rule unchanged. */
+  /** Equal in all processes and generations with an unchanged rule. */
   readonly identity: string;
   readonly isDryRun: boolean;
   readonly buckets: KeyBuckets;
-  /** What the counts of a request are kept under. */
+  /** The counter key of a request. */
   readonly keyOf: (request: RequestContext) => string;
   readonly #windows: readonly RateWindow[];
 
@@ -99,8 +98,8 @@ export class RateRule {
   }
 
   /**
-   * Counts a request under its key, in the shortest window first; what refuses it ends that, and the windows before stay charged.
-   * Gives the window that refused, or the one with the least left.
+   * Charges a key, shortest window first; stops at the first refusal and leaves preceding windows charged. Returns the
+   * refusing window, or the one with the fewest remaining requests.
    */
   charge(key: string, nowMs: number): RuleState {
     const moments = this.buckets.of(key, nowMs);
@@ -123,7 +122,7 @@ export class RateRule {
   }
 }
 
-/** What must be the same in two generations for a rule to go on counting where it stood. */
+/** Key of the properties that must be unchanged for a rule to keep its counters. */
 export function ruleIdentity(policy: Policy, rule: RateLimit): string {
   return JSON.stringify([policy.name, rule.name, rule.selector, windowsOf(rule), prefixOf(rule)]);
 }
@@ -139,21 +138,21 @@ function windowsOf({ requests_per: requestsPer, burst }: RateLimit): RateWindow[
 
 type Selector = RateLimit["selector"][number];
 
-/** Providers give each customer such a network: limits of single addresses would not hold a client that has 2^64 of them. */
+/** Usual network size of a customer: limits per address would not stop a client with 2^64 of them. */
 const DEFAULT_IPV6_PREFIX = 64;
 
 function prefixOf({ ipv6_prefix_length: bits = DEFAULT_IPV6_PREFIX }: RateLimit): number {
   return bits;
 }
 
-/** An IPv4 address, or the network of an IPv6 address with so many bits. */
+/** An IPv4 address, or the network of an IPv6 address with this prefix length. */
 function countedAddress(address: string, ipv6Bits: number): string {
   if (!address.includes(":") || ipv6Bits === 128) return address;
   const network = parseNetwork(`${address}/${ipv6Bits}`);
   return network === undefined ? address : formatAddress(network);
 }
 
-/** Names of the document have no line ends, so that joined keys of different parts never meet. */
+/** Document names contain no line breaks, so joined keys are unambiguous. */
 function partOf(selector: Selector, ipv6Bits: number): (request: RequestContext) => string {
   switch (selector) {
     case "ip":
@@ -185,30 +184,30 @@ function shardOf(key: string): number {
   return (hash ^ (hash >>> 16)) & (SHARDS - 1);
 }
 
-/** One window of a rule: `burst` requests at once, then one each `intervalMs`. */
+/** A window with a burst of `burst` requests, replenished by one per `intervalMs`. */
 interface RateWindow {
   readonly burst: number;
   readonly intervalMs: number;
 }
 
-/** How a window stands after it was asked. */
+/** State of a window after a charge. */
 interface WindowState {
-  /** How long until one more request would pass; 0 when this one did. */
+  /** Time until the next request would pass; 0 if this one did. */
   readonly waitMs: number;
-  /** Whole requests that would pass now. */
+  /** Requests that would pass now. */
   readonly remaining: number;
-  /** When the burst is whole again if nothing comes. */
+  /** Time at which the burst is fully replenished without further requests. */
   readonly fullAtMs: number;
 }
 
 /**
- * Generic cell rate algorithm. `fullAtMs` is all that is remembered of a key: the moment at which its burst is whole
- * again, moved on by one interval for each request that passes. A key that was never seen is full since ever.
+ * Generic cell rate algorithm. The only state per key is `fullAtMs`, the time at which the burst is fully replenished,
+ * advanced by one interval per admitted request. Unknown keys are full.
  */
 export function chargeWindow(window: RateWindow, fullAtMs: number, nowMs: number): WindowState {
   const { burst, intervalMs } = window;
   const charged = Math.max(fullAtMs, nowMs) + intervalMs;
-  // In intervals, so that rounding weighs the same for every rate.
+  // In intervals, so that rounding errors are independent of the rate.
   const left = burst - (charged - nowMs) / intervalMs;
   if (left < -ROUNDING) return { waitMs: -left * intervalMs, remaining: 0, fullAtMs };
   return { waitMs: 0, remaining: Math.floor(left + ROUNDING), fullAtMs: charged };

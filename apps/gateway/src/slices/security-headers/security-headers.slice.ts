@@ -4,9 +4,9 @@ import type { Decorator } from "#request/phases.ts";
 import type { GatewaySlice, IssueReport } from "#slice.ts";
 
 /**
- * Puts fields on every answer of a route that tell browsers to be careful, refusals included; they replace what the
- * upstream says. `Strict-Transport-Security` is sent over plain HTTP as well, where browsers ignore it: TLS may end in
- * front of the gateway.
+ * Sets browser security headers on every response of a route, refusals included, replacing upstream values.
+ * `Strict-Transport-Security` is also sent over plain HTTP, where browsers ignore it: TLS may terminate in front of the
+ * gateway.
  */
 export const securityHeaders: GatewaySlice = {
   name: "security-headers",
@@ -41,7 +41,7 @@ function fieldsOf(block: SecurityHeaders): readonly (readonly [name: string, val
   return fields;
 }
 
-/** What may stand in the value of a policy: visible ASCII with spaces between. */
+/** Characters of a policy: visible ASCII and inner spaces. */
 const POLICY = /^[!-~]([ -~]*[!-~])?$/;
 
 function checkSecurityHeaders(document: ConfigDocument, report: IssueReport): void {

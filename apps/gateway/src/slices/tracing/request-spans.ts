@@ -5,7 +5,7 @@ import type { AttemptTrace, RequestTrace } from "#request/request-trace.ts";
 import type { Attributes, Span } from "./span.ts";
 import { randomId, setTraceParent, type TraceParent } from "./trace-context.ts";
 
-/** Where spans go that ended. */
+/** Receives ended spans. */
 export interface SpanSink {
   add(span: Span): void;
 }
@@ -23,12 +23,12 @@ const METHODS: ReadonlySet<string> = new Set([
   "TRACE",
 ]);
 
-/** Methods are the client's to choose, and names of spans must be few. */
+/** Limits span names, since clients choose methods. */
 const knownMethod = (method: string): string => (METHODS.has(method) ? method : "_OTHER");
 
 /**
- * The spans of one request: one for the gateway's handling of it, and below that one for each attempt at an endpoint.
- * Attributes are those of the semantic conventions for HTTP; never a query, never a field's value but the agent's.
+ * The spans of one request: a server span and a client span per upstream attempt. Attributes follow the semantic
+ * conventions for HTTP; queries and field values except the user agent are omitted.
  */
 export class RequestSpans implements RequestTrace {
   readonly #request: RequestContext;
@@ -64,7 +64,6 @@ export class RequestSpans implements RequestTrace {
     );
   }
 
-  /** The request ended. */
   finished({ status, durationMs, code, isComplete }: FinishedRequest): void {
     const { route, consumer, method, startedMs } = this.#request;
     const template = route?.document.match.path.value;
@@ -178,7 +177,7 @@ function requestAttributes(request: RequestContext): Attributes {
   };
 }
 
-/** Of `host:port`; IPv6 in brackets or, as endpoints are named, without. */
+/** Parses `host:port`; IPv6 with brackets or, as in endpoint names, without. */
 function addressOf(authority: string, defaultPort?: number): Attributes {
   const [, v6, host, digits] = /^(?:\[([^\]]*)\]|(.*?))(?::(\d{1,5}))?$/.exec(authority) ?? [];
   const port = digits === undefined ? defaultPort : Number(digits);

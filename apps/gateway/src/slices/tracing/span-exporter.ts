@@ -9,13 +9,12 @@ import type { Clock } from "#slice.ts";
 import type { SpanSink } from "./request-spans.ts";
 import { exportBody, type Span, type SpanSource } from "./span.ts";
 
-/** Where spans are sent, and how. */
 export interface ExportRules {
   readonly url: EgressUrl;
-  /** With resolved secrets, so never to be printed. */
+  /** Contains resolved secrets; never log it. */
   readonly fields: readonly string[];
   readonly timeoutMs: number;
-  /** Spans that may wait; more are dropped. */
+  /** Maximum queued spans; more are dropped. */
   readonly buffer: number;
   readonly flushMs: number;
   readonly batchMax: number;
@@ -24,10 +23,8 @@ export interface ExportRules {
   readonly backoffCapMs: number;
 }
 
-/** What became of spans. */
 export type SpanOutcome = "exported" | "rejected" | "failed" | "dropped";
 
-/** Counts spans by what became of them. */
 export type SpanCounts = Record<SpanOutcome, number>;
 
 export interface ExporterTools {
@@ -40,16 +37,16 @@ export interface ExporterTools {
 }
 
 const RETRIED_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
-/** Of an answer: a partial success has a number and a sentence. */
+/** A partial success contains a number and a message. */
 const MAX_RESPONSE_BYTES = 65_536;
-/** A failing receiver is told of this often. */
+/** Minimum interval of log lines about a failing collector. */
 const REPEAT_MS = 60_000;
-/** The last spans, at the end of the process. */
+/** Time limit of the final flush. */
 const LAST_FLUSH_MS = 2000;
 
 /**
- * Sends spans over OTLP/HTTP in batches, one at a time. Nothing waits for it: what does not fit into the queue is dropped,
- * and what the receiver does not take is given up after some attempts; both are counted.
+ * Exports spans over OTLP/HTTP, one batch at a time. Never blocks: spans that exceed the queue are dropped, and batches
+ * are abandoned after several attempts; both are counted.
  */
 export class SpanExporter implements SpanSink {
   readonly #rules: ExportRules;
@@ -76,7 +73,7 @@ export class SpanExporter implements SpanSink {
     else this.#flushLater();
   }
 
-  /** Sends what waits, for a short time; what is not taken then is dropped. */
+  /** Flushes the queue within a time limit and drops the rest. */
   async close(): Promise<void> {
     const cancel = this.#tools.timer(LAST_FLUSH_MS, () => this.#stop.abort());
     this.#send();
@@ -98,7 +95,7 @@ export class SpanExporter implements SpanSink {
     if (this.#sending !== undefined || this.#queue.length === 0) return;
     this.#sending = this.#drain().finally(() => {
       this.#sending = undefined;
-      // What came meanwhile is no batch yet.
+      // Spans queued in the meantime wait for a full batch.
       if (this.#queue.length > 0 && !this.#stop.signal.aborted) this.#flushLater();
     });
   }
@@ -142,7 +139,7 @@ export class SpanExporter implements SpanSink {
     );
   }
 
-  /** False: it is time to stop. */
+  /** Resolves to false when closing. */
   async #pause(attempt: number, result: PostResult): Promise<boolean> {
     const { backoffBaseMs, backoffCapMs } = this.#rules;
     const asked = result.kind === "response" ? fieldValue(result.fields, "retry-after") : undefined;
@@ -166,7 +163,7 @@ export class SpanExporter implements SpanSink {
   }
 }
 
-/** How many spans the receiver took note of and threw away (OTLP's partial success); 0 for what cannot be read. */
+/** Number of spans rejected by the collector (OTLP partial success); 0 if unreadable. */
 function rejectedSpans(body: Buffer): number {
   try {
     const response = JSON.parse(body.toString()) as { partialSuccess?: { rejectedSpans?: string | number } } | null;

@@ -1,8 +1,8 @@
-/** A value that an attribute may have; undefined ones are left out. */
+/** Undefined attributes are omitted. */
 export type AttributeValue = string | number | boolean | undefined;
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 
-/** A stretch of work that ended, as it is kept until it is sent. Moments are those of `performance.now()`. */
+/** An ended span until export. Times are those of `performance.now()`. */
 export interface Span {
   readonly traceId: string;
   readonly spanId: string;
@@ -16,21 +16,20 @@ export interface Span {
   readonly isError: boolean;
 }
 
-/** Who sends spans. */
 export interface SpanSource {
   readonly resource: Attributes;
   readonly version: string;
 }
 
-// Numbers of enumerations, as the JSON mapping of OTLP wants them.
+// Enumeration values of the OTLP JSON mapping.
 const KINDS = { server: 2, client: 3 } as const;
 const STATUS_ERROR = 2;
-/** Clients choose paths, hosts and agents, and nobody reads more of them. */
+/** Truncates paths, hosts and user agents, which clients choose. */
 const MAX_TEXT_CHARS = 1024;
 
 /**
- * The body of one export: an `ExportTraceServiceRequest` in the JSON mapping of OTLP 1.x, with ids in hexadecimal digits
- * and 64-bit integers as texts. `epochMs` is the wall clock's time when `performance.now()` was 0.
+ * The body of an `ExportTraceServiceRequest` in the JSON mapping of OTLP 1.x, with hexadecimal ids and 64-bit integers
+ * as strings. `epochMs` is the wall clock at `performance.now()` = 0.
  */
 export function exportBody(spans: readonly Span[], { resource, version }: SpanSource, epochMs: number): Buffer {
   const body = {
@@ -59,7 +58,7 @@ function spanOf(span: Span, epochMs: number): object {
   };
 }
 
-/** Whole milliseconds and the rest apart: a double has too few digits for nanoseconds since 1970. */
+/** Computed in two parts: a double cannot represent nanoseconds since 1970. */
 function nanoseconds(epochMs: number, atMs: number): string {
   const wholeMs = Math.floor(epochMs) + Math.floor(atMs);
   const restNs = Math.floor((epochMs - Math.floor(epochMs) + (atMs - Math.floor(atMs))) * 1e6);

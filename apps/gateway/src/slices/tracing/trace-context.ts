@@ -1,22 +1,22 @@
 import { randomFillSync } from "node:crypto";
 import { fieldValues, removeField, type RawFields } from "@headworks/http1";
 
-/** Where a request is in a trace that somebody else began (W3C Trace Context, level 1). */
+/** Parent of a request in an existing trace (W3C Trace Context, level 1). */
 export interface TraceParent {
-  /** 32 and 16 hexadecimal digits in lower case. */
+  /** 32 and 16 lower-case hexadecimal digits. */
   readonly traceId: string;
   readonly spanId: string;
   readonly isSampled: boolean;
-  /** What others note in it, as it came; handed on and never read. */
+  /** Vendor state, forwarded unread. */
   readonly state: string;
 }
 
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const SAMPLED = 0x01;
-/** What the standard asks everybody to hand on. */
+/** The length that must at least be propagated by the standard. */
 const MAX_STATE_CHARS = 512;
 
-/** The parent that a request names; undefined for none, for several, and for one that is not written as it must be. */
+/** The parent of a request; undefined for none, several, or a malformed one. */
 export function traceParent(fields: Readonly<RawFields>): TraceParent | undefined {
   const [value, ...others] = fieldValues(fields, "traceparent");
   if (value === undefined || others.length > 0) return undefined;
@@ -32,7 +32,7 @@ export function traceParent(fields: Readonly<RawFields>): TraceParent | undefine
   };
 }
 
-/** Names another parent in fields on their way out, in place; the state is that of the trace it belongs to. */
+/** Replaces the parent in outgoing fields, in place; the trace state is kept. */
 export function setTraceParent(fields: RawFields, traceId: string, spanId: string, keepsState: boolean): void {
   removeField(fields, "traceparent");
   if (!keepsState) removeField(fields, "tracestate");
@@ -43,7 +43,7 @@ const POOL_BYTES = 4096;
 const pool = Buffer.alloc(POOL_BYTES);
 let used = POOL_BYTES;
 
-/** A random id of so many bytes, in hexadecimal digits, never all zero. */
+/** A random hexadecimal id of this size, never all zero. */
 export function randomId(sizeBytes: 8 | 16): string {
   if (used + sizeBytes > POOL_BYTES) {
     randomFillSync(pool);

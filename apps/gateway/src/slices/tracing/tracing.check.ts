@@ -3,7 +3,6 @@ import { parseEgressUrl } from "#egress/egress-url.ts";
 import { fieldNameIssue } from "#egress/outbound-fields.ts";
 import type { IssueReport } from "#slice.ts";
 
-/** Reports what the schema cannot say of where traces are sent. */
 export function checkTracing({ analytics }: ConfigDocument, report: IssueReport): void {
   const traces = analytics?.traces;
   if (traces === undefined) return;
@@ -21,5 +20,4 @@ export function checkTracing({ analytics }: ConfigDocument, report: IssueReport)
   }
 }
 
-/** Values of what the section leaves out. */
 export const DEFAULTS = { sampleRatio: 1, timeoutMs: 5000, buffer: 8192, flushMs: 1000, batchMax: 512 } as const;

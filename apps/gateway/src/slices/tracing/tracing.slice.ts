@@ -12,24 +12,22 @@ import { SpanExporter, type ExportRules, type SpanCounts } from "./span-exporter
 import { traceParent } from "./trace-context.ts";
 import { checkTracing, DEFAULTS } from "./tracing.check.ts";
 
-/** What the slice is made of. */
 export interface TracingHost {
   readonly dialer: EgressDialer;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Which gateway it is: for all spans. */
+  /** Resource attributes of all spans. */
   readonly source: SpanSource;
-  /** `GATEWAY_OTLP_ENDPOINT`: where spans go when the document does not say it, without the path. */
+  /** `GATEWAY_OTLP_ENDPOINT`: the collector without a path, used if the document names none. */
   readonly endpoint: string | undefined;
-  /** 0 up to but not including 1. */
+  /** 0 inclusive to 1 exclusive. */
   readonly random: () => number;
-  /** Instead of the system's timers. */
+  /** Default: the system's timers. */
   readonly timer?: Timer;
 }
 
-/** The slice, with what metrics ask it. */
 export interface Tracing extends GatewaySlice {
-  /** Spans since the start, by what became of them. */
+  /** Spans since the start by outcome. */
   counts(): Readonly<SpanCounts>;
 }
 
@@ -39,7 +37,7 @@ const MAX_ATTEMPTS = 3;
 const BACKOFF_BASE_MS = 250;
 const BACKOFF_CAP_MS = 4000;
 
-/** Sends spans of requests, and of their attempts at upstreams, to a receiver of OTLP. */
+/** Exports spans of requests and upstream attempts to an OTLP collector. */
 export function createTracing(host: TracingHost): Tracing {
   const counts: SpanCounts = { exported: 0, rejected: 0, failed: 0, dropped: 0 };
   const standing = tracesOf(host.endpoint, host.log);
@@ -58,13 +56,13 @@ export function createTracing(host: TracingHost): Tracing {
       const traces = document.analytics?.traces ?? standing;
       const rules = traces === undefined ? undefined : rulesOf(traces, scope);
       const made = JSON.stringify(rules);
-      // Settings that stay keep their queue.
+      // Unchanged settings keep their queue.
       const isSame = rules === undefined || made === running?.made;
       const exporter = rules === undefined || isSame ? running?.exporter : new SpanExporter(rules, tools);
       const published = (): void => {
         const before = running?.exporter;
         running = rules === undefined || exporter === undefined ? undefined : { made, exporter };
-        // Requests that began under it may still end; what waits for them is sent now or dropped.
+        // Requests of the old generation may still end; their queued spans are flushed or dropped.
         if (before !== undefined && before !== running?.exporter) void before.close();
       };
       if (traces === undefined || exporter === undefined) return { published };
@@ -102,7 +100,7 @@ function rulesOf(traces: Traces, scope: CompileScope): ExportRules | undefined {
   };
 }
 
-/** The path is what every receiver of OTLP has; a URL that cannot be used is told, and keeps nothing from running. */
+/** The standard OTLP path is appended; an invalid URL is logged and does not prevent the start. */
 function tracesOf(endpoint: string | undefined, log: Logger): Traces | undefined {
   if (endpoint === undefined || endpoint === "") return undefined;
   const url = `${endpoint.replace(/\/+$/, "")}/v1/traces`;

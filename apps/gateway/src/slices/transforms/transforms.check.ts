@@ -3,7 +3,7 @@ import { dashedName, identityKind } from "#request/client-identity.ts";
 import { carriesAnId } from "#request/forwarded-fields.ts";
 import type { IssueReport } from "#slice.ts";
 
-/** Belong to one connection or say how a message is framed: the gateway writes them itself (RFC 9110, 7.6.1). */
+/** Hop-by-hop and framing fields, which the gateway writes itself (RFC 9110, 7.6.1). */
 const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
@@ -17,7 +17,7 @@ const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** What an upstream believes of who is asking. A client must not get to write it under another name. */
+/** Identity fields trusted by upstreams; a rename must not let clients set them. */
 const IDENTITY_FIELDS: ReadonlySet<string> = new Set(["x-correlation-id", "x-request-id"]);
 
 const isIdentity = (name: string): boolean => {
@@ -27,7 +27,7 @@ const isIdentity = (name: string): boolean => {
 
 type Place = readonly (string | number)[];
 
-/** Fields that the gateway answers for cannot be changed, and no field of a client can become an identity. */
+/** Rejects changes of fields that the gateway controls, and renames to identity fields. */
 export function checkTransforms(document: ConfigDocument, report: IssueReport): void {
   const responseProblem = (name: string): string | undefined =>
     carriesAnId(name, document.gateway)
@@ -56,7 +56,7 @@ const connectionProblem = (name: string): string | undefined =>
     ? `${name} belongs to the connection; the gateway writes it itself`
     : undefined;
 
-/** `problemOf` says why a field cannot be changed. */
+/** `problemOf` returns the reason a field cannot be changed. */
 function checkFields(
   changes: FieldChanges | undefined,
   problemOf: (name: string) => string | undefined,

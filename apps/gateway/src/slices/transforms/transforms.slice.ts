@@ -7,10 +7,10 @@ import { checkTransforms } from "./transforms.check.ts";
 
 const encoded = (name: string, value: string): string => `${encodedPart(name)}=${encodedPart(value)}`;
 
-/** Halves of characters cannot be encoded; they become U+FFFD. */
+/** Lone surrogates cannot be encoded and become U+FFFD. */
 const encodedPart = (text: string): string => encodeURIComponent(text.toWellFormed());
 
-/** Changes headers and queries on their way to the upstream, and headers of what the route's action answers. */
+/** Transforms request headers and queries, and headers of the action's responses. */
 export const transforms: GatewaySlice = {
   name: "transforms",
   check: checkTransforms,
@@ -41,8 +41,8 @@ function decoratorFor({ transforms: block }: Route, secret: CompileScope["secret
 }
 
 /**
- * Makes what sets, adds, renames and removes fields, in this order and in place; undefined when nothing is to be done.
- * Values to set and add may be references to secrets.
+ * Compiles set, add, rename and remove of fields, applied in this order and in place; undefined without changes. Values
+ * may be secret references.
  */
 export function compileFieldChanges(
   changes: FieldChanges | undefined,
@@ -64,7 +64,7 @@ export function compileFieldChanges(
   };
 }
 
-/** Every line of a field keeps its place and value. */
+/** Each line keeps its position and value. */
 function renameField(fields: RawFields, from: string, to: string): void {
   for (let at = 0; at < fields.length; at += 2) {
     if (fields[at]?.toLowerCase() === from) fields[at] = to;
@@ -73,15 +73,15 @@ function renameField(fields: RawFields, from: string, to: string): void {
 
 type QueryChanges = NonNullable<NonNullable<Transforms["request"]>["query"]>;
 
-/** A parameter as it is to be sent. */
+/** An encoded query parameter. */
 interface Piece {
   name: string;
   text: string;
 }
 
 /**
- * Makes what sets, adds, renames and removes parameters of a target's query, in this order. Names are compared decoded,
- * so that no spelling slips through; what is not concerned stays byte for byte. Undefined when nothing is to be done.
+ * Compiles set, add, rename and remove of query parameters, applied in this order. Names are compared decoded, so that
+ * encoding cannot bypass a rule; other parameters stay byte-identical. Undefined without changes.
  */
 export function compileQueryChanges(changes: QueryChanges | undefined): ((target: string) => string) | undefined {
   if (changes === undefined) return undefined;

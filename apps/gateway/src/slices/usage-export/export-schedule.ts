@@ -18,7 +18,7 @@ import {
 
 const DAY_MS = 86_400_000;
 
-/** What the store keeps at least: hours and daily counters, days and monthly counters. */
+/** Minimum retention of the store: hours and daily counters, days and monthly counters. */
 const KEPT_SHORT_MS = 40 * DAY_MS;
 
 const KEPT_LONG_MS = 400 * DAY_MS;
@@ -38,12 +38,11 @@ const nothing = (consumer: string): UsageTotal => ({
   totalMs: 0,
 });
 
-/** A window is exported when it has been over for so long: what was counted in it is in the store then. */
+/** Delay after the end of a window, until all its counts are stored. */
 const DUE_AFTER_MS = 300_000;
 const MAX_WINDOWS_AT_ONCE = 64;
 const RETRY_MS = 600_000;
 
-/** Where and what is exported. */
 export interface ExportPlan {
   readonly directory: string;
   readonly kind: ExportKind;
@@ -51,7 +50,7 @@ export interface ExportPlan {
   readonly consumers: readonly Consumer[];
 }
 
-/** The plan of a document; undefined when it asks for no exports. */
+/** The plan of a document; undefined without exports. */
 export function planOf(analytics: Analytics | undefined, consumers: readonly Consumer[]): ExportPlan | undefined {
   const exports = analytics?.exports;
   if (exports === undefined) return undefined;
@@ -59,16 +58,15 @@ export function planOf(analytics: Analytics | undefined, consumers: readonly Con
   return { directory, kind: window, formats, consumers };
 }
 
-/** What exporting needs. */
 export interface ScheduleHost {
   readonly store: StateStore;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Puts into the store what is counted and not there yet. */
+  /** Flushes pending counts to the store. */
   flush(): Promise<void>;
 }
 
-/** Writes usage statements when they are due, or when asked; one after the other. */
+/** Writes usage statements on schedule or on demand, one at a time. */
 export class ExportSchedule {
   readonly #host: ScheduleHost;
   #plan: ExportPlan | undefined;
@@ -83,25 +81,25 @@ export class ExportSchedule {
     return this.#plan;
   }
 
-  /** From now on this is exported; what failed before may work now. */
+  /** Replaces the plan; failed exports may be retried. */
   follow(plan: ExportPlan | undefined): void {
     this.#plan = plan;
     this.#retryAtMs = Number.NEGATIVE_INFINITY;
   }
 
-  /** Writes what is due, oldest first. Never rejects. */
+  /** Writes due statements, oldest first. Never rejects. */
   async tick(): Promise<void> {
     await this.#inTurn(async () => await this.#exportDue()).catch((error: unknown) => {
       this.#failed(error instanceof Error ? error.message : String(error));
     });
   }
 
-  /** Writes one window. The run says whether that worked; rejects when the run cannot be recorded. */
+  /** Writes one window; the run contains the outcome. Rejects if the run cannot be recorded. */
   async run(window: ExportWindow, scheduled: boolean): Promise<ExportRun> {
     return await this.#inTurn(async () => await this.#export(window, scheduled));
   }
 
-  /** Resolves when nothing is being written. */
+  /** Resolves when idle. */
   async settled(): Promise<void> {
     await this.#last;
   }
@@ -130,7 +128,7 @@ export class ExportSchedule {
     log.error({ code: "analytics_export_failed" }, `A usage statement could not be written: ${error}`);
   }
 
-  /** Behind the last window that was written; at first, the one with the oldest traffic that is known. */
+  /** The window after the last written one; initially the window of the oldest known traffic. */
   async #next(kind: ExportKind): Promise<ExportWindow | undefined> {
     const { store, clock } = this.#host;
     const lastS = await store.usage.lastScheduled(kind, clock.now() / 1000);
@@ -181,7 +179,7 @@ export class ExportSchedule {
   }
 }
 
-/** Reads what a window's statement says. Rejects when the store cannot be read. */
+/** Reads the content of a statement. Rejects if the store cannot be read. */
 async function readStatement(
   store: StateStore,
   configured: readonly Consumer[],
@@ -205,7 +203,7 @@ async function readStatement(
 
 type Budgets = Partial<Record<BudgetName, StatedBudget>>;
 
-/** Budgets whose windows contain the statement's; of consumers that have such budgets and a row. */
+/** Budgets whose windows contain the statement's, of consumers with such budgets and a row. */
 async function readBudgets(
   store: StateStore,
   configured: readonly Consumer[],
@@ -231,7 +229,7 @@ async function readBudgets(
   return found;
 }
 
-/** A counter that may have been deleted already is left out: it would read as zero. */
+/** Omits windows whose counters may have been pruned and would read as zero. */
 function containing(window: ExportWindow, nowMs: number): (BudgetWindow & { readonly resetS: number })[] {
   const day = { budget: "daily", keptMs: KEPT_SHORT_MS, ...windowAt("daily", window.startMs) } as const;
   const month = { budget: "monthly", keptMs: KEPT_LONG_MS, ...windowAt("monthly", window.startMs) } as const;
@@ -241,8 +239,8 @@ function containing(window: ExportWindow, nowMs: number): (BudgetWindow & { read
 }
 
 /**
- * Writes a file whole or not at all: who reads it sees the old text or the new one, also after a power cut. Makes the
- * folder. Rejects with the system's error, and leaves no half of it.
+ * Writes a file atomically and durably; creates the directory. Rejects with the system's error and removes partial
+ * files.
  */
 async function writeStatement(directory: string, name: string, text: string): Promise<void> {
   await makeDirectory(directory, 0o777);
@@ -263,7 +261,7 @@ async function writeStatement(directory: string, name: string, text: string): Pr
   await syncDirectory(directory);
 }
 
-/** So that the new name outlives a power cut; Windows has no such thing. */
+/** Makes the rename durable; not supported on Windows. */
 async function syncDirectory(directory: string): Promise<void> {
   if (process.platform === "win32") return;
   const folder = await open(directory, "r");

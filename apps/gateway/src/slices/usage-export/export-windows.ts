@@ -1,16 +1,15 @@
 import { dayOf, monthOf, type CalendarWindow } from "@headworks/gateway-contract";
 
-/** How long the time of a usage statement is. */
 export type ExportKind = "hourly" | "daily" | "monthly";
 
-/** A stretch of UTC: start included, end excluded, both milliseconds since 1970. */
+/** A UTC period in milliseconds since 1970, end exclusive. */
 export interface ExportWindow extends CalendarWindow {
   readonly kind: ExportKind;
 }
 
 const HOUR_MS = 3_600_000;
 
-/** The UTC hour, day or month that holds a moment. */
+/** The UTC hour, day or month that contains a time. */
 export function windowAt(kind: ExportKind, timeMs: number): ExportWindow {
   if (kind === "monthly") return { kind, ...monthOf(timeMs) };
   if (kind === "daily") return { kind, ...dayOf(timeMs) };
@@ -18,12 +17,14 @@ export function windowAt(kind: ExportKind, timeMs: number): ExportWindow {
   return { kind, startMs, endMs: startMs + HOUR_MS };
 }
 
-/** The last window that ended at a moment or before. */
+/** The last window that ended at or before a time. */
 export function lastClosed(kind: ExportKind, nowMs: number): ExportWindow {
   return windowAt(kind, windowAt(kind, nowMs).startMs - 1);
 }
 
-/** Name of a statement's file: `gateway-usage-daily-2026-08-29.csv`, an hour as `2026-08-29T14Z`, a month as `2026-08`. */
+/**
+ * File name of a statement: `gateway-usage-daily-2026-08-29.csv`, an hour as `2026-08-29T14Z`, a month as `2026-08`.
+ */
 export function statementFileName({ kind, startMs }: ExportWindow, format: string): string {
   const iso = new Date(startMs).toISOString();
   const day = iso.slice(0, iso.indexOf("T"));

@@ -2,7 +2,7 @@ import type { FinishedRequest, Observer } from "#request/phases.ts";
 import type { UsageRow, UsageStore } from "#storage/state-store.ts";
 
 const HOUR_MS = 3_600_000;
-/** Hours that are kept in memory while the store cannot take them. */
+/** Maximum hours buffered while the store is unavailable. */
 const MAX_HOURS = 48;
 
 interface Counts {
@@ -15,7 +15,7 @@ interface Counts {
 
 type HourCounts = Map<string, Counts>;
 
-/** Counts requests per consumer and hour in memory, until they are handed to the store. */
+/** Counts requests per consumer and hour in memory until flushed to the store. */
 export class UsageObserver implements Observer {
   readonly #nowMs: () => number;
   /** By the hour's start in seconds. */
@@ -26,7 +26,7 @@ export class UsageObserver implements Observer {
     this.#nowMs = nowMs;
   }
 
-  /** Off, it costs nothing. */
+  /** No overhead while off. */
   switch(isOn: boolean): void {
     this.#isOn = isOn;
   }
@@ -56,7 +56,7 @@ export class UsageObserver implements Observer {
     return counts;
   }
 
-  /** Hands all counts to the store. When it refuses them they are kept for the next time, and the promise rejects. */
+  /** Flushes all counts. On failure they are kept for the next attempt, and the promise rejects. */
   async flush(store: UsageStore): Promise<void> {
     const hours = this.#hours;
     if (hours.size === 0) return;

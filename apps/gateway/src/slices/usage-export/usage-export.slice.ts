@@ -6,17 +6,16 @@ import { lastClosed, windowAt } from "./export-windows.ts";
 import type { ExportKind } from "./export-windows.ts";
 import { UsageObserver } from "./usage-export.observer.ts";
 
-/** What usage exports need of the gateway. */
 export interface UsageExportHost {
-  /** Undefined without `GATEWAY_STATE_DB`: nothing is counted then. */
+  /** Undefined without `GATEWAY_STATE_DB`: nothing is counted. */
   readonly store: StateStore | undefined;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Calls `run` every `periodMs`; answers the function that stops it. */
+  /** Calls `run` every `periodMs`; returns a stop function. */
   readonly every: (periodMs: number, run: () => void) => () => void;
 }
 
-/** A run as the admin API shows it. */
+/** A run in the admin API. */
 export interface ExportRunRecord {
   readonly window: ExportKind;
   readonly window_start_ms: number;
@@ -32,7 +31,7 @@ export interface ExportRunRecord {
   readonly generated_at_ms: number;
 }
 
-/** Why there is no answer: 404, 400, 400 and 500 of the admin API. */
+/** Mapped to 404, 400, 400 and 500 in the admin API. */
 export interface ExportRefusal {
   readonly refused:
     | "analytics_not_configured"
@@ -42,24 +41,23 @@ export interface ExportRefusal {
   readonly message: string;
 }
 
-/** Which window to write: the configured kind's last closed one unless told otherwise. */
+/** Default: the last closed window of the configured kind. */
 export interface ExportRequest {
   readonly window?: ExportKind;
   readonly window_start_ms?: number;
 }
 
-/** The slice, and what the admin API asks it. */
 export interface UsageExportSlice extends GatewaySlice {
-  /** Writes a statement now; over one that is there. */
+  /** Writes a statement now, replacing an existing one. */
   runExport(request?: ExportRequest): Promise<ExportRunRecord | ExportRefusal>;
-  /** Runs, newest first; `limit` is 25 unless given, and taken as 1 to 100. Rejects when the store cannot be read. */
+  /** Runs, newest first; `limit` defaults to 25 and is clamped to 1 to 100. Rejects if the store cannot be read. */
   exportRuns(limit?: number): Promise<{ readonly runs: readonly ExportRunRecord[] } | ExportRefusal>;
 }
 
 const FLUSH_MS = 5000;
 const TICK_MS = 30_000;
 
-/** Usage per consumer, in the state store and as files that a billing system can take. */
+/** Usage per consumer, in the state store and as files for billing systems. */
 export function usageExport(host: UsageExportHost): UsageExportSlice {
   const { store } = host;
   return store === undefined ? withoutStore() : withStore(host, store);
@@ -81,7 +79,7 @@ function withStore({ log, clock, every }: UsageExportHost, store: StateStore): U
   const observer = new UsageObserver(() => clock.now());
   const flush = async (): Promise<void> => await observer.flush(store.usage);
   const schedule = new ExportSchedule({ store, clock, log, flush });
-  // The store says itself that it is in trouble, once; the counts are kept meanwhile.
+  // The store logs its own failures; the counts are kept.
   const stops = [
     every(FLUSH_MS, () => void flush().catch(() => undefined)),
     every(TICK_MS, () => void schedule.tick()),

@@ -1,7 +1,7 @@
 import type { UsageTotal } from "#storage/state-store.ts";
 import type { ExportWindow } from "./export-windows.ts";
 
-/** A budget of a consumer in the window that contains the statement's. */
+/** A budget in the window that contains the statement's. */
 export interface StatedBudget {
   readonly used: bigint;
   readonly limit: bigint;
@@ -9,19 +9,18 @@ export interface StatedBudget {
   readonly resetS: number;
 }
 
-/** A consumer's line. A budget is absent where it has none, or none that contains the window. */
+/** A consumer's row; budgets are absent if not configured or not covering the window. */
 export interface StatedConsumer extends UsageTotal {
   readonly daily: StatedBudget | undefined;
   readonly monthly: StatedBudget | undefined;
 }
 
-/** What consumers used in a window of time. */
 export interface UsageStatement {
   readonly window: ExportWindow;
   readonly generatedAtMs: number;
-  /** Some of the time is older than what is kept. */
+  /** Part of the window exceeds the retention. */
   readonly isPartial: boolean;
-  /** Rollups of the window in which anything was counted. */
+  /** Number of non-empty rollups in the window. */
   readonly rollups: number;
   readonly consumers: readonly StatedConsumer[];
 }
@@ -40,7 +39,7 @@ const COLUMNS = [
   "quota_monthly_limit",
 ] as const;
 
-/** RFC 4180 text: CRLF, a head line, cells quoted where they must be; a budget that is absent is an empty cell. */
+/** RFC 4180 CSV: CRLF, header line, minimal quoting; absent budgets are empty cells. */
 export function statementCsv(statement: UsageStatement): string {
   const lines = statement.consumers.map((consumer) => {
     const figures = figuresOf(consumer);
@@ -66,7 +65,7 @@ function csvCell(text: string): string {
   return /[",\r\n]/u.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** JSON text; numbers of 64 bits have all their digits, and a budget that is absent has no members. */
+/** JSON with exact 64-bit numbers; absent budgets are omitted. */
 export function statementJson(statement: UsageStatement): string {
   const { window, consumers } = statement;
   const head = JSON.stringify({
@@ -101,11 +100,11 @@ function budgetMembers(name: string, budget: StatedBudget | undefined): string[]
 interface Figures {
   readonly requests: number;
   readonly errors: number;
-  /** Errors among requests, 0 to 1, to six places. */
+  /** Error ratio, 0 to 1, rounded to six decimals. */
   readonly error_rate: number;
   readonly rate_limited: number;
   readonly shed: number;
-  /** To a microsecond. */
+  /** Rounded to a microsecond. */
   readonly avg_ms: number;
 }
 
@@ -115,7 +114,6 @@ function figuresOf({ requests, errors, rateLimited, shed, totalMs }: Omit<UsageT
   return { requests, errors, error_rate: share(errors, 6), rate_limited: rateLimited, shed, avg_ms: share(totalMs, 3) };
 }
 
-/** The sum of all consumers. */
 export function totalOf(consumers: readonly UsageTotal[]): Omit<UsageTotal, "consumer"> {
   const sum = { requests: 0, errors: 0, rateLimited: 0, shed: 0, totalMs: 0 };
   for (const { requests, errors, rateLimited, shed, totalMs } of consumers) {

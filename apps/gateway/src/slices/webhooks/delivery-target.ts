@@ -3,13 +3,13 @@ import type { RawFields } from "@headworks/http1";
 import type { EgressUrl } from "#egress/egress-url.ts";
 import type { RetryRule } from "./retry-rule.ts";
 
-/** A webhook target of one generation, ready to send to. */
+/** A compiled webhook target of one generation. */
 export interface DeliveryTarget {
-  /** As the document has it; the target's name in the store. */
+  /** The URL in the document; the target's key in the store. */
   readonly key: string;
   readonly url: EgressUrl;
   readonly kinds: ReadonlySet<EventKind>;
-  /** Everything but what changes with the event: with resolved secrets, so never to be printed. */
+  /** Fields independent of the event. Contains resolved secrets; never log it. */
   readonly fields: Readonly<RawFields>;
   readonly timeoutMs: number;
   readonly retry: RetryRule;

@@ -1,16 +1,14 @@
-/** How a target wants to be retried. */
 export interface RetryRule {
   readonly maxAttempts: number;
   readonly backoffBaseMs: number;
   readonly backoffCapMs: number;
 }
 
-/** What an attempt brought: the status of an answer with its Retry-After, or no answer. */
+/** Status and Retry-After of a response, or no response. */
 export type AttemptResult =
   | { readonly kind: "response"; readonly status: number; readonly retryAfter: string | undefined }
   | { readonly kind: "no-answer"; readonly isFinal: boolean };
 
-/** What follows an attempt. */
 export type NextStep =
   | { readonly step: "delivered" }
   | { readonly step: "failed"; readonly reason: "answer_not_retried" | "attempts_spent" | "time_spent" | "not_allowed" }
@@ -19,8 +17,8 @@ export type NextStep =
 const RETRIED_STATUSES = new Set([429, 502, 503, 504]);
 
 /**
- * Delivery rules 2 to 5 for the attempt number `attempt`, counted from 1, with `leftMs` of the whole delivery's time
- * left. A wait that uses up what is left would leave no time for the attempt behind it, so it fails at once.
+ * Delivery rules 2 to 5 for attempt number `attempt`, from 1, with `leftMs` of the total time left. A delay that would
+ * use up the remaining time fails at once.
  */
 export function nextStep(result: AttemptResult, attempt: number, rule: RetryRule, leftMs: number): NextStep {
   if (result.kind === "response") {
@@ -35,12 +33,12 @@ export function nextStep(result: AttemptResult, attempt: number, rule: RetryRule
   return waitMs >= leftMs ? { step: "failed", reason: "time_spent" } : { step: "retry", waitMs };
 }
 
-/** The wait behind the attempt number `attempt`: the base, doubled with every attempt, up to the cap. */
+/** Delay after attempt number `attempt`: the base, doubled per attempt, up to the cap. */
 export function backoffMs(attempt: number, rule: RetryRule): number {
   return Math.min(rule.backoffCapMs, rule.backoffBaseMs * 2 ** (attempt - 1));
 }
 
-/** Retry-After in its form of seconds; undefined for every other form, dates included. */
+/** Retry-After in seconds; undefined for other forms, dates included. */
 export function retryAfterMs(value: string | undefined): number | undefined {
   return value !== undefined && /^[0-9]+$/.test(value) ? Number(value) * 1000 : undefined;
 }

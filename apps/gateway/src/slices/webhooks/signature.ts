@@ -5,8 +5,8 @@ const MIN_KEY_BYTES = 24;
 const MAX_KEY_BYTES = 64;
 
 /**
- * The key in a Standard Webhooks secret: base64 of 24 to 64 bytes, with or without the prefix `whsec_`. Undefined when
- * the text is none.
+ * Decodes a Standard Webhooks secret: base64 of 24 to 64 bytes, optionally with the prefix `whsec_`. Undefined if
+ * invalid.
  */
 export function signingKey(secret: string): Buffer | undefined {
   const text = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret;
@@ -17,8 +17,8 @@ export function signingKey(secret: string): Buffer | undefined {
 }
 
 /**
- * The three fields of Standard Webhooks for one attempt: name and value in turn. The id is the event's, the same for
- * every attempt; the time is the attempt's, so that receivers can refuse old ones.
+ * The three Standard Webhooks fields of one attempt, names and values alternating. The id is that of the event, equal
+ * for all attempts; the timestamp is the attempt's, so that receivers can reject replays.
  */
 export function signatureFields(key: Buffer, id: string, body: Buffer, nowMs: number): string[] {
   const timestamp = String(Math.floor(nowMs / 1000));

@@ -7,7 +7,6 @@ import { DEFAULTS } from "./webhooks.compile.ts";
 
 const known: ReadonlySet<string> = new Set(EVENT_KINDS);
 
-/** Reports what the schema cannot say about webhook targets. */
 export function checkWebhooks(document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
   const seen = new Map<string, number>();
   for (const [index, target] of document.webhooks.entries()) {
@@ -34,7 +33,7 @@ function checkUrl(target: WebhookTarget, place: Place, seen: Map<string, number>
   else report.error("duplicate_url", [...place, "url"], `The webhook number ${first + 1} has this URL already.`);
 }
 
-/** Two URLs with this text in common make the same request. */
+/** Canonical form for duplicate detection. */
 const sameEverywhere = (url: EgressUrl): string => `${String(url.isSecure)} ${url.host} ${url.port} ${url.target}`;
 
 function checkEvents(target: WebhookTarget, place: Place, report: IssueReport): void {

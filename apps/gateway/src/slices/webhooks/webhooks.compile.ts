@@ -5,10 +5,10 @@ import { parseEgressUrl } from "#egress/egress-url.ts";
 import type { DeliveryTarget } from "./delivery-target.ts";
 import { signingKey } from "./signature.ts";
 
-/** Values of what a target leaves out (decisions, webhook defaults). */
+/** See decisions, webhook defaults. */
 export const DEFAULTS = { timeoutMs: 2000, maxAttempts: 3, backoffBaseMs: 100, backoffCapMs: 1000 } as const;
 
-/** The targets of a checked document, their secret references resolved anew. */
+/** The targets of a valid document with newly resolved secrets. */
 export function compileTargets(document: ConfigDocument, scope: CompileScope): DeliveryTarget[] {
   return document.webhooks.map((target) => compileTarget(target, scope)).filter((target) => target !== undefined);
 }

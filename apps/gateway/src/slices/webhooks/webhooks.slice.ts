@@ -12,7 +12,6 @@ import { signatureFields } from "./signature.ts";
 import { checkWebhooks } from "./webhooks.check.ts";
 import { compileTargets } from "./webhooks.compile.ts";
 
-/** Counts outcomes of deliveries by kind of event. */
 class DeliveryCounts {
   readonly #counts = new Map<EventKind, Record<CountedOutcome, number>>();
 
@@ -22,7 +21,6 @@ class DeliveryCounts {
     this.#counts.set(kind, counts);
   }
 
-  /** Every series that has counted something. */
   list(): DeliveryCount[] {
     const outcomes: readonly CountedOutcome[] = ["delivered", "failed", "dropped"];
     return [...this.#counts].flatMap(([kind, counts]) =>
@@ -31,13 +29,13 @@ class DeliveryCounts {
   }
 }
 
-/** How many deliveries may run at once (delivery rule 6). */
+/** Maximum concurrent deliveries (delivery rule 6). */
 export const MAX_DELIVERIES = 32;
 
-/** How many of the places those that wait may fill: a replay to many slow targets must not crowd out new events. */
+/** Maximum concurrent queued deliveries, so that a replay to slow targets does not crowd out new events. */
 const MAX_QUEUED = 8;
 
-/** Counts the deliveries that run, and queues those that may wait for a place. */
+/** Limits concurrent deliveries, with a queue for those that may wait. */
 export class DeliverySemaphore {
   readonly #capacity: number;
   readonly #queuedCapacity: number;
@@ -54,14 +52,14 @@ export class DeliverySemaphore {
     return this.#taken;
   }
 
-  /** Takes a place if one is free; give it back with {@link release}. */
+  /** Acquires a permit if available; release it with {@link release}. */
   take(): boolean {
     if (this.#taken >= this.#capacity) return false;
     this.#taken += 1;
     return true;
   }
 
-  /** Takes a place, waiting for one in order of arrival; give it back with {@link releaseQueued}. */
+  /** Acquires a permit in FIFO order; release it with {@link releaseQueued}. */
   async acquireQueued(): Promise<void> {
     if (this.#waiting.length > 0 || !this.#tryAcquireQueued()) {
       const { promise, resolve } = Promise.withResolvers<undefined>();
@@ -95,11 +93,11 @@ export interface WebhookParts {
   readonly dialer: EgressDialer;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Instead of the system's timers. */
+  /** Default: the system's timers. */
   readonly timer?: Timer;
 }
 
-/** What is known of a target, for the admin API. */
+/** A target in the admin API. */
 export interface TargetStatus {
   /** Origin and path. */
   readonly url: string;
@@ -109,22 +107,21 @@ export interface TargetStatus {
     | undefined;
 }
 
-/** The slice, with what the event bus, metrics and the admin API ask it. */
 export interface Webhooks extends GatewaySlice, RecipientList {
   /** `gateway_webhook_events_total`. */
   counts(): readonly DeliveryCount[];
-  /** Deliveries under way. */
+  /** Number of deliveries in progress. */
   readonly active: number;
   /** Targets of the running generation. */
   targets(): readonly TargetStatus[];
   /**
-   * Sends an event to one target of the running generation now, whatever kinds it asks for. The target is named by its
-   * URL as the document has it, or by origin and path if that names just one; undefined: there is no such target.
+   * Sends an event to one target of the running generation, regardless of its event types. `url` is the target's URL in
+   * the document, or origin and path if unambiguous; undefined for an unknown target.
    */
   send(url: string, event: SerialisedEvent): Promise<DeliveryReport | undefined>;
 }
 
-/** Sends events to the webhook targets of the running generation. */
+/** Delivers events to the webhook targets of the running generation. */
 export function createWebhooks(parts: WebhookParts): Webhooks {
   return new WebhookSlice(parts);
 }
@@ -150,7 +147,7 @@ class WebhookSlice implements Webhooks {
     return { published: () => this.#publish(targets) };
   };
 
-  /** Deliveries under way end with the target they began with; the next event finds these. */
+  /** Deliveries in progress keep their target; later events use the new ones. */
   #publish(targets: readonly DeliveryTarget[]): void {
     this.#targets = targets;
     const keys = new Set(targets.map(({ key }) => key));
@@ -216,11 +213,11 @@ class WebhookSlice implements Webhooks {
     }
   }
 
-  /** Delivers in a place that was taken. */
+  /** Delivers with an acquired permit. */
   async #run(target: DeliveryTarget, event: SerialisedEvent): Promise<DeliveryReport> {
     const report = await deliver(target, event, this.#tools, this.#stop.signal);
     if (report.outcome !== "interrupted") this.#counts.add(event.kind, report.outcome);
-    // Of a target that left the configuration meanwhile nobody asks, and nobody would forget it.
+    // Status of a removed target would never be cleaned up.
     if (this.#targets.some(({ key }) => key === target.key)) {
       this.#last.set(target.key, { ...report, id: event.id, kind: event.kind, endedMs: this.#tools.clock.now() });
     }
@@ -248,7 +245,6 @@ class WebhookSlice implements Webhooks {
   }
 }
 
-/** The outcomes that are counted. */
 type CountedOutcome = "delivered" | "failed" | "dropped";
 
 /** One series of `gateway_webhook_events_total`. */
@@ -258,16 +254,15 @@ interface DeliveryCount {
   readonly count: number;
 }
 
-/** How a delivery ended. `reason` is for people and the log. */
+/** `reason` is for logs. */
 interface DeliveryReport {
   readonly outcome: "delivered" | "failed" | "interrupted";
   readonly attempts: number;
-  /** Of the last answer; undefined when the last attempt got none. */
+  /** Of the last response; undefined if the last attempt got none. */
   readonly status: number | undefined;
   readonly reason: string;
 }
 
-/** What a delivery works with. */
 interface DeliveryTools {
   readonly dialer: EgressDialer;
   readonly clock: Clock;
@@ -275,8 +270,8 @@ interface DeliveryTools {
 }
 
 /**
- * Sends one event to one target until it is taken, refused, or the time or the attempts are spent (delivery rules 1 to
- * 5). Never rejects. `stop` ends it as `interrupted`.
+ * Delivers one event to one target until accepted, refused, or out of time or attempts (delivery rules 1 to 5). Never
+ * rejects. `stop` ends it as `interrupted`.
  */
 async function deliver(
   target: DeliveryTarget,
@@ -339,7 +334,7 @@ function asAttempt(result: PostResult): AttemptResult {
   return { kind: "response", status: result.status, retryAfter: fieldValue(result.fields, "retry-after") };
 }
 
-/** Waits, but not beyond the end of the delivery. */
+/** Waits at most until the delivery's deadline. */
 async function pause(waitMs: number, timer: Timer, signal: AbortSignal): Promise<void> {
   if (waitMs <= 0 || signal.aborted) return;
   const { promise, resolve } = Promise.withResolvers<undefined>();
