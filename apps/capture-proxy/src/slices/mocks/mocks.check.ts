@@ -118,8 +118,8 @@ function flatResponseOf(body: NewMock): NewMockResponse {
 }
 
 function shorthandName(body: NewMock): string {
-  const place = body.url_pattern ?? body.path_pattern ?? body.host_pattern ?? "everything";
-  return `${body.method ?? "Any method"} ${place}`.slice(0, 255);
+  const pattern = body.url_pattern ?? body.path_pattern ?? body.host_pattern ?? "everything";
+  return `${body.method ?? "Any method"} ${pattern}`.slice(0, 255);
 }
 
 /** Checks a rule beyond its schema; paths begin with `place`. */

@@ -1,14 +1,22 @@
-import { isNumeric } from "@headworks/json";
-import { isJson } from "@headworks/http-fields";
 import type { Condition } from "@headworks/capture-contract";
+import { isJson } from "@headworks/http-fields";
+import { isNumeric } from "@headworks/json";
 import { escapedPattern } from "./captured-mock.ts";
-import { ImportCollector, ImportProblem, listOf, member, membersOf, textOf } from "./imported-mocks.ts";
-import type { ImportedMocks, Members } from "./imported-mocks.ts";
+import {
+  ImportCollector,
+  type ImportedMocks,
+  ImportProblem,
+  listOf,
+  member,
+  type Members,
+  membersOf,
+  textOf,
+} from "./imported-mocks.ts";
 import { filledResponse } from "./mock-rule.ts";
-import { serverBase } from "./openapi-server.ts";
-import type { ServerBase } from "./openapi-server.ts";
-import { exampleOf } from "./schema-example.ts";
-import type { Resolve } from "./schema-example.ts";
+import { exampleOf, type Resolve } from "./schema-example.ts";
+
+/** Placeholder for a variable of unknown value. */
+const UNKNOWN = "{}";
 
 const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"] as const;
 
@@ -75,7 +83,7 @@ class OpenApiReader {
   #operation(path: string, method: string, item: Members, operation: Members): void {
     const responses = Object.entries(membersOf(member(operation, "responses")) ?? {});
     if (responses.length === 0) return this.#collector.skip(`${method} ${path}: it has no responses`);
-    const servers = [operation, item, this.#root].map((place) => listOf(member(place, "servers")));
+    const servers = [operation, item, this.#root].map((owner) => listOf(member(owner, "servers")));
     const condition = this.#condition(path, method, servers.find((list) => list.length > 0) ?? []);
     if (condition === undefined) return this.#collector.skip(`${method} ${path.slice(0, 200)}: the path is too long`);
     this.#nameSent(`${method} ${path.slice(0, 200)}: its callbacks`, member(operation, "callbacks"));
@@ -281,4 +289,62 @@ function pathPattern(path: string): string {
       return `(?<${name}>[^/]+)`;
     })
     .join("");
+}
+
+/** The known parts of a server's address, as regular expressions without anchors. */
+interface ServerBase {
+  /** Undefined means every host. */
+  readonly host: string | undefined;
+  readonly prefix: string;
+}
+
+/** Host and path of a server, or of an address given instead; a path alone applies to every host. */
+function serverBase(server: unknown, warn: (sentence: string) => void): ServerBase {
+  const members = membersOf(server);
+  const url = textOf(server) ?? textOf(member(members, "url")) ?? "";
+  const shown = `the server ${url.slice(0, 200)}`;
+  const unknown = new Set<string>();
+  const filled = url.replace(/\{([^{}]*)\}/g, (_, name: string) => {
+    const value = variableOf(membersOf(member(membersOf(member(members, "variables")), name)));
+    if (value === undefined) unknown.add(name.slice(0, 100));
+    return value ?? UNKNOWN;
+  });
+  if (unknown.size === 1) {
+    warn(`${shown}: its variable ${[...unknown][0]} has no default, so it matches anything`);
+  } else if (unknown.size > 1) {
+    warn(`${shown}: its variables ${[...unknown].join(", ")} have no default, so they match anything`);
+  }
+  const [, authority, path = ""] = /^(?:[^/?#]*:)?\/\/([^/?#]*)(.*)$/s.exec(filled) ?? [];
+  if (authority !== undefined) {
+    const host = hostOf(authority);
+    if (host === undefined) warn(`${shown}: its host is invalid, so its rules match every host`);
+    const isAny = host === undefined || host === UNKNOWN;
+    return { host: isAny ? undefined : patternOf(host, UNKNOWN, ".+"), prefix: prefixOf(path) };
+  }
+  // A leading variable may be an address with its own path.
+  if (filled.startsWith(UNKNOWN)) return { host: undefined, prefix: `.*${prefixOf(filled.slice(UNKNOWN.length))}` };
+  return { host: undefined, prefix: prefixOf(filled) };
+}
+
+function variableOf(variable: Members | undefined): string | undefined {
+  return [member(variable, "default"), listOf(member(variable, "enum"))[0]]
+    .map((value) => (typeof value === "boolean" || isNumeric(value) ? String(value) : textOf(value)))
+    .find((value) => value !== undefined);
+}
+
+/** The normalized host of an authority; undefined when invalid. */
+function hostOf(authority: string): string | undefined {
+  const host = authority.replace(/^.*@/s, "").replace(/:(?:\d*|\{\})$/, "");
+  if (host.includes(UNKNOWN)) return host.toLowerCase();
+  const parsed = host === "" ? null : URL.parse(`http://${host}/`);
+  return parsed === null ? undefined : parsed.hostname.replace(/^\[|\]$/g, "");
+}
+
+function prefixOf(path: string): string {
+  const { pathname } = new URL(`http://any.invalid/${path.replace(/^\/+/, "")}`);
+  return patternOf(pathname.replace(/\/+$/, ""), encodeURI(UNKNOWN), "[^/]+");
+}
+
+function patternOf(text: string, unknown: string, anything: string): string {
+  return text.split(unknown).map(escapedPattern).join(anything);
 }

@@ -1,12 +1,18 @@
-import type { Condition } from "@headworks/capture-contract";
+import type { Condition, MockResponse } from "@headworks/capture-contract";
 import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
+import { isSameJson, readJson } from "@headworks/json";
 import { parseCondition } from "@headworks/match-condition";
 import { escapedPattern, responseOf } from "./captured-mock.ts";
-import { ImportCollector, ImportProblem, listOf, member, membersOf, textOf } from "./imported-mocks.ts";
-import type { ImportedMocks, Members } from "./imported-mocks.ts";
-import { filledIn, sentBody } from "./postman-body.ts";
-import { tellApart } from "./postman-requests.ts";
-import type { SavedResponse } from "./postman-requests.ts";
+import {
+  ImportCollector,
+  type ImportedMocks,
+  ImportProblem,
+  listOf,
+  member,
+  type Members,
+  membersOf,
+  textOf,
+} from "./imported-mocks.ts";
 
 const MAX_FOLDER_DEPTH = 32;
 
@@ -209,4 +215,116 @@ function rawUrl(url: unknown): string | undefined {
   if (address === "/") return undefined;
   const protocol = textOf(member(members, "protocol"));
   return protocol === undefined ? address : `${protocol}://${address}`;
+}
+
+interface SavedResponse {
+  readonly name: string;
+  /** Without the body. */
+  readonly condition: Condition;
+  readonly response: MockResponse;
+  readonly enabled: boolean;
+  readonly sent: SentBody;
+}
+
+/**
+ * Adds body conditions to enabled responses that share a condition. Those without a possible body condition come last,
+ * as the fallback. Of identical ones only the first ever responds, which causes a warning.
+ */
+function tellApart(saved: readonly SavedResponse[], warn: (sentence: string) => void): readonly SavedResponse[] {
+  const groups = Map.groupBy(
+    saved.filter(({ enabled }) => enabled),
+    ({ condition }) => JSON.stringify(condition),
+  );
+  const changed = new Map<SavedResponse, SavedResponse>();
+  const last = new Set<SavedResponse>();
+  for (const group of groups.values()) {
+    if (new Set(group.map(({ sent }) => sent.key)).size < 2) {
+      warnOfSame(group, "are the same", warn);
+      continue;
+    }
+    const told = group.map((each) => ({ each, condition: withBody(each) }));
+    for (const { each, condition } of told) {
+      if (condition === undefined) last.add(each);
+      else changed.set(each, { ...each, condition });
+    }
+    const same = Map.groupBy(told, ({ condition }) => JSON.stringify(condition) ?? "");
+    for (const [condition, members] of same) {
+      const reason = condition === "" ? "differ in bodies that no condition tells apart" : "are the same";
+      warnOfSame(
+        members.map(({ each }) => each),
+        reason,
+        warn,
+      );
+    }
+  }
+  return [...saved.filter((each) => !last.has(each)), ...last].map((each) => changed.get(each) ?? each);
+}
+
+function withBody({ condition, sent }: SavedResponse): Condition | undefined {
+  if (sent.condition === undefined) return undefined;
+  const both: Condition = { type: "and", conditions: [condition, sent.condition] };
+  return parseCondition(both).ok ? both : undefined;
+}
+
+function warnOfSame(group: readonly SavedResponse[], reason: string, warn: (sentence: string) => void): void {
+  const [first, ...others] = group.map(({ name }) => name.replace(/^Postman: /, "").slice(0, 100));
+  if (first === undefined || others.length === 0) return;
+  warn(`${[first, ...others].join(", ")}: these requests ${reason}, so that ${first} alone responds`);
+}
+
+interface SentBody {
+  /** Equal for equal bodies; empty without one. */
+  readonly key: string;
+  /** Matches only this body; undefined when no condition can. */
+  readonly condition: Condition | undefined;
+}
+
+/** Replaces known variables. */
+function filledIn(text: string, variables: ReadonlyMap<string, string>): string {
+  return text.replace(/\{\{([^{}]*)\}\}/g, (whole, name: string) => variables.get(name.trim()) ?? whole);
+}
+
+/**
+ * Reads the member `body` of a request. Forms and files have no condition, since clients may encode them in many forms.
+ */
+function sentBody(body: unknown, variables: ReadonlyMap<string, string>): SentBody {
+  const members = membersOf(body);
+  const mode = textOf(member(members, "mode")) ?? "";
+  const content = member(members, mode);
+  if ((content ?? "") === "" || member(members, "disabled") === true) {
+    return { key: "", condition: undefined };
+  }
+  const key = filledIn(JSON.stringify([mode, content]), variables);
+  if (key.includes("{{")) return { key, condition: undefined };
+  const text = mode === "raw" ? textOf(content) : undefined;
+  if (text !== undefined) return { key, condition: rawCondition(filledIn(text, variables)) };
+  if (mode === "graphql") return { key, condition: graphqlCondition(membersOf(content), variables) };
+  return { key, condition: undefined };
+}
+
+function rawCondition(text: string): Condition {
+  const value = jsonOf(text);
+  if (value !== undefined) return { type: "json_path", path: "$", value };
+  return { type: "body_pattern", pattern: `^${escapedPattern(text)}$` };
+}
+
+function graphqlCondition(content: Members | undefined, variables: ReadonlyMap<string, string>): Condition | undefined {
+  const query = textOf(member(content, "query"));
+  if (query === undefined) return undefined;
+  const asked: Condition = { type: "json_path", path: "$.query", value: filledIn(query, variables) };
+  const written = textOf(member(content, "variables"))?.trim() ?? "";
+  if (written === "") return asked;
+  const value = jsonOf(filledIn(written, variables));
+  if (value === undefined) return undefined;
+  return { type: "and", conditions: [asked, { type: "json_path", path: "$.variables", value }] };
+}
+
+/** Undefined for invalid JSON, and for numbers that would lose digits. */
+function jsonOf(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isSameJson(value, readJson(text)) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,19 +1,19 @@
-import { SESSION_DIFF_LIMITS } from "@headworks/capture-contract";
-import type {
-  EntryDiff,
-  SessionDiff,
-  SessionDiffOrder,
-  SessionDiffPair,
-  SessionDiffRow,
-  TrafficSnapshot,
+import {
+  type EntryDiff,
+  SESSION_DIFF_LIMITS,
+  type SessionDiff,
+  type SessionDiffOrder,
+  type SessionDiffPair,
+  type SessionDiffRow,
+  type TrafficSnapshot,
 } from "@headworks/capture-contract";
 import { compileHeaderNames, isBodySame } from "@headworks/entry-diff";
+import { parseQuery as parseParameters } from "@headworks/http-fields";
 import { parseQuery } from "@headworks/query-language";
 import { notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import { compareInWorker } from "./compare-in-worker.ts";
 import { checkDiffOptions, sideOf } from "./diff.ts";
-import { pairRequests } from "./request-pairs.ts";
 
 const DEFAULT_COMPARISONS = 1000;
 const WINDOW = 1000;
@@ -113,4 +113,59 @@ function namesOf(diff: EntryDiff): SessionDiffPair["differs"] {
   // URLs are equal: requests are paired by them.
   if (diff.request_headers.changed.length > 0 || !isBodySame(diff.request_body)) names.push("request");
   return names;
+}
+
+interface PairedRequest {
+  readonly method: string;
+  readonly url: string;
+}
+
+/** Pairs, and unpaired requests of each side in their order. */
+interface Pairing<T> {
+  readonly pairs: readonly { readonly left: T; readonly right: T }[];
+  readonly onlyLeft: readonly T[];
+  readonly onlyRight: readonly T[];
+}
+
+/**
+ * Pairs the n-th request of a method and URL on the left with the n-th on the right. The order of query parameters does
+ * not count; parameters for which `ignoresParameter` holds are left out.
+ */
+export function pairRequests<T extends PairedRequest>(
+  left: readonly T[],
+  right: readonly T[],
+  ignoresParameter: (name: string) => boolean,
+): Pairing<T> {
+  const waiting = new Map<string, T[]>();
+  for (const one of right) {
+    const key = keyOf(one, ignoresParameter);
+    const known = waiting.get(key);
+    if (known === undefined) waiting.set(key, [one]);
+    else known.push(one);
+  }
+  const next = new Map<string, number>();
+  const taken = new Set<T>();
+  const pairs: { left: T; right: T }[] = [];
+  const onlyLeft: T[] = [];
+  for (const one of left) {
+    const key = keyOf(one, ignoresParameter);
+    const at = next.get(key) ?? 0;
+    const partner = waiting.get(key)?.[at];
+    if (partner === undefined) {
+      onlyLeft.push(one);
+      continue;
+    }
+    next.set(key, at + 1);
+    taken.add(partner);
+    pairs.push({ left: one, right: partner });
+  }
+  return { pairs, onlyLeft, onlyRight: right.filter((one) => !taken.has(one)) };
+}
+
+function keyOf({ method, url }: PairedRequest, ignoresParameter: (name: string) => boolean): string {
+  const mark = url.indexOf("?");
+  if (mark === -1) return `${method} ${url}`;
+  const parameters = parseParameters(url.slice(mark)).filter(({ name }) => !ignoresParameter(name));
+  const texts = parameters.map(({ name, value }) => JSON.stringify([name, value]));
+  return `${method} ${url.slice(0, mark)}?${texts.toSorted().join("&")}`;
 }

@@ -3,7 +3,7 @@ import { parentPort } from "node:worker_threads";
 import { readTextBody, writeTextBody } from "./text-body.ts";
 import { compileTextEdit } from "./text-edits.ts";
 import type { EditedText, TextAction } from "./text-edits.ts";
-import type { EditedBytes, TextJob, TextReply } from "./text-thread-messages.ts";
+import type { EditedBytes, TextJob, TextReply } from "./text-thread.ts";
 
 /** Compiled actions by their JSON text; cleared when full. */
 const compiled = new Map<string, (text: string) => EditedText>();

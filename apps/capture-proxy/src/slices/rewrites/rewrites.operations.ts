@@ -11,6 +11,7 @@ import type { Handlers } from "@headworks/contract-kit";
 import { parseRuleCondition } from "@headworks/match-condition";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { HitCounter } from "#rules/hit-counter.ts";
+import type { RuleTable } from "#rules/rule-table.ts";
 import type { Clock } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { dryRun } from "./dry-run.ts";
@@ -19,7 +20,6 @@ import type { BodyLimits } from "./message-edit.ts";
 import { newRewrite, showRewrite, type StoredRewrite, updatedRewrite } from "./rewrite-rule.ts";
 import { actionIssues } from "./rewrites.check.ts";
 import { compileOnce } from "./rewrites.compile.ts";
-import type { RewritesStore } from "./rewrites.store.ts";
 import type { TextThread } from "./text-thread.ts";
 
 const set = (name: string, value: string): RewriteAction => ({ type: "set_header", name, value });
@@ -78,7 +78,7 @@ const REWRITE_TEMPLATES: readonly RewriteTemplate[] = [
 const DEFAULT_LIMIT = 100;
 
 export interface RewritesOperationsParts {
-  readonly store: RewritesStore;
+  readonly store: RuleTable<StoredRewrite>;
   readonly traffic: Pick<CaptureStore, "getEntry">;
   readonly hits: HitCounter;
   readonly clock: Clock;

@@ -1,26 +1,32 @@
 import { join } from "node:path";
-import { RewriteRule, RewriteRuleUpdate } from "@headworks/capture-contract";
-import type { rewritesOperations } from "@headworks/capture-contract";
+import {
+  type Condition,
+  type RewriteAction,
+  RewriteRule,
+  RewriteRuleUpdate,
+  type rewritesOperations,
+} from "@headworks/capture-contract";
+import { readJson } from "@headworks/json";
 import { parseRuleCondition } from "@headworks/match-condition";
-import { createHitCounter } from "#rules/hit-counter.ts";
+import type { Interceptor } from "#exchange/phases.ts";
 import { portableList } from "#portable/portable-list.ts";
+import { createHitCounter } from "#rules/hit-counter.ts";
+import { RuleTable } from "#rules/rule-table.ts";
 import type { Slice, SliceHost } from "#slice.ts";
+import type { Database } from "#storage/database.ts";
 import { createMappedFiles } from "./mapped-files.ts";
 import type { BodyLimits } from "./message-edit.ts";
-import { readRewrite, showRewrite } from "./rewrite-rule.ts";
-import { createRewriteRun } from "./rewrite-run.ts";
+import { type Direction, readRewrite, showRewrite, type StoredRewrite } from "./rewrite-rule.ts";
+import { createRewriteRun, type RewriteRun } from "./rewrite-run.ts";
 import { actionIssues } from "./rewrites.check.ts";
-import { createRewriteCompiler } from "./rewrites.compile.ts";
-import type { RewriteRules } from "./rewrites.compile.ts";
-import { createRewritesInterceptor } from "./rewrites.interceptor.ts";
+import { createRewriteCompiler, type RewriteRules } from "./rewrites.compile.ts";
 import { createRewritesOperations } from "./rewrites.operations.ts";
-import { createRewritesStore } from "./rewrites.store.ts";
 import { createTextThread } from "./text-thread.ts";
 
 /** Rules that modify requests and responses. */
 export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOperations> {
   const { clock, log, events, settings } = host;
-  const store = createRewritesStore(host.database);
+  const store = createRewriteTable(host.database);
   const files = createMappedFiles(
     () => [join(host.dataDir, "map-files"), ...settings.running.map_file_dirs],
     () => settings.running.rewrite_body_limit,
@@ -76,4 +82,33 @@ export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOpera
       },
     }),
   };
+}
+
+/** Applies the current rules to requests and responses; without rules it costs two comparisons. */
+function createRewritesInterceptor(run: RewriteRun, rules: () => RewriteRules): Interceptor {
+  return {
+    name: "rewrites",
+    onRequestHead: (exchange) => run.request(exchange, rules()),
+    onResponseHead: (exchange) => run.response(exchange, rules()),
+  };
+}
+
+function createRewriteTable(database: Database): RuleTable<StoredRewrite> {
+  return new RuleTable(database, {
+    table: "rewrite_rules",
+    columns: {
+      name: ({ name }) => name,
+      condition: ({ condition }) => JSON.stringify(condition),
+      direction: ({ direction }) => direction,
+      actions: ({ actions }) => JSON.stringify(actions),
+      priority: ({ priority }) => priority,
+    },
+    read: (row) => ({
+      name: String(row["name"]),
+      condition: readJson(String(row["condition"])) as unknown as Condition,
+      direction: String(row["direction"]) as Direction,
+      actions: readJson(String(row["actions"])) as unknown as RewriteAction[],
+      priority: Number(row["priority"]),
+    }),
+  });
 }

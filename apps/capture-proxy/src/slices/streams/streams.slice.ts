@@ -1,9 +1,194 @@
-import type { streamsOperations } from "@headworks/capture-contract";
+import { isUtf8 } from "node:buffer";
+import type { StreamDetail, StreamFrame, StreamSummary, streamsOperations } from "@headworks/capture-contract";
+import type { Handlers } from "@headworks/contract-kit";
+import { closeText } from "@headworks/websocket";
+import { notFound } from "#api/api-error.ts";
+import type { ExchangeView } from "#exchange/exchange.ts";
+import type { Observer } from "#exchange/phases.ts";
 import type { Slice, SliceHost } from "#slice.ts";
-import { createStreamsObserver } from "./streams.observer.ts";
-import { createStreamsOperations } from "./streams.operations.ts";
+import type { StoredFrame, StreamRow } from "#storage/streams/stream-store.ts";
+import { assembleStream } from "./assembled-stream.ts";
+import { streamForm } from "./stream-form.ts";
+import { StreamWatch } from "./stream-watch.ts";
 
 /** Streams of all kinds in the API, and the frames of server-sent events and JSON streams. */
 export function createStreamsSlice(host: SliceHost): Slice<typeof streamsOperations> {
   return { name: "streams", operations: createStreamsOperations(host), observer: createStreamsObserver(host) };
+}
+
+/** Watches streamed responses and stores each event on arrival. */
+function createStreamsObserver(host: Pick<SliceHost, "streams" | "settings" | "clock" | "log">): Observer {
+  const watches = new Map<ExchangeView, StreamWatch>();
+  return {
+    name: "streams",
+    onResponding: (exchange) => {
+      // A rule responds instead of the origin: its body replaces the watched one.
+      if (watches.size > 0 && watches.has(exchange)) return watches.get(exchange)?.replaced();
+      if (!exchange.isRecorded) return;
+      const form = streamForm(exchange);
+      const { running } = host.settings;
+      if (form === undefined || !running.capture_response_bodies) return;
+      const watch = new StreamWatch({
+        recorder: host.streams.open(exchange, form.kind),
+        exchange,
+        maxFrameBytes: running.max_body_size,
+        now: () => host.clock.now(),
+        onEnd: () => watches.delete(exchange),
+        onFault: (error) => host.log.error({ err: error }, "Recording of a stream failed"),
+      });
+      watches.set(exchange, watch);
+      exchange.responseBody.watch(watch);
+    },
+  };
+}
+
+function createStreamsOperations({
+  streams,
+  store,
+}: Pick<SliceHost, "streams" | "store">): Handlers<typeof streamsOperations> {
+  const found = async (id: string): Promise<StreamRow> => (await streams.getStream(id)) ?? notFound("stream", id);
+  return {
+    listStreams: async ({ query, signal }) => {
+      const { kind, session_id: session = store.activeSessionId, limit = 100, offset = 0 } = query;
+      const sessionId = session === "all" ? undefined : session;
+      const page = await streams.listStreams({ kind, sessionId, limit, offset }, signal);
+      return { status: 200, headers: countedAs(page.total), body: page.streams.map((row) => shownStream(row)) };
+    },
+    getStream: async ({ params }) => ({ status: 200, body: shownStreamDetail(await found(params.id)) }),
+    listStreamFrames: async ({ params, query, signal }) => {
+      await found(params.id);
+      const { direction, type, search, after, order = "asc", preview = 4096, limit = 100, offset = 0 } = query;
+      const page = await streams.listFrames(
+        {
+          streamId: params.id,
+          direction,
+          type,
+          search: search === "" ? undefined : search,
+          afterOrdinal: after,
+          limit,
+          offset,
+          order,
+          payloadBytes: preview,
+        },
+        signal,
+      );
+      return { status: 200, headers: countedAs(page.total), body: page.frames.map((frame) => shownFrame(frame)) };
+    },
+    getStreamFrameBody: async ({ params }) => {
+      const bytes = await streams.frameBytes(params.id, params.ordinal);
+      if (bytes === undefined) return notFound("frame", `${params.id}/${params.ordinal}`);
+      const headers = {
+        "content-type": "application/octet-stream",
+        "content-length": String(bytes.length),
+        "x-content-type-options": "nosniff",
+      };
+      return { status: 200, headers, body: bytes };
+    },
+    assembleStream: async ({ params, signal }) => {
+      const row = await found(params.id);
+      return { status: 200, body: await assembleStream(streams, row, signal) };
+    },
+  };
+}
+
+function countedAs(total: number): Readonly<Record<string, string>> {
+  return { "x-total-count": String(total) };
+}
+
+function shownStream(row: StreamRow): StreamSummary {
+  return {
+    id: row.id,
+    kind: row.kind,
+    session_id: row.sessionId,
+    state: row.state,
+    method: row.method,
+    url: row.url,
+    host: row.host,
+    path: row.path,
+    client_addr: row.clientAddress,
+    server_addr: row.serverAddress,
+    subprotocol: row.subprotocol,
+    close_code: row.closeCode,
+    close_reason: row.closeReason,
+    attributes: { ...row.attributes },
+    created_at: new Date(row.createdMs).toISOString(),
+    closed_at: row.closedMs === null ? null : new Date(row.closedMs).toISOString(),
+    frames_sent: row.framesSent,
+    frames_received: row.framesReceived,
+    bytes_sent: row.bytesSent,
+    bytes_received: row.bytesReceived,
+    frames_stored: row.framesStored,
+    frames_not_stored: row.framesNotStored,
+  };
+}
+
+function shownStreamDetail(row: StreamRow): StreamDetail {
+  return {
+    ...shownStream(row),
+    request_headers: pairsOf(row.requestFields),
+    response_headers: row.responseFields === null ? null : pairsOf(row.responseFields),
+  };
+}
+
+function shownFrame(frame: StoredFrame): StreamFrame {
+  const isCut = frame.payload.length < frame.storedBytes || frame.storedBytes < frame.sizeBytes;
+  const payload = frame.type === "close" ? shownClose(frame.payload) : shownBytes(frame.payload, isCut);
+  const original = frame.original === null ? undefined : shownBytes(frame.original, true);
+  return {
+    stream_id: frame.streamId,
+    ordinal: frame.ordinal,
+    kind: frame.kind,
+    direction: frame.direction,
+    type: frame.type,
+    opcode: frame.opcode,
+    is_final: frame.isFinal,
+    timestamp: new Date(frame.atMs).toISOString(),
+    text: payload.text,
+    base64: payload.base64,
+    size: frame.sizeBytes,
+    stored_size: frame.storedBytes,
+    preview_size: frame.payload.length,
+    wire_size: frame.wireBytes,
+    compressed: frame.isCompressed,
+    mask: frame.mask,
+    effect: frame.effect,
+    original_text: original?.text ?? null,
+    original_base64: original?.base64 ?? null,
+    attributes: { ...frame.attributes },
+  };
+}
+
+/** A close frame as text and as bytes. */
+function shownClose(bytes: Uint8Array): { readonly text: string; readonly base64: string } {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return { text: closeText(buffer), base64: buffer.toString("base64") };
+}
+
+/** UTF-8 as text, anything else in base64; a cut may have split a character. */
+function shownBytes(
+  bytes: Uint8Array,
+  isCut: boolean,
+): { readonly text: string | null; readonly base64: string | null } {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const whole = isCut ? buffer.subarray(0, endOfCharacters(buffer)) : buffer;
+  return isUtf8(whole) ? { text: whole.toString(), base64: null } : { text: null, base64: buffer.toString("base64") };
+}
+
+/** The end of the last complete character. */
+function endOfCharacters(bytes: Buffer): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
+    const byte = bytes[bytes.length - back] ?? 0;
+    if (byte < 0x80) return bytes.length;
+    if (byte >= 0xc0) {
+      const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+      return needed > back ? bytes.length - back : bytes.length;
+    }
+  }
+  return bytes.length;
+}
+
+function pairsOf(fields: readonly string[]): [string, string][] {
+  const pairs: [string, string][] = [];
+  for (let at = 0; at < fields.length; at += 2) pairs.push([fields[at] ?? "", fields[at + 1] ?? ""]);
+  return pairs;
 }

@@ -15,6 +15,11 @@ export interface Profile {
   readonly hosts: readonly string[];
 }
 
+export interface StoredThrottle {
+  readonly profile: Profile;
+  readonly enabled: boolean;
+}
+
 interface PresetLine {
   readonly kbitDown: number;
   readonly kbitUp: number;

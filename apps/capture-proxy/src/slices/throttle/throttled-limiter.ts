@@ -6,7 +6,7 @@ import type { ThrottledPace } from "#exchange/bandwidth-limiter.ts";
 import type { Clock } from "#slice.ts";
 import { NO_THROTTLE } from "./throttle-profile.ts";
 import type { Profile } from "./throttle-profile.ts";
-import type { StoredThrottle } from "./throttle.store.ts";
+import type { StoredThrottle } from "./throttle-profile.ts";
 
 /** The outcome for one request. */
 export type Passage =

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parseRange } from "./traffic.operations.ts";
+import { parseRange } from "./traffic.slice.ts";
 
 test("ranges are parsed as RFC 9110 defines them; unreadable ones mean the whole body", () => {
   const cases: readonly [field: string | undefined, totalBytes: number, expected: ReturnType<typeof parseRange>][] = [

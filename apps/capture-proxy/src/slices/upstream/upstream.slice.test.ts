@@ -4,7 +4,7 @@ import type { UpstreamTestResult } from "@headworks/capture-contract";
 import type { ProbeRequest, ProbeResult } from "#exchange/route-probe.ts";
 import { startApi } from "../../../test/api-rig.ts";
 import { createUpstreamSlice } from "./upstream.slice.ts";
-import { readTarget } from "./upstream.operations.ts";
+import { readTarget } from "./upstream.slice.ts";
 
 const PASSED: ProbeResult = {
   via: "tunnel",

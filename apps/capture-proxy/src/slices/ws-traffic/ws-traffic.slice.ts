@@ -1,19 +1,25 @@
-import { WsRule, WsRuleUpdate } from "@headworks/capture-contract";
-import type { wsTrafficOperations } from "@headworks/capture-contract";
-import { createHitCounter } from "#rules/hit-counter.ts";
+import {
+  WsRule,
+  type WsRuleAction,
+  type WsRuleMatch,
+  WsRuleUpdate,
+  type wsTrafficOperations,
+} from "@headworks/capture-contract";
 import { portableList } from "#portable/portable-list.ts";
+import { createHitCounter } from "#rules/hit-counter.ts";
+import { RuleTable } from "#rules/rule-table.ts";
 import type { Slice, SliceHost } from "#slice.ts";
+import type { Database } from "#storage/database.ts";
 import { PausedMessages } from "./paused-messages.ts";
-import { readWsRule, showWsRule, wsRuleIssues } from "./ws-rule.ts";
+import { readWsRule, showWsRule, type StoredWsRule, wsRuleIssues } from "./ws-rule.ts";
 import { compileWsRules } from "./ws-traffic.compile.ts";
 import { WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
 import { createWsTrafficOperations } from "./ws-traffic.operations.ts";
-import { createWsTrafficStore } from "./ws-traffic.store.ts";
 
 /** Messages of WebSocket connections: recording, rules and manual control. */
 export function createWsTrafficSlice(host: SliceHost): Slice<typeof wsTrafficOperations> {
   const { clock, log, events } = host;
-  const store = createWsTrafficStore(host.database);
+  const store = createWsRuleTable(host.database);
   let rules = compileWsRules(store.list());
   const hits = createHitCounter({
     addHits: (batch) => store.addHits(batch),
@@ -52,4 +58,20 @@ export function createWsTrafficSlice(host: SliceHost): Slice<typeof wsTrafficOpe
       },
     }),
   };
+}
+
+function createWsRuleTable(database: Database): RuleTable<StoredWsRule> {
+  return new RuleTable(database, {
+    table: "ws_rules",
+    columns: {
+      name: ({ name }) => name,
+      match: ({ match }) => JSON.stringify(match),
+      action: ({ action }) => JSON.stringify(action),
+    },
+    read: (row) => ({
+      name: String(row["name"]),
+      match: JSON.parse(String(row["match"])) as WsRuleMatch,
+      action: JSON.parse(String(row["action"])) as WsRuleAction,
+    }),
+  });
 }
