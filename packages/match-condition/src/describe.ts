@@ -6,7 +6,7 @@ export interface LeafPhrase {
   /** Such as `the path` or `the header X-A of the request`. */
   readonly what: string;
   /** Such as `is /a` or `matches a*`. */
-  readonly asks: string;
+  readonly predicate: string;
 }
 
 /** A condition as a sentence: `the host matches *.example.com and the method is POST`. */
@@ -26,8 +26,8 @@ function describe(condition: Condition, isInside: boolean): string {
     case "not":
       return `not (${describe(condition.condition, false)})`;
     default: {
-      const { what, asks } = leafPhrase(condition);
-      return `${what} ${asks}`;
+      const { what, predicate } = leafPhrase(condition);
+      return `${what} ${predicate}`;
     }
   }
 }
@@ -36,51 +36,53 @@ function describe(condition: Condition, isInside: boolean): string {
 export function leafPhrase(leaf: Leaf): LeafPhrase {
   switch (leaf.type) {
     case "all":
-      return { what: "it", asks: "is anything" };
+      return { what: "it", predicate: "is anything" };
     case "url_pattern":
-      return { what: "the URL", asks: matches(leaf.pattern) };
+      return { what: "the URL", predicate: matches(leaf.pattern) };
     case "path_pattern":
-      return { what: "the path", asks: matches(leaf.pattern) };
+      return { what: "the path", predicate: matches(leaf.pattern) };
     case "host":
-      return { what: "the host", asks: matches(leaf.pattern) };
+      return { what: "the host", predicate: matches(leaf.pattern) };
     case "method":
-      return { what: "the method", asks: `is ${quoted(leaf.method)}` };
+      return { what: "the method", predicate: `is ${quoted(leaf.method)}` };
     case "scheme":
-      return { what: "the scheme", asks: `is ${quoted(leaf.scheme)}` };
+      return { what: "the scheme", predicate: `is ${quoted(leaf.scheme)}` };
     case "port":
-      return { what: "the port", asks: `is ${leaf.port}` };
+      return { what: "the port", predicate: `is ${leaf.port}` };
     case "path_segment":
-      return { what: `segment ${leaf.index} of the path`, asks: `is ${quoted(leaf.value)}` };
+      return { what: `segment ${leaf.index} of the path`, predicate: `is ${quoted(leaf.value)}` };
     case "query_param":
-      return { what: `the query parameter ${quoted(leaf.name)}`, asks: presence(leaf.value) };
+      return { what: `the query parameter ${quoted(leaf.name)}`, predicate: presence(leaf.value) };
     case "query_param_pattern":
-      return { what: `the query parameter ${quoted(leaf.name)}`, asks: matches(leaf.pattern) };
+      return { what: `the query parameter ${quoted(leaf.name)}`, predicate: matches(leaf.pattern) };
     case "header":
-      return { what: `the header ${quoted(leaf.name)}${sideOf(leaf)}`, asks: presence(leaf.value) };
+      return { what: `the header ${quoted(leaf.name)}${sideOf(leaf)}`, predicate: presence(leaf.value) };
     case "header_pattern":
-      return { what: `the header ${quoted(leaf.name)}${sideOf(leaf)}`, asks: matches(leaf.pattern) };
+      return { what: `the header ${quoted(leaf.name)}${sideOf(leaf)}`, predicate: matches(leaf.pattern) };
     case "content_type":
-      return { what: `the content type${sideOf(leaf)}`, asks: matches(leaf.pattern) };
+      return { what: `the content type${sideOf(leaf)}`, predicate: matches(leaf.pattern) };
     case "body_pattern":
-      return { what: `the body${sideOf(leaf)}`, asks: matches(leaf.pattern) };
+      return { what: `the body${sideOf(leaf)}`, predicate: matches(leaf.pattern) };
     case "json_path":
       return {
         what: `the JSON value ${quoted(leaf.path)}${sideOf(leaf)}`,
-        asks: leaf.value === undefined ? "exists" : `is ${quoted(JSON.stringify(leaf.value))}`,
+        predicate: leaf.value === undefined ? "exists" : `is ${quoted(JSON.stringify(leaf.value))}`,
       };
     case "json_path_pattern":
-      return { what: `the JSON value ${quoted(leaf.path)}${sideOf(leaf)}`, asks: matches(leaf.pattern) };
+      return { what: `the JSON value ${quoted(leaf.path)}${sideOf(leaf)}`, predicate: matches(leaf.pattern) };
     case "status_code":
-      return { what: "the status", asks: `is ${leaf.range}` };
+      return { what: "the status", predicate: `is ${leaf.range}` };
     default:
       return graphqlPhrase(leaf);
   }
 }
 
 function graphqlPhrase(leaf: Extract<Leaf, { readonly type: `graph${string}` }>): LeafPhrase {
-  if ("operation_name" in leaf) return { what: "the GraphQL operation", asks: `is ${quoted(leaf.operation_name)}` };
-  if ("operation_type" in leaf) return { what: "the GraphQL operation", asks: `is a ${leaf.operation_type}` };
-  return { what: `the GraphQL variable ${quoted(leaf.name)}`, asks: `is ${quoted(JSON.stringify(leaf.value))}` };
+  if ("operation_name" in leaf) {
+    return { what: "the GraphQL operation", predicate: `is ${quoted(leaf.operation_name)}` };
+  }
+  if ("operation_type" in leaf) return { what: "the GraphQL operation", predicate: `is a ${leaf.operation_type}` };
+  return { what: `the GraphQL variable ${quoted(leaf.name)}`, predicate: `is ${quoted(JSON.stringify(leaf.value))}` };
 }
 
 function matches(pattern: string): string {

@@ -21,20 +21,20 @@ export function explainLeaf(
   decision: Decision,
   pointer: string,
 ): Explanation {
-  const { what, asks } = leafPhrase(leaf);
-  const asked = capital(`${what} ${asks}`);
+  const { what, predicate } = leafPhrase(leaf);
+  const statement = capital(`${what} ${predicate}`);
   const outcome = outcomeOf(decision);
   if (outcome === "holds") {
-    return { outcome, pointer, text: leaf.type === "all" ? "Everything matches" : asked, parts: [] };
+    return { outcome, pointer, text: leaf.type === "all" ? "Everything matches" : statement, parts: [] };
   }
   const because =
     compiled.about === "response" && subject.phase === "request" ? "there is no response yet" : found(leaf, subject);
   const text =
     outcome === "needs-body"
-      ? `${asked}: unknown, the body was not read`
+      ? `${statement}: unknown, the body was not read`
       : compiled.gaveUp?.(subject) === true
-        ? `${asked}: the pattern exceeds the step limit on this text, which counts as no match`
-        : `${asked}: no, ${because}`;
+        ? `${statement}: the pattern exceeds the step limit on this text, which counts as no match`
+        : `${statement}: no, ${because}`;
   return { outcome, pointer, text, parts: [] };
 }
 

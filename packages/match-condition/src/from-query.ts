@@ -1,8 +1,8 @@
 import type { Condition, MessageSide } from "@headworks/capture-contract";
 import { parseNumber } from "@headworks/json";
 import type { FieldTest, NumberRange, Query, TextValue } from "@headworks/query-language";
-import { MANNERS } from "./leaves.ts";
-import { readPattern, type PatternManner } from "./text-pattern.ts";
+import { PATTERN_MODES } from "./leaves.ts";
+import { readPattern, type PatternMode } from "./text-pattern.ts";
 
 /** A condition, or why the query has no equivalent. */
 export type FromQueryResult =
@@ -55,11 +55,17 @@ function fieldCondition(field: string, key: string | null, test: FieldTest): Con
     case "scheme":
       return wordCondition(field, test);
     case "host":
-      return textCondition(test, "contains", MANNERS.host, (pattern) => ({ type: "host", pattern }));
+      return textCondition(test, "contains", PATTERN_MODES.host, (pattern) => ({ type: "host", pattern }));
     case "path":
-      return textCondition(test, "contains", MANNERS.path_pattern, (pattern) => ({ type: "path_pattern", pattern }));
+      return textCondition(test, "contains", PATTERN_MODES.path_pattern, (pattern) => ({
+        type: "path_pattern",
+        pattern,
+      }));
     case "url":
-      return textCondition(test, "contains", MANNERS.url_pattern, (pattern) => ({ type: "url_pattern", pattern }));
+      return textCondition(test, "contains", PATTERN_MODES.url_pattern, (pattern) => ({
+        type: "url_pattern",
+        pattern,
+      }));
     case "req.header":
     case "resp.header":
     case "header":
@@ -71,7 +77,11 @@ function fieldCondition(field: string, key: string | null, test: FieldTest): Con
     case "resp.body":
     case "body":
       return eitherSide(test, field, (side) =>
-        textCondition(test, "contains", MANNERS.body_pattern, (pattern) => ({ type: "body_pattern", pattern, side })),
+        textCondition(test, "contains", PATTERN_MODES.body_pattern, (pattern) => ({
+          type: "body_pattern",
+          pattern,
+          side,
+        })),
       );
     case "port":
       return portCondition(test);
@@ -164,14 +174,14 @@ const ANY_TEXT = "(?s).";
 function textCondition(
   test: FieldTest,
   literal: "contains" | "equals",
-  manner: PatternManner,
+  mode: PatternMode,
   make: (pattern: string, value?: TextValue) => Condition,
 ): Condition {
   if (test.kind === "exists") return make(ANY_TEXT);
   if (test.kind !== "text") throw new NoEquivalent("only ports and statuses compare with numbers");
   const condition = anyOf(
     test.values.map((value) =>
-      make(test.mode === "matches" ? patternOf(value, literal, manner) : exactPattern(value), value),
+      make(test.mode === "matches" ? patternOf(value, literal, mode) : exactPattern(value), value),
     ),
   );
   return test.mode === "differs"
@@ -197,25 +207,25 @@ function exactPattern(value: TextValue): string {
 
 const PLAIN_WILDCARD = /^[\w.:/*-]+$/;
 
-function patternOf(value: TextValue, literal: "contains" | "equals", manner: PatternManner): string {
-  const caseless = manner.caseless ? "" : "(?i)";
+function patternOf(value: TextValue, literal: "contains" | "equals", mode: PatternMode): string {
+  const caseless = mode.caseless ? "" : "(?i)";
   if (value.kind === "pattern") {
     const flags = value.flags === "" ? "" : `(?${value.flags})`;
-    return fitting(asRegex(flags + value.source, manner));
+    return fitting(asRegex(flags + value.source, mode));
   }
   if (value.kind === "literal") {
     const text = literal === "equals" ? `^${escaped(value.text)}$` : escaped(value.text);
-    return fitting(asRegex(`${/[a-z]/i.test(value.text) ? caseless : ""}${text}`, manner));
+    return fitting(asRegex(`${/[a-z]/i.test(value.text) ? caseless : ""}${text}`, mode));
   }
   const wildcard = value.parts.join("*");
-  if (manner.caseless && manner.wildcard === "whole" && PLAIN_WILDCARD.test(wildcard)) return fitting(wildcard);
+  if (mode.caseless && mode.wildcard === "whole" && PLAIN_WILDCARD.test(wildcard)) return fitting(wildcard);
   const source = value.parts.map(escaped).join(".*");
-  return fitting(`(?${manner.caseless ? "s" : "is"})${manner.wildcard === "part" ? source : `^${source}$`}`);
+  return fitting(`(?${mode.caseless ? "s" : "is"})${mode.wildcard === "part" ? source : `^${source}$`}`);
 }
 
 /** Prevents a regular expression from being read as a wildcard. */
-function asRegex(pattern: string, manner: PatternManner): string {
-  const reading = readPattern(pattern, manner);
+function asRegex(pattern: string, mode: PatternMode): string {
+  const reading = readPattern(pattern, mode);
   const isRegex = "kind" in reading && reading.kind === "regex";
   return isRegex ? pattern : `(?:${pattern})`;
 }
@@ -227,7 +237,7 @@ function headerCondition(name: string, side: MessageSide, test: FieldTest): Cond
       test.values.map((value) => ({ type: "header", name, value: value.kind === "literal" ? value.text : "", side })),
     );
   }
-  return textCondition(test, "contains", MANNERS.header_pattern, (pattern) => ({
+  return textCondition(test, "contains", PATTERN_MODES.header_pattern, (pattern) => ({
     type: "header_pattern",
     name,
     pattern,
@@ -238,7 +248,7 @@ function headerCondition(name: string, side: MessageSide, test: FieldTest): Cond
 function jsonCondition(side: MessageSide, path: string, test: FieldTest): Condition {
   if (test.kind === "exists") return { type: "json_path", path, side };
   if (test.kind === "text") {
-    return textCondition(test, "equals", MANNERS.json_path_pattern, (pattern, value) => {
+    return textCondition(test, "equals", PATTERN_MODES.json_path_pattern, (pattern, value) => {
       const written: Condition = { type: "json_path_pattern", path, pattern, side };
       const number = value?.kind === "literal" ? parseNumber(value.text) : undefined;
       // Queries also compare numbers by value: 7 finds 7.0.

@@ -57,7 +57,7 @@ function subjectOf({ method = "POST", query, type = "application/json", body }: 
 }
 
 /** The operation's name and type, and whether the variable `id` is 7. */
-function told(sent: Sent): readonly [name: boolean, type: string | undefined, variable: boolean] {
+function outcome(sent: Sent): readonly [name: boolean, type: string | undefined, variable: boolean] {
   const subject = subjectOf(sent);
   const types = (["query", "mutation", "subscription"] as const).filter((operation_type) =>
     compileCondition({ type: "graphql_type", operation_type }).matches(subject),
@@ -82,7 +82,7 @@ test("operations are read in every form that clients send", () => {
   const variables = { id: 7 };
   const encoded = new URLSearchParams({ query: DOCUMENT, variables: JSON.stringify(variables) }).toString();
   const persisted = JSON.stringify({ persistedQuery: { version: 1, sha256Hash: "ab" } });
-  const cases: Readonly<Record<string, readonly [Sent, ReturnType<typeof told>]>> = {
+  const cases: Readonly<Record<string, readonly [Sent, ReturnType<typeof outcome>]>> = {
     "only the document names it": [{ body: JSON.stringify({ query: DOCUMENT, variables }) }, [true, "mutation", true]],
     "the name is null": [
       { body: JSON.stringify({ query: DOCUMENT, operationName: null, variables }) },
@@ -156,7 +156,7 @@ test("operations are read in every form that clients send", () => {
     "a search page": [{ method: "GET", query: "query=shoes&id=7" }, [false, undefined, false]],
     "members of every object": [{ body: '{"constructor":{"query":"{ a }"}}' }, [false, undefined, false]],
   };
-  for (const [what, [sent, expected]] of Object.entries(cases)) assert.deepEqual(told(sent), expected, what);
+  for (const [what, [sent, expected]] of Object.entries(cases)) assert.deepEqual(outcome(sent), expected, what);
 });
 
 test("the body is needed unless the query string is sufficient", () => {
@@ -175,7 +175,7 @@ test("hostile requests are read in linear time", () => {
     JSON.stringify({ query: "{ a } ".repeat(300_000), operationName: "Find" }),
     "[".repeat(1_000_000),
   ];
-  for (const body of bodies) assert.equal(told({ body })[0], body.includes("Find"), body.slice(0, 20));
+  for (const body of bodies) assert.equal(outcome({ body })[0], body.includes("Find"), body.slice(0, 20));
   const parts = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`p${index}`, "x"]));
-  assert.deepEqual(told(upload(parts)), [false, undefined, false]);
+  assert.deepEqual(outcome(upload(parts)), [false, undefined, false]);
 });

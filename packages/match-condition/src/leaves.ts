@@ -7,7 +7,7 @@ import { requestedOperations, type RequestedOperation } from "./graphql.ts";
 import { bodyJson, bodyText, headerValues, pathSegment, queryValues } from "./material.ts";
 import { parseStatusRange } from "./status-range.ts";
 import { NOT_READ, type MatchSubject } from "./subject.ts";
-import { compileTextPattern, type PatternManner } from "./text-pattern.ts";
+import { compileTextPattern, type PatternMode } from "./text-pattern.ts";
 
 /** Deeper values in a condition are rejected; deeper values in traffic equal none. */
 export const MAX_VALUE_DEPTH = 64;
@@ -37,7 +37,7 @@ export interface CompiledLeaf {
 }
 
 /** How the patterns of each kind compare. */
-export const MANNERS = {
+export const PATTERN_MODES = {
   url_pattern: { caseless: false, wildcard: "url" },
   path_pattern: { caseless: false, wildcard: "whole" },
   host: { caseless: true, wildcard: "whole" },
@@ -46,7 +46,7 @@ export const MANNERS = {
   content_type: { caseless: true, wildcard: "whole" },
   body_pattern: { caseless: false, wildcard: "part" },
   json_path_pattern: { caseless: false, wildcard: "whole" },
-} as const satisfies Readonly<Record<string, PatternManner>>;
+} as const satisfies Readonly<Record<string, PatternMode>>;
 
 /** Throws a `RangeError` for a leaf that `parseCondition` rejects. */
 export function compileLeaf(leaf: Leaf): CompiledLeaf {
@@ -90,7 +90,7 @@ type Of<T extends Leaf["type"]> = Extract<Leaf, { readonly type: T }>;
 const ADDRESS_PARTS = { url_pattern: "url", path_pattern: "path", host: "host" } as const;
 
 function addressPattern(leaf: Of<"url_pattern" | "path_pattern" | "host">): CompiledLeaf {
-  const pattern = compileTextPattern(leaf.pattern, MANNERS[leaf.type]);
+  const pattern = compileTextPattern(leaf.pattern, PATTERN_MODES[leaf.type]);
   const read =
     leaf.type === "host"
       ? (subject: MatchSubject): string => subject.host
@@ -157,7 +157,7 @@ function addressFact(
       return { cost: "fields", about: "address", decide, ...plain(name) };
     }
     case "query_param_pattern": {
-      const pattern = compileTextPattern(leaf.pattern, MANNERS.query_param_pattern);
+      const pattern = compileTextPattern(leaf.pattern, PATTERN_MODES.query_param_pattern);
       return {
         cost: "fields",
         about: "address",
@@ -185,7 +185,7 @@ function headerLeaf(leaf: Of<"header" | "header_pattern" | "content_type">): Com
         : (subject: MatchSubject): boolean => values(subject).some((found) => found === value || found === inUtf8);
     return { cost: "fields", about, decide };
   }
-  const pattern = compileTextPattern(leaf.pattern, MANNERS[leaf.type]);
+  const pattern = compileTextPattern(leaf.pattern, PATTERN_MODES[leaf.type]);
   // Only the pattern decides whether octets are decoded both ways; its required text is then in one of the two.
   const readsTwice = dependsOnReading(leaf.pattern, true);
   const texts = readsTwice ? (subject: MatchSubject): readonly string[] => inBothReadings(values(subject)) : values;
@@ -199,7 +199,7 @@ function headerLeaf(leaf: Of<"header" | "header_pattern" | "content_type">): Com
 }
 
 function bodyPattern(leaf: Of<"body_pattern">): CompiledLeaf {
-  const pattern = compileTextPattern(leaf.pattern, MANNERS.body_pattern);
+  const pattern = compileTextPattern(leaf.pattern, PATTERN_MODES.body_pattern);
   return {
     cost: "body",
     about: leaf.side ?? "passing",
@@ -237,7 +237,7 @@ function valueTest(leaf: Of<"json_path">): (value: unknown) => boolean {
 
 /** Objects and lists have no text; a number has its original digits. */
 function patternTest(source: string): (value: unknown) => boolean {
-  const pattern = compileTextPattern(source, MANNERS.json_path_pattern);
+  const pattern = compileTextPattern(source, PATTERN_MODES.json_path_pattern);
   return (found) => (typeof found !== "object" || found === null || isNumeric(found)) && pattern.test(String(found));
 }
 

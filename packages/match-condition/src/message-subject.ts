@@ -32,20 +32,20 @@ export function messageSubject(
   phase: MessageSide,
   readBody: BodyReader = plainBody,
 ): MatchSubject {
-  const place = urlParts(request.url);
+  const parts = urlParts(request.url);
   const requestFields = flatFields(request);
-  const isAnswered = phase === "response" && response !== null && response !== undefined;
-  const responseFields = isAnswered ? flatFields(response) : [];
+  const hasResponse = phase === "response" && response !== null && response !== undefined;
+  const responseFields = hasResponse ? flatFields(response) : [];
   return {
-    ...place,
+    ...parts,
     phase,
     method: request.method,
     url: request.url,
-    status: isAnswered ? response.status_code : undefined,
+    status: hasResponse ? response.status_code : undefined,
     requestFields: () => requestFields,
     responseFields: () => responseFields,
     requestText: () => readBody(request, requestFields),
-    responseText: () => (isAnswered ? readBody(response, responseFields) : undefined),
+    responseText: () => (hasResponse ? readBody(response, responseFields) : undefined),
   };
 }
 

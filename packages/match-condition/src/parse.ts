@@ -1,8 +1,8 @@
 import type { Condition } from "@headworks/capture-contract";
 import { isShallowJson, parseJsonPath } from "@headworks/json";
-import { MANNERS, MAX_VALUE_DEPTH } from "./leaves.ts";
+import { PATTERN_MODES, MAX_VALUE_DEPTH } from "./leaves.ts";
 import { parseStatusRange } from "./status-range.ts";
-import { type PatternManner, readPattern } from "./text-pattern.ts";
+import { type PatternMode, readPattern } from "./text-pattern.ts";
 
 const MAX_NAME_LENGTH = 255;
 
@@ -227,7 +227,7 @@ class ConditionReader {
   #leaf(
     type: string,
     input: Readonly<Record<string, unknown>>,
-    place: (field: string) => string,
+    pointerOf: (field: string) => string,
   ): Condition | undefined {
     const fields = FIELDS_OF_KIND.get(type)?.fields ?? {};
     const read: Record<string, unknown> = { type };
@@ -236,14 +236,14 @@ class ConditionReader {
       const value: unknown = Object.hasOwn(input, name) ? input[name] : undefined;
       if (value === undefined || (value === null && field.nullIsAbsent === true)) {
         if (field.optional === true) continue;
-        this.#issue(place(name), "is required");
+        this.#issue(pointerOf(name), "is required");
         isWhole = false;
         continue;
       }
       const problem = fieldProblems[field.check](value, type);
       if (problem === undefined) read[name] = value;
       else {
-        this.#issue(place(name), problem);
+        this.#issue(pointerOf(name), problem);
         isWhole = false;
       }
     }
@@ -312,10 +312,10 @@ function integer(min: number, max: number): (value: unknown) => string | undefin
 function patternProblem(value: unknown, type: string): string | undefined {
   const problem = filledProblem(value, MAX_PATTERN_LENGTH);
   if (problem !== undefined) return problem;
-  const manners: Readonly<Record<string, PatternManner>> = MANNERS;
-  const manner = manners[type];
-  if (manner === undefined) throw new TypeError(`${type} has no pattern`);
-  const reading = readPattern(String(value), manner);
+  const manners: Readonly<Record<string, PatternMode>> = PATTERN_MODES;
+  const mode = manners[type];
+  if (mode === undefined) throw new TypeError(`${type} has no pattern`);
+  const reading = readPattern(String(value), mode);
   return "message" in reading ? `${reading.message} (at character ${reading.start + 1})` : undefined;
 }
 

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { compileTextPattern, readPattern, type PatternManner } from "./text-pattern.ts";
+import { compileTextPattern, readPattern, type PatternMode } from "./text-pattern.ts";
 
-const whole: PatternManner = { caseless: false, wildcard: "whole" };
-const part: PatternManner = { caseless: false, wildcard: "part" };
-const url: PatternManner = { caseless: false, wildcard: "url" };
+const whole: PatternMode = { caseless: false, wildcard: "whole" };
+const part: PatternMode = { caseless: false, wildcard: "part" };
+const url: PatternMode = { caseless: false, wildcard: "url" };
 
 function kindOf(pattern: string): string {
   const reading = readPattern(pattern, whole);
@@ -44,7 +44,7 @@ test("texts that look like wildcards are wildcards, everything else is a regular
 });
 
 test("a wildcard matches the whole text, any part of it, or a URL from its scheme, host or path", () => {
-  const cases: readonly (readonly [pattern: string, manner: PatternManner, text: string, expected: boolean])[] = [
+  const cases: readonly (readonly [pattern: string, mode: PatternMode, text: string, expected: boolean])[] = [
     ["/api/*", whole, "/api/x/y", true],
     ["/api/*", whole, "/api/", true],
     ["/api/*", whole, "/v/api/x", false],
@@ -70,8 +70,8 @@ test("a wildcard matches the whole text, any part of it, or a URL from its schem
     ["*.js", url, "https://a.test/b.js", true],
     ["*.js", url, "https://a.test/b.js?v=1", false],
   ];
-  for (const [pattern, manner, text, expected] of cases) {
-    assert.equal(compileTextPattern(pattern, manner).test(text), expected, `${pattern} in ${text}`);
+  for (const [pattern, mode, text, expected] of cases) {
+    assert.equal(compileTextPattern(pattern, mode).test(text), expected, `${pattern} in ${text}`);
   }
 });
 

@@ -1,7 +1,7 @@
 import { checkPattern, compileTextPredicate, type TextPredicate } from "@headworks/linear-pattern";
 
 /** How texts are compared with a pattern. */
-export interface PatternManner {
+export interface PatternMode {
   /** Ignores case. */
   readonly caseless: boolean;
   /**
@@ -39,16 +39,16 @@ const LEADING_FLAGS = /^\(\?([ims]{1,3})\)/;
  * expression nor contains its characters. In a wildcard `*` matches any text and `?` one character; `?` alone makes no
  * wildcard, because `https?://` is a regular expression.
  */
-export function readPattern(pattern: string, manner: PatternManner): PatternReading | PatternIssue {
-  if (looksLikeWildcard(pattern)) return checked(wildcardReading(pattern, manner), pattern, 0);
+export function readPattern(pattern: string, mode: PatternMode): PatternReading | PatternIssue {
+  if (looksLikeWildcard(pattern)) return checked(wildcardReading(pattern, mode), pattern, 0);
   const leading = LEADING_FLAGS.exec(pattern);
   const skipped = leading?.[0].length ?? 0;
-  const flags = [...new Set((manner.caseless ? "i" : "") + (leading?.[1] ?? ""))].join("");
+  const flags = [...new Set((mode.caseless ? "i" : "") + (leading?.[1] ?? ""))].join("");
   const reading: PatternReading = { kind: "regex", source: pattern.slice(skipped), flags };
   const result = checked(reading, pattern, skipped);
   if ("source" in result || !/[*?]/.test(pattern)) return result;
   const isWildcard = /^[*?]/.test(pattern) || !ONLY_IN_REGEX.test(pattern);
-  return isWildcard ? checked(wildcardReading(pattern, manner), pattern, 0) : result;
+  return isWildcard ? checked(wildcardReading(pattern, mode), pattern, 0) : result;
 }
 
 function looksLikeWildcard(pattern: string): boolean {
@@ -66,14 +66,14 @@ function checked(reading: PatternReading, pattern: string, offset: number): Patt
 
 const SCHEME_IN_FRONT = /^(?:\*|[a-z*][a-z0-9*+.-]*:\/\/)/i;
 
-function wildcardReading(pattern: string, manner: PatternManner): PatternReading {
+function wildcardReading(pattern: string, mode: PatternMode): PatternReading {
   const body = pattern.replace(/\*+|\?|[^*?]+/g, (part) =>
     part.startsWith("*") ? ".*" : part === "?" ? "." : part.replace(/[\\^$.()[\]{}|+/]/g, "\\$&"),
   );
-  const flags = manner.caseless ? "is" : "s";
-  if (manner.wildcard === "part") return { kind: "wildcard", source: trimmedStars(body), flags };
+  const flags = mode.caseless ? "is" : "s";
+  if (mode.wildcard === "part") return { kind: "wildcard", source: trimmedStars(body), flags };
   const start =
-    manner.wildcard === "whole" || SCHEME_IN_FRONT.test(pattern)
+    mode.wildcard === "whole" || SCHEME_IN_FRONT.test(pattern)
       ? "^"
       : pattern.startsWith("/")
         ? "^[^:/?#]+:\\/\\/[^/?#]*"
@@ -90,20 +90,20 @@ function trimmedStars(source: string): string {
  * Compiled patterns in use, by their key: rules are recompiled whenever one of them changes, and most patterns stay the
  * same.
  */
-const held = new Map<string, WeakRef<TextPredicate>>();
+const inUse = new Map<string, WeakRef<TextPredicate>>();
 const released = new FinalizationRegistry<string>((key) => {
-  if (held.get(key)?.deref() === undefined) held.delete(key);
+  if (inUse.get(key)?.deref() === undefined) inUse.delete(key);
 });
 
 /** Throws a `RangeError` for a pattern that `readPattern` rejects. */
-export function compileTextPattern(pattern: string, manner: PatternManner): TextPredicate {
-  const key = `${manner.caseless} ${manner.wildcard} ${pattern}`;
-  const known = held.get(key)?.deref();
+export function compileTextPattern(pattern: string, mode: PatternMode): TextPredicate {
+  const key = `${mode.caseless} ${mode.wildcard} ${pattern}`;
+  const known = inUse.get(key)?.deref();
   if (known !== undefined) return known;
-  const reading = readPattern(pattern, manner);
+  const reading = readPattern(pattern, mode);
   if ("message" in reading) throw new RangeError(`the pattern \`${pattern}\`: ${reading.message}`);
   const made = compileTextPredicate(reading.source, reading.flags, MAX_WORK);
-  held.set(key, new WeakRef(made));
+  inUse.set(key, new WeakRef(made));
   released.register(made, key);
   return made;
 }

@@ -3,9 +3,9 @@ import { isSameJson, WrittenNumber } from "@headworks/json";
 import type { FieldTest, NumberRange, Query, TextValue } from "@headworks/query-language";
 import { foldAscii } from "@headworks/query-language";
 import { leafPhrase } from "./describe.ts";
-import { MANNERS, type Leaf } from "./leaves.ts";
+import { PATTERN_MODES, type Leaf } from "./leaves.ts";
 import { parseStatusRange } from "./status-range.ts";
-import { readPattern, type PatternManner } from "./text-pattern.ts";
+import { readPattern, type PatternMode } from "./text-pattern.ts";
 
 /** A query, or the part of a condition without an equivalent. */
 export type ToQueryResult =
@@ -60,11 +60,11 @@ function joined(kind: "and" | "or", terms: readonly Query[]): Query {
 function leafQuery(leaf: Leaf, phase: MessageSide): Query {
   switch (leaf.type) {
     case "url_pattern":
-      return field("url", null, patternTest(leaf.pattern, MANNERS.url_pattern));
+      return field("url", null, patternTest(leaf.pattern, PATTERN_MODES.url_pattern));
     case "path_pattern":
-      return field("path", null, patternTest(leaf.pattern, MANNERS.path_pattern));
+      return field("path", null, patternTest(leaf.pattern, PATTERN_MODES.path_pattern));
     case "host":
-      return field("host", null, patternTest(leaf.pattern, MANNERS.host));
+      return field("host", null, patternTest(leaf.pattern, PATTERN_MODES.host));
     case "method":
       return field("method", null, literalTest("matches", leaf.method));
     case "scheme":
@@ -78,12 +78,16 @@ function leafQuery(leaf: Leaf, phase: MessageSide): Query {
         leaf.value === undefined || leaf.value === null ? { kind: "exists" } : literalTest("equals", leaf.value),
       );
     case "header_pattern":
-      return field(headerField(leaf, phase), foldAscii(leaf.name), patternTest(leaf.pattern, MANNERS.header_pattern));
+      return field(
+        headerField(leaf, phase),
+        foldAscii(leaf.name),
+        patternTest(leaf.pattern, PATTERN_MODES.header_pattern),
+      );
     case "content_type":
-      return field(headerField(leaf, phase), "content-type", patternTest(leaf.pattern, MANNERS.content_type));
+      return field(headerField(leaf, phase), "content-type", patternTest(leaf.pattern, PATTERN_MODES.content_type));
     case "body_pattern": {
       const name = sideOf(leaf, phase) === "request" ? "req.body" : "resp.body";
-      return field(name, null, patternTest(leaf.pattern, MANNERS.body_pattern));
+      return field(name, null, patternTest(leaf.pattern, PATTERN_MODES.body_pattern));
     }
     case "json_path":
     case "json_path_pattern":
@@ -99,8 +103,8 @@ function leafQuery(leaf: Leaf, phase: MessageSide): Query {
 }
 
 function noWords(leaf: Leaf): NoEquivalent {
-  const { what, asks } = leafPhrase(leaf);
-  return new NoEquivalent(`the query language cannot express: ${what} ${asks}`);
+  const { what, predicate } = leafPhrase(leaf);
+  return new NoEquivalent(`the query language cannot express: ${what} ${predicate}`);
 }
 
 function sideOf(leaf: Leaf & { readonly side?: MessageSide }, phase: MessageSide): MessageSide {
@@ -128,10 +132,10 @@ function numberTest(ranges: readonly NumberRange[]): FieldTest {
   return { kind: "number", mode: "matches", ranges };
 }
 
-function patternTest(pattern: string, manner: PatternManner): FieldTest {
-  const reading = readPattern(pattern, manner);
+function patternTest(pattern: string, mode: PatternMode): FieldTest {
+  const reading = readPattern(pattern, mode);
   if ("message" in reading) throw new RangeError(`the pattern \`${pattern}\`: ${reading.message}`);
-  const isPlainWildcard = reading.kind === "wildcard" && manner.caseless && /^[\w.:*-]+$/.test(pattern);
+  const isPlainWildcard = reading.kind === "wildcard" && mode.caseless && /^[\w.:*-]+$/.test(pattern);
   const value: TextValue = isPlainWildcard
     ? { kind: "wildcard", parts: pattern.replace(/\*+/g, "*").split("*") }
     : { kind: "pattern", source: reading.source, flags: reading.flags };
@@ -145,7 +149,7 @@ function jsonQuery(
   const side = sideOf(leaf, phase) === "request" ? "req" : "resp";
   const { path } = leaf;
   if (leaf.type === "json_path_pattern") {
-    return { kind: "json", side, path, test: patternTest(leaf.pattern, MANNERS.json_path_pattern) };
+    return { kind: "json", side, path, test: patternTest(leaf.pattern, PATTERN_MODES.json_path_pattern) };
   }
   if (leaf.value === undefined) return { kind: "json", side, path, test: { kind: "exists" } };
   if (typeof leaf.value === "number") {

@@ -103,7 +103,7 @@ export class IdleOrigins<Origin extends Resting> {
 
   /**
    * A connection on which a request of this client may go on, which is the caller's from now on.
-   * @param isWanted  whether it is of a kind that the caller can use
+   * @param isKept  whether it is of a kind that the caller can use
    */
   take(
     destination: Destination,

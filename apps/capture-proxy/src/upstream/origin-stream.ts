@@ -50,7 +50,7 @@ export interface StreamOwner {
   readonly hasAnswered: boolean;
   /** The code of a GOAWAY that ended everything. */
   readonly goawayCode: number | undefined;
-  /** The place of a stream is free; `isAnswered`: an answer began. */
+  /** The place of a stream is free; `hasResponse`: an answer began. */
   ended(isAnswered: boolean): void;
   /** It was given up without an answer: the connection may be dead. */
   doubted(): void;

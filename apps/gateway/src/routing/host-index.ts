@@ -105,7 +105,7 @@ export interface HostRoutes {
   readonly places: readonly number[];
 }
 
-/** Puts routes together that are for the same hosts; `isWanted` says which of them. */
+/** Puts routes together that are for the same hosts; `isKept` says which of them. */
 export function routesByHost(
   matches: readonly Pick<Match, "host">[],
   isWanted: (place: number) => boolean,

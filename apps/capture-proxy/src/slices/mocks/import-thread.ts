@@ -37,13 +37,13 @@ export async function readDocumentApart(
   const stop = (): void => void thread.close();
   signal.addEventListener("abort", stop);
   let bytes = 0;
-  let toldMs = Number.NEGATIVE_INFINITY;
+  let reportedMs = Number.NEGATIVE_INFINITY;
   try {
     for await (const chunk of chunks) {
       bytes += chunk.length;
       const response = await thread.take(chunk);
-      if (clock.monotonic() - toldMs < PROGRESS_MS) continue;
-      toldMs = clock.monotonic();
+      if (clock.monotonic() - reportedMs < PROGRESS_MS) continue;
+      reportedMs = clock.monotonic();
       onProgress?.({ bytes, entries: response.kind === "taken" ? response.entries : 0 });
     }
     const response = await thread.ask({ kind: "end" });
@@ -61,7 +61,7 @@ export async function readDocumentApart(
 class ReadingThread {
   readonly #worker: Worker;
   readonly #clock: Clock;
-  #response = unheard<FromThread>();
+  #response = deferredReply<FromThread>();
 
   constructor(document: DocumentImport, clock: Clock) {
     this.#clock = clock;
@@ -88,7 +88,7 @@ class ReadingThread {
     try {
       this.#worker.postMessage(message, transfer);
       const response = await this.#response.promise;
-      this.#response = unheard<FromThread>();
+      this.#response = deferredReply<FromThread>();
       if (response.kind === "problem") throw new ImportProblem(response.problem);
       return response;
     } finally {
@@ -102,7 +102,7 @@ class ReadingThread {
 }
 
 /** A promise whose rejection may be unhandled: the thread may end while no reply is pending. */
-function unheard<T>(): PromiseWithResolvers<T> {
+function deferredReply<T>(): PromiseWithResolvers<T> {
   const resolvers = Promise.withResolvers<T>();
   resolvers.promise.catch(() => undefined);
   return resolvers;

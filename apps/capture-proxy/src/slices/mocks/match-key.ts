@@ -91,30 +91,34 @@ export interface Difference {
   readonly differences: readonly string[];
 }
 
-const SHOWN = 80;
+const MAX_QUOTED_LENGTH = 80;
 
-export function differenceOf(parts: MatchParts, recorded: MatchFacts, asked: MatchFacts): Difference {
+export function differenceOf(parts: MatchParts, recorded: MatchFacts, requested: MatchFacts): Difference {
   const differences: string[] = [];
   let distance = 0;
   const note = (weight: number, text: string): void => {
     distance += weight;
     differences.push(text);
   };
-  if (parts.method && recorded.method !== asked.method) note(3, differs("method", recorded.method, asked.method));
-  if (parts.scheme && recorded.scheme !== asked.scheme) note(1, differs("scheme", recorded.scheme, asked.scheme));
-  if (parts.host && recorded.authority !== asked.authority) {
-    note(5, differs("host", recorded.authority, asked.authority));
+  if (parts.method && recorded.method !== requested.method) {
+    note(3, differs("method", recorded.method, requested.method));
   }
-  if (parts.path && recorded.path !== asked.path) {
-    note(2 + 2 * segmentDistance(recorded.path, asked.path), differs("path", recorded.path, asked.path));
+  if (parts.scheme && recorded.scheme !== requested.scheme) {
+    note(1, differs("scheme", recorded.scheme, requested.scheme));
   }
-  if (parts.query) for (const text of queryDifferences(recorded.query, asked.query)) note(1, text);
-  if (parts.body && recorded.body !== asked.body) note(1, "the body differs");
+  if (parts.host && recorded.authority !== requested.authority) {
+    note(5, differs("host", recorded.authority, requested.authority));
+  }
+  if (parts.path && recorded.path !== requested.path) {
+    note(2 + 2 * segmentDistance(recorded.path, requested.path), differs("path", recorded.path, requested.path));
+  }
+  if (parts.query) for (const text of queryDifferences(recorded.query, requested.query)) note(1, text);
+  if (parts.body && recorded.body !== requested.body) note(1, "the body differs");
   return { distance, differences };
 }
 
-function differs(what: string, recorded: string, asked: string): string {
-  return `${what}: recorded \`${recorded.slice(0, SHOWN)}\`, requested \`${asked.slice(0, SHOWN)}\``;
+function differs(what: string, recorded: string, requested: string): string {
+  return `${what}: recorded \`${recorded.slice(0, MAX_QUOTED_LENGTH)}\`, requested \`${requested.slice(0, MAX_QUOTED_LENGTH)}\``;
 }
 
 function segmentDistance(left: string, right: string): number {
@@ -127,15 +131,15 @@ function segmentDistance(left: string, right: string): number {
 
 const MAX_PARAMETERS = 50;
 
-function queryDifferences(recorded: MatchFacts["query"], asked: MatchFacts["query"]): string[] {
+function queryDifferences(recorded: MatchFacts["query"], requested: MatchFacts["query"]): string[] {
   const before = valuesByName(recorded);
-  const now = valuesByName(asked);
+  const now = valuesByName(requested);
   const names = [...new Set([...before.keys(), ...now.keys()])].slice(0, MAX_PARAMETERS);
   return names.flatMap((name) => {
     const was = before.get(name);
     const is = now.get(name);
     if (was === is) return [];
-    const shown = name.slice(0, SHOWN);
+    const shown = name.slice(0, MAX_QUOTED_LENGTH);
     if (is === undefined) return [`query \`${shown}\` is missing`];
     if (was === undefined) return [`query \`${shown}\` was not recorded`];
     return [differs(`query \`${shown}\``, was, is)];

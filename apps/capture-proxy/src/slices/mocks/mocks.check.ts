@@ -122,25 +122,25 @@ function shorthandName(body: NewMock): string {
   return `${body.method ?? "Any method"} ${pattern}`.slice(0, 255);
 }
 
-/** Checks a rule beyond its schema; paths begin with `place`. */
+/** Checks a rule beyond its schema; paths begin with `prefix`. */
 export function draftIssues(
   draft: Pick<MockDraft, "condition" | "responseConfig" | "responseSchema">,
-  place: string,
+  prefix: string,
 ): ErrorDetail[] {
   const { responseConfig, responseSchema } = draft;
-  const issues = conditionIssues(draft.condition, `${place}/condition`);
-  issues.push(...configIssues(responseConfig, `${place}/response_config`));
+  const issues = conditionIssues(draft.condition, `${prefix}/condition`);
+  issues.push(...configIssues(responseConfig, `${prefix}/response_config`));
   const responses = responsesOf(responseConfig);
   for (const [index, response] of responses.entries()) {
-    const path = `${place}/${responsePath(responseConfig, index)}`;
+    const path = `${prefix}/${responsePath(responseConfig, index)}`;
     issues.push(...responseIssues(response, path));
   }
   const problem = responseSchema === null ? undefined : schemaProblem(responseSchema);
-  if (problem !== undefined) issues.push({ path: `${place}/response_schema`, message: problem });
+  if (problem !== undefined) issues.push({ path: `${prefix}/response_schema`, message: problem });
   else if (responseSchema !== null) {
     for (const [index, response] of responses.entries()) {
       const misfit = bodyProblem(responseSchema, response);
-      const path = `${place}/${responsePath(responseConfig, index)}/body`;
+      const path = `${prefix}/${responsePath(responseConfig, index)}/body`;
       if (misfit !== undefined) issues.push({ path, message: misfit });
     }
   }

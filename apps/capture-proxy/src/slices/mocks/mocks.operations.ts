@@ -254,8 +254,8 @@ function collectionHandlers(book: RuleBook): CollectionHandlers {
 }
 
 /** A sample request with its body. Throws 400 for an invalid URL. */
-export async function sampleSubject(sample: MockSampleRequest | RequestData, place: string): Promise<RequestSubject> {
-  const { message, body } = sampleRequest(sample, place);
+export async function sampleSubject(sample: MockSampleRequest | RequestData, pointer: string): Promise<RequestSubject> {
+  const { message, body } = sampleRequest(sample, pointer);
   const subject = new RequestSubject(message);
   await subject.readBody(body);
   return subject;
@@ -264,12 +264,12 @@ export async function sampleSubject(sample: MockSampleRequest | RequestData, pla
 /** The message and its body, content-coded when the fields say so. */
 function sampleRequest(
   sample: MockSampleRequest | RequestData,
-  place: string,
+  pointer: string,
 ): { readonly message: RequestMessage; readonly body: Buffer | undefined } {
   const url = URL.parse(sample.url);
   const scheme = url?.protocol.replace(/:$/, "") ?? "";
   if (url === null || PORTS[scheme] === undefined || url.hostname === "") {
-    throw validationError([{ path: `${place}/url`, message: "must be an absolute URL with http, https, ws or wss" }]);
+    throw validationError([{ path: `${pointer}/url`, message: "must be an absolute URL with http, https, ws or wss" }]);
   }
   const fields = sampleFields(sample);
   if (!hasField(fields, "host")) fields.unshift("Host", url.host);

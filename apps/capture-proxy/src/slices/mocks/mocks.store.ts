@@ -173,7 +173,14 @@ function replacement(database: Database, sql: Statements): Pick<MocksStore, "rep
         sql.moveAside.run();
         sql.moveRecorded.run(given.length);
         for (const [index, { rule, progress, versions }] of given.entries()) {
-          sql.place.run(...ruleValues(rule), rule.createdAtMs, rule.id, progress.hits, progress.nextIndex, index + 1);
+          sql.insertAt.run(
+            ...ruleValues(rule),
+            rule.createdAtMs,
+            rule.id,
+            progress.hits,
+            progress.nextIndex,
+            index + 1,
+          );
           sql.removeVersions.run(rule.id);
           for (const version of versions) keepVersion(sql, rule.id, version);
         }
@@ -198,7 +205,7 @@ function preparedForReplacement(database: Database, columns: string, marks: stri
     ),
     moveAside: database.prepare("UPDATE mock_rules SET position = -position - 1"),
     moveRecorded: database.prepare("UPDATE mock_rules SET position = ? - position WHERE recorded = 1"),
-    place: database.prepare(
+    insertAt: database.prepare(
       `INSERT INTO mock_rules (${columns}, created_at_ms, id, hit_count, next_index, position)
        VALUES (${marks}, ?, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET ${updates}, created_at_ms = excluded.created_at_ms,

@@ -62,7 +62,7 @@ export function createMockHits(parts: {
   return {
     history: () => history.slice(-MOCK_LIMITS.history),
     worker: { start: (signal) => persistNowAndThen(clock, persist, signal) },
-    progress: (id) => placeOf(progress, id),
+    progress: (id) => progressOf(progress, id),
     touched: (id) => {
       moved.add(id);
     },
@@ -100,7 +100,7 @@ export function createMockHits(parts: {
   };
 }
 
-function placeOf(progress: Map<string, MockProgress>, id: string): MockProgress {
+function progressOf(progress: Map<string, MockProgress>, id: string): MockProgress {
   const known = progress.get(id);
   if (known !== undefined) return known;
   const made = { hits: 0, nextIndex: 0 };

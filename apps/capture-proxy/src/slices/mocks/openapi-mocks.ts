@@ -89,15 +89,15 @@ class OpenApiReader {
     this.#nameSent(`${method} ${path.slice(0, 200)}: its callbacks`, member(operation, "callbacks"));
     const isSuccessful = responses.some(([code]) => (statusOf(code) ?? 500) < 400);
     const readable = responses.flatMap(([code, value]) => {
-      const place = `${method} ${path.slice(0, 200)} -> ${code.slice(0, 50)}`;
+      const label = `${method} ${path.slice(0, 200)} -> ${code.slice(0, 50)}`;
       if (code === "default") {
         const status = isSuccessful || this.#isError(value) ? 500 : 200;
-        this.#collector.warn(`${place}: it has no status, so its rule responds with ${status}`);
+        this.#collector.warn(`${label}: it has no status, so its rule responds with ${status}`);
         return [{ code, status, response: this.#dereferenced(value) ?? {} }];
       }
       const status = statusOf(code);
       if (status !== undefined) return [{ code, status, response: this.#dereferenced(value) ?? {} }];
-      if (!code.startsWith("x-")) this.#collector.skip(`${place}: a rule cannot have this status`);
+      if (!code.startsWith("x-")) this.#collector.skip(`${label}: a rule cannot have this status`);
       return [];
     });
     const chosen = readable.toSorted((a, b) => rank(a.status) - rank(b.status))[0];
@@ -161,52 +161,52 @@ class OpenApiReader {
     return names.some((name) => ERROR_WORDS.test(textOf(name) ?? ""));
   }
 
-  #response(status: number, response: Members, place: string) {
+  #response(status: number, response: Members, label: string) {
     const headers: Record<string, string> = {};
     for (const [name, value] of Object.entries(membersOf(member(response, "headers")) ?? {})) {
       const header = this.#dereferenced(value);
       const example =
         header === undefined
           ? undefined
-          : (this.#said(header, place) ?? exampleOf(member(header, "schema"), this.#resolve));
+          : (this.#explicit(header, label) ?? exampleOf(member(header, "schema"), this.#resolve));
       const isScalar = ["string", "boolean"].includes(typeof example) || isNumeric(example);
       if (isScalar && /^[\w-]+$/.test(name)) {
         headers[name] = String(example).replace(/[\u0000-\u001f\u007f]/g, " ");
       } else {
         const reason = isScalar ? "since its name is invalid" : "since it has no scalar value";
-        this.#collector.warn(`${place}: the header field ${name.slice(0, 100)} is left out, ${reason}`);
+        this.#collector.warn(`${label}: the header field ${name.slice(0, 100)} is left out, ${reason}`);
       }
     }
     const contents = Object.entries(membersOf(member(response, "content")) ?? {});
     const [type, media] = contents.find(([name]) => isJson(name)) ?? contents[0] ?? [];
     if (type === undefined) return filledResponse({ status_code: status, headers });
-    this.#nameOthers(`${place}: of its media types`, type, contents);
-    const body = this.#body(type, membersOf(media) ?? {}, place);
+    this.#nameOthers(`${label}: of its media types`, type, contents);
+    const body = this.#body(type, membersOf(media) ?? {}, label);
     if (body !== null) headers["Content-Type"] = type.includes("*") ? "application/json" : type;
     return filledResponse({ status_code: status, headers, body });
   }
 
-  #body(type: string, media: Members, place: string): string | null {
-    const said = this.#said(media, place);
+  #body(type: string, media: Members, label: string): string | null {
+    const explicit = this.#explicit(media, label);
     if (isJson(type) || type.includes("*")) {
-      const value = said ?? exampleOf(member(media, "schema"), this.#resolve);
+      const value = explicit ?? exampleOf(member(media, "schema"), this.#resolve);
       return JSON.stringify(value, null, 2) ?? null;
     }
-    if (said !== undefined) return typeof said === "string" ? said : JSON.stringify(said);
+    if (explicit !== undefined) return typeof explicit === "string" ? explicit : JSON.stringify(explicit);
     const made = type.startsWith("text/") ? exampleOf(member(media, "schema"), this.#resolve) : undefined;
     if (typeof made === "string") return made;
-    this.#collector.warn(`${place}: there is no example for ${type.slice(0, 100)}, so the body is empty`);
+    this.#collector.warn(`${label}: there is no example for ${type.slice(0, 100)}, so the body is empty`);
     return null;
   }
 
   /** An explicit example beside a schema. */
-  #said(media: Members, place: string): unknown {
+  #explicit(media: Members, label: string): unknown {
     if (Object.hasOwn(media, "example")) return media["example"];
     const examples = Object.entries(membersOf(member(media, "examples")) ?? {});
     for (const [name, value] of examples) {
       const example = this.#dereferenced(value);
       if (example !== undefined && Object.hasOwn(example, "value")) {
-        this.#nameOthers(`${place}: of its examples`, name, examples);
+        this.#nameOthers(`${label}: of its examples`, name, examples);
         return example["value"];
       }
       if (textOf(member(example, "externalValue")) !== undefined) {

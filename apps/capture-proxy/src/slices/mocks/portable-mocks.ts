@@ -108,9 +108,9 @@ function idsOf(collections: unknown): string[] {
   });
 }
 
-function joined(outcomes: readonly (readonly [place: string, outcome: ImportOutcome])[]): ImportOutcome {
-  const issues = outcomes.flatMap(([place, outcome]) =>
-    "issues" in outcome ? outcome.issues.map(({ path, message }) => ({ path: place + path, message })) : [],
+function joined(outcomes: readonly (readonly [prefix: string, outcome: ImportOutcome])[]): ImportOutcome {
+  const issues = outcomes.flatMap(([prefix, outcome]) =>
+    "issues" in outcome ? outcome.issues.map(({ path, message }) => ({ path: prefix + path, message })) : [],
   );
   if (issues.length > 0) return { issues };
   const counts = { added: 0, updated: 0, removed: 0, unchanged: 0 };

@@ -40,9 +40,9 @@ export function postmanMocks(document: unknown): ImportedMocks {
 }
 
 /** Variables of a collection or folder; its own take precedence over inherited ones. */
-function variablesOf(place: Members | undefined, around: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+function variablesOf(scope: Members | undefined, around: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const variables = new Map(around);
-  for (const variable of listOf(member(place, "variable"))) {
+  for (const variable of listOf(member(scope, "variable"))) {
     const members = membersOf(variable);
     const name = textOf(member(members, "key")) ?? textOf(member(members, "id"));
     const value = member(members, "value");
@@ -52,13 +52,13 @@ function variablesOf(place: Members | undefined, around: ReadonlyMap<string, str
   return variables;
 }
 
-interface Taken {
+interface Output {
   readonly collector: ImportCollector;
   readonly saved: SavedResponse[];
 }
 
 function takeItems(
-  taken: Taken,
+  output: Output,
   items: readonly unknown[],
   variables: ReadonlyMap<string, string>,
   depth: number,
@@ -67,12 +67,12 @@ function takeItems(
   for (const value of items) {
     const item = membersOf(value);
     const inside = member(item, "item");
-    if (Array.isArray(inside)) takeItems(taken, inside, variablesOf(item, variables), depth + 1);
-    else if (item !== undefined) takeRequest(taken, item, variables);
+    if (Array.isArray(inside)) takeItems(output, inside, variablesOf(item, variables), depth + 1);
+    else if (item !== undefined) takeRequest(output, item, variables);
   }
 }
 
-function takeRequest({ collector, saved }: Taken, item: Members, variables: ReadonlyMap<string, string>): void {
+function takeRequest({ collector, saved }: Output, item: Members, variables: ReadonlyMap<string, string>): void {
   const name = textOf(member(item, "name")) ?? "request";
   const responses = listOf(member(item, "response"))
     .map(membersOf)
@@ -81,8 +81,8 @@ function takeRequest({ collector, saved }: Taken, item: Members, variables: Read
   for (const [index, response] of responses.entries()) {
     // A saved response has its original request, which may differ from the item's.
     const request = member(response, "originalRequest") ?? member(item, "request");
-    const asked = requestCondition(request ?? member(item, "request"), variables);
-    if (asked === undefined) {
+    const requested = requestCondition(request ?? member(item, "request"), variables);
+    if (requested === undefined) {
       collector.skip(`${name.slice(0, 200)}: its request has no URL that can be matched`);
       continue;
     }
@@ -96,7 +96,7 @@ function takeRequest({ collector, saved }: Taken, item: Members, variables: Read
       continue;
     }
     if (code === undefined) warn(`its response has no status, so the rule responds with ${status}`);
-    if (asked.unasked.length > 0) warn(`its rule ignores the query parameters ${asked.unasked.join(", ")}`);
+    if (requested.ignored.length > 0) warn(`its rule ignores the query parameters ${requested.ignored.join(", ")}`);
     const body = textOf(member(response, "body")) ?? "";
     const type = fields.find(([key]) => key.toLowerCase() === "content-type")?.[1];
     const method = textOf(member(membersOf(request ?? member(item, "request")), "method")) ?? "GET";
@@ -108,7 +108,7 @@ function takeRequest({ collector, saved }: Taken, item: Members, variables: Read
     const suffix = index === 0 ? "" : ` (${textOf(member(response, "name")) ?? index + 1})`;
     saved.push({
       name: `Postman: ${name}${suffix}`,
-      condition: asked.condition,
+      condition: requested.condition,
       response: made,
       enabled: index === 0,
       sent: sentBody(member(membersOf(request), "body"), variables),
@@ -139,15 +139,15 @@ function fieldsOf(header: unknown, warn: (sentence: string) => void): [string, s
   });
 }
 
-interface AskedRequest {
+interface RequestMatch {
   readonly condition: Condition;
   /** Query parameters the condition ignores. */
-  readonly unasked: readonly string[];
+  readonly ignored: readonly string[];
 }
 
 const MAX_PARAMETERS = 50;
 
-function requestCondition(request: unknown, variables: ReadonlyMap<string, string>): AskedRequest | undefined {
+function requestCondition(request: unknown, variables: ReadonlyMap<string, string>): RequestMatch | undefined {
   const members = membersOf(request);
   const url = textOf(request) ?? rawUrl(member(members, "url"));
   if (url === undefined || url === "") return undefined;
@@ -166,27 +166,27 @@ function requestCondition(request: unknown, variables: ReadonlyMap<string, strin
   const whole = `${begin}${pattern}/?(?:\\?.*)?$`;
   if (whole.length > 1000 || pattern === "") return undefined;
   const conditions: Condition[] = [{ type: "url_pattern", pattern: whole }];
-  const unasked: string[] = [];
+  const ignored: string[] = [];
   for (const [index, parameter] of query.split("&").entries()) {
     if (parameter === "") continue;
     const [name = "", value] = parameter.split("=", 2).map((text) => decoded(text));
     const shown = name.slice(0, 100);
     if (name.includes("{{") || index >= MAX_PARAMETERS) {
-      unasked.push(shown);
+      ignored.push(shown);
       continue;
     }
-    const asked: Condition =
+    const requested: Condition =
       value === undefined || value.includes("{{")
         ? { type: "query_param", name }
         : { type: "query_param", name, value };
     // The URL pattern accepts any query, so a parameter without a valid condition is left to it.
-    if (parseCondition(asked).ok) conditions.push(asked);
-    else unasked.push(shown);
+    if (parseCondition(requested).ok) conditions.push(requested);
+    else ignored.push(shown);
   }
   const method = textOf(member(members, "method"))?.trim().slice(0, 64);
   return {
     condition: { type: "and", conditions: [...conditions, { type: "method", method: method || "GET" }] },
-    unasked,
+    ignored,
   };
 }
 
@@ -242,12 +242,12 @@ function tellApart(saved: readonly SavedResponse[], warn: (sentence: string) => 
       warnOfSame(group, "are the same", warn);
       continue;
     }
-    const told = group.map((each) => ({ each, condition: withBody(each) }));
-    for (const { each, condition } of told) {
+    const matched = group.map((each) => ({ each, condition: withBody(each) }));
+    for (const { each, condition } of matched) {
       if (condition === undefined) last.add(each);
       else changed.set(each, { ...each, condition });
     }
-    const same = Map.groupBy(told, ({ condition }) => JSON.stringify(condition) ?? "");
+    const same = Map.groupBy(matched, ({ condition }) => JSON.stringify(condition) ?? "");
     for (const [condition, members] of same) {
       const reason = condition === "" ? "differ in bodies that no condition tells apart" : "are the same";
       warnOfSame(
@@ -311,12 +311,12 @@ function rawCondition(text: string): Condition {
 function graphqlCondition(content: Members | undefined, variables: ReadonlyMap<string, string>): Condition | undefined {
   const query = textOf(member(content, "query"));
   if (query === undefined) return undefined;
-  const asked: Condition = { type: "json_path", path: "$.query", value: filledIn(query, variables) };
+  const requested: Condition = { type: "json_path", path: "$.query", value: filledIn(query, variables) };
   const written = textOf(member(content, "variables"))?.trim() ?? "";
-  if (written === "") return asked;
+  if (written === "") return requested;
   const value = jsonOf(filledIn(written, variables));
   if (value === undefined) return undefined;
-  return { type: "and", conditions: [asked, { type: "json_path", path: "$.variables", value }] };
+  return { type: "and", conditions: [requested, { type: "json_path", path: "$.variables", value }] };
 }
 
 /** Undefined for invalid JSON, and for numbers that would lose digits. */

@@ -53,8 +53,8 @@ export function recordingHandlers(parts: {
     },
     promoteRecordedMocks: async ({ body }) => {
       const collectionId = checkedCollection(book, body?.collection_id);
-      const wanted = body?.ids === undefined || body.ids === null ? undefined : new Set(body.ids);
-      const rules = (await recorded()).filter(({ id }) => wanted?.has(id) !== false);
+      const selected = body?.ids === undefined || body.ids === null ? undefined : new Set(body.ids);
+      const rules = (await recorded()).filter(({ id }) => selected?.has(id) !== false);
       book.promote(rules, collectionId);
       return { status: 200, body: { promoted: rules.length } };
     },

@@ -148,14 +148,14 @@ function listed(
   },
 ): { readonly rules: readonly StoredMock[]; readonly total: number } {
   const { collection_id: collectionId, tag, enabled, search, limit = 100, offset = 0 } = query;
-  const wanted = search?.toLowerCase();
+  const needle = search?.toLowerCase();
   const found = rules.filter(
     (rule) =>
       !rule.isRecorded &&
       (collectionId === undefined || rule.collectionId === collectionId) &&
       (tag === undefined || rule.tags.includes(tag)) &&
       (enabled === undefined || rule.enabled === (enabled === "true")) &&
-      (wanted === undefined || `${rule.name}\n${rule.description ?? ""}`.toLowerCase().includes(wanted)),
+      (needle === undefined || `${rule.name}\n${rule.description ?? ""}`.toLowerCase().includes(needle)),
   );
   return { rules: found.reverse().slice(offset, offset + limit), total: found.length };
 }

@@ -36,8 +36,8 @@ class ExampleMaker {
     if (members === undefined) return schema === true ? {} : undefined;
     const reference = textOf(member(members, "$ref"));
     if (reference !== undefined) return this.#referred(reference, depth);
-    const said = saidExample(members);
-    if (said !== undefined) return said.value;
+    const declared = declaredExample(members);
+    if (declared !== undefined) return declared.value;
     const parts = listOf(member(members, "allOf"));
     if (parts.length > 0) return this.#allOf(members, parts, depth);
     for (const name of ["oneOf", "anyOf"]) {
@@ -119,7 +119,7 @@ class ExampleMaker {
 }
 
 /** The example, default or constant that a schema declares. */
-function saidExample(members: Members): { readonly value: unknown } | undefined {
+function declaredExample(members: Members): { readonly value: unknown } | undefined {
   for (const name of ["example", "const", "default"]) {
     if (Object.hasOwn(members, name) && members[name] !== undefined) return { value: members[name] };
   }

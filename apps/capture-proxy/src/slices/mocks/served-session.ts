@@ -225,13 +225,13 @@ class SessionServer implements ServedSession {
   }
 
   /** Candidates with the same path first, then of the same host, a few hundred at most. */
-  #near(asked: MatchFacts): MockMiss["near"] {
+  #near(requested: MatchFacts): MockMiss["near"] {
     const groups = new Set<RecordedGroup>();
-    const pools = [this.#byPath.get(asked.path) ?? [], this.#byAuthority.get(asked.authority) ?? []];
+    const pools = [this.#byPath.get(requested.path) ?? [], this.#byAuthority.get(requested.authority) ?? []];
     for (const pool of pools) for (const group of pool.slice(0, MAX_CANDIDATES / 2)) groups.add(group);
     const compared = [...groups].flatMap((group) => {
       const [first] = group.exchanges;
-      return first === undefined ? [] : [{ first, ...differenceOf(this.#match, first.facts, asked) }];
+      return first === undefined ? [] : [{ first, ...differenceOf(this.#match, first.facts, requested) }];
     });
     return compared
       .toSorted((a: Difference, b: Difference) => a.distance - b.distance)

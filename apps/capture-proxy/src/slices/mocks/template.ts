@@ -33,7 +33,7 @@ const MAX_NAME_LENGTH = 512;
 const MAX_VALUE_LENGTH = 1_048_576;
 
 type Value = (request: TemplateRequest, nowMs: number) => string;
-interface Place {
+interface Variable {
   readonly value: Value;
   readonly needsBody: boolean;
 }
@@ -43,15 +43,15 @@ interface Place {
  * request, absent values are empty, and unknown names stay as written.
  */
 export function compileTemplate(text: string): Template {
-  const parts: (string | Place)[] = [];
+  const parts: (string | Variable)[] = [];
   let from = 0;
   for (let open = text.indexOf("{{"); open !== -1; open = text.indexOf("{{", open + 1)) {
     if (open < from) continue;
     const inside = text.slice(open + 2, open + 2 + MAX_NAME_LENGTH + 2);
     const close = inside.indexOf("}}");
-    const place = close === -1 ? undefined : placeOf(inside.slice(0, close).trim());
-    if (place === undefined) continue;
-    parts.push(text.slice(from, open), place);
+    const variable = close === -1 ? undefined : variableOf(inside.slice(0, close).trim());
+    if (variable === undefined) continue;
+    parts.push(text.slice(from, open), variable);
     from = open + close + 4;
   }
   parts.push(text.slice(from));
@@ -62,7 +62,7 @@ export function compileTemplate(text: string): Template {
 }
 
 function rendered(
-  parts: readonly (string | Place)[],
+  parts: readonly (string | Variable)[],
   request: TemplateRequest,
   nowMs: number,
   limitChars: number,
@@ -98,7 +98,7 @@ const HEADERS = "request.headers.";
 const QUERY = "request.query.";
 const BODY = "request.body";
 
-function placeOf(name: string): Place | undefined {
+function variableOf(name: string): Variable | undefined {
   const plain = PLAIN.get(name);
   if (plain !== undefined) return { value: plain, needsBody: false };
   if (name.startsWith(HEADERS)) {

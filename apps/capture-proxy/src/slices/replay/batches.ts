@@ -109,15 +109,15 @@ async function runToEnd(
   batch: Batch,
   over: (id: string, state: StoredBatch["state"], batch: Batch) => void,
 ): Promise<void> {
-  let toldMs = clock.monotonic();
+  let reportedMs = clock.monotonic();
   try {
     await events.task(
       { id, kind: "replay-batch", contentLength: undefined, totalEntries: iterations },
       async (report) => {
         const state = await batch.run((completed) => {
           const nowMs = clock.monotonic();
-          if (nowMs - toldMs < PROGRESS_EVERY_MS) return;
-          toldMs = nowMs;
+          if (nowMs - reportedMs < PROGRESS_EVERY_MS) return;
+          reportedMs = nowMs;
           report({ bytes: 0, entries: completed });
         });
         // All entries are stored before the end is announced.

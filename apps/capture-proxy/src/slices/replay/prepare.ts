@@ -47,8 +47,8 @@ export function prepared(request: ReplayRequest, variables: Variables): Outgoing
   const url = fill(request.url);
   const target = parseTarget(url, method);
   if (typeof target === "string") {
-    const open = PLACE.exec(url)?.[1];
-    PLACE.lastIndex = 0;
+    const open = VARIABLE.exec(url)?.[1];
+    VARIABLE.lastIndex = 0;
     const message = open === undefined ? target : `uses the variable ${open}, which has no value`;
     throw validationError([{ path: "body/request/url", message }]);
   }
@@ -72,11 +72,11 @@ function filledValue(octets: string, fill: (text: string) => string): string {
   return reading === undefined ? wireText(fill(octets)) : utf8Octets(fill(reading));
 }
 
-const PLACE = /\{\{\s*(\$?[A-Za-z_][A-Za-z0-9_.-]{0,63})\s*\}\}/gu;
+const VARIABLE = /\{\{\s*(\$?[A-Za-z_][A-Za-z0-9_.-]{0,63})\s*\}\}/gu;
 
 function filler(variables: Variables): (text: string) => string {
   return (text) =>
-    hasVariables(text) ? text.replaceAll(PLACE, (place, name: string) => valueOf(name, variables) ?? place) : text;
+    hasVariables(text) ? text.replaceAll(VARIABLE, (match, name: string) => valueOf(name, variables) ?? match) : text;
 }
 
 /** Fills in variables as UTF-8; a compressed body has none. */
@@ -86,9 +86,9 @@ function filledBody(request: ReplayRequest, fields: RawFields, variables: Variab
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
   if (!bytes.includes("{{")) return body;
   let sizeBytes = bytes.length;
-  const text = bytes.toString("latin1").replaceAll(PLACE, (place, name: string) => {
+  const text = bytes.toString("latin1").replaceAll(VARIABLE, (match, name: string) => {
     const value = valueOf(name, variables);
-    if (value === undefined) return place;
+    if (value === undefined) return match;
     const wire = Buffer.from(value, "utf8").toString("latin1");
     sizeBytes += wire.length;
     if (sizeBytes > 2 * MAX_BODY_BYTES) {

@@ -22,8 +22,8 @@ export interface ReplayRequest {
 /** Reads a request of the API. Throws 400 naming the invalid part. */
 export function requestOf(written: WrittenRequest, at = "body/request"): ReplayRequest {
   const pairs = written.headers_list ?? Object.entries(written.headers ?? {});
-  const place = written.headers_list === undefined ? `${at}/headers` : `${at}/headers_list`;
-  const fields = pairs.flatMap(([name = "", value = ""]) => writtenField(name, value, place));
+  const pointer = written.headers_list === undefined ? `${at}/headers` : `${at}/headers_list`;
+  const fields = pairs.flatMap(([name = "", value = ""]) => writtenField(name, value, pointer));
   const type = written.content_type;
   if (type !== undefined && type !== null && !hasField(fields, "content-type")) {
     fields.push(...writtenField("Content-Type", type, `${at}/content_type`));

@@ -75,7 +75,7 @@ async function sent(
   body: KeptBody,
 ): Promise<SendOutcome> {
   try {
-    return await send(request, { signal, onBody: body.isWanted ? (piece) => body.add(piece) : undefined });
+    return await send(request, { signal, onBody: body.isKept ? (piece) => body.add(piece) : undefined });
   } catch (error) {
     if (!(error instanceof Http1Error)) throw error;
     throw new ApiError(
@@ -106,8 +106,9 @@ function redirected(
   if (typeof target === "string") return undefined;
   const fields = request.fields.slice();
   removeField(fields, "host");
-  const isElsewhere = target.host !== request.host || target.port !== request.port || target.scheme !== request.scheme;
-  for (const name of isElsewhere ? PERSONAL_FIELDS : []) removeField(fields, name);
+  const isCrossOrigin =
+    target.host !== request.host || target.port !== request.port || target.scheme !== request.scheme;
+  for (const name of isCrossOrigin ? PERSONAL_FIELDS : []) removeField(fields, name);
   for (const name of isGet ? CONTENT_FIELDS : []) removeField(fields, name);
   const { scheme, host, port, path } = target;
   return {
@@ -117,12 +118,12 @@ function redirected(
 }
 
 class KeptBody {
-  readonly isWanted: boolean;
+  readonly isKept: boolean;
   readonly #pieces: Buffer[] = [];
   #keptBytes = 0;
 
-  constructor(isWanted: boolean) {
-    this.isWanted = isWanted;
+  constructor(isKept: boolean) {
+    this.isKept = isKept;
   }
 
   add(piece: Uint8Array): void {
@@ -134,6 +135,6 @@ class KeptBody {
   }
 
   get bytes(): Buffer | undefined {
-    return this.isWanted ? Buffer.concat(this.#pieces) : undefined;
+    return this.isKept ? Buffer.concat(this.#pieces) : undefined;
   }
 }

@@ -23,16 +23,16 @@ export function parseTarget(url: string, method: string): TargetUrl | string {
   const scheme = (parts[1] ?? "").toLowerCase() as "http" | "https";
   const authority = parts[2] ?? "";
   if (authority.includes("@")) return "must not contain credentials: use the Authorization header";
-  const place = parseHostPort(asciiHost(authority));
-  if ("issue" in place) return `has an invalid host: ${place.issue}`;
+  const address = parseHostPort(asciiHost(authority));
+  if ("issue" in address) return `has an invalid host: ${address.issue}`;
   const own = scheme === "https" ? 443 : 80;
-  const port = place.port ?? own;
+  const port = address.port ?? own;
   return {
     scheme,
-    host: place.host,
+    host: address.host,
     port,
     path: pathOf(parts[3] ?? "", method),
-    authority: hostPortText(place.host, port, own),
+    authority: hostPortText(address.host, port, own),
   };
 }
 

@@ -23,18 +23,18 @@ export function allowCors(action: RewriteAction & { readonly type: "allow_cors" 
 }
 
 function respondToPreflight(edit: MessageEdit, maxAge: string): void {
-  const { fields: asked } = edit.request;
+  const { fields: requestFields } = edit.request;
   if (!isPreflight(edit)) return edit.note("the request is not a preflight");
-  const origin = fieldValue(asked, "origin") ?? "";
-  const wanted = fieldValue(asked, "access-control-request-method") ?? "";
-  const names = fieldValues(asked, "access-control-request-headers").join(", ");
-  const isPrivate = fieldValue(asked, "access-control-request-private-network") === "true";
+  const origin = fieldValue(requestFields, "origin") ?? "";
+  const requestedMethod = fieldValue(requestFields, "access-control-request-method") ?? "";
+  const names = fieldValues(requestFields, "access-control-request-headers").join(", ");
+  const isPrivate = fieldValue(requestFields, "access-control-request-private-network") === "true";
   edit.ownResponse = {
     status: 204,
     fields: [
       ...allowing(origin),
       "Access-Control-Allow-Methods",
-      wanted,
+      requestedMethod,
       ...(names === "" ? [] : ["Access-Control-Allow-Headers", names]),
       ...(isPrivate ? ["Access-Control-Allow-Private-Network", "true"] : []),
       "Access-Control-Max-Age",
@@ -44,7 +44,7 @@ function respondToPreflight(edit: MessageEdit, maxAge: string): void {
     ],
     body: Buffer.alloc(0),
   };
-  edit.changed(`answered the preflight of ${origin} for ${wanted}`);
+  edit.changed(`answered the preflight of ${origin} for ${requestedMethod}`);
 }
 
 function isPreflight({ request: { method, fields } }: MessageEdit): boolean {

@@ -18,7 +18,7 @@ import type { BodyLimits, EditedExchange } from "./message-edit.ts";
 import { createRewriteRun } from "./rewrite-run.ts";
 import type { RewriteRules } from "./rewrites.compile.ts";
 import { readTextBody } from "./text-body.ts";
-import { readPlace } from "./url-edit.ts";
+import { parseUrlTarget } from "./url-edit.ts";
 
 /** Maximum number of body bytes in the result. */
 const SHOWN_BYTES = 1_048_576;
@@ -168,13 +168,13 @@ function contentOf({ bytes, isWhole }: StoredBody, limitBytes: number): Content 
 }
 
 function requestMessage(data: RequestData): RequestMessage {
-  const place = readPlace(data.url);
+  const target = parseUrlTarget(data.url);
   const scheme = (/^[a-z]+/i.exec(data.url)?.[0] ?? "http").toLowerCase();
   return {
     method: data.method,
     scheme: scheme as RequestMessage["scheme"],
-    host: typeof place === "string" ? data.host.toLowerCase() : place.host,
-    port: typeof place === "string" ? 80 : place.port,
+    host: typeof target === "string" ? data.host.toLowerCase() : target.host,
+    port: typeof target === "string" ? 80 : target.port,
     path: data.path,
     version: (data.http_version ?? "HTTP/1.1") as HttpVersion,
     fields: data.headers_list.flat(),

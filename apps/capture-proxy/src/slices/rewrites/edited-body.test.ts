@@ -10,7 +10,7 @@ import { decodeOctets, encodeOctets, readTextBody, withCharset, writeTextBody } 
 function bodyOf(bytes: Buffer, fields: RawFields, content: Content = { kind: "complete", bytes }): EditedBody {
   return new EditedBody(
     {
-      noBody: () => undefined,
+      noBodyReason: () => undefined,
       obstacle: () => undefined,
       isBodiless: () => false,
       fields: () => fields,
@@ -99,12 +99,12 @@ test("a body that cannot be decoded reports why and is not changed", async () =>
     await body.load();
     assert.match(body.obstacle ?? "", reason);
     assert.deepEqual([body.text, body.bytes, body.isChanged], [undefined, undefined, false]);
-    assert.equal(body.hasPassed, false);
+    assert.equal(body.isForwarded, false);
   }
   const late = bodyOf(Buffer.alloc(0), [], { kind: "too-large" });
   await late.load();
   assert.match(late.obstacle ?? "", /larger than 10000 bytes/);
-  assert.equal(late.hasPassed, true);
+  assert.equal(late.isForwarded, true);
 });
 
 test("codings in several fields are decoded for an edit and applied again", async () => {

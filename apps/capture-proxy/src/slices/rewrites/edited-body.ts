@@ -17,7 +17,7 @@ import type { TextBody } from "./text-body.ts";
 /** Access to the body of a message. */
 export interface BodySource {
   /** The reason why this message cannot have a body. */
-  readonly noBody: () => string | undefined;
+  readonly noBodyReason: () => string | undefined;
   /** The reason, known from the head, why the existing body is not edited. */
   readonly obstacle: () => string | undefined;
   /** True when the message arrived without a body. */
@@ -51,7 +51,7 @@ export class EditedBody {
   #bytes: Buffer | undefined;
   #obstacle: string | undefined;
   /** The body was too late or too large and is forwarded unchanged. */
-  #hasPassed = false;
+  #isForwarded = false;
   #text: TextBody | undefined | "unknown" = "unknown";
   /** An edited text that is not encoded yet. */
   #editedText: string | undefined;
@@ -77,17 +77,17 @@ export class EditedBody {
   /** The reason why nothing can be edited; undefined before `load`. */
   get obstacle(): string | undefined {
     if (this.#bytes !== undefined) return undefined;
-    return this.#source.noBody() ?? this.#source.obstacle() ?? this.#obstacle;
+    return this.#source.noBodyReason() ?? this.#source.obstacle() ?? this.#obstacle;
   }
 
   /** The reason why the message gets no body. */
-  get noBody(): string | undefined {
-    return this.#source.noBody();
+  get noBodyReason(): string | undefined {
+    return this.#source.noBodyReason();
   }
 
   /** True when the original is forwarded unchanged, unless the whole message is replaced. */
-  get hasPassed(): boolean {
-    return this.#hasPassed;
+  get isForwarded(): boolean {
+    return this.#isForwarded;
   }
 
   /** The current bytes without content coding; undefined with an obstacle. */
@@ -127,17 +127,17 @@ export class EditedBody {
 
   /**
    * Waits for the end of the original body, after which it can be replaced. Streams and bodies over the limit are not
-   * waited for; see `hasPassed`.
+   * waited for; see `isForwarded`.
    */
   async settle(): Promise<void> {
     const isStream = this.#content === undefined && this.#source.obstacle() !== undefined && !this.#source.isBodiless();
-    if (isStream) this.#hasPassed = true;
+    if (isStream) this.#isForwarded = true;
     else await this.#fetch();
   }
 
   async #fetch(): Promise<Content | { readonly kind: "late" }> {
     const content = await (this.#content ??= this.#source.content(this.#limitBytes));
-    this.#hasPassed = content.kind !== "complete";
+    this.#isForwarded = content.kind !== "complete";
     return content;
   }
 

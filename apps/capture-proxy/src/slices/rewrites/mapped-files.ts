@@ -38,27 +38,30 @@ export function createMappedFiles(roots: () => readonly string[], limitBytes: ()
       if (base === undefined) return { kind: "refused", reason: `${path} is outside the directories for rules` };
       const inner = rest === undefined ? "" : innerPath(rest);
       if (inner === undefined) return { kind: "refused", reason: `${rest} is not a path inside ${path}` };
-      const wanted = rest === undefined ? base : join(base, inner);
+      const requested = rest === undefined ? base : join(base, inner);
       const named = rest === undefined ? path : join(path, inner);
       return readConfined(
-        { wanted, named, allowed: rest === undefined ? roots() : [base], roots: roots() },
+        { requested, named, allowed: rest === undefined ? roots() : [base], roots: roots() },
         limitBytes(),
       );
     },
   };
 }
 
-interface Wanted {
-  readonly wanted: string;
+interface FileRequest {
+  readonly requested: string;
   /** The path as messages quote it. */
   readonly named: string;
   readonly allowed: readonly string[];
   readonly roots: readonly string[];
 }
 
-async function readConfined({ wanted, named, allowed, roots }: Wanted, limitBytes: number): Promise<FileSearch> {
+async function readConfined(
+  { requested, named, allowed, roots }: FileRequest,
+  limitBytes: number,
+): Promise<FileSearch> {
   const missing: FileSearch = { kind: "missing", reason: `${named} does not exist` };
-  const real = await realpath(wanted).catch(() => undefined);
+  const real = await realpath(requested).catch(() => undefined);
   if (real === undefined) return missing;
   const isConfined = (await isInsideAny(real, allowed)) && (await isInsideAny(real, roots));
   if (!isConfined) return { kind: "refused", reason: `${named} leads out of the directories for rules` };
@@ -69,8 +72,11 @@ async function readConfined({ wanted, named, allowed, roots }: Wanted, limitByte
   try {
     const facts = await file.stat();
     if (facts.isDirectory()) {
-      if (wanted.endsWith(`${sep}${INDEX}`)) return missing;
-      return await readConfined({ wanted: join(wanted, INDEX), named: join(named, INDEX), allowed, roots }, limitBytes);
+      if (requested.endsWith(`${sep}${INDEX}`)) return missing;
+      return await readConfined(
+        { requested: join(requested, INDEX), named: join(named, INDEX), allowed, roots },
+        limitBytes,
+      );
     }
     if (!facts.isFile()) return { kind: "refused", reason: `${named} is not a file` };
     if (facts.size > limitBytes) {

@@ -48,21 +48,21 @@ export class MessageEdit {
   /** Set by an action that responds itself. */
   ownResponse: SyntheticResponse | undefined;
   readonly #exchange: EditedExchange;
-  readonly #answeredBy: string | undefined;
+  readonly #respondedBy: string | undefined;
   readonly #steps: Step[] = [];
   #step: Step | undefined;
   #obstacle: { readonly reason: string | undefined } | undefined;
   /** The last rule that changed the body; its trace also gets changes of the content coding. */
   #bodyStep: Step | undefined;
 
-  /** `answeredBy` is the rule that made this response. */
-  constructor(exchange: EditedExchange, phase: Phase, limits: BodyLimits, answeredBy?: string) {
+  /** `respondedBy` is the rule that made this response. */
+  constructor(exchange: EditedExchange, phase: Phase, limits: BodyLimits, respondedBy?: string) {
     this.phase = phase;
     this.#exchange = exchange;
-    this.#answeredBy = answeredBy;
+    this.#respondedBy = respondedBy;
     this.body = new EditedBody(
       {
-        noBody: () => noBody(exchange, phase),
+        noBodyReason: () => noBodyReason(exchange, phase),
         obstacle: () => this.#bodyObstacle(),
         isBodiless: () => phase === "request" && !exchange.requestHasBody,
         fields: () => this.fields,
@@ -93,7 +93,7 @@ export class MessageEdit {
 
   /** True when the running rule made the response. */
   get isOwnResponse(): boolean {
-    return this.#answeredBy !== undefined && this.#step?.ruleId === this.#answeredBy;
+    return this.#respondedBy !== undefined && this.#step?.ruleId === this.#respondedBy;
   }
 
   changeRequest(): RequestMessage {
@@ -137,7 +137,7 @@ export class MessageEdit {
   /** Waits until the body can be replaced; false when it cannot. */
   async canReplaceBody(): Promise<boolean> {
     await this.body.settle();
-    return this.phase === "response" || !this.body.hasPassed;
+    return this.phase === "response" || !this.body.isForwarded;
   }
 
   /**
@@ -170,7 +170,7 @@ export class MessageEdit {
     const { bytes, fields, words } = await this.body.finish();
     this.setFields(fields);
     if (this.phase === "request") this.#exchange.setRequestContent(bytes);
-    else if (this.body.hasPassed) this.ownResponse = this.#responseWith(bytes, fields);
+    else if (this.body.isForwarded) this.ownResponse = this.#responseWith(bytes, fields);
     else this.#exchange.setResponseContent(bytes);
     this.#bodyStep?.words.push(...words);
     this.#report();
@@ -190,7 +190,7 @@ export class MessageEdit {
   }
 }
 
-function noBody({ request, response, requestHasBody }: EditedExchange, phase: Phase): string | undefined {
+function noBodyReason({ request, response, requestHasBody }: EditedExchange, phase: Phase): string | undefined {
   if (phase === "request") {
     const isSwitch = request.scheme === "ws" || request.scheme === "wss" || request.scheme === "tcp";
     if (isSwitch || request.method === "CONNECT") return "a request that opens a tunnel has no body to edit";

@@ -11,7 +11,7 @@ import type { Apply, MessageEdit } from "./message-edit.ts";
 import { hasPlainAscii } from "./text-body.ts";
 import { compilePatternEdit, compileTextEdit, editWord, type TextAction, wordEditOf } from "./text-edits.ts";
 import type { TextThread } from "./text-thread.ts";
-import { isElsewhere, mappedPlace, moveRequest, type Place, readPlace, splitQuery } from "./url-edit.ts";
+import { changesUrl, mappedTarget, moveRequest, type UrlTarget, parseUrlTarget, splitQuery } from "./url-edit.ts";
 
 const formDecoded = (text: string): string => percentDecoded(text.replaceAll("+", " "));
 
@@ -141,23 +141,23 @@ function rewriteUrl(action: RewriteAction & { type: "url_rewrite" }): Apply {
     const result = run(before);
     if (result === "gave-up") return edit.note("the pattern takes too long on this URL");
     if (result.count === 0) return edit.note("the pattern is not in the URL");
-    const place = readPlace(result.text);
-    if (typeof place === "string") return edit.note(`URL not changed: ${shown(result.text)} ${place}`);
+    const target = parseUrlTarget(result.text);
+    if (typeof target === "string") return edit.note(`URL not changed: ${shown(result.text)} ${target}`);
     // OPTIONS * is shown with a slash it does not have.
-    const isServer = edit.request.path === "*" && place.path === "/*";
-    move(edit, isServer ? { ...place, path: "*" } : place, before);
+    const isServer = edit.request.path === "*" && target.path === "/*";
+    move(edit, isServer ? { ...target, path: "*" } : target, before);
   };
 }
 
 function mapToUrl(url: string): Apply {
-  const target = readPlace(url);
+  const target = parseUrlTarget(url);
   if (typeof target === "string") throw new RangeError(target);
-  return (edit) => move(edit, mappedPlace(target, edit.request.path), exchangeUrl(edit.request));
+  return (edit) => move(edit, mappedTarget(target, edit.request.path), exchangeUrl(edit.request));
 }
 
-function move(edit: MessageEdit, place: Place, before: string): void {
-  if (!isElsewhere(edit.request, place)) return edit.note("the URL is unchanged");
-  moveRequest(edit.changeRequest(), place);
+function move(edit: MessageEdit, target: UrlTarget, before: string): void {
+  if (!changesUrl(edit.request, target)) return edit.note("the URL is unchanged");
+  moveRequest(edit.changeRequest(), target);
   edit.changed(`URL ${shown(before)} to ${shown(exchangeUrl(edit.request))}`);
 }
 
@@ -310,7 +310,7 @@ function take(
 function setBody(action: RewriteAction & { type: "set_body" }): Apply {
   const bytes = action.base64 === true ? Buffer.from(action.content, "base64") : undefined;
   return async (edit) => {
-    if (edit.body.noBody !== undefined) return leaveBody(edit, edit.body.noBody);
+    if (edit.body.noBodyReason !== undefined) return leaveBody(edit, edit.body.noBodyReason);
     const hasType = typeof action.content_type === "string" && (await edit.canReplaceBody());
     if (hasType) edit.setFields(withField(edit.fields, "Content-Type", action.content_type ?? "", false));
     const isReplaced = await edit.replaceBody(bytes ?? action.content);

@@ -12,7 +12,7 @@ interface Memory {
   readonly matched: Set<string>;
   requestText: BodyText;
   /** The rule that responded itself; it must not replace its own response. */
-  answeredBy: string | undefined;
+  respondedBy: string | undefined;
 }
 
 export interface RewriteRun {
@@ -31,7 +31,7 @@ export function createRewriteRun({ limits, onHit }: RewriteRunParts): RewriteRun
   const remember = (exchange: EditedExchange): Memory => {
     let memory = memories.get(exchange);
     if (memory === undefined) {
-      memory = { matched: new Set(), requestText: undefined, answeredBy: undefined };
+      memory = { matched: new Set(), requestText: undefined, respondedBy: undefined };
       memories.set(exchange, memory);
     }
     return memory;
@@ -53,11 +53,11 @@ export function createRewriteRun({ limits, onHit }: RewriteRunParts): RewriteRun
     // Most messages match no rule.
     if (found.length === 0 && !keepsBody) return CONTINUE;
     const memory = memories.get(exchange);
-    const edit = new MessageEdit(exchange, phase, limits(), memory?.answeredBy);
+    const edit = new MessageEdit(exchange, phase, limits(), memory?.respondedBy);
     const pass = new Pass(edit, rules, found, memory, (rule) => matched(exchange, rule.id));
     const settled = pass.run();
     const end = (): Verdict | Promise<Verdict> => {
-      if (edit.ownResponse !== undefined) remember(exchange).answeredBy = pass.lastRule?.id;
+      if (edit.ownResponse !== undefined) remember(exchange).respondedBy = pass.lastRule?.id;
       if (keepsBody) remember(exchange).requestText = edit.body.text;
       const verdict = (): Verdict =>
         edit.ownResponse === undefined ? CONTINUE : { kind: "respond", response: edit.ownResponse };

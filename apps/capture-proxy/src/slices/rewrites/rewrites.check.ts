@@ -4,7 +4,7 @@ import { fieldProblem } from "#rules/field-problem.ts";
 import { valueProblem } from "./header-edit.ts";
 import type { MappedFiles } from "./mapped-files.ts";
 import { readFlags } from "./text-edits.ts";
-import { readPlace } from "./url-edit.ts";
+import { parseUrlTarget } from "./url-edit.ts";
 
 /** `path` is a JSON pointer into the rule. */
 export interface RuleIssue {
@@ -54,8 +54,8 @@ function issuesOf(action: RewriteAction, files: MappedFiles): RuleIssue[] {
     case "remove_header":
       return about("/name", fieldProblem(action.name));
     case "map_to_url": {
-      const place = readPlace(action.url);
-      return typeof place === "string" ? about("/url", place) : [];
+      const target = parseUrlTarget(action.url);
+      return typeof target === "string" ? about("/url", target) : [];
     }
     case "map_to_file":
       return about("/path", files.problem(action.path));

@@ -4,10 +4,10 @@ import fc from "fast-check";
 import { parseQuery } from "@headworks/http-fields";
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 import { withoutQueryParameter, withQueryParameter } from "./rewrite-actions.ts";
-import { isElsewhere, mappedPlace, moveRequest, readPlace } from "./url-edit.ts";
-import type { Place } from "./url-edit.ts";
+import { changesUrl, mappedTarget, moveRequest, parseUrlTarget } from "./url-edit.ts";
+import type { UrlTarget } from "./url-edit.ts";
 
-const PLACES: readonly (readonly [string, Place])[] = [
+const PLACES: readonly (readonly [string, UrlTarget])[] = [
   ["http://A.test/x?y=%2f&z#f", { scheme: "http", host: "a.test", port: 80, path: "/x?y=%2f&z" }],
   ["https://a.test", { scheme: "https", host: "a.test", port: 443, path: "" }],
   ["https://a.test?q", { scheme: "https", host: "a.test", port: 443, path: "/?q" }],
@@ -16,8 +16,8 @@ const PLACES: readonly (readonly [string, Place])[] = [
   ["wss://a.test/s", { scheme: "https", host: "a.test", port: 443, path: "/s" }],
   ["http://bücher.test/ü x\t", { scheme: "http", host: "xn--bcher-kva.test", port: 80, path: "/%C3%BC%20x%09" }],
 ];
-for (const [url, place] of PLACES) {
-  test(`${url} is parsed with its path unchanged`, () => assert.deepEqual(readPlace(url), place));
+for (const [url, target] of PLACES) {
+  test(`${url} is parsed with its path unchanged`, () => assert.deepEqual(parseUrlTarget(url), target));
 }
 
 test("invalid target URLs are rejected with a reason", () => {
@@ -35,7 +35,7 @@ test("invalid target URLs are rejected with a reason", () => {
     "javascript:alert(1)",
     "https://[::1",
   ]) {
-    assert.equal(typeof readPlace(url), "string", url);
+    assert.equal(typeof parseUrlTarget(url), "string", url);
   }
 });
 
@@ -52,9 +52,9 @@ const MAPPINGS: readonly (readonly [target: string, request: string, result: str
 ];
 for (const [target, request, result] of MAPPINGS) {
   test(`${request} mapped to ${target} is ${result}`, () => {
-    const place = readPlace(target);
-    assert.ok(typeof place !== "string");
-    assert.equal(mappedPlace(place, request).path, result);
+    const parsed = parseUrlTarget(target);
+    assert.ok(typeof parsed !== "string");
+    assert.equal(mappedTarget(parsed, request).path, result);
   });
 }
 
@@ -139,10 +139,10 @@ test("a mapped request changes its scheme, and a WebSocket stays one", () => {
   ];
   for (const [scheme, url, expected, isMoved] of table) {
     const request = { scheme, host: "a.test", port: 443, path: "/p" } as RequestMessage;
-    const place = readPlace(url);
-    assert.ok(typeof place !== "string");
-    assert.equal(isElsewhere(request, place), isMoved, `${scheme} ${url}`);
-    moveRequest(request, place);
-    assert.deepEqual([request.scheme, isElsewhere(request, place)], [expected, false], `${scheme} ${url}`);
+    const target = parseUrlTarget(url);
+    assert.ok(typeof target !== "string");
+    assert.equal(changesUrl(request, target), isMoved, `${scheme} ${url}`);
+    moveRequest(request, target);
+    assert.deepEqual([request.scheme, changesUrl(request, target)], [expected, false], `${scheme} ${url}`);
   }
 });

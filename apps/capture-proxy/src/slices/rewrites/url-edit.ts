@@ -1,7 +1,7 @@
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 
 /** The target of a request. */
-export interface Place {
+export interface UrlTarget {
   readonly scheme: "http" | "https";
   /** Lower case, without brackets. */
   readonly host: string;
@@ -16,7 +16,7 @@ const URL_PARTS = /^(https?|wss?):\/\/([^/?#\\]*)((?:[/?][^#]*)?)(?:#|$)/i;
  * Parses an absolute URL without normalizing path and query; only characters invalid in a request line are
  * percent-encoded. The fragment is dropped. Returns an error message for other URLs and for ones with a user name.
  */
-export function readPlace(url: string): Place | string {
+export function parseUrlTarget(url: string): UrlTarget | string {
   const [, scheme = "", authority = "", path = ""] = URL_PARTS.exec(url) ?? [];
   if (scheme === "") return "is not an absolute http or https URL";
   if (authority.includes("@")) return "must not have a user name";
@@ -48,33 +48,33 @@ function withSendableCharacters(path: string): string {
 }
 
 /** True when the target differs from the request's URL. */
-export function isElsewhere(request: Readonly<RequestMessage>, place: Place): boolean {
+export function changesUrl(request: Readonly<RequestMessage>, target: UrlTarget): boolean {
   return (
-    request.host !== place.host ||
-    request.port !== place.port ||
-    request.scheme !== schemeFor(request, place) ||
-    request.path !== (place.path === "" ? "/" : place.path)
+    request.host !== target.host ||
+    request.port !== target.port ||
+    request.scheme !== schemeFor(request, target) ||
+    request.path !== (target.path === "" ? "/" : target.path)
   );
 }
 
-export function moveRequest(request: RequestMessage, place: Place): void {
-  request.scheme = schemeFor(request, place);
-  request.host = place.host;
-  request.port = place.port;
-  request.path = place.path === "" ? "/" : place.path;
+export function moveRequest(request: RequestMessage, target: UrlTarget): void {
+  request.scheme = schemeFor(request, target);
+  request.host = target.host;
+  request.port = target.port;
+  request.path = target.path === "" ? "/" : target.path;
 }
 
-function schemeFor({ scheme }: Readonly<RequestMessage>, place: Place): Scheme {
+function schemeFor({ scheme }: Readonly<RequestMessage>, target: UrlTarget): Scheme {
   const isWebSocket = scheme === "ws" || scheme === "wss";
-  if (!isWebSocket) return place.scheme;
-  return place.scheme === "https" ? "wss" : "ws";
+  if (!isWebSocket) return target.scheme;
+  return target.scheme === "https" ? "wss" : "ws";
 }
 
 /**
  * The mapped target of a request. A target path that is empty or ends in `/` is a prefix of the request's path; any
  * other path replaces it. The target's query, even an empty one, replaces the request's.
  */
-export function mappedPlace(target: Place, requestPath: string): Place {
+export function mappedTarget(target: UrlTarget, requestPath: string): UrlTarget {
   const [path, query] = splitQuery(target.path);
   const [ownPath, ownQuery] = splitQuery(requestPath);
   const isBase = path === "" || path.endsWith("/");

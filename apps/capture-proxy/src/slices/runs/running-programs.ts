@@ -27,7 +27,7 @@ export interface Program {
   readonly proxy: SessionProxy;
   readonly startedMs: number;
   endedMs: number | undefined;
-  heardMs: number;
+  renewedMs: number;
   openExchanges: number;
 }
 
@@ -65,9 +65,9 @@ export class RunningPrograms implements Observer, SliceTask {
       const called = name ?? `run ${new Date(startedMs).toISOString().slice(0, 19).replace("T", " ")}`;
       const { session, number } = await store.openSession(called);
       const proxy = await this.#proxyOf(session, number);
-      const heardMs = clock.monotonic();
+      const renewedMs = clock.monotonic();
       const id = randomUUID();
-      const program = { id, session, number, proxy, startedMs, endedMs: undefined, heardMs, openExchanges: 0 };
+      const program = { id, session, number, proxy, startedMs, endedMs: undefined, renewedMs, openExchanges: 0 };
       this.#byId.set(id, program);
       this.#bySession.set(number, program);
       events.changed("sessions");
@@ -87,7 +87,7 @@ export class RunningPrograms implements Observer, SliceTask {
   }
 
   renew(program: Program): void {
-    program.heardMs = this.#host.clock.monotonic();
+    program.renewedMs = this.#host.clock.monotonic();
   }
 
   /**
@@ -133,9 +133,9 @@ export class RunningPrograms implements Observer, SliceTask {
     const { clock, log } = this.#host;
     const nowMs = clock.monotonic();
     for (const program of this.#byId.values()) {
-      const { endedMs, heardMs, proxy } = program;
+      const { endedMs, renewedMs, proxy } = program;
       if (proxy.clientCount > 0 || proxy.idleMs < IDLE_MS) continue;
-      if (endedMs === undefined && nowMs - heardMs < SILENCE_MS) continue;
+      if (endedMs === undefined && nowMs - renewedMs < SILENCE_MS) continue;
       this.#close(program).catch((error: unknown) => log.error({ err: error }, "A run's proxy did not close"));
     }
   }

@@ -35,9 +35,9 @@ export class ResponseDecoder {
     if (this.#stop !== undefined || piece.length === 0) return;
     this.#codedBytes += piece.length;
     const stream = (this.#stream ??= this.#open(piece[0] ?? 0));
-    const taken = Promise.withResolvers<undefined>();
-    stream.write(piece, () => taken.resolve(undefined));
-    await Promise.race([taken.promise, this.#closed]);
+    const consumed = Promise.withResolvers<undefined>();
+    stream.write(piece, () => consumed.resolve(undefined));
+    await Promise.race([consumed.promise, this.#closed]);
   }
 
   /** Resolves when everything was delivered. Never rejects. */

@@ -24,13 +24,13 @@ export function createThrottleSlice(host: SliceHost): Slice<typeof throttleOpera
   const store = createThrottleStore(host.database);
   const line = new ThrottledLimiter(clock);
   const interceptor = new ThrottleInterceptor(line, clock);
-  const takeOn = (): void => {
+  const applyProfile = (): void => {
     line.set(store.read());
     interceptor.releaseStalled();
   };
-  takeOn();
+  applyProfile();
   const onChange = (): void => {
-    takeOn();
+    applyProfile();
     events.changed("throttle");
   };
   return {

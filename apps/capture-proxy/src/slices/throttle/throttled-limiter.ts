@@ -5,8 +5,7 @@ import { BandwidthLimiter } from "#exchange/bandwidth-limiter.ts";
 import type { ThrottledPace } from "#exchange/bandwidth-limiter.ts";
 import type { Clock } from "#slice.ts";
 import { NO_THROTTLE } from "./throttle-profile.ts";
-import type { Profile } from "./throttle-profile.ts";
-import type { StoredThrottle } from "./throttle-profile.ts";
+import type { Profile, StoredThrottle } from "./throttle-profile.ts";
 
 /** The outcome for one request. */
 export type Passage =

@@ -32,8 +32,8 @@ export class TrafficObserver implements Observer {
   readonly #awaited = new Set<ExchangeView>();
   /** Removed while they ran: their end is not recorded. */
   readonly #dropped = new WeakSet<ExchangeView>();
-  #toldCount = -1;
-  #countToldMs = 0;
+  #reportedCount = -1;
+  #countReportedMs = 0;
 
   constructor(host: Pick<SliceHost, "clock" | "events" | "store">) {
     this.#host = host;
@@ -119,7 +119,7 @@ export class TrafficObserver implements Observer {
       this.#takeFresh(exchange);
       this.#show(exchange, seq);
     }
-    this.#tellCount(nowMs);
+    this.#reportCount(nowMs);
   }
 
   #takeFresh({ id }: ExchangeView): Running | undefined {
@@ -137,12 +137,12 @@ export class TrafficObserver implements Observer {
     if (events.hasListeners) events.traffic({ type: "Added", data: store.snapshotOf(seq, exchange) });
   }
 
-  #tellCount(nowMs: number): void {
-    if (nowMs - this.#countToldMs < COUNT_EVERY_MS || !this.#host.events.hasListeners) return;
-    this.#countToldMs = nowMs;
+  #reportCount(nowMs: number): void {
+    if (nowMs - this.#countReportedMs < COUNT_EVERY_MS || !this.#host.events.hasListeners) return;
+    this.#countReportedMs = nowMs;
     const { entryCount } = this.#host.store.status();
-    if (entryCount === this.#toldCount) return;
-    this.#toldCount = entryCount;
+    if (entryCount === this.#reportedCount) return;
+    this.#reportedCount = entryCount;
     this.#host.events.traffic({ type: "CountUpdate", data: entryCount });
   }
 }

@@ -3,8 +3,7 @@ import { test } from "node:test";
 import type { UpstreamTestResult } from "@headworks/capture-contract";
 import type { ProbeRequest, ProbeResult } from "#exchange/route-probe.ts";
 import { startApi } from "../../../test/api-rig.ts";
-import { createUpstreamSlice } from "./upstream.slice.ts";
-import { readTarget } from "./upstream.slice.ts";
+import { createUpstreamSlice, readTarget } from "./upstream.slice.ts";
 
 const PASSED: ProbeResult = {
   via: "tunnel",

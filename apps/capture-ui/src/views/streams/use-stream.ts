@@ -6,7 +6,7 @@ import { throttled } from "./use-paged-rows.ts";
 
 const REFRESH_MS = 400;
 
-/** A stream as it is now; fetched again while it runs. Without `isWanted` nothing is asked. */
+/** A stream as it is now; fetched again while it runs. Without `isKept` nothing is asked. */
 export function useStream(id: string, isWanted = true) {
   const client = useQueryClient();
   useEffect(() => {
