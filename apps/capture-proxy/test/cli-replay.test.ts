@@ -34,7 +34,7 @@ async function ending(code: number, ...args: string[]): Promise<CommandResult> {
   return result;
 }
 
-test("run sends a request again with what the flags change, and shows the answer", async () => {
+test("run replays a request with the flags' modifications, and shows the response", async () => {
   const id = await rig.capture(`${origin}/p`, { method: "POST", headers: { "X-A": "1", "X-Out": "1" }, body: "old" });
   const file = join(rig.dataDir, "body.txt");
   writeFileSync(file, "from {{who}}");
@@ -76,7 +76,7 @@ test("run exits with 5 for what --fail-on names, and with 0 otherwise", async ()
   await ending(0, "replay", "run", id, "--fail-on", "error");
 });
 
-test("what is said wrong is wrong usage, and what the service refuses is a failure", async () => {
+test("invalid arguments are usage errors, and rejections by the service are failures", async () => {
   for (const args of [
     ["x", "-H", "no colon"],
     ["x", "--var", "=v"],
@@ -101,7 +101,7 @@ test("what is said wrong is wrong usage, and what the service refuses is a failu
   await ending(2, "diff");
 });
 
-test("requests are saved, listed, changed and deleted by name", async () => {
+test("requests are saved, listed, updated and deleted by name", async () => {
   const entry = await rig.capture(`${origin}/kept`);
   await ending(0, "replay", "save", entry, "-n", "Kept", "--tags", "a,b", "--collection", "C");
   await ending(
@@ -133,7 +133,7 @@ test("requests are saved, listed, changed and deleted by name", async () => {
   assert.equal((await ending(0, "replay", "history")).stdout, "");
 });
 
-test("batch waits for the end, shows the numbers, and fails on failures when asked to", async () => {
+test("batch waits for the end, shows statistics, and fails on failures on request", async () => {
   const id = await rig.capture(`${origin}/b`);
   const shown = await ending(0, "replay", "batch", id, "-n", "12", "-c", "3", "--fail-on", "error");
   assert.match(shown.stdout, /sent +12 of 12, 12 answered, 0 failed/u);
@@ -190,7 +190,7 @@ const SAME: EntryDiff = {
   timings: { duration: { left: 10, right: 20, delta: 10 } },
 };
 
-test("a comparison cannot write to the terminal what it likes", () => {
+test("a comparison cannot inject terminal control characters", () => {
   const shown = presentDiff(
     {
       ...SAME,
@@ -216,7 +216,7 @@ test("a comparison cannot write to the terminal what it likes", () => {
   assert.match(shown, /… 1 line\n/u);
 });
 
-test("the same is said to be the same, and a long list is cut", () => {
+test("equal entries are reported as equal, and a long list is cut", () => {
   assert.match(presentDiff(SAME, window(80)), /^The same\n/u);
   const ignored = [{ name: "date", left: ["a"], right: ["b"] }];
   const almost = { ...SAME, response_headers: { changed: [], ignored } };

@@ -21,7 +21,7 @@ after(async () => {
   await rig[Symbol.asyncDispose]();
 });
 
-/** Makes a rule, and takes it away after the test's own work. */
+/** Creates a rule for the duration of the test's work. */
 async function withMock<T>(body: object, use: (id: string) => Promise<T>): Promise<T> {
   const id = await rig.mock(body);
   try {
@@ -31,7 +31,7 @@ async function withMock<T>(body: object, use: (id: string) => Promise<T>): Promi
   }
 }
 
-test("a mock answers an HTTPS host that does not exist, through CONNECT, and the entry says which rule did", async () => {
+test("a mock responds for a nonexistent HTTPS host through CONNECT, and the entry names the rule", async () => {
   const rule = {
     name: "Nowhere",
     condition: { type: "host", pattern: "no-such-host.invalid" },
@@ -58,7 +58,7 @@ test("a mock answers an HTTPS host that does not exist, through CONNECT, and the
   });
 });
 
-test("a header value beyond latin1 reaches clients of HTTP/1 and of HTTP/2 as UTF-8", async () => {
+test("a header value beyond Latin-1 reaches clients of HTTP/1 and of HTTP/2 as UTF-8", async () => {
   await using own = await startMocksRig({ "enable-h2-downstream": "true" });
   await own.mock({
     name: "Wide",
@@ -78,7 +78,7 @@ test("a header value beyond latin1 reaches clients of HTTP/1 and of HTTP/2 as UT
   assert.deepEqual([fields[":status"], fields["x-m"], fields["x-l"]], seen);
 });
 
-test("requests that no rule matches reach their origin as ever", async () => {
+test("requests without a matching rule reach their origin", async () => {
   await withMock(
     { name: "n", condition: { type: "path_pattern", pattern: "^/mocked$" }, response: { body: "mock" } },
     async () => {
@@ -114,7 +114,7 @@ test("a mock made from a response to HEAD announces the recorded length", async 
   rig.handler = handler;
 });
 
-test("answers without content, to HEAD and one after the other on one connection come out as HTTP has them", async () => {
+test("responses without content, to HEAD and pipelined on one connection are framed correctly", async () => {
   const path = (pattern: string) => ({ type: "path_pattern", pattern });
   const config = {
     type: "conditional",
@@ -148,7 +148,7 @@ test("answers without content, to HEAD and one after the other on one connection
   });
 });
 
-test("a body decides and is filled in, compressed, chunked and of any length the rule can see", async () => {
+test("request bodies decide rules and fill templates: compressed, chunked and up to the limit", async () => {
   const rule = {
     name: "echo",
     condition: { type: "json_path", path: "$.user.id", value: 7 },
@@ -169,7 +169,7 @@ test("a body decides and is filled in, compressed, chunked and of any length the
   });
 });
 
-test("a sequence gives its answers in order to however many ask at once, and counts them", async () => {
+test("a sequence responds in order to concurrent requests, and counts them", async () => {
   const responses = Array.from({ length: 20 }, (_, index) => ({ body: String(index), delay_ms: (index * 7) % 20 }));
   const rule = {
     name: "s",
@@ -200,7 +200,7 @@ test("a sequence gives its answers in order to however many ask at once, and cou
   });
 });
 
-test("a rule with a number of hits answers exactly that often, and again after it was switched on anew", async () => {
+test("a rule with a hit limit responds exactly that often, and again after it was re-enabled", async () => {
   const rule = {
     name: "h",
     condition: { type: "path_pattern", pattern: "^/limited$" },
@@ -222,7 +222,7 @@ test("a rule with a number of hits answers exactly that often, and again after i
   });
 });
 
-test("a body comes from a file below the data directory or a configured one, as the file is now", async () => {
+test("a body comes from a file below the data directory or a configured one, with its current content", async () => {
   const own = join(rig.dataDir, "mock-bodies");
   const other = join(rig.dataDir, "elsewhere");
   for (const directory of [own, other]) mkdirSync(directory, { recursive: true });
@@ -253,7 +253,7 @@ test("a body comes from a file below the data directory or a configured one, as 
   }
 });
 
-test("a client that goes away during a delay leaves nothing behind that harms the next one", async () => {
+test("a client disconnect during a delay does not affect the next request", async () => {
   await withMock(
     { name: "d", condition: { type: "path_pattern", pattern: "^/slow$" }, response: { body: "late", delay_ms: 60 } },
     async (id) => {
@@ -266,7 +266,7 @@ test("a client that goes away during a delay leaves nothing behind that harms th
   );
 });
 
-test("rules answer again after a restart, with their counts and the place of their sequence", async () => {
+test("rules survive a restart, with their counts and sequence index", async () => {
   const responses = [{ body: "1" }, { body: "2" }, { body: "3" }];
   const rule = {
     name: "s",

@@ -23,7 +23,7 @@ const recorded = async () => (await rig.api("GET", "/mocks/recording/recorded"))
 const single = (rule: MockRule | undefined) =>
   rule?.response_config.type === "single" ? rule.response_config.response : assert.fail("not a single answer");
 
-test("while recording, answers of origins become rules that answer once they are promoted", async () => {
+test("while recording, responses of origins become rules that are active once promoted", async () => {
   let count = 0;
   rig.handler = (_request, response) => {
     count += 1;
@@ -63,7 +63,7 @@ test("while recording, answers of origins become rules that answer once they are
   });
 });
 
-test("answers to the same request are recorded as one rule in their order; answers of rules are not recorded", async () => {
+test("responses to the same request are recorded as one rule in order; responses of rules are not recorded", async () => {
   const texts = ["a", "a", "b", "c"];
   let at = 0;
   rig.handler = (_request, response) => {
@@ -90,7 +90,7 @@ test("answers to the same request are recorded as one rule in their order; answe
   assert.deepEqual(again, ["a", "b", "c", "c"]);
 });
 
-test("what is cleared is gone, and what cannot be recorded is counted", async () => {
+test("cleared rules are gone, and responses that cannot be recorded are counted", async () => {
   rig.handler = (_request, response) => void response.end("x".repeat(6_000_000));
   await recording(true);
   await rig.get(`${rig.origin.url}/large`);
@@ -106,7 +106,7 @@ test("what is cleared is gone, and what cannot be recorded is counted", async ()
   await recording(false);
 });
 
-test("captured entries become rules, bodies decoded; what cannot is told entry by entry", async () => {
+test("captured entries become rules with decoded bodies; failures are reported per entry", async () => {
   rig.handler = (request, response) => {
     if (request.url === "/image") {
       return void response.setHeader("Content-Type", "image/png").end(Buffer.from([0, 255]));

@@ -8,16 +8,15 @@ import { pino } from "pino";
 import { createProxy } from "#proxy.ts";
 import type { RunningProxy } from "#proxy.ts";
 
-/** A whole Weir in this process with an origin behind it. */
+/** A complete Weir in this process, and an origin. */
 export interface MocksRig {
   readonly proxy: RunningProxy;
   readonly client: ProxyClient;
   readonly origin: Origin;
   readonly dataDir: string;
-  /** What the origin does. */
+  /** The origin's handler. */
   handler: RequestListener;
   api(method: string, path: string, body?: unknown): Promise<{ status: number; json: unknown }>;
-  /** Makes a rule. */
   mock(body: object): Promise<string>;
   rule(id: string): Promise<MockRule>;
   get(request: string | ProxiedRequest): Promise<{ status: number; text: string }>;

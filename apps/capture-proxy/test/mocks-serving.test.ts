@@ -28,7 +28,7 @@ beforeEach(async () => {
   await rig.api("DELETE", "/mocks/serving");
 });
 
-/** Records requests in a session of their own, and makes another one the active session. */
+/** Records requests in a new session, and makes another one active. */
 async function recorded(
   requests: readonly (string | { url: string; method?: string; body?: string })[],
 ): Promise<string> {
@@ -57,7 +57,7 @@ const misses = async () => (await rig.api("GET", "/mocks/serving/misses")).json 
 const get = async (url: string, method = "GET", body?: string) =>
   await rig.get({ url: rig.origin.url + url, method, ...(body === undefined ? {} : { body }) });
 
-test("recorded answers are given again in their order without a connection to any origin", async () => {
+test("recorded responses are replayed in order without a connection to any origin", async () => {
   const before = count;
   const id = await recorded([
     "/a?x=1&y=2",
@@ -87,7 +87,7 @@ test("recorded answers are given again in their order without a connection to an
   assert.deepEqual([answered, missed], [6, 0]);
 });
 
-test("what was not recorded is a 502 that names the closest recorded requests, and no origin hears of it", async () => {
+test("an unrecorded request is a 502 with the closest recorded requests, and reaches no origin", async () => {
   const id = await recorded(["/items?page=1&ts=5", "/items/7", { url: "/items", method: "POST", body: "x" }]);
   await serve(id);
   const seen = rig.origin.requests.length;
@@ -117,7 +117,7 @@ test("what was not recorded is a 502 that names the closest recorded requests, a
   assert.equal(rows.trace[0]?.rule_id, id);
 });
 
-test("what counts as the same request can be chosen: ignored parameters, bodies, other hosts", async () => {
+test("request matching is configurable: ignored parameters, bodies, other hosts", async () => {
   const before = count;
   const id = await recorded([
     { url: "/q?ts=1&a=1", method: "POST", body: "one" },
@@ -133,7 +133,7 @@ test("what counts as the same request can be chosen: ignored parameters, bodies,
   assert.equal((await rig.get("https://any.invalid/q")).text, `POST /q?ts=1&a=1 ${before + 1}`);
 });
 
-test("answers can go round, or be used up", async () => {
+test("responses can cycle or be used up", async () => {
   const before = count;
   const id = await recorded(["/r", "/r"]);
   const ask = async () => {
@@ -148,7 +148,7 @@ test("answers can go round, or be used up", async () => {
   assert.deepEqual(await ask(), [first, second, "502 All 2 recorded responses to this request were used"]);
 });
 
-test("rules answer before the session, and without strictness the rest goes to its origin", async () => {
+test("rules take precedence over the session, and in lenient mode unrecorded requests go to their origin", async () => {
   const id = await recorded(["/known"]);
   await serve(id, { strict: false });
   const rule = await rig.mock({
@@ -166,7 +166,7 @@ test("rules answer before the session, and without strictness the rest goes to i
   assert.equal((await misses()).length, 1);
 });
 
-test("a session that is recorded while it is served gives what origins said, not what it said itself", async () => {
+test("a session recorded while served replays responses of origins, not its own", async () => {
   const before = count;
   const id = await recorded(["/loop"]);
   await rig.api("POST", `/sessions/${id}/switch`);
@@ -180,7 +180,7 @@ test("a session that is recorded while it is served gives what origins said, not
   await rig.api("POST", `/sessions/${other.id}/switch`);
 });
 
-test("a tunnel that nobody reads is refused in strict mode", async () => {
+test("an unintercepted tunnel is refused in strict mode", async () => {
   const id = await recorded(["/t"]);
   await rig.api("PATCH", "/config", { passthrough_domains: ["127.0.0.1"] });
   await serve(id);

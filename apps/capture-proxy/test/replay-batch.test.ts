@@ -18,7 +18,7 @@ const rig = await startReplayRig(cleanup);
 let present = 0;
 let most = 0;
 const waiting: (() => void)[] = [];
-/** Lets nobody through before as many came as are expected at once, and everybody afterwards. */
+/** Blocks requests until the expected number is waiting, then lets all through. */
 let gate: Gate | undefined;
 
 class Gate {
@@ -73,7 +73,7 @@ async function tasks(): Promise<{ readonly seen: TaskProgress[]; readonly close:
   return { seen, close: () => socket.close() };
 }
 
-test("a batch sends every iteration once, as many at a time as asked for, and counts what came", async () => {
+test("a batch sends every iteration once, with the given concurrency, and counts the outcomes", async () => {
   const id = await savedAs(`${origin}/n/{{$iteration}}`);
   most = 0;
   gate = new Gate(4);
@@ -115,7 +115,7 @@ test("a batch sends every iteration once, as many at a time as asked for, and co
     ],
     ["first", "replay-batch", true, 40, 40],
   );
-  // Each has its entry, which is there as soon as the batch is over.
+  // Entries are stored before the batch ends.
   const entry = await rig.call<{ request: { path: string } }>("GET", `/traffic/${json.results[10]?.entry_id}`);
   assert.equal(entry.json.request.path, "/n/11");
   assert.deepEqual((await rig.call("GET", "/replay/history")).json, []);
@@ -123,7 +123,7 @@ test("a batch sends every iteration once, as many at a time as asked for, and co
   assert.deepEqual([page.json.map(({ iteration }) => iteration), page.headers.get("x-total-count")], [[39, 40], "40"]);
 });
 
-test("the numbers may stand in config, and what exceeds a limit or says two things is refused", async () => {
+test("numbers may be given in config; those beyond a limit or contradictory are rejected", async () => {
   const id = await savedAs(`${origin}/c`);
   const { json } = await batch(id, {
     config: { iterations: 3, concurrency: 2, delay_ms: 1 },
@@ -153,18 +153,18 @@ test("the numbers may stand in config, and what exceeds a limit or says two thin
       JSON.stringify(body),
     );
   }
-  // What was refused left no batch.
+  // Rejected orders create no batch.
   assert.equal(Number((await rig.call("GET", "/replay/batches")).headers.get("x-total-count")), known + 1);
 });
 
-test("replays of one worker wait for the delay between them", async () => {
+test("replays of one worker are separated by the delay", async () => {
   const id = await savedAs(`${origin}/d`);
   const { json } = await batch(id, { iterations: 4, concurrency: 2, delay_ms: 60 });
   const starts = json.results.map(({ executed_at }) => Date.parse(executed_at)).sort((a, b) => a - b);
   assert.ok((starts[3] ?? 0) - (starts[0] ?? 0) >= 55, starts.join());
 });
 
-test("a batch that nobody waits for can be watched and called off; what is under way leaves no result", async () => {
+test("a detached batch can be watched and cancelled; replays in flight leave no result", async () => {
   const id = await savedAs(`${origin}/held`);
   const begun = await batch(id, { iterations: 100, concurrency: 5, wait: false }, "?task_id=held");
   assert.deepEqual([begun.status, begun.json], [202, { id: "held" }]);
@@ -185,7 +185,7 @@ test("a batch that nobody waits for can be watched and called off; what is under
   waiting.length = 0;
 });
 
-test("a caller that goes away calls its batch off", async () => {
+test("a client disconnect cancels its batch", async () => {
   const id = await savedAs(`${origin}/held`);
   const gone = new AbortController();
   const call = rig.call(
@@ -202,7 +202,7 @@ test("a caller that goes away calls its batch off", async () => {
   waiting.length = 0;
 });
 
-test("only so many batches run at once", async () => {
+test("the number of running batches is limited", async () => {
   const id = await savedAs(`${origin}/held`);
   const begin = (name: string) => batch(id, { wait: false }, `?task_id=${name}`);
   for (const name of ["a", "b", "c", "d"]) assert.equal((await begin(name)).status, 202);
@@ -213,7 +213,7 @@ test("only so many batches run at once", async () => {
   waiting.length = 0;
 });
 
-test("a batch that the end of the service interrupts keeps what it had", async () => {
+test("a batch interrupted by shutdown keeps its results", async () => {
   const id = await savedAs(`${origin}/held`);
   await batch(id, { iterations: 50, concurrency: 3, wait: false }, "?task_id=cut");
   await waitUntil(() => waiting.length === 3);

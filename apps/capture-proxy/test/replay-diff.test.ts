@@ -11,7 +11,7 @@ after(async () => {
 });
 
 const rig = await startReplayRig(cleanup);
-/** What the origin answers by path; a path that is asked again may answer something else. */
+/** The origin's responses by path; a second request of a path may get another one. */
 const responses = new Map<string, { status?: number; headers?: Record<string, string>; body: string | Buffer }[]>();
 const origin = await startOrigin(cleanup, async (incoming, response) => {
   await bytesOf(incoming);
@@ -22,7 +22,7 @@ const origin = await startOrigin(cleanup, async (incoming, response) => {
 
 const diff = (order: object) => rig.call<EntryDiff & { error: string }>("POST", "/replay/diff", order);
 
-test("a replay is compared with its original: what may differ is told, and does not count", async () => {
+test("a replay is compared with its original: ignored differences are reported and do not count", async () => {
   responses.set("/same", [
     { body: '{"id":1,"at":"x"}', headers: { "content-type": "application/json", "x-request-id": "1" } },
     { body: '{"at":"y", "id":1.0}', headers: { "content-type": "application/json", "x-request-id": "2" } },
@@ -41,7 +41,7 @@ test("a replay is compared with its original: what may differ is told, and does 
   assert.ok(strict.json.response_headers.changed.some(({ name }) => name.toLowerCase() === "x-request-id"));
 });
 
-test("another status, field and body are differences, and a request that was changed is told apart from its answer", async () => {
+test("status, field and body differences are reported, separately for request and response", async () => {
   responses.set("/other", [
     { body: "a\nb\nc", headers: { "x-v": "1" } },
     { status: 500, body: "a\nB\nc", headers: { "x-v": "2" } },
@@ -89,7 +89,7 @@ test("bodies are compared without their content coding, bytes by their hash", as
   assert.notEqual(found?.left_sha256, found?.right_sha256);
 });
 
-test("large bodies are compared aside, without numbers losing digits; huge ones by hash", async () => {
+test("large bodies are compared in a thread, without numbers losing digits; huge ones by hash", async () => {
   const rows = (salt: number): string =>
     JSON.stringify(Array.from({ length: 20_000 }, (_, index) => ({ id: index, v: index === 7000 ? salt : 0 })));
   const long = rows(1).replace('"v":1}', '"v":12345678901234567890}');
@@ -105,7 +105,7 @@ test("large bodies are compared aside, without numbers losing digits; huge ones 
   assert.deepEqual([huge?.kind, huge?.left_size], ["binary", 5_000_000]);
 });
 
-test("texts that have nothing in common are compared in bounded time", async () => {
+test("unrelated texts are compared in bounded time", async () => {
   const lines = (salt: string): string => Array.from({ length: 60_000 }, (_, index) => `${salt}${index}`).join("\n");
   responses.set("/lines", [
     { body: lines("a"), headers: { "content-type": "text/plain" } },
@@ -115,7 +115,7 @@ test("texts that have nothing in common are compared in bounded time", async () 
   assert.deepEqual([found?.kind, found?.parts?.[0]?.line_count], ["text", 60_000]);
 });
 
-test("a failure is a difference, and entries that were not captured are compared as far as they are known", async () => {
+test("a failure is a difference, and entries without captured bodies are compared by their known parts", async () => {
   responses.set("/fail", [{ body: "fine" }]);
   const id = await rig.capture(`${origin}/fail`);
   const { diff: failed } = await replay(rig, id, { modifications: { url: "http://127.0.0.1:1/fail" }, diff: true });
@@ -134,7 +134,7 @@ test("a failure is a difference, and entries that were not captured are compared
   assert.equal(later.json.response_body.kind, "incomparable");
 });
 
-test("what cannot be compared is refused: unknown ids, no original, paths that are none", async () => {
+test("impossible comparisons are rejected: unknown ids, no original, invalid paths", async () => {
   const id = await rig.capture(`${origin}/refused`);
   for (const order of [
     { left: "none", right: id },

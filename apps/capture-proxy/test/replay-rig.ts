@@ -9,19 +9,18 @@ import { pino } from "pino";
 import { createProxy } from "#proxy.ts";
 import type { RunningProxy } from "#proxy.ts";
 
-/** An answer of the API. */
 export interface Response<T = unknown> {
   readonly status: number;
   readonly headers: Headers;
   readonly json: T;
 }
 
-/** A whole Weir with a data directory of its own that can be started again. */
+/** A complete Weir with its own data directory that can be restarted. */
 export interface ReplayRig {
   readonly proxy: RunningProxy;
   readonly dataDir: string;
   call<T = unknown>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Response<T>>;
-  /** Sends a request through the proxy and gives the id of its entry. */
+  /** Sends a request through the proxy and returns the id of its entry. */
   capture(url: string, options?: CaptureOptions): Promise<string>;
   restart(): Promise<void>;
 }
@@ -104,10 +103,9 @@ async function throughProxy(proxy: RunningProxy, url: string, options: CaptureOp
   await once(response, "end");
 }
 
-/** Answers a request, at once or later. */
 export type Listener = (...exchange: Parameters<RequestListener>) => void | Promise<void>;
 
-/** An HTTP origin; gives its URL without a slash at the end. */
+/** Starts an HTTP origin and returns its URL without a trailing slash. */
 export async function startOrigin(cleanup: Cleanups, listener: Listener): Promise<string> {
   const server = createServer((incoming, response) => void listener(incoming, response));
   server.listen(0, "127.0.0.1");
@@ -119,14 +117,13 @@ export async function startOrigin(cleanup: Cleanups, listener: Listener): Promis
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** The bytes of a message. */
 export async function bytesOf(incoming: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of incoming) pieces.push(piece as Buffer);
   return Buffer.concat(pieces);
 }
 
-/** Replays and expects that this can be done, whatever comes of it. */
+/** Expects that the replay is accepted, with any outcome. */
 export async function replay(rig: ReplayRig, id: string, order?: object): Promise<ReplayResult> {
   const { status, json } = await rig.call<ReplayResult>("POST", `/replay/execute/${id}`, order);
   assert.equal(status, 200, JSON.stringify(json));

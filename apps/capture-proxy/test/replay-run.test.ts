@@ -30,7 +30,7 @@ const echoOf = (result: ReplayResult): Echo => JSON.parse(result.response?.body 
 const headerOf = (seen: Echo, name: string): string[] =>
   seen.headers.filter(([known]) => known.toLowerCase() === name).map(([, value]) => value);
 
-test("a captured entry is sent again as it was, and the replay is an entry of its own", async () => {
+test("a captured entry is replayed unchanged, and the replay has its own entry", async () => {
   const id = await rig.capture(`${echo}/items?x=1`, {
     method: "POST",
     headers: { "X-Twice": ["a", "b"], "content-type": "text/plain" },
@@ -66,7 +66,7 @@ test("a captured entry is sent again as it was, and the replay is an entry of it
   );
 });
 
-test("modifications replace URL, method, fields and body of what is sent, and nothing else", async () => {
+test("modifications replace URL, method, fields and body of the sent request only", async () => {
   const id = await rig.capture(`${echo}/a`, { method: "PUT", headers: { "X-Old": "1", "X-Keep": "2" }, body: "old" });
   const modifications = {
     url: `${echo.replace("127.0.0.1", "localhost")}/b?c#d`,
@@ -88,7 +88,7 @@ test("modifications replace URL, method, fields and body of what is sent, and no
   assert.deepEqual([emptied.body, headerOf(emptied, "content-length")], ["", ["0"]]);
 });
 
-test("a compressed body is sent compressed, and a new one is not said to be", async () => {
+test("a compressed body is sent compressed, and a new one without a content coding", async () => {
   const id = await rig.capture(`${echo}/z`, {
     method: "POST",
     headers: { "content-encoding": "gzip" },
@@ -100,7 +100,7 @@ test("a compressed body is sent compressed, and a new one is not said to be", as
   assert.deepEqual([changed.body, headerOf(changed, "content-encoding")], ["plain", []]);
 });
 
-test("a chunked request is chunked again", async () => {
+test("a chunked request is replayed chunked", async () => {
   const id = await rig.capture(`${echo}/c`, {
     method: "POST",
     headers: { "transfer-encoding": "chunked" },
@@ -113,7 +113,7 @@ test("a chunked request is chunked again", async () => {
   );
 });
 
-test("variables fill URL, fields and body; what is not given stays, except where the request leads", async () => {
+test("variables fill URL, fields and body; unknown ones stay, except in the URL's authority", async () => {
   const { json } = await rig.call<{ id: string }>("POST", "/replay/saved", {
     request: {
       method: "POST",
@@ -127,7 +127,7 @@ test("variables fill URL, fields and body; what is not given stays, except where
   assert.equal(seen.url, "/users/j%C3%B6");
   assert.equal(Buffer.from(seen.body, "latin1").toString(), '{"user":"jö","n":1}');
   assert.deepEqual([headerOf(seen, "x-token"), headerOf(seen, "x-open")], [["t-s3"], ["{{unknown}}"]]);
-  // Nothing is added that the request did not say: the connection may live on.
+  // No Connection field is added: the connection may persist.
   assert.deepEqual(headerOf(seen, "connection"), []);
   assert.match(headerOf(seen, "x-id")[0] ?? "", /^[\da-f-]{36}$/u);
   const nowhere = await rig.call("POST", `/replay/execute/${json.id}`, { variables: { user: "x" } });
@@ -139,7 +139,7 @@ test("variables fill URL, fields and body; what is not given stays, except where
   assert.equal(split.status, 400);
 });
 
-test("redirects are followed when asked for, a bounded number of times, and secrets stay with their origin", async () => {
+test("redirects are followed on request, up to a limit, and credentials stay with their origin", async () => {
   const other = await startOrigin(cleanup, (incoming, response) => {
     response.end(
       JSON.stringify({
@@ -199,7 +199,7 @@ test("redirects are followed when asked for, a bounded number of times, and secr
   );
 });
 
-test("a replay that gets no answer says why and is in the history with its entry", async () => {
+test("a failed replay has a reason and is in the history with its entry", async () => {
   const { json } = await rig.call<{ id: string }>("POST", "/replay/saved", {
     request: { url: "http://127.0.0.1:1/x" },
   });
@@ -213,7 +213,7 @@ test("a replay that gets no answer says why and is in the history with its entry
   assert.equal(entry.json.failure?.code, "UPSTREAM_REFUSED");
 });
 
-test("rules apply to replays, and nothing is captured while nothing is to be", async () => {
+test("rules apply to replays, and are not captured while capturing is off", async () => {
   const id = await rig.capture(`${echo}/blocked`);
   const block = await rig.call<{ id: string }>("POST", "/blocklist", { pattern: "127.0.0.1", status_code: 451 });
   const blocked = await replay(rig, id);
@@ -226,7 +226,7 @@ test("rules apply to replays, and nothing is captured while nothing is to be", a
   assert.equal(echoOf(unseen).url, "/blocked");
 });
 
-test("a compressed answer is shown as it came, or without its coding when asked for", async () => {
+test("a compressed response is shown encoded, or decoded on request", async () => {
   const packed = gzipSync("unpacked");
   const bomb = gzipSync(Buffer.alloc(8_000_000));
   const coded = await startOrigin(cleanup, (incoming, response) => {
@@ -243,7 +243,7 @@ test("a compressed answer is shown as it came, or without its coding when asked 
   assert.equal(large, `base64:${bomb.toString("base64")}`);
 });
 
-test("a large answer is cut in the result and whole in the entry", async () => {
+test("a large response is cut in the result and complete in the entry", async () => {
   const size = 3_000_000;
   const large = await startOrigin(cleanup, (_incoming, response) => void response.end("x".repeat(size)));
   const id = await rig.capture(`${large}/`);
@@ -261,7 +261,7 @@ test("a large answer is cut in the result and whole in the entry", async () => {
   assert.equal(again.json.response?.body?.length, size);
 });
 
-test("an id that names nothing is not found, and an order that cannot be carried out is refused", async () => {
+test("an unknown id is 404, and an invalid order is rejected", async () => {
   const missing = "00000000-0000-4000-8000-000000000000";
   for (const path of [`/replay/execute/${missing}`, `/replay/execute/${missing}/batch`]) {
     const { status, json } = await rig.call("POST", path, {});

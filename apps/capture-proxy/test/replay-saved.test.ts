@@ -20,7 +20,7 @@ const save = (body: object) => rig.call<{ id: string; code: string; error: strin
 const saved = async (id: string): Promise<SavedRequest> =>
   (await rig.call<SavedRequest>("GET", `/replay/saved/${id}`)).json;
 
-test("a request is saved from an entry, whole and with its origin, by either name of the field", async () => {
+test("a request is saved from an entry, complete and with its source, by either name of the field", async () => {
   const bytes = Buffer.from([0, 1, 254, 255]);
   const entry = await rig.capture(`${echo}/s?q`, { method: "POST", headers: { "X-A": ["1", "2"] }, body: bytes });
   for (const field of ["entry_id", "traffic_id"]) {
@@ -37,7 +37,7 @@ test("a request is saved from an entry, whole and with its origin, by either nam
   }
 });
 
-test("what GET shows may be put back and changes nothing but the time of the change", async () => {
+test("PUT accepts the body of GET and only changes the update time", async () => {
   const entry = await rig.capture(`${echo}/put`, { method: "POST", headers: { "X-A": ["1", "2"] }, body: "b" });
   const { id } = (await save({ entry_id: entry, name: "n" })).json;
   const before = await saved(id);
@@ -88,7 +88,7 @@ test("lists are newest first, filtered, counted and without bodies", async () =>
   assert.equal((await rig.call("PUT", `/replay/saved/${ids[0]}`, { request: { url: echo } })).status, 404);
 });
 
-test("several entries are saved at once, and those that cannot be are named", async () => {
+test("several entries are saved at once, and failures are named", async () => {
   const good = await rig.capture(`${echo}/many`);
   const long = await rig.capture(`${echo}/long`, { method: "POST", body: "x".repeat(2000) });
   const { status, json } = await rig.call<{ saved: number; ids: string[]; errors: string[]; total: number }>(
@@ -113,7 +113,7 @@ test("several entries are saved at once, and those that cannot be are named", as
   assert.equal(none.status, 404);
 });
 
-test("what cannot be sent again is refused with its reason", async () => {
+test("entries that cannot be replayed are rejected with a reason", async () => {
   const long = await rig.capture(`${echo}/cut`, { method: "POST", body: "x".repeat(2000) });
   assert.equal((await save({ entry_id: long })).status, 409);
   assert.equal((await rig.call("POST", `/replay/execute/${long}`)).status, 409);
@@ -140,7 +140,7 @@ test("what cannot be sent again is refused with its reason", async () => {
   assert.equal((await save({ entry_id: "missing" })).status, 404);
 });
 
-test("saved requests and the history are there after a restart", async () => {
+test("saved requests and the history survive a restart", async () => {
   const { id } = (await save({ request: { url: `${echo}/again`, method: "POST", body: "xyz" }, tags: ["keep"] })).json;
   const result = await replay(rig, id);
   const before = await saved(id);

@@ -17,7 +17,7 @@ const corsFields = ({ headers }: RawResponse): string[] =>
     .map(([name, value]) => `${name.toLowerCase()}: ${value}`)
     .toSorted();
 
-test("allow_cors answers a preflight with what it asks for, and the origin is not asked", async () => {
+test("allow_cors answers a preflight with everything it requests, without the origin", async () => {
   await rig.reset();
   await rig.rule({ type: "allow_cors" }, { direction: "both" });
   const before = rig.origin.requests.length;
@@ -45,7 +45,7 @@ test("allow_cors answers a preflight with what it asks for, and the origin is no
   assert.match((await rig.trace()).join("\n"), /answered the preflight of https:\/\/page\.test for PUT/);
 });
 
-test("allow_cors makes responses readable with credentials, in place of what the origin says", async () => {
+test("allow_cors makes responses readable with credentials, instead of the origin's CORS fields", async () => {
   await rig.reset((_request, response) => {
     response.setHeader("X-Total", "3");
     response.setHeader("Vary", "Accept");
@@ -63,7 +63,7 @@ test("allow_cors makes responses readable with credentials, in place of what the
   assert.deepEqual(vary, ["vary: Accept", "vary: Origin"]);
 });
 
-test("allow_cors in front of a file answers the preflight and makes the file readable, and asks for both directions", async () => {
+test("allow_cors in front of a file answers the preflight and makes the file readable, and requires both directions", async () => {
   await rig.reset();
   const rewrites = [{ type: "allow_cors" }, { type: "map_to_file", path: "missing.txt" }];
   const rule = { name: "file", condition: { type: "all" }, rewrites };
@@ -86,7 +86,7 @@ test("allow_cors in front of a file answers the preflight and makes the file rea
   }
 });
 
-test("allow_cors leaves requests alone that are no preflight and come from no other origin", async () => {
+test("allow_cors does not change requests that are neither preflights nor cross-origin", async () => {
   await rig.reset((request, response) => void response.end(request.method));
   await rig.rule({ type: "allow_cors", max_age_secs: 60 }, { direction: "both" });
   const options = await rig.client.fetch({ method: "OPTIONS", url: `${rig.origin.url}/` });

@@ -17,7 +17,7 @@ async function dryRun(body: object): Promise<RewriteDryRunResult> {
   return json as RewriteDryRunResult;
 }
 
-test("a rule is tried on a captured entry: before, after, trace, and nothing is sent, stored or counted", async () => {
+test("a rule is applied to a captured entry: before, after, trace, and nothing is sent, stored or counted", async () => {
   await rig.reset((_request, response) =>
     response
       .setHeader("Content-Encoding", "gzip")
@@ -67,7 +67,7 @@ test("a rule is tried on a captured entry: before, after, trace, and nothing is 
   assert.equal(((await rig.api("GET", "/traffic")).json as object[]).length, 1);
 });
 
-test("a stored rule is tried by its id though it is off, and without any rule all enabled ones are", async () => {
+test("a stored rule is tried by its id even if disabled, and without a rule all enabled ones are", async () => {
   await rig.reset();
   await rig.client.fetch(`${rig.origin.url}/x`);
   const { id: entryId } = await rig.entry();
@@ -80,7 +80,7 @@ test("a stored rule is tried by its id though it is off, and without any rule al
   assert.equal(((await rig.api("GET", `/rewrites/${off}`)).json as { hit_count: number }).hit_count, 0);
 });
 
-test("an entry that rules changed is tried as it first came", async () => {
+test("a rewritten entry is tried in its original form", async () => {
   await rig.reset((_request, response) => response.end("old"));
   const id = await rig.rule([{ type: "body_rewrite", pattern: "old", replacement: "new" }], { direction: "response" });
   const reply = await rig.client.fetch(`${rig.origin.url}/`);
@@ -90,7 +90,7 @@ test("an entry that rules changed is tried as it first came", async () => {
   assert.deepEqual([response?.before?.body, response?.after.body], ["old", "new"]);
 });
 
-test("a rule that answers by itself shows its answer, and one that does not match shows none", async () => {
+test("a rule that responds itself shows its response, and one that does not match shows none", async () => {
   await rig.reset();
   await rig.client.fetch(`${rig.origin.url}/x`);
   const { id: entryId } = await rig.entry();
@@ -107,7 +107,7 @@ test("a rule that answers by itself shows its answer, and one that does not matc
   assert.deepEqual(other.request.before, other.request.after);
 });
 
-test("wrong dry runs are refused", async () => {
+test("invalid dry runs are rejected", async () => {
   await rig.reset();
   for (const [body, status] of [
     [{}, 400],

@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => rig[Symbol.asyncDispose]());
 
-test("a request is answered from a file without asking the origin, and a rule for both does it once", async () => {
+test("a request is answered from a file without the origin, and a rule for both directions does it once", async () => {
   await rig.reset();
   await rig.rule(
     [
@@ -63,7 +63,7 @@ test("a host that does not exist is answered from a folder, paths below the pref
   assert.match((await rig.trace()).join(), /the path does not begin with \/app; matched, changed nothing/);
 });
 
-test("an answer gets a file as its body, whatever its coding and part were, and keeps its status", async () => {
+test("a response gets a file as its body, regardless of its coding and range, and keeps its status", async () => {
   await rig.reset((request, response) => {
     response.statusCode = request.url === "/part" ? 206 : 500;
     response.setHeader("Content-Range", "bytes 0-1/2");
@@ -78,7 +78,7 @@ test("an answer gets a file as its body, whatever its coding and part were, and 
   assert.equal((await rig.client.fetch(`${rig.origin.url}/part`)).status, 200);
 });
 
-test("a file that is gone is a clear answer on the way back too", async () => {
+test("a missing file gives a clear response, also for response rules", async () => {
   await rig.reset();
   await rig.rule({ type: "map_to_file", path: "none.html" }, { direction: "response" });
   const response = await rig.client.fetch(`${rig.origin.url}/`);
@@ -89,7 +89,7 @@ test("a file that is gone is a clear answer on the way back too", async () => {
   assert.deepEqual(await rig.trace(), ["rule response: answered with 404: none.html does not exist"]);
 });
 
-test("files outside the configured directories are refused at creation, and after the directory was taken away", async () => {
+test("files outside the configured directories are rejected at creation, and after the directory was removed from the settings", async () => {
   await rig.reset();
   const path = rig.data.file("other.txt");
   const create = () =>

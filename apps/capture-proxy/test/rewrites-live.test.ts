@@ -23,7 +23,7 @@ after(() => rig[Symbol.asyncDispose]());
 const body = (request: AsyncIterable<Buffer>): Promise<Buffer> =>
   Array.fromAsync(request).then((pieces) => Buffer.concat(pieces));
 
-test("a header is set on the way out and another on the way back, and the trace tells", async () => {
+test("headers are set on request and response, and the trace reports both", async () => {
   await rig.reset((request, response) => response.end(String(request.headers["x-test"])));
   await rig.rule(
     [
@@ -42,7 +42,6 @@ test("a header is set on the way out and another on the way back, and the trace 
       ["accept", "b"],
     ],
   });
-  // The origin reads octets as Latin-1.
   assert.equal(response.body.toString(), "grün");
   assert.equal(response.header("x-back"), "1");
   const { rawHeaders = [] } = rig.origin.requests.at(-1) ?? {};
@@ -66,7 +65,7 @@ const CODINGS = {
 
 for (const [coding, [compress, decompress]] of Object.entries(CODINGS)) {
   for (const isChunked of [true, false]) {
-    test(`a body coded as ${coding} is rewritten and coded again, ${isChunked ? "chunked" : "with a length"}`, async () => {
+    test(`a body coded as ${coding} is rewritten and encoded again, ${isChunked ? "chunked" : "with a length"}`, async () => {
       const plain = "all cats are grey. ".repeat(3000);
       await rig.reset((_request, response) => {
         const coded = compress(Buffer.from(plain));
@@ -91,7 +90,7 @@ for (const [coding, [compress, decompress]] of Object.entries(CODINGS)) {
   }
 }
 
-test("several codings are undone and done in order, and an unknown one passes untouched", async () => {
+test("several codings are decoded and encoded in order, and an unknown one is forwarded unchanged", async () => {
   await rig.reset((request, response) => {
     const isKnown = request.url === "/known";
     response.setHeader("Content-Encoding", isKnown ? "gzip, br" : "gzip, dcb");
@@ -155,7 +154,7 @@ test("multipart bodies keep every byte that no rule touches", async () => {
   assert.deepEqual(received[0], around("größer €"));
 });
 
-test("rules run by priority and each sees what the one before made", async () => {
+test("rules run by priority, and each sees the result of the previous one", async () => {
   await rig.reset((request, response) => response.end(`${request.method} ${request.url}`));
   await rig.rule(
     { type: "query_param", name: "step", value: "2" },
@@ -182,7 +181,7 @@ test("rules run by priority and each sees what the one before made", async () =>
   ]);
 });
 
-test("a request is mapped to another origin, and rules about the place it was sent to or came from hold for the answer", async () => {
+test("a request is mapped to another origin, and rules for either URL apply to the response", async () => {
   await using other = await startOrigin({
     handler: (request, response) => response.end(`other ${request.url} ${request.headers.host}`),
   });
@@ -211,7 +210,7 @@ test("a request is mapped to another origin, and rules about the place it was se
   assert.equal(entry.original_request?.url, `${rig.origin.url}/p?q=1`);
 });
 
-test("an answer's status changes with its body: 204 has none, and what had none gets one", async () => {
+test("a new status adapts the body: 204 has none, and a response without one gets one", async () => {
   await rig.reset((request, response) => {
     response.statusCode = request.url === "/empty" ? 204 : 200;
     response.end(request.url === "/empty" ? "" : "content");
@@ -236,7 +235,7 @@ test("an answer's status changes with its body: 204 has none, and what had none 
   assert.deepEqual([filled.status, filled.reason, filled.body.toString()], [201, "Created", "made"]);
 });
 
-test("an answer to HEAD has its fields changed and no length that would not hold", async () => {
+test("a response to HEAD has its fields changed and no wrong length", async () => {
   await rig.reset((_request, response) => response.setHeader("Content-Length", 7).end("content"));
   await rig.rule(
     [
@@ -255,7 +254,7 @@ test("an answer to HEAD has its fields changed and no length that would not hold
   ]);
 });
 
-test("JSON is patched and merged, its numbers and its indent stay", async () => {
+test("JSON is patched and merged, its numbers and indentation stay", async () => {
   const source = '{\n  "id": 12345678901234567890,\n  "price": 1.10,\n  "tags": ["a"]\n}';
   await rig.reset((_request, response) => response.setHeader("Content-Type", "application/json").end(source));
   await rig.rule(
@@ -278,7 +277,7 @@ test("JSON is patched and merged, its numbers and its indent stay", async () => 
   );
 });
 
-test("bodies over the limit, bombs and streams pass as they are, with a mark", async () => {
+test("bodies over the limit, decompression bombs and streams are forwarded unchanged, with a note", async () => {
   await rig.reset((request, response) => {
     if (request.url === "/stream") {
       response.setHeader("Content-Type", "text/event-stream");
@@ -303,7 +302,7 @@ test("bodies over the limit, bombs and streams pass as they are, with a mark", a
   }
 });
 
-test("a whole new body takes the place of a stream or of what is too large, at once", async () => {
+test("a new body replaces a stream or oversized body at once", async () => {
   const pending: { end: () => void }[] = [];
   await rig.reset((request, response) => {
     if (request.url === "/large") return void response.end("x".repeat(20_000));
@@ -325,7 +324,7 @@ test("a whole new body takes the place of a stream or of what is too large, at o
   for (const response of pending) response.end();
 });
 
-test("a request gets a body where it may have one, and a method with one says its length", async () => {
+test("a request gets a body if its method allows one, with a length", async () => {
   await rig.reset((request, response) => {
     void body(request).then((bytes) =>
       response.end(`${request.method} ${request.headers["content-length"] ?? "none"} ${bytes.toString()}`),
@@ -354,7 +353,7 @@ test("a request gets a body where it may have one, and a method with one says it
   assert.equal(await send("PUT", "/method", "kept"), "POST 4 kept");
 });
 
-test("an answer that does not end is let go after the time a rule may wait", async () => {
+test("a response that does not end is released after the time limit of rules", async () => {
   const pending: { end: () => void }[] = [];
   await rig.reset((_request, response) => {
     response.write("first ");
@@ -369,7 +368,7 @@ test("an answer that does not end is let go after the time a rule may wait", asy
   assert.match((await rig.trace()).join(), /did not end in time and is forwarded unchanged/);
 });
 
-test("hits are counted once for an exchange, and a rule for answers may ask for the request's body", async () => {
+test("hits are counted once for an exchange, and a response rule may use the request body", async () => {
   await rig.reset((_request, response) => response.end("answer"));
   const id = await rig.rule(
     { type: "set_header", name: "X-Op", value: "found" },
@@ -389,7 +388,7 @@ test("hits are counted once for an exchange, and a rule for answers may ask for 
   }
 });
 
-test("a client that waits to be asked for its body is asked when a rule wants to change it", async () => {
+test("a client that expects 100-continue gets it when a rule edits the body", async () => {
   const received: Buffer[] = [];
   await rig.reset((request, response) => {
     void body(request).then((bytes) => {
@@ -408,7 +407,7 @@ test("a client that waits to be asked for its body is asked when a rule wants to
   assert.equal(received[0]?.toString(), "new old");
 });
 
-test("a large body is changed in a thread, and requests beside it are served meanwhile", async () => {
+test("a large body is edited in a thread while other requests are served", async () => {
   await rig.reset((request, response) =>
     response
       .setHeader("Content-Type", "text/plain; charset=utf-8")

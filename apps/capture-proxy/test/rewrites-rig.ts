@@ -5,21 +5,21 @@ import { pino } from "pino";
 import { createProxy } from "#proxy.ts";
 import type { RunningProxy } from "#proxy.ts";
 
-/** A whole Weir with rewrite rules in front of an origin. */
+/** A complete Weir with rewrite rules, and an origin. */
 export interface RewritesRig {
   readonly proxy: RunningProxy;
   readonly origin: Origin;
   readonly client: ProxyClient;
   readonly data: TemporaryDirectory;
-  /** Begins anew: no rules, settings as they are shipped, another origin behind the same address. */
+  /** Resets rules and settings, and replaces the origin's handler. */
   reset(handler?: OriginOptions["handler"]): Promise<void>;
-  /** Calls the API; gives status and body. */
+  /** Calls the API; returns status and body. */
   api(method: string, path: string, body?: unknown): Promise<{ status: number; json: unknown }>;
-  /** Creates a rule with one or more actions for everything, unless `more` says otherwise; gives its id. */
+  /** Creates a rule that matches everything unless `more` overrides it; returns its id. */
   rule(rewrites: RewriteAction | readonly RewriteAction[], more?: Partial<NewRewriteRule>): Promise<string>;
-  /** The entry of the last request, once all are stored. */
+  /** The entry of the last request, after all were stored. */
   entry(): Promise<TrafficEntry>;
-  /** What its trace says, a line for each rule and phase. */
+  /** Its trace, a line per rule and phase. */
   trace(): Promise<string[]>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -76,7 +76,7 @@ export async function startRewrites(): Promise<RewritesRig> {
         rewrite_body_wait_ms: 30_000,
         map_file_dirs: [],
       });
-      // Entries are stored in the order in which they end: once this one is there, no older one is still to come.
+      // Entries are stored in order of their end, so all older ones are stored, too.
       await bare.fetch(`${origin.url}/last-of-all`);
       await waitUntil(async () => {
         const [newest] = (await api("GET", "/traffic")).json as { state: string; request: { path: string } }[];

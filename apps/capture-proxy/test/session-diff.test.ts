@@ -23,7 +23,7 @@ const origin = await startOrigin(cleanup, async (incoming, response) => {
   response.end(JSON.stringify({ path, at: performance.now(), price: path === "/price" ? release : 0 }));
 });
 
-/** Visits paths in a session of its own and gives its id. */
+/** Visits paths in a new session and returns its id. */
 async function session(name: string, paths: readonly string[]): Promise<string> {
   const { json } = await rig.call<{ id: string }>("POST", "/sessions", { name });
   assert.equal((await rig.call("POST", `/sessions/${json.id}/switch`)).status, 200);
@@ -38,7 +38,7 @@ const right = await session("release 2", ["/price", "/new", "/same?b=2&a=1", "/b
 const compare = (order: object) => rig.call<SessionDiff & { error: string }>("POST", "/replay/diff/sessions", order);
 const pathsOf = (rows: readonly { url: string }[]): string[] => rows.map(({ url }) => url.slice(origin.length));
 
-test("two sessions are compared request by request: what differs, and what only one of them has", async () => {
+test("two sessions are compared request by request: differences, and requests of only one side", async () => {
   const { status, json } = await compare({ left, right, ignore_paths: ["$.at"] });
   assert.equal(status, 200, JSON.stringify(json));
   assert.deepEqual(
@@ -56,7 +56,7 @@ test("two sessions are compared request by request: what differs, and what only 
   );
 });
 
-test("a session is the same as itself, and a limit on comparisons is not mistaken for sameness", async () => {
+test("a session equals itself, and reaching the limit of comparisons does not count as equal", async () => {
   const { json: itself } = await compare({ left, right: left });
   assert.deepEqual([itself.same, itself.same_count, itself.changed_count], [true, 5, 0]);
   const { json: cut } = await compare({ left, right: left, limit: 2 });
@@ -68,7 +68,7 @@ test("a query narrows both sides", async () => {
   assert.deepEqual([json.same, json.left_count, json.right_count, json.pair_count], [true, 1, 1, 1]);
 });
 
-test("what is wrong with the order is named", async () => {
+test("errors of the order are named", async () => {
   const unknown = await compare({ left, right: "00000000-0000-4000-8000-000000000000" });
   assert.equal(unknown.status, 404);
   assert.match(unknown.json.error, /session not found/i);
@@ -79,7 +79,7 @@ test("what is wrong with the order is named", async () => {
   assert.equal(path.status, 400);
 });
 
-test("weir diff --sessions shows it, and its exit code tells when that is asked for", async () => {
+test("weir diff --sessions shows differences, with an exit code on request", async () => {
   const command = ["diff", "--sessions", left, right, "--ignore-path", "$.at", "--api-url", rig.proxy.addresses.api];
   const shown = await runInside(command);
   assert.equal(shown.code, 0, shown.stderr);

@@ -19,14 +19,14 @@ const proxyPort = Number(new URL(rig.proxy.addresses.proxy).port);
 const throttle = (body: object): Promise<unknown> => rig.api("POST", "/throttle", body);
 const stats = (): Promise<ThrottleStats> => rig.api<ThrottleStats>("GET", "/throttle/stats");
 
-/** How long something takes. A busy machine makes it longer, never shorter: only lower bounds are asserted. */
+/** Elapsed time. A busy machine only increases it, so only lower bounds are asserted. */
 async function timed<T>(run: () => Promise<T>): Promise<{ readonly result: T; readonly tookMs: number }> {
   const startedMs = performance.now();
   const result = await run();
   return { result, tookMs: performance.now() - startedMs };
 }
 
-test("an answer takes the time its line needs, and arrives whole", async () => {
+test("a response takes the time of its bandwidth, and arrives complete", async () => {
   const body = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 251));
   for (const framing of ["length", "chunked"] as const) {
     rig.respond = (_seen, response) => {
@@ -47,7 +47,7 @@ test("an answer takes the time its line needs, and arrives whole", async () => {
   }
 });
 
-test("a request takes the time its line needs, and arrives whole", async () => {
+test("a request takes the time of its bandwidth, and arrives complete", async () => {
   const body = Buffer.alloc(100_000, "u");
   for (const headers of [{ "content-length": String(body.length) }, { "transfer-encoding": "chunked" }]) {
     rig.respond = (seen, response) => response.end(String(seen.body.length));
@@ -58,7 +58,7 @@ test("a request takes the time its line needs, and arrives whole", async () => {
   }
 });
 
-test("latency comes before the request leaves", async () => {
+test("latency is applied before the request is sent", async () => {
   let arrivedMs = 0;
   rig.respond = (_seen, response) => {
     arrivedMs = performance.now();
@@ -71,13 +71,13 @@ test("latency comes before the request leaves", async () => {
   assert.equal((await stats()).delayed_count, 1);
 });
 
-test("a change reaches a transfer that runs: from slow to free, and from free to slow", async () => {
+test("a change applies to transfers in progress, to more and to less bandwidth", async () => {
   rig.respond = (_seen, response) => response.end(Buffer.alloc(1_000_000));
   await throttle({ download_bps: 1000, enabled: true });
   const slow = rig.send();
   await waitUntil(async () => (await stats()).waiting_downloads === 1, { what: "the transfer" });
   await rig.api("POST", "/throttle/enabled", { enabled: false });
-  // It would take a quarter of an hour.
+  // Unchanged, it would take 15 minutes.
   assert.equal((await slow).body.length, 1_000_000);
 
   let isFinished = false;
@@ -94,7 +94,7 @@ test("a change reaches a transfer that runs: from slow to free, and from free to
   await client.write(`GET http://127.0.0.1:${rig.originPort}/endless HTTP/1.1\r\nHost: x\r\n\r\n`);
   await waitUntil(() => receivedBytes > 1_000_000);
   await throttle({ download_bps: 50_000, enabled: true });
-  // What is in the buffers of both ends still comes.
+  // Bytes in the buffers of both ends still arrive.
   let before = -1;
   await waitUntil(async () => {
     const passed = receivedBytes - before;
@@ -106,7 +106,7 @@ test("a change reaches a transfer that runs: from slow to free, and from free to
   client.destroy();
 });
 
-test("a fast origin is held back: memory does not take what the line does not", async () => {
+test("a fast origin is paused: the proxy does not buffer beyond the bandwidth", async () => {
   let sentBytes = 0;
   rig.respond = (_seen, response, request) => {
     const more = (): void => {
@@ -129,19 +129,19 @@ test("a fast origin is held back: memory does not take what the line does not", 
     await new Promise((resolve) => setTimeout(resolve, 200));
     return isSteady;
   });
-  // The buffers of the two sockets hold some megabytes; nothing else does.
+  // The buffers of the two sockets hold some megabytes.
   assert.ok(sentBytes < 20_000_000, String(sentBytes));
   client.destroy();
 });
 
-test("without a network every request is cut off, and no origin hears of it", async () => {
+test("the offline profile resets every request before it reaches an origin", async () => {
   await throttle({ preset: "Offline", enabled: true });
   await assert.rejects(rig.send({ path: "/offline" }));
   assert.deepEqual(rig.seen, []);
   assert.deepEqual((await endedEntry(rig, "/offline")).trace?.[0]?.changes, ["lost (100% packet loss): reset"]);
 });
 
-test("a stalled request waits, and goes on when the profile changes", async () => {
+test("a stalled request continues when the profile changes", async () => {
   await throttle({ packet_loss_percent: 100, loss_mode: "stall", enabled: true });
   const waiting = rig.send();
   await waitUntil(async () => (await stats()).stalled_count === 1);
@@ -151,21 +151,21 @@ test("a stalled request waits, and goes on when the profile changes", async () =
   assert.equal((await stats()).stalled_count, 0);
 });
 
-test("hosts that are not listed are not slowed down", async () => {
+test("unlisted hosts are not throttled", async () => {
   rig.respond = (_seen, response) => response.end(Buffer.alloc(500_000));
   await throttle({ download_bps: 1000, latency_ms: 60_000, hosts: ["elsewhere.test"], enabled: true });
   const response = await rig.send();
   assert.equal(response.body.length, 500_000);
 });
 
-test("transfers at the same time share the line", async () => {
+test("concurrent transfers share the bandwidth", async () => {
   rig.respond = (_seen, response) => response.end(Buffer.alloc(20_000));
   await throttle({ download_bps: 200_000, enabled: true });
   const { tookMs } = await timed(() => Promise.all(Array.from({ length: 5 }, () => rig.send())));
   assert.ok(tookMs > 450, `${tookMs} ms`);
 });
 
-test("a client that goes away in the middle leaves the line to others", async () => {
+test("a client disconnect frees its share of the bandwidth", async () => {
   rig.respond = (_seen, response) => response.end(Buffer.alloc(1_000_000));
   await throttle({ download_bps: 10_000, enabled: true });
   const client = await rawClient(proxyPort);
@@ -175,7 +175,7 @@ test("a client that goes away in the middle leaves the line to others", async ()
   await waitUntil(async () => (await stats()).waiting_downloads === 0);
 });
 
-/** A server that sends `bytes` when it got one byte, then ends. */
+/** A server that sends `bytes` after the first received byte and then ends. */
 async function rawSender(bytes: Buffer): Promise<{ readonly port: number; readonly close: () => void }> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -193,7 +193,7 @@ async function rawSender(bytes: Buffer): Promise<{ readonly port: number; readon
   };
 }
 
-test("a tunnel takes the time its line needs, and its last bytes arrive before its end", async () => {
+test("a tunnel takes the time of its bandwidth, and its last bytes arrive before its end", async () => {
   const body = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 251));
   const server = await rawSender(body);
   await throttle({ download_bps: 200_000, latency_ms: 20, enabled: true });
@@ -209,7 +209,7 @@ test("a tunnel takes the time its line needs, and its last bytes arrive before i
   server.close();
 });
 
-test("what goes over a switched protocol takes the time its line needs", async () => {
+test("an upgraded connection takes the time of its bandwidth", async () => {
   rig.respond = echoed;
   const upgrading = createServer((socket) => {
     socket.on("error", () => undefined);

@@ -72,7 +72,7 @@ const ways: readonly [string, Pick<ProbeRequest, "proxy" | "target"> & Partial<P
 ];
 
 for (const [name, request, via, steps] of ways) {
-  test(`${name}: every step is told, in its order, with a time`, async () => {
+  test(`${name}: every step is reported in order with its duration`, async () => {
     const result = await probe(request);
     assert.equal(result.failure, undefined);
     assert.equal(result.via, via);
@@ -84,7 +84,7 @@ for (const [name, request, via, steps] of ways) {
   });
 }
 
-test("the step that fails is the last one, and says why", async () => {
+test("the failing step is the last one, with a reason", async () => {
   const refusing = await kept(startHttpProxy({ response: () => "HTTP/1.1 403 No\r\n\r\n" }));
   const asking = await kept(
     startHttpProxy({ response: () => "HTTP/1.1 407 Who\r\nContent-Length: 0\r\nProxy-Authenticate: Basic\r\n\r\n" }),
@@ -109,7 +109,7 @@ test("the step that fails is the last one, and says why", async () => {
   }
 });
 
-test("a trial that is called off ends at once", async () => {
+test("an aborted test ends at once", async () => {
   const gone = AbortSignal.abort();
   const { failure } = await probe({ proxy: at("http", http.port), target: toSecure(), signal: gone });
   assert.equal(failure?.code, "CLIENT_ABORTED");
