@@ -100,7 +100,7 @@ function response(
       timeMs: Math.round((clock.monotonic() - startedMs) * 100) / 100,
       index: choice.index,
     });
-    const which = choice.index === null ? "" : ` (answer ${choice.index + 1})`;
+    const which = choice.index === null ? "" : ` (response ${choice.index + 1})`;
     exchange.addTrace({
       kind: "mock",
       ruleId: rule.id,

@@ -232,7 +232,7 @@ function collectionHandlers(book: RuleBook): CollectionHandlers {
       if (inQuery !== undefined && body?.delete_rules !== undefined && inQuery !== body.delete_rules) {
         throw validationError([{ path: "body/delete_rules", message: "contradicts the query" }]);
       }
-      store.together(() => {
+      store.transaction(() => {
         if (body?.delete_rules ?? inQuery) book.remove(members(id).map((rule) => rule.id));
         store.removeCollection(id);
       });
@@ -243,7 +243,7 @@ function collectionHandlers(book: RuleBook): CollectionHandlers {
       const collection = findCollection(params.id);
       const enabled = body?.enabled ?? !collection.enabled;
       const rules = members(collection.id).filter(({ isRecorded }) => !isRecorded);
-      store.together(() => {
+      store.transaction(() => {
         store.saveCollection({ ...collection, enabled, updatedAtMs: clock.now() });
         book.change(rules.filter((rule) => rule.enabled !== enabled).map((rule) => ({ rule, to: { enabled } })));
       });

@@ -40,7 +40,7 @@ export interface MocksStore {
   ) => void;
   readonly replaceCollections: (collections: readonly StoredCollection[]) => void;
   /** Runs `work` in one transaction. */
-  readonly together: (work: () => void) => void;
+  readonly transaction: (work: () => void) => void;
   /** Drops the cache after the tables were written from elsewhere. */
   readonly reload: () => void;
 }
@@ -108,7 +108,7 @@ export function createMocksStore(database: Database): MocksStore {
         }
       }),
     ...replacement(database, sql),
-    together: changing,
+    transaction: changing,
     reload,
   };
 }

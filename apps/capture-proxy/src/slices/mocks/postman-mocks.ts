@@ -25,7 +25,9 @@ export function postmanMocks(document: unknown): ImportedMocks {
   const root = membersOf(document);
   const collection = membersOf(member(root, "collection")) ?? root;
   const items = member(collection, "item");
-  if (!Array.isArray(items)) throw new ImportProblem("The document has no list item, so it is no Postman collection");
+  if (!Array.isArray(items)) {
+    throw new ImportProblem("The document has no list item, so it is not a Postman collection");
+  }
   const schema = textOf(member(membersOf(member(collection, "info")), "schema")) ?? "";
   if (/\/v1\./.test(schema)) {
     throw new ImportProblem("Postman collections of version 1 are not supported; export it as v2.1");

@@ -41,7 +41,7 @@ export class ThrottleInterceptor implements Interceptor, Observer {
 
   onTarget(target: Target): Verdict | Promise<Verdict> {
     const line = this.#line;
-    if (!line.isFor(target.host)) return CONTINUE;
+    if (!line.appliesTo(target.host)) return CONTINUE;
     target.pace = line.pace;
     const passage = line.passage();
     if (passage.kind === "pass") return this.#delayed(passage.delayMs);
@@ -51,7 +51,7 @@ export class ThrottleInterceptor implements Interceptor, Observer {
 
   onRequestHead(exchange: Exchange): Verdict | Promise<Verdict> {
     const line = this.#line;
-    if (!line.isFor(exchange.request.host)) return CONTINUE;
+    if (!line.appliesTo(exchange.request.host)) return CONTINUE;
     exchange.pace = line.pace;
     if (!line.isOn) return CONTINUE;
     const passage = line.passage();

@@ -46,7 +46,7 @@ export class ThrottledLimiter {
     this.pace.up.setRate(enabled ? profile.uploadBytesPerSecond : 0);
   }
 
-  isFor(host: string): boolean {
+  appliesTo(host: string): boolean {
     return this.#matcher === undefined || this.#matcher.find(host) !== undefined;
   }
 

@@ -45,7 +45,7 @@ interface Page {
   readonly next_cursor: string | null;
 }
 
-inSession("lists are bare arrays, newest first, with their total; rows, counts and summaries agree", async (rig) => {
+inSession("lists are plain arrays, newest first, with their total; rows, counts and summaries agree", async (rig) => {
   const ids = [200, 404, 500].map((status) => rig.stored.add({ status, responseBody: ["text"] }).id);
   await rig.stored.store.flush();
   const list = await get<TrafficEntry[]>(rig, "?limit=2");
@@ -79,18 +79,18 @@ inSession("lists are bare arrays, newest first, with their total; rows, counts a
   assert.deepEqual((await get(rig, "/values?field=host")).body, [{ value: "example.com", count: 3 }]);
 });
 
-inSession("a page of a filter that looks into entries says whether its total is that of all", async (rig) => {
+inSession("a page of a filter on entry content states whether its total is final", async (rig) => {
   for (let count = 0; count < 200; count += 1) rig.stored.add({ responseBody: ["needle"] });
   await rig.stored.store.flush();
-  const told = async (query: string): Promise<(string | null)[]> => {
+  const announced = async (query: string): Promise<(string | null)[]> => {
     const { headers } = await get(rig, `?q=resp.body:needle&limit=5${query}`);
     return [headers.get("x-total-complete"), headers.get("x-total-count")];
   };
-  const [isComplete, count] = await told("&cursor=");
+  const [isComplete, count] = await announced("&cursor=");
   assert.equal(isComplete, "false", "the page was full long before everything was looked at");
   assert.ok(Number(count) > 5 && Number(count) < 200, `${count}`);
-  assert.deepEqual(await told(""), ["true", "200"]);
-  assert.deepEqual(await told("&cursor="), ["true", "200"]);
+  assert.deepEqual(await announced(""), ["true", "200"]);
+  assert.deepEqual(await announced("&cursor="), ["true", "200"]);
   assert.deepEqual((await get(rig, "/rows?q=resp.body:needle&limit=5")).body, {
     total: 200,
     total_complete: true,
@@ -99,7 +99,7 @@ inSession("a page of a filter that looks into entries says whether its total is 
 });
 
 inSession(
-  "the first entry of a list always has its bodies; a page ends, or a field counts, where others find no room",
+  "the first entry of a list always has its bodies; at the size limit a page ends or bodies are omitted and counted",
   async (rig) => {
     for (const sizeBytes of [1, 20_000_000, 40_000_000]) {
       rig.stored.add({ responseBody: [Buffer.alloc(sizeBytes, "x")], limitBytes: 40_000_000 });
@@ -125,30 +125,27 @@ inSession(
   },
 );
 
-inSession(
-  "bodies from before the rules count for the room of a page, as does one that is given with both messages",
-  async (rig) => {
-    const { request, response } = sampleExchange();
-    assert.ok(response);
-    const replaced = Buffer.alloc(20_000_000, "x");
-    rig.stored.add({ originalResponse: { message: response, body: replaced } });
-    rig.stored.add({ originalRequest: { message: request, body: replaced } });
-    rig.stored.add({
-      responseBody: [Buffer.alloc(12_000_000, "x")],
-      originalResponse: { message: response, body: undefined },
-    });
-    await rig.stored.store.flush();
-    const sizes = (entries: readonly TrafficEntry[]) =>
-      entries.map(({ original_request: sent, original_response: received }) => (sent ?? received)?.body?.length);
-    const list = await get<TrafficEntry[]>(rig, "?include_bodies=true");
-    assert.deepEqual(sizes(list.body), [12_000_000, undefined, undefined]);
-    assert.equal(list.headers.get("x-bodies-omitted"), "2");
-    const { body } = await get<Page>(rig, "?include_bodies=true&cursor=");
-    assert.deepEqual(sizes(body.entries), [12_000_000]);
-  },
-);
+inSession("original bodies count towards the size limit of a page, and so do bodies in both messages", async (rig) => {
+  const { request, response } = sampleExchange();
+  assert.ok(response);
+  const replaced = Buffer.alloc(20_000_000, "x");
+  rig.stored.add({ originalResponse: { message: response, body: replaced } });
+  rig.stored.add({ originalRequest: { message: request, body: replaced } });
+  rig.stored.add({
+    responseBody: [Buffer.alloc(12_000_000, "x")],
+    originalResponse: { message: response, body: undefined },
+  });
+  await rig.stored.store.flush();
+  const sizes = (entries: readonly TrafficEntry[]) =>
+    entries.map(({ original_request: sent, original_response: received }) => (sent ?? received)?.body?.length);
+  const list = await get<TrafficEntry[]>(rig, "?include_bodies=true");
+  assert.deepEqual(sizes(list.body), [12_000_000, undefined, undefined]);
+  assert.equal(list.headers.get("x-bodies-omitted"), "2");
+  const { body } = await get<Page>(rig, "?include_bodies=true&cursor=");
+  assert.deepEqual(sizes(body.entries), [12_000_000]);
+});
 
-inSession("what does not parse is refused with the parameter and the place", async (rig) => {
+inSession("an invalid filter is rejected with the parameter and position", async (rig) => {
   const bad: readonly [query: string, path: string][] = [
     ["?q=status:(", "query/q"],
     ["/rows?q=nofield:1", "query/q"],
@@ -189,7 +186,7 @@ inSession("an entry is read, noted and deleted by its id; unknown ids are 404 ev
   assert.equal((await rig.api.call("DELETE", `/api/traffic/${id}`)).status, 404);
 });
 
-inSession("bodies come whole or in ranges, never with their captured type", async (rig) => {
+inSession("bodies are served whole or in ranges, never with their captured type", async (rig) => {
   const text = "0123456789".repeat(300_000);
   const { id } = rig.stored.add({ responseFields: ["Content-Type", "text/html"], responseBody: [text] });
   await rig.stored.store.flush();
@@ -220,35 +217,38 @@ inSession("bodies come whole or in ranges, never with their captured type", asyn
   assert.equal(await download.text(), "0123");
 });
 
-inSession("of bodies that cannot be decoded comes what can be, and fields say what is missing and why", async (rig) => {
-  const packed = gzipSync(Buffer.from("0123456789".repeat(1000)));
-  const cases = [
-    ["br", Buffer.from("no brotli"), "false", "true", 9],
-    ["gzip", Buffer.from('{"plain": true}'), "false", "true", 15],
-    ["gzip", Buffer.concat([packed, Buffer.from("\r\n")]), "true", "true", 10_000],
-    ["gzip", packed.subarray(0, -20), "true", "true", undefined],
-    ["unheard-of", Buffer.from("text"), "false", "true", 4],
-    ["UTF-8", Buffer.from("grün"), "false", "true", 5],
-    ["none", Buffer.from("text"), "false", "true", 4],
-    ["gzip", packed, "false", "false", 10_000],
-  ] as const;
-  for (const [coding, body, partial, undecodable, length] of cases) {
-    const { id } = rig.stored.add({ responseFields: ["Content-Encoding", coding], responseBody: [body] });
-    await rig.stored.store.flush();
-    const url = `${rig.api.url}/api/traffic/${id}/body/response`;
-    const decoded = await fetch(`${url}?decoded=true`);
-    const facts = [decoded.headers.get("x-body-partial"), decoded.headers.get("x-body-undecodable")];
-    assert.deepEqual(facts, [partial, undecodable], coding);
-    const bytes = Buffer.from(await decoded.arrayBuffer());
-    if (length !== undefined) assert.equal(bytes.length, length, coding);
-    const beginning = await fetch(`${url}?decoded=true`, { headers: { range: "bytes=0-9" } });
-    assert.equal(beginning.status, bytes.length === 0 ? 200 : 206, coding);
-    await beginning.arrayBuffer();
-    const raw = await fetch(url);
-    assert.equal(raw.headers.get("x-body-undecodable"), "false");
-    assert.deepEqual(Buffer.from(await raw.arrayBuffer()), body);
-  }
-});
+inSession(
+  "undecodable bodies are served as far as they decode, with header fields that explain the rest",
+  async (rig) => {
+    const packed = gzipSync(Buffer.from("0123456789".repeat(1000)));
+    const cases = [
+      ["br", Buffer.from("no brotli"), "false", "true", 9],
+      ["gzip", Buffer.from('{"plain": true}'), "false", "true", 15],
+      ["gzip", Buffer.concat([packed, Buffer.from("\r\n")]), "true", "true", 10_000],
+      ["gzip", packed.subarray(0, -20), "true", "true", undefined],
+      ["unheard-of", Buffer.from("text"), "false", "true", 4],
+      ["UTF-8", Buffer.from("grün"), "false", "true", 5],
+      ["none", Buffer.from("text"), "false", "true", 4],
+      ["gzip", packed, "false", "false", 10_000],
+    ] as const;
+    for (const [coding, body, partial, undecodable, length] of cases) {
+      const { id } = rig.stored.add({ responseFields: ["Content-Encoding", coding], responseBody: [body] });
+      await rig.stored.store.flush();
+      const url = `${rig.api.url}/api/traffic/${id}/body/response`;
+      const decoded = await fetch(`${url}?decoded=true`);
+      const facts = [decoded.headers.get("x-body-partial"), decoded.headers.get("x-body-undecodable")];
+      assert.deepEqual(facts, [partial, undecodable], coding);
+      const bytes = Buffer.from(await decoded.arrayBuffer());
+      if (length !== undefined) assert.equal(bytes.length, length, coding);
+      const beginning = await fetch(`${url}?decoded=true`, { headers: { range: "bytes=0-9" } });
+      assert.equal(beginning.status, bytes.length === 0 ? 200 : 206, coding);
+      await beginning.arrayBuffer();
+      const raw = await fetch(url);
+      assert.equal(raw.headers.get("x-body-undecodable"), "false");
+      assert.deepEqual(Buffer.from(await raw.arrayBuffer()), body);
+    }
+  },
+);
 
 inSession("clearing removes the named entries, or the session's; other sessions stay", async (rig) => {
   const { store } = rig.stored;
@@ -275,7 +275,7 @@ inSession("clearing removes the named entries, or the session's; other sessions 
   assert.equal(store.status().entryCount, 0);
 });
 
-inSession("a HAR is imported into a session of its own; a bad one is refused", async (rig) => {
+inSession("a HAR is imported into a new session; a bad one is rejected", async (rig) => {
   rig.stored.add({ responseBody: ["answer"] });
   await rig.stored.store.flush();
   const { chunks } = await rig.stored.store.exportHar({}, undefined, new AbortController().signal);
@@ -291,18 +291,18 @@ inSession("a HAR is imported into a session of its own; a bad one is refused", a
   assert.equal((refused.json as { code: string }).code, "BAD_REQUEST");
 });
 
-inSession("an import tells listeners how far it is, under the name that its caller chose", async (rig) => {
-  const told: object[] = [];
+inSession("an import reports progress to listeners, under the task id of its caller", async (rig) => {
+  const announced: object[] = [];
   const slice = createTrafficSlice({
     ...rig.api.host,
     store: rig.stored.store,
     events: {
       traffic: () => undefined,
-      changed: (topic) => told.push({ topic }),
+      changed: (topic) => announced.push({ topic }),
       notice: () => undefined,
       task: async (start, run) => {
-        told.push(start);
-        return await run((soFar) => told.push(soFar));
+        announced.push(start);
+        return await run((soFar) => announced.push(soFar));
       },
       hasListeners: true,
     },
@@ -315,9 +315,9 @@ inSession("an import tells listeners how far it is, under the name that its call
     headers: { "content-length": String(har.length) },
     signal: new AbortController().signal,
   });
-  assert.deepEqual(told[0], { id: "mine", kind: "import-har", contentLength: String(har.length) });
-  assert.deepEqual(told.at(-2), { bytes: har.length, entries: 0 });
-  assert.deepEqual(told.at(-1), { topic: "sessions" });
+  assert.deepEqual(announced[0], { id: "mine", kind: "import-har", contentLength: String(har.length) });
+  assert.deepEqual(announced.at(-2), { bytes: har.length, entries: 0 });
+  assert.deepEqual(announced.at(-1), { topic: "sessions" });
 });
 
 interface Watched {
@@ -359,7 +359,7 @@ const kinds = (events: readonly TrafficEvent[]): string[] =>
   );
 
 inSession(
-  "an exchange that becomes a stream is recorded at once, before or after it was told of, so that frames have an entry",
+  "an exchange that becomes a stream is recorded at once, before or after it was announced, so that frames have an entry",
   async (rig) => {
     using watched = watchTraffic(rig);
     const { slice, events, stored } = watched;
@@ -377,36 +377,39 @@ inSession(
   },
 );
 
-inSession("a short exchange is told once, with its end; a long one while it runs and again at its end", async (rig) => {
-  using watched = watchTraffic(rig);
-  const { slice, events, stored, clock } = watched;
-  const short = sampleExchange();
-  slice.observer?.onStarted?.(short);
-  await clock.advance(60);
-  slice.observer?.onFinished?.(short);
-  assert.deepEqual(kinds(events), ["Added complete"]);
-  const long = sampleExchange({ state: { step: "forwarding" } });
-  slice.observer?.onStarted?.(long);
-  await clock.advance(90);
-  assert.deepEqual(kinds(events), ["Added complete"]);
-  await clock.advance(100);
-  assert.deepEqual(kinds(events), ["Added complete", "Added pending"]);
-  await stored.store.flush();
-  assert.deepEqual(
-    (await stored.rows()).rows.map((row) => row.state),
-    ["pending", "complete"],
-  );
-  const ended = Object.assign(long, { state: { step: "completed" }, response: sampleExchange().response });
-  slice.observer?.onFinished?.(ended);
-  assert.deepEqual(kinds(events), ["Added complete", "Added pending", "Updated complete"]);
-  await stored.store.flush();
-  const { rows } = await stored.rows();
-  const told = events.flatMap((event) => (event.type === "Updated" ? [event.data] : []));
-  assert.deepEqual(rows[0], JSON.parse(JSON.stringify(told[0])), "what is told is what is stored");
-});
+inSession(
+  "a short exchange is announced once, at its end; a long one while it runs and again at its end",
+  async (rig) => {
+    using watched = watchTraffic(rig);
+    const { slice, events, stored, clock } = watched;
+    const short = sampleExchange();
+    slice.observer?.onStarted?.(short);
+    await clock.advance(60);
+    slice.observer?.onFinished?.(short);
+    assert.deepEqual(kinds(events), ["Added complete"]);
+    const long = sampleExchange({ state: { step: "forwarding" } });
+    slice.observer?.onStarted?.(long);
+    await clock.advance(90);
+    assert.deepEqual(kinds(events), ["Added complete"]);
+    await clock.advance(100);
+    assert.deepEqual(kinds(events), ["Added complete", "Added pending"]);
+    await stored.store.flush();
+    assert.deepEqual(
+      (await stored.rows()).rows.map((row) => row.state),
+      ["pending", "complete"],
+    );
+    const ended = Object.assign(long, { state: { step: "completed" }, response: sampleExchange().response });
+    slice.observer?.onFinished?.(ended);
+    assert.deepEqual(kinds(events), ["Added complete", "Added pending", "Updated complete"]);
+    await stored.store.flush();
+    const { rows } = await stored.rows();
+    const announced = events.flatMap((event) => (event.type === "Updated" ? [event.data] : []));
+    assert.deepEqual(rows[0], JSON.parse(JSON.stringify(announced[0])), "the announced entry equals the stored one");
+  },
+);
 
 inSession(
-  "a long exchange that is shown as waiting is told and stored anew when its answer begins, a short one is not",
+  "a shown long exchange is updated and stored again when its response begins, a short one is not",
   async (rig) => {
     using watched = watchTraffic(rig);
     const { slice, events, stored, clock } = watched;
@@ -429,7 +432,7 @@ inSession(
 );
 
 inSession(
-  "what is not to be recorded is neither stored nor told, and nothing is told when nobody listens",
+  "unrecorded exchanges are neither stored nor announced, and nothing is announced without listeners",
   async (rig) => {
     using watched = watchTraffic(rig, false);
     const { slice, events, stored } = watched;
@@ -443,7 +446,7 @@ inSession(
   },
 );
 
-inSession("clearing takes running entries along, but not those that show only afterwards", async (rig) => {
+inSession("clearing removes running entries, but not those shown only afterwards", async (rig) => {
   using watched = watchTraffic(rig);
   const { slice, stored, clock } = watched;
   const shown = sampleExchange({ state: { step: "forwarding" } });
@@ -470,7 +473,7 @@ inSession("clearing takes running entries along, but not those that show only af
   assert.equal(stored.store.status().entryCount, 1);
 });
 
-inSession("the count of entries is told when it changed, once a second at most", async (rig) => {
+inSession("a changed count of entries is announced, at most once a second", async (rig) => {
   using watched = watchTraffic(rig);
   const { slice, events, stored, clock } = watched;
   slice.observer?.onFinished?.(sampleExchange());
@@ -483,7 +486,7 @@ inSession("the count of entries is told when it changed, once a second at most",
   );
 });
 
-inSession("a preview says how many of the newest entries a condition matches", async (rig) => {
+inSession("a preview counts the newest entries that a condition matches", async (rig) => {
   const ids = ["/api/users", "/api/teams", "/index.html"].map((path) => rig.stored.add({ path, host: "a.test" }).id);
   await rig.stored.store.flush();
   const preview = async (body: object): Promise<{ status: number; json: unknown }> =>
@@ -508,7 +511,7 @@ inSession("a preview says how many of the newest entries a condition matches", a
   assert.equal((await preview({ condition: { type: "all" }, explain: "unknown" })).status, 404);
 });
 
-inSession("a preview refuses what is no condition, with the place", async (rig) => {
+inSession("a preview rejects an invalid condition with the path", async (rig) => {
   const cases: readonly (readonly [body: object, path: string])[] = [
     [{}, "body/condition"],
     [{ condition: { type: "host", pattern: "(" } }, "body/condition/pattern"],
