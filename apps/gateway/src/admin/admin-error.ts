@@ -1,6 +1,6 @@
 import { ADMIN_ERRORS, type AdminErrorCode, type Issue } from "@headworks/gateway-contract";
 
-/** A refusal of the admin API: thrown by operations, becomes an answer in one place. */
+/** An error response of the admin API, thrown by operations. */
 export class AdminError extends Error {
   readonly code: AdminErrorCode;
   readonly issues: readonly Issue[] | undefined;

@@ -19,30 +19,28 @@ import { createGatedServer, ERROR_FIELDS, errorBody, MAX_TARGET_BYTES, requestId
 import { mayDo, type Operator, operatorOf } from "./roles.ts";
 import type { TlsMaterial } from "./tls-material.ts";
 
-/** What the admin API is made of. */
 export interface AdminServerParts {
   readonly bind: { readonly host: string; readonly port: number };
-  /** Undefined: plain HTTP without credentials, which only loopback addresses may have. */
+  /** Undefined: plain HTTP without authentication, allowed on loopback only. */
   readonly tls: TlsMaterial | undefined;
-  /** The bindings of the running generation. */
+  /** The role bindings of the running generation. */
   readonly roles: () => Admin["roles"];
   readonly handlers: Handlers<Omit<typeof adminOperations, "getOpenapi">>;
   readonly audit: AuditLog;
   readonly requestIdFor: Parameters<typeof createGatedServer>[0]["requestIdFor"];
   readonly version: string;
-  /** Ends answers that would go on for ever; the server stops. */
+  /** Ends streaming responses when the server stops. */
   readonly stopping: () => void;
-  /** Ends the same answers with their connections, whose certificates the authority may no longer name. */
+  /** Disconnects streaming responses whose certificates may no longer be trusted. */
   readonly renewed: () => void;
   readonly log: Logger;
 }
 
-/** A listening admin API. */
 export interface AdminServer {
   readonly url: string;
   /**
-   * New connections get this from now on. Others end as soon as they are idle, at their next request, and in the middle
-   * of an answer that would go on for ever, so that nobody stays whom the authority no longer names.
+   * Uses new TLS material for new connections. Existing ones close when idle, at their next request, or during a
+   * streaming response, so that revoked operators are disconnected.
    */
   renew(material: TlsMaterial): void;
   stop(graceMs: number): Promise<void>;
@@ -51,7 +49,7 @@ export interface AdminServer {
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 const DEV_OPERATOR: Operator = { name: "loopback", role: "admin" };
 
-/** Listens; without a good client certificate not one byte of HTTP is exchanged. Rejects as `listen` does. */
+/** Listens; clients without a valid certificate cannot exchange any HTTP. Rejects as `listen` does. */
 export async function openAdminServer(parts: AdminServerParts): Promise<AdminServer> {
   const { tls, log, bind } = parts;
   let server: Server | undefined;
@@ -63,11 +61,11 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
     exposeHeadRoutes: true,
     bodyLimit: MAX_BODY_BYTES,
     forceCloseConnections: "idle",
-    // A longer name is an unknown one; the router would fail instead of saying that.
+    // Longer names are reported as unknown; the router would fail with its own error.
     routerOptions: { maxParamLength: MAX_TARGET_BYTES },
     genReqId: requestIdOf,
     frameworkErrors: (error, request, reply) => void sendError(reply, request, error, log),
-    // Told in place of Fastify's own handler, which would destroy a connection under its response.
+    // Replaces Fastify's handler, which would destroy a connection before its response is sent.
     clientErrorHandler: () => undefined,
     serverFactory: (handler) => {
       server = createGatedServer({ tls, handler, requestIdFor: parts.requestIdFor });
@@ -82,7 +80,7 @@ export async function openAdminServer(parts: AdminServerParts): Promise<AdminSer
   app.setErrorHandler((error, request, reply) => sendError(reply, request, error, log));
   app.setNotFoundHandler((request, reply) => sendError(reply, request, notFound(request, reply), log));
   app.addHook("onRequest", async (request, reply) => {
-    // Busy when the material was renewed, so it was not among the idle ones.
+    // The connection was busy during the renewal.
     if (tls !== undefined && madeAfter.get(request.raw.socket) !== renewals) reply.hijack().raw.destroy();
     await Promise.resolve();
   });
@@ -120,7 +118,7 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
     const run = bindOperation(operation, handler);
     app.route({
       method: operation.method,
-      // An answer that never ends has no end to be told of.
+      // HEAD of an endless response would never complete.
       exposeHeadRoute: name !== "streamEvents",
       url: operation.path.replace(/\{(\w+)\}/g, ":$1"),
       handler: async (request, reply) => {
@@ -148,7 +146,7 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
   }
 }
 
-/** For everybody who may read. */
+/** Accessible to every role that can read. */
 function registerDashboard(app: FastifyInstance, parts: AdminServerParts): void {
   const page = dashboardPage();
   app.get("/", async (request, reply) => {
@@ -161,7 +159,7 @@ function registerDashboard(app: FastifyInstance, parts: AdminServerParts): void 
   });
 }
 
-/** Changes are written down, refused and failed ones too. Reading is not, unless the role does not allow it. */
+/** Audits changes, failed and refused ones included, and refused reads. */
 async function audited<T>(
   audit: AuditLog,
   { name, isReading, caller }: { name: string; isReading: boolean; caller: Caller },
@@ -188,7 +186,7 @@ async function audited<T>(
   }
 }
 
-/** Who sends a request, by the bindings that run whenever it is asked. */
+/** The operator of a request, by the current bindings at each call. */
 function operatorSource({ raw: { socket } }: FastifyRequest, { roles }: AdminServerParts): () => Operator {
   if (!(socket instanceof TLSSocket)) return () => DEV_OPERATOR;
   const certificate = socket.getPeerCertificate();
@@ -199,7 +197,7 @@ function allows({ role }: Operator, { access }: Operation): boolean {
   return role !== undefined && mayDo(role, access);
 }
 
-/** Nothing is there, or not for this method: then the methods that are there are told (RFC 9110, 15.5.6). */
+/** 404, or 405 with the allowed methods (RFC 9110, 15.5.6). */
 function notFound(request: FastifyRequest, reply: FastifyReply): AdminError {
   const path = request.url.split("?")[0] ?? "";
   const methods = Object.values(adminOperations)
@@ -236,15 +234,15 @@ function asAdminError(error: unknown): AdminError {
   return new AdminError("internal", undefined, { cause: error });
 }
 
-/** A page that holds everything it needs, with the fields it is served with. */
+/** A self-contained page with its response headers. */
 interface DashboardPage {
   readonly html: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /**
- * The page that shows a running gateway. Style and script are inside and named by their hashes, so that nothing else
- * runs, whatever a name in a configuration holds.
+ * The dashboard. Inline style and script are allowed by hash in the CSP, so that names in a configuration cannot inject
+ * code.
  */
 function dashboardPage(): DashboardPage {
   const piece = (name: string): string => readFileSync(new URL(`./dashboard/${name}`, import.meta.url), "utf8");

@@ -12,39 +12,37 @@ import {
 } from "node:fs";
 import type { Logger } from "pino";
 
-/** One change that somebody made or was refused. */
+/** A change, completed or refused. */
 export interface AuditEntry {
   readonly actor: string;
   readonly operation: string;
-  /** `ok`, or the code of the refusal. */
+  /** `ok`, or the error code. */
   readonly outcome: string;
   readonly request_id: string;
-  /** What was asked for, in short. */
+  /** A short description of the request. */
   readonly detail?: string;
 }
 
-/** An entry as it was written down. */
+/** A written entry. */
 export interface WrittenEntry extends AuditEntry {
   readonly timestamp: string;
 }
 
-/** Where changes are written down. */
 export interface AuditLog {
   write(entry: AuditEntry): void;
-  /** The latest entries, at most `limit` and 1000, newest first; with a file, those of earlier processes too. */
+  /** The latest entries, newest first, at most `limit` and 1000; a file also has those of earlier processes. */
   latest(limit: number): readonly WrittenEntry[];
 }
 
 /**
- * JSON lines of which each holds the hash of the one before, so that a line that was taken out or changed shows. The
- * file belongs to this user alone. Changes are rare, so each is written before its caller is answered. Throws for a path
- * that leads to something else than a file.
+ * JSON lines with the hash of the preceding line, so that removed or changed lines are detectable. The file is private
+ * to this user. Entries are rare and written synchronously before the response. Throws if the path is no regular file.
  */
 export function openAuditLog(path: string, log: Logger, nowMs: () => number): AuditLog {
   const { entries, lastHash, isTorn } = entriesOf(path);
   const recent = new RecentEntries(entries);
   let previous = lastHash;
-  // What was torn stays a line of its own, or it would take the next entry with it.
+  // Terminates a torn line, which would corrupt the next entry.
   let lead = isTorn ? "\n" : "";
   return {
     latest: (limit) => recent.latest(limit),
@@ -57,7 +55,7 @@ export function openAuditLog(path: string, log: Logger, nowMs: () => number): Au
         lead = "";
         previous = hash;
       } catch (error) {
-        // Part of it may be there.
+        // A partial line may have been written.
         if (previous !== hash) lead = "\n";
         log.error(
           { err: error, code: "audit_write_failed", ...entry },
@@ -68,13 +66,10 @@ export function openAuditLog(path: string, log: Logger, nowMs: () => number): Au
   };
 }
 
-/** Windows knows no flag for the last one, and no pipes among its files. */
+/** Windows has neither O_NOFOLLOW nor FIFOs in the file system. */
 const APPENDING = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | (constants.O_NONBLOCK ?? 0);
 
-/**
- * On disk when it returns. What came in the file's place meanwhile keeps its rights, and a pipe holds nobody up. A file whose
- * rights this user may not change is written all the same.
- */
+/** Writes durably. A replaced file keeps its mode, and a FIFO does not block. A failed chmod is ignored. */
 function append(path: string, text: string): void {
   const file = openSync(path, APPENDING, 0o600);
   try {
@@ -90,7 +85,7 @@ function keepToUser(file: number): void {
   try {
     fchmodSync(file, 0o600);
   } catch {
-    // Its owner decides who reads it, or a file system that has no rights.
+    // The file has another owner, or the file system has no modes.
   }
 }
 
@@ -99,7 +94,7 @@ function regular(path: string, facts: Stats): Stats {
   throw new Error(`The audit log cannot go to ${path}: it is no regular file`);
 }
 
-/** The number of the first line (from 1) that does not fit the one before it; undefined when all do. */
+/** The 1-based number of the first line with a wrong hash; undefined if the chain is intact. */
 export function firstBrokenLine(text: string): number | undefined {
   let previous = "";
   for (const [at, line] of text.split("\n").entries()) {
@@ -116,7 +111,7 @@ export function firstBrokenLine(text: string): number | undefined {
   return undefined;
 }
 
-/** Changes go to the process's log where no file is asked for. */
+/** Writes changes to the process log if no file is configured. */
 export function auditInto(log: Logger, nowMs: () => number): AuditLog {
   const audit = log.child({ target: "gateway::audit" });
   const recent = new RecentEntries([]);
@@ -148,17 +143,20 @@ class RecentEntries {
   }
 }
 
-/** More than a thousand entries; what is before them is left to those who check the whole chain. */
+/** Covers more than a thousand entries; the full chain is verified offline. */
 const MAX_READ_BYTES = 4 * 1024 * 1024;
 
 interface FoundEntries {
   readonly entries: readonly WrittenEntry[];
   readonly lastHash: string;
-  /** The last line has no end: the process died, or the disk was full, while it was written. */
+  /** The last line is incomplete, after a crash or a full disk. */
   readonly isTorn: boolean;
 }
 
-/** What the end of a file holds; lines that are torn or somebody else's are passed over, the chain goes on behind the last good one. */
+/**
+ * The entries at the end of a file; torn or foreign lines are skipped, and the chain continues after the last valid
+ * one.
+ */
 function entriesOf(path: string): FoundEntries {
   const entries: WrittenEntry[] = [];
   let lastHash = "";
@@ -170,17 +168,17 @@ function entriesOf(path: string): FoundEntries {
       entries.push(entry);
       lastHash = hash ?? "";
     } catch {
-      // The next entry follows the one before this.
+      // The next entry continues the chain before this line.
     }
   }
   return { entries, lastHash, isTorn: text !== "" && !text.endsWith("\n") };
 }
 
-/** The last whole lines of a file, and what is behind them; nothing of a file that is not there. */
+/** The last complete lines of a file and the remainder; empty if the file does not exist. */
 function endOf(path: string): string {
   const facts = statSync(path, { throwIfNoEntry: false });
   if (facts === undefined) return "";
-  // Opening a pipe waits for whoever writes to it.
+  // Opening a FIFO would block.
   regular(path, facts);
   const file = openSync(path, "r");
   try {

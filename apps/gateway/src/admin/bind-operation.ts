@@ -4,22 +4,21 @@ import { compileRequestValidator } from "@headworks/contract-kit/server";
 import { AdminError } from "./admin-error.ts";
 import type { Operator } from "./roles.ts";
 
-/** Who calls. */
 export interface Caller extends Operator {
   readonly requestId: string;
 }
 
-/** What a handler receives, without its types. */
+/** Untyped input of a handler. */
 export interface HandlerCall {
   readonly params: unknown;
   readonly query: unknown;
-  /** Parsed JSON; the raw text of an upload. */
+  /** Parsed JSON, or the text of an upload. */
   readonly body: unknown;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly caller: Caller;
-  /** Whether the bindings that run now allow the caller this operation; an answer may outlive those it was begun under. */
+  /** True while the current bindings allow this operation; for streaming responses. */
   readonly mayStill: () => boolean;
-  /** Adds a detail to the audit log's entry of this call. Nothing secret. */
+  /** Adds a detail to the audit entry of this call; no secrets. */
   readonly note: (detail: string) => void;
 }
 
@@ -27,7 +26,7 @@ export type AnyHandler = (call: HandlerCall) => unknown;
 
 interface Given {
   readonly params: Readonly<Record<string, string>>;
-  /** Text behind the question mark. */
+  /** The query string. */
   readonly search: string;
   readonly headers: HandlerCall["headers"];
   readonly body: string | undefined;
@@ -42,7 +41,7 @@ interface BoundResponse {
   readonly body: string | Readable;
 }
 
-/** One operation and its handler as a function from request to answer: parsing, validation, handler, serialization. */
+/** Wraps an operation's handler with parsing, validation and serialization. */
 export function bindOperation(operation: Operation, handler: AnyHandler): (given: Given) => Promise<BoundResponse> {
   const validate = compileRequestValidator(operation);
   const isUpload = operation.body !== undefined && "upload" in operation.body;
@@ -90,7 +89,7 @@ function parseJson(body: string | undefined): unknown {
   }
 }
 
-/** The first value of a repeated parameter counts. */
+/** Of repeated parameters the first counts. */
 function parseSearch(search: string): Record<string, string> {
   const values = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(search)) if (!values.has(name)) values.set(name, value);
@@ -100,7 +99,7 @@ function parseSearch(search: string): Record<string, string> {
 function refuseForeignType(operation: Operation, type: string | string[] | undefined): void {
   if (typeof type !== "string" || operation.body === undefined || !("upload" in operation.body)) return;
   const bare = type.split(";")[0]?.trim().toLowerCase() ?? "";
-  // What curl and others send when nobody told them what a body is.
+  // The default content type of curl and others.
   if (bare === "application/x-www-form-urlencoded" || bare === "application/x-yaml" || bare === "text/yaml") return;
   if (!operation.body.upload.includes(bare)) {
     throw new AdminError("unsupported_media_type", `The body must be ${operation.body.upload.join(" or ")}`);

@@ -10,33 +10,30 @@ import { AdminError } from "./admin-error.ts";
 import type { HandlerCall } from "./bind-operation.ts";
 import { affectedBy } from "./traffic-shares.ts";
 
-/** Media type of a patch that is a part of the document (RFC 7396). */
+/** JSON Merge Patch (RFC 7396). */
 const MERGE_PATCH = "application/merge-patch+json";
 
-/** Media type of a patch that is a list of operations (RFC 6902). */
+/** JSON Patch (RFC 6902). */
 const JSON_PATCH = "application/json-patch+json";
 
 const isSetting = (name: string): boolean => Object.hasOwn(GatewaySettings.properties, name);
 
-/** What operations on the configuration work with. */
 export interface ConfigParts {
   readonly generations: Generations;
-  /** What was published. */
   readonly history: GenerationHistory;
-  /** What routes had to do lately. */
   readonly recent: () => RecentTraffic | Promise<RecentTraffic>;
-  /** Writes the accepted text to the configuration's file. */
+  /** Writes the accepted text to the configuration file. */
   readonly persist: (text: string) => Promise<void>;
-  /** The file's text; undefined when it cannot be had. */
+  /** The file's text; undefined if unreadable. */
   readonly written: () => Promise<string | undefined>;
   readonly documents: {
     toYaml(document: unknown): string;
     toJson(document: unknown, indent?: number): string;
-    /** The text of a document that is `before`, changed to be `after`. */
+    /** Edits the text of document `before` so that it becomes `after`. */
     patchedText(text: string, before: unknown, after: unknown): Promise<string>;
-    /** Whether a text says the same as a document in its normal form. */
+    /** True if a text parses to the document in normal form. */
     says(text: string, document: unknown): Promise<boolean>;
-    /** A document without its inline secrets, and what puts them back where they may stand. */
+    /** A document without inline secrets, and a function that restores them where allowed. */
     masked(document: unknown): { readonly document: unknown; restored(made: unknown): unknown };
     redacted(document: unknown): unknown;
     hashText(hash: number): string;
@@ -50,19 +47,19 @@ export interface ConfigParts {
     readonly scheme?: "http" | "https";
     readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   }) => RouteExplanation;
-  /** Budgets of a consumer, and what it used of them; throws an `AdminError` when it has none. */
+  /** Budgets and usage of a consumer; throws `AdminError` without quotas. */
   readonly usage: (consumer: string) => Promise<object>;
 }
 
 const DEFAULT_LIMIT = 25;
 
-/** Handlers of everything below `/config`, and of `/explain`. */
+/** Handlers of `/config` and below, and of `/explain`. */
 export function configOperations(parts: ConfigParts) {
   const { generations, documents } = parts;
   const publish = async (call: HandlerCall, options: SubmitOptions, textOf: TextOf) =>
     await submit(parts, call, options, textOf);
   const patched: TextOf = async (_, call) => await (isPatch(call) ? patchedText(parts, call) : wholeText(parts, call));
-  // A whole document in a plan replaces nothing.
+  // A complete document in a plan replaces nothing.
   const planned: TextOf = async (_, call) => (isPatch(call) ? await patchedText(parts, call) : String(call.body));
   return {
     getConfig: ({ headers }: HandlerCall) => {
@@ -89,7 +86,7 @@ export function configOperations(parts: ConfigParts) {
   };
 }
 
-/** A redacted document as YAML, or as JSON where that is asked for. */
+/** A redacted document as YAML or, if requested, JSON. */
 function shownDocument(
   parts: ConfigParts,
   accept: string | string[] | undefined,
@@ -106,7 +103,7 @@ function shownDocument(
   };
 }
 
-/** What was published, and going back to it. */
+/** History and rollback. */
 function historyOperations(parts: ConfigParts) {
   const { generations, history, persist } = parts;
   const kept = async (generation: number): Promise<PastGeneration> => {
@@ -151,7 +148,7 @@ function historyOperations(parts: ConfigParts) {
   };
 }
 
-/** Why a generation that ran cannot run any more. */
+/** The error of a rollback to a generation that is no longer valid. */
 function notAgain(generation: number, { code, message, issues = [] }: AdminError): AdminError {
   const why =
     code === "config_redacted_value"
@@ -168,7 +165,7 @@ async function stored<T>(read: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Parts of the running document by themselves. */
+/** Single entities of the running document. */
 function entityOperations(parts: ConfigParts) {
   const { generations, documents } = parts;
   const entities = (name: string) => () => {
@@ -209,7 +206,7 @@ function dryRunOf({ query }: HandlerCall): SubmitOptions {
   return (query as { dry_run?: boolean }).dry_run === true ? { dryRun: true } : {};
 }
 
-/** Finds the whole document that a call asks for. */
+/** Builds the complete document of a call. */
 type TextOf = (parts: ConfigParts, call: HandlerCall) => Promise<string>;
 
 async function submit(parts: ConfigParts, call: HandlerCall, options: SubmitOptions, textOf: TextOf) {
@@ -232,7 +229,7 @@ const typeOf = ({ headers }: HandlerCall): string | undefined =>
 
 const isPatch = (call: HandlerCall): boolean => [MERGE_PATCH, JSON_PATCH].some((type) => type === typeOf(call));
 
-/** The running document with the change that a body asks for. */
+/** Applies the patch of a request body to the running document. */
 async function patchedText(parts: ConfigParts, call: HandlerCall): Promise<string> {
   const { generations, documents } = parts;
   const { input, text: running } = generations;
@@ -249,7 +246,7 @@ async function patchedText(parts: ConfigParts, call: HandlerCall): Promise<strin
   }
 }
 
-/** The body as it is; the file that it replaces holds nothing that would be lost, unless the caller wants that. */
+/** The request body. Fails if the file has unpublished edits that would be lost, unless forced. */
 async function wholeText(parts: ConfigParts, call: HandlerCall): Promise<string> {
   const text = String(call.body);
   await refuseLoss(parts, call, text);
@@ -265,8 +262,8 @@ async function refuseLoss(parts: ConfigParts, call: HandlerCall, next: string): 
 }
 
 /**
- * What the file holds, if it says what runs or what is about to be written. Somebody may be at work on it: what they saved
- * is in neither, and would be lost.
+ * The file's text if it equals the running document or the new one. Anything else is an unpublished edit that would be
+ * lost.
  */
 async function writtenText(parts: ConfigParts, input: unknown, running: string, next = running): Promise<string> {
   const written = (await parts.written()) ?? running;
@@ -326,7 +323,7 @@ function identity({ documents }: ConfigParts, generation: number, hash: number):
   return { etag: `"${text}"`, "x-gateway-config-generation": String(generation), "x-gateway-config-hash": text };
 }
 
-/** The hashes of which If-Match wants one; undefined for no such field and for `*`. */
+/** Hashes of If-Match; undefined without the field and for `*`. */
 function hashesOf(field: string | string[] | undefined): readonly number[] | undefined {
   if (typeof field !== "string" || field.trim() === "*") return undefined;
   return field.split(",").map((member) => {
@@ -342,8 +339,8 @@ function wantsJson(accept: string | string[] | undefined): boolean {
 }
 
 /**
- * The document that a patch makes of the running one, which is in its normal form. Settings of the gateway may stand at
- * the root of a patch, as they may in a document. Throws {@link PatchError}.
+ * Applies a patch to the running document in normal form. Gateway settings may be at the root of a patch, as in
+ * documents. Throws {@link PatchError}.
  */
 function patchedDocument(running: Json, type: typeof MERGE_PATCH | typeof JSON_PATCH, text: string): Json {
   const patch = readPatch(text);
@@ -355,18 +352,18 @@ function patchedDocument(running: Json, type: typeof MERGE_PATCH | typeof JSON_P
   return withoutEmptyGateway(jsonPatch(withGateway(running), operations));
 }
 
-/** The parser's own errors are replaced: they quote the text, which may hold a secret. */
+/** The parser's messages quote the text, which may contain secrets. */
 function readPatch(text: string): Json {
   try {
     JSON.parse(text);
-    // Read once more for integers that a number would round.
+    // Parsed again to keep integers that a number would round.
     return parse(text, { intAsBigInt: true, schema: "json", uniqueKeys: false, prettyErrors: false }) as Json;
   } catch {
     throw new PatchError("The patch is no JSON");
   }
 }
 
-/** An operation whose pointers name settings of the gateway at the root, where documents may have them. */
+/** Moves pointers to gateway settings from the root below `/gateway`. */
 function pathsBelowGateway(operation: Json): Json {
   if (!isMembers(operation)) return operation;
   const moved = (pointer: Json | undefined): Json | undefined =>
@@ -376,19 +373,19 @@ function pathsBelowGateway(operation: Json): Json {
   return { ...operation, ...(Object.fromEntries(given) as Readonly<Record<string, Json>>) };
 }
 
-/** The normal form has no section without content. */
+/** The normal form omits empty sections. */
 function withGateway(running: Json): Json {
   return isMembers(running) && !Object.hasOwn(running, "gateway") ? { ...running, gateway: {} } : running;
 }
 
-/** Neither has what a patch makes of it, for which a section may have been needed. */
+/** Removes an empty section that was added for the patch. */
 function withoutEmptyGateway(patched: Json): Json {
   if (!isMembers(patched)) return patched;
   const { gateway, ...rest } = patched;
   return gateway !== undefined && isMembers(gateway) && Object.keys(gateway).length === 0 ? rest : patched;
 }
 
-/** The same with what stands at the root below `gateway`, in place of what is there. */
+/** Moves gateway settings from the root below `gateway`, where they take precedence. */
 function settingsBelowGateway(value: Json): Json {
   if (!isMembers(value)) return value;
   const members = Object.entries(value);

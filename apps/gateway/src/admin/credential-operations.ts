@@ -3,7 +3,7 @@ import type { IssuedCredential } from "#storage/state-store.ts";
 import { AdminError } from "./admin-error.ts";
 import type { HandlerCall } from "./bind-operation.ts";
 
-/** Handlers of the keys that are given out while the gateway runs. */
+/** Handlers for issued API keys. */
 export function credentialOperations(credentials: IssuedCredentials, nowMs: () => number) {
   return {
     listCredentials: ({ params }: HandlerCall) => {
@@ -23,7 +23,7 @@ export function credentialOperations(credentials: IssuedCredentials, nowMs: () =
           consumer,
           credential_id: id,
           created_at: timeOf(createdMs),
-          // Who chose the key knows it.
+          // A key chosen by the caller is not echoed.
           ...(key === undefined ? { key: issued.key } : {}),
           note: "The key is kept as a hash only; it cannot be shown again",
         },

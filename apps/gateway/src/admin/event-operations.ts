@@ -7,7 +7,6 @@ import type { AuditLog } from "./audit-log.ts";
 import type { HandlerCall } from "./bind-operation.ts";
 import type { EventStreams } from "./event-streams.ts";
 
-/** What operations on events and webhooks work with. */
 export interface EventParts {
   readonly events: EventBus;
   readonly webhooks: Webhooks;
@@ -18,7 +17,7 @@ export interface EventParts {
 const DEFAULT_LIMIT = 100;
 const MAX_REPLAYED = 100;
 
-/** Handlers of everything below `/events` and `/webhooks`, and of `/audit`. */
+/** Handlers of `/events`, `/webhooks` and `/audit`. */
 export function eventOperations({ events, webhooks, streams, audit }: EventParts) {
   const { journal } = events;
   return {
@@ -76,7 +75,7 @@ async function deliveryOf(webhooks: Webhooks, url: string, event: SerialisedEven
   return { id: event.id, kind: event.kind, outcome, attempts, status: status ?? null, reason };
 }
 
-/** In order, so that what is not taken is the last that was tried. */
+/** In order, so that a rejected event is the last one tried. */
 async function replay(
   asked: readonly EventEnvelope[],
   deliver: (event: SerialisedEvent) => Promise<Delivery>,
@@ -91,7 +90,7 @@ async function replay(
   return { deliveries, complete: deliveries.length === asked.length };
 }
 
-/** What may be written down of a target's URL: its query and credentials may be secrets. */
+/** A target URL without query and credentials, which may be secret. */
 function shownUrl(text: string): string {
   const url = URL.parse(text);
   return url === null ? "a target" : url.origin + url.pathname;

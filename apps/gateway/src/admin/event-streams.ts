@@ -2,22 +2,21 @@ import { Readable } from "node:stream";
 import type { EventEnvelope } from "@headworks/gateway-contract";
 import type { EventJournal } from "#events/event-journal.ts";
 
-/** Times and bounds of streams. */
 export interface StreamLimits {
   readonly heartbeatMs: number;
-  /** Streams at a time. */
+  /** Maximum number of concurrent streams. */
   readonly most: number;
-  /** What waits for a client that does not read, in characters; more ends its stream. */
+  /** Maximum buffered characters for a slow client; more ends its stream. */
   readonly maxWaiting: number;
 }
 
 const LIMITS: StreamLimits = { heartbeatMs: 15_000, most: 32, maxWaiting: 1024 * 1024 };
 
-/** Open streams of events as text of server-sent events. */
+/** Event streams as server-sent events. */
 export class EventStreams {
   readonly #journal: EventJournal;
   readonly #limits: StreamLimits;
-  /** With what lets go of the journal and the clock. */
+  /** With their unsubscribe functions. */
   readonly #open = new Map<Readable, () => void>();
   #isClosed = false;
 
@@ -26,22 +25,21 @@ export class EventStreams {
     this.#limits = limits;
   }
 
-  /** Streams that are open. */
   get size(): number {
     return this.#open.size;
   }
 
   /**
-   * Events from now on, behind those after `since` that are kept; undefined when there are too many streams. The stream
-   * ends when it is destroyed, when nobody reads it for too long, with {@link cut} and {@link close}, and in place of the
-   * first event that its reader may not read.
+   * Streams events from now on, preceded by retained events after `since`; undefined at the stream limit. Ends when
+   * destroyed, when the client is too slow, with {@link cut} and {@link close}, and before the first event that the
+   * client may no longer read.
    */
   open(since: string | undefined, mayRead: () => boolean): Readable | undefined {
     if (this.#isClosed || this.#open.size >= this.#limits.most) return undefined;
     const stream = new Readable({ highWaterMark: this.#limits.maxWaiting, encoding: "utf8", read: () => undefined });
     const push = (text: string): void => {
       stream.push(text);
-      // A client that does not read gets its connection back to come again with the id it has.
+      // A slow client can reconnect with its last event id.
       if (stream.readableLength > this.#limits.maxWaiting) stream.destroy();
     };
     push("retry: 2000\n\n");
@@ -51,7 +49,7 @@ export class EventStreams {
       for (const event of page.events) push(eventText(event));
     }
     const unsubscribe = this.#journal.subscribe((event) => {
-      // What takes a role away is a publication, and each of those is an event.
+      // Roles change only with publications, each of which is an event.
       if (mayRead()) push(eventText(event));
       else stream.destroy();
     });
@@ -68,16 +66,16 @@ export class EventStreams {
     return stream;
   }
 
-  /** Ends every stream at once, with its connection and what waits in it; others are opened as before. */
+  /** Aborts all streams with their connections; new ones can be opened. */
   cut(): void {
     for (const stream of this.#open.keys()) stream.destroy();
   }
 
-  /** Ends every stream in good order; none is opened any more. */
+  /** Ends all streams gracefully; no new ones are opened. */
   close(): void {
     this.#isClosed = true;
     for (const [stream, letGo] of this.#open) {
-      // Whoever reads slowly keeps it open for a while, and nothing may come behind its end.
+      // Slow readers keep the stream open; no events may follow its end.
       letGo();
       stream.push(null);
     }

@@ -7,22 +7,21 @@ import { fieldValue, isAuthority } from "@headworks/http1";
 import { AdminError } from "./admin-error.ts";
 import type { TlsMaterial } from "./tls-material.ts";
 
-/** How the server is made. */
 export interface GatedServerParts {
-  /** Undefined: plain HTTP for development, which only loopback addresses may have. */
+  /** Undefined: plain HTTP for development, on loopback only. */
   readonly tls: TlsMaterial | undefined;
-  /** Takes the requests that pass. */
+  /** Handles admitted requests. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
-  /** The id of a request: the one that the client sent if it may be kept, else a new one. */
+  /** The request id: the client's if valid, otherwise a new one. */
   readonly requestIdFor: (sent: string | undefined) => string;
-  /** Time for a head and for a whole request, in milliseconds; 10,000 and 60,000 unless given. */
+  /** Timeouts for the header and the whole request; default 10,000 and 60,000 ms. */
   readonly limitsMs?: { readonly head: number; readonly request: number };
 }
 
-/** Names and values of all header fields of a request together. */
+/** Maximum total size of header names and values. */
 const MAX_FIELDS_BYTES = 65_536;
 export const MAX_TARGET_BYTES = 16_384;
-/** The parser's limit leaves room above both, so that a refusal of a head that is too large has the client's id. */
+/** The parser's limit, high enough above the others that a refusal of a large header still has the client's id. */
 const MAX_HEAD_BYTES = 8 * MAX_FIELDS_BYTES;
 const TLS_RULES = { requestCert: true, rejectUnauthorized: true } as const;
 const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
@@ -30,12 +29,12 @@ const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
 const HEAD_ID = /\r\nx-request-id:[ \t]*([^\r\n]*?)[ \t]*(?:\r|$)/i;
 const requestIds = new WeakMap<IncomingMessage, string>();
 
-/** The id of a request that a gated server received, which is in `X-Request-Id` of its response. */
+/** The request id, which the response has in `X-Request-Id`. */
 export function requestIdOf(request: IncomingMessage): string {
   return requestIds.get(request) ?? "";
 }
 
-/** The body of each response of the admin API that is no success. */
+/** The body of error responses. */
 export function errorBody({ code, message, issues }: AdminError, requestId: string): string {
   return JSON.stringify({
     error: { code, message, request_id: requestId, ...(issues === undefined ? {} : { issues }) },
@@ -43,13 +42,13 @@ export function errorBody({ code, message, issues }: AdminError, requestId: stri
 }
 
 /**
- * The HTTP server with the checks before everything else that hold for all requests, so that no route and no error of
- * the parser goes around them or has another form of error. Each response has `X-Request-Id`.
+ * An HTTP server with checks that apply to all requests before routing, including parser errors, so that all errors
+ * have the same form. Each response has `X-Request-Id`.
  */
 export function createGatedServer({ tls, handler, requestIdFor, limitsMs }: GatedServerParts): Server {
   const options: ServerOptions = {
     maxHeaderSize: MAX_HEAD_BYTES,
-    // Node's own refusal has no body.
+    // Node's own response has no body.
     requireHostHeader: false,
     headersTimeout: limitsMs?.head ?? 10_000,
     requestTimeout: limitsMs?.request ?? 60_000,
@@ -70,7 +69,7 @@ export function createGatedServer({ tls, handler, requestIdFor, limitsMs }: Gate
     tls === undefined
       ? createPlainServer(options, listener)
       : createSecureServer({ ...options, ...tls, ...TLS_RULES }, listener);
-  // By default Node silently drops all fields after the first 1,000; here their bytes are limited instead.
+  // By default Node drops fields after the first 1,000 silently; here their size is limited.
   server.maxHeadersCount = 0;
   server.maxConnections = 1000;
   server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
@@ -87,7 +86,7 @@ export function createGatedServer({ tls, handler, requestIdFor, limitsMs }: Gate
   return server;
 }
 
-/** What holds for each request, whatever it asks for. */
+/** Checks independent of the operation. */
 function refusalOf(request: IncomingMessage, isDevelopment: boolean): AdminError | undefined {
   const { rawHeaders, headersDistinct, httpVersion, url = "" } = request;
   if (rawHeaders.reduce((sum, text) => sum + text.length, 0) > MAX_FIELDS_BYTES) {
@@ -96,7 +95,7 @@ function refusalOf(request: IncomingMessage, isDevelopment: boolean): AdminError
   if (url.length > MAX_TARGET_BYTES) return new AdminError("uri_too_long");
   const [host, ...others] = headersDistinct["host"] ?? [];
   if (others.length > 0) return new AdminError("bad_request", "The request has more than one Host");
-  // RFC 9112 section 3.2: HTTP/1.0 has none.
+  // RFC 9112 section 3.2: HTTP/1.0 has no Host.
   if (host === undefined && httpVersion !== "1.0") return new AdminError("bad_request", "The request has no Host");
   if (host !== undefined && !isAuthority(host)) {
     return new AdminError("bad_request", "The Host is not a name or address with an optional port");
@@ -105,7 +104,7 @@ function refusalOf(request: IncomingMessage, isDevelopment: boolean): AdminError
   return isDevelopment ? foreignRequest(request, host ?? "") : undefined;
 }
 
-/** A web page may lead a browser to a loopback port by a name of its own. */
+/** Protects against DNS rebinding to a loopback port. */
 function foreignRequest({ headers }: IncomingMessage, host: string): AdminError | undefined {
   const name = host.replace(/\.?(?::\d*)?$/, "").toLowerCase();
   const site = headers["sec-fetch-site"];
@@ -121,7 +120,7 @@ const PARSER_REFUSALS = {
   505: new AdminError("version_not_supported"),
 };
 
-/** The client's id in a head that the parser refused, if the last bytes that arrived begin with that head. */
+/** The client's id in a header that the parser rejected, if the last packet begins with that header. */
 function sentId({ rawPacket, bytesParsed }: ParserError): string | undefined {
   const text = rawPacket?.toString("latin1") ?? "";
   const before = text.slice(0, bytesParsed).lastIndexOf("\r\n\r\n");
@@ -134,7 +133,7 @@ function respond(refusal: AdminError, request: IncomingMessage, response: Server
   response.end(errorBody(refusal, requestIdOf(request)));
 }
 
-/** Fields of each response that is no success. */
+/** Headers of error responses. */
 export const ERROR_FIELDS = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" } as const;
 
 /** For connections without a response object: malformed requests and CONNECT. */

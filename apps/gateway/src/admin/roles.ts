@@ -3,23 +3,23 @@ import type { Admin, AdminRole } from "@headworks/gateway-contract";
 import type { Access } from "@headworks/contract-kit";
 import { canonicalHost } from "@headworks/host-patterns";
 
-/** What an operator may do: read, also work what runs, also change the configuration. */
+/** True if the role grants this access: viewer reads, operator manages the runtime, admin changes the configuration. */
 export function mayDo(role: AdminRole, access: Access): boolean {
   if (access === "public" || role === "admin") return true;
   if (access.endsWith(":read")) return true;
   return role === "operator" && access.endsWith(":execute");
 }
 
-/** Who a certificate is, for the audit log and the history. */
+/** The identity of a certificate for the audit log and the history. */
 export interface Operator {
   readonly name: string;
-  /** Undefined: the certificate is bound to no role. */
+  /** Undefined: no role binding matches. */
   readonly role: AdminRole | undefined;
 }
 
 /**
- * The role of a verified client certificate: the first binding that matches. Without bindings every certificate is an
- * administrator; with bindings one that none matches may do nothing.
+ * The role of a verified client certificate: the first matching binding. Without bindings every certificate is an
+ * administrator; with bindings an unmatched one has no access.
  */
 export function operatorOf(certificate: PeerCertificate, roles: Admin["roles"]): Operator {
   const [alternative] = alternativeNames(certificate.subjectaltname ?? "");
@@ -45,9 +45,7 @@ function commonName({ subject }: PeerCertificate): string | undefined {
   return Array.isArray(CN) ? CN[0] : CN;
 }
 
-/**
- * Node writes the list as `DNS:a, URI:b`, and a value that could be mistaken for more of the list as a JSON string.
- */
+/** Node formats the list as `DNS:a, URI:b` and quotes ambiguous values as JSON strings. */
 function alternativeNames(text: string): { kind: string; value: string }[] {
   const names: { kind: string; value: string }[] = [];
   for (const [, kind = "", quoted, plain] of text.matchAll(/(?:^|, )([A-Za-z ]+):(?:("(?:[^"\\]|\\.)*")|([^,]*))/g)) {

@@ -6,28 +6,26 @@ import { AdminError } from "./admin-error.ts";
 import { allShares } from "./traffic-shares.ts";
 import type { HandlerCall } from "./bind-operation.ts";
 
-/** What operations on the running gateway work with. */
 export interface RuntimeParts {
   readonly quotas: QuotasSlice;
   readonly usageJson: (record: UsageRecord) => string;
   readonly usageExport: UsageExportSlice;
   readonly upstreams: () => readonly UpstreamSnapshot[] | Promise<readonly UpstreamSnapshot[]>;
-  /** What routes had to do lately. */
   readonly recent: () => RecentTraffic | Promise<RecentTraffic>;
   readonly force: (forced: ForcedState) => void | Promise<void>;
-  /** Forgets what is cached of a route, or of all; how many routes that are. */
+  /** Purges the cache of a route or of all; returns the number of routes. */
   readonly purge: (route: string | undefined) => number | Promise<number>;
   readonly activeRequests: () => number | Promise<number>;
-  /** Whether anybody takes requests. */
+  /** True while requests are accepted. */
   readonly isReady: () => boolean;
   readonly generation: () => number;
   readonly metricsText: () => Promise<string>;
   readonly version: string;
-  /** By a clock that nobody sets. */
+  /** Monotonic. */
   readonly uptimeMs: () => number;
 }
 
-/** Handlers of everything that looks at, or works, the running gateway. */
+/** Handlers for state and runtime operations of the gateway. */
 export function runtimeOperations(parts: RuntimeParts) {
   return {
     ...quotaOperations(parts),
@@ -68,7 +66,7 @@ interface AdjustBody {
   readonly reason: string;
 }
 
-/** A usage record; throws the error of the admin API that says why there is none. */
+/** A usage record; throws the matching `AdminError` without one. */
 export async function usageOf(ask: () => ReturnType<QuotasSlice["usageRecord"]>): Promise<UsageRecord> {
   let record: Awaited<ReturnType<QuotasSlice["usageRecord"]>>;
   try {

@@ -5,7 +5,7 @@ import { serverTls, type ServerTls } from "@headworks/tls-authority";
 import type { Admin } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
 
-/** Certificate, key and the authority of operators, in PEM, with what else the server is made with. */
+/** Certificate, key and client CA in PEM, with further TLS settings. */
 export interface TlsMaterial extends ServerTls {
   readonly cert: Buffer;
   readonly key: Buffer;
@@ -15,18 +15,17 @@ export interface TlsMaterial extends ServerTls {
 
 type TlsFiles = NonNullable<Admin["tls"]>;
 
-/** What following files needs. */
 export interface FollowParts {
-  /** Absolute path of a path in the document. */
+  /** Resolves a file path of the document. */
   readonly place: (path: string) => string;
-  /** Calls `changed` when a file's content becomes another; answers what ends it. */
+  /** Calls `changed` on content changes of a file. */
   readonly watch: (path: string, changed: () => void) => { close(): Promise<void> };
-  /** Takes over what is good. */
+  /** Applies valid material. */
   readonly renew: (material: TlsMaterial) => void;
   readonly log: Logger;
 }
 
-/** Reads the files; throws what the system or TLS says of them. */
+/** Reads the files; throws errors of the system or TLS. */
 export function readTlsMaterial(files: TlsFiles, place: (path: string) => string): TlsMaterial {
   const read = (path: string): Buffer => readFileSync(place(path));
   const material: TlsMaterial = {
@@ -36,9 +35,9 @@ export function readTlsMaterial(files: TlsFiles, place: (path: string) => string
     key: read(files.key_file),
     ca: read(files.client_ca_file),
   };
-  // Says what does not fit together before anybody connects.
+  // Fails early on invalid combinations.
   createSecureContext(material);
-  // That compares keys of one kind only.
+  // createSecureContext compares keys of equal type only.
   if (!new X509Certificate(material.cert).checkPrivateKey(createPrivateKey(material.key))) {
     throw new Error(`The key in ${files.key_file} does not belong to the certificate in ${files.cert_file}`);
   }
@@ -46,8 +45,8 @@ export function readTlsMaterial(files: TlsFiles, place: (path: string) => string
 }
 
 /**
- * Takes over new files while the listener stays open. Certificate and key are written one after the other: as long as
- * they do not fit, the old ones serve.
+ * Reloads changed files without closing the listener. Certificate and key are written separately: the old ones stay in
+ * use until they match.
  */
 export class TlsFollower {
   readonly #parts: FollowParts;

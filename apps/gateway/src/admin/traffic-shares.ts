@@ -2,13 +2,13 @@ import type { AffectedByPlan, RouteTraffic } from "@headworks/gateway-contract";
 import type { ChangePlan } from "#config/plan-changes.ts";
 import type { RecentTraffic } from "#slices/metrics/metrics.slice.ts";
 
-/** Requests of every route that had any lately, most first, with its share of them all. */
+/** Routes with recent traffic, busiest first, with their share of the total. */
 export function allShares(recent: RecentTraffic): RouteTraffic {
   const routes = recent.requests.toSorted(([, a], [, b]) => b - a).map(([name]) => name);
   return sharesOf(routes, recent);
 }
 
-/** What a plan concerns, with the requests that each of its routes had lately; a new one had none. */
+/** The affected entities of a plan, with recent requests of its routes. */
 export function affectedBy(plan: ChangePlan, recent: RecentTraffic): AffectedByPlan {
   return {
     consumers: [...plan.consumers],

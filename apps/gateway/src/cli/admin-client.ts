@@ -5,7 +5,6 @@ import { text } from "node:stream/consumers";
 import { variable } from "./invocation.ts";
 import { visibleText } from "./visible-text.ts";
 
-/** How a gateway's admin API is reached. */
 export interface AdminOptions {
   readonly admin?: string;
   readonly cert?: string;
@@ -13,10 +12,9 @@ export interface AdminOptions {
   readonly ca?: string;
 }
 
-/** The gateway could not be asked, or refused; the message is a sentence for the terminal. */
+/** The gateway was unreachable or refused; the message is a sentence for the terminal. */
 export class AdminCallError extends Error {}
 
-/** One call. */
 export interface AdminCall {
   readonly method?: string;
   readonly path: string;
@@ -24,18 +22,17 @@ export interface AdminCall {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer that was read. */
 export interface AdminReply {
   readonly text: string;
   readonly headers: IncomingMessage["headers"];
 }
 
-/** Calls the admin API that options and environment name. */
+/** Client of the admin API given by options and environment. */
 export class AdminClient {
   readonly #base: URL;
   readonly #identity: { readonly cert?: Buffer; readonly key?: Buffer; readonly ca?: Buffer };
 
-  /** Throws {@link AdminCallError} for an address that is none and files that cannot be read. */
+  /** Throws {@link AdminCallError} for an invalid address and unreadable files. */
   constructor(options: AdminOptions, environment: Readonly<Record<string, string | undefined>>) {
     const address = options.admin ?? variable(environment, "GATEWAY_ADMIN") ?? "http://127.0.0.1:2019";
     const base = URL.parse(address);
@@ -51,12 +48,12 @@ export class AdminClient {
     );
   }
 
-  /** The address without what nobody has to see. */
+  /** The address without credentials. */
   get shown(): string {
     return this.#base.origin;
   }
 
-  /** The answer to a call. Rejects with {@link AdminCallError} for everything but a success. */
+  /** Resolves with a successful response; rejects with {@link AdminCallError} otherwise. */
   async call(call: AdminCall): Promise<AdminReply> {
     const response = await this.#send(call);
     const body = await text(response).catch((error: unknown) => {
@@ -67,7 +64,7 @@ export class AdminClient {
     return { text: body, headers: response.headers };
   }
 
-  /** Like {@link call}, with the answer as it comes. */
+  /** Like {@link call}, with a streaming response. */
   async stream(call: AdminCall): Promise<IncomingMessage> {
     const response = await this.#send(call);
     const status = response.statusCode ?? 0;
@@ -117,7 +114,7 @@ export class AdminClient {
   }
 }
 
-/** JSON whose integers keep all their digits: those beyond what a number holds become bigints. */
+/** Parses JSON with exact integers: those beyond the safe range become bigints. */
 export function parseExact(source: string): unknown {
   const revive = (_: string, value: unknown, context?: { readonly source?: string }): unknown =>
     typeof value === "number" &&
@@ -134,7 +131,7 @@ function refusalText(status: number, body: string): string {
   try {
     error = (JSON.parse(body) as { error?: typeof error }).error ?? {};
   } catch {
-    // Somebody else answers there.
+    // The response is not from a gateway.
   }
   if (error.message === undefined) return `The answer has status ${status}, and is not one of a Sluice admin API`;
   const lines = (error.issues ?? []).map(({ line, column, message, code }) => {

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 
-/** Adds what says where a running gateway's admin API is, and who asks. */
+/** Adds options for the admin API's address and credentials. */
 export function adminOptions(command: Command): Command {
   return command
     .option("--admin <url>", "admin API (environment: GATEWAY_ADMIN; http://127.0.0.1:2019)")

@@ -5,15 +5,15 @@ import { AuthorityError, CertificateAuthority } from "@headworks/tls-authority";
 import { EXIT, type Invocation } from "./invocation.ts";
 
 /**
- * `sluice certs DIR`: an authority for development, a certificate for the admin API at localhost, and one for an
- * operator. Files are this user's alone and never written over. Says what to put into the document.
+ * `sluice certs DIR`: creates a development CA, a certificate for the admin API on localhost, and an operator's
+ * certificate. Files are private and never overwritten. Prints the matching document settings.
  */
 export async function certs(
   directory: string,
   { name }: { readonly name: string },
   { stdout, stderr }: Invocation,
 ): Promise<number> {
-  // An unset variable of a script would be the folder one happens to be in.
+  // An unset shell variable would otherwise mean the current directory.
   if (directory === "") {
     stderr.write("sluice: the folder has no name; the one you are in is .\n");
     return EXIT.warnings;
@@ -31,7 +31,7 @@ export async function certs(
   return EXIT.ok;
 }
 
-/** The authority first: it is what tells that the folder has certificates already. */
+/** The CA first: its file marks that the directory is in use. */
 function makeFiles(name: string): readonly (readonly [file: string, text: string])[] {
   const authority = CertificateAuthority.create({ commonName: "Sluice development CA", organization: "Sluice" });
   const server = authority.issueLeaf({ dns: ["localhost"], ip: ["127.0.0.1", "::1"] });
@@ -86,7 +86,7 @@ sluice status
 `;
 }
 
-/** A word of a shell's command line. */
+/** Quotes a word for the shell. */
 function quoted(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

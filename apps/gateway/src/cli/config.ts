@@ -6,7 +6,7 @@ import { shareText } from "./recent-traffic.ts";
 import { painter, tableText } from "./table.ts";
 import { visibleText } from "./visible-text.ts";
 
-/** `sluice config get`: the running document, or an earlier one. */
+/** `sluice config get`: prints the running document or an earlier one. */
 export async function get(generation: string | undefined, { client, invocation, isJson }: Online): Promise<number> {
   if (generation !== undefined && !isNumber(generation)) return notANumber(generation, invocation.stderr);
   const path = generation === undefined ? "/config" : `/config/generations/${generation}`;
@@ -18,7 +18,6 @@ export async function get(generation: string | undefined, { client, invocation, 
   return EXIT.ok;
 }
 
-/** How a document is applied. */
 export interface ApplyOptions {
   readonly dryRun?: boolean;
   readonly ifMatch?: string;
@@ -62,7 +61,7 @@ export async function rollback(
   return EXIT.ok;
 }
 
-/** `sluice config history`: what was published. */
+/** `sluice config history`: lists published generations. */
 export async function history({ client, invocation, isJson }: Online): Promise<number> {
   const { stdout, environment } = invocation;
   const { text } = await client.call({ path: "/config/generations?limit=100" });

@@ -11,8 +11,8 @@ export interface DiffOptions {
 const MARKS = { added: "+", removed: "-", changed: "~", moved: ">" } as const;
 
 /**
- * `sluice diff OLD NEW`: what the second configuration has that the first has not; places, never values, since those may
- * be secret. Resolves to 0, with differences or without, or to 1 when one of them cannot be read.
+ * `sluice diff OLD NEW`: lists the changed paths between two configurations, without values, which may be secret.
+ * Resolves to 0, or to 1 if one cannot be read.
  */
 export async function diff(before: string, after: string, options: DiffOptions, streams: Streams): Promise<number> {
   const [old, young] = [await openReadable(before, streams), await openReadable(after, streams)];
@@ -24,7 +24,7 @@ export async function diff(before: string, after: string, options: DiffOptions, 
   return EXIT.ok;
 }
 
-/** Only its structure: files and secrets of another machine need not be here. */
+/** Checks the structure only: files and secrets of another machine need not exist here. */
 async function openReadable(name: string, streams: Streams): Promise<DocumentFile | undefined> {
   const file = await openDocument(name, streams);
   if (file === undefined || !file.reading.issues.some(isError)) return file;

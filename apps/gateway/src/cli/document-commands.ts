@@ -11,13 +11,12 @@ import type { PlanOptions } from "./plan.ts";
 import type { ValidateOptions } from "./validate.ts";
 
 /**
- * What the commands need; `parts` is called by those that check, since making all checks takes a moment. Each command is
- * loaded when it runs: what reads and checks documents is most of the program.
+ * `parts` is created only for commands that check, since building all checks is slow. Commands are loaded on use:
+ * reading and checking documents is most of the program.
  */
 export interface DocumentCommandParts {
   readonly streams: Streams;
   readonly parts: () => CheckParts | Promise<CheckParts>;
-  /** Routing's explanation of a request. */
   readonly explainRoute: () => Explain | Promise<Explain>;
   readonly ended: (exitCode: number) => void;
 }
@@ -29,7 +28,7 @@ const OFFLINE_OPTION = [
   "name secrets and files that this machine does not have as not checked, and check everything else",
 ] as const;
 
-/** Of each command that checks. */
+/** Options of commands that check. */
 interface Checked {
   readonly offline?: boolean;
 }
@@ -38,7 +37,7 @@ function partsFor(parts: CheckParts, { offline = false }: Checked): CheckParts {
   return { ...parts, isOffline: offline };
 }
 
-/** Adds the commands that look at configuration files and start nothing. */
+/** Adds the offline commands for configuration files. */
 export function addDocumentCommands(program: Command, commandParts: DocumentCommandParts): void {
   addCheckingCommands(program, commandParts);
   addComparingCommands(program, commandParts);

@@ -7,18 +7,17 @@ import type { Invocation } from "./invocation.ts";
 
 /** A configuration file on the command line; `-` is standard input. */
 export interface DocumentFile {
-  /** As it was named, for messages. */
+  /** As given on the command line, for messages. */
   readonly name: string;
   readonly text: string;
   readonly reading: DocumentReading;
 }
 
-/** What commands that only look at documents read and write. */
 export type Streams = Pick<Invocation, "stdin" | "stdout" | "stderr">;
 
-/** The text of a file, or of standard input for `-`; undefined after the reason was said on standard error. */
+/** The text of a file, or of standard input for `-`; undefined after printing the error. */
 export async function documentText(name: string, streams: Streams): Promise<string | undefined> {
-  // Opened by its name, standard input can be no socket.
+  // Opening /dev/stdin fails if it is a socket.
   const outcome =
     name === "-" ? await readConfigInput(streams.stdin) : await readConfigFile(name, { allowsPipes: true });
   if (outcome.ok) return outcome.text;
@@ -26,7 +25,7 @@ export async function documentText(name: string, streams: Streams): Promise<stri
   return undefined;
 }
 
-/** Reads a file and its structure; undefined after the reason was said on standard error. */
+/** Parses a file; undefined after printing the error. */
 export async function openDocument(name: string, streams: Streams): Promise<DocumentFile | undefined> {
   const text = await documentText(name, streams);
   if (text === undefined) return undefined;
@@ -34,18 +33,18 @@ export async function openDocument(name: string, streams: Streams): Promise<Docu
   return { name, text, reading: readDocument(text, directory) };
 }
 
-/** Everything that is wrong with a document, as starting the gateway with it would find, and its warnings. */
+/** All errors and warnings that starting the gateway would report. */
 export function issuesOf(file: DocumentFile, parts: CheckParts): Issue[] {
   return checkDocument(file.reading, parts, freshFindings(parts.environment));
 }
 
-/** `file:line:column: sentence [code]`, as editors and terminals make links of. */
+/** `file:line:column: sentence [code]`, which editors and terminals turn into links. */
 function issueText(name: string, issue: Issue): string {
   const place = issue.line === undefined ? "" : `:${issue.line}:${issue.column ?? 1}`;
   return `${name}${place}: ${issue.message} [${issue.code}]`;
 }
 
-/** Writes the warnings among the issues, one a line. */
+/** Prints warnings, one per line. */
 export function warn(name: string, issues: readonly Issue[], streams: Streams): void {
   tellUnchecked(name, issues, streams);
   for (const issue of issues) {
@@ -53,12 +52,12 @@ export function warn(name: string, issues: readonly Issue[], streams: Streams): 
   }
 }
 
-/** Writes what only the gateway's machine can check, one a line. */
+/** Prints issues that only the gateway's machine can check, one per line. */
 export function tellUnchecked(name: string, issues: readonly Issue[], streams: Streams): void {
   for (const issue of issues.filter(isNotChecked)) streams.stderr.write(`not checked: ${issueText(name, issue)}\n`);
 }
 
-/** Writes the errors among the issues, one a line; answers how many there are. */
+/** Prints errors, one per line; returns their number. */
 export function complain(name: string, issues: readonly Issue[], streams: Streams): number {
   const errors = issues.filter(isError);
   for (const issue of errors) streams.stderr.write(`${issueText(name, issue)}\n`);

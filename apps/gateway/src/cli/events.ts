@@ -11,7 +11,7 @@ interface Event {
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
-/** `sluice events [--follow]`: what happened to a gateway, and what happens. */
+/** `sluice events [--follow]`: prints past events of a gateway, and new ones. */
 export async function events(options: { follow?: boolean; limit: string }, online: Online): Promise<number> {
   const { client, invocation } = online;
   if (!/^(?:[1-9][0-9]{0,2}|1000)$/.test(options.limit)) {
@@ -33,7 +33,7 @@ export async function events(options: { follow?: boolean; limit: string }, onlin
   throw new AdminCallError("The gateway ended the stream");
 }
 
-/** Takes server-sent events apart as far as this server writes them: one data line each. */
+/** Parses server-sent events in the form this server sends them: one data line each. */
 async function* eventsOf(stream: AsyncIterable<string>): AsyncGenerator<Event> {
   let waiting = "";
   for await (const piece of stream) {

@@ -7,17 +7,16 @@ import { configFileOf, EXIT } from "./invocation.ts";
 export interface ExplainOptions {
   readonly config?: string;
   readonly method?: string;
-  /** Path, and the query if there is one. */
+  /** Path with optional query. */
   readonly path: string;
   readonly host?: string;
   readonly listener?: string;
   readonly scheme?: "http" | "https";
-  /** `Name: value`, each. */
+  /** `Name: value` each. */
   readonly header?: readonly string[];
   readonly json?: boolean;
 }
 
-/** A request to be explained. */
 interface AskedRequest {
   readonly method: string;
   readonly target: string;
@@ -27,7 +26,7 @@ interface AskedRequest {
   readonly headers: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What this command shows of routing's explanation. */
+/** The part of routing's explanation that is printed. */
 interface Explanation {
   readonly decision: string;
   readonly reason: string;
@@ -49,12 +48,11 @@ interface Explanation {
   }[];
 }
 
-/** Routing's part of the command. */
 export type Explain = (document: ConfigDocument, asked: AskedRequest) => Explanation;
 
 /**
- * `sluice explain --path /v1/users`: which route of a configuration takes a request, and why each other does not. Resolves
- * to 0 whatever the answer is, to 1 for a configuration with errors.
+ * `sluice explain --path /v1/users`: shows which route matches a request, and why others do not. Resolves to 0 for any
+ * result, to 1 for a configuration with errors.
  */
 export async function explain(
   options: ExplainOptions,
@@ -74,7 +72,7 @@ export async function explain(
     if (file !== undefined) complain(name, file.reading.issues, streams);
     return EXIT.failure;
   }
-  // A secret that only the gateway's own machine has says nothing about routes.
+  // Secrets missing on this machine do not affect routing.
   const issues = issuesOf(file, parts).filter(({ code }) => code !== "secret_unresolved");
   if (issues.some(isError)) {
     complain(name, issues, streams);
@@ -95,7 +93,7 @@ export async function explain(
   return EXIT.ok;
 }
 
-/** Values by name, in the order given; a sentence about the first that is no header. */
+/** Values by name, in order; or a message about the first malformed header. */
 function headersOf(lines: readonly string[]): Record<string, string[]> | string {
   const headers = Object.create(null) as Record<string, string[]>;
   for (const line of lines) {

@@ -4,13 +4,13 @@ import { complain, openDocument, type Streams } from "./document-file.ts";
 import { EXIT } from "./invocation.ts";
 
 export interface FmtOptions {
-  /** Changes nothing; resolves to 1 when the file is not written evenly. */
+  /** Only checks; resolves to 1 if the file is not formatted. */
   readonly check?: boolean;
 }
 
 /**
- * `sluice fmt FILE`: writes a configuration evenly, in place, as a whole or not at all, and silently; comments stay. With
- * `-`, from standard input to standard output. Resolves to 1 when it cannot be read or written.
+ * `sluice fmt FILE`: formats a configuration in place, atomically; comments are kept. With `-`, from standard input to
+ * standard output. Resolves to 1 if it cannot be read or written.
  */
 export async function fmt(name: string, options: FmtOptions, streams: Streams): Promise<number> {
   const file = await openDocument(name, streams);

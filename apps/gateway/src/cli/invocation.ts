@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 
-/** What a command may use of the world around it. */
+/** The environment of a command. */
 export interface Invocation {
   /** The version of Sluice. */
   readonly version: string;
@@ -8,41 +8,40 @@ export interface Invocation {
   readonly stdin: AsyncIterable<Uint8Array>;
   readonly stdout: Output;
   readonly stderr: Output;
-  /** Makes the process's logger: JSON lines on standard output, at the level `GATEWAY_LOG` asks for. */
+  /** Creates the process logger: JSON lines on standard output, at the level of `GATEWAY_LOG`. */
   readonly createLogger: (level: string) => Promise<Logger>;
-  /** The signals that came before a command could say what they mean, which from now on have their usual effect. */
+  /** Releases signals received before the command installed handlers; later ones have their default effect. */
   readonly heldSignals: () => readonly NodeJS.Signals[];
-  /** Ends the process without waiting for anything. */
+  /** Exits immediately. */
   readonly exitNow: (code: number) => void;
 }
 
-/** Standard output or standard error. */
 export interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean;
 }
 
-/** Ends of commands, as shells know them. */
+/** Exit codes. */
 export const EXIT = {
   ok: 0,
-  /** The command could not do what it was asked for; a document has errors. */
+  /** The command failed, or a document has errors. */
   failure: 1,
-  /** A document has warnings, or the command line is not understood. */
+  /** A document has warnings, or the command line is invalid. */
   warnings: 2,
 } as const;
 
-/** The lines below a command's help. */
+/** Formats the examples of a command's help. */
 export function examples(...lines: readonly string[]): string {
   return `\nExamples:\n${lines.map((line) => `  ${line}\n`).join("")}`;
 }
 
-/** A variable that says something: an empty one is as good as none. */
+/** An environment variable; empty counts as unset. */
 export function variable(environment: Invocation["environment"], name: string): string | undefined {
   const text = environment[name];
   return text === "" ? undefined : text;
 }
 
-/** The configuration that a command is about. */
+/** The path of the configuration. */
 export function configFileOf(option: string | undefined, environment: Invocation["environment"]): string {
   return option ?? variable(environment, "GATEWAY_CONFIG") ?? "./gateway.yaml";
 }

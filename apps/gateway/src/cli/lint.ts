@@ -8,8 +8,8 @@ export interface LintOptions {
 }
 
 /**
- * `sluice lint FILE`: what is allowed and probably not meant, such as upstreams that nothing uses. Resolves to 0 without
- * warnings, 2 with some, 1 for a configuration with errors.
+ * `sluice lint FILE`: reports valid but probably unintended settings, such as unused upstreams. Resolves to 0 without
+ * warnings, 2 with warnings, 1 for a configuration with errors.
  */
 export async function lint(name: string, options: LintOptions, streams: Streams, parts: CheckParts): Promise<number> {
   const file = await openDocument(name, streams);

@@ -4,14 +4,14 @@ import { adminOptions } from "./admin-options.ts";
 import type { ApplyOptions } from "./config.ts";
 import { EXIT, examples, type Invocation } from "./invocation.ts";
 
-/** What commands that ask a running gateway work with. */
+/** Dependencies of commands for a running gateway. */
 export interface Online {
   readonly client: AdminClient;
   readonly invocation: Invocation;
   readonly isJson: boolean;
 }
 
-/** Options every such command has. */
+/** Common options. */
 export interface OnlineOptions extends AdminOptions {
   readonly json?: boolean;
 }
@@ -19,7 +19,7 @@ export interface OnlineOptions extends AdminOptions {
 type Ended = (code: number) => void;
 type Run<O extends OnlineOptions> = (online: Online, options: O) => Promise<number>;
 
-/** Adds the commands that ask a running gateway. */
+/** Adds the commands for a running gateway. */
 export function addOnlineCommands(program: Command, invocation: Invocation, ended: Ended): void {
   const act = async <O extends OnlineOptions>(options: O, run: Run<O>): Promise<void> => {
     ended(await online(options, invocation, run));

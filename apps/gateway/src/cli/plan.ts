@@ -12,9 +12,9 @@ export interface PlanOptions extends AdminOptions {
 }
 
 /**
- * `sluice plan OLD NEW`: what going from one configuration to the other changes, and which routes, consumers, upstreams
- * and listeners feel it; with a running gateway named, also how many of its latest requests that is. Resolves to 1 when
- * the new one could not be published, or the old one not be read.
+ * `sluice plan OLD NEW`: shows the changes between two configurations and the affected routes, consumers, upstreams and
+ * listeners; with a running gateway, also the recent requests affected. Resolves to 1 if the new one has errors or the
+ * old one is unreadable.
  */
 export async function plan(
   before: string,

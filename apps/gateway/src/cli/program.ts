@@ -8,17 +8,17 @@ import type { ServeOptions } from "./serve.ts";
 
 const MAX_WORKERS = 256;
 
-/** What options and arguments call their values that name a file. */
+/** Placeholders of options and arguments that are file names. */
 const FILES: ReadonlySet<string> = new Set(["file", "old", "new"]);
 
-/** Runs one command line; resolves to the exit code. What a command needs is loaded when it runs. */
+/** Runs a command line; resolves to the exit code. Command modules are loaded on use. */
 export async function runCommandLine(args: readonly string[], invocation: Invocation): Promise<number> {
   let code: number = EXIT.ok;
   const ended = (exitCode: number): void => void (code = exitCode);
   const program = new Command("sluice")
     .description("Sluice, the API gateway of Headworks")
     .version(invocation.version, "-v, --version", "print the version")
-    // As Weir has it; not worth a line of the help.
+    // Same as in Weir; hidden from the help.
     .addOption(new Option("-V").hideHelp())
     .on("option:V", () => {
       invocation.stdout.write(`${invocation.version}\n`);
@@ -40,7 +40,7 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
       examples("sluice serve -c gateway.yaml", "sluice validate gateway.yaml", "sluice status", "sluice quota acme"),
     );
   program.hook("preAction", async (_program, action) => {
-    // Signals mean something to this command; the others are ended by them.
+    // Only `serve` handles signals; others are terminated by them.
     if (action.name() !== "serve") await releaseSignals(invocation.heldSignals);
   });
   addServe(program, invocation, ended);
@@ -57,15 +57,15 @@ export async function runCommandLine(args: readonly string[], invocation: Invoca
     await program.parseAsync(withHelpOf(program, args), { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // Without a command the help is the answer, and no success.
+    // Without a command the help is printed, with an error code.
     return error.exitCode === 0 ? EXIT.ok : EXIT.warnings;
   }
   return code;
 }
 
 /**
- * The words as commander understands them. It looks at one word behind `help` only, and where help is asked for it explains
- * what it knows in place of a command that there is not; a command that is not there has to be complained about.
+ * Arguments adapted for commander, which looks at one word after `help` only, and prints general help for an unknown
+ * command instead of an error.
  */
 function withHelpOf(program: Command, words: readonly string[]): readonly string[] {
   let command = program;
@@ -79,7 +79,7 @@ function withHelpOf(program: Command, words: readonly string[]): readonly string
     }
     const found = command.commands.find((each) => each.name() === word);
     if (found === undefined) {
-      // `quota` has commands below it, and an argument of its own.
+      // `quota` has both subcommands and an argument.
       if (command.registeredArguments.length > 0) break;
       return [...path, word];
     }
@@ -124,7 +124,7 @@ function addCerts(program: Command, invocation: Invocation, ended: (code: number
     });
 }
 
-/** The checks of every part of the gateway, which runs nothing of it. */
+/** Creates the checks of all parts of the gateway without starting any. */
 async function checkParts({ environment, createLogger }: Invocation): Promise<CheckParts> {
   const [{ createSlices }, { documentChecks }, { systemClock }] = await Promise.all([
     import("#slices.ts"),
@@ -136,7 +136,7 @@ async function checkParts({ environment, createLogger }: Invocation): Promise<Ch
   return { checks: documentChecks(slices.all), clock: systemClock, environment };
 }
 
-/** An empty path, as of a variable that is not set, must not be taken for the default. */
+/** An empty path, as from an unset variable, must not select the default. */
 function refuseEmptyPaths(command: Command): void {
   for (const option of command.options) {
     if (FILES.has(/<(\w+)>$/.exec(option.flags)?.[1] ?? "")) option.argParser(named);
@@ -152,7 +152,7 @@ function named(value: string): string {
   return value;
 }
 
-/** A number of processes from its text, for an option; throws the error of options for anything else. */
+/** Parses the number of worker processes; throws the option error if invalid. */
 function workerCount(text: string): number {
   const workers = /^[0-9]{1,3}$/.test(text) ? Number(text) : 0;
   if (workers >= 1 && workers <= MAX_WORKERS) return workers;

@@ -19,7 +19,7 @@ interface UsageRecord {
   }[];
 }
 
-/** `sluice quota [consumer]`: budgets with what is left of them. */
+/** `sluice quota [consumer]`: prints budgets and what remains of them. */
 export async function quota(consumer: string | undefined, online: Online): Promise<number> {
   const query = consumer === undefined ? "" : `?consumer=${encodeURIComponent(consumer)}`;
   const { text } = await online.client.call({ path: `/quotas/usage${query}` });
@@ -27,7 +27,7 @@ export async function quota(consumer: string | undefined, online: Online): Promi
   return EXIT.ok;
 }
 
-/** A correction as it was typed. */
+/** The unparsed arguments. */
 export interface Adjustment {
   readonly consumer: string;
   readonly budget: string;
@@ -35,7 +35,7 @@ export interface Adjustment {
   readonly reason: string;
 }
 
-/** `sluice quota adjust`: corrects a count, and prints the consumer's budgets afterwards. */
+/** `sluice quota adjust`: corrects a counter and prints the consumer's budgets. */
 export async function adjust({ consumer, budget, delta, reason }: Adjustment, online: Online): Promise<number> {
   const { stderr } = online.invocation;
   if (!/^[+-]?[0-9]{1,16}$/.test(delta) || !Number.isSafeInteger(Number(delta))) {

@@ -6,8 +6,8 @@ import { visibleText } from "./visible-text.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * What the routes of a running gateway had to do lately; the reason as a sentence when it cannot be asked, undefined when
- * neither `--admin` nor `GATEWAY_ADMIN` names one: the documents may be those of a gateway elsewhere.
+ * Recent traffic of the running gateway; an error message if it cannot be reached, undefined without `--admin` and
+ * `GATEWAY_ADMIN`: the documents may belong to another gateway.
  */
 export async function recentTraffic(
   options: AdminOptions,
@@ -24,10 +24,10 @@ export async function recentTraffic(
   }
 }
 
-/** More than anyone reads in a line. */
+/** Maximum number of routes in a line. */
 const MAX_ROUTES = 20;
 
-/** `1204 requests in 3 min: home 62.5 %, more 0 %`, of these routes, most first. */
+/** `1204 requests in 3 min: home 62.5 %, more 0 %` for these routes, busiest first. */
 export function shareText(names: readonly string[], { span_seconds: seconds, requests, routes }: RouteTraffic): string {
   const span = seconds < 60 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
   if (requests === 0) return `no requests in ${span}`;

@@ -7,13 +7,13 @@ import { configFileOf, EXIT, type Invocation } from "./invocation.ts";
 
 export interface ServeOptions {
   readonly config?: string;
-  /** One JSON line with the addresses instead of sentences. */
+  /** Prints the addresses as one JSON line instead of sentences. */
   readonly json?: boolean;
-  /** Processes that handle requests. */
+  /** Number of worker processes. */
   readonly workers?: number;
 }
 
-/** `sluice serve`: runs the gateway until it is asked to stop. Resolves to the exit code. */
+/** `sluice serve`: runs the gateway until stopped. Resolves to the exit code. */
 export async function serve(options: ServeOptions, invocation: Invocation): Promise<number> {
   const { environment, stderr } = invocation;
   const configFile = configFileOf(options.config, environment);
@@ -21,7 +21,7 @@ export async function serve(options: ServeOptions, invocation: Invocation): Prom
     stderr.write(`sluice: There is no file ${configFile}; name one with --config\n`);
     return EXIT.failure;
   }
-  // Half a second of loading, which nobody has to wait for whose file has another name.
+  // Takes half a second, so it is loaded after the file was found.
   const { createGateway, RejectedDocumentError } = await import("#gateway.ts");
   const level = logLevel(environment["GATEWAY_LOG"]);
   if (level === undefined) {
@@ -48,27 +48,26 @@ export async function serve(options: ServeOptions, invocation: Invocation): Prom
       log.error({ err: error, code: "reload_failed" }, "The configuration could not be read again");
     });
   };
-  // The document may have been read before the change that the signal is about.
+  // The document may have been read before the change that caused the signal.
   if (isReloadAsked) reload();
   const isStarted = !stop.isRequested();
   stderr.write(options.json === true ? `${JSON.stringify(factsOf(gateway))}\n` : banner(gateway));
   const signal = await stop.requested;
   reload = () => undefined;
-  // No load balancer knows of a gateway whose start was called off; and who presses Ctrl+C waits for it.
+  // No load balancer knows a gateway whose start was cancelled, and Ctrl+C is interactive: skip the delay.
   if (isStarted && signal !== "SIGINT") await stop.unlessHastened(async (hastened) => await gateway.withdraw(hastened));
   await gateway.stop();
   return EXIT.ok;
 }
 
-/** Requests to stop, from the first one to the end of the process. */
 interface StopRequests {
   readonly requested: Promise<NodeJS.Signals>;
   readonly isRequested: () => boolean;
-  /** Runs a step that another request cuts short; outside of such a step it ends the process at once. */
+  /** Runs a step that a second stop request shortens; outside of such a step it exits immediately. */
   readonly unlessHastened: (step: (hastened: AbortSignal) => Promise<void>) => Promise<void>;
 }
 
-/** `hangup` is called for SIGHUP. */
+/** `hangup` handles SIGHUP. */
 function stopRequests(invocation: Invocation, hangup: () => void): StopRequests {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
   let isRequested = false;
@@ -91,7 +90,7 @@ function stopRequests(invocation: Invocation, hangup: () => void): StopRequests 
   };
 }
 
-/** `file:line:column: sentence [code]`, as editors and terminals make links of. */
+/** `file:line:column: sentence [code]`, which editors and terminals turn into links. */
 export function issueLine(file: string, issue: Issue): string {
   const place = issue.line === undefined ? file : `${file}:${issue.line}:${issue.column ?? 1}`;
   const where = issue.path === "" ? "" : ` (${issue.path})`;
@@ -121,7 +120,7 @@ function banner(gateway: RunningGateway): string {
 
 const LEVELS = new Set(["trace", "debug", "info", "warn", "error", "silent"]);
 
-/** The level that a list of directives such as `info` or `gateway=debug` asks for; undefined where one has no level. */
+/** The level of directives such as `info` or `gateway=debug`; undefined for an invalid one. */
 export function logLevel(directives: string | undefined): string | undefined {
   let level = "info";
   for (const directive of (directives ?? "").toLowerCase().split(",")) {

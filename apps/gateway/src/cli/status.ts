@@ -14,7 +14,7 @@ interface Upstream {
   }[];
 }
 
-/** `sluice status`: version, generation, and every endpoint. */
+/** `sluice status`: prints version, generation and all endpoints. */
 export async function status({ client, invocation, isJson }: Online): Promise<number> {
   const { stdout, environment } = invocation;
   const [version, stats, list] = await Promise.all(

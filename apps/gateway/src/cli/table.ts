@@ -4,7 +4,7 @@ import { visibleText } from "./visible-text.ts";
 
 type Style = "bold" | "dim" | "red" | "green" | "yellow";
 
-/** Colours where a person looks at a terminal and did not refuse them (NO_COLOR). */
+/** Colors on a terminal unless NO_COLOR is set. */
 export function painter(
   output: Output,
   environment: Readonly<Record<string, string | undefined>>,
@@ -13,13 +13,9 @@ export function painter(
   return (style, text) => (isWanted ? styleText(style, text, { validateStream: false }) : text);
 }
 
-/** A cell, and how it is painted. */
 export type Cell = string | { readonly text: string; readonly style: Style | undefined };
 
-/**
- * Rows below a head, in columns two blanks apart; cells are made visible. Columns named in `right` are numbers, flush at
- * their right side.
- */
+/** Formats a table with columns two blanks apart and escaped cells. Columns in `right` are right-aligned. */
 export function tableText(
   head: readonly string[],
   rows: readonly (readonly Cell[])[],

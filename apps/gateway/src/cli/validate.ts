@@ -4,13 +4,13 @@ import { complain, issuesOf, openDocument, warn, type Streams } from "./document
 import { EXIT } from "./invocation.ts";
 
 export interface ValidateOptions {
-  /** One JSON object with everything, warnings too, instead of lines. */
+  /** Prints one JSON object, warnings included, instead of lines. */
   readonly json?: boolean;
 }
 
 /**
- * `sluice validate FILE`: holds a configuration against everything that starting with it would. Says `ok: <n> routes`, with
- * warnings on standard error, or each error with its place; resolves to the exit code.
+ * `sluice validate FILE`: runs all checks of a start. Prints `ok: <n> routes` with warnings on standard error, or all
+ * errors with their positions; resolves to the exit code.
  */
 export async function validate(
   name: string,

@@ -1,4 +1,4 @@
-/** Text for a terminal: control characters, which could steer it, are written as escapes; lines stay lines. */
+/** Escapes control characters, which could manipulate a terminal; line breaks are kept. */
 export function visibleText(text: string): string {
   return text.replace(
     /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu,

@@ -2,14 +2,14 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { counterKey } from "./store-messages.ts";
 import type { GroupMessage, GroupOutcome, StoreCalls } from "./store-messages.ts";
 
-/** Changed counters, or groups, after which they are moved into the counters' own table: a few milliseconds of work. */
+/** Number of changed counters or groups before a fold, which takes a few milliseconds. */
 const MAX_PENDING = 2048;
 const MAX_GROUPS = 512;
 
 /**
- * Consumers and their counters. A group of charges is written as one row, and now and then the newest values of all
- * that changed since go to the counters' table, in its order: pages are what costs, and so each is written seldom. Counters are unsigned 64-bit numbers in SQLite's signed column: the same bits, so all
- * of them fit exactly; nothing compares or adds them in SQL.
+ * Consumers and their counters. A group of charges is written as one row; folds move the newest values to the counters'
+ * table in key order, because written pages dominate the cost. Unsigned 64-bit counters are stored bit for bit in
+ * SQLite's signed integers; SQL never compares or adds them.
  */
 export class CounterTable {
   readonly #write: StatementSync;
@@ -20,7 +20,7 @@ export class CounterTable {
   readonly #deleteOld: StatementSync;
   readonly #addGroup: StatementSync;
   readonly #dropGroups: StatementSync;
-  /** Values of groups on disk that are not in the counters' table: by counter key and start of the window. */
+  /** Durable values not yet folded, by counter key and window start. */
   readonly #pending = new Map<bigint, Map<bigint, bigint>>();
   #pendingCount = 0;
   #groupCount = 0;
@@ -46,14 +46,14 @@ export class CounterTable {
     this.#addGroup = database.prepare("INSERT INTO quota_group (counters) VALUES (?)");
     this.#dropGroups = database.prepare("DELETE FROM quota_group");
     for (const row of database.prepare("SELECT counters FROM quota_group ORDER BY seq").all()) {
-      // Copied, since the numbers in it must be aligned.
+      // Copied, since BigInt64Array requires alignment.
       if (row["counters"] instanceof Uint8Array) this.#keep(new BigInt64Array(row["counters"].slice().buffer));
     }
   }
 
   /**
-   * Carries out a group inside the caller's transaction, or one of `writes` alone, which is one statement, outside of any;
-   * `committed` follows when that is on disk.
+   * Applies a group within the caller's transaction, or `writes` alone as one statement without one; call `committed`
+   * once durable.
    */
   apply(group: GroupMessage): Omit<GroupOutcome, "error"> {
     const { writes, loads, names } = group;
@@ -83,7 +83,7 @@ export class CounterTable {
     }
   }
 
-  /** Whether so much is pending that it should be folded. */
+  /** True if a fold is due. */
   get isFoldDue(): boolean {
     return this.#pendingCount >= MAX_PENDING || this.#groupCount >= MAX_GROUPS;
   }
@@ -92,7 +92,7 @@ export class CounterTable {
     return this.#groupCount > 0;
   }
 
-  /** Moves what is pending into the counters' table, inside the caller's transaction; `folded` follows. */
+  /** Moves pending values into the counters' table within the caller's transaction; call `folded` after the commit. */
   fold(): void {
     const rows = [...this.#pending].flatMap(([key, windows]) =>
       [...windows].map(([startS, used]) => ({ budget: key & 1n, startS, consumerId: key >> 1n, used })),
@@ -127,7 +127,7 @@ export class CounterTable {
     return BigInt.asUintN(64, typeof used === "bigint" ? used : 0n);
   }
 
-  /** Counters of the windows for each consumer; undefined for one without a row. */
+  /** Counters of the windows per consumer; undefined without a row. */
   usageOf(
     names: readonly string[],
     windows: StoreCalls["usageOf"]["windows"],
@@ -140,8 +140,8 @@ export class CounterTable {
   }
 
   /**
-   * Deletes at most `limit` counters, with nothing pending, of windows that began before `beforeS`; gives how many. The newest `keptWindows`
-   * stay whatever the time is: a clock that was wrong by years for a moment must not give budgets a second time.
+   * Deletes at most `limit` counters of windows that began before `beforeS`, and returns their number; requires that
+   * nothing is pending. The newest `keptWindows` always stay: a temporarily wrong clock must not reset budgets.
    */
   prune(budget: number, beforeS: number, keptWindows: number, limit: number): number {
     let edgeS = Number.MAX_SAFE_INTEGER;

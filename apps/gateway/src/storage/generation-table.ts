@@ -1,17 +1,17 @@
 import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
 import type { GenerationFacts, GenerationRecord } from "./state-store.ts";
 
-/** Generations that are kept: the newest ones, */
+/** Maximum number of generations. */
 const MAX_GENERATIONS = 100;
-/** as long as their texts are no longer than this together, */
+/** Maximum total size of their texts. */
 const MAX_TEXT_BYTES = 67_108_864;
-/** but these at least. */
+/** Minimum number kept regardless of size. */
 const MIN_GENERATIONS = 5;
 
 const SOURCES = ["startup", "reload", "admin", "rollback"] as const;
 const FACTS = "number, content_hash, route_count, published_ms, source, actor";
 
-/** The history of configurations. */
+/** Published configurations. */
 export class GenerationTable {
   readonly #add: StatementSync;
   readonly #newest: StatementSync;
@@ -22,7 +22,7 @@ export class GenerationTable {
     this.#add = database.prepare(`INSERT INTO generation (${FACTS}, text) VALUES (?, ?, ?, ?, ?, ?, ?)`);
     this.#newest = database.prepare(`SELECT ${FACTS} FROM generation ORDER BY number DESC LIMIT ?`);
     this.#one = database.prepare(`SELECT ${FACTS}, text FROM generation WHERE number = ?`);
-    // Counted where they lie: rows that were read become old before they are dead.
+    // Sized in SQL: reading rows would promote short-lived texts to the old generation of the heap.
     this.#dropOldest = database.prepare(
       `DELETE FROM generation WHERE number <= (
          SELECT MAX(number) FROM (

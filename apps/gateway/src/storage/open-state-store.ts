@@ -5,23 +5,22 @@ import type { BudgetWindow, OutboxEvent, StateStore, UsageSpan, UsageStretch, Us
 import { StoreClient } from "./store-client.ts";
 import { StateStoreError } from "./state-store-error.ts";
 
-/** What the store is opened with. */
 export interface StateStoreOptions {
-  /** The value of `GATEWAY_STATE_DB`: the path of a file, made with its folder if it is not there. */
+  /** The value of `GATEWAY_STATE_DB`: a file path, created with its directory if missing. */
   readonly path: string;
   readonly log: Logger;
   readonly clock: Clock;
-  /** For measurements. */
+  /** For benchmarks. */
   readonly pageBytes?: number;
 }
 
 const PRUNE_EVERY_MS = 3_600_000;
-/** Consumers asked for in one message: a few milliseconds, so that charges get in between. */
+/** Consumers per message: a few milliseconds, so that charges can interleave. */
 const USAGE_STEP = 500;
 
 /**
- * Opens the state store. Rejects with {@link StateStoreError}, in a sentence for the operator, when the address is not
- * a path, the file belongs to a newer or another program, is held by another process, is damaged or cannot be written.
+ * Opens the state store. Rejects with a {@link StateStoreError} with a readable message if the path is invalid, or the
+ * file belongs to a newer version or another program, is locked, damaged or not writable.
  */
 export async function openStateStore(options: StateStoreOptions): Promise<StateStore> {
   const path = fileOf(options.path);

@@ -2,12 +2,12 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { OutboxEvent } from "./state-store.ts";
 import type { StoreResponses } from "./store-messages.ts";
 
-/** More rows than this are not kept. */
+/** Maximum number of rows. */
 const MAX_EVENTS = 10_000;
-/** Envelopes have at most 16 KiB, so a page of them is small enough for one message. */
+/** An envelope has at most 16 KiB, so a page fits into one message. */
 const PAGE_EVENTS = 500;
 
-/** Critical events and the targets that have had no outcome yet. */
+/** Critical events with their pending targets. */
 export class OutboxTable {
   readonly #add: StatementSync;
   readonly #addTarget: StatementSync;
@@ -37,7 +37,7 @@ export class OutboxTable {
     );
     this.#targets = database.prepare("SELECT target FROM event_target WHERE event_seq = ? ORDER BY target");
     this.#count = database.prepare("SELECT COUNT(*) AS events FROM event");
-    // Acknowledged ones first, oldest first; then the oldest of the rest.
+    // Acknowledged ones first, oldest first; then the oldest others.
     this.#dropSurplus = database.prepare(
       "DELETE FROM event WHERE seq IN (SELECT seq FROM event ORDER BY acked_ms IS NULL, seq LIMIT ?)",
     );
@@ -61,7 +61,7 @@ export class OutboxTable {
     this.#acknowledge.run(Math.floor(nowMs), id);
   }
 
-  /** A page of events without all their outcomes, in the order they were appended. */
+  /** A page of unacknowledged events in insertion order. */
   pending(afterSeq: number): StoreResponses["pendingEvents"] {
     const rows = this.#page.all(afterSeq, PAGE_EVENTS);
     const events = rows.map((row) => ({
@@ -75,7 +75,7 @@ export class OutboxTable {
     return { events, nextSeq: rows.length < PAGE_EVENTS ? undefined : Number(last?.["seq"]) };
   }
 
-  /** Deletes at most `limit` events that were acknowledged before; gives how many. */
+  /** Deletes at most `limit` events acknowledged before a time; returns their number. */
   prune(ackedBeforeMs: number, limit: number): number {
     return Number(this.#dropOld.run(Math.floor(ackedBeforeMs), limit).changes);
   }

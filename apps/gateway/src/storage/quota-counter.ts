@@ -1,26 +1,29 @@
 import type { BudgetName } from "./state-store.ts";
 import { counterKey } from "./store-messages.ts";
 
-/** The most a counter counts to. */
+/** Maximum value of a counter. */
 const MOST = 2n ** 64n - 1n;
 
-/** One budget of a consumer in one window: what is on disk of it, what is on its way there, and what gathers. */
+/**
+ * A budget of a consumer in one window: the durable value, and units in the group in flight and the group being
+ * collected.
+ */
 export class QuotaCounter {
   readonly #key: bigint;
   readonly #windowStart: bigint;
   /** Seconds since 1970. */
   readonly windowStartS: number;
   #durable: bigint | undefined;
-  /** Reading it was asked for. */
+  /** A load was requested. */
   isAsked = false;
-  /** What is on disk, and the units of the group on its way and of the one that gathers. */
+  /** The durable value, with units of the group in flight and the one being collected. */
   #used = 0n;
   #gathered = 0;
   #sent = 0;
-  /** What operators' corrections change, in the group that gathers and in the one on its way. */
+  /** Corrections by operators in the group being collected and the one in flight. */
   #gatheredShift = 0n;
   #sentShift = 0n;
-  /** It is in the group that gathers. */
+  /** It is part of the group being collected. */
   isGathered = false;
 
   constructor(consumerId: number, budget: BudgetName, windowStartS: number) {
@@ -29,17 +32,16 @@ export class QuotaCounter {
     this.windowStartS = windowStartS;
   }
 
-  /** What is on disk; undefined until it was read. */
+  /** The durable value; undefined until loaded. */
   get durable(): bigint | undefined {
     return this.#durable;
   }
 
-  /** It counts no further. */
   get isFull(): boolean {
     return this.#used === MOST;
   }
 
-  /** Something of it is not on disk yet: read again from there, it would lack that. */
+  /** Parts of it are not durable yet; a reload would lose them. */
   get isMoving(): boolean {
     return this.isGathered || this.#sent > 0 || this.#sentShift !== 0n;
   }
@@ -48,10 +50,10 @@ export class QuotaCounter {
     return this.#used >= limit;
   }
 
-  /** Whether a unit is left, whatever becomes of the group on its way. */
+  /** True if a unit is available whatever the outcome of the group in flight. */
   hasRoom(limit: bigint): boolean {
     if (this.#used >= limit) return false;
-    // Units that are free only when a correction on its way reaches the disk are not there yet.
+    // Units freed by a correction in flight are not available before its commit.
     return this.#sentShift >= 0n || this.#used - this.#sentShift < limit;
   }
 
@@ -60,20 +62,22 @@ export class QuotaCounter {
     this.#gathered += 1;
   }
 
-  /** Changes it by hand, as far as its range goes. */
+  /** Applies a manual correction, clamped to the range. */
   shift(delta: bigint): void {
     const next = withinCounter(this.#used + delta);
     this.#gatheredShift += next - this.#used;
     this.#used = next;
   }
 
-  /** It was read from the disk. */
   loaded(durable: bigint): void {
     this.#durable = durable;
     this.#used = durable;
   }
 
-  /** What gathers goes on its way: its row of a {@link import("./store-messages.ts").GroupMessage}'s `writes`. */
+  /**
+   * Moves collected units into flight: writes its row of a {@link import("./store-messages.ts").GroupMessage}'s
+   * `writes`.
+   */
   writeTo(rows: BigInt64Array, index: number): void {
     rows[index * 3] = this.#key;
     rows[index * 3 + 1] = this.#windowStart;
@@ -85,20 +89,20 @@ export class QuotaCounter {
     this.isGathered = false;
   }
 
-  /** Its row of `loads`. */
+  /** Writes its row of `loads`. */
   askIn(rows: BigInt64Array, index: number): void {
     rows[index * 2] = this.#key;
     rows[index * 2 + 1] = this.#windowStart;
   }
 
-  /** What was sent is on disk. */
+  /** The group in flight was committed. */
   settle(): void {
     this.#durable = (this.#durable ?? 0n) + BigInt(this.#sent) + this.#sentShift;
     this.#sent = 0;
     this.#sentShift = 0n;
   }
 
-  /** What was sent is not on disk. What gathers meanwhile stays, as far as the counter's range goes. */
+  /** The group in flight failed. Collected units stay, clamped to the range. */
   takeBack(): void {
     const used = this.#used - BigInt(this.#sent) - this.#sentShift;
     this.#used = withinCounter(used);
@@ -107,7 +111,7 @@ export class QuotaCounter {
     this.#sentShift = 0n;
   }
 
-  /** What gathers will not be sent. */
+  /** Discards collected units. */
   dropGathered(): void {
     this.#used -= BigInt(this.#gathered) + this.#gatheredShift;
     this.#gathered = 0;

@@ -2,13 +2,13 @@ import { QuotaCounter } from "./quota-counter.ts";
 import type { BudgetCharge, BudgetName, BudgetWindow, ChargeResult } from "./state-store.ts";
 import type { GroupMessage, GroupOutcome } from "./store-messages.ts";
 
-/** Counters of past windows that are remembered per budget: two, so that a clock at a boundary may go to and fro. */
+/** Two, so that a clock may oscillate around a boundary. */
 const REMEMBERED_WINDOWS = 2;
 
-/** What is known of one consumer: its row, and the counters of its latest windows. */
+/** A consumer's row id and the counters of its latest windows. */
 class ConsumerAccount {
   readonly name: string;
-  /** Undefined until its row is there. */
+  /** Undefined until its row exists. */
   id: number | undefined;
   readonly #daily: QuotaCounter[] = [];
   readonly #monthly: QuotaCounter[] = [];
@@ -17,10 +17,7 @@ class ConsumerAccount {
     this.name = name;
   }
 
-  /**
-   * The counter of a window; `id` is the account's, which has its row then. `mayForget` lets counters of past windows
-   * go for a new one.
-   */
+  /** The counter of a window; `id` is the account's row. `mayForget` allows evicting counters of past windows. */
   counter(id: number, { budget, windowStartS }: BudgetWindow, mayForget: boolean): QuotaCounter {
     const counters = budget === "daily" ? this.#daily : this.#monthly;
     const first = counters[0];
@@ -39,19 +36,18 @@ class ConsumerAccount {
     return counter;
   }
 
-  /** What is on disk is not known any more. */
+  /** Invalidates values read from the disk. */
   forgetAll(): void {
     this.#daily.length = 0;
     this.#monthly.length = 0;
   }
 }
 
-/** Of what the ledger is made of. */
 export interface LedgerHost {
-  /** Hands a group to the thread; `settled` or `lost` follows. Only one is on its way at a time. */
+  /** Sends a group to the thread, followed by `settled` or `lost`. At most one is in flight. */
   send(group: GroupMessage): void;
   nowMs(): number;
-  /** Calls `flush` once, soon: when what else happens at this moment has happened. */
+  /** Schedules `flush` once, after other pending events. */
   soon(flush: () => void): void;
 }
 
@@ -75,7 +71,7 @@ interface Sync {
   readonly reject: (error: Error) => void;
 }
 
-/** All charges of a group share one promise: one commit answers them all. */
+/** All charges of a group share one promise, resolved by one commit. */
 interface Gathering {
   readonly counters: QuotaCounter[];
   readonly promise: Promise<ChargeResult>;
@@ -94,8 +90,8 @@ const CHARGED: ChargeResult = { outcome: "charged", over: NONE };
 const UNSYNCED: ChargeResult = { outcome: "unsynced" };
 
 /**
- * The counters of all consumers in memory, and the groups in which their changes reach the disk. Only what is on disk
- * refuses a request: when the last units are on their way there, the next charge waits for what becomes of them.
+ * All counters in memory, and the groups that persist their changes. Only durable values refuse a request: if the last
+ * units are in flight, the next charge waits for their outcome.
  */
 export class QuotaLedger {
   readonly #host: LedgerHost;
@@ -109,14 +105,14 @@ export class QuotaLedger {
   readonly #withoutRow = new Set<ConsumerAccount>();
   #isFlushAsked = false;
   #charges = 0;
-  /** Why charges fail without being tried. */
+  /** Reason to fail charges immediately. */
   #blocked: string | undefined;
 
   constructor(host: LedgerHost) {
     this.#host = host;
   }
 
-  /** Charges that were asked for so far. */
+  /** Number of charges so far. */
   get charges(): number {
     return this.#charges;
   }
@@ -165,7 +161,7 @@ export class QuotaLedger {
     });
   }
 
-  /** Undefined: the counter is not known yet. */
+  /** Undefined: the counter is not loaded yet. */
   #tryAdjust({ account, window, delta }: Adjustment): Promise<ChargeResult> | undefined {
     if (account.id === undefined) return undefined;
     const counter = this.#counterOf(account, account.id, window);
@@ -189,7 +185,7 @@ export class QuotaLedger {
     return account;
   }
 
-  /** Undefined: it depends on what is not known yet. */
+  /** Undefined: depends on counters not loaded or in flight. */
   #tryCharge(
     account: ConsumerAccount,
     budgets: readonly BudgetCharge[],
@@ -223,7 +219,7 @@ export class QuotaLedger {
     for (const charge of budgets) {
       const counter = this.#counterOf(account, id, charge);
       if (!enforce && counter.isUsedUp(charge.limit)) (over ??= []).push(charge.budget);
-      // Only a dry run gets there.
+      // Reached in dry runs only.
       if (counter.isFull) continue;
       counter.take();
       gather(counter, group);
@@ -235,7 +231,7 @@ export class QuotaLedger {
   }
 
   #counterOf(account: ConsumerAccount, id: number, window: BudgetWindow): QuotaCounter {
-    // What charges wait for stays, or three of them could take their windows from each other for ever.
+    // No eviction while charges are deferred, or three of them could evict each other's windows forever.
     const mayForget = this.#deferred.length === 0 && this.#adjustments.length === 0;
     return account.counter(id, window, mayForget);
   }
@@ -275,7 +271,7 @@ export class QuotaLedger {
     });
   }
 
-  /** The group that was sent is on disk, or nothing of it is. */
+  /** The group in flight was committed or rolled back. */
   settled(outcome: GroupOutcome): void {
     const sent = this.#sent;
     if (sent === undefined) return;
@@ -327,8 +323,8 @@ export class QuotaLedger {
   }
 
   /**
-   * Nobody waits any longer: who does fails, and so does who comes, until the group on its way is settled after all.
-   * Its units stay taken meanwhile, since it may yet reach the disk.
+   * Fails waiting and new charges until the group in flight settles. Its units stay reserved, since it may still be
+   * committed.
    */
   giveUp(error: string): void {
     this.#blocked = error;
@@ -340,7 +336,7 @@ export class QuotaLedger {
     this.#failWaiting(error);
   }
 
-  /** The thread is gone, and with it what is known of the disk. Charges fail until `resumed`. */
+  /** The thread died, and the durable state is unknown. Charges fail until `resumed`. */
   lost(error: string): void {
     this.giveUp(error);
     this.#sent = undefined;
@@ -348,13 +344,13 @@ export class QuotaLedger {
     for (const account of this.#accounts.values()) account.forgetAll();
   }
 
-  /** There is a thread again. */
+  /** A new thread is running. */
   resumed(): void {
     this.#blocked = undefined;
     this.#askFlush();
   }
 
-  /** Whether anything waits for the disk. */
+  /** True if nothing is in flight or queued. */
   get isIdle(): boolean {
     return (
       this.#sent === undefined &&

@@ -1,9 +1,8 @@
 import { storageErrorKind, type StorageErrorKind } from "@headworks/files";
 
-/** Why the store refuses or cannot do something. */
 export type StoreErrorKind = StorageErrorKind | "too-new" | "foreign";
 
-/** A sentence for an operator, and what it is about. */
+/** A message for an operator and the kind of error. */
 export class StateStoreError extends Error {
   override readonly name = "StateStoreError";
   readonly errorKind: StoreErrorKind;
@@ -22,7 +21,7 @@ const SENTENCES: Readonly<Record<Exclude<StorageErrorKind, "other">, string>> = 
   corrupt: "The file of the state store is damaged, or no database",
 };
 
-/** Says in a sentence with the file's name what went wrong. */
+/** Describes an error in a sentence with the file's name. */
 export function toStateStoreError(error: unknown, path: string): StateStoreError {
   if (error instanceof StateStoreError) return error;
   const errorKind = storageErrorKind(error);

@@ -8,75 +8,71 @@ export interface BudgetWindow {
   readonly windowStartS: number;
 }
 
-/** One budget of a charge. */
 export interface BudgetCharge extends BudgetWindow {
-  /** Requests the window may have, 1 to 2^64 - 1. */
+  /** 1 to 2^64 - 1. */
   readonly limit: bigint;
 }
 
-/** What became of a charge. */
 export type ChargeResult =
-  /** Counted and on disk. `over` are the budgets that went beyond their limits, always empty when these are enforced. */
+  /** Counted and durable. `over` lists exceeded budgets; empty if enforced. */
   | { readonly outcome: "charged"; readonly over: readonly BudgetName[] }
-  /** Nothing was charged: these budgets have no unit left. */
+  /** Nothing was charged: these budgets are exhausted. */
   | { readonly outcome: "exhausted"; readonly budgets: readonly BudgetName[] }
-  /** Nothing was charged: the consumer has no row, since nobody asked for one. */
+  /** Nothing was charged: the consumer has no row; call `syncConsumers` first. */
   | { readonly outcome: "unsynced" }
-  /** Nothing is known to be charged: the disk refused, or does not answer. */
+  /** Not known to be charged: the write failed or timed out. */
   | { readonly outcome: "failed"; readonly error: string };
 
-/** Exact counters that are on disk before anyone is told. */
+/** Exact counters, durable before a charge resolves. */
 export interface QuotaStore {
   /**
-   * Takes one unit of every budget, of all or of none. What is decided without a commit (a budget that is used up, a
-   * consumer without a row) is answered at once, all else after the commit. `enforce` false counts beyond the limits.
-   * Never throws, never rejects.
+   * Charges one unit to all budgets or none. Returns synchronously if no commit is needed (exhausted budget, missing
+   * row), otherwise after the commit. `enforce` false counts beyond the limits. Never throws or rejects.
    */
   charge(consumer: string, budgets: readonly BudgetCharge[], enforce: boolean): ChargeResult | Promise<ChargeResult>;
   /**
-   * What is on disk for each of the consumers, in their order: the counters of the windows, 0 where nothing was
-   * counted; undefined for a consumer without a row. Rejects when the store cannot be read.
+   * Durable counters of the windows per consumer, in order, 0 without traffic; undefined for a consumer without a row.
+   * Rejects if the store cannot be read.
    */
   usage(
     consumers: readonly string[],
     windows: readonly BudgetWindow[],
   ): Promise<readonly (readonly bigint[] | undefined)[]>;
   /**
-   * Corrects a counter by hand: adds `delta`, which may be negative, as far as 0 to 2^64 - 1 goes. Resolves when that is
-   * on disk; rejects when nothing is known to be changed.
+   * Adds `delta`, possibly negative, to a counter, clamped to 0 to 2^64 - 1. Resolves when durable; rejects if not
+   * known to be changed.
    */
   adjust(consumer: string, window: BudgetWindow, delta: bigint): Promise<void>;
   /**
-   * Makes rows for the consumers of the running configuration. Rejects when that fails; it is tried again then with
-   * the next charge of such a consumer, which fails with it rather than pass uncounted.
+   * Creates rows for consumers of the running configuration. After a failure it is retried with the next charge of such
+   * a consumer, which fails with it instead of passing uncounted.
    */
   syncConsumers(names: readonly string[]): Promise<void>;
 }
 
-/** An event that waits for its deliveries. */
+/** An event with pending deliveries. */
 export interface OutboxEvent {
   readonly id: string;
   readonly kind: string;
   readonly createdMs: number;
   /** The envelope's bytes as text. */
   readonly envelope: string;
-  /** URLs of targets without an outcome so far. */
+  /** URLs of targets without an outcome. */
   readonly targets: readonly string[];
 }
 
-/** Critical events, kept until every target had its outcome (specification, delivery rule 7). */
+/** Critical events, kept until every target has an outcome (specification, delivery rule 7). */
 export interface Outbox {
-  /** Best effort: rejects when it cannot be written, which the caller logs. An id that is there already is left alone. */
+  /** Best effort: the caller logs a rejection. Known ids are ignored. */
   append(event: OutboxEvent): Promise<void>;
-  /** A target had its outcome; when it was the last one the event is acknowledged. */
+  /** Records the outcome of a target; the last one acknowledges the event. */
   acknowledge(id: string, target: string): Promise<void>;
-  /** Events without all their outcomes, oldest first. */
+  /** Unacknowledged events, oldest first. */
   pending(): Promise<readonly OutboxEvent[]>;
 }
 
-/** A published configuration. */
 export interface GenerationFacts {
-  /** No two have the same; later ones have larger ones. */
+  /** Unique and increasing. */
   readonly generation: number;
   readonly contentHash: number;
   readonly routeCount: number;
@@ -87,7 +83,7 @@ export interface GenerationFacts {
 
 /** A published configuration with its document, for history and rollback. */
 export interface GenerationRecord extends GenerationFacts {
-  /** The document as it was written, with its secret references; inline secrets are replaced. */
+  /** The submitted document with its secret references; inline secrets are replaced. */
   readonly text: string;
 }
 
@@ -102,24 +98,23 @@ export interface UsageRow {
   readonly totalMs: number;
 }
 
-/** Traffic of one consumer, summed over a span of time. */
+/** Traffic of one consumer, summed over a period. */
 export type UsageTotal = Omit<UsageRow, "hourStartS">;
 
-/** What a stretch of time holds. */
 export interface UsageStretch {
   readonly totals: readonly UsageTotal[];
-  /** Hours, or days, in which anything was counted. */
+  /** Non-empty hours or days. */
   readonly rollups: number;
 }
 
-/** Which of the two rollups is read. Hours are kept for 40 days, days for 400. */
+/** The rollup to read. Hours are retained for 40 days, days for 400. */
 export type UsageSpan = "hour" | "day";
 
-/** One try to write a usage statement. */
+/** An attempt to write a usage statement. */
 export interface ExportRun {
   readonly window: "hourly" | "daily" | "monthly";
   readonly windowStartS: number;
-  /** False when an operator asked for it. */
+  /** False if requested by an operator. */
   readonly scheduled: boolean;
   readonly status: "ok" | "failed";
   readonly partial: boolean;
@@ -132,42 +127,42 @@ export interface ExportRun {
   readonly generatedAtMs: number;
 }
 
-/** Usage rollups and what was exported of them. */
+/** Usage rollups and their exports. */
 export interface UsageStore {
-  /** Adds counts of hours to what is there, in one transaction. Rejects when that fails: nothing was added then. */
+  /** Adds counts in one transaction. Rejects if nothing was added. */
   add(rows: readonly UsageRow[]): Promise<void>;
-  /** Sums per consumer from `fromS` (included) to `toS` (excluded), read piece by piece so that no charge waits. */
+  /** Sums per consumer from `fromS` inclusive to `toS` exclusive, read in steps so that charges do not wait. */
   totals(span: UsageSpan, fromS: number, toS: number): Promise<UsageStretch>;
-  /** Start of the oldest hour that is kept, seconds since 1970. */
+  /** Start of the oldest retained hour, seconds since 1970. */
   oldestHour(): Promise<number | undefined>;
   addRun(run: ExportRun): Promise<void>;
   /** Newest first. */
   runs(limit: number): Promise<readonly ExportRun[]>;
-  /** Start of the newest window of a kind, among those that began before a time, that a scheduled run wrote. */
+  /** Start of the newest window of a kind that began before a time and was written by a scheduled run. */
   lastScheduled(window: ExportRun["window"], beforeS: number): Promise<number | undefined>;
 }
 
-/** A key that was given out over the admin API. */
+/** An API key issued through the admin API. */
 export interface IssuedCredential {
   readonly id: string;
   readonly consumer: string;
   /** SHA-256 of the key. */
   readonly digest: Uint8Array;
   readonly createdMs: number;
-  /** From when on it is not good any more; undefined: it is good until somebody retires it. */
+  /** End of validity; undefined until retired. */
   readonly retireMs: number | undefined;
 }
 
-/** Keys that were given out. What a call changes is on disk when it resolves. */
+/** Issued keys. Changes are durable when a call resolves. */
 export interface CredentialStore {
-  /** Oldest first; those that are retired for a month are forgotten. */
+  /** Oldest first; keys retired more than a month ago are deleted. */
   all(): Promise<readonly IssuedCredential[]>;
-  /** Rejects when there is such a key already. */
+  /** Rejects for a duplicate. */
   add(credential: IssuedCredential): Promise<void>;
   retire(id: string, atMs: number): Promise<void>;
 }
 
-/** What outlives the process, in the file that `GATEWAY_STATE_DB` names. */
+/** Persistent state in the file of `GATEWAY_STATE_DB`. */
 export interface StateStore {
   readonly quotas: QuotaStore;
   readonly outbox: Outbox;
@@ -176,10 +171,10 @@ export interface StateStore {
   recordGeneration(record: GenerationRecord): Promise<void>;
   /** Newest first. */
   generations(limit: number): Promise<readonly GenerationFacts[]>;
-  /** Undefined when it is not kept. */
+  /** Undefined if not retained. */
   generation(number: number): Promise<GenerationRecord | undefined>;
-  /** Deletes what is older than it is kept for. Runs by itself at the start and each hour. */
+  /** Deletes expired data. Runs automatically at the start and hourly. */
   prune(): Promise<void>;
-  /** Commits what was asked for and lets the file go; what is asked for later fails. */
+  /** Commits pending work and releases the file; later calls fail. */
   close(): Promise<void>;
 }

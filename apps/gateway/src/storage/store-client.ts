@@ -13,18 +13,17 @@ import type {
   ToStore,
 } from "./store-messages.ts";
 
-/** A group waits for more no longer than so many turns: under load some hundred microseconds. */
+/** Maximum event-loop turns before a group is sent: a few hundred microseconds under load. */
 const MAX_TURNS = 8;
 
-/** A disk that does not answer for so long fails the charges that wait for it. */
+/** Charges fail after this time without a reply. */
 const STUCK_MS = 5000;
 const WATCH_MS = 500;
-/** A thread that broke is started again after that. */
+/** Delay before a crashed thread is restarted. */
 const RESTART_MS = 1000;
-/** On the way out, a disk that does not answer is not waited for longer. */
+/** Maximum wait for the disk when closing. */
 const CLOSE_MS = 10_000;
 
-/** What the client needs besides the file. */
 export interface StoreScope {
   readonly setup: Omit<StoreSetup, "nowMs">;
   readonly log: Logger;
@@ -36,7 +35,7 @@ interface Call {
   readonly reject: (error: Error) => void;
 }
 
-/** The gateway's side of the store's thread: starts it, asks it, watches it. */
+/** Starts, calls and supervises the store's thread. */
 export class StoreClient {
   readonly ledger: QuotaLedger;
   readonly #scope: StoreScope;
@@ -45,7 +44,7 @@ export class StoreClient {
   #nextCall = 1;
   #sentAtMs: number | undefined;
   #problem: string | undefined;
-  /** A start of the thread that is under way. */
+  /** A restart of the thread in progress. */
   #restarting: Promise<void> | undefined;
   #closing: PromiseWithResolvers<void> | undefined;
   readonly #watch: NodeJS.Timeout;
@@ -64,7 +63,7 @@ export class StoreClient {
     this.#watch.unref();
   }
 
-  /** Starts the thread. Rejects with {@link StateStoreError} when the file cannot be opened. */
+  /** Starts the thread. Rejects with {@link StateStoreError} if the file cannot be opened. */
   static async start(scope: StoreScope): Promise<StoreClient> {
     const client = new StoreClient(scope);
     try {
@@ -76,7 +75,7 @@ export class StoreClient {
     }
   }
 
-  /** Asks for something besides charging. Rejects when it fails or the store is closed. */
+  /** Calls the thread for anything but charges. Rejects on failure or if the store is closed. */
   async call<N extends StoreCallName>(name: N, input: StoreCalls[N]): Promise<StoreResponses[N]> {
     if (this.#worker === undefined || this.#closing !== undefined) throw new Error(this.#absence);
     const call = this.#nextCall++;
@@ -90,12 +89,12 @@ export class StoreClient {
     return this.#closing === undefined ? (this.#problem ?? "The state store is starting") : "The state store is closed";
   }
 
-  /** Lets everything that was asked for come to its end, then lets the file go. */
+  /** Completes pending work, then releases the file. */
   async close(): Promise<void> {
     if (this.#closing !== undefined) return await this.#closing.promise;
     this.#closing = Promise.withResolvers<void>();
     const timer = setTimeout(() => void this.#worker?.terminate(), CLOSE_MS);
-    // A thread on its way would hold the file, and the process, afterwards.
+    // A starting thread would keep the file locked and the process alive.
     await this.#restarting;
     if (this.#worker === undefined) this.#closing.resolve();
     else this.#closeWhenIdle();
@@ -105,7 +104,6 @@ export class StoreClient {
     this.ledger.lost("The state store is closed");
   }
 
-  /** True while nothing new is taken. */
   get isClosing(): boolean {
     return this.#closing !== undefined;
   }
@@ -165,7 +163,7 @@ export class StoreClient {
     if (this.#closing !== undefined) this.#closeWhenIdle();
   }
 
-  /** One line when trouble begins and one when it is over. */
+  /** Logs once when a failure begins and once when it ends. */
   #note(problem: string | undefined): void {
     if (problem === this.#problem) return;
     const { log } = this.#scope;
@@ -212,9 +210,9 @@ export class StoreClient {
 type ToStoreRequest = (ToStore & { kind: "call" })["request"];
 
 /**
- * Calls `run` at the end of the first turn of the event loop in which `count` did not grow, and of the eighth in any case.
- * What is alone leaves with its own turn; what comes in numbers leaves together, and a commit costs the same for all of it:
- * with 64 connections a request with two budgets took a sixth less processor time than where each turn made a group.
+ * Calls `run` at the end of the first event-loop turn in which `count` did not grow, at the latest after the eighth. A
+ * single charge is not delayed, and concurrent ones share a commit: with 64 connections a request with two budgets took
+ * a sixth less CPU time than with one group per turn.
  */
 export function atQuietTurn(count: () => number, run: () => void, later: (turn: () => void) => void): void {
   let known = count();

@@ -10,18 +10,17 @@ import type {
   UsageTotal,
 } from "./state-store.ts";
 
-/** What the thread is started with. */
 export interface StoreSetup {
   readonly path: string;
   readonly nowMs: number;
-  /** For measurements. */
+  /** For benchmarks. */
   readonly pageBytes?: number;
 }
 
 /**
- * One transaction of the ledger, answered by `settled`. A row of `writes` is three numbers: key of consumer and budget
- * (see `counterKey`), start of the window, the counter's new value. A row of `loads` is the first two: the counters
- * are read. `names` are consumers to make rows for.
+ * One transaction of the ledger, replied to with `settled`. A row of `writes` has three numbers: key of consumer and
+ * budget (see `counterKey`), window start, new value. A row of `loads` has the first two: counters to read. `names` are
+ * consumers to create rows for.
  */
 export interface GroupMessage {
   readonly kind: "group";
@@ -31,12 +30,12 @@ export interface GroupMessage {
   readonly names: readonly string[] | undefined;
 }
 
-/** The answer to a group: all of it is on disk, or `error` says why nothing is. */
+/** The reply to a group: all of it is durable, or `error` says why nothing is. */
 export interface GroupOutcome {
   readonly error: string | undefined;
   /** Counters in the order of `loads`. */
   readonly loaded: BigUint64Array | undefined;
-  /** Rows of consumers in the order of `names`. */
+  /** Consumers' row ids in the order of `names`. */
   readonly ids: readonly number[] | undefined;
 }
 
@@ -44,7 +43,7 @@ export interface GroupOutcome {
 export const counterKey = (consumerId: number, budget: BudgetName): bigint =>
   BigInt(consumerId) * 2n + (budget === "daily" ? 0n : 1n);
 
-/** What can be asked of the thread besides charging: arguments and result by name. */
+/** Arguments of all calls except charges, by name. */
 export interface StoreCalls {
   usageOf: {
     readonly names: readonly string[];
@@ -68,18 +67,18 @@ export interface StoreCalls {
   prune: { readonly nowMs: number };
 }
 
-/** What the calls answer. */
+/** Results of the calls. */
 export interface StoreResponses {
   usageOf: readonly (readonly bigint[] | undefined)[];
   appendEvent: void;
   acknowledgeEvent: void;
-  /** A page of events; `nextSeq` is where the next one begins, undefined at the end. */
+  /** A page of events; `nextSeq` is the start of the next page, undefined at the end. */
   pendingEvents: { readonly events: readonly OutboxEvent[]; readonly nextSeq: number | undefined };
   addGeneration: void;
   generations: readonly GenerationFacts[];
   generation: GenerationRecord | undefined;
   addUsage: void;
-  /** Of one rollup: `nextS` is the start of the next one that holds anything before `toS`. */
+  /** Totals of one rollup; `nextS` is the start of the next non-empty one before `toS`. */
   usageTotals: { readonly totals: readonly UsageTotal[]; readonly nextS: number | undefined };
   oldestHour: number | undefined;
   addRun: void;
@@ -88,7 +87,7 @@ export interface StoreResponses {
   credentials: readonly IssuedCredential[];
   addCredential: void;
   retireCredential: void;
-  /** False while there is more to delete: pruning goes in steps, so that charges get in between. */
+  /** False if more remains to be deleted: pruning runs in steps, so that charges can interleave. */
   prune: boolean;
 }
 

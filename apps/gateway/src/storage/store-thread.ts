@@ -22,7 +22,7 @@ import { UsageTable } from "./usage-table.ts";
 const isCode = (error: unknown, code: string): boolean =>
   error instanceof Error && "code" in error && error.code === code;
 
-/** Keys that were given out over the admin API. */
+/** API keys issued through the admin API. */
 class CredentialTable {
   readonly #all: StatementSync;
   readonly #add: StatementSync;
@@ -59,7 +59,7 @@ class CredentialTable {
     this.#retire.run(Math.floor(atMs), id);
   }
 
-  /** Forgets those that are not good any more since a time; how many. */
+  /** Deletes keys retired before a time; returns their number. */
   prune(beforeMs: number, most: number): number {
     return Number(this.#prune.run(Math.floor(beforeMs), most).changes);
   }
@@ -69,24 +69,24 @@ const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/u;
 
 const OWN = new URL("./migrations/", import.meta.url);
 
-/** Marks the file as ours ("SLUI"), so that the database of another program is not taken for an empty one. */
+/** The SQLite application id "SLUI"; protects databases of other programs. */
 const APPLICATION_ID = 0x53_4c_55_49;
 
-/** Measured best of 1, 2, 4, 8 and 16 KiB (bench/gateway/quota.bench.ts): a commit writes whole pages to the log. */
+/** Best of 1, 2, 4, 8 and 16 KiB (bench/gateway/quota.bench.ts): a commit writes whole pages to the WAL. */
 const PAGE_BYTES = 4096;
 
 const DAY_S = 86_400;
-/** Counters of days and months are kept that long, in seconds and in windows. */
+/** Retention of daily and monthly counters in seconds and in windows. */
 const KEPT_DAILY = { seconds: 40 * DAY_S, windows: 40 };
 const KEPT_MONTHLY = { seconds: 430 * DAY_S, windows: 14 };
 const KEPT_HOURS_S = 40 * DAY_S;
 const KEPT_DAYS_S = 400 * DAY_S;
 const KEPT_ACKNOWLEDGED_MS = DAY_S * 1000;
 const KEPT_RETIRED_MS = 30 * DAY_S * 1000;
-/** Rows deleted in one transaction: a few milliseconds. */
+/** Rows deleted per transaction: a few milliseconds. */
 const PRUNE_STEP = 1000;
 
-/** The side of the state store that owns the file: carries out one message after the other. */
+/** The thread side of the state store, which owns the file and handles messages in order. */
 export class StoreThread {
   readonly #setup: StoreSetup;
   readonly #database: DatabaseSync;
@@ -100,7 +100,7 @@ export class StoreThread {
   readonly #commit: StatementSync;
   #mustCheckpoint = false;
 
-  /** Throws {@link import("./store-trouble.ts").StateStoreError} when the file cannot be opened. */
+  /** Throws {@link import("./state-store-error.ts").StateStoreError} if the file cannot be opened. */
   constructor(setup: StoreSetup, post: (message: FromStore) => void) {
     this.#setup = setup;
     this.#post = post;
@@ -129,7 +129,7 @@ export class StoreThread {
     try {
       const isOneStatement = group.loads === undefined && group.names === undefined;
       const apply = (): Omit<GroupOutcome, "error"> => this.#counters.apply(group);
-      // Nearly all groups: one statement is a transaction of its own, for a third of the calls.
+      // The common case: a single statement is its own transaction, with a third of the calls.
       const outcome = isOneStatement ? this.#durably(apply) : this.#transaction(apply);
       this.#counters.committed(group);
       this.#post({ kind: "settled", error: undefined, ...outcome });
@@ -145,7 +145,7 @@ export class StoreThread {
     this.#counters.folded();
   }
 
-  /** Nothing depends on it now: what cannot be folded stays where it is, and the next group says what is wrong. */
+  /** A failed fold is harmless: values stay pending, and the next group reports the error. */
   #tryFold(): void {
     try {
       this.#fold();
@@ -204,7 +204,7 @@ export class StoreThread {
     }
   }
 
-  /** One step of each kind; true when nothing is left to delete. */
+  /** One step per kind; true when nothing is left to delete. */
   #prune(nowMs: number): boolean {
     const nowS = nowMs / 1000;
     const deleted = [
@@ -218,7 +218,7 @@ export class StoreThread {
     return deleted.every((count) => count < PRUNE_STEP);
   }
 
-  /** All or nothing, on disk when it returns. */
+  /** Atomic, and durable on return. */
   #transaction<T>(work: () => T): T {
     return this.#durably(() => {
       this.#begin.run();
@@ -227,7 +227,7 @@ export class StoreThread {
         this.#commit.run();
         return result;
       } catch (error) {
-        // SQLite itself rolls back on some errors, a full disk among them.
+        // SQLite itself rolls back on some errors, such as a full disk.
         if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
         throw error;
       }
@@ -246,8 +246,8 @@ export class StoreThread {
   }
 
   /**
-   * After a failed write or sync the system may think that pages of the log are on disk which are not. Before anything
-   * new is promised on top of them, all of the log is written once more, into the file, and the log begun anew.
+   * After a failed write or fsync, the page cache may wrongly consider WAL pages written. Checkpoints and restarts the
+   * WAL before anything else is acknowledged.
    */
   #recover(): void {
     if (!this.#mustCheckpoint) return;
@@ -260,17 +260,15 @@ export class StoreThread {
   }
 }
 
-/** What opening needs. */
 interface OpenScope extends MigrationScope {
   readonly path: string;
-  /** For measurements. */
+  /** For benchmarks. */
   readonly pageBytes?: number;
 }
 
 /**
- * Opens the file, makes it and its folder if they are not there, and brings it to the newest schema. The connection
- * holds the file alone: counters are kept in memory beside it, so nobody else may write them. Throws
- * {@link StateStoreError}.
+ * Opens the file, creating it and its directory, and migrates the schema. The connection locks the file exclusively,
+ * since counters are cached in memory. Throws {@link StateStoreError}.
  */
 export function openStateDatabase(scope: OpenScope): DatabaseSync {
   const { path } = scope;
@@ -296,15 +294,15 @@ function isOfOthers(error: unknown, path: string): boolean {
 }
 
 function prepareConnection(database: DatabaseSync, scope: OpenScope): void {
-  // Before anything is read: a log kept in this process's memory instead of a shared file needs it from the start.
+  // Must precede any read: it selects a WAL index in process memory instead of a shared file.
   database.exec("PRAGMA locking_mode = EXCLUSIVE");
   database.exec(`PRAGMA page_size = ${scope.pageBytes ?? PAGE_BYTES}`);
   database.exec("PRAGMA journal_mode = WAL");
   database.exec("PRAGMA synchronous = FULL");
   database.exec("PRAGMA foreign_keys = ON");
-  // What a file's schema calls must not be trusted.
+  // Functions called by a foreign schema are untrusted.
   database.exec("PRAGMA trusted_schema = OFF");
-  // Fails for a file that can only be read; without it that would be found out by the first charge.
+  // Detects a read-only file now instead of at the first charge.
   database.exec("BEGIN IMMEDIATE");
   database.exec("ROLLBACK");
   const id = database.prepare("PRAGMA application_id").get()?.["application_id"];
@@ -316,22 +314,21 @@ function prepareConnection(database: DatabaseSync, scope: OpenScope): void {
   applyMigrations(database, scope);
 }
 
-/** What migrating needs to know. */
 interface MigrationScope {
   readonly path: string;
   readonly nowMs: number;
-  /** Folder of `NNNN-topic.sql` files; the store's own unless a test says otherwise. */
+  /** Directory of `NNNN-topic.sql` files; overridden in tests. */
   readonly migrations?: URL;
 }
 
-/** The number of the last migration that was applied to a file; 0 for an empty one. */
+/** The last applied migration; 0 for an empty file. */
 function schemaVersion(database: DatabaseSync): number {
   return Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0);
 }
 
 /**
- * Applies what the file has not seen, each migration in a transaction with its number. A file that holds data already
- * is copied to `<file>.bak-<its version>-<unix seconds>-<milliseconds>` first. Throws for a file of a newer program.
+ * Applies pending migrations, each in a transaction with its number. A file with data is first copied to
+ * `<file>.bak-<version>-<unix seconds>-<milliseconds>`. Throws for a file of a newer version.
  */
 function applyMigrations(database: DatabaseSync, scope: MigrationScope): void {
   const scripts = readScripts(scope.migrations ?? OWN);
@@ -367,7 +364,7 @@ function backupPath(path: string, version: number, nowMs: number): string {
   return `${path}.bak-${version}-${seconds}-${milliseconds}`;
 }
 
-/** Numbers must be 1, 2, 3 …: a gap or a repeat would be another order elsewhere. */
+/** Numbers must be 1, 2, 3 … without gaps or duplicates. */
 function readScripts(folder: URL): string[] {
   const names = readdirSync(folder)
     .filter((name) => name.endsWith(".sql"))
@@ -381,9 +378,9 @@ function readScripts(folder: URL): string[] {
 }
 
 /**
- * Makes the file and its folder, for the owner alone, or takes the rights of others away from one that is there. SQLite
- * would give a new file the rights of the umask; its log gets those of the file. Gives what undoes that where the file turns
- * out to be somebody else's. Throws {@link StateStoreError} for what is no file.
+ * Creates the file and directory as private, or removes permissions of others. SQLite would use the umask for a new
+ * file; its WAL inherits the file's mode. Returns an undo function for a file of another program. Throws {@link
+ * StateStoreError} if it is no regular file.
  */
 function makePrivateFile(path: string): () => void {
   makeDirectorySync(dirname(path));
@@ -397,12 +394,12 @@ function makePrivateFile(path: string): () => void {
   const found = statSync(path);
   if (found.isDirectory()) throw new StateStoreError("foreign", `${path} is a directory: name a file in it`);
   if (!found.isFile()) throw new StateStoreError("foreign", `${path} is no regular file: name another one`);
-  // Not opened here: closing it again would drop the lock of another store of this process.
+  // Not opened here: closing it would release POSIX locks held by this process.
   chmodSync(path, 0o600);
   return () => chmodSync(path, found.mode & 0o7777);
 }
 
-/** Makes a consistent copy of the open database, on disk when it returns. Throws, and leaves no half of it. */
+/** Copies the open database consistently and durably. Throws and removes a partial copy. */
 function copyDatabase(database: DatabaseSync, path: string): void {
   closeSync(openSync(path, "wx", 0o600));
   try {
@@ -418,7 +415,7 @@ function copyDatabase(database: DatabaseSync, path: string): void {
 }
 
 function syncFolder(path: string): void {
-  // Windows has no such thing.
+  // Not supported on Windows.
   if (process.platform === "win32") return;
   const folder = openSync(path, "r");
   try {

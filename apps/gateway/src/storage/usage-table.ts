@@ -4,10 +4,10 @@ import type { StoreResponses } from "./store-messages.ts";
 
 const SPAN_S: Readonly<Record<UsageSpan, number>> = { hour: 3600, day: 86_400 };
 const WINDOWS = ["hourly", "daily", "monthly"] as const;
-/** Runs that are kept. */
+/** Maximum number of runs. */
 const MAX_RUNS = 10_000;
 
-/** Rollups of traffic per consumer, and the runs that exported them. */
+/** Usage rollups per consumer and export runs. */
 export class UsageTable {
   readonly #add: StatementSync;
   readonly #rollup: StatementSync;
@@ -56,7 +56,7 @@ export class UsageTable {
     }
   }
 
-  /** The first rollup that begins in the stretch and holds anything. */
+  /** The first non-empty rollup in the range. */
   firstRollup(span: UsageSpan, fromS: number, toS: number): StoreResponses["usageTotals"] {
     const spanS = SPAN_S[span];
     const startS = this.#start(spanS, fromS, toS);
@@ -81,7 +81,7 @@ export class UsageTable {
     return typeof start === "number" ? start : undefined;
   }
 
-  /** Deletes at most `limit` rollups that began before; gives how many. */
+  /** Deletes at most `limit` rollups that began before a time; returns their number. */
   prune(span: UsageSpan, beforeS: number, limit: number): number {
     return Number(this.#prune.run(SPAN_S[span], Math.floor(beforeS), limit).changes);
   }
