@@ -32,14 +32,13 @@ import manifest from "../package.json" with { type: "json" };
 
 const VERSION = manifest.version;
 
-/** The document that is explained while none runs. */
+/** Explained while no document runs. */
 const NOTHING = { routes: [], listeners: [] };
 
-/** What the admin API stands on. */
 export interface AdminPlaneParts extends Omit<FactSources, "listeners" | "admission"> {
   readonly admin: Admin;
   readonly configFile: string;
-  /** The file has this text now. */
+  /** The file was written with this text. */
   readonly onWritten: (text: string) => void;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly pools: EndpointPools;
@@ -47,16 +46,16 @@ export interface AdminPlaneParts extends Omit<FactSources, "listeners" | "admiss
   /** Undefined without `GATEWAY_STATE_DB`. */
   readonly store: StateStore | undefined;
   readonly issued: IssuedKeys;
-  /** Whether clients should be sent here. */
+  /** Whether load balancers should send clients here. */
   readonly isReady: () => boolean;
-  /** Where requests are handled, if that is not in this process. */
+  /** Set if other processes handle requests. */
   readonly traffic?: Traffic;
   readonly metricsText: () => Promise<string>;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** What operators see of requests under way and of upstreams, and do to these. */
+/** State of requests and upstreams for operators, and their changes. */
 export type Traffic = Pick<
   Parameters<typeof runtimeOperations>[0],
   "upstreams" | "recent" | "force" | "purge" | "activeRequests"
@@ -76,12 +75,12 @@ function trafficHere({ upstreams, pools, pipeline, slices }: AdminPlaneParts): T
   };
 }
 
-/** The admin section asks for something that is not served. */
+/** The admin section cannot be served. */
 class AdminPlaneError extends Error {}
 
 /**
- * Opens the admin API: over TLS with client certificates, or in plain text for development, which `GATEWAY_ADMIN_DEV=1`
- * asks for and only a loopback address gets. Throws an error with a sentence for what its operator can mend.
+ * Opens the admin API: over TLS with client certificates, or in plain text for development on a loopback address with
+ * `GATEWAY_ADMIN_DEV=1`. Throws an error with a sentence for problems that the operator can fix.
  */
 export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServer> {
   const { admin, configFile, environment, generations, log, clock } = parts;
@@ -155,8 +154,8 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
 }
 
 /**
- * Certificates and their roles, as of the last document with an admin section: without one the API stays open until the
- * restart, and is not to be open to more people.
+ * Client certificates and roles of the last document with an admin section: without one the API stays open until the
+ * restart, but must not admit more clients.
  */
 function bindingsInForce(admin: Admin, generations: AdminPlaneParts["generations"]): () => Admin["roles"] {
   let latest = admin;
@@ -166,7 +165,7 @@ function bindingsInForce(admin: Admin, generations: AdminPlaneParts["generations
   return () => (generations.current?.document.admin ?? latest).roles;
 }
 
-/** Documents in the forms that operations on the configuration show and take. */
+/** Forms of documents in configuration operations. */
 const documentForms: ConfigParts["documents"] = {
   toYaml: (document) => toYaml(document as Parameters<typeof toYaml>[0]),
   toJson,
@@ -178,7 +177,7 @@ const documentForms: ConfigParts["documents"] = {
   schema: editorSchema,
 };
 
-/** The server with the files of its certificate followed, until it stops. */
+/** The server, with its certificate files watched until it stops. */
 function followed(
   server: AdminServer,
   files: NonNullable<Admin["tls"]>,

@@ -15,13 +15,13 @@ import type { Pipeline } from "#request/pipeline.ts";
 import { newRequestId } from "#request/request-id.ts";
 import { canonicalTarget, checkPath } from "#routing/request-path.ts";
 
-/** What is wrong with a target that nobody may route or forward; undefined when it may be used. */
+/** Why a target may not be routed or forwarded; undefined if it may. */
 export function targetProblem(target: string): string | undefined {
   const verdict = checkPath(target);
   return verdict === "ok" ? undefined : `The path of the request cannot be used: ${verdict}`;
 }
 
-/** Paths of the gateway itself, before any route; `/metrics` only on listeners that have it. */
+/** Responses for the gateway's own paths, before routing; `/metrics` only on listeners that have it. */
 export function reservedResponse(
   request: RequestContext,
   isReady: () => boolean,
@@ -41,7 +41,7 @@ export function reservedResponse(
   }
 }
 
-/** As the running document says, whatever it said when the connection came. */
+/** By the running document, not the one of the connection. */
 function hasMetrics({ generation, listener }: RequestContext): boolean {
   return generation.document.listeners.some(({ name, metrics }) => name === listener.name && metrics === true);
 }
@@ -55,7 +55,7 @@ function envelope(status: number, code: string, message: string, requestId: stri
   return { status, fields: ["Content-Type", "application/json"], body: JSON.stringify({ error }) };
 }
 
-/** What listeners need to turn heads into requests of the running generation. */
+/** Creates the services with which listeners turn heads into requests of the running generation. */
 export function connectionServices(
   generations: Generations,
   pipeline: Pipeline,
@@ -74,7 +74,7 @@ export function connectionServices(
     },
     request: (head, listener, peer, nowMs, stream) => {
       const generation = generations.current;
-      if (generation === undefined) throw new Error("A listener is open before a generation was published");
+      if (generation === undefined) throw new Error("A listener accepted a request before a generation was published");
       const sentTarget = head.targetForm === "absolute" ? originForm(head.target) : head.target;
       const request = new RequestContext({
         generation,
@@ -108,7 +108,7 @@ export function connectionServices(
   };
 }
 
-/** Stands for bytes that are no request: nothing of them may be believed. */
+/** Placeholder for a malformed request, none of whose data is trusted. */
 function unreadRequest(generation: Generation, listener: ListenerFacts, peer: Peer, requestId: string): RequestContext {
   const request = new RequestContext({
     generation,
@@ -127,7 +127,7 @@ function unreadRequest(generation: Generation, listener: ListenerFacts, peer: Pe
   return request;
 }
 
-/** Path and query of `http://host/path?query`; the authority was taken from it already. */
+/** Path and query of `http://host/path?query`; the authority is already extracted. */
 function originForm(target: string): string {
   const pathAt = target.indexOf("/", target.indexOf("://") + 3);
   const queryAt = target.indexOf("?");

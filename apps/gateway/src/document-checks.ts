@@ -4,7 +4,7 @@ import type { GatewaySlice } from "./slice.ts";
 
 export { explainRoute } from "#routing/explain.ts";
 
-/** Everything that the schema cannot say of a document: routing's checks and those of all slices. */
+/** All checks beyond the schema: those of routing and of all slices. */
 export function documentChecks(slices: readonly GatewaySlice[]): DocumentCheck[] {
   return [
     checkRoutes,

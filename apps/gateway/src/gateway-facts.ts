@@ -8,7 +8,6 @@ import type { EndpointPools } from "#upstream/endpoint-pools.ts";
 import type { UpstreamRegistry } from "#upstream/upstream-registry.ts";
 import type { Slices } from "./slices.ts";
 
-/** Where facts come from. */
 export interface FactSources {
   readonly generations: Generations;
   readonly pipeline: Pick<Pipeline, "activeRequests">;
@@ -20,7 +19,7 @@ export interface FactSources {
   readonly slices: Slices;
 }
 
-/** What the gateway is like at this moment, for a scrape. */
+/** The state of the gateway for a scrape. */
 export async function gatewayFacts(sources: FactSources): Promise<GatewayFacts> {
   const { generations, pipeline, admission, listeners, upstreams, pools, events, slices } = sources;
   return {
@@ -53,7 +52,7 @@ export async function gatewayFacts(sources: FactSources): Promise<GatewayFacts> 
   };
 }
 
-/** Without a store, or while it does not answer, there is nothing to say of quotas. */
+/** Undefined without a store, or while it does not respond. */
 async function quotaFacts(slices: Slices): Promise<GatewayFacts["quotas"]> {
   try {
     const record = await slices.quotas.usageRecord();

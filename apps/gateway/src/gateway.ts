@@ -60,37 +60,35 @@ import { listenerFollowers, listenerIssues } from "./listener-followers.ts";
 import type { Clock, EventSink } from "./slice.ts";
 import { type CountedElsewhere, createSlices, inGateOrder, inResponseOrder } from "./slices.ts";
 
-/** How a gateway is started. */
 export interface GatewayOptions {
   /** The document's file. */
   readonly configFile: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
   readonly clock?: Clock;
-  /** Processes that handle requests; 1 unless given: this one does. */
+  /** Processes that handle requests; default 1: this one. */
   readonly workers?: number;
-  /** Publish the file when it changes; true unless given. */
+  /** Publish the file when it changes; default true. */
   readonly followsFile?: boolean;
 }
 
-/** A started gateway. */
 export interface RunningGateway {
   readonly generations: Generations;
   readonly addresses: Traffic["addresses"];
-  /** Where the admin API is; undefined without an `admin` section. */
+  /** URL of the admin API; undefined without an `admin` section. */
   readonly adminUrl: string | undefined;
-  /** Reads the file again; SIGHUP publishes even an unchanged one. Calls that would wait for others become one. */
+  /** Reads the file again; with `force` (SIGHUP) publishes even an unchanged one. Queued calls are merged. */
   reload(force: boolean): Promise<SubmitOutcome>;
   /**
-   * The first step of a stop: `/readyz` says 503 from now on, and everything else goes on, so that load balancers send their
-   * clients elsewhere. Resolves after `shutdown_delay_ms`, or as soon as `hasten` aborts.
+   * The first step of a stop: `/readyz` returns 503 from now on while everything else continues, so that load
+   * balancers redirect their clients. Resolves after `shutdown_delay_ms`, or as soon as `hasten` aborts.
    */
   withdraw(hasten: AbortSignal): Promise<void>;
-  /** Takes no more connections, lets requests end for `graceMs`, then stops everything. */
+  /** Accepts no more connections, drains requests for `graceMs`, then stops everything. */
   stop(graceMs?: number): Promise<void>;
 }
 
-/** The document cannot be run; the issues say why. */
+/** The document cannot run; the issues give the reasons. */
 export class RejectedDocumentError extends Error {
   readonly issues: readonly Issue[];
 
@@ -102,8 +100,8 @@ export class RejectedDocumentError extends Error {
 }
 
 /**
- * Puts all parts together, publishes the document and starts listening. Throws {@link RejectedDocumentError} for a
- * document with errors; what the system says of files and ports keeps its code.
+ * Creates all parts, publishes the document and starts listening. Throws {@link RejectedDocumentError} for a document
+ * with errors; errors of files and ports keep their code.
  */
 export async function createGateway(options: GatewayOptions): Promise<RunningGateway> {
   const { environment, log, clock = systemClock } = options;
@@ -127,39 +125,39 @@ export async function createGateway(options: GatewayOptions): Promise<RunningGat
 
 export { SessionTickets };
 
-/** What a process of the gateway is made of. */
+/** The inputs of a gateway process. */
 export interface ProcessParts {
   readonly environment: GatewayOptions["environment"];
   readonly log: Logger;
   readonly clock: Clock;
   readonly configFile: string;
   readonly store: StateStore | undefined;
-  /** A token that no other gateway has, the same in all its processes. */
+  /** A token unique to this gateway, equal in all its processes. */
   readonly instance: string;
   readonly tickets: SessionTickets;
-  /** Keys that were given out before it started. */
+  /** Keys issued before the start. */
   readonly issued?: readonly IssuedCredential[] | undefined;
-  /** Where this process tells what happens; not given: to its own event bus. */
+  /** Receives events; default: this process's event bus. */
   readonly sink?: EventSink;
-  /** False in the control process of others: nobody there asks how upstreams are. */
+  /** False in the control process of workers, which needs no state of upstreams. */
   readonly hasTraffic?: boolean;
   readonly elsewhere?: CountedElsewhere;
   readonly subscribers?: GenerationSubscribers;
-  /** What answers a scrape; not given: this process's own metrics. */
+  /** Serves a scrape; default: this process's own metrics. */
   readonly scrape?: () => Promise<string>;
   readonly ownPart?: (document: ConfigDocument) => ConfigDocument;
 }
 
-/** Where requests are handled: in this process, or in others. */
+/** Request handling in this process, or in workers. */
 interface Traffic {
   readonly addresses: ListenerSet["addresses"];
-  /** Those of this process. */
+  /** Listeners of this process. */
   readonly listeners: ListenerSet | undefined;
   readonly metricsText: () => Promise<string>;
   readonly admin: Pick<AdminPlaneParts, "pipeline" | "traffic" | "isReady">;
-  /** What runs when a generation was published. */
+  /** Runs after a generation was published. */
   start(): Promise<void>;
-  /** Is not ready from now on. */
+  /** Reports not ready from now on. */
   withdraw(): void;
   stop(graceMs: number): Promise<void>;
 }
@@ -195,7 +193,7 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
     events.start(slices.webhooks);
     await traffic.start();
   } catch (error) {
-    // Any of it that stays keeps the process alive: a gateway that serves nobody, and says that it is ready.
+    // Any remaining part would keep the process alive: a gateway that serves nothing but reports ready.
     await close(0);
     throw error;
   }
@@ -215,7 +213,7 @@ async function assemble(parts: ProcessParts, workers: number, followsFile: boole
     adminUrl: adminServer?.url,
     reload: async (force) => await reloads.ask(force),
     withdraw: async (hasten) => {
-      // Without a line in the log: a log pipe that is no longer read would keep the process from ending.
+      // Not logged: a log pipe without a reader would keep the process from ending.
       traffic.withdraw();
       await sleep(withdrawalMs(parts, generations), undefined, { signal: hasten }).catch(() => undefined);
     },
@@ -233,7 +231,7 @@ async function publishFirst(generations: Generations, text: string): Promise<voi
   if (first.outcome !== "published") throw new RejectedDocumentError(first.outcome === "rejected" ? first.issues : []);
 }
 
-/** Opens, besides what `listening` opens, what a generation needs. Whatever cannot be opened rejects its document. */
+/** Opens, besides `listening`, what a generation needs. A failure rejects the document. */
 function alsoOpening(
   listening: GenerationSubscribers,
   open: (reading: CheckedReading) => Promise<void>,
@@ -255,7 +253,7 @@ function alsoOpening(
   };
 }
 
-/** Loaded where it is asked for: a quarter of all files serve the admin API alone, and workers have none. */
+/** Loaded on demand: a quarter of all files serve the admin API alone, and workers have none. */
 async function openAdmin(
   { document: { admin } }: CheckedReading,
   parts: Omit<AdminPlaneParts, "admin">,
@@ -328,7 +326,7 @@ function trafficHere(plane: ReturnType<typeof createDataPlane>): Traffic {
     listeners,
     metricsText,
     admin: { pipeline, isReady },
-    // The first generation took its listeners with its publication.
+    // The first generation opened its listeners with its publication.
     start: async () => await Promise.resolve(),
     withdraw,
     stop: async (graceMs) => await listeners.stop(graceMs),
@@ -337,7 +335,7 @@ function trafficHere(plane: ReturnType<typeof createDataPlane>): Traffic {
 
 type Control = ReturnType<typeof createControl>;
 
-/** What is published and what lives on from generation to generation. */
+/** Generations, and the state that outlives them. */
 export function createControl(parts: ProcessParts) {
   const { environment, log, clock, configFile, store } = parts;
   const events = new EventBus({ log, clock, ...(store === undefined ? {} : { outbox: store.outbox }) });
@@ -364,7 +362,7 @@ export function createControl(parts: ProcessParts) {
     compileActions: (document) => {
       const actions = compileActions(document, upstreams, pools);
       const published = (): void => {
-        // Before its publication is told, so that the envelope has the name.
+        // Before the publication event, so that its envelope has the new name.
         events.rename(document.gateway.name ?? "gateway");
         actions.published();
         if (parts.hasTraffic !== false) maintenance.published();
@@ -378,7 +376,7 @@ export function createControl(parts: ProcessParts) {
     log,
     directory: dirname(configFile),
     ...(onlyListener === undefined ? {} : { onlyListener }),
-    // Workers are told the numbers, and nobody asks them for what was.
+    // Workers get the numbers from the control process, and have no history.
     ...(elsewhere === undefined ? { history } : {}),
     ...(parts.subscribers === undefined ? {} : { subscribers: parts.subscribers }),
     ...(parts.ownPart === undefined ? {} : { ownPart: parts.ownPart }),
@@ -392,10 +390,10 @@ export function createControl(parts: ProcessParts) {
   return { events, deadlines, upstreams, pools, maintenance, slices, issued, generations, history, stop };
 }
 
-/** A name that is never found does not keep a gateway out of service whose other upstreams can be reached. */
+/** A name that is never found must not keep a gateway out of service whose other upstreams are reachable. */
 const MAX_DISCOVERY_WAIT_MS = 30_000;
 
-/** What handles requests. */
+/** Creates request handling. */
 export function createDataPlane({ environment, log, ...parts }: ProcessParts, control: Control) {
   const { slices, generations, pools, deadlines, maintenance } = control;
   let isWithdrawn = false;
@@ -403,7 +401,7 @@ export function createDataPlane({ environment, log, ...parts }: ProcessParts, co
   let hasBeenReady = false;
   const isReady = (): boolean => {
     if (isWithdrawn || generations.current === undefined) return false;
-    // Reloads do not take a gateway out of service that serves.
+    // Reloads do not take a serving gateway out of service.
     hasBeenReady ||= maintenance.hasEndpoints || performance.now() - startedMs >= MAX_DISCOVERY_WAIT_MS;
     return hasBeenReady;
   };
@@ -428,7 +426,7 @@ export function createDataPlane({ environment, log, ...parts }: ProcessParts, co
   return { pipeline, metricsText, listeners, isReady, withdraw };
 }
 
-/** Tells that a file changed, whatever is in it now. */
+/** Reports changes of a file without reading it. */
 function watchAny(path: string, changed: () => void): { close(): Promise<void> } {
   return watchFile(path, undefined, async () => {
     changed();
@@ -436,7 +434,7 @@ function watchAny(path: string, changed: () => void): { close(): Promise<void> }
   });
 }
 
-/** How long the gateway goes on when it is not ready any more. */
+/** How long the gateway continues after it is not ready any more. */
 function withdrawalMs({ environment }: ProcessParts, generations: Generations): number {
   return (
     generations.current?.document.gateway.shutdown_delay_ms ??
@@ -444,7 +442,7 @@ function withdrawalMs({ environment }: ProcessParts, generations: Generations): 
   );
 }
 
-/** How long requests may go on after the listeners closed. */
+/** How long requests may continue after the listeners closed. */
 export function drainTimeMs({ environment }: ProcessParts, generations: Generations): number {
   return (
     generations.current?.document.gateway.shutdown_timeout_ms ??
@@ -452,7 +450,7 @@ export function drainTimeMs({ environment }: ProcessParts, generations: Generati
   );
 }
 
-/** What the routes of a document do, with the upstreams that live on from generation to generation. */
+/** Compiles the actions of routes, with upstreams that outlive generations. */
 function compileActions(
   document: ConfigDocument,
   upstreams: UpstreamRegistry,

@@ -3,7 +3,7 @@ import type { CheckedReading, GenerationSubscribers } from "#config/generations.
 import type { ListenerSet } from "#listener/listener-set.ts";
 import type { ListenerProblem } from "#listener/listen-error.ts";
 
-/** Lets the listeners of this process follow what is published. `graceMs`: for what is gone then. */
+/** Applies published generations to the listeners of this process. `graceMs`: for removed listeners. */
 export function listenerFollowers(
   listeners: () => ListenerSet | undefined,
   graceMs: () => number,
@@ -18,7 +18,7 @@ export function listenerFollowers(
   };
 }
 
-/** Reasons to reject a document. */
+/** Turns listener problems into issues of the document. */
 export function listenerIssues(problems: readonly ListenerProblem[], { places }: CheckedReading): Issue[] {
   return problems.map(({ at, message }) => ({
     code: "compile_failed",

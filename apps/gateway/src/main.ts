@@ -1,8 +1,8 @@
 import type { Invocation } from "#cli/invocation.ts";
 
-/** Carries out the command line. `heldSignals` says which signals came meanwhile, and gives them their effect again. */
+/** Runs the command line. `heldSignals` returns the signals received meanwhile and restores their effect. */
 export async function main(heldSignals: Invocation["heldSignals"]): Promise<void> {
-  // The reader of the output may end first, as `head` does.
+  // Ignore EPIPE: the reader may close early, as `head` does.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
@@ -15,7 +15,7 @@ export async function main(heldSignals: Invocation["heldSignals"]): Promise<void
   process.exitCode = await runCommandLine(process.argv.slice(2), {
     version,
     environment: process.env,
-    // Opened by who reads it.
+    // Opened only when read.
     get stdin() {
       return process.stdin;
     },

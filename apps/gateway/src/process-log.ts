@@ -5,12 +5,15 @@ import { pino, type Logger } from "pino";
 const STANDARD_OUTPUT = 1;
 const STANDARD_ERROR = 2;
 
-/** A process's log: JSON lines on standard output, from `level` on. Neither its reader nor a full disk holds the gateway up. */
+/**
+ * A process's log: JSON lines on standard output, from `level` on. Neither a slow reader nor a full disk blocks the
+ * gateway.
+ */
 export function openProcessLog(level: string): Logger {
   const output = new DescriptorLines({
     descriptor: STANDARD_OUTPUT,
-    onProblem: (error) => complain(`The log cannot be written: ${reasonOf(error)}. It is tried again every second`),
-    onRecovered: (lostLines) => log.warn({ code: "log_recovered", lost_lines: lostLines }, "the log is written again"),
+    onProblem: (error) => complain(`The log cannot be written: ${reasonOf(error)}. Retrying every second`),
+    onRecovered: (lostLines) => log.warn({ code: "log_recovered", lost_lines: lostLines }, "The log is written again"),
   });
   process.on("exit", () => output.flushSync());
   const log = pino(
@@ -30,6 +33,6 @@ function complain(sentence: string): void {
   try {
     writeSync(STANDARD_ERROR, `sluice: ${sentence}\n`);
   } catch {
-    // It may lie on the same disk.
+    // Standard error may be on the same full disk.
   }
 }

@@ -4,35 +4,35 @@ import type { Logger } from "pino";
 import type { Tracer } from "#request/request-trace.ts";
 import type { ResponseStore, BodyFilter, Decorator, Gate, Observer, RequestChange } from "#request/phases.ts";
 
-/** Time, by the door, so that tests can move it. */
+/** Clocks; replaceable in tests. */
 export interface Clock {
   /** Wall clock, milliseconds since 1970. */
   now(): number;
-  /** Monotonic milliseconds; they may stand still within a turn of the event loop. */
+  /** Monotonic milliseconds; may be constant within a turn of the event loop. */
   monotonic(): number;
 }
 
-/** Where state changes of the gateway are told. Never blocks, never throws. */
+/** Receives state changes of the gateway. Never blocks, never throws. */
 export interface EventSink {
   emit<K extends EventKind>(kind: K, payload: EventPayloads[K]): void;
 }
 
-/** Collects what is wrong with a document. Places are the steps from its root. */
+/** Collects issues of a document. Places are paths from its root. */
 export interface IssueReport {
   error(code: IssueCode, place: readonly (string | number)[], message: string): void;
   warning(code: IssueCode, place: readonly (string | number)[], message: string): void;
 }
 
-/** What checks may look at besides the document. */
+/** Inputs of checks besides the document. */
 export interface CheckScope {
   readonly clock: Clock;
-  /** The text of a field that may be a secret reference; undefined when that cannot be had, which is reported already. */
+  /** The text of a field that may be a secret reference; undefined if unavailable, which is reported already. */
   secret(text: string): Secret | undefined;
-  /** Content of a file named by the document; undefined when it cannot be read: report it. */
+  /** Content of a file named by the document; undefined if it cannot be read: report it. */
   readFile(path: string): Buffer | undefined;
 }
 
-/** What compiling may use; everything was checked, so nothing here fails. */
+/** Inputs of compilation; the document is validated, so compilation does not fail. */
 export interface CompileScope {
   readonly generation: number;
   readonly clock: Clock;
@@ -41,26 +41,26 @@ export interface CompileScope {
   readFile(path: string): Buffer;
 }
 
-/** A slice's part of one generation. Everything absent costs nothing. */
+/** A slice's part of one generation. Absent members cost nothing. */
 export interface CompiledSlice {
   gateFor?(route: Route): Gate | undefined;
-  /** For requests that no route takes. */
+  /** For requests without a route. */
   unroutedGateFor?(listener: Listener): Gate | undefined;
-  /** For routes whose action is proxy. */
+  /** For routes with a proxy action. */
   requestChangeFor?(route: Route): RequestChange | undefined;
   decoratorFor?(route: Route): Decorator | undefined;
   bodyFilterFor?(route: Route): BodyFilter | undefined;
   responseStoreFor?(route: Route): ResponseStore | undefined;
-  /** Notes how requests of this generation are handled. */
+  /** Traces requests of this generation. */
   readonly tracer?: Tracer;
-  /** The generation was published: what runs outside of requests (timers, targets) switches to it now. */
+  /** The generation was published: timers, targets and other background work switch to it. */
   published?(): void;
 }
 
-/** What a slice gives to the gateway. State that outlives a generation belongs to the slice. */
+/** A slice of the gateway. State that outlives a generation belongs to the slice. */
 export interface GatewaySlice {
   readonly name: string;
-  /** What the schema cannot say. */
+  /** Checks beyond the schema. */
   check?(document: ConfigDocument, report: IssueReport, scope: CheckScope): void;
   compile?(document: ConfigDocument, scope: CompileScope): CompiledSlice;
   readonly observer?: Observer;

@@ -33,28 +33,27 @@ import { RESPONSE_ORDER, GATE_ORDER } from "./pipeline-order.ts";
 import type { Clock, GatewaySlice } from "./slice.ts";
 import manifest from "../package.json" with { type: "json" };
 
-/** What slices are made of. */
 export interface SliceParts {
   readonly log: Logger;
   readonly clock: Clock;
   /** Undefined without `GATEWAY_STATE_DB`. */
   readonly store: StateStore | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Keys that were given out over the admin API; not given where requests are not handled. */
+  /** Keys issued over the admin API; absent in processes that handle no requests. */
   readonly issued?: IssuedKeys;
-  /** A token that no other gateway has. */
+  /** A token unique to this gateway. */
   readonly instance?: string;
   /** Undefined: this process is the whole gateway. */
   readonly elsewhere?: CountedElsewhere | undefined;
 }
 
-/** What the processes of one gateway must count together, in another process than this one. */
+/** State that the processes of one gateway share, kept in another process. */
 export interface CountedElsewhere {
   readonly rates: RateCounters;
   readonly nonces: Nonces;
 }
 
-/** All slices; those that others ask something have a name of their own. */
+/** All slices; those that others use have a name of their own. */
 export interface Slices {
   readonly all: readonly GatewaySlice[];
   readonly webhooks: Webhooks;
@@ -72,7 +71,7 @@ export interface Slices {
 
 const random = (): number => Math.random();
 
-/** Makes every slice, in no order. */
+/** Creates every slice, in no order. */
 export function createSlices({ log, clock, store, environment, issued, elsewhere, instance = "" }: SliceParts): Slices {
   const dialer = new EgressDialer({ log });
   const webhooks = createWebhooks({ dialer, clock, log });
@@ -152,7 +151,7 @@ export function inGateOrder(slices: readonly GatewaySlice[]): GatewaySlice[] {
   return ordered(slices, GATE_ORDER);
 }
 
-/** Slices in the order in which they change answers. */
+/** Slices in the order in which they change responses. */
 export function inResponseOrder(slices: readonly GatewaySlice[]): GatewaySlice[] {
   return ordered(slices, RESPONSE_ORDER);
 }

@@ -1,15 +1,15 @@
 import { connect, isIP, type Socket } from "node:net";
 import { EgressError, timedOut } from "./egress-failure.ts";
 
-/** How long one address has before the next is tried beside it (RFC 8305 section 5). */
+/** Delay before the next address is tried in parallel (RFC 8305 section 5). */
 const STAGGER_MS = 250;
-/** A name may have hundreds of addresses; trying them all is the owner's wish, not ours. */
+/** A name may have hundreds of addresses. */
 const MAX_ADDRESSES = 16;
 
 /**
- * Connects to the first of the addresses that accepts, in their order, the next one beginning when one fails or takes
- * long. Never looks up a name: what is no address is refused.
- * @throws EgressError `connect_failed` when none accepts, `timeout` when `signal` aborts
+ * Connects to the first of the addresses that accepts, in order; the next attempt starts when one fails or is slow.
+ * Names are refused, never looked up. @throws EgressError `connect_failed` if none accepts, `timeout` when `signal`
+ * aborts
  */
 export async function connectFirst(addresses: readonly string[], port: number, signal: AbortSignal): Promise<Socket> {
   const attempts = new Set<Socket>();
@@ -26,7 +26,7 @@ export async function connectFirst(addresses: readonly string[], port: number, s
       return;
     }
     if (isIP(address) === 0) {
-      lastError = new EgressError("connect_failed", "What should be dialled is not an address");
+      lastError = new EgressError("connect_failed", "The dial target is not an address");
       next();
       return;
     }
@@ -60,7 +60,7 @@ export async function connectFirst(addresses: readonly string[], port: number, s
   }
 }
 
-/** Addresses need no lookup; if node should think otherwise, nothing is dialled. */
+/** Addresses need no lookup; should node attempt one, the connection fails. */
 function refuseLookup(
   host: string,
   _options: unknown,

@@ -7,54 +7,53 @@ import { connectFirst } from "./connect-first.ts";
 import { asEgressError, EgressError, timedOut } from "./egress-failure.ts";
 import type { EgressFilter } from "./egress-filter.ts";
 
-/** The system's way: its hosts file, its resolvers, its order. No proxy variable has a say in it. */
+/** The system's resolver with its hosts file. Proxy variables are ignored. */
 export const systemLookup: NameLookup = async (host) => {
   const found = await lookup(host, { all: true, order: "verbatim" });
   return found.map(({ address }) => address);
 };
 
-/** What a connection is for; the label of its counters. */
+/** Purpose of a connection; label of its counters. */
 export type EgressPurpose = "webhook" | "callout" | "key-set" | "introspection" | "traces";
 
-/** What the running generation says about outbound connections. */
+/** Rules of the running generation for outbound connections. */
 export interface EgressRules {
-  /** Undefined: everything may be dialled. */
+  /** Undefined: every address may be dialled. */
   readonly filter: EgressFilter | undefined;
   readonly dnsTimeoutMs: number;
 }
 
-/** Where to connect. */
 export interface DialTarget {
   /** A name or an address, IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
   readonly isSecure: boolean;
-  /** Certificates (PEM) to trust instead of the dialer's; give the same array again, so that it is read once. */
+  /** Certificates (PEM) to trust instead of the dialer's; pass the same array again, so that it is parsed once. */
   readonly roots?: readonly string[];
 }
 
 export interface EgressDialerParts {
   readonly log: Logger;
-  /** Instead of the system's lookup. */
+  /** Replaces the system's lookup. */
   readonly lookup?: NameLookup;
   /** Certificates (PEM) instead of the public roots. */
   readonly roots?: readonly string[];
 }
 
 const DEFAULT_DNS_TIMEOUT_MS = 2000;
-/** A line that many requests cause is written this often. */
+/** Minimum interval of a repeated log line. */
 const REPEAT_MS = 1000;
 
-/** Named one by one: additions of the environment and of the system are not public roots. */
+/** Only the bundled roots: additions of the environment and of the system are not public roots. */
 const publicRoots: readonly string[] = getCACertificates("bundled");
 
-/** Rules without a filter, as of a document that says nothing. */
+/** Rules without a filter, as of an empty document. */
 export const OPEN_RULES: EgressRules = { filter: undefined, dnsTimeoutMs: DEFAULT_DNS_TIMEOUT_MS };
 
 /**
- * Opens the connections that the gateway makes on its own account. A name is looked up for every connection, all its
- * addresses are judged by the filter, and one of exactly these addresses is dialled; TLS and Host keep the name. Any
- * doubt ends in no connection. Proxy variables of the environment are not looked at.
+ * Opens outbound connections of the gateway itself. A name is resolved for every connection, all its addresses are
+ * checked by the filter, and exactly one of them is dialled; TLS and Host keep the name. Any error prevents the
+ * connection. Proxy variables of the environment are ignored.
  */
 export class EgressDialer {
   readonly #log: Logger;
@@ -71,20 +70,20 @@ export class EgressDialer {
     this.#roots = parts.roots;
   }
 
-  /** Switches to the rules of a new generation; dials under way are judged by them too, if they were not yet. */
+  /** Applies the rules of a new generation, also to pending dials that were not checked yet. */
   apply(rules: EgressRules): void {
     this.#rules = rules;
     this.#told.clear();
   }
 
-  /** How often the filter refused, by purpose (`gateway_ssrf_denied_total`). */
+  /** Number of refusals by purpose (`gateway_ssrf_denied_total`). */
   get denied(): ReadonlyMap<EgressPurpose, number> {
     return this.#denied;
   }
 
   /**
-   * A connected socket, for https with its certificate verified against the public roots. It has no error listener.
-   * @throws EgressError, `timeout` when `signal` aborts
+   * Returns a connected socket, for https with a verified certificate. It has no error listener. @throws EgressError,
+   * `timeout` when `signal` aborts
    */
   async dial(target: DialTarget, purpose: EgressPurpose, signal: AbortSignal): Promise<Socket> {
     const addresses = await this.#addressesOf(target.host, signal);
@@ -95,7 +94,7 @@ export class EgressDialer {
 
   async #addressesOf(host: string, signal: AbortSignal): Promise<readonly string[]> {
     if (parseAddress(host) !== undefined) return [host];
-    // With a filter, not knowing where a connection would go ends the whole delivery or callout.
+    // With a filter, an unknown destination ends the whole delivery or callout.
     const isFinal = this.#rules.filter !== undefined;
     const { promise, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(
@@ -127,7 +126,7 @@ export class EgressDialer {
       try {
         verdict = filter.judge(address);
       } catch (error) {
-        this.#log.error({ code: "ssrf_filter_failed", err: error }, "the egress filter broke; nothing is dialled");
+        this.#log.error({ code: "ssrf_filter_failed", err: error }, "The egress filter failed; nothing is dialled");
         throw new EgressError("filter_failed", "The egress filter cannot judge an address", true);
       }
       if (verdict === "permitted") continue;
@@ -140,7 +139,7 @@ export class EgressDialer {
     }
   }
 
-  /** At most once a second for each host and purpose: callouts may ask for every request. */
+  /** At most once a second for each host and purpose: callouts may run for every request. */
   #tellDenial(purpose: EgressPurpose, host: string, address: string): void {
     const key = `${purpose} ${host}`;
     const told = this.#told.get(key) ?? { atMs: Number.NEGATIVE_INFINITY, count: 0 };
@@ -170,7 +169,7 @@ export class EgressDialer {
     const onAbort = (): void => reject(timedOut());
     signal.addEventListener("abort", onAbort, { once: true });
     if (signal.aborted) onAbort();
-    // Stays on the sockets when the handshake is given up: what they still report must not end the process.
+    // Stays on abandoned sockets: their late errors must not end the process.
     raw.on("error", reject);
     raw.once("close", () => reject(new EgressError("tls_failed", "The connection ended during the TLS handshake")));
     socket.on("error", reject);
@@ -197,12 +196,12 @@ export class EgressDialer {
   }
 }
 
-/** Finds all addresses of a name; rejects or gives none when there are none. */
+/** Resolves all addresses of a name; rejects or returns none if there are none. */
 export type NameLookup = (host: string) => Promise<readonly string[]>;
 
 /**
- * Lets those who ask for a name while it is being looked up wait for the same answer. The system's lookup cannot be
- * cancelled and holds a thread of the pool until it is over, so a name whose servers hang must not hold more than one.
+ * Shares pending lookups of a name. The system's lookup cannot be cancelled and occupies a pool thread until it ends,
+ * so a name with unresponsive servers must not occupy more than one.
  */
 function oneAtATime(find: NameLookup): NameLookup {
   const running = new Map<string, Promise<readonly string[]>>();

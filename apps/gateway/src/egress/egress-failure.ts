@@ -1,4 +1,4 @@
-/** What kept a request of ours from being answered. */
+/** Why an outbound request got no response. */
 export type EgressFailureCode =
   | "dns_failed"
   | "dns_timeout"
@@ -11,11 +11,11 @@ export type EgressFailureCode =
   | "answer_too_large"
   | "timeout";
 
-/** A connection that was not made, or did not bring an answer. The message carries no secret. */
+/** A connection that failed or brought no response. The message contains no secret. */
 export class EgressError extends Error {
   override readonly name = "EgressError";
   readonly code: EgressFailureCode;
-  /** The egress filter, or its failure, ends the whole undertaking: another attempt must not be made. */
+  /** No further attempt must be made: the egress filter refused or failed. */
   readonly isFinal: boolean;
 
   constructor(code: EgressFailureCode, message: string, isFinal = false) {
@@ -25,10 +25,10 @@ export class EgressError extends Error {
   }
 }
 
-/** The failure that a given-up signal stands for. */
+/** The failure for an aborted signal. */
 export const timedOut = (): EgressError => new EgressError("timeout", "The time for the whole request is over");
 
-/** `error` as it is if it is a failure of egress, otherwise as one with `code`. */
+/** `error` itself if it is an EgressError, otherwise one with `code`. */
 export function asEgressError(error: unknown, code: EgressFailureCode): EgressError {
   if (error instanceof EgressError) return error;
   return new EgressError(code, error instanceof Error ? error.message : String(error));

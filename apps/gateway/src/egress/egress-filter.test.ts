@@ -14,7 +14,7 @@ const cases: [rule: string, filter: SsrfFilter, address: string, verdict: Egress
   ["an address in both lists is allowed", { deny: PRIVATE, allow: ["10.1.0.0/16"] }, "10.1.2.3", "permitted"],
   ["an address in deny only, beside an allowed range", { deny: PRIVATE, allow: ["10.1.0.0/16"] }, "10.2.2.3", "denied"],
   ["the older spelling of allow", { deny: PRIVATE, allowlist: ["10.1.0.0/16"] }, "10.1.2.3", "permitted"],
-  ["allow alone closes nothing", { deny: ["10.0.0.0/8"], allow: ["10.1.2.3"] }, "192.168.1.1", "permitted"],
+  ["allow alone denies nothing", { deny: ["10.0.0.0/8"], allow: ["10.1.2.3"] }, "192.168.1.1", "permitted"],
   ["a single address as a range", { deny: ["192.0.2.7"] }, "192.0.2.7", "denied"],
   ["everything of IPv4", { deny: ["0.0.0.0/0"] }, "8.8.8.8", "denied"],
   ["everything of IPv4 is not IPv6", { deny: ["0.0.0.0/0"] }, "2a00::1", "permitted"],
@@ -33,7 +33,7 @@ const cases: [rule: string, filter: SsrfFilter, address: string, verdict: Egress
   ["NAT64, unless switched off", { deny: PRIVATE, normalize_embedded_ipv4: false }, "64:ff9b::10.0.0.1", "permitted"],
   ["NAT64 of an allowed address", { deny: PRIVATE, allow: ["10.0.0.1"] }, "64:ff9b::10.0.0.1", "permitted"],
   [
-    "allowing NAT64's prefix does not open what is behind it",
+    "allowing NAT64's prefix does not allow the addresses behind it",
     { deny: PRIVATE, allow: ["64:ff9b::/96"] },
     "64:ff9b::a00:1",
     "denied",
@@ -59,14 +59,14 @@ for (const [rule, filter, address, verdict] of cases) {
   });
 }
 
-test("a block is on unless it says otherwise", () => {
+test("a block is enabled by default", () => {
   assert.deepEqual(
     [undefined, {}, { enabled: true }, { enabled: false }].map((block) => isEnabled(block)),
     [false, true, true, false],
   );
 });
 
-/** The 128 bits of an address as text, IPv4 in its mapped form; written apart from the product's parser. */
+/** The 128 bits of an address as text, IPv4 in its mapped form; independent of the product's parser. */
 function bitsOf(address: string): string {
   if (address.includes(".")) {
     const octets = address.split(".").map((part) => Number(part).toString(2).padStart(8, "0"));
@@ -79,7 +79,7 @@ function bitsOf(address: string): string {
   return all.map((group) => Number.parseInt(group, 16).toString(2).padStart(16, "0")).join("");
 }
 
-/** The rule in its plainest form, for addresses without anything embedded. */
+/** A naive form of the rule, for addresses without embedded ones. */
 function naive(deny: readonly string[], allow: readonly string[], address: string): EgressVerdict {
   const holds = (network: string): boolean => {
     const [base = "", bits = ""] = network.split("/");
@@ -101,7 +101,7 @@ const network = fc.oneof(
   fc.tuple(v6, fc.nat(128)).map(([base, bits]) => `${base}/${bits}`),
 );
 
-test("the filter agrees with the plainest form of its rule on random lists and addresses", () => {
+test("the filter agrees with a naive form of its rule on random lists and addresses", () => {
   const seen = { denied: 0, permitted: 0, unreadable: 0 };
   fc.assert(
     fc.property(
@@ -116,10 +116,10 @@ test("the filter agrees with the plainest form of its rule on random lists and a
     ),
     { numRuns: 3000 },
   );
-  assert.ok(seen.denied > 200 && seen.permitted > 200, "both answers occur often");
+  assert.ok(seen.denied > 200 && seen.permitted > 200, "both verdicts occur often");
 });
 
-test("no way to write an IPv4 address inside an IPv6 address gets around its denial", () => {
+test("no IPv6 form of an IPv4 address bypasses its denial", () => {
   fc.assert(
     fc.property(fc.ipV4(), fc.nat(32), (ipv4, bits) => {
       const filter = new EgressFilter({ deny: [`${ipv4}/${bits}`] });

@@ -8,33 +8,32 @@ import {
   type IpNetwork,
 } from "@headworks/host-patterns";
 
-/** Why an address may not be dialled. */
 export type EgressVerdict = "permitted" | "denied" | "unreadable";
 
-/** Where packets to the unspecified address end: at this host (Linux and others connect them to loopback). */
+/** The unspecified address reaches this host (Linux and others connect it to loopback). */
 const thisHost: readonly IpAddress[] = ["127.0.0.1", "::1"]
   .map((text) => parseAddress(text))
   .filter((address) => address !== undefined);
 
 /**
- * Decides which addresses may be dialled (specification, Egress filter). An address is judged in every form in which
+ * Decides which addresses may be dialled (specification, Egress filter). An address is checked in every form in which
  * it can be reached: as it is, unspecified ones as loopback, and with `normalize_embedded_ipv4` (the default) also by
- * the IPv4 address that a translator or tunnel would take out of it. A form that is denied and not allowed denies the
- * address, so allowing a translator's prefix does not open what lies behind it.
+ * the IPv4 address that a translator or tunnel would extract. One denied form that is not allowed denies the address,
+ * so allowing a translator's prefix does not allow the addresses behind it.
  */
 export class EgressFilter {
   readonly #deny: readonly IpNetwork[];
   readonly #allow: readonly IpNetwork[];
   readonly #judgesEmbedded: boolean;
 
-  /** Takes a checked block; entries that are no networks are left out. */
+  /** Takes a validated block; entries that are no networks are skipped. */
   constructor(document: SsrfFilter) {
     this.#deny = networksOf(document.deny);
     this.#allow = [...networksOf(document.allow), ...networksOf(document.allowlist)];
     this.#judgesEmbedded = document.normalize_embedded_ipv4 ?? true;
   }
 
-  /** Judges the text of one address; what is no address is `unreadable` and must not be dialled. */
+  /** Checks one address; other texts are `unreadable` and must not be dialled. */
   judge(text: string): EgressVerdict {
     const address = parseAddress(text);
     if (address === undefined) return "unreadable";
@@ -43,7 +42,7 @@ export class EgressFilter {
 
   #formsOf(address: IpAddress): IpAddress[] {
     const forms = [address, ...(this.#judgesEmbedded ? embeddedIpv4(address) : [])];
-    // Dialling ::ffff:a.b.c.d makes an IPv4 connection, so it is judged as one whatever the switch says.
+    // Dialling ::ffff:a.b.c.d makes an IPv4 connection, so it is checked as one whatever the setting.
     if (address.version === 6 && address.value >> 32n === 0xffffn) forms.push({ version: 4, value: address.value });
     return forms.flatMap((form) => (isUnspecifiedValue(form) ? [form, ...thisHost] : [form]));
   }
@@ -54,7 +53,7 @@ export class EgressFilter {
   }
 }
 
-/** Whether a block switches the filter on: being there is enough, unless it says otherwise. */
+/** Whether a block enables the filter: it does unless it says otherwise. */
 export const isEnabled = (document: SsrfFilter | undefined): document is SsrfFilter =>
   document !== undefined && document.enabled !== false;
 

@@ -35,7 +35,7 @@ const good: [
   ["http://１２７.0.0.1/", "127.0.0.1", 80, false, "127.0.0.1", "/", "http://127.0.0.1/"],
 ];
 for (const [text, host, port, isSecure, authority, target, shown] of good) {
-  test(`${text} is taken apart`, () => {
+  test(`${text} is parsed`, () => {
     assert.deepEqual(parseEgressUrl(text), { host, port, isSecure, authority, target, shown });
   });
 }

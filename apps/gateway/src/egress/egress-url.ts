@@ -1,21 +1,21 @@
-/** An address of ours to send to, taken apart once. */
+/** A parsed outbound URL. */
 export interface EgressUrl {
   readonly isSecure: boolean;
   /** In the URL standard's spelling; IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
-  /** For the Host field: the port only when it is not the scheme's own. */
+  /** For Host: the port only if it is not the scheme's default. */
   readonly authority: string;
-  /** Path and query as they were written; never empty, no fragment. */
+  /** Path and query as written; never empty, no fragment. */
   readonly target: string;
-  /** Origin and path: what logs may show, since queries carry secrets. */
+  /** Origin and path for logs, since queries carry secrets. */
   readonly shown: string;
 }
 
 /**
- * Reads an absolute http or https URL. Stricter than the URL standard, which repairs what it can: no white space,
- * control characters or backslashes, two slashes before the host, no user information, no port 0. The path and query
- * stay byte for byte where they are visible ASCII; dot segments stay too. A fragment is dropped.
+ * Parses an absolute http or https URL. Stricter than the URL standard, which repairs errors: no white space, control
+ * characters or backslashes, two slashes before the host, no user information, no port 0. Visible ASCII of path and
+ * query is kept byte for byte, dot segments too. A fragment is dropped.
  */
 export function parseEgressUrl(text: string): EgressUrl | { readonly issue: string } {
   const parts = /^https?:\/\/([^/?#]*)([^#]*)/i.exec(text);

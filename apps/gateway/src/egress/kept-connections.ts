@@ -1,9 +1,9 @@
 import type { Socket } from "node:net";
 
-/** Below what servers usually keep an idle connection for, so that ours are rarely closed under a request. */
+/** Below the usual idle timeout of servers, so that connections are rarely closed under a request. */
 const IDLE_MS = 4000;
 
-/** Idle connections to one place, opened under one generation's rules; closed with it. */
+/** Idle connections to one destination, opened under one generation's rules and closed with it. */
 export class KeptConnections {
   readonly #capacity: number;
   readonly #idle: { readonly socket: Socket; readonly forget: () => void }[] = [];
@@ -13,14 +13,14 @@ export class KeptConnections {
     this.#capacity = capacity;
   }
 
-  /** The connection that was used last, if there is one. */
+  /** The most recently used connection, if any. */
   take(): Socket | undefined {
     const kept = this.#idle.pop();
     kept?.forget();
     return kept?.socket;
   }
 
-  /** Keeps a connection on which nothing is under way; or closes it, when it cannot be kept. */
+  /** Keeps an idle connection, or closes it if it cannot be kept. */
   put(socket: Socket): void {
     if (this.#isClosed || socket.destroyed || !socket.writable || this.#idle.length >= this.#capacity) {
       socket.destroy();
@@ -32,7 +32,7 @@ export class KeptConnections {
       socket.destroy();
     };
     const timer = setTimeout(drop, IDLE_MS).unref();
-    // Bytes nobody asked for, and every kind of end, make a connection useless.
+    // Unexpected bytes, and every kind of end, make a connection unusable.
     for (const event of ["data", "end", "close", "error"]) socket.on(event, drop);
     const forget = (): void => {
       clearTimeout(timer);
@@ -42,7 +42,7 @@ export class KeptConnections {
     socket.resume();
   }
 
-  /** Closes what is idle; what is in use is closed when it comes back. */
+  /** Closes idle connections; active ones are closed when they are put back. */
   close(): void {
     this.#isClosed = true;
     for (let socket = this.take(); socket !== undefined; socket = this.take()) socket.destroy();

@@ -14,7 +14,7 @@ const OWN_FIELDS = new Set([
   "user-agent",
 ]);
 
-/** What is wrong with the name of a configured field, as a sentence; undefined if nothing is. */
+/** The problem of a configured field name, as a sentence; undefined for none. */
 export function fieldNameIssue(name: string): string | undefined {
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name)) return "The name is not a legal header name.";
   if (OWN_FIELDS.has(name.toLowerCase())) return "This header is set by the gateway itself.";
@@ -22,8 +22,8 @@ export function fieldNameIssue(name: string): string | undefined {
 }
 
 /**
- * What is wrong with the value of a configured field (RFC 9110 section 5.5), as a sentence without the value; undefined
- * if nothing is.
+ * The problem of a configured field value (RFC 9110 section 5.5), as a sentence without the value; undefined for
+ * none.
  */
 export function fieldValueIssue(value: string): string | undefined {
   if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {

@@ -5,40 +5,40 @@ import { asEgressError, EgressError, timedOut } from "./egress-failure.ts";
 import type { EgressUrl } from "./egress-url.ts";
 import type { KeptConnections } from "./kept-connections.ts";
 
-/** One POST of our own. */
+/** One outbound POST. */
 export interface PostRequest {
   readonly url: EgressUrl;
   readonly purpose: EgressPurpose;
   /** Besides Host, Content-Length and Connection, which are added. */
   readonly fields: Readonly<RawFields>;
   readonly body: Buffer;
-  /** How much of the answer's body is read; with 0 it is not waited for at all. */
+  /** Limit of the response body that is read; with 0 the body is not awaited. */
   readonly maxBodyBytes: number;
-  /** Whether an answer is one only with its whole body. Otherwise the head is enough, whatever becomes of the body. */
+  /** Whether a response without its whole body is a failure. Otherwise the head is enough. */
   readonly needsBody: boolean;
-  /** Whether an answer may have the flaws that browsers tolerate. */
+  /** Whether the response may have flaws that browsers tolerate. */
   readonly isLenient: boolean;
-  /** Where connections are taken from and kept for the next request; without it each request has its own. */
+  /** Pool of connections to reuse; without it each request opens its own. */
   readonly kept?: KeptConnections;
 }
 
-/** The final answer, or why there is none. */
+/** The final response, or the failure. */
 export type PostResult =
   | { readonly kind: "response"; readonly status: number; readonly fields: RawFields; readonly body: Buffer }
   | { readonly kind: "failure"; readonly error: EgressError };
 
-/** What the head of an answer may have; anything longer is no answer to a notification. */
+/** Limit of a response head. */
 const MAX_HEAD_BYTES = 8192;
 
 /**
- * Sends one request and reads the head of the answer, and its body if asked to. Redirects are answers like any other.
- * Never rejects; everything, from the lookup of the name to the last byte, ends when `signal` aborts.
+ * Sends one request and reads the response head, and the body if requested. Redirects are not followed. Never
+ * rejects; everything, from the name lookup to the last byte, ends when `signal` aborts.
  */
 export async function post(dialer: EgressDialer, request: PostRequest, signal: AbortSignal): Promise<PostResult> {
   for (let used = request.kept?.take(); used !== undefined; used = request.kept?.take()) {
     const exchange = new Exchange(used, request);
     const result = await exchange.run(signal);
-    // The other side closed it while it was idle: nothing was done with the request.
+    // The peer closed the idle connection: the request was not processed.
     const isStale = result.kind === "failure" && result.error.code === "connection_lost" && !exchange.hasResponseBytes;
     if (!isStale || signal.aborted) return result;
   }
@@ -51,7 +51,6 @@ export async function post(dialer: EgressDialer, request: PostRequest, signal: A
   return await new Exchange(socket, request).run(signal);
 }
 
-/** One request and its answer on one connection. */
 class Exchange {
   readonly #socket: Socket;
   readonly #request: PostRequest;
@@ -90,7 +89,7 @@ class Exchange {
     const onData = (bytes: Buffer): void => this.#read(bytes);
     const onEnd = (): void => {
       this.#reader.end();
-      this.#fail(new EgressError("connection_lost", "The connection ended before the answer"));
+      this.#fail(new EgressError("connection_lost", "The connection ended before the response"));
     };
     signal.addEventListener("abort", onAbort, { once: true });
     socket.on("error", onError).on("close", onClose).on("data", onData).on("end", onEnd);
@@ -107,7 +106,7 @@ class Exchange {
       if (this.#canBeKept && this.#request.kept !== undefined) {
         this.#request.kept.put(socket);
       } else {
-        // What it still reports is of no interest, but must not end the process.
+        // Late errors are irrelevant but must not end the process.
         socket.on("error", () => undefined);
         socket.destroy();
       }
@@ -125,7 +124,7 @@ class Exchange {
   #read(bytes: Buffer): void {
     this.#hasResponseBytes = true;
     const taken = this.#reader.read(bytes);
-    // What follows an answer was not asked for; whatever it is, it must not be read as the next answer.
+    // Bytes after a response are unexpected and must not be read as the next response.
     if (taken < bytes.length) this.#canBeKept = false;
   }
 
@@ -139,7 +138,7 @@ class Exchange {
   #onData(piece: Buffer): void {
     this.#sizeBytes += piece.length;
     if (this.#sizeBytes > this.#request.maxBodyBytes) {
-      this.#fail(new EgressError("answer_too_large", "The answer's body is too large"));
+      this.#fail(new EgressError("answer_too_large", "The response body is too large"));
     } else if (this.#request.needsBody) {
       this.#pieces.push(Buffer.from(piece));
     }
@@ -153,7 +152,7 @@ class Exchange {
     this.#settled.resolve({ kind: "response", status, fields, body: Buffer.concat(this.#pieces) });
   }
 
-  /** Without effect once there is an answer, other than that the connection is not kept. */
+  /** After a response, only marks the connection as unusable. */
   #fail(error: EgressError): void {
     if (this.#head !== undefined && !this.#request.needsBody) this.#response();
     else this.#settled.resolve({ kind: "failure", error });

@@ -1,7 +1,6 @@
-/** Calls `run` after `delayMs`; answers the function that prevents it. */
+/** Calls `run` after `delayMs`; returns a function that cancels it. */
 export type Timer = (delayMs: number, run: () => void) => () => void;
 
-/** The real one. */
 export const systemTimer: Timer = (delayMs, run) => {
   const timer = setTimeout(run, delayMs);
   return () => clearTimeout(timer);

@@ -23,7 +23,7 @@ function rig(outbox?: MemoryOutbox, bootMs = BOOT_MS): Rig {
   return { bus, clock, logged };
 }
 
-/** Somebody who takes everything, under the URLs given. */
+/** Accepts every event, under the given URLs. */
 class Taker implements RecipientList {
   readonly taken: { readonly url: string; readonly event: SerialisedEvent; readonly whenBusy: string }[] = [];
   readonly urls: readonly string[];
@@ -85,7 +85,7 @@ test("delivery rule 6: a full queue drops the newest event and counts it; emissi
   );
   bus.emit("breaker_half_open", { upstream: "next" });
   await waitUntil(() => taker.taken.length === 257);
-  assert.deepEqual([bus.emitted, bus.dropped, bus.queued], [257, 44, 0], "there is room again");
+  assert.deepEqual([bus.emitted, bus.dropped, bus.queued], [257, 44, 0], "the queue has room again");
 });
 
 test("events from before the start are delivered when the deliverer starts, in order", async () => {
@@ -108,7 +108,7 @@ test("delivery rule 6: without a deliverer events beyond the queue are dropped a
   assert.equal(bus.dropped, 258);
 });
 
-test("without any target events count as emitted and nothing as dropped", async () => {
+test("without any target events count as emitted and none as dropped", async () => {
   const { bus } = rig();
   bus.start(new Taker());
   emitMany(bus, 200);
@@ -116,7 +116,7 @@ test("without any target events count as emitted and nothing as dropped", async 
   assert.deepEqual([bus.emitted, bus.dropped], [200, 0]);
 });
 
-test("a recipient that throws, and one that cannot even be found, harm no later event", async () => {
+test("a throwing recipient or recipient list does not affect later events", async () => {
   const { bus, logged } = rig();
   const taker = new Taker("a");
   let broken = 2;
@@ -136,7 +136,7 @@ test("a recipient that throws, and one that cannot even be found, harm no later 
   assert.equal(bus.dropped, 1);
 });
 
-test("a payload that cannot be written is counted as dropped, and emission does not throw", () => {
+test("a payload that cannot be serialised is counted as dropped, and emission does not throw", () => {
   const { bus } = rig();
   const payload = { upstream: "a", toJSON: () => assert.fail("no text") };
   bus.emit("breaker_half_open", payload);
@@ -159,13 +159,13 @@ test("an envelope above 16 KiB is marked, and never kept in the store", async ()
   assert.equal(outbox.acknowledged.length, 1);
 });
 
-test("the journal has every event, also those the queue dropped", () => {
+test("the journal has every event, including dropped ones", () => {
   const { bus } = rig();
   emitMany(bus, 300);
   assert.equal(bus.journal.latest(1000).length, 300);
 });
 
-test("another name shows in later envelopes only", () => {
+test("a new name appears in later envelopes only", () => {
   const { bus } = rig();
   emitMany(bus, 1);
   bus.rename("core");
@@ -202,7 +202,7 @@ test("delivery rule 7: an event is in the store before it is dispatched", async 
   assert.equal(outbox.events.size, 0, "acknowledged by both targets");
 });
 
-test("delivery rule 7: each target acknowledges for itself; an event with an open target stays", async () => {
+test("delivery rule 7: each target acknowledges separately; an event with an open target stays", async () => {
   const outbox = new MemoryOutbox();
   const { bus } = rig(outbox);
   const open = Promise.withResolvers<DeliveryOutcome>();
@@ -237,11 +237,11 @@ for (const appends of ["fail", "hang"] as const) {
     assert.equal(logged.coded("event_wal_append_failed").length, 1, "one line for many failures");
     outbox.release();
     await bus.stop();
-    assert.equal(outbox.events.size, 0, "what was written late is acknowledged all the same");
+    assert.equal(outbox.events.size, 0, "late writes are acknowledged, too");
   });
 }
 
-test("delivery rule 7: what an earlier process left is replayed to its open targets, oldest first, with its old id", async () => {
+test("delivery rule 7: pending events of an earlier process are replayed to their open targets, oldest first, with its old id", async () => {
   const outbox = new MemoryOutbox();
   const before = rig(outbox);
   const interrupted = new Taker("a", "b");
@@ -273,7 +273,7 @@ test("delivery rule 7: what an earlier process left is replayed to its open targ
   assert.deepEqual(replayedEvent, interrupted.taken[0]?.event, "the same bytes");
 });
 
-test("delivery rule 7: an event for a target that is gone waits a day for its return, then it is let go", async () => {
+test("delivery rule 7: an event for a removed target is kept for a day, then dropped", async () => {
   const outbox = new MemoryOutbox();
   const { bus, clock } = rig(outbox);
   const leave = async (id: string, ageMs: number, kind = "breaker_closed"): Promise<void> =>
@@ -293,11 +293,11 @@ test("delivery rule 7: an event for a target that is gone waits a day for its re
     [...outbox.events.values()].map(({ id, targets }) => `${id} ${targets.join()}`),
     ["evt-0-3 gone"],
   );
-  assert.equal(taker.taken[0]?.whenBusy, "wait", "a replay waits for a place, it is not dropped");
-  assert.equal(bus.replayed, 2, "what is handed to nobody is not replayed");
+  assert.equal(taker.taken[0]?.whenBusy, "wait", "a replay is queued, not dropped");
+  assert.equal(bus.replayed, 2, "an event without a recipient does not count as replayed");
 });
 
-test("delivery rule 7: one target that does not answer holds up no other target's replay", async () => {
+test("delivery rule 7: an unresponsive target does not delay other replays", async () => {
   const outbox = new MemoryOutbox();
   for (let index = 0; index < 5; index += 1) {
     await outbox.append({
@@ -333,7 +333,7 @@ test("delivery rule 7: critical events that a full queue drops are kept for the 
   assert.equal(outbox.events.size, 4);
 });
 
-test("delivery rule 7: an event of this process is not replayed, although the store has it when it is asked", async () => {
+test("delivery rule 7: an event of this process is not replayed, although the store lists it", async () => {
   const outbox = new MemoryOutbox();
   await outbox.append({ id: "evt-0-1", kind: "breaker_closed", createdMs: 1, envelope: "{}", targets: ["a"] });
   const { bus } = rig(outbox);
@@ -351,7 +351,7 @@ test("delivery rule 7: an event of this process is not replayed, although the st
   assert.deepEqual([bus.replayed, handed.toSorted()], [1, ["old wait", "own drop"]]);
 });
 
-test("delivery rule 7: a store that hangs collects a bounded number of writes, however many events there are", async () => {
+test("delivery rule 7: a hung store collects a bounded number of writes", async () => {
   const outbox = new MemoryOutbox();
   outbox.appends = "hang";
   const { bus } = rig(outbox);
@@ -363,7 +363,7 @@ test("delivery rule 7: a store that hangs collects a bounded number of writes, h
   assert.equal(bus.emitted + bus.dropped, 3000);
 });
 
-test("a store that cannot say what is pending is logged, and new events go out", async () => {
+test("a store that cannot list pending events is logged, and new events are sent", async () => {
   const outbox = new MemoryOutbox();
   outbox.pending = async () => await Promise.reject(new Error("corrupt"));
   const { bus, logged } = rig(outbox);
@@ -374,7 +374,7 @@ test("a store that cannot say what is pending is logged, and new events go out",
   assert.equal(logged.coded("event_wal_replay_failed").length, 1);
 });
 
-test("the stop lets deliveries under way end, and interrupts them after the grace", async () => {
+test("the stop lets active deliveries end, and interrupts them after the grace period", async () => {
   const { bus } = rig();
   const taker = new Taker("a");
   const outcome = Promise.withResolvers<DeliveryOutcome>();
@@ -400,7 +400,7 @@ test("an example is an event of its kind with an id of its own, and is neither c
   assert.deepEqual([bus.emitted, bus.dropped, bus.journal.latest(9).length], [0, 0, 0]);
 });
 
-test("an event of the journal can be sent again with the very bytes of the first time", async () => {
+test("an event of the journal can be sent again with the same bytes", async () => {
   const { bus } = rig();
   const taker = new Taker("a");
   bus.start(taker);
@@ -410,7 +410,7 @@ test("an event of the journal can be sent again with the very bytes of the first
   assert.deepEqual(kept && bus.again(kept), taker.taken[0]?.event);
 });
 
-test("the counts add up: every emission is taken or dropped, and what is taken is dispatched once, in order", async () => {
+test("the counts add up: every emission is accepted or dropped, and accepted events are dispatched once, in order", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 5 }),
@@ -437,7 +437,7 @@ test("the counts add up: every emission is taken or dropped, and what is taken i
   );
 });
 
-test("the log says what becomes of breakers and endpoints, where nobody asked for events, too", () => {
+test("breakers and endpoints are logged even without recipients", () => {
   const { bus, logged } = rig();
   bus.emit("breaker_opened", { upstream: "u", detail: "error_ratio" });
   bus.emit("endpoint_ejected", { upstream: "u", endpoint: "192.0.2.1:80" });

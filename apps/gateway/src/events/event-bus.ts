@@ -6,12 +6,12 @@ import { EventJournal } from "./event-journal.ts";
 import { EventLog, type LoggedEvent } from "./event-log.ts";
 import type { Recipient, RecipientList, SerialisedEvent } from "./recipient.ts";
 
-/** Identifiers of one process's events: they sort as text in the order in which they were made. */
+/** Ids of one process's events; their text order is the order of creation. */
 export class EventIds {
   readonly #prefix: string;
   #count = 0;
 
-  /** `bootMs` is the wall clock at the start of the process, milliseconds since 1970. */
+  /** `bootMs`: wall clock at the start of the process, milliseconds since 1970. */
   constructor(bootMs: number) {
     this.#prefix = `evt-${bootHex(bootMs)}-`;
   }
@@ -23,23 +23,23 @@ export class EventIds {
     return id;
   }
 
-  /** Whether an id was made by this process, rather than by one before it. */
+  /** Whether this process created an id. */
   isOwn(id: string): boolean {
     return id.startsWith(this.#prefix);
   }
 }
 
-/** The boot time as ids and the envelope's `gateway` show it. */
+/** The boot time as in ids and the envelope's `gateway`. */
 const bootHex = (bootMs: number): string => Math.trunc(bootMs).toString(16).padStart(11, "0");
 
-/** Events between their emission and their dispatch; one more is dropped. */
+/** Limit of events between emission and dispatch; further ones are dropped. */
 const QUEUE_CAPACITY = 256;
-/** An event whose target is gone from the configuration is let go at this age: until then the target may come back. */
+/** Age at which an event for a removed target is dropped; until then the target may return. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
-/** Above it an envelope is never sent (contract, webhooks). */
+/** Larger envelopes are never sent (contract, webhooks). */
 const MAX_ENVELOPE_BYTES = 16_384;
 
-/** What the log says of them, too; configurations say more of themselves than their events do. */
+/** Events that are logged, too; configurations log more than their events contain. */
 const LOG_LINES: Partial<Record<EventKind, readonly [level: "warn" | "info", message: string]>> = {
   breaker_opened: ["warn", "a circuit breaker opened: the upstream gets no requests"],
   breaker_half_open: ["info", "a circuit breaker is half open: the upstream is tried"],
@@ -68,19 +68,19 @@ export interface EventBusParts {
   readonly outbox?: Outbox;
 }
 
-/** An event that waits for its dispatch. */
+/** An event queued for dispatch. */
 interface QueuedEvent {
   readonly event: SerialisedEvent;
   readonly createdMs: number;
-  /** Who gets it, fixed at its emission; undefined before anybody is known. */
+  /** Fixed at emission; undefined before recipients are known. */
   readonly recipients: readonly Recipient[] | undefined;
   readonly logged: LoggedEvent | undefined;
 }
 
 /**
- * Where everything that happens to the gateway is told, and from where it goes to the recipients (specification,
- * Events). An emission makes the envelope, begins its write to the store, and returns; dispatch follows in later turns
- * of the event loop, in order, each event as soon as it is written.
+ * Distributes events of the gateway to recipients (specification, Events). An emission creates the envelope, starts
+ * its write to the store, and returns; dispatch follows in later turns of the event loop, in order, each event as
+ * soon as it is written.
  */
 export class EventBus implements EventSink {
   readonly journal = new EventJournal();
@@ -109,38 +109,38 @@ export class EventBus implements EventSink {
     this.#identity = `${parts.pid ?? process.pid}-${bootHex(bootMs)}`;
   }
 
-  /** Events that were taken (`gateway_events_emitted_total`). */
+  /** Accepted events (`gateway_events_emitted_total`). */
   get emitted(): number {
     return this.#emitted;
   }
 
-  /** Events refused at their emission: the queue was full, or the bus was stopped (`gateway_events_dropped_total`). */
+  /** Events refused at emission: the queue was full, or the bus was stopped (`gateway_events_dropped_total`). */
   get dropped(): number {
     return this.#dropped;
   }
 
-  /** Events of earlier processes that were handed to recipients again (`gateway_events_replayed_total`). */
+  /** Events of earlier processes that were sent to recipients again (`gateway_events_replayed_total`). */
   get replayed(): number {
     return this.#replayed;
   }
 
-  /** Events that wait for their dispatch. */
+  /** Queued events. */
   get queued(): number {
     return this.#queue.length;
   }
 
-  /** Another name for the envelopes from now on, when a new configuration gives one. */
+  /** Changes the name in later envelopes. */
   rename(name: string): void {
     this.#name = name;
   }
 
-  /** Tells what happened. Never throws, never waits; without a free place in the queue the event is dropped. */
+  /** Emits an event. Never throws or blocks; if the queue is full, the event is dropped. */
   emit<K extends EventKind>(kind: K, payload: EventPayloads[K]): void {
     try {
       this.#emit(kind, payload);
     } catch (error) {
       this.#dropped += 1;
-      this.#log.error({ code: "event_failed", kind, err: error }, "an event could not be told");
+      this.#log.error({ code: "event_failed", kind, err: error }, "An event could not be emitted");
     }
   }
 
@@ -151,7 +151,7 @@ export class EventBus implements EventSink {
     const event = this.again(envelope);
     this.journal.add(envelope);
     const recipients = this.#list?.recipientsFor(kind);
-    // Written before it is known whether the queue takes it: what is dropped here is replayed at the next start.
+    // Written before the queue accepts it: an event dropped here is replayed at the next start.
     const logged = recipients === undefined ? undefined : this.#append(event, createdMs, recipients);
     if (this.#isStopped || this.#queue.length >= QUEUE_CAPACITY) {
       this.#dropped += 1;
@@ -163,7 +163,7 @@ export class EventBus implements EventSink {
   }
 
   #append(event: SerialisedEvent, createdMs: number, recipients: readonly Recipient[]): LoggedEvent {
-    // What is too large to be sent is never sent, so there is nothing to keep it for.
+    // An event that is too large is never sent, so it need not be kept.
     return this.#store.append(event, createdMs, event.isTooLarge ? [] : recipients);
   }
 
@@ -172,18 +172,18 @@ export class EventBus implements EventSink {
     if (line !== undefined) this.#log[line[0]]({ code: kind, ...payload }, line[1]);
   }
 
-  /** An event that nobody emitted, with a new id and a made-up payload, to try a recipient with. */
+  /** An event with a new id and an example payload, to test a recipient; it is not emitted. */
   example(kind: EventKind): SerialisedEvent {
     return this.again(this.#envelope(kind, EXAMPLES[kind], this.#clock.now()));
   }
 
-  /** An event of the journal, to send it once more. */
+  /** An event of the journal, to be sent again. */
   again(envelope: EventEnvelope): SerialisedEvent {
     return serialised(envelope.id, envelope.kind, JSON.stringify(envelope));
   }
 
   #envelope<K extends EventKind>(kind: K, payload: EventPayloads[K], createdMs: number): EventEnvelope<K> {
-    // The members in the order of the contract; it is the order in the JSON text.
+    // Members in the order of the contract, which is the order in the JSON text.
     return {
       id: this.#ids.next(),
       kind,
@@ -194,8 +194,8 @@ export class EventBus implements EventSink {
   }
 
   /**
-   * Recipients are known from now on: events that waited for them go out, and those that earlier processes left in the
-   * store are replayed beside new ones. Call it once, after the first generation was published.
+   * Sets the recipients: queued events are sent, and pending ones of earlier processes are replayed beside new ones.
+   * Call it once, after the first generation was published.
    */
   start(list: RecipientList): void {
     if (this.#list !== undefined) throw new Error("The bus was started already");
@@ -205,8 +205,8 @@ export class EventBus implements EventSink {
   }
 
   /**
-   * Takes no more events, dispatches those that wait, and resolves when every delivery under way had its outcome; after
-   * `graceMs` the rest is interrupted, to be replayed at the next start.
+   * Accepts no more events, dispatches the queued ones, and resolves when every active delivery has its outcome;
+   * after `graceMs` the rest is interrupted, to be replayed at the next start.
    */
   async stop(graceMs = 2000): Promise<void> {
     this.#isStopped = true;
@@ -233,9 +233,9 @@ export class EventBus implements EventSink {
       try {
         await this.#dispatch(next, list);
       } catch (error) {
-        this.#log.error({ code: "event_failed", err: error }, "an event could not be handed on");
+        this.#log.error({ code: "event_failed", err: error }, "An event could not be dispatched");
       }
-      // Only now does its place become free.
+      // Its slot in the queue is free only now.
       this.#queue.shift();
     }
     this.#isDraining = false;
@@ -255,7 +255,7 @@ export class EventBus implements EventSink {
     isWritten: Promise<boolean>,
   ): Promise<void> {
     const outcome = await recipient.deliver(event, whenBusy);
-    // What was never tried stays in the store, for the next start.
+    // Events that were never tried stay in the store for the next start.
     const isSettled = outcome === "delivered" || outcome === "failed";
     if (isSettled) await this.#store.acknowledge(event.id, recipient.url, isWritten);
   }
@@ -273,7 +273,7 @@ export class EventBus implements EventSink {
         else events.push(event);
       }
     }
-    // One recipient that does not answer must not hold up the others.
+    // An unresponsive recipient must not delay the others.
     await Promise.all(Array.from(byUrl, ([url, events]) => this.#replayTo(url, events, list)));
   }
 
@@ -293,7 +293,7 @@ export class EventBus implements EventSink {
   #track(work: Promise<void>): void {
     const tracked = work
       .catch((error: unknown) => {
-        this.#log.error({ code: "event_failed", err: error }, "an event could not be handed on");
+        this.#log.error({ code: "event_failed", err: error }, "An event could not be dispatched");
       })
       .finally(() => this.#underWay.delete(tracked));
     this.#underWay.add(tracked);
@@ -307,7 +307,7 @@ function serialised(id: string, kind: EventKind, text: string): SerialisedEvent 
 
 const isKind = (kind: string): kind is EventKind => EVENT_KINDS.some((known) => known === kind);
 
-/** Who gets events of this kind at `url` now; undefined when nobody does any more. */
+/** The current recipient of events of this kind at `url`; undefined if there is none any more. */
 function recipientOf(list: RecipientList, kind: string, url: string): Recipient | undefined {
   return isKind(kind) ? list.recipientsFor(kind).find((each) => each.url === url) : undefined;
 }

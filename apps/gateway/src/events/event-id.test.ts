@@ -12,7 +12,7 @@ test("delivery rule 1: ids have the specified shape", () => {
   assert.match(ids.next(), /^evt-[0-9a-f]{11}-0{15}1$/);
 });
 
-test("delivery rule 1: ids sort as text in the order of emission, across restarts, and none is given twice", () => {
+test("delivery rule 1: ids sort as text in the order of emission, across restarts, and are unique", () => {
   fc.assert(
     fc.property(fc.uniqueArray(bootTime, { maxLength: 6 }), fc.integer({ min: 1, max: 70 }), (boots, count) => {
       const made: string[] = [];
@@ -26,7 +26,7 @@ test("delivery rule 1: ids sort as text in the order of emission, across restart
   );
 });
 
-test("a process knows its own ids from those of others", () => {
+test("a process recognises its own ids", () => {
   const before = new EventIds(Date.UTC(2026, 10, 21));
   const now = new EventIds(Date.UTC(2026, 10, 21) + 1);
   assert.equal(now.isOwn(now.next()), true);

@@ -18,7 +18,7 @@ function filled(capacity: number, count: number): EventJournal {
   return journal;
 }
 
-test("the latest events come newest first, and the oldest are forgotten beyond the capacity", () => {
+test("the latest events come newest first, and the oldest are dropped beyond the capacity", () => {
   const journal = filled(3, 5);
   assert.deepEqual(ids(journal.latest(10)), ["evt-1-5", "evt-1-4", "evt-1-3"]);
   assert.deepEqual(ids(journal.latest(2)), ["evt-1-5", "evt-1-4"]);
@@ -26,29 +26,29 @@ test("the latest events come newest first, and the oldest are forgotten beyond t
 });
 
 const pages: [name: string, since: string, expected: string[], isComplete: boolean][] = [
-  ["behind an event that is kept", "evt-1-4", ["evt-1-5"], true],
-  ["behind the last event", "evt-1-5", [], true],
-  ["behind an event that was forgotten", "evt-1-1", ["evt-1-3", "evt-1-4", "evt-1-5"], false],
-  ["behind an event of an earlier process", "evt-0-9", ["evt-1-3", "evt-1-4", "evt-1-5"], false],
+  ["after a kept event", "evt-1-4", ["evt-1-5"], true],
+  ["after the last event", "evt-1-5", [], true],
+  ["after a dropped event", "evt-1-1", ["evt-1-3", "evt-1-4", "evt-1-5"], false],
+  ["after an event of an earlier process", "evt-0-9", ["evt-1-3", "evt-1-4", "evt-1-5"], false],
 ];
 for (const [name, since, expected, isComplete] of pages) {
-  test(`the events ${name} are ${expected.length}, ${isComplete ? "and that is all" : "and some are lost"}`, () => {
+  test(`the events ${name} are ${expected.length}, ${isComplete ? "complete" : "incomplete"}`, () => {
     const page = filled(3, 5).since(since);
     assert.deepEqual({ ids: ids(page.events), isComplete: page.isComplete }, { ids: expected, isComplete });
   });
 }
 
-test("what an earlier process told after the known event is not kept, so nobody says that nothing is missing", () => {
+test("events of an earlier process are not kept, so a page after one is incomplete", () => {
   assert.equal(filled(3, 2).since("evt-0-9").isComplete, false);
   assert.equal(filled(3, 2).since("of somebody else").isComplete, false);
   assert.equal(filled(3, 2).since("evt-1-0").isComplete, true);
 });
 
-test("a span of ids holds both its ends", () => {
+test("a range of ids includes both ends", () => {
   assert.deepEqual(ids(filled(9, 5).between("evt-1-2", "evt-1-4")), ["evt-1-2", "evt-1-3", "evt-1-4"]);
 });
 
-test("listeners hear every event until they stop; one that throws is dropped and harms nobody", () => {
+test("listeners get every event until they unsubscribe; one that throws is removed", () => {
   const journal = new EventJournal();
   const heard: string[] = [];
   let throws = 0;

@@ -1,17 +1,17 @@
 import type { EventEnvelope } from "@headworks/gateway-contract";
 
-/** Events behind a known one. */
+/** Events after a known one. */
 export interface JournalPage {
   /** Oldest first. */
   readonly events: readonly EventEnvelope[];
   /**
-   * False when events between the known one and the first of these are not kept: any more, or because they may have
-   * happened to an earlier process.
+   * False if events between the known one and the first of these are missing: they were dropped, or may have occurred
+   * in an earlier process.
    */
   readonly isComplete: boolean;
 }
 
-/** The latest events of this process, for the admin API; events that were dropped on their way out are in it too. */
+/** The latest events of this process, for the admin API, including those that recipients never got. */
 export class EventJournal {
   readonly #capacity: number;
   readonly #events: EventEnvelope[] = [];
@@ -22,7 +22,7 @@ export class EventJournal {
     this.#capacity = capacity;
   }
 
-  /** Keeps an event and tells everybody who listens; a listener that throws is dropped. */
+  /** Adds an event and notifies listeners; a listener that throws is removed. */
   add(event: EventEnvelope): void {
     this.#events.push(event);
     if (this.#events.length > this.#capacity) {
@@ -57,7 +57,7 @@ export class EventJournal {
     return this.#events.filter((event) => event.id >= from && event.id <= to);
   }
 
-  /** Calls `listener` with every event from now on, at once; answers the function that ends it. */
+  /** Calls `listener` synchronously with every later event; returns a function that unsubscribes. */
   subscribe(listener: (event: EventEnvelope) => void): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -66,7 +66,7 @@ export class EventJournal {
   }
 }
 
-/** The part of an id that all events of a process share. */
+/** The common part of the ids of a process. */
 function bootOf(id: string): string {
   return id.slice(0, Math.max(0, id.lastIndexOf("-")));
 }

@@ -2,16 +2,16 @@ import type { Logger } from "pino";
 import type { Outbox, OutboxEvent } from "#storage/state-store.ts";
 import type { Recipient, SerialisedEvent } from "./recipient.ts";
 
-/** A store that hangs must not hold events back longer than this. */
+/** A hung store must not delay events for longer than this. */
 const PATIENCE_MS = 1000;
-/** Writes that may be under way at once; a store that hangs must not collect events without end. */
+/** Limit of concurrent writes, for a store that hangs. */
 const MAX_WRITES = 1024;
-/** One failing store fails for every event; one line a second says it. */
+/** Minimum interval of log lines, since a failing store fails for every event. */
 const LOG_EVERY_MS = 1000;
 
-/** Whether an event is in the store; `undefined` while that is not known. */
+/** The write of one event. */
 export interface LoggedEvent {
-  /** Resolves when the event is written, cannot be written, or has waited long enough. Never rejects. */
+  /** Resolves when the event is written, the write failed, or the wait timed out. Never rejects. */
   readonly waited: Promise<void>;
   /** Resolves with whether the event is written; never rejects. */
   readonly isWritten: Promise<boolean>;
@@ -19,7 +19,7 @@ export interface LoggedEvent {
 
 const NOT_LOGGED: LoggedEvent = { waited: Promise.resolve(), isWritten: Promise.resolve(false) };
 
-/** Keeps events in the outbox until their recipients had them, as well as the store allows. */
+/** Keeps events in the outbox until their recipients have them, as far as the store allows. */
 export class EventLog {
   readonly #outbox: Outbox | undefined;
   readonly #log: Logger;
@@ -28,14 +28,14 @@ export class EventLog {
   #lastLogMs = Number.NEGATIVE_INFINITY;
   #unreported = 0;
 
-  /** Without an outbox nothing is kept, and nothing waits. */
+  /** Without an outbox nothing is kept or awaited. */
   constructor(outbox: Outbox | undefined, log: Logger, now: () => number) {
     this.#outbox = outbox;
     this.#log = log;
     this.#now = now;
   }
 
-  /** Begins to write an event for its recipients; without recipients there is nothing to replay, so nothing to keep. */
+  /** Starts to write an event for its recipients; without recipients nothing is kept. */
   append(event: SerialisedEvent, createdMs: number, recipients: readonly Recipient[]): LoggedEvent {
     const outbox = this.#outbox;
     if (outbox === undefined || recipients.length === 0) return NOT_LOGGED;
@@ -70,7 +70,7 @@ export class EventLog {
     clearTimeout(timer);
   }
 
-  /** One recipient had its outcome. */
+  /** One recipient has its outcome. */
   async acknowledge(id: string, url: string, isWritten: Promise<boolean>): Promise<void> {
     const outbox = this.#outbox;
     if (outbox === undefined || !(await isWritten)) return;
@@ -81,7 +81,7 @@ export class EventLog {
     }
   }
 
-  /** Events that were not settled, oldest first; none when the store cannot say. */
+  /** Unsettled events, oldest first; none if the store fails. */
   async pending(): Promise<readonly OutboxEvent[]> {
     const outbox = this.#outbox;
     if (outbox === undefined) return [];
@@ -105,7 +105,7 @@ export class EventLog {
   }
 }
 
-/** A store that throws at once is as good as one that rejects. */
+/** Turns a synchronous exception into a rejection. */
 async function guarded(work: () => Promise<void>): Promise<void> {
   await work();
 }

@@ -1,32 +1,31 @@
 import type { EventKind } from "@headworks/gateway-contract";
 
-/** An event as it is sent: its envelope was serialised once. */
+/** An event with its envelope serialised once. */
 export interface SerialisedEvent {
   readonly id: string;
   readonly kind: EventKind;
   /** The envelope as JSON in UTF-8. */
   readonly envelope: Buffer;
-  /** Above the cap of envelopes: it is never sent. */
+  /** Above the size limit: it is never sent. */
   readonly isTooLarge: boolean;
 }
 
 /**
- * What became of an event at one recipient. `dropped`: never tried, since too much is under way or the envelope is too
- * large. `interrupted`: the gateway stops.
+ * Outcome of an event at one recipient. `dropped`: not tried, since too many deliveries are active or the envelope is
+ * too large. `interrupted`: the gateway stops.
  */
 export type DeliveryOutcome = "delivered" | "failed" | "dropped" | "interrupted";
 
-/** Somebody who gets events. */
 export interface Recipient {
-  /** Names the recipient across generations and restarts. */
+  /** Identifies the recipient across generations and restarts. */
   readonly url: string;
-  /** Never rejects. `wait`: instead of dropping the event when too much is under way, wait for a place. */
+  /** Never rejects. `wait`: queue the event instead of dropping it when too many deliveries are active. */
   deliver(event: SerialisedEvent, whenBusy: "drop" | "wait"): Promise<DeliveryOutcome>;
 }
 
-/** Knows who gets events of a kind in the running generation. */
+/** The recipients of the running generation. */
 export interface RecipientList {
   recipientsFor(kind: EventKind): readonly Recipient[];
-  /** The gateway stops: what is under way ends as `interrupted` at once. */
+  /** The gateway stops: active deliveries end as `interrupted` at once. */
   interrupt(): void;
 }

@@ -34,7 +34,7 @@ test("redirect keeps the host of an IPv6 request", () => {
   assert.deepEqual(got, { status: 301, fields: ["Location", "https://[::1]/"], body: "" });
 });
 
-test("a path that begins with // is no host of a redirect to the same host", () => {
+test("a path that begins with // is not taken for a host by a redirect", () => {
   const got = response({ type: "redirect", status: 302 }, "//evil.test/x");
   assert.ok("status" in got);
   const location = new URL(got.fields[1] ?? "", "http://gw.test:8080/");
@@ -58,12 +58,12 @@ for (const target of ["/a\r\nSet-Cookie: x=y", "/a b", "/é", "/a\u0000"]) {
   });
 }
 
-test("respond answers text/plain by default", () => {
+test("respond sends text/plain by default", () => {
   const got = response({ type: "respond", status: 404, body: "gone" });
   assert.deepEqual(got, { status: 404, fields: ["Content-Type", "text/plain"], body: Buffer.from("gone") });
 });
 
-test("respond says the encoding of text beyond ASCII", () => {
+test("respond declares the encoding of text beyond ASCII", () => {
   const got = response({ type: "respond", status: 200, body: "é" });
   assert.deepEqual(got, {
     status: 200,
@@ -85,7 +85,7 @@ test("respond without content has no content type", () => {
   }
 });
 
-test("respond: what is done to the fields of one answer does not reach the next", () => {
+test("respond: changes to the fields of one response do not affect the next", () => {
   const respond = compileResponseAction(
     routeWith("r", { path }, { action: { type: "respond", status: 200, body: "a" } }),
   );
@@ -97,6 +97,6 @@ test("respond: what is done to the fields of one answer does not reach the next"
   assert.deepEqual(second.fields, ["Content-Type", "text/plain"]);
 });
 
-test("a proxy route has no answer of its own", () => {
+test("a proxy route has no response of its own", () => {
   assert.throws(() => compileResponseAction(routeWith("r", { path })), TypeError);
 });

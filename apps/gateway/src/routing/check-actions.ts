@@ -8,7 +8,7 @@ import { barePrefix, hasPrefix, parameterNames, parseTemplate } from "./path-tem
 import { canonicalTarget } from "./request-path.ts";
 import { parseSubstitution } from "./substitution.ts";
 
-/** Reports what a route cannot do, or would do without effect. */
+/** Reports actions that are impossible or have no effect. */
 export function checkAction(route: Route, gateway: GatewaySettings, place: Place, report: IssueReport): void {
   const own = [...place, "action"];
   switch (route.action.type) {
@@ -39,7 +39,7 @@ function checkRewrite(rewrite: Rewrite, route: Route, place: Place, report: Issu
   }
 }
 
-/** The path of a route as far as it is the same for all requests; undefined for patterns and templates. */
+/** The path of a route if it is the same for all requests; undefined for patterns and templates. */
 function literalPath(route: Route): string | undefined {
   const { type, value } = route.match.path;
   if (type === "regex" || /[{}]/.test(value)) return undefined;
@@ -140,7 +140,7 @@ function checkRedirect(action: Extract<Action, { type: "redirect" }>, place: Pla
   }
 }
 
-/** The connection's own fields: the gateway sets them by what it sends. */
+/** Connection fields, which the gateway sets itself. */
 const FRAMING: ReadonlySet<string> = new Set([
   "connection",
   "content-length",

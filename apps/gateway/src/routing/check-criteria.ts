@@ -4,12 +4,12 @@ import { identityKind } from "#request/client-identity.ts";
 import { parseMatchHost } from "./host-index.ts";
 import type { Place } from "./path-problems.ts";
 
-/** Letters, digits and what else names and addresses have, with a port or without. */
+/** Letters, digits and other characters of names and addresses, with an optional port. */
 export const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~-]+)(?::[0-9]{1,5})?$/;
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const MEDIA_TYPE = /^[!#$%&'+.^_`|~0-9A-Za-z-]+\/[!#$%&'+.^_`|~0-9A-Za-z-]+$/;
 
-/** Reports criteria that no request could ever meet, or that are none. */
+/** Reports criteria that are invalid or can never match. */
 export function checkCriteria(route: Route, place: Place, report: IssueReport): void {
   const { host, headers = {}, query = [], cookies = [], accept } = route.match;
   const match = [...place, "match"];
@@ -37,7 +37,7 @@ export function checkCriteria(route: Route, place: Place, report: IssueReport): 
   if (accept !== undefined) checkAccept(accept, route, match, report);
 }
 
-/** Lists of methods, and what other gateways write in them. */
+/** Checks method names, including notations of other gateways. */
 function checkMethodNames({ match, methods, cors }: Route, place: Place, report: IssueReport): void {
   const lists = [
     [match.methods, "match", "methods"],
@@ -60,7 +60,7 @@ function checkMethodNames({ match, methods, cors }: Route, place: Place, report:
   }
 }
 
-/** Methods that the route matches, and what it does with them. */
+/** Checks that matched and allowed methods overlap. */
 function checkMethods({ name, match, methods: allowed }: Route, place: Place, report: IssueReport): void {
   const matched = namedMethods(match.methods);
   const named = namedMethods(allowed);
@@ -75,7 +75,7 @@ function checkMethods({ name, match, methods: allowed }: Route, place: Place, re
   }
 }
 
-/** Whether names and values are legal is checked for all headers of the document in one place. */
+/** Header names and values of the whole document are validated elsewhere. */
 function checkHeaders(headers: Readonly<Record<string, string>>, place: Place, report: IssueReport): void {
   const seen = new Set<string>();
   for (const name of Object.keys(headers)) {
@@ -107,7 +107,7 @@ function checkHeaders(headers: Readonly<Record<string, string>>, place: Place, r
   }
 }
 
-/** Queries are compared as they are sent, so what a client has to encode must be written encoded. */
+/** Queries are compared as sent, so characters that clients encode must be written encoded. */
 function pairProblem(text: string, separators: RegExp, named: string, place: Place, report: IssueReport): void {
   const field = String(place.at(-1));
   if (separators.test(text)) {
@@ -128,7 +128,7 @@ function checkAccept(accept: string, route: Route, match: Place, report: IssueRe
   }
 }
 
-/** To be put behind "must be". */
+/** Completes a sentence after "must be". */
 function mediaTypeProblem(type: string): string | undefined {
   if (type.includes(";")) return "a media type without parameters";
   if (type.includes("*")) return "one media type: wildcards are not supported";

@@ -44,7 +44,7 @@ const PATHS: readonly (readonly [Match["path"]["type"], string, readonly string[
   ["exact", "/{a/b}", ["bad_value"]],
   ["exact", "/x/{id}/../y", ["bad_value"]],
   ["exact", "/healthz", ["warning route_shadowed"]],
-  // As other gateways write them.
+  // As in other gateways.
   ["prefix", "/api/*", []],
   ["prefix", "/api/**", []],
   ["prefix", "/*", []],
@@ -108,12 +108,12 @@ for (const [type, value, form] of [
   });
 }
 
-test("a bad pattern is reported with its place", () => {
+test("a bad pattern is reported with its path", () => {
   const { messages } = issues(routeWith("r", at("regex", "^/ab[c")));
   assert.match(messages[0] ?? "", /at character 5, the character class is not closed/);
 });
 
-test("templates that take the same paths under other names are a conflict", () => {
+test("templates that match the same paths with other names are a conflict", () => {
   const { notes, messages } = issues(
     routeWith("one", at("exact", "/users/{id}/x")),
     routeWith("two", at("exact", "/users/{name}/x")),
@@ -214,13 +214,13 @@ for (const [pattern, isNever] of [
   ["api/", false],
   ["^(?:/a|b)", false],
 ] as const) {
-  test(`the pattern ${pattern} ${isNever ? "fits no path: a warning" : "fits paths"}`, () => {
+  test(`the pattern ${pattern} ${isNever ? "matches no path: a warning" : "matches paths"}`, () => {
     const warned = issues(routeWith("r", at("regex", pattern))).notes.filter((note) => note.startsWith("warning"));
     assert.deepEqual(warned, isNever ? ["warning route_shadowed routes.0.match.path.value"] : []);
   });
 }
 
-test("a scheme that no listener speaks and no trusted proxy can announce never comes", () => {
+test("a scheme without a listener or a trusted proxy never matches", () => {
   const listeners = [
     { name: "plain", address: "", port: 0 },
     { name: "secure", address: "", port: 0, protocol: "https" as const },
@@ -250,7 +250,7 @@ for (const [pattern, exact, isShadowed] of [
   ["^/\\d$", "/d", false],
   ["^/a$", "/b", false],
 ] as const) {
-  test(`a pattern that fits nothing but an exact path of another route is a warning: ${pattern} beside ${exact} ${isShadowed ? "is" : "is not"}`, () => {
+  test(`a pattern that matches nothing but an exact path of another route is a warning: ${pattern} beside ${exact} ${isShadowed ? "is" : "is not"}`, () => {
     const routes = [routeWith("pattern", at("regex", pattern)), routeWith("exact", at("exact", exact))];
     const isTold = (index: number, ...list: Route[]): boolean =>
       issues(...list).notes.includes(`warning route_shadowed routes.${index}.match.path.value`);
@@ -259,7 +259,7 @@ for (const [pattern, exact, isShadowed] of [
   });
 }
 
-test("the same value under different types is no shadow", () => {
+test("the same value with another type is not shadowed", () => {
   assert.deepEqual(
     issues(...(["exact", "prefix", "regex"] as const).map((type) => routeWith(type, at(type, "/a")))).notes,
     ["warning bad_value routes.2.match.path.value"],
@@ -462,7 +462,7 @@ test("all issues of a route are reported, not only the first", () => {
   assert.equal(issues(route).notes.length, 5);
 });
 
-test("what has no errors compiles and runs, whatever is written", () => {
+test("any document without errors compiles and runs", () => {
   const text = fc.string({
     unit: fc.constantFrom("/", "{", "}", "a", "(", ")", "*", "$", "1", "%", "2", "f", ".", "\\", "?", "é", " "),
     maxLength: 8,

@@ -6,7 +6,7 @@ import { otherForm, pathProblem, patternProblem, type Place } from "./path-probl
 import { parseTemplate } from "./path-template.ts";
 import { UnreachableRoutes } from "./unreachable-routes.ts";
 
-/** Reports what the schema cannot say about routes: paths, criteria and actions; and routes that never get a request. */
+/** Checks of routes beyond the schema: paths, criteria, actions, and routes that never match. */
 export function checkRoutes(document: ConfigDocument, report: IssueReport): void {
   const paths = new UnreachableRoutes(document, report);
   for (const [index, route] of document.routes.entries()) {
@@ -23,17 +23,17 @@ export function checkRoutes(document: ConfigDocument, report: IssueReport): void
   paths.finish();
 }
 
-/** In other gateways a pattern has to fit from the beginning of a path. */
+/** In other gateways a pattern is anchored at the start of the path. */
 function checkAnchor(pattern: string, name: string, place: Place, report: IssueReport): void {
   if (!/^\(?\\?\/[\w-]/.test(pattern)) return;
   const message = `The pattern of the route "${name}" is looked for anywhere in the path, so it takes /x${sample(pattern)} as well: write ^ in front to have it at the beginning`;
   report.warning("bad_value", place, message);
 }
 
-/** The text that a pattern begins with, to show a path. */
+/** The literal start of a pattern, for an example path. */
 const sample = (pattern: string): string => /^\(?\\?(\/[\w/-]*)/.exec(pattern)?.[1] ?? "/";
 
-/** To be put behind "The path". */
+/** Completes a sentence after "The path". */
 function matchPathProblem(path: Match["path"]): string | undefined {
   if (path.type === "regex") {
     if (/^~\*?\s*[\^/]/.test(path.value)) {

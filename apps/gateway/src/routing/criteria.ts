@@ -2,37 +2,37 @@ import { namedMethods, type Match } from "@headworks/gateway-contract";
 import { fieldValue, fieldValues, wireText, type RawFields } from "@headworks/http1";
 import { isForHost, parseMatchHost } from "./host-index.ts";
 
-/** The parts of a request that criteria look at; a `RequestContext` has them. */
+/** The parts of a request that criteria inspect; a `RequestContext` has them. */
 export interface CriteriaRequest {
   readonly method: string;
   readonly authority: string | undefined;
-  /** The part of the target behind `?`, raw. */
+  /** The raw query after `?`. */
   readonly query: string | undefined;
   readonly fields: Readonly<RawFields>;
 }
 
-/** One thing that a route asks of a request besides its path, and besides what goes before that: host, listener, scheme. */
+/** One criterion of a route, apart from path, host, listener and scheme. */
 export interface Criterion {
   readonly kind: "methods" | "headers" | "query" | "cookies" | "accept";
   /** Name of the header, parameter or cookie. */
   readonly name?: string;
-  /** What the document asks for, in words of the document. */
+  /** The expected value, in the document's terms. */
   readonly expected: string;
   matches(request: CriteriaRequest): boolean;
   /**
-   * Whether the request that a browser asks ahead for (CORS preflight) can match, where the preflight itself does not have what
-   * is asked for: its method is another one, and it carries no fields and cookies of the page (Fetch standard, CORS-preflight
-   * fetch). Undefined: the preflight has to match itself.
+   * Whether the actual request of a CORS preflight can match although the preflight itself lacks the criterion: its
+   * method differs, and it carries no fields and cookies of the page (Fetch standard, CORS-preflight fetch).
+   * Undefined: the preflight has to match itself.
    */
   readonly mayMatchLater?: (preflight: CriteriaRequest) => boolean;
-  /** What the request has in that place; undefined when there is nothing. For explanations, not for speed. */
+  /** The actual value in the request; undefined if absent. For explanations, not for speed. */
   found(request: CriteriaRequest): string | undefined;
 }
 
-/** What explanations say of a name without a value. */
+/** Shown in explanations for a name without a value. */
 const PRESENT = "(present)";
 
-/** Compiles the criteria of a route, cheapest first. All of them must hold. Empty for a route that has none. */
+/** Compiles the criteria of a route, cheapest first. All of them must hold. */
 export function compileCriteria(match: Match): readonly Criterion[] {
   const criteria: Criterion[] = [];
   const methods = namedMethods(match.methods);
@@ -44,13 +44,12 @@ export function compileCriteria(match: Match): readonly Criterion[] {
   return criteria;
 }
 
-/** Whether everything that a route asks for is there; `isPreflight` for a preflight of a route that answers such requests. */
+/** Whether all criteria of a route hold; `isPreflight` for a preflight of a route that responds to them. */
 export function allHold(criteria: readonly Criterion[], request: CriteriaRequest, isPreflight: boolean): boolean {
   for (const criterion of criteria) if (!holds(criterion, request, isPreflight)) return false;
   return true;
 }
 
-/** The same for one criterion. */
 export function holds(criterion: Criterion, request: CriteriaRequest, isPreflight: boolean): boolean {
   return criterion.matches(request) || (isPreflight && criterion.mayMatchLater?.(request) === true);
 }
@@ -68,7 +67,10 @@ function methodsCriterion(methods: readonly string[]): Criterion {
   };
 }
 
-/** The first line of that name has exactly these bytes; Host, which HTTP/2 has in another place, is the same host. */
+/**
+ * The first line with that name has exactly this value; Host, which HTTP/2 sends as :authority, is compared as a
+ * host.
+ */
 function headerCriterion(name: string, value: string): Criterion {
   const lowerName = name.toLowerCase();
   if (lowerName === "host") {
@@ -95,7 +97,7 @@ function headerCriterion(name: string, value: string): Criterion {
   };
 }
 
-/** Any parameter of that name counts, `a` like `a=`; nothing is decoded. */
+/** Any parameter with that name, `a` like `a=`; nothing is decoded. */
 function queryCriterion(name: string, value: string | undefined): Criterion {
   const wantedName = wireText(name);
   const wanted = value === undefined ? undefined : wireText(value);
@@ -108,7 +110,7 @@ function queryCriterion(name: string, value: string | undefined): Criterion {
   };
 }
 
-/** Any cookie of that name in any Cookie line counts; quotes belong to the value. */
+/** Any cookie with that name in any Cookie line; quotes belong to the value. */
 function cookieCriterion(name: string, value: string | undefined): Criterion {
   const wantedName = wireText(name);
   const wanted = value === undefined ? undefined : wireText(value);
@@ -123,8 +125,8 @@ function cookieCriterion(name: string, value: string | undefined): Criterion {
 }
 
 /**
- * Whether a list of `name=value` has that name, with that value if one is asked for; a name alone has an empty value.
- * Blanks around a pair do not count.
+ * Whether a list of `name=value` has that name, and that value if given; a name alone has an empty value. Blanks
+ * around a pair are ignored.
  */
 function hasPair(list: string, separator: string, name: string, value: string | undefined): boolean {
   for (let start = 0; start <= list.length;) {
@@ -146,7 +148,7 @@ function hasPair(list: string, separator: string, name: string, value: string | 
   return false;
 }
 
-/** Values of all pairs of that name, for people. */
+/** Values of all pairs with that name, for display. */
 function pairValues(list: string, separator: string, name: string): string | undefined {
   const values: string[] = [];
   for (const piece of list.split(separator)) {
@@ -159,8 +161,8 @@ function pairValues(list: string, separator: string, name: string): string | und
 }
 
 /**
- * A member of any Accept line is this media type: any letter case, whatever its parameters and its weight (`q=0`
- * counts too). Wildcards are no media type and an absent field has no member, so neither matches.
+ * A member of any Accept line is this media type, in any letter case and with any parameters and weight (even `q=0`).
+ * Wildcards and an absent field do not match.
  */
 function acceptCriterion(accept: string): Criterion {
   const wanted = accept.trim().toLowerCase();
@@ -180,7 +182,7 @@ const SEMICOLON = 0x3b;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Walks one Accept line; commas and semicolons inside quoted strings separate nothing (RFC 9110 section 5.6.4). */
+/** Scans one Accept line; commas and semicolons inside quoted strings do not separate (RFC 9110 section 5.6.4). */
 function lists(line: string, mediaType: string): boolean {
   let start = 0;
   let typeEnd = -1;

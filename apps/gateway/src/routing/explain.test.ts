@@ -42,7 +42,7 @@ function verdictOf(explanation: RouteExplanation, route: string): string {
   return `${verdict?.path}: ${verdict?.reason}`;
 }
 
-test("the host is the one that is given, otherwise what the header Host says", () => {
+test("the host is the given one, otherwise that of the Host header", () => {
   const hostOf = (asked: Parameters<typeof explain>[1]): string | null | undefined =>
     explain("/v2", asked)
       .routes.find(({ route }) => route === "v2")
@@ -53,7 +53,7 @@ test("the host is the one that is given, otherwise what the header Host says", (
   assert.equal(hostOf({ headers: { "X-Host": "api.test" } }), null);
 });
 
-test("a request that a route takes: the route, its rewritten target, and why the others did not win", () => {
+test("a routed request: the route, its rewritten target, and why the others did not win", () => {
   const explanation = explain("/v1/users?x=1");
   assert.equal(explanation.decision, "routed");
   assert.equal(explanation.route, "v1");
@@ -90,7 +90,7 @@ test("precedence of kinds and of segments is explained", () => {
   );
 });
 
-test("each criterion says what it expected, what it found, and whether that is enough", () => {
+test("each criterion shows expected and actual values, and whether it holds", () => {
   const explanation = explain("/v2/x?a=1", {
     host: "API.test:8080",
     headers: { "X-Version": ["3", "2"], Cookie: "beta=0; beta=1", accept: "*/*" },
@@ -119,7 +119,7 @@ test("a request that meets every criterion is routed", () => {
   assert.match(explanation.reason, /everything it asks for is there$/);
 });
 
-test("blanks around the value of a header are no part of it, as on the wire; others are", () => {
+test("blanks around the value of a header are ignored, as on the wire", () => {
   const versionOf = (value: string): string | null | undefined =>
     explain("/v2", { headers: { "x-version": value } })
       .routes.find(({ route }) => route === "v2")
@@ -131,7 +131,7 @@ test("blanks around the value of a header are no part of it, as on the wire; oth
   assert.equal(host.routes.find(({ route }) => route === "v2")?.criteria[0]?.matches, true);
 });
 
-test("host, listener and scheme say which routes come into question, and the explanation says so", () => {
+test("host, listener and scheme narrow the routes, and the explanation shows it", () => {
   const listeners = [
     { name: "public", address: "", port: 0 },
     { name: "secure", address: "", port: 0, protocol: "https" as const },
@@ -168,7 +168,7 @@ test("host, listener and scheme say which routes come into question, and the exp
   ]);
 });
 
-test("what a route answers before its action is said: maintenance, its methods, a credential that it requires; the first that does", () => {
+test("gates of a route are explained: maintenance, methods, a required credential; the first one that refuses", () => {
   const gated = (rest: Partial<Route>, asked: { method?: string; headers?: Record<string, string> } = {}) => {
     const route = routeWith("api", at("prefix", "/"), rest);
     return explainRoute(documentOf([route]), { method: "GET", target: "/x", ...asked });
@@ -194,7 +194,7 @@ test("what a route answers before its action is said: maintenance, its methods, 
   assert.equal(gated({ methods: ["*"] }, { method: "DELETE" }).gate, null);
 });
 
-test("a target that is refused, and a path of the gateway itself, never come to routes", () => {
+test("a refused target, and a path of the gateway itself, are never routed", () => {
   const refused = explain("/v1/%2e%2e/admin");
   assert.deepEqual([refused.decision, refused.fault, refused.routes], ["refused", "dot-segment", []]);
   assert.equal(refused.reason, "The target has a segment . or .., and requests with one are refused");
@@ -209,7 +209,7 @@ test("no path matches", () => {
   assert.deepEqual([explanation.decision, explanation.reason], ["no_route", "The path of no route matches"]);
 });
 
-test("what is explained survives JSON and says what the table does", () => {
+test("an explanation survives JSON and agrees with the route table", () => {
   const targets = fc.constantFrom(
     "/",
     "/v1",

@@ -12,22 +12,22 @@ import { faultSentence } from "./path-problems.ts";
 import { canonicalTarget, checkPath, type PathFault } from "./request-path.ts";
 import { compileRewrite } from "./rewrite.ts";
 
-/** A request to be explained; only what routing looks at. */
+/** A request to explain; only the parts that routing inspects. */
 export interface ExplainedRequest {
   readonly method: string;
-  /** Path, and the query if there is one, as it would be sent. */
+  /** Path and optional query, as sent. */
   readonly target: string;
-  /** Unless given, the one that the header Host says. */
+  /** Default: the Host header. */
   readonly host?: string;
-  /** Listener that it comes to; unless given, the first one of the document. */
+  /** Name of the listener; default: the first one of the document. */
   readonly listener?: string;
-  /** Unless given, what the listener speaks. */
+  /** Default: the scheme of the listener. */
   readonly scheme?: "http" | "https";
-  /** A list for several lines of one name, in their order. */
+  /** A list stands for several lines with one name, in order. */
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** One criterion of a route beside what the request has there; null for nothing. */
+/** One criterion of a route with the actual value of the request; null for none. */
 export interface CriterionVerdict {
   readonly kind: string;
   readonly name?: string;
@@ -36,47 +36,50 @@ export interface CriterionVerdict {
   readonly matches: boolean;
 }
 
-/** How a route stands to a request. */
+/** How a route relates to a request. */
 export interface RouteVerdict {
   readonly route: string;
-  /** `wins`: its path decides; `loses`: it matches, but another one comes first. */
+  /** `wins`: its path decides; `loses`: it matches, but another one takes precedence. */
   readonly path: "wins" | "loses" | "no_match";
-  /** Why, in a sentence. */
+  /** The reason, in a sentence. */
   readonly reason: string;
-  /** Of routes whose path matches, host, listener and scheme first; the others are not looked at further. */
+  /** Of routes whose path matches: host, listener and scheme first. Empty for others. */
   readonly criteria: readonly CriterionVerdict[];
 }
 
-/** What a route's own settings answer in place of its action; `unauthorized` is for requests without a good credential alone. */
+/**
+ * A response of the route's own settings in place of its action; `unauthorized` applies only to requests without a
+ * valid credential.
+ */
 export interface GateVerdict {
-  /** Of the error body. */
+  /** Code of the error body. */
   readonly code: "maintenance" | "method_not_allowed" | "unauthorized";
   readonly status: number;
-  /** Why, in a sentence. */
+  /** The reason, in a sentence. */
   readonly reason: string;
 }
 
-/** Which way a request takes, and why. Plain values, ready for JSON. */
+/** How a request is routed, and why. Plain values, ready for JSON. */
 export interface RouteExplanation {
-  /** `gateway`: the gateway answers that path itself; `refused`: the target is refused before routing. */
+  /** `gateway`: the gateway serves that path itself; `refused`: the target is refused before routing. */
   readonly decision: "routed" | "no_route" | "gateway" | "refused";
   readonly reason: string;
-  /** The route that takes the request. */
+  /** The route of the request. */
   readonly route: string | null;
-  /** What stands between the request and that route's action; null when the route itself lets everybody pass. */
+  /** The gate that refuses the request before the action; null if there is none. */
   readonly gate: GateVerdict | null;
   readonly fault: PathFault | null;
   /** Parameters of the path. */
   readonly parameters: Readonly<Record<string, string>> | null;
-  /** What the upstream is asked for; null when no upstream is asked, or the rewrite makes the request refused. */
+  /** The upstream's target; null without an upstream, or if the rewrite causes a refusal. */
   readonly upstream_target: string | null;
-  /** All routes, in the order of the document. */
+  /** All routes, in document order. */
   readonly routes: readonly RouteVerdict[];
 }
 
 /**
- * Explains how the routes of a document take a request, by the same rules as the table of a generation. The document
- * has to be without errors: patterns that cannot be compiled throw a RangeError.
+ * Explains how the routes of a document match a request, by the same rules as the compiled table. The document must
+ * be free of errors: patterns that cannot be compiled throw a RangeError.
  */
 export function explainRoute(
   document: Pick<ConfigDocument, "routes" | "listeners">,
@@ -131,7 +134,7 @@ interface PathRequest extends CriteriaRequest {
   readonly scheme: "http" | "https";
 }
 
-/** The place of the route that the path decides on; below zero for none. */
+/** Index of the route that the path decides on; negative for none. */
 function decidingRoute(routes: readonly Route[], request: PathRequest, sink: ParameterSink): number {
   const matches = routes.map(({ match }) => match);
   const isFor = ({ listener, scheme }: Match): boolean =>
@@ -145,7 +148,7 @@ function decidingRoute(routes: readonly Route[], request: PathRequest, sink: Par
   return NONE;
 }
 
-/** What decides before the path which routes come into question. */
+/** Host, listener and scheme, which narrow the routes before the path is compared. */
 function narrowings({ host, listener, scheme }: Match, request: PathRequest): readonly CriterionVerdict[] {
   const found: CriterionVerdict[] = [];
   if (host !== undefined && host !== "*") {
@@ -167,7 +170,7 @@ function narrowings({ host, listener, scheme }: Match, request: PathRequest): re
   return found;
 }
 
-/** The first of its gates that has something to say, in their order in the pipeline. */
+/** The first of its gates that refuses, in pipeline order. */
 function gateVerdict({ name, ...route }: Route, { method, fields }: PathRequest): GateVerdict | null {
   if (isPreflight({ method, fields, route: { document: route } })) return null;
   const verdict = (code: GateVerdict["code"], reason: string): GateVerdict => ({
@@ -190,7 +193,7 @@ function hostIn(headers: NonNullable<ExplainedRequest["headers"]>): string | und
   return line === undefined ? undefined : withoutPadding(line);
 }
 
-/** A field's value without the blanks around it, which are no part of it (RFC 9110, 5.5). */
+/** A field value without surrounding blanks, which do not belong to it (RFC 9110, 5.5). */
 function withoutPadding(line: string): string {
   const isBlank = (at: number): boolean => line[at] === " " || line[at] === "\t";
   let [start, end] = [0, line.length];

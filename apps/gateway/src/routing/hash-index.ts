@@ -1,22 +1,21 @@
-/** No entry. */
 export const NONE = -1;
 
-/** The hash of a text is that of its units in order, beginning with 0. */
+/** The hash of a text is that of its code units in order, starting with 0. */
 export function nextHash(hash: number, unit: number): number {
   return (Math.imul(hash, 31) + unit) | 0;
 }
 
 /**
- * Numbers by hash, in two flat arrays: a table of thousands stays in the processor's cache, and looking something up
- * makes no string of a part of a path. A hash alone proves nothing, since clients choose it: compare what is found.
+ * A multimap from hashes to numbers in two flat arrays: a table of thousands stays in the processor's cache, and a
+ * lookup creates no substring of a path. Clients choose the hashed text, so compare the entries found.
  */
 export class HashIndex {
   #hashes = new Int32Array(16);
-  /** Entries plus one; 0 for an empty place. */
+  /** Entries plus one; 0 for an empty slot. */
   #entries = new Int32Array(16);
   #count = 0;
 
-  /** `entry` must not be negative. Several may have the same hash. */
+  /** `entry` must not be negative. Several entries may have the same hash. */
   add(hash: number, entry: number): void {
     if (2 * (this.#count + 1) > this.#hashes.length) this.#grow();
     let place = this.#home(hash);
@@ -26,12 +25,12 @@ export class HashIndex {
     this.#count += 1;
   }
 
-  /** The place of the first entry with that hash, or {@link NONE}. */
+  /** The slot of the first entry with that hash, or {@link NONE}. */
   first(hash: number): number {
     return this.#seek(hash, this.#home(hash));
   }
 
-  /** The place of the next entry with the same hash. */
+  /** The slot of the next entry with the same hash. */
   next(hash: number, place: number): number {
     return this.#seek(hash, this.#after(place));
   }
@@ -49,7 +48,7 @@ export class HashIndex {
     return NONE;
   }
 
-  /** Fibonacci hashing: neighbouring hashes, such as of numbered names, come to lie apart. */
+  /** Fibonacci hashing: neighbouring hashes, such as those of numbered names, are spread. */
   #home(hash: number): number {
     return (Math.imul(hash, 0x9e37_79b1) >>> 8) & (this.#hashes.length - 1);
   }

@@ -2,7 +2,7 @@ import type { Match } from "@headworks/gateway-contract";
 import { canonicalHost, hostPortText, parseHostPort, validateHostPattern } from "@headworks/host-patterns";
 import { ownText } from "@headworks/http1";
 
-/** A compiled `match.host`: any host, one host, or all hosts below a name. Hosts are in the one spelling of `canonicalHost`. */
+/** A compiled `match.host`: any host, one host, or all subdomains of a name, in the spelling of `canonicalHost`. */
 export type HostPattern =
   | { readonly kind: "every" }
   | { readonly kind: "one"; readonly name: string; readonly port: number | undefined }
@@ -10,7 +10,7 @@ export type HostPattern =
 
 const EVERY: HostPattern = { kind: "every" };
 
-/** Reads `match.host`; an issue is to be put behind "must be". */
+/** Parses `match.host`; an issue completes a sentence after "must be". */
 export function parseMatchHost(text: string | undefined): HostPattern | { readonly issue: string } {
   if (text === undefined || text === "*") return EVERY;
   if (text.startsWith("*.")) {
@@ -24,7 +24,7 @@ export function parseMatchHost(text: string | undefined): HostPattern | { readon
 
 const FORMS = "a host such as shop.example, with a port or without, or *.example for everything below a name";
 
-/** The problem of a host that is written in another gateway's syntax. */
+/** The problem of a host in another gateway's syntax. */
 function wrongHost(text: string): string {
   if (/^\.[^.*]/.test(text)) {
     return `${FORMS}; for a name and everything below it, write a route for ${text.slice(1)} and one for *${text}`;
@@ -37,14 +37,14 @@ function wrongHost(text: string): string {
   return FORMS;
 }
 
-/** A host that a request asks for, as it is compared: neither letter case nor a final dot nor the form of an IDN counts. */
+/** The host of a request in canonical form: letter case, a final dot and the form of an IDN do not matter. */
 function askedHost(authority: string): { readonly name: string; readonly port: number | undefined } | undefined {
-  // An empty port says nothing (RFC 3986 section 3.2.3).
+  // An empty port is ignored (RFC 3986 section 3.2.3).
   const parsed = parseHostPort(authority.endsWith(":") ? authority.slice(0, -1) : authority);
   return "issue" in parsed ? undefined : { name: canonicalHost(parsed.host), port: parsed.port };
 }
 
-/** Whether a request asks for a host, and for its port if it has one. */
+/** Whether a request is for a host, and for its port if the pattern has one. */
 export function isForHost(pattern: HostPattern, authority: string | undefined): boolean {
   if (pattern.kind === "every") return true;
   const asked = authority === undefined ? undefined : askedHost(authority);
@@ -53,20 +53,20 @@ export function isForHost(pattern: HostPattern, authority: string | undefined): 
   return asked.name === pattern.name && (pattern.port === undefined || pattern.port === asked.port);
 }
 
-/** The same for what the same requests ask for. */
+/** Equal for patterns that match the same requests. */
 export function hostKey(pattern: HostPattern): string {
   if (pattern.kind === "every") return "";
   if (pattern.kind === "below") return `*.${pattern.name}`;
   return pattern.port === undefined ? pattern.name : hostPortText(pattern.name, pattern.port);
 }
 
-/** Hosts of clients that are remembered with what they lead to; hostile ones must not fill memory. */
+/** Limit of cached client hosts: hostile ones must not fill memory. */
 const MAX_HOSTS = 2000;
 const MAX_HOST_LENGTH = 255;
 
 /**
- * The values for a host, from the most specific to the least: for the host with its port, the host, all hosts below a
- * name, the longest first, and those for every host.
+ * The values for a host, from the most specific to the least: host with port, host, wildcards with the longest name
+ * first, any host.
  */
 export class HostIndex<T> {
   readonly #byKey: ReadonlyMap<string, T>;
@@ -99,13 +99,13 @@ export class HostIndex<T> {
   }
 }
 
-/** Routes by the hosts that they are for; `places` are theirs in the list of all routes. */
+/** Routes by host; `places` are their indexes in the list of all routes. */
 export interface HostRoutes {
   readonly host: HostPattern;
   readonly places: readonly number[];
 }
 
-/** Puts routes together that are for the same hosts; `isKept` says which of them. */
+/** Groups routes by host; `isWanted` selects them. */
 export function routesByHost(
   matches: readonly Pick<Match, "host">[],
   isWanted: (place: number) => boolean,

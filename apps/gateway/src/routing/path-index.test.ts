@@ -98,7 +98,7 @@ const requests = fc.record({
   fields: fc.array(fieldLines, { maxLength: 4 }).map((lines) => lines.flat()),
 });
 
-test("the table decides like a router that only follows the written rules", () => {
+test("the table decides like a naive router", () => {
   let taken = 0;
   let missed = 0;
   fc.assert(
@@ -124,7 +124,7 @@ test("the table decides like a router that only follows the written rules", () =
   assert.ok(taken > 2000 && missed > 2000, `${taken} taken, ${missed} missed`);
 });
 
-test("a route that is said to never get a request gets none", () => {
+test("a route reported as unreachable gets no request", () => {
   let warned = 0;
   const document = documentOf([]);
   const listeners = ["public", "inner"].map((name) => ({ name, address: "", port: 0 }));
@@ -171,7 +171,7 @@ test("paths alone: the table decides like the naive router, over many routes", (
   );
 });
 
-test("segments whose hashes collide are told apart", () => {
+test("segments with colliding hashes are distinguished", () => {
   // With a factor of 31 these have the same hash: 31 * "A" + "a" = 31 * "B" + "B".
   const list = ["/Aa/x", "/BB/x", "/AaAa", "/BBBB", "/AaBB"].map((value) => ({ type: "prefix" as const, value }));
   const index = new PathIndex(list);
@@ -181,7 +181,7 @@ test("segments whose hashes collide are told apart", () => {
   assert.equal(index.find("/BBAa", { pathParameters: undefined }), -1);
 });
 
-test("patterns that cannot match are not even tried, and the order of declaration holds across those that can", () => {
+test("patterns that cannot match are not tried, and the others are tried in declaration order", () => {
   const sources = ["^/orders/\\d+$", "users", "^/users/\\d+$", "^/users/", "^/users/x/y$"];
   const index = new PathIndex(sources.map((value) => ({ type: "regex" as const, value })));
   const find = (path: string): number => index.find(path, { pathParameters: undefined });
@@ -194,7 +194,7 @@ test("patterns that cannot match are not even tried, and the order of declaratio
   assert.equal(later.find("/users/z", { pathParameters: undefined }), 1);
 });
 
-test("the names of objects are ordinary parameters and segments", () => {
+test("names of object properties are ordinary parameters and segments", () => {
   const list = ["/{__proto__}/x", "/constructor", "/{toString}"].map((value) => ({ type: "exact" as const, value }));
   const index = new PathIndex(list);
   const sink: { pathParameters: Readonly<Record<string, string>> | undefined } = { pathParameters: undefined };
@@ -205,7 +205,7 @@ test("the names of objects are ordinary parameters and segments", () => {
   assert.equal(index.find("/valueOf", sink), 2);
 });
 
-test("five thousand routes of each kind are all found, and nothing beside them", () => {
+test("five thousand routes of each kind are all found, and nothing else", () => {
   const size = 5000;
   const list: Match["path"][] = [];
   for (let index = 0; index < size; index += 1) {

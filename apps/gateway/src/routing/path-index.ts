@@ -7,25 +7,25 @@ import { PrefixTable } from "./prefix-table.ts";
 import { TemplateTable } from "./template-table.ts";
 
 /**
- * Patterns in the order of their declaration, sorted by the whole segments that every match must begin with: a path
- * meets only those patterns that it could match, so that `^/orders/\d+` costs nothing to who asks for `/users/7`.
+ * Patterns in declaration order, grouped by the literal segments that every match begins with: a path is compared
+ * only with patterns that it could match, so that `^/orders/\d+` costs nothing for `/users/7`.
  */
 class PrefixBuckets {
-  /** Numbers of shelves by what paths must begin with to come to them. */
+  /** Bucket numbers by the literal start of their paths. */
   readonly #starts = new PrefixTable();
   readonly #bucketOf = new Map<string, number>();
   readonly #buckets: PatternRoute[][] = [];
-  /** How far each shelf that the last path came to is worked off. */
+  /** The next pattern to try in each bucket of the last path. */
   readonly #next: number[] = [];
 
   get isEmpty(): boolean {
     return this.#buckets.length === 0;
   }
 
-  /** Routes are added in the order of their declaration. */
+  /** Routes must be added in declaration order. */
   add(source: string, route: number): void {
     const pattern = compilePathPattern(source);
-    // What stands behind the last slash of the start may go on.
+    // The text after the last slash of the start may continue.
     const start = pattern.requiredStart.slice(0, Math.max(0, pattern.requiredStart.lastIndexOf("/")));
     let bucket = this.#bucketOf.get(start);
     if (bucket === undefined) {
@@ -36,7 +36,7 @@ class PrefixBuckets {
     this.#buckets[bucket]?.push({ route, pattern });
   }
 
-  /** The first declared pattern that matches; `gave-up` when one before it cannot be decided on. */
+  /** The first declared pattern that matches; `gave-up` if a pattern before it exceeds its work limit. */
   first(path: string): FoundPattern | undefined | "gave-up" {
     const count = this.#starts.find(path);
     for (let bucket = 0; bucket < count; bucket += 1) this.#next[bucket] = 0;
@@ -49,7 +49,7 @@ class PrefixBuckets {
     }
   }
 
-  /** The earliest declared pattern of all open shelves. */
+  /** The earliest declared pattern of all open buckets. */
   #takeNext(count: number): PatternRoute | undefined {
     let earliest: PatternRoute | undefined;
     let from = 0;
@@ -66,14 +66,14 @@ class PrefixBuckets {
 
 const SLASH = 0x2f;
 
-/** A pattern could not be decided on: there is no route, whatever comes behind it. */
+/** A pattern exceeded its work limit: the request has no route, even if later patterns would match. */
 export const UNDECIDED = -2;
 
 /**
- * Finds the one route that a path decides on: exact paths first (a static segment before a parameter, from left to
- * right), then patterns in the order of their declaration, then the longest prefix. Of routes with the same path the
- * first declared one counts. Takes time in proportion to the path, not to the number of routes, except for patterns
- * that could match anywhere: those are tried one by one.
+ * Finds the route that a path decides on: exact paths first (a static segment before a parameter, from left to
+ * right), then patterns in declaration order, then the longest prefix. Of routes with equal paths the first declared
+ * one wins. The time depends on the path, not on the number of routes, except for patterns that could match anywhere,
+ * which are tried one by one.
  */
 export class PathIndex {
   readonly #static = new Map<string, number>();
@@ -82,7 +82,7 @@ export class PathIndex {
   readonly #prefixes = new PrefixTable();
   readonly #hasPrefixes: boolean;
 
-  /** The paths were checked before; the number of a route is its place in the list. */
+  /** The paths are validated; the number of a route is its index in the list. */
   constructor(paths: readonly Match["path"][]) {
     for (const [route, { type, value }] of paths.entries()) {
       if (type === "exact") this.#addExact(value, route);
@@ -92,7 +92,10 @@ export class PathIndex {
     this.#hasPrefixes = paths.some(({ type }) => type === "prefix");
   }
 
-  /** The route that the canonical path decides on, {@link NONE} or {@link UNDECIDED}; sets the parameters of the path, or undefined. */
+  /**
+   * The route that the canonical path decides on, {@link NONE} or {@link UNDECIDED}; sets the path's parameters, or
+   * undefined.
+   */
   find(path: string, sink: ParameterSink): number {
     sink.pathParameters = undefined;
     if (path.charCodeAt(0) !== SLASH) return NONE;
@@ -106,7 +109,7 @@ export class PathIndex {
     }
     if (!this.#patterns.isEmpty) {
       const found = this.#patterns.first(path);
-      // A path too costly to decide on must not slip past its route to a prefix with other rules.
+      // A path that exceeds a pattern's work limit must not reach a prefix route with other rules.
       if (found === "gave-up") return UNDECIDED;
       if (found !== undefined) {
         sink.pathParameters = found.parameters;
@@ -135,7 +138,7 @@ export class PathIndex {
 /** A route whose pattern matched. */
 interface FoundPattern {
   readonly route: number;
-  /** What its named groups took, for those that took something; undefined if it has none. */
+  /** Its named groups, without those that did not participate; undefined if it has none. */
   readonly parameters: Readonly<Record<string, string>> | undefined;
 }
 

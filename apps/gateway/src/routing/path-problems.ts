@@ -1,10 +1,10 @@
 import { checkPattern } from "@headworks/linear-pattern";
 import { checkPath, type PathFault } from "./request-path.ts";
 
-/** Steps from the root of a document to what an issue is about. */
+/** Path from the root of a document to the value of an issue. */
 export type Place = readonly (string | number)[];
 
-/** What a reader of the document should change, for each reason to refuse a path. */
+/** Problem and remedy, for each reason to refuse a path. */
 const FAULTS: Readonly<Record<PathFault, string>> = {
   empty: "is empty",
   "not-absolute": "must begin with /",
@@ -18,7 +18,7 @@ const FAULTS: Readonly<Record<PathFault, string>> = {
   "overlong-encoding": "has a character in overlong UTF-8; requests with one are refused",
 };
 
-/** What is wrong with a text as a path without a query, to be put behind what it is; undefined for nothing. */
+/** The problem of a path without a query, as the end of a sentence; undefined for none. */
 export function pathProblem(path: string): string | undefined {
   const fault = checkPath(path);
   if (fault !== "ok") return FAULTS[fault];
@@ -26,8 +26,8 @@ export function pathProblem(path: string): string | undefined {
 }
 
 /**
- * The problem of a path in another gateway's syntax, which means nothing here: such a path would never be
- * met. To be put behind what it is; undefined for any other.
+ * The problem of a path in another gateway's syntax, which would never match. The end of a sentence; undefined for
+ * any other path.
  */
 export function otherForm(type: "exact" | "prefix", path: string): string | undefined {
   if (/^(?:~\*?|=)\s*\S/.test(path) || path.startsWith("^")) {
@@ -61,12 +61,12 @@ export function otherForm(type: "exact" | "prefix", path: string): string | unde
     : undefined;
 }
 
-/** What is wrong with a target, as a sentence that begins with it. */
+/** The problem of a target, as a sentence. */
 export function faultSentence(fault: PathFault): string {
   return `The target ${FAULTS[fault]}`;
 }
 
-/** Says what is wrong with a pattern for paths, and at which character; undefined for a pattern that is fine. */
+/** The problem of a path pattern, with the character position; undefined for none. */
 export function patternProblem(source: string): string | undefined {
   if (/[^\x00-\x7f]/.test(source)) return `the pattern ${FAULTS["not-ascii"]}`;
   const check = checkPattern(source);

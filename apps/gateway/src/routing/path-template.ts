@@ -1,11 +1,11 @@
 import { canonicalTarget } from "./request-path.ts";
 
-/** One segment of an exact path: its text, or the name of a parameter. */
+/** One segment of an exact path: literal text, or the name of a parameter. */
 export type TemplateSegment =
   | { readonly kind: "static"; readonly text: string }
   | { readonly kind: "parameter"; readonly name: string };
 
-/** Receives the parameters of the path that was found. */
+/** Receives the parameters of the matched path. */
 export interface ParameterSink {
   pathParameters: Readonly<Record<string, string>> | undefined;
 }
@@ -13,8 +13,8 @@ export interface ParameterSink {
 const PARAMETER = /^\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 
 /**
- * Reads the value of an exact path, to be compared with canonical ones. A segment `{name}` takes any segment that is not empty; every other segment is
- * literal. A text is returned for what cannot be read: it says what is wrong.
+ * Parses the value of an exact path. A segment `{name}` matches any non-empty segment; other segments are literal.
+ * Returns a text that describes the problem of an invalid value.
  */
 export function parseTemplate(value: string): readonly TemplateSegment[] | string {
   const names = new Set<string>();
@@ -35,7 +35,7 @@ export function parseTemplate(value: string): readonly TemplateSegment[] | strin
   return segments;
 }
 
-/** Whether a path fits a template; for single questions, see `PathIndex` for many templates at once. */
+/** Whether a path matches a template; `PathIndex` does it for many templates at once. */
 export function templateTakes(segments: readonly TemplateSegment[], path: string): boolean {
   const given = path.slice(1).split("/");
   return (
@@ -44,19 +44,18 @@ export function templateTakes(segments: readonly TemplateSegment[], path: string
   );
 }
 
-/** The template with its parameters unnamed: templates with the same form take the same paths. */
+/** The template with unnamed parameters: templates with equal forms match the same paths. */
 export function templateForm(segments: readonly TemplateSegment[]): string {
   return segments.map((segment) => (segment.kind === "static" ? `/${segment.text}` : "/{}")).join("");
 }
 
-/** Names of the parameters, in order. */
 export function parameterNames(segments: readonly TemplateSegment[]): string[] {
   return segments.flatMap((segment) => (segment.kind === "parameter" ? [segment.name] : []));
 }
 
 /**
- * A prefix of canonical paths without its trailing slashes, which do not count: `/v1/` is `/v1`, and `/` is empty. A last
- * segment of nothing but stars, by which other gateways mean everything below, is left out as well: `/v1/*` is `/v1`.
+ * A prefix without trailing slashes: `/v1/` is `/v1`, and `/` is empty. A last segment of stars only, which other
+ * gateways use for everything below, is removed as well: `/v1/*` is `/v1`.
  */
 export function barePrefix(prefix: string): string {
   const path = canonicalTarget(prefix).replace(/\/\*{1,2}$/, "");
@@ -65,7 +64,7 @@ export function barePrefix(prefix: string): string {
   return path.slice(0, end);
 }
 
-/** Whether the path is the bare prefix, or goes on behind it with a slash: `/v1` has `/v1/x`, never `/v10`. */
+/** Whether the path is the bare prefix, or continues after it with a slash: `/v1` matches `/v1/x`, not `/v10`. */
 export function hasPrefix(path: string, bare: string): boolean {
   return path.startsWith(bare) && (path.length === bare.length || path.charCodeAt(bare.length) === 0x2f);
 }

@@ -2,18 +2,21 @@ import { HashIndex, NONE, nextHash } from "./hash-index.ts";
 
 const SLASH = 0x2f;
 
-/** Finds which of many prefixes a path has, at segment boundaries, in one pass over the path. */
+/** Finds all prefixes of a path at segment boundaries in one pass. */
 export class PrefixTable {
   readonly #index = new HashIndex();
   readonly #prefixes: string[] = [];
   readonly #values: number[] = [];
-  /** Segments of the longest prefix: beyond them nothing can be found. */
+  /** Segments of the longest prefix. */
   #deepest = 0;
   #rootValue = NONE;
-  /** Values of the prefixes that the last path had, the shortest first. */
+  /** Values of the prefixes found by the last `find`, the shortest first. */
   readonly found: number[] = [];
 
-  /** A prefix begins with a slash and ends without one; the empty one takes every path. The first of equal ones counts. */
+  /**
+   * A prefix begins with a slash and ends without one; the empty one matches every path. The first of equal ones
+   * wins.
+   */
   add(prefix: string, value: number): void {
     if (prefix === "") {
       if (this.#rootValue === NONE) this.#rootValue = value;
@@ -27,7 +30,7 @@ export class PrefixTable {
     this.#deepest = Math.max(this.#deepest, prefix.split("/").length - 1);
   }
 
-  /** Fills `found`, and answers how many there are; what stands in `found` behind them means nothing. */
+  /** Fills `found` and returns the number of valid elements. */
   find(path: string): number {
     let count = 0;
     if (this.#rootValue !== NONE) this.found[count++] = this.#rootValue;
@@ -45,7 +48,7 @@ export class PrefixTable {
     return count;
   }
 
-  /** The prefix with that hash which is the beginning of the path up to `end`. */
+  /** The prefix with that hash that equals the path up to `end`. */
   #entry(hash: number, path: string, end: number): number {
     for (let place = this.#index.first(hash); place !== NONE; place = this.#index.next(hash, place)) {
       const entry = this.#index.entryAt(place);
@@ -56,7 +59,7 @@ export class PrefixTable {
   }
 }
 
-/** Without the slash at the beginning, which all have. */
+/** Without the leading slash, which all have. */
 function hashOf(prefix: string): number {
   let hash = 0;
   for (let at = 1; at < prefix.length; at += 1) hash = nextHash(hash, prefix.charCodeAt(at));

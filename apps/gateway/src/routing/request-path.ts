@@ -1,4 +1,4 @@
-/** Why a request target is refused before it is routed. */
+/** Why a request target is refused before routing. */
 export type PathFault =
   | "empty"
   | "not-absolute"
@@ -35,15 +35,12 @@ const SEMICOLON = 0x3b;
 const NOT_ENCODED = -1;
 
 /**
- * Says whether a target in origin form (path, and the query if there is one) may be routed and forwarded.
- *
- * What is refused has two readings: a server behind the gateway could take it for another path than the one the route
- * was chosen by. That is a dot segment (`.` or `..`, also with its dots as `%2e`, with `;` parameters, or cut off by an
- * encoded slash or backslash), a backslash, a byte outside visible ASCII, a fragment, a `%` without two hexadecimal
- * digits, `%00`, and overlong UTF-8 (RFC 3629 section 3), which hides a character from whoever does not decode it.
- *
- * Everything else passes as {@link canonicalTarget} has it: `%2f` stays `%2f`, is no segment boundary for routes, and
- * `//` stays an empty segment.
+ * Checks whether a target in origin form may be routed and forwarded. A target is refused if a server behind the
+ * gateway could read it as another path than the one the route was chosen by: a dot segment (`.` or `..`, also with
+ * its dots as `%2e`, with `;` parameters, or cut off by an encoded slash or backslash), a backslash, a byte outside
+ * visible ASCII, a fragment, a `%` without two hexadecimal digits, `%00`, and overlong UTF-8 (RFC 3629 section 3),
+ * which hides a character from non-decoding readers. Everything else passes as {@link canonicalTarget} returns it:
+ * `%2f` stays `%2f` and is no segment boundary, and `//` stays an empty segment.
  */
 export function checkPath(target: string): "ok" | PathFault {
   if (target === "") return "empty";
@@ -66,7 +63,7 @@ export function checkPath(target: string): "ok" | PathFault {
   return "ok";
 }
 
-/** What `%xx` is in a canonical path, by the byte that it stands for; undefined for what stays as it was sent. */
+/** Canonical form of `%xx` by byte; undefined for encodings that stay as sent. */
 const CANONICAL: readonly (string | undefined)[] = Array.from({ length: 256 }, (_, byte) => {
   const character = String.fromCharCode(byte);
   if (/[A-Za-z0-9._~-]/.test(character)) return character;
@@ -75,11 +72,11 @@ const CANONICAL: readonly (string | undefined)[] = Array.from({ length: 256 }, (
 });
 
 /**
- * A target as routes are chosen by and upstreams get it. In the path, encodings of letters, digits and `-._~` are what
- * they stand for, since every server takes them for that (RFC 3986 section 6.2.2.2): otherwise `/%61dmin` would go
- * another way than `/admin` and arrive at the same place. Other encodings have upper-case digits, except those of
- * characters that may delimit something and of `%`, which stay as they were sent. A path with a `%` that encodes nothing
- * is given back as it is, to be refused by {@link checkPath}.
+ * The target in the form that routes are chosen by and upstreams get. In the path, encodings of letters, digits and
+ * `-._~` are decoded, since every server treats them as equal (RFC 3986 section 6.2.2.2): otherwise `/%61dmin` would
+ * bypass the route of `/admin` and reach the same resource. Other encodings get upper-case digits, except those of
+ * delimiters and of `%`, which stay as sent. A path with an invalid `%` is returned unchanged, to be refused by
+ * {@link checkPath}.
  */
 export function canonicalTarget(target: string): string {
   const first = target.indexOf("%");
@@ -99,7 +96,7 @@ export function canonicalTarget(target: string): string {
   return from === 0 ? target : canonical + target.slice(from);
 }
 
-/** The query reaches the upstream as it came, so only what cannot stand in a target at all is refused. */
+/** The query is forwarded unchanged, so only characters that no target may contain are refused. */
 function checkQuery(target: string, start: number): "ok" | PathFault {
   for (let at = start; at < target.length; at += 1) {
     const code = target.charCodeAt(at);
@@ -111,7 +108,7 @@ function checkQuery(target: string, start: number): "ok" | PathFault {
   return "ok";
 }
 
-/** Whether the segment that begins at `at` is `.` or `..` for any server that decodes, or strips parameters. */
+/** Whether the segment at `at` is `.` or `..` for any server that decodes or strips parameters. */
 function isDotSegment(target: string, at: number): boolean {
   let end = at;
   let dots = 0;
@@ -141,7 +138,7 @@ function percentFault(target: string, at: number): PathFault | undefined {
   return byte >= 0xc0 && isOverlong(byte, encodedByte(target, at + 3)) ? "overlong-encoding" : undefined;
 }
 
-/** A first byte is no fault by itself: old links carry Latin-1, where `%C0` is a letter. */
+/** The first byte alone is no fault: old links use Latin-1, where `%C0` is a letter. */
 function isOverlong(first: number, second: number): boolean {
   if (second < 0x80 || second > 0xbf) return false;
   if (first === 0xc0 || first === 0xc1) return true;
@@ -151,7 +148,7 @@ function isOverlong(first: number, second: number): boolean {
   return first === 0xfc && second < 0x84;
 }
 
-/** The byte that `%xx` at `at` stands for. */
+/** The byte encoded by `%xx` at `at`. */
 function encodedByte(target: string, at: number): number {
   if (target.charCodeAt(at) !== 0x25) return NOT_ENCODED;
   const high = hexDigit(target.charCodeAt(at + 1));

@@ -86,7 +86,7 @@ test("regex: a name is the pattern's group first, then the route's parameter", (
   assert.equal(rewritten(rewrite, "/abc/d", path, { id: "abc", kind: "d" }), "/a/d/a/d");
 });
 
-test("regex: a path too costly to rewrite is refused, not sent as it came", () => {
+test("regex: a path too costly to rewrite is refused, not sent unchanged", () => {
   let seed = 1;
   const noise = Array.from({ length: 60_000 }, () =>
     (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) & 65_536 ? "a" : "b",
@@ -94,7 +94,7 @@ test("regex: a path too costly to rewrite is refused, not sent as it came", () =
   assert.equal(rewritten(pattern("([ab]*)a[ab]{300}(c)", "/x"), `/${noise}a${"b".repeat(300)}c`), undefined);
 });
 
-test("no rewrite makes // at a join, loses the query, or lets out a path that would be refused at the door", () => {
+test("no rewrite creates // at a join, loses the query, or produces a path that checkPath refuses", () => {
   const piece = fc.constantFrom("/", "v1", "a", "%2f", "%2e", ".", "..", ";", "b");
   const path = fc.array(piece, { maxLength: 10 }).map((pieces) => `/${pieces.join("")}`);
   const clean = path.filter((each) => checkPath(each) === "ok" && !each.includes("//"));

@@ -4,7 +4,7 @@ import { barePrefix, hasPrefix } from "./path-template.ts";
 import { checkPath } from "./request-path.ts";
 import { parseSubstitution, type SubstitutionPiece } from "./substitution.ts";
 
-/** The parts of a request that a rewrite looks at; a `RequestContext` has them. */
+/** The parts of a request that a rewrite inspects; a `RequestContext` has them. */
 export interface RewriteRequest {
   readonly target: string;
   readonly path: string;
@@ -12,12 +12,12 @@ export interface RewriteRequest {
   readonly pathParameters: Readonly<Record<string, string>> | undefined;
 }
 
-/** Gives the target for the upstream; undefined when there is none that may be sent, so that the request is refused. */
+/** Returns the target for the upstream; undefined if the result must not be sent and the request is refused. */
 export type TargetRewrite = (request: RewriteRequest) => string | undefined;
 
 /**
- * Compiles the rewrite of a proxy route. The query is put back as it came. Where a replacement meets the rest of the
- * path there is exactly one slash, whatever both bring along: `//` at the beginning could be taken for a host.
+ * Compiles the rewrite of a proxy route. The query is kept unchanged. A replacement and the rest of the path are
+ * joined by exactly one slash: a leading `//` could be taken for a host.
  */
 export function compileRewrite(route: Route): TargetRewrite {
   const rewrite = route.action.type === "proxy" ? route.action.rewrite : undefined;
@@ -42,7 +42,7 @@ function compilePathRewrite(rewrite: Rewrite, route: Route): PathRewrite {
   }
 }
 
-/** The result needs no second check: it is cut at segment boundaries, and the replacement was checked in the document. */
+/** The result needs no check: it is cut at segment boundaries, and the replacement is validated. */
 function replacePrefix(prefix: string, replacement: string): PathRewrite {
   const bare = barePrefix(prefix);
   return ({ path }) => {
@@ -52,13 +52,13 @@ function replacePrefix(prefix: string, replacement: string): PathRewrite {
   };
 }
 
-/** Replaces the first match. Groups can cut a path anywhere, so what comes out is checked like what comes in. */
+/** Replaces the first match. Groups can cut a path anywhere, so the result is checked like a request target. */
 function replacePattern(source: string, pieces: readonly SubstitutionPiece[]): PathRewrite {
   const pattern = compilePathPattern(source);
   return ({ path, pathParameters }) => {
     const match = pattern.match(path);
     if (match === undefined) return path;
-    // An unrewritten path is not what the operator wants the upstream to see, whatever it costs to rewrite it.
+    // The operator does not want upstreams to see an unrewritten path, whatever the rewrite costs.
     if (match === "gave-up") return undefined;
     let rewritten = path.slice(0, match.start);
     for (const piece of pieces) {
@@ -72,7 +72,7 @@ function replacePattern(source: string, pieces: readonly SubstitutionPiece[]): P
   };
 }
 
-/** Puts `rest` behind `start`, with one slash where they meet if both have one, or if `rest` begins the path. */
+/** Joins two parts with a single slash if both have one, or if `rest` begins the path. */
 function join(start: string, rest: string): string {
   if (!rest.startsWith("/") || !(start === "" || start.endsWith("/"))) return start + rest;
   let at = 1;

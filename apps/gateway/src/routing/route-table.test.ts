@@ -5,7 +5,7 @@ import type { Match } from "@headworks/gateway-contract";
 import { compileRouteTable } from "./route-table.ts";
 import { compiledRoute, requestFor, routeWith, type RequestParts } from "../../test/routing/requests.ts";
 
-/** Resolves a request over routes given by name; answers the name of the route, or undefined. */
+/** Resolves a request over named routes; returns the name of the route, or undefined. */
 function resolve(matches: Readonly<Record<string, Match>>, parts: RequestParts): string | undefined {
   const table = compileRouteTable(
     Object.entries(matches).map(([name, match], index) => compiledRoute(routeWith(name, match), index)),
@@ -91,7 +91,7 @@ test("parameters of a template are raw bytes of the path", () => {
   assert.deepEqual({ ...request.pathParameters }, { id: "a%2Fb", file: "%41" });
 });
 
-test("parameters of a path that was tried and left are not mixed in", () => {
+test("parameters of an abandoned path are not mixed in", () => {
   const table = compileRouteTable([
     compiledRoute(routeWith("one", exact("/{a}/x/{b}/nowhere")), 0),
     compiledRoute(routeWith("two", exact("/{c}/{d}/{e}/end")), 1),
@@ -108,7 +108,7 @@ test("named groups of a pattern are parameters; those that took no part are abse
   assert.deepEqual({ ...request.pathParameters }, { kind: "b" });
 });
 
-test("a miss of a criterion is no route, never a fall-through to a shorter prefix or another route", () => {
+test("a failed criterion means no route, never a fall-through to a shorter prefix or another route", () => {
   const matches = { all: prefix("/"), strict: { ...prefix("/v1"), methods: ["GET"] }, other: prefix("/v1") };
   assert.equal(resolve(matches, { target: "/v1/x" }), "strict");
   assert.equal(resolve(matches, { target: "/v1/x", method: "POST" }), undefined);
@@ -122,7 +122,7 @@ test("a request without a route has no parameters of the route that it missed", 
   assert.equal(request.pathParameters, undefined);
 });
 
-test("a path that a pattern gives up on has no route, not the next best one", () => {
+test("a path that exceeds a pattern's work limit has no route, not the next best one", () => {
   const matches = { secret: regex("([ab]*)a[ab]{300}(c)"), open: prefix("/") };
   let seed = 1;
   const noise = Array.from({ length: 60_000 }, () =>
@@ -160,7 +160,7 @@ for (const [host, target, expected] of [
   ["eu.shop.test", "/x", "below"],
   ["shop.test.evil", "/x", "rest"],
   ["myshop.test", "/x", "rest"],
-  // The path of the most specific host decides, and a miss of what else it asks for is a miss.
+  // The path of the most specific host decides, and a failed criterion there means no route.
   ["a.shop.test", "/rare", undefined],
   ["xn--bcher-kva.test", "/x", "idn"],
   ["XN--BCHER-KVA.TEST.:80", "/x", "idn"],
@@ -175,7 +175,7 @@ for (const [host, target, expected] of [
   });
 }
 
-test("match.host: only where no path of the most specific host matches, the next less specific one is asked", () => {
+test("match.host: the next less specific host is tried only if no path of the most specific one matches", () => {
   const matches = { one: at("/a", { host: "a.test" }), below: at("/b", { host: "*.test" }), rest: at("/c", {}) };
   for (const [target, expected] of [
     ["/a", "one"],
@@ -187,7 +187,7 @@ test("match.host: only where no path of the most specific host matches, the next
   }
 });
 
-test("match.host: a path that a pattern of the most specific host gives up on has no route of another host", () => {
+test("match.host: a path that exceeds a pattern's work limit on the most specific host gets no route of another host", () => {
   const matches = { secret: { ...regex("([ab]*)a[ab]{300}(c)"), host: "a.test" }, open: prefix("/") };
   let seed = 1;
   const noise = Array.from({ length: 60_000 }, () =>
@@ -213,7 +213,7 @@ test("match.listener and match.scheme narrow in the same step, so that plain HTT
     [{ host: "b.test", listener: "inner", target: "/both" }, "inner"],
     [{ host: "b.test", listener: "inner", target: "/both", isSecure: true }, "both"],
     [{ host: "b.test", target: "/both", isSecure: true }, "rest"],
-    // A proxy in front, if it is trusted, says how the client came.
+    // A trusted proxy reports the client's scheme.
     [{ host: "a.test", fields: ["X-Forwarded-Proto", "https"] }, "redirect"],
     [{ host: "a.test", fields: ["X-Forwarded-Proto", "HTTPS"], trusted: ["127.0.0.1"] }, "served"],
     [{ host: "a.test", isSecure: true, fields: ["X-Forwarded-Proto", "http"], trusted: ["127.0.0.1"] }, "redirect"],
@@ -222,7 +222,7 @@ test("match.listener and match.scheme narrow in the same step, so that plain HTT
   }
 });
 
-test("match.headers.host is the host that is asked for, also where HTTP/2 has no such field", () => {
+test("match.headers.host is the requested host, also over HTTP/2, which has no such field", () => {
   const matches = { r: at("/", { headers: { host: "A.test" } }) };
   for (const [host, expected] of [
     ["a.test", "r"],
@@ -233,7 +233,7 @@ test("match.headers.host is the host that is asked for, also where HTTP/2 has no
   }
 });
 
-test("whatever a client asks for as host, routing decides", () => {
+test("routing decides for any requested host", () => {
   const table = compileRouteTable(
     Object.entries(HOSTS).map(([name, match], index) => compiledRoute(routeWith(name, match), index)),
   );
@@ -265,7 +265,7 @@ test("whatever a client asks for as host, routing decides", () => {
   );
 });
 
-test("hosts of clients are remembered within bounds, and stay right", () => {
+test("cached hosts of clients are bounded and correct", () => {
   const table = compileRouteTable(
     Object.entries(HOSTS).map(([name, match], index) => compiledRoute(routeWith(name, match), index)),
   );

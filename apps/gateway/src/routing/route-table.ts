@@ -8,16 +8,15 @@ import { HostIndex, routesByHost } from "./host-index.ts";
 import { PathIndex, UNDECIDED } from "./path-index.ts";
 
 /**
- * Compiles the routes of a document, in the order of their declaration. Of the routes for the listener and the scheme of a
- * request, those of the most specific host are searched by path, then those of the next one; the first path that matches
- * decides on one route. Then everything else that this route asks for must hold. A miss is no route: other routes are not
- * tried.
+ * Compiles the routes of a document, in declaration order. Of the routes for the request's listener and scheme, those
+ * of the most specific host are searched by path, then those of the next one; the first matching path decides on one
+ * route. If another criterion of that route fails, the request has no route.
  */
 export function compileRouteTable(routes: readonly CompiledRoute[]): RouteTable {
   return new CompiledRouteTable(routes);
 }
 
-/** Routes for the same hosts. */
+/** Routes with the same hosts. */
 interface HostPaths {
   readonly paths: PathIndex;
   readonly routes: readonly CompiledRoute[];
@@ -29,9 +28,9 @@ type Scheme = "http" | "https";
 class CompiledRouteTable implements RouteTable {
   readonly #listeners: ReadonlySet<string>;
   readonly #usesScheme: boolean;
-  /** By the listener, where a route names it, and the scheme, where a route does. */
+  /** By listener and scheme, as far as routes name them. */
   readonly #hosts = new Map<string, HostIndex<HostPaths>>();
-  /** Where no route asks for a listener or a scheme. */
+  /** Set if no route names a listener or a scheme. */
   readonly #all: HostIndex<HostPaths> | undefined;
 
   constructor(routes: readonly CompiledRoute[]) {
@@ -87,7 +86,7 @@ class CompiledRouteTable implements RouteTable {
   }
 }
 
-/** Listeners that no route names; the name of none, since names have no line end. */
+/** Key of listeners that no route names; names have no line end. */
 const OTHERS = "\n";
 const NO_ROUTES = new HostIndex<HostPaths>(new Map());
 
@@ -98,7 +97,7 @@ function meets(request: RequestContext, { document }: CompiledRoute, criteria: r
   return document.cors !== undefined && asksAhead(request) && allHold(criteria, request, true);
 }
 
-/** Routes that ask for the same share what was compiled of it: thousands of them then need not be fetched from memory. */
+/** Routes with equal criteria share the compiled ones, so that thousands of them stay in the processor's cache. */
 function sharedCriteria(): (route: CompiledRoute) => readonly Criterion[] {
   const known = new Map<string, readonly Criterion[]>();
   return ({ document: { match } }) => {

@@ -1,4 +1,4 @@
-/** A piece of a substitution: text, or a reference to what a pattern or a path template took. */
+/** A piece of a substitution: text, or a reference to a group or a path parameter. */
 export type SubstitutionPiece =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "group"; readonly number: number }
@@ -6,7 +6,7 @@ export type SubstitutionPiece =
 
 const REFERENCE = /\$(?:([0-9]+)|([A-Za-z_][A-Za-z0-9_]*)|\{(?:([0-9]+)|([A-Za-z_][A-Za-z0-9_]*))\})/g;
 
-/** Reads `$1`, `${1}`, `$name` and `${name}`; a `$` before anything else is just that. `$0` is the whole match. */
+/** Parses `$1`, `${1}`, `$name` and `${name}`; any other `$` is literal. `$0` is the whole match. */
 export function parseSubstitution(source: string): readonly SubstitutionPiece[] {
   const pieces: SubstitutionPiece[] = [];
   let at = 0;

@@ -10,9 +10,9 @@ interface Template {
   readonly parameters: readonly { readonly name: string; readonly segment: number }[];
 }
 
-/** Templates whose parameters stand in the same segments: one look-up decides among all of them. */
+/** Templates with parameters in the same segments: one lookup decides among all of them. */
 interface Form {
-  /** `isParameter` as text; sorts the most static forms to the front. */
+  /** `isParameter` as text; sorts the most static forms first. */
   readonly key: string;
   /** For each segment 1 if it is a parameter. */
   readonly isParameter: Uint8Array;
@@ -20,14 +20,14 @@ interface Form {
 }
 
 /**
- * Finds the template that a path fits; a static segment comes before a parameter, from left to right. Takes one look-up
- * for each way in which parameters are placed in templates as long as the path, however many templates there are.
+ * Finds the template that matches a path; a static segment takes precedence over a parameter, from left to right.
+ * Takes one lookup per arrangement of parameters in templates of the path's length, however many templates there are.
  */
 export class TemplateTable {
   readonly #templates: Template[] = [];
   /** By number of segments; the most static ones first. */
   readonly #forms: (Form[] | undefined)[] = [];
-  /** Where the segments of the last path begin and end, and their hashes. */
+  /** Start and end of the segments of the last path, and their hashes. */
   #starts = new Int32Array(0);
   #ends = new Int32Array(0);
   #hashes = new Int32Array(0);
@@ -36,7 +36,7 @@ export class TemplateTable {
     return this.#templates.length === 0;
   }
 
-  /** The first of templates that take the same paths counts. */
+  /** The first of templates that match the same paths wins. */
   add(segments: readonly TemplateSegment[], route: number): void {
     this.#makeRoom(segments.length);
     const form = this.#formOf(segments);
@@ -51,7 +51,7 @@ export class TemplateTable {
     form.index.add(hash, this.#templates.push({ route, texts, parameters }) - 1);
   }
 
-  /** The route whose template the path fits, or {@link NONE}; sets the parameters if there is one. */
+  /** The route whose template matches the path, or {@link NONE}; sets its parameters. */
   find(path: string, sink: ParameterSink): number {
     const forms = this.#forms[this.#split(path)];
     if (forms === undefined) return NONE;
@@ -83,7 +83,7 @@ export class TemplateTable {
     this.#hashes = new Int32Array(count);
   }
 
-  /** Finds the segments of a path and answers their number, or {@link NONE} if it has more than any template. */
+  /** Splits a path and returns the number of segments, or {@link NONE} if it has more than any template. */
   #split(path: string): number {
     let count = 0;
     let start = 1;
@@ -105,7 +105,7 @@ export class TemplateTable {
     return count;
   }
 
-  /** The hash of the segments that are static in a form; undefined if a parameter would be empty. */
+  /** The hash of the static segments of a form; undefined if a parameter would be empty. */
   #staticHash({ isParameter }: Form): number | undefined {
     let hash = 0;
     for (let at = 0; at < isParameter.length; at += 1) {

@@ -6,19 +6,19 @@ import type { Place } from "./path-problems.ts";
 import { barePrefix, parseTemplate, templateForm } from "./path-template.ts";
 import { canonicalTarget } from "./request-path.ts";
 
-/** A route whose path was read, and where the document has it. */
+/** A route with a valid path, and its path in the document. */
 interface Taken {
   readonly name: string;
   readonly match: Match;
   readonly place: Place;
 }
 
-/** Prefixes longer than this are not looked for in patterns. */
+/** Longer prefixes are not searched in patterns. */
 const MAX_COMPARED_LENGTH = 500;
 
 /**
- * Warns of routes that never get a request, since others come first whatever a request is: those before them with the same
- * path, an exact path that is all that a pattern fits, and a pattern that takes everything which begins as a prefix does.
+ * Warns of routes that never get a request, because earlier ones take precedence: the same path, an exact path that
+ * is a pattern's only match, or a pattern that matches every path with a prefix.
  */
 export class UnreachableRoutes {
   readonly #report: IssueReport;
@@ -30,7 +30,7 @@ export class UnreachableRoutes {
     this.#report = report;
   }
 
-  /** Takes a route without errors in its path and host; in the order of the document. */
+  /** Adds a route with a valid path and host; in document order. */
   take({ name, match }: Route, place: Place): void {
     const path = onlyPath(match.path);
     if (path !== undefined && isOwnPath(path, this.#document)) {
@@ -53,7 +53,7 @@ export class UnreachableRoutes {
     for (const routes of this.#byHost.values()) routes.finish();
   }
 
-  /** A scheme is that of a listener, unless trusted proxies say otherwise. */
+  /** The scheme is that of a listener, unless trusted proxies report another one. */
   #checkScheme(name: string, { listener, scheme }: Match, place: Place): void {
     const { listeners, gateway } = this.#document;
     if (scheme === undefined || (gateway.trusted_proxies ?? []).length > 0) return;
@@ -69,11 +69,11 @@ export class UnreachableRoutes {
   }
 }
 
-/** Routes that are for the same hosts: only among them does one take requests of another. */
+/** Routes with the same hosts, the only ones that can shadow each other. */
 class RoutesOfHost {
   readonly #report: IssueReport;
   readonly #sameForm = new Map<string, Taken[]>();
-  /** Patterns that fit one path only. */
+  /** Patterns that match one path only. */
   readonly #literals: { readonly taken: Taken; readonly path: string }[] = [];
   readonly #prefixes: Taken[] = [];
   readonly #broad = new BroadPatterns();
@@ -137,7 +137,7 @@ class RoutesOfHost {
   }
 }
 
-/** Patterns that take everything which begins with a text, by that text. */
+/** Patterns that match everything with a given start, by that start. */
 class BroadPatterns {
   readonly #byStart = new Map<string, Taken[]>();
 
@@ -149,14 +149,14 @@ class BroadPatterns {
     else known.push(taken);
   }
 
-  /** One that takes all paths that begin with this text, at the end of a segment if `isWhole`. */
+  /** A pattern that matches all paths with this start, at the end of a segment if `isWhole`. */
   find(beginning: string | undefined, taken: Taken, isWhole: boolean): Taken | undefined {
     if (beginning === undefined || this.#byStart.size === 0 || beginning.length > MAX_COMPARED_LENGTH) return undefined;
     for (let end = 0; end <= beginning.length; end += 1) {
       const found = this.#byStart.get(beginning.slice(0, end))?.find(covering(taken));
       if (found !== undefined) return found;
     }
-    // A prefix that ends at a segment takes the path itself and all paths below it.
+    // A prefix that ends at a segment matches the path itself and all paths below it.
     for (
       let end = isWhole ? beginning.length : beginning.lastIndexOf("/");
       end > 0;
@@ -169,13 +169,13 @@ class BroadPatterns {
   }
 }
 
-/** Whether a route gets whatever comes to another, as far as listener and scheme go. */
+/** Whether a route covers another, as far as listener and scheme are concerned. */
 function covering(taken: Taken): (other: Taken) => boolean {
   const { listener, scheme } = taken.match;
   return ({ match }) => (match.listener ?? listener) === listener && (match.scheme ?? scheme) === scheme;
 }
 
-/** Whether a request could come to both, as far as listener and scheme go. */
+/** Whether a request could match both, as far as listener and scheme are concerned. */
 function areTogether({ match: one }: Taken, { match: other }: Taken): boolean {
   const meet = (first: string | undefined, second: string | undefined): boolean =>
     first === undefined || second === undefined || first === second;
@@ -185,7 +185,7 @@ function areTogether({ match: one }: Taken, { match: other }: Taken): boolean {
 const TEXT = String.raw`(?:[\w/~%:@,;=!&'-]|\\[^\w])*`;
 const unescaped = (text: string): string => text.replaceAll(/\\(.)/g, "$1");
 
-/** The one path that a route takes. */
+/** The only path that a route matches. */
 function onlyPath({ type, value }: Match["path"]): string | undefined {
   if (type === "prefix") return undefined;
   if (type === "exact") return /[{}]/.test(value) ? undefined : canonicalTarget(value);
@@ -193,7 +193,7 @@ function onlyPath({ type, value }: Match["path"]): string | undefined {
   return text === undefined || text === "" ? undefined : unescaped(text);
 }
 
-/** Text that all paths begin with which a pattern fits; undefined where that is not plain. */
+/** Literal start of all paths that a pattern matches; undefined if it has no simple one. */
 function literalStart(pattern: string): string | undefined {
   if (pattern.includes("|")) return undefined;
   const [all = "", text = ""] = new RegExp(`^\\^(${TEXT})`).exec(pattern) ?? [];
@@ -203,8 +203,8 @@ function literalStart(pattern: string): string | undefined {
 }
 
 /**
- * A text such that the pattern takes all paths that begin with it; with ` /` behind it, all paths that are it or go on behind it
- * with a slash.
+ * A text such that the pattern matches all paths that begin with it; followed by ` /`, all paths that equal it or
+ * continue after it with a slash.
  */
 function broadStart(pattern: string): string | undefined {
   if (/^\^?(?:\(?\.[*+]\)?\$?|\/\(?\.\*\)?\$?|\/?)$/.test(pattern)) return "";

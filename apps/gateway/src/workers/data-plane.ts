@@ -24,14 +24,14 @@ import type {
   WorkerStates,
 } from "./worker-calls.ts";
 
-/** What a worker has of its own. */
+/** Tools of one worker. */
 export interface DataPlaneTools {
   readonly link: ProcessLink<ControlCalls, WorkerCalls>;
   readonly log: Logger;
   readonly clock: Clock;
 }
 
-/** A candidate that waits for its publication in all workers. */
+/** A candidate awaiting its publication in all workers. */
 interface Waiting {
   readonly generation: number;
   readonly outcome: Promise<SubmitOutcome>;
@@ -39,7 +39,10 @@ interface Waiting {
   readonly decide: (isPublished: boolean) => void;
 }
 
-/** Handles requests in a worker process: the same parts as in a single process, with all state asked of the control process. */
+/**
+ * Handles requests in a worker process: the same parts as in a single process, with all shared state in the control
+ * process.
+ */
 export class DataPlane {
   readonly #parts: ProcessParts;
   readonly #control: ReturnType<typeof createControl>;
@@ -77,7 +80,7 @@ export class DataPlane {
     this.#data = createDataPlane(this.#parts, this.#control);
   }
 
-  /** Publishes what the control process publishes, and listens. Rejects with the reason when that fails. */
+  /** Publishes the control process's generation and listens. Rejects with the reason of a failure. */
   static async start(setup: WorkerSetup, tools: DataPlaneTools): Promise<DataPlane> {
     const plane = new DataPlane(setup, tools);
     const { candidate } = setup;
@@ -108,7 +111,7 @@ export class DataPlane {
     return await ready.promise;
   }
 
-  /** Lets requests be handled by what was prepared; its listeners are open when this resolves. */
+  /** Publishes the prepared generation; its listeners are open when this resolves. */
   async publish(generation: number): Promise<readonly ListenerAddress[]> {
     const waiting = this.#waiting;
     this.#waiting = undefined;
@@ -150,7 +153,7 @@ export class DataPlane {
     await this.#control.issued.replaceAll(credentials);
   }
 
-  /** Forgets what is cached of a route, or of all; how many routes that are. */
+  /** Clears the cache of a route, or of all; returns the number of routes. */
   purge(route: string | undefined): number {
     const { cache } = this.#control.slices;
     if (route === undefined) return cache.purgeAll();
@@ -161,7 +164,7 @@ export class DataPlane {
     this.#data.withdraw();
   }
 
-  /** Drains for at most `graceMs` and hands over what is counted. */
+  /** Drains for at most `graceMs` and hands over counters. */
   async stop(graceMs: number): Promise<void> {
     this.discard();
     await this.#data.listeners.stop(graceMs);
@@ -187,7 +190,7 @@ function problemOf(outcome: SubmitOutcome): string | undefined {
   return outcome.issues.find(({ severity }) => severity === "error")?.message ?? "the candidate was rejected";
 }
 
-/** Events of upstreams go to the control process; it tells those of configurations itself. */
+/** Sends events of upstreams to the control process, which emits those of configurations itself. */
 function told(link: DataPlaneTools["link"]): EventSink {
   return {
     emit: (kind, payload) => {
@@ -198,9 +201,9 @@ function told(link: DataPlaneTools["link"]): EventSink {
 }
 
 /**
- * The state store as a worker has it: charges and usage counts go to the control process, which owns the file; all
- * charges of one turn are one message, and the store's group commit spans the workers. Everything else is the control
- * process's business and rejects here.
+ * The state store of a worker: charges and usage counts go to the control process, which owns the file; all charges
+ * of one turn form one message, and the store's group commit spans the workers. Everything else belongs to the
+ * control process and rejects here.
  */
 function remoteStore(link: ProcessLink<ControlCalls, WorkerCalls>): StateStore {
   const foreign = async (): Promise<never> =>
@@ -217,7 +220,7 @@ function remoteStore(link: ProcessLink<ControlCalls, WorkerCalls>): StateStore {
       },
       usage: foreign,
       adjust: foreign,
-      // Done by the control process before it lets a generation run here.
+      // The control process does this before a generation runs here.
       syncConsumers: nothing,
     },
     outbox: { append: foreign, acknowledge: foreign, pending: foreign },
@@ -227,10 +230,10 @@ function remoteStore(link: ProcessLink<ControlCalls, WorkerCalls>): StateStore {
       oldestHour: foreign,
       addRun: foreign,
       runs: foreign,
-      // The window of this moment was written already, so there is never anything to export here.
+      // The current window is written already, so there is nothing to export here.
       lastScheduled: async (_window, beforeS) => await Promise.resolve(beforeS),
     },
-    // Which keys there are is told to workers as it changes.
+    // Workers are notified of changed keys.
     credentials: { all: foreign, add: foreign, retire: foreign },
     recordGeneration: foreign,
     generations: foreign,
@@ -247,8 +250,8 @@ interface WorkerPlace {
 }
 
 /**
- * The part of a limit that one worker has: the parts add up to the limit. A limit below the number of workers leaves one
- * to each, since a worker without any would refuse everything; 0 stays 0.
+ * One worker's part of a limit; the parts add up to the limit. A limit below the number of workers leaves one to
+ * each, since a worker with none would refuse everything; 0 stays 0.
  */
 export function partOf(total: number, { worker, workers }: WorkerPlace): number {
   if (total <= 0 || !Number.isFinite(total)) return total;
@@ -256,8 +259,8 @@ export function partOf(total: number, { worker, workers }: WorkerPlace): number 
 }
 
 /**
- * The document as one of several workers runs it: requests and connections that may be there at a time, and places in
- * the queues for them, are its part of what the document says. Everything else is the same in all.
+ * The document for one of several workers: limits of concurrent requests, connections and queues are divided.
+ * Everything else is equal in all workers.
  */
 export function divideLimits(document: ConfigDocument, place: WorkerPlace): ConfigDocument {
   const { max_concurrent_requests: most, admission_queue: queue } = document.gateway;
@@ -283,8 +286,8 @@ export function divideLimits(document: ConfigDocument, place: WorkerPlace): Conf
 }
 
 /**
- * What must be the same whichever worker a request comes to: rates, and nonces of signed requests. Without the control
- * process, which is the end of this one too, rates are counted here, and no signed request is let in.
+ * State shared by all workers: rates, and nonces of signed requests. Without the control process, whose end also ends
+ * this process, rates are counted locally and signed requests are refused.
  */
 function countedByControl(link: ProcessLink<ControlCalls, WorkerCalls>): CountedElsewhere {
   return {

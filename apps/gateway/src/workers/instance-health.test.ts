@@ -18,7 +18,7 @@ const published: WorkerEvent = {
 
 for (const [title, story, told] of [
   [
-    "a breaker of one worker tells every change",
+    "a breaker of one worker reports every change",
     [
       [0, opened],
       [0, halfOpen],
@@ -27,7 +27,7 @@ for (const [title, story, told] of [
     ["opened", "half_open", "closed"],
   ],
   [
-    "a second worker that opens too says nothing new",
+    "a second worker that opens reports nothing new",
     [
       [0, opened],
       [1, opened],
@@ -75,7 +75,7 @@ for (const [title, story, told] of [
     ["opened"],
   ],
   [
-    "a breaker that a reload dropped while it was open is news when it opens",
+    "a breaker that a reload dropped while it was open is reported again when it opens",
     [
       [0, opened],
       [0, opened],
@@ -83,7 +83,7 @@ for (const [title, story, told] of [
     ["opened", "opened"],
   ],
   [
-    "an endpoint is out from the first worker to the last",
+    "an endpoint is ejected from the first worker to the last",
     [
       [0, ejected],
       [1, ejected],
@@ -93,7 +93,7 @@ for (const [title, story, told] of [
     ["ejected", "recovered"],
   ],
   [
-    "the end of the last worker that kept it out takes it back",
+    "the end of the last worker that ejected it recovers it",
     [
       [0, ejected],
       [0, undefined],
@@ -101,7 +101,7 @@ for (const [title, story, told] of [
     ["ejected", "recovered"],
   ],
   [
-    "a worker that takes back what it never ejected says nothing",
+    "a recovery without an ejection reports nothing",
     [
       [0, recovered],
       [0, closed],
@@ -109,7 +109,7 @@ for (const [title, story, told] of [
     [],
   ],
   [
-    "an endpoint that a reload dropped while it was out is news when it is ejected",
+    "an endpoint that a reload dropped while ejected is reported again when it is ejected",
     [
       [0, ejected],
       [0, ejected],
@@ -117,7 +117,7 @@ for (const [title, story, told] of [
     ],
     ["ejected", "ejected", "recovered"],
   ],
-  ["what workers say of configurations is not passed on", [[0, published]], []],
+  ["configuration events of workers are not passed on", [[0, published]], []],
 ] as const satisfies readonly (readonly [
   string,
   readonly (readonly [number, WorkerEvent | undefined])[],
@@ -134,7 +134,7 @@ for (const [title, story, told] of [
   });
 }
 
-test("what opened a breaker is told with its reason", () => {
+test("an opened breaker is reported with its reason", () => {
   const payloads: unknown[] = [];
   const health = new InstanceHealth({ emit: (_kind, payload) => void payloads.push(payload) });
   health.note(3, opened);

@@ -4,15 +4,15 @@ import type { WorkerEvent } from "./worker-calls.ts";
 type BreakerState = "closed" | "open" | "half_open";
 
 /**
- * Makes one story of what happens to upstreams in several workers, each of which has breakers and health of its own. For
- * the instance a breaker is open while it is open in any worker, and closed when it is closed in all; an endpoint is
- * ejected from the first worker that ejects it to the last one that takes it back. Each change of these is told once.
+ * Merges the health events of several workers, each of which has breakers and health of its own. For the instance a
+ * breaker is open while it is open in any worker, and closed when it is closed in all; an endpoint is ejected from
+ * its first ejection in a worker to its recovery in the last. Each change is reported once.
  */
 export class InstanceHealth {
   readonly #sink: EventSink;
   /** By upstream: the workers whose breaker is not closed. */
   readonly #breakers = new Map<string, Map<number, Exclude<BreakerState, "closed">>>();
-  /** By upstream and endpoint: the workers that keep it out. */
+  /** By upstream and endpoint: the workers that ejected it. */
   readonly #ejected = new Map<string, { upstream: string; endpoint: string; workers: Set<number> }>();
 
   constructor(sink: EventSink) {
@@ -35,7 +35,7 @@ export class InstanceHealth {
     }
   }
 
-  /** A worker is gone, and with it everything that it kept from its upstreams. */
+  /** A worker ended, and its ejections and open breakers with it. */
   forget(worker: number): void {
     for (const upstream of this.#breakers.keys()) this.#breaker(worker, upstream, "closed");
     for (const ejected of this.#ejected.values()) this.#recover(worker, ejected);
@@ -44,7 +44,7 @@ export class InstanceHealth {
   #breaker(worker: number, upstream: string, state: BreakerState, opened?: () => void): void {
     const states = this.#breakers.get(upstream) ?? new Map<number, Exclude<BreakerState, "closed">>();
     this.#breakers.set(upstream, states);
-    // Nobody opens twice in a row: the breaker that was open was dropped by a reload.
+    // A second opening in a row: a reload dropped the open breaker.
     const before = opened !== undefined && states.get(worker) === "open" ? "closed" : together(states);
     if (state === "closed") states.delete(worker);
     else states.set(worker, state);
@@ -59,7 +59,7 @@ export class InstanceHealth {
     const key = `${payload.upstream}\n${payload.endpoint}`;
     const ejected = this.#ejected.get(key) ?? { ...payload, workers: new Set<number>() };
     this.#ejected.set(key, ejected);
-    // The one that this worker ejected before was dropped by a reload.
+    // A second ejection in a row: a reload dropped the ejected endpoint.
     if (ejected.workers.has(worker)) ejected.workers.clear();
     if (ejected.workers.size === 0) this.#sink.emit("endpoint_ejected", payload);
     ejected.workers.add(worker);

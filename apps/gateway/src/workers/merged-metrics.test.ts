@@ -35,7 +35,7 @@ for (const [name, values, merged] of [
   });
 }
 
-test("what a process counted stays when it ended; what it was like does not", () => {
+test("counters of an ended process stay in the sums, gauges do not", () => {
   const metrics = new MergedMetrics();
   const last = (count: number): string =>
     counter(count) + histogram(count, 1) + gauge("active_requests", 4) + gauge("gateway_events_dropped_total", 1);
@@ -46,7 +46,7 @@ test("what a process counted stays when it ended; what it was like does not", ()
     text,
     counter(16) + histogram(16, 3) + gauge("active_requests", 2) + gauge("gateway_events_dropped_total", 2),
   );
-  assert.equal(metrics.together([counter(1)]).includes("} 16\n"), true, "asking changes nothing");
+  assert.equal(metrics.together([counter(1)]).includes("} 16\n"), true, "reading changes nothing");
 });
 
 test("metrics without samples keep their lines", () => {

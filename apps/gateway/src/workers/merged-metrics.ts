@@ -1,4 +1,3 @@
-/** The lines of one metric. */
 interface Family {
   readonly help: string;
   readonly type: string;
@@ -7,32 +6,31 @@ interface Family {
 
 type Families = Map<string, Family>;
 
-/** How the values of gauges of several processes become one; those that are not here add up. */
+/** How gauges of several processes are merged; others are summed. */
 const GAUGES: Readonly<Record<string, (values: readonly number[]) => number>> = {
-  // The highest: workers that have not come to a new generation yet do not hide that there is one.
+  // The highest: workers with an older generation do not hide the new one.
   config_generation: (values) => Math.max(...values),
   // 1 is open, 2 half-open, 0 closed: the worst of them.
   breaker_state: (values) => (values.includes(1) ? 1 : Math.max(...values)),
   endpoint_health: (values) => Math.min(...values),
 };
-/** Gauges that only grow, by their names or by the specification. */
+/** Gauges that only grow, by name or specification. */
 const GROWING = /_total$|^upstream_fail_open_picks$/;
 
 /**
- * Adds up what several processes say of themselves in the Prometheus text format 0.0.4. Counters and histograms of
- * processes that ended stay in the sums, so that no counter ever goes back.
+ * Sums the metrics of several processes in the Prometheus text format 0.0.4. Counters and histograms of ended
+ * processes stay in the sums, so that no counter decreases.
  */
 export class MergedMetrics {
   readonly #departed: Families = new Map();
 
-  /** A process ended; this is the last it said. */
+  /** A process ended; these are its last metrics. */
   depart(text: string): void {
     for (const [name, family] of familiesOf(text)) {
       if (family.type !== "gauge" || GROWING.test(name)) merge(this.#departed, name, family);
     }
   }
 
-  /** One text for all. */
   together(texts: readonly string[]): string {
     const all = new Map<string, { readonly family: Family; readonly values: Map<string, number[]> }>();
     for (const families of [...texts.map(familiesOf), this.#departed]) {
@@ -67,7 +65,7 @@ function merge(into: Families, name: string, family: Family): void {
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** Our own texts: every metric has its HELP line, then its TYPE line, then its samples. */
+/** The gateway's own texts: every metric has its HELP line, then its TYPE line, then its samples. */
 function familiesOf(text: string): Families {
   const families: Families = new Map();
   let help = "";

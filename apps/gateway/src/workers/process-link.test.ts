@@ -8,7 +8,7 @@ type Right = { note: { input: string; output: void } };
 
 function connected(left: Handlers<Left>, right: Handlers<Right>) {
   const batches: Batch[] = [];
-  // As between processes: what arrives is a copy, later.
+  // As between processes: a message arrives later and as a copy.
   const carry = (to: () => { receive(batch: Batch): void }) => (batch: Batch) => {
     batches.push(batch);
     setImmediate((copy: Batch) => to().receive(copy), structuredClone(batch));
@@ -31,7 +31,7 @@ const LEFT: Handlers<Left> = {
   },
 };
 
-test("calls of one turn are one message, and so are their answers", async () => {
+test("calls of one turn are one message, and so are their replies", async () => {
   const { asker, batches } = connected(LEFT, { note: () => undefined });
   const responses = await Promise.all([1, 2, 3].map(async (value) => await asker.ask("double", value)));
   assert.deepEqual(responses, [2, 4, 6]);
@@ -44,7 +44,7 @@ test("calls of one turn are one message, and so are their answers", async () => 
   );
 });
 
-test("answers that come in another order find their calls", async () => {
+test("replies in another order find their calls", async () => {
   const gates = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
   const { asker } = connected(
     { ...LEFT, double: async (at) => (await gates[at]?.promise) ?? -1 },
@@ -59,13 +59,13 @@ test("answers that come in another order find their calls", async () => {
   assert.equal(await both[0], 10);
 });
 
-test("what a handler throws rejects the call with its message and code", async () => {
+test("an error of a handler rejects the call with its message and code", async () => {
   const { asker } = connected(LEFT, { note: () => undefined });
   await assert.rejects(asker.ask("fail", "no room"), { message: "no room", code: "EWHY" });
   await assert.rejects(asker.ask("missing" as "fail", ""), /no call missing/);
 });
 
-test("what is told arrives in order and asks for no answer", async () => {
+test("notifications arrive in order and without replies", async () => {
   const noted: string[] = [];
   const { answerer, batches } = connected(LEFT, { note: (text) => void noted.push(text) });
   for (const text of ["a", "b", "c"]) answerer.tell("note", text);
@@ -74,7 +74,7 @@ test("what is told arrives in order and asks for no answer", async () => {
   assert.equal(batches.length, 1);
 });
 
-test("a lost line fails what waits and what is asked later, and says nothing more", async () => {
+test("a lost link fails pending and later calls, and sends nothing more", async () => {
   const { asker, batches } = connected(LEFT, { note: () => undefined });
   const waiting = asker.ask("double", 1);
   asker.lost("The worker ended by SIGKILL");

@@ -1,12 +1,12 @@
-/** What one side may ask of the other, by name. */
+/** The calls that one side handles, by name. */
 export type Calls = Readonly<Record<string, { readonly input: unknown; readonly output: unknown }>>;
 
-/** Answers to calls. What a handler throws, or rejects with, is what the asker gets: its message and its `code`. */
+/** Handlers of calls. An error of a handler reaches the caller with its message and `code`. */
 export type Handlers<C extends Calls> = {
   readonly [N in keyof C]: (input: C[N]["input"]) => C[N]["output"] | Promise<C[N]["output"]>;
 };
 
-/** Everything that was said within one turn of the event loop. Call 0 wants no answer. */
+/** All messages of one turn of the event loop. Call 0 has no reply. */
 export interface Batch {
   readonly calls: (readonly [call: number, name: string, input: unknown])[];
   readonly responses: (readonly [call: number, isError: boolean, value: unknown])[];
@@ -23,8 +23,8 @@ interface Waiting {
 }
 
 /**
- * One end of a line between two processes: each may ask the other. Calls are handled in the order they were made;
- * what is said within one turn of the event loop goes as one message, since messages are what costs.
+ * One end of a link between two processes: each may call the other. Calls are handled in order; all messages of one
+ * turn of the event loop are sent as one, since the number of messages is what costs.
  */
 export class ProcessLink<Theirs extends Calls, Ours extends Calls> {
   readonly #send: (batch: Batch) => void;
@@ -39,7 +39,7 @@ export class ProcessLink<Theirs extends Calls, Ours extends Calls> {
     this.#handlers = handlers;
   }
 
-  /** Rejects with what the other side threw, and when the other side is gone. */
+  /** Rejects with the other side's error, or when the other side is gone. */
   async ask<N extends keyof Theirs & string>(name: N, input: Theirs[N]["input"]): Promise<Theirs[N]["output"]> {
     if (this.#lost !== undefined) throw new Error(this.#lost);
     const call = this.#next;
@@ -50,12 +50,11 @@ export class ProcessLink<Theirs extends Calls, Ours extends Calls> {
     return await promise;
   }
 
-  /** Says something that needs no answer. */
+  /** Sends a notification without a reply. */
   tell(name: keyof Theirs & string, input: Theirs[typeof name]["input"]): void {
     if (this.#lost === undefined) this.#open().calls.push([0, name, input]);
   }
 
-  /** A message of the other side. */
   receive({ calls, responses }: Batch): void {
     for (const [call, isError, value] of responses) {
       const waiting = this.#waiting.get(call);
@@ -66,7 +65,7 @@ export class ProcessLink<Theirs extends Calls, Ours extends Calls> {
     for (const [call, name, input] of calls) this.#handle(call, name, input);
   }
 
-  /** The other side is gone: everything that waits for it fails, and so does what is asked later. */
+  /** The other side is gone: fails pending and later calls. */
   lost(why: string): void {
     this.#lost = why;
     this.#batch = undefined;
@@ -74,7 +73,7 @@ export class ProcessLink<Theirs extends Calls, Ours extends Calls> {
     this.#waiting.clear();
   }
 
-  /** The answer comes in the turn in which it is known: one that is known at once leaves with its neighbours. */
+  /** A reply is sent in the turn in which it is known: one that is known at once joins the others. */
   #handle(call: number, name: string, input: unknown): void {
     try {
       const handler = this.#handlers[name];

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import { partOf, divideLimits } from "./data-plane.ts";
 
-test("the parts of a limit add up to it, and no worker has more than one above another", () => {
+test("the parts of a limit add up to it, and differ by at most one", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 256 }), fc.integer({ min: 0, max: 1e9 }), (workers, more) => {
       const total = workers + more;
@@ -18,7 +18,7 @@ test("the parts of a limit add up to it, and no worker has more than one above a
   );
 });
 
-test("a limit below the number of workers leaves one to each, and none stays none", () => {
+test("a limit below the number of workers leaves one to each, and 0 stays 0", () => {
   const of = (total: number): number[] => [0, 1, 2].map((worker) => partOf(total, { worker, workers: 3 }));
   assert.deepEqual(of(2), [1, 1, 1]);
   assert.deepEqual(of(0), [0, 0, 0]);
@@ -47,7 +47,7 @@ test("requests, their queue, and connections to endpoints are divided; nothing e
   assert.deepEqual(document, before);
 });
 
-test("a document without limits has none afterwards but its part of those that always hold", () => {
+test("a document without limits only gets its part of the default ones", () => {
   const document = { gateway: {}, upstreams: [], routes: [] } as unknown as ConfigDocument;
   assert.deepEqual(divideLimits(document, { worker: 0, workers: 2 }), {
     ...document,

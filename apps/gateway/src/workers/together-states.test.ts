@@ -60,7 +60,7 @@ test("half-open is worse than closed, and draining anywhere is draining", () => 
   assert.equal(upstreams[0]?.endpoints[0]?.isDraining, true);
 });
 
-test("what only one worker has is there: endpoints found by name a moment earlier, a new upstream", () => {
+test("state of a single worker is included: newly discovered endpoints, a new upstream", () => {
   const { upstreams } = mergeWorkerStates([
     { upstreams: [upstream()], activeRequests: 0 },
     { upstreams: [upstream({ endpoints: [endpoint("h:2")] }), upstream({ name: "v" })], activeRequests: 0 },
@@ -74,7 +74,7 @@ test("what only one worker has is there: endpoints found by name a moment earlie
   );
 });
 
-test("without workers there is nothing to see", () => {
+test("without workers the state is empty", () => {
   assert.deepEqual(mergeWorkerStates([]), { upstreams: [], activeRequests: 0 });
 });
 

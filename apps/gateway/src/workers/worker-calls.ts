@@ -6,67 +6,67 @@ import type { RateCharge, RateOutcome } from "#slices/rate-limit/rate-limit.slic
 import type { BudgetCharge, ChargeResult, IssuedCredential, UsageRow } from "#storage/state-store.ts";
 import type { ForcedState, UpstreamSnapshot } from "#upstream/upstream-state.ts";
 
-/** Where a listener is open. */
+/** Address of an open listener. */
 export interface ListenerAddress {
   readonly name: string;
   readonly address: string;
   readonly port: number;
 }
 
-/** What a worker is started with. */
+/** Start parameters of a worker. */
 export interface WorkerSetup {
-  /** From 0; a worker that takes another's place has its number. */
+  /** From 0; a replacement keeps the number. */
   readonly worker: number;
   readonly workers: number;
   readonly configFile: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly logLevel: string;
   readonly hasStore: boolean;
-  /** Of the whole gateway. */
+  /** Token of the whole gateway. */
   readonly instance: string;
   readonly ticketSecret: Uint8Array;
   readonly issued: readonly IssuedCredential[];
   readonly candidate: AcceptedCandidate;
 }
 
-/** An event that happened in a worker. */
+/** An event of a worker. */
 export type WorkerEvent = {
   [K in EventKind]: { readonly kind: K; readonly payload: EventPayloads[K] };
 }[EventKind];
 
-/** What a worker is like at a moment. */
+/** State of a worker. */
 export interface WorkerStates {
   readonly upstreams: readonly UpstreamSnapshot[];
   readonly activeRequests: number;
 }
 
-/** What the control process asks of a worker. */
+/** Calls from the control process to a worker. */
 export type WorkerCalls = {
-  /** Publishes the candidate and listens; rejects when that fails. */
+  /** Publishes the candidate and listens; rejects on failure. */
   start: { input: WorkerSetup; output: readonly ListenerAddress[] };
-  /** A sentence that says why the candidate cannot be run here; undefined when it waits for `publish` or `discard`. */
+  /** Returns why the candidate cannot run here, as a sentence; undefined when it awaits `publish` or `discard`. */
   prepare: { input: AcceptedCandidate; output: string | undefined };
-  /** Runs the prepared generation of this number; rejects when another one is prepared. */
+  /** Publishes the prepared generation with this number; rejects if another one is prepared. */
   publish: { input: number; output: readonly ListenerAddress[] };
   discard: { input: undefined; output: void };
   metrics: { input: undefined; output: string };
   states: { input: undefined; output: WorkerStates };
-  /** What routes had to do lately. */
+  /** Recent traffic of routes. */
   traffic: { input: undefined; output: RecentTraffic };
   force: { input: ForcedState; output: void };
-  /** All keys that are given out, from now on. */
+  /** All issued keys. */
   issued: { input: readonly IssuedCredential[]; output: void };
-  /** The secret behind tickets of TLS from now on. */
+  /** A new secret of TLS session tickets. */
   tickets: { input: Uint8Array; output: void };
-  /** Forgets what is cached of a route, or of all; how many routes that are. */
+  /** Clears the cache of a route, or of all; returns the number of routes. */
   purge: { input: { readonly route: string | undefined }; output: number };
-  /** Is not ready any more, and goes on. */
+  /** Reports not ready from now on, but continues. */
   withdraw: { input: undefined; output: void };
-  /** Drains; answers when all requests have ended and everything that was counted is handed over. */
+  /** Drains; replies when all requests have ended and all counters are handed over. */
   stop: { input: { readonly graceMs: number }; output: void };
 };
 
-/** What a worker asks of the control process. */
+/** Calls from a worker to the control process. */
 export type ControlCalls = {
   charge: {
     input: readonly [consumer: string, budgets: readonly BudgetCharge[], enforce: boolean];

@@ -17,15 +17,15 @@ import type { ControlCalls, ListenerAddress, WorkerCalls, WorkerStates } from ".
 
 const ENTRY = fileURLToPath(new URL("./worker-process.ts", import.meta.url));
 
-/** A worker process, from the control process's side. */
+/** A worker process as seen by the control process. */
 class WorkerHandle {
   readonly place: number;
   readonly link: ProcessLink<WorkerCalls, ControlCalls>;
-  /** Resolves when the process is gone. */
+  /** Resolves when the process has ended. */
   readonly ended: Promise<void>;
-  /** Number of the generation that runs there; 0 while it starts. */
+  /** Number of its running generation; 0 while it starts. */
   generation = 0;
-  /** Waits for `publish` or `discard`. */
+  /** Awaits `publish` or `discard`. */
   isPrepared = false;
   /** Whether a signal ended it. */
   isKilled = false;
@@ -47,13 +47,13 @@ class WorkerHandle {
         end(signal === null ? `with exit code ${code}` : `by ${signal}`);
       });
       worker.on("error", (error: Error) => {
-        // What the system gave no process never exits. All else that cannot be sent was for a process that is ending.
+        // A process that could not be created never exits. Other send errors concern a process that is ending.
         if (worker.process.pid === undefined) end(`before it began: ${error.message}`);
       });
     });
   }
 
-  /** Starts a process. Connections are taken by whichever worker has a turn: all listen on the same sockets. */
+  /** Starts a process. All workers listen on the same sockets, and connections are distributed among them. */
   static fork(place: number, handlers: Handlers<ControlCalls>, ended: EndedListener): WorkerHandle {
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     const execArgv = [...process.execArgv, "--disable-sigusr1"];
@@ -69,7 +69,7 @@ class WorkerHandle {
     return this.generation > 0;
   }
 
-  /** Ends it when it has nothing more to do; it ends by itself when the line to it is cut. */
+  /** Disconnects it; it exits when its work is done. */
   release(): void {
     if (this.#worker.process.connected) this.#worker.process.disconnect();
   }
@@ -87,50 +87,49 @@ const WORST = ["open", "half_open", "closed"] as const;
 
 const WORST_HEALTH = ["ejected", "half_open", "healthy"] as const;
 
-/** What workers are run with. */
 export interface WorkerPoolParts {
   readonly workers: number;
   readonly configFile: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
   readonly store: StateStore | undefined;
-  /** A token that no other gateway has. */
+  /** A token unique to this gateway. */
   readonly instance: string;
-  /** The secret behind tickets of TLS; `follow` tells of each new one. */
+  /** The secret of TLS session tickets; `follow` subscribes to changes. */
   readonly tickets: { readonly secret: Uint8Array; follow(changed: () => void): void };
-  /** Keys that are given out beside the document; another list after each change. */
+  /** Issued keys beside the document; a new list after each change. */
   readonly issued: () => readonly IssuedCredential[];
-  /** Where events of workers go, once each for the instance. */
+  /** Receives events of workers, once each for the instance. */
   readonly events: EventSink;
-  /** What is counted here for all workers. */
+  /** State shared by all workers. */
   readonly counted: {
     readonly rates: Handlers<ControlCalls>["rates"];
     nonce(keyId: string, nonce: string, forMs: number): NonceVerdict | Promise<NonceVerdict>;
   };
-  /** What is wrong with addresses of listeners beside those that workers listen on. */
+  /** Checks addresses of listeners that workers do not listen on yet. */
   readonly tryListeners: (reading: CheckedReading, open: readonly ListenerAddress[]) => Promise<readonly Issue[]>;
-  /** The control process's own metrics. */
+  /** Metrics of the control process. */
   readonly ownMetrics: () => Promise<string>;
 }
 
 const MAX_START_RETRIES = 3;
 const FIRST_RESTART_MS = 100;
 const MAX_RESTART_MS = 10_000;
-/** A worker that ran for so long ended for a reason of its own, so the next one is started soon again. */
+/** A worker that ran for this long is restarted without a growing delay. */
 const STEADY_MS = 30_000;
-/** Compiling the largest documents takes seconds; a worker that takes longer than this does nothing any more. */
+/** Compiling the largest documents takes seconds; a slower worker counts as hung. */
 const RESPONSE_TIMEOUT_MS = 30_000;
-/** For questions that are answered from memory. */
+/** Timeout of calls that are served from memory. */
 const GLANCE_MS = 2000;
-const LATE = new Error("A worker does not answer");
-/** Beyond the time that requests have to end. */
+const LATE = new Error("A worker does not reply");
+/** Added to the drain time of requests. */
 const STOP_EXTRA_MS = 5000;
-/** For one whose requests have ended: what may keep it is a line of its log that a reader does not take. */
+/** For a worker whose requests have ended: a blocked log pipe may keep it alive. */
 const ENDING_MS = 3000;
 
 /**
- * The processes that handle requests, under this one that owns all state. A generation is prepared in all workers and
- * published in all, or in none; a worker that ends is replaced.
+ * The worker processes that handle requests, under the control process that owns all state. A generation is prepared
+ * in all workers and published in all or none; a worker that ends is replaced.
  */
 export class WorkerPool implements GenerationSubscribers {
   readonly #parts: WorkerPoolParts;
@@ -140,7 +139,7 @@ export class WorkerPool implements GenerationSubscribers {
   readonly #health: InstanceHealth;
   readonly #handlers: Handlers<ControlCalls>;
   readonly #forced = new Map<string, ForcedState>();
-  /** Where a signal ended a worker that was started first. */
+  /** Numbers of first workers that a signal ended. */
   readonly #killedPlaces = new Set<number>();
   readonly #restartMs = new Map<number, number>();
   #prepared: AcceptedCandidate | undefined;
@@ -168,13 +167,13 @@ export class WorkerPool implements GenerationSubscribers {
     };
   }
 
-  /** Starts all workers with the published generation. Rejects with what the first of them says that cannot start. */
+  /** Starts all workers with the published generation. Rejects with the error of the first one that cannot start. */
   async start(): Promise<void> {
     try {
       const places = Array.from({ length: this.#parts.workers }, (_, place) => place);
       await Promise.all(places.map(async (place) => await this.#forkFirst(place)));
       this.#isStarted = true;
-      // One that ended while others were started was nobody's to replace then.
+      // A worker that ended while others started is replaced now.
       for (const place of places) if (!this.#handles.has(place)) void this.#replace(place, FIRST_RESTART_MS);
     } catch (error) {
       this.#isStopping = true;
@@ -185,12 +184,12 @@ export class WorkerPool implements GenerationSubscribers {
     }
   }
 
-  /** Whether at least one worker takes requests. */
+  /** Whether at least one worker accepts requests. */
   get isReady(): boolean {
     return !this.#isWithdrawn && this.#runningHandles.length > 0;
   }
 
-  /** No worker is ready any more; all go on, and so do those that come later. */
+  /** No worker is ready any more, including later ones; all continue. */
   withdraw(): void {
     this.#isWithdrawn = true;
     for (const handle of this.#runningHandles) handle.link.tell("withdraw", undefined);
@@ -226,24 +225,24 @@ export class WorkerPool implements GenerationSubscribers {
     }
   }
 
-  /** Everything that is counted in all processes, as one text. */
+  /** Metrics of all processes, as one text. */
   async metricsText(): Promise<string> {
     const own = await this.#parts.ownMetrics();
     await this.#collect();
     return this.#metrics.together([own, ...this.#lastMetrics.values()]);
   }
 
-  /** What the workers say of upstreams and of requests under way, as one. */
+  /** Merged state of upstreams and active requests. */
   async states(): Promise<WorkerStates> {
     return mergeWorkerStates(await this.#askAll(async ({ link }) => await link.ask("states", undefined)));
   }
 
-  /** What routes had to do lately, in all workers. What a worker counted that ended is not among it. */
+  /** Recent traffic of all routes, without that of ended workers. */
   async traffic(): Promise<RecentTraffic> {
     return mergeTraffic(await this.#askAll(async ({ link }) => await link.ask("traffic", undefined)));
   }
 
-  /** Does in every worker what an operator asked for, and again in workers that come later as long as it holds. */
+  /** Applies an operator's change in every worker, and in later ones as long as it holds. */
   async force(forced: ForcedState): Promise<void> {
     if ("endpoint" in forced) {
       const key = `${forced.upstream}\n${forced.endpoint}`;
@@ -253,17 +252,17 @@ export class WorkerPool implements GenerationSubscribers {
     await this.#inAll(async ({ link }) => await link.ask("force", forced));
   }
 
-  /** These are all keys that are given out, in every worker when it resolves. */
+  /** Sets the issued keys of every worker. */
   async giveOut(issued: readonly IssuedCredential[]): Promise<void> {
     await this.#inAll(async ({ link }) => await link.ask("issued", issued));
   }
 
-  /** Lets every worker forget what is cached of a route, or of all; how many routes that are. New workers know nothing. */
+  /** Clears the cache of a route, or of all, in every worker; returns the number of routes. New workers start empty. */
   async purge(route: string | undefined): Promise<number> {
     return Math.max(0, ...(await this.#askAll(async ({ link }) => await link.ask("purge", { route }))));
   }
 
-  /** Lets requests end for `graceMs`, then ends all workers. */
+  /** Drains requests for `graceMs`, then ends all workers. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
     await Promise.all(
@@ -283,7 +282,7 @@ export class WorkerPool implements GenerationSubscribers {
     return [...this.#handles.values()].filter(({ isRunning }) => isRunning);
   }
 
-  /** A signal for all processes ends one that has not come to its first line; the next one comes further. */
+  /** A signal to all processes can end one before its first line; its replacement handles signals. */
   async #forkFirst(place: number, retries = MAX_START_RETRIES): Promise<void> {
     try {
       await this.#fork(place);
@@ -323,12 +322,12 @@ export class WorkerPool implements GenerationSubscribers {
     handle.generation = candidate.generation;
     for (const forced of this.#forced.values()) handle.link.tell("force", forced);
     if (this.#isWithdrawn) handle.link.tell("withdraw", undefined);
-    // They may have been made anew while the worker started.
+    // They may have changed while the worker started.
     if (tickets.secret !== ticketSecret) handle.link.tell("tickets", tickets.secret);
     if (keys() !== issued) handle.link.tell("issued", keys());
-    // Another generation may have been published while this one was started.
+    // Another generation may have been published meanwhile.
     await this.#bringUp(handle);
-    log.info({ code: "worker_started", worker: place, worker_pid: handle.pid }, "A worker takes requests");
+    log.info({ code: "worker_started", worker: place, worker_pid: handle.pid }, "A worker accepts requests");
   }
 
   #ended(handle: WorkerHandle, how: string, ranMs: number): void {
@@ -354,12 +353,12 @@ export class WorkerPool implements GenerationSubscribers {
     if (this.#isStopping) return;
     await this.#fork(place).catch((error: unknown) => {
       this.#parts.log.error({ code: "worker_failed", worker: place, err: error }, "A worker could not be started");
-      // Its end starts the next try.
+      // Its end triggers the next attempt.
       this.#handles.get(place)?.kill();
     });
   }
 
-  /** Undefined as well for a worker that ended meanwhile: the one in its place starts with what is published. */
+  /** Returns undefined also for a worker that ended meanwhile: its replacement starts with the published generation. */
   async #prepareIn(handle: WorkerHandle, candidate: AcceptedCandidate): Promise<string | undefined> {
     try {
       const problem = await this.#responseOf(handle, async ({ link }) => await link.ask("prepare", candidate));
@@ -371,7 +370,7 @@ export class WorkerPool implements GenerationSubscribers {
     }
   }
 
-  /** The answer of a worker; one that gives none in time is replaced. */
+  /** The reply of a worker; one that does not reply in time is replaced. */
   async #responseOf<T>(handle: WorkerHandle, ask: (handle: WorkerHandle) => Promise<T>): Promise<T> {
     const timer = setTimeout(() => handle.kill(), RESPONSE_TIMEOUT_MS);
     try {
@@ -381,14 +380,14 @@ export class WorkerPool implements GenerationSubscribers {
     }
   }
 
-  /** Has something done in every worker; one that does not is replaced, and its successor is told at its start. */
+  /** Calls every worker; one that fails is replaced, and its replacement is set up at its start. */
   async #inAll(ask: (handle: WorkerHandle) => Promise<unknown>): Promise<void> {
     await Promise.all(
       this.#runningHandles.map(async (handle) => await this.#responseOf(handle, ask).catch(() => handle.kill())),
     );
   }
 
-  /** Publishes in one worker what is published here; one that cannot follow is replaced. */
+  /** Publishes the current generation in one worker; one that fails is replaced. */
   async #bringUp(handle: WorkerHandle): Promise<void> {
     const running = this.#running;
     if (running === undefined || handle.generation >= running.generation) return;
@@ -417,7 +416,7 @@ export class WorkerPool implements GenerationSubscribers {
     });
   }
 
-  /** Answers of those that are there to the end and not too busy: one that does not answer holds up nobody. */
+  /** Replies of the workers that are alive and responsive; others are left out. */
   async #askAll<T>(ask: (handle: WorkerHandle) => Promise<T>): Promise<readonly T[]> {
     const tooLate = new AbortController();
     const limit = sleep(GLANCE_MS, undefined, { signal: tooLate.signal }).then(async () => await Promise.reject(LATE));
@@ -429,7 +428,7 @@ export class WorkerPool implements GenerationSubscribers {
   }
 }
 
-/** What several workers are like, as one instance: sums, and of health the worst. */
+/** Merges the states of workers: sums, and the worst health. */
 export function mergeWorkerStates(each: readonly WorkerStates[]): WorkerStates {
   const all = new Map<string, UpstreamSnapshot>();
   for (const upstream of each.flatMap(({ upstreams }) => upstreams)) {
@@ -442,7 +441,7 @@ export function mergeWorkerStates(each: readonly WorkerStates[]): WorkerStates {
   };
 }
 
-/** What several workers counted, as one. */
+/** Merges the traffic of workers. */
 export function mergeTraffic(each: readonly RecentTraffic[]): RecentTraffic {
   const requests = new Map<string, number>();
   for (const [route, count] of each.flatMap((one) => one.requests)) {
@@ -487,5 +486,5 @@ function together(a: UpstreamSnapshot, b: UpstreamSnapshot): UpstreamSnapshot {
   };
 }
 
-/** How a worker came to its end, in words. */
+/** Receives how a worker ended, in words. */
 type EndedListener = (how: string) => void;

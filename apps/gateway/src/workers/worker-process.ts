@@ -4,8 +4,9 @@ import { ProcessLink, type Batch, type Handlers } from "./process-link.ts";
 import type { ControlCalls, ListenerAddress, WorkerCalls, WorkerSetup } from "./worker-calls.ts";
 import type { DataPlane } from "./data-plane.ts";
 
-// A terminal, or a service manager, signals every process of the group; acting on it is for the control
-// process to say. When that one is gone, the line to it is cut, and this process ends. All else is loaded after this line.
+// A terminal or a service manager signals every process of the group; the control process decides how to act on it.
+// When the control process is gone, the link closes and this process ends. All other modules are loaded after this
+// line.
 leaveSignalsToParent();
 
 let plane: Promise<DataPlane> | undefined;
