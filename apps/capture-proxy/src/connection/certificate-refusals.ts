@@ -1,18 +1,15 @@
 import { NOT_IN_SET, ConnectionSet, type DeadlineSweep, type SetMember } from "@headworks/sockets";
 import type { CertificateAuthority } from "@headworks/tls-authority";
 
-/** How soon after TLS a client that refuses the certificate hangs up. */
+/** A client that rejects the certificate disconnects within this time after the handshake. */
 const REFUSAL_MS = 1000;
-/** More than are in use within a second. */
 const MAX_USERS = 1000;
 
-/** What is inside TLS. */
+/** The protocol inside TLS. */
 interface Inner {
-  /** Whether the client ever said anything on this connection. */
   readonly hasReceived: boolean;
 }
 
-/** A client's end of TLS. */
 interface SecureEnd {
   once(event: "end" | "error" | "close", listener: () => void): unknown;
 }
@@ -21,18 +18,18 @@ interface Member extends SetMember {
   readonly inner: Inner;
 }
 
-/** Connections over which one client has done TLS with one host. */
+/** Intercepted connections of one client to one host. */
 interface User {
   readonly open: ConnectionSet<Member>;
-  /** When the last one that it had used was closed. */
+  /** When the last used connection was closed. */
   usedUntilMs: number;
 }
 
 /**
- * Finds the clients that refused a certificate after TLS. Some complete TLS before they look at it, then hang up without a
- * word, or as politely as after a request: a connection that is closed at once, unused, is most likely such a refusal. It
- * is none where the client used another connection to the same host at that time: browsers open some that they then have no
- * need of. Other hosts say nothing: whoever pins the certificates of one trusts the CA for others.
+ * Detects clients that reject the certificate after the TLS handshake. Some complete the handshake before they check
+ * it and then disconnect without an alert, so a connection closed at once and unused is most likely a rejection. It is
+ * none if the client used another connection to the same host at that time, since browsers open spare connections.
+ * Other hosts prove nothing: a client that pins one host's certificate trusts the CA for others.
  */
 export class CertificateRefusals {
   readonly #authority: () => CertificateAuthority;
@@ -42,8 +39,8 @@ export class CertificateRefusals {
   #issuer: CertificateAuthority | undefined;
 
   /**
-   * @param authority  the one that certificates are from; who trusted the one before may refuse it
-   * @param nowMs  a clock that only goes forward
+   * @param authority  the current CA; a client that trusted an earlier one may reject it
+   * @param nowMs  monotonic clock
    */
   constructor(
     authority: () => CertificateAuthority,
@@ -56,9 +53,9 @@ export class CertificateRefusals {
   }
 
   /**
-   * Watches a connection whose TLS is done.
-   * @param name  what tells this client and this host from others
-   * @param refused  called once if the client refused the certificate, up to a second after it hung up
+   * Watches a connection after its handshake.
+   * @param name  identifies client and host
+   * @param refused  called at most once, up to a second after the client disconnected
    */
   watch(name: string, secure: SecureEnd, inner: Inner, refused: () => void): void {
     const user = this.#userOf(name);
@@ -66,13 +63,13 @@ export class CertificateRefusals {
     user.open.add(member);
     const sinceMs = this.#nowMs();
     let isFinished = false;
-    // It is a reset when the client had not read our session tickets yet.
+    // An "error" is a reset by a client that had not read our session tickets yet.
     const hungUp = (): void => {
       if (isFinished) return;
       isFinished = true;
       if (inner.hasReceived || this.#nowMs() - sinceMs > REFUSAL_MS || hasShownTrust(user, sinceMs)) return;
       if (user.open.size === 1) return refused();
-      // The client may be about to use another one.
+      // The client may be about to use another connection.
       this.#later(() => {
         if (!hasShownTrust(user, sinceMs)) refused();
       });
@@ -111,7 +108,7 @@ export class CertificateRefusals {
   }
 }
 
-/** Whether a connection that is open, or was at that moment, has been used. */
+/** Whether a connection open at that moment or later has been used. */
 function hasShownTrust(user: User, sinceMs: number): boolean {
   if (user.usedUntilMs >= sinceMs) return true;
   let isUsed = false;

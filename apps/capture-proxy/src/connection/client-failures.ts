@@ -1,7 +1,6 @@
 import type { Failure } from "#exchange/failure.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 
-/** The client closed the connection before its response was complete. */
 export const CLIENT_GONE: Failure = {
   stage: "client-write",
   side: "client",
@@ -9,19 +8,18 @@ export const CLIENT_GONE: Failure = {
   message: "The client closed the connection before the response was complete",
 };
 
-/** What a client sent is no request. */
 export function invalidRequest(message: string, cause?: unknown): Failure {
   return { stage: "client-read", side: "client", code: "CLIENT_PROTOCOL", message, cause };
 }
 
-/** A defect of ours. */
+/** A bug in the proxy itself. */
 export function internalFailure(cause: unknown): Failure {
   return { stage: "policy", side: "internal", code: "INTERNAL", message: "The proxy failed; its log says why", cause };
 }
 
 /**
- * Whose doing it is that nothing of an exchange moved in time.
- * @param waitsFor  what the client keeps waiting: the answer that it does not take, or its own body; else the origin
+ * Attributes an idle timeout to the side that caused it.
+ * @param waitsFor  the client did not read the response, did not send its body, or the origin was silent
  */
 export function stalled(
   exchange: HttpExchange,

@@ -1,17 +1,16 @@
-/** What a TLS client asks for, read from its first record without answering. */
+/** The contents of a TLS ClientHello, read without consuming it. */
 export interface ClientHello {
-  /** Lower-case server name (RFC 6066), undefined when the client sent none, or one that no certificate can be for. */
+  /** Lower-case SNI host name (RFC 6066); undefined if absent or not valid in a certificate. */
   readonly serverName: string | undefined;
-  /** Protocols offered by ALPN (RFC 7301), empty when none. */
+  /** ALPN protocols (RFC 7301). */
   readonly protocols: readonly string[];
 }
 
-/** The bytes so far are a correct beginning; another look is worth it when at least so many, from the first, are there. */
+/** A valid prefix; parse again when at least `needsBytes` from the start have arrived. */
 export interface HelloBeginning {
   readonly needsBytes: number;
 }
 
-/** `not-tls`: the bytes are something else. */
 export type HelloResult = ClientHello | HelloBeginning | "not-tls";
 
 const RECORD_HEADER_BYTES = 5;
@@ -19,14 +18,14 @@ const HANDSHAKE = 0x16;
 const CLIENT_HELLO = 1;
 const MESSAGE_HEADER_BYTES = 4;
 const MAX_HELLO_BYTES = 65_536;
-/** RFC 8446, 5.2, and what older versions allowed above it. */
+/** RFC 8446, 5.2; older versions allowed more. */
 const MAX_RECORD_BYTES = 16_640;
-/** Of at most 253 characters, and no part is empty. */
+/** At most 253 characters, no empty label. */
 const HOST_NAME = /^(?!.{254})[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 
 /**
- * Reads a ClientHello (RFC 8446, 4.1.2), which may be spread over several records. Bytes that claim to be TLS but
- * break its grammar are `not-tls`: they are relayed, not answered.
+ * Reads a ClientHello (RFC 8446, 4.1.2), possibly fragmented into several records. Bytes that look like TLS but break
+ * its grammar are `not-tls`: they are relayed.
  */
 export function readClientHello(bytes: Buffer): HelloResult {
   const handshake = handshakeBytes(bytes);
@@ -39,7 +38,7 @@ export function readClientHello(bytes: Buffer): HelloResult {
   return readExtensions(extensions);
 }
 
-/** The handshake message of the records that carry it, joined where they are several. */
+/** Reassembles the handshake message from its records. */
 function handshakeBytes(bytes: Buffer): { body: Buffer } | HelloBeginning | "not-tls" {
   const pieces: Buffer[] = [];
   let total = 0;
@@ -61,7 +60,7 @@ function handshakeBytes(bytes: Buffer): { body: Buffer } | HelloBeginning | "not
     if (messageBytes > MAX_HELLO_BYTES) return "not-tls";
     if (total >= messageBytes) return { body: joined(pieces).subarray(MESSAGE_HEADER_BYTES, messageBytes) };
   }
-  // A client may cut its message into thousands of records; to read them anew for every byte would cost seconds.
+  // A client may split its message into thousands of records; parsing them again for every byte would take seconds.
   return { needsBytes: at + messageBytes - total };
 }
 
@@ -70,7 +69,7 @@ function joined(pieces: readonly Buffer[]): Buffer {
   return pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces);
 }
 
-/** Undefined when the header of the record is not complete. */
+/** Undefined while the record header is incomplete. */
 function recordLength(bytes: Buffer, at: number): number | undefined | "not-tls" {
   if (bytes[at] !== HANDSHAKE) return "not-tls";
   if (at + 1 < bytes.length && bytes[at + 1] !== 3) return "not-tls";
@@ -117,7 +116,7 @@ function readProtocols(body: Cursor): string[] {
   return protocols;
 }
 
-/** Reads numbers and length-prefixed vectors; gives undefined instead of reading past the end. */
+/** Reads numbers and length-prefixed vectors; undefined instead of reading past the end. */
 class Cursor {
   readonly #bytes: Buffer;
   #at = 0;

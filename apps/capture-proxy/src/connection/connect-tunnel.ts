@@ -23,17 +23,20 @@ import { terminateTls } from "./tls-handshake.ts";
 import type { ConnectHead, ConnectionHandle, TunnelClient } from "./tunnel-client.ts";
 import { TunnelExchange } from "./tunnel-exchange.ts";
 
-/** A client that says nothing for this long may be waiting for the server to speak first, as with SMTP or SSH. */
+/** A client silent for this long may be waiting for a server-first protocol such as SMTP or SSH. */
 const SILENCE_MS = 500;
 
-/** One that said nothing for this long learns what keeps the server from speaking; others may be far away, or busy. */
+/**
+ * A client silent for this long gets an error if the server cannot speak first; before that, it may be distant or
+ * busy.
+ */
 const PATIENCE_MS = 2000;
 
 /**
- * Waits for a silent client, then opens the connection to its target and listens: if the server speaks first, the
- * tunnel is not HTTP and not TLS. Once the client speaks, the owner cancels. What keeps the server from speaking is told
- * too: a client that waits for the server would wait for ever. One that is merely slow has its time before that, since
- * an answer can say more than the end of a tunnel.
+ * Detects server-first protocols: if the client is silent, connects to its target and waits for bytes. If the server
+ * speaks first, the tunnel is neither HTTP nor TLS. The owner cancels once the client speaks. A failure to connect is
+ * reported too, since the client would wait forever, but only after `PATIENCE_MS`: a response to a slow client's
+ * request explains more than a closed tunnel.
  */
 class ServerFirstProbe {
   readonly #startedMs = performance.now();
@@ -62,7 +65,7 @@ class ServerFirstProbe {
       failed: (failure) => {
         this.#cancelDial = undefined;
         const tell = (): void => this.#outcome.failed(failure, moments, undefined);
-        // Who speaks to the proxy itself through the proxy is not to do so for long.
+        // A loop must end at once.
         if (failure.code === "LOOP") tell();
         else this.#tellLater(tell);
       },
@@ -97,7 +100,7 @@ class ServerFirstProbe {
       this.#upstream = undefined;
       this.#tellLater(() => this.#outcome.failed(failure, moments, address));
     });
-    // Neither bytes nor an end are taken before somebody asks for them.
+    // "readable" consumes neither bytes nor the end.
     socket.on("readable", onReadable);
   }
 }
@@ -105,22 +108,22 @@ class ServerFirstProbe {
 /** More than any ClientHello or request line needs. */
 const MAX_SNIFF_BYTES = 65_536;
 
-/** Longer names of programs tell nobody apart. */
+/** Longer User-Agent values are cut; they distinguish no further clients. */
 const MAX_AGENT_CHARACTERS = 200;
 
-/** Where CONNECT leads, and what it said. */
+/** Target and fields of a CONNECT request. */
 interface TunnelTarget {
   readonly host: string;
   readonly port: number;
   readonly fields: string[];
   readonly version: HttpVersion;
-  /** The Via fields among them. */
+  /** The Via fields. */
   readonly via: readonly string[] | undefined;
 }
 
 /**
- * What happens after CONNECT: decides between interception and a relay, by the settings and by the first bytes, and
- * hands the socket, or the stream that is used as one, to the one or the other.
+ * Handles a tunnel after CONNECT: chooses interception or relay by the settings and the first bytes, and hands over
+ * the socket or the HTTP/2 stream used as one.
  */
 export class ConnectTunnel implements Timed, ConnectionHandle {
   setIndex = NOT_IN_SET;
@@ -131,17 +134,17 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   readonly #socket: ByteSocket;
   readonly #target: TunnelTarget;
   #sniffed: Buffer | undefined;
-  /** Bytes behind `#sniffed` that nobody has looked at yet, because more of them are needed. */
+  /** Bytes after `#sniffed`, not inspected yet because more are needed. */
   readonly #unread: Buffer[] = [];
   #unreadBytes = 0;
   #neededBytes = 0;
   #silence: ServerFirstProbe | undefined;
   #cancelDial: (() => void) | undefined;
   #next: ConnectionHandle | undefined;
-  /** The line that a slice wants the tunnel's bytes on. */
+  /** The bandwidth limit set by a slice. */
   #pace: ThrottledPace | undefined;
 
-  /** Takes the socket of a CONNECT request whose head was read; `first` are bytes read behind it. */
+  /** Takes over the socket of a CONNECT request; `first` are bytes read behind its head. */
   static open(
     services: ProxyServices,
     facts: ClientFacts,
@@ -207,7 +210,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     this.#unused({ stage: "client-read", side: "client", code: "CLIENT_TIMEOUT", message });
   }
 
-  // Interception is off for this target: CONNECT is answered when the origin is there.
+  // Interception off: CONNECT succeeds once the origin is connected.
 
   #relayOrRefuse(verdict: Verdict): void {
     const entry = this.#entry();
@@ -229,7 +232,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     this.#client.refuse(verdict.response);
   }
 
-  // Interception is on: CONNECT is answered at once, and the first bytes decide.
+  // Interception on: CONNECT succeeds at once, and the first bytes decide.
 
   #acceptAndSniff(): void {
     this.#client.accept();
@@ -271,7 +274,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     else this.#socket.end();
   };
 
-  /** True when the bytes are enough for a decision, which was carried out. */
+  /** True when the bytes sufficed and the decision was carried out. */
   #decide(first: Buffer): boolean {
     let detected = detectProtocol(first);
     if (detected.protocol === "undecided") {
@@ -292,7 +295,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     return hello.serverName !== undefined && this.#services.policy().passesThrough(hello.serverName);
   }
 
-  /** Where requests inside the tunnel go. */
+  /** Destination of requests inside the tunnel. */
   #base(scheme: "http" | "https", serverName: string | undefined): TunnelBase {
     const { host, port, via } = this.#target;
     const failed = (failure: Failure): void => {
@@ -378,7 +381,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     }
   }
 
-  /** Neither TLS nor HTTP, or TLS that is to pass: the bytes go on as they are. */
+  /** Neither TLS nor HTTP, or TLS in passthrough mode: relayed unchanged. */
   #relaySniffed(): void {
     this.#release();
     this.#withVerdict((verdict) => {
@@ -401,8 +404,8 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
   }
 
   /**
-   * Ends a tunnel that carried nothing. CONNECT was answered already, and what is inside is not HTTP, or nothing: there
-   * is no way to tell the client why.
+   * Ends a tunnel that carried nothing. CONNECT has already succeeded and the inner protocol is not HTTP, so the
+   * client cannot be told why.
    */
   #unused(failure: Failure, moments?: Moments, address?: string): void {
     if (this.#target.host !== MAGIC_HOST) {
@@ -489,7 +492,7 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
     return entry;
   }
 
-  /** The socket goes to its next owner. */
+  /** Removes all listeners from the socket. */
   #release(): void {
     this.#silence?.cancel();
     this.#services.deadlines.delete(this);
@@ -505,10 +508,10 @@ export class ConnectTunnel implements Timed, ConnectionHandle {
 }
 
 function ignoreError(): void {
-  // "close" follows and does what is needed.
+  // "close" follows and cleans up.
 }
 
-/** Programs on one machine differ by what they say of themselves, and in whom they trust. */
+/** Programs on one machine differ in User-Agent and in the CAs they trust. */
 function clientName({ address = "" }: ClientFacts, fields: readonly string[]): string {
   const agent = fieldValue(fields, "user-agent") ?? "";
   return `${address.slice(0, address.lastIndexOf(":"))} ${agent.slice(0, MAX_AGENT_CHARACTERS)}`;
@@ -525,15 +528,15 @@ function respondWithFailure(client: TunnelClient, failure: Failure, fields: read
   client.refuse(failureResponse(failure, fieldValue(fields, "accept") === undefined ? [] : fields));
 }
 
-/** What came of the target of a silent client; one of these is called, at most once. */
+/** Outcome for a silent client; at most one method is called. */
 interface ServerFirstOutcome {
-  /** The server spoke first, or ended its side; its bytes or its end are still unread. */
+  /** The server sent bytes or ended its side; both are still unread. */
   serverSpoke(dialled: Dialled, moments: Moments): void;
-  /** Rules keep connections from it; it was not dialled. */
+  /** Rules block the target; it was not dialled. */
   refused(verdict: Refusal): void;
-  /** It cannot be reached, or with an address: it was, and broke the connection without a word. */
+  /** The target is unreachable or, if `address` is set, closed the connection without sending anything. */
   failed(failure: Failure, moments: Moments, address: string | undefined): void;
 }
 
-/** Where the client of a tunnel wants to go, and the Via fields that it asked with. */
+/** The target of a CONNECT and its Via fields. */
 type SilentTarget = Target & Pick<Destination, "via">;

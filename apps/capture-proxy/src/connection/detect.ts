@@ -2,23 +2,22 @@ import { beginsAsHttp2 } from "@headworks/http2";
 import { readClientHello } from "./client-hello.ts";
 import type { ClientHello } from "./client-hello.ts";
 
-/** What the first bytes inside a CONNECT tunnel are. */
 export type Detected =
   | { readonly protocol: "tls"; readonly hello: ClientHello }
   | { readonly protocol: "http1" }
   | { readonly protocol: "http2" }
   | { readonly protocol: "other" }
-  /** Another look is worth it when at least so many bytes, from the first, are there. */
+  /** Decide again when at least `needsBytes` from the start have arrived. */
   | { readonly protocol: "undecided"; readonly needsBytes: number };
 
-/** A method token is at most this long before we stop believing in HTTP. */
+/** Longest method token still considered HTTP. */
 const MAX_METHOD_BYTES = 32;
 
 const TAB = 0x09;
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** Decides on the protocol from the first bytes; pure, and total: every input ends in an answer once it is long enough. */
+/** Detects the protocol from the first bytes. Pure and total: long enough input is always decided. */
 export function detectProtocol(first: Buffer): Detected {
   if (first.length === 0) return oneMoreByte(first.length);
   if (first[0] === 0x16) {
@@ -38,9 +37,9 @@ export function detectProtocol(first: Buffer): Detected {
 }
 
 /**
- * Whether the first bytes of a connection that should carry HTTP/1 are certainly something else: they begin like no common
- * request, and have a line that does not end like a request line, or bytes that no line has. One empty line may stand before
- * a request line (RFC 9112, 2.2).
+ * Whether the first bytes of an expected HTTP/1 connection are certainly not HTTP/1: they match no common request and
+ * contain a line that does not end like a request line, or bytes invalid in one. One empty line may precede a request
+ * line (RFC 9112, 2.2).
  */
 export function isForeignToHttp1(received: Buffer): boolean {
   const first = received[0] === CR && received[1] === LF ? received.subarray(2) : received;

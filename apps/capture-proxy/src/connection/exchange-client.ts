@@ -6,62 +6,56 @@ import type { UpstreamConnections } from "./upstream-connections.ts";
 import type { HttpExchange } from "./http-exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 
-/** What the client is connected by; the address it called, and what left, are known of network sockets only. */
+/** A client's connection. `localAddress` and `bytesWritten` exist for network sockets only. */
 export type ClientSocket = ByteSocket & {
   readonly localAddress?: string | undefined;
   readonly bytesWritten?: number | undefined;
 };
 
-/**
- * What an exchange needs of its client: a connection over HTTP/1.1 while it answers one request, or one stream of a
- * connection over HTTP/2.
- */
+/** The client side of an exchange: an HTTP/1.1 connection during one request, or one HTTP/2 stream. */
 export interface ExchangeClient {
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
   readonly origins: UpstreamConnections;
-  /** Whether an answer may still be started. */
+  /** Whether a response may still be started. */
   readonly mayRespond: boolean;
-  /** A byte moved: the exchange is alive. */
+  /** Resets the idle timeout. */
   touch(): void;
-  /** The request body cannot be taken further for now. */
+  /** Stops reading the request body (backpressure). */
   holdReading(): void;
   releaseReading(): void;
-  /** The request body is wanted now; a client that waits for 100 (Continue) gets it. */
+  /** Sends 100 (Continue) if the client expects it. */
   askForBody(): void;
-  /** Passes a 1xx on to a client that can take it. */
+  /** Forwards a 1xx response where the client supports it. */
   sendInformational(status: number, reason: string, fields: RawFields): void;
   /**
-   * Writes the head of the answer; gives its size in bytes.
-   * @param framing  of the body that the client is to see
+   * Writes the response head and returns its size in bytes.
+   * @param framing  of the body as the client will receive it
    * @throws Http1Error for a field that cannot be written
    */
   sendHead(response: Readonly<ResponseMessage>, framing: Framing): number;
   sendData(piece: Buffer): void;
-  /** The answer is complete. */
   sendEnd(trailers: RawFields | undefined): void;
-  /** Hands over what waits to be written. False: stop until the client takes more. */
+  /** Flushes buffered writes. False: stop until the client drains. */
   flush(): boolean;
-  /** The present answer was written to its end. */
   exchangeEnded(): void;
-  /** The present exchange cannot be completed: the client must see that, not a short answer. */
+  /** Ends the connection or stream so that the client sees an incomplete response. */
   exchangeBroken(failure: Failure): void;
-  /** After a 101: both sides belong to the new protocol until one of them ends. */
+  /** After a 101 both sockets belong to the new protocol until either of them ends. */
   switchProtocols(
     origin: { readonly socket: ByteSocket; readonly bytes: Buffer | undefined },
     exchange: HttpExchange,
   ): void;
 }
 
-/** A request head as an exchange needs it, whatever protocol brought it. */
+/** A request head independent of the HTTP version. */
 export interface ReceivedHead {
   readonly method: string;
-  /** As it was received; undefined for a head that was refused. */
+  /** As received; undefined for a head that was refused. */
   readonly target?: string | undefined;
   readonly fields: RawFields;
   readonly framing: Framing;
-  /** Lower-cased, of an upgrade that was offered properly. */
+  /** Lower-cased token of a valid upgrade offer. */
   readonly upgrade: string | undefined;
-  /** false: the client wants its connection closed. */
   readonly keepAlive: boolean;
 }

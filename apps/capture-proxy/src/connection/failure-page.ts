@@ -5,7 +5,7 @@ import { failureStatus } from "#exchange/failure.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 
-/** What a client is told when its exchange failed: a short page, or JSON when it asks for that. */
+/** The error response of a failed exchange: a short page, or JSON if the client prefers it. */
 export function failureResponse(failure: Failure, requestFields: Readonly<RawFields>): SyntheticResponse {
   const status = failureStatus(failure);
   const isJson = asksForJson(fieldValue(requestFields, "accept") ?? "");
@@ -27,7 +27,7 @@ export function failureResponse(failure: Failure, requestFields: Readonly<RawFie
   };
 }
 
-/** JSON only for those who name it and would not rather have HTML; browsers and plain `*\/*` get the page. */
+/** JSON only if Accept names it and does not prefer HTML; browsers and `*\/*` get the page. */
 function asksForJson(accept: string): boolean {
   return /\bjson\b/i.test(accept) && !prefersHtml(accept);
 }

@@ -1,11 +1,10 @@
 import { setFraming, withoutHopByHop } from "@headworks/http1";
 import type { ResponseStart, RawFields } from "@headworks/http1";
 
-/** Trailers are passed on, so what announces them is too. */
+/** Trailers are forwarded, so the field announcing them is too. */
 const KEPT_IN_RESPONSES: ReadonlySet<string> = new Set(["trailer"]);
 const KEPT_IN_SWITCHES: ReadonlySet<string> = new Set(["connection", "upgrade"]);
 
-/** The fields of an answer as they go to the client. */
 export function responseFields(fields: Readonly<RawFields>, start: ResponseStart): RawFields {
   const forwarded = withoutHopByHop(fields, { keep: KEPT_IN_RESPONSES });
   setFraming(forwarded, start.framing);
@@ -13,12 +12,10 @@ export function responseFields(fields: Readonly<RawFields>, start: ResponseStart
   return forwarded;
 }
 
-/** The fields of a 101. */
 export function switchFields(fields: Readonly<RawFields>): RawFields {
   return withoutHopByHop(fields, { keep: KEPT_IN_SWITCHES });
 }
 
-/** The fields of a 1xx. */
 export function informationalFields(fields: Readonly<RawFields>): RawFields {
   return withoutHopByHop(fields);
 }

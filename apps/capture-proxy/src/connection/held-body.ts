@@ -10,9 +10,9 @@ interface Waiter {
   readonly tell: (content: Content) => void;
 }
 
-/** The pieces of a body that are kept back while rules decide, and whoever waits until they are all there. */
+/** A body buffered while interceptors decide, and the pending promise for its complete content. */
 export class HeldBody {
-  /** How the body as it is held now is delimited. */
+  /** Framing of the body as it is buffered now. */
   framing: Framing;
   #pieces: Buffer[] = [];
   #sizeBytes = 0;
@@ -24,14 +24,14 @@ export class HeldBody {
     this.#isComplete = isComplete || !hasBody(framing);
   }
 
-  /** Somebody waits for the rest. */
+  /** A `content` promise is pending. */
   get isWanted(): boolean {
     return this.#waiting.length > 0;
   }
 
   /**
-   * Resolves when the body is complete, larger than `limitBytes`, or not going to come. `onWanted` is called when more
-   * of it has to be read for that.
+   * Resolves when the body is complete, exceeds `limitBytes`, or will not arrive. `onWanted` is called when more of it
+   * must be read.
    */
   content(limitBytes: number, isFinished: boolean, onWanted: () => void): Promise<Content> {
     if (isFinished) return Promise.resolve(GONE);
@@ -44,7 +44,10 @@ export class HeldBody {
     });
   }
 
-  /** A piece came. False: nobody waits for more of them; whoever waited is told that the body is too large. */
+  /**
+   * Buffers a piece. False: no promise is pending, so reading may pause. A body over the limit resolves the pending
+   * promise as too large.
+   */
   add(piece: Buffer): boolean {
     this.#pieces.push(piece);
     this.#sizeBytes += piece.length;
@@ -52,21 +55,20 @@ export class HeldBody {
     return this.isWanted;
   }
 
-  /** The last piece came. */
   end(): void {
     this.#isComplete = true;
     if (this.isWanted) this.#tell({ kind: "complete", bytes: this.joined() });
   }
 
-  /** The exchange is over. */
+  /** The exchange is over: resolves what is pending. */
   abandon(): void {
     this.#pieces = [];
     this.#tell(GONE);
   }
 
   /**
-   * Another body takes the place of this one.
-   * @throws TypeError when more of this one is still going to come
+   * Replaces the body.
+   * @throws TypeError while more of the original body is still expected
    */
   replace(bytes: Buffer): void {
     if (!this.#isComplete) throw new TypeError("A body is replaced after it was waited for");
@@ -75,7 +77,7 @@ export class HeldBody {
     if (bytes.length > 0 || this.framing.kind !== "none") this.framing = lengthFraming(bytes.length);
   }
 
-  /** All bytes so far as one; they stay held. */
+  /** All bytes so far in one buffer; they stay buffered. */
   joined(): Buffer {
     const [only] = this.#pieces;
     if (only !== undefined && this.#pieces.length === 1) return only;
@@ -84,7 +86,7 @@ export class HeldBody {
     return joined;
   }
 
-  /** Gives the pieces away. */
+  /** Removes and returns the buffered pieces. */
   take(): readonly Buffer[] {
     const pieces = this.#pieces;
     this.#pieces = [];
@@ -99,7 +101,7 @@ export class HeldBody {
   }
 }
 
-/** Whether a body is known to be longer than that before it comes. */
+/** Whether the declared length already exceeds the limit. */
 export function isKnownLonger(framing: Framing, limitBytes: number): boolean {
   return framing.kind === "length" && framing.lengthBytes > limitBytes;
 }

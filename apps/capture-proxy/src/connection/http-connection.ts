@@ -41,11 +41,11 @@ import { relay } from "./relay.ts";
 import { planRequest, type TunnelBase } from "./request-plan.ts";
 import { UpstreamConnections } from "./upstream-connections.ts";
 
-/** Writes the answers of one client connection, one after the other, framed as the client can take them. */
+/** Writes the responses of one client connection in order, framed for the client's HTTP version. */
 class Http1Response {
   readonly #writer: BatchedWriter;
   readonly #state: DownstreamState;
-  /** Of the present answer's body; undefined before its head. */
+  /** Framing of the current response; undefined before its head. */
   #framing: Framing | undefined;
 
   constructor(writer: BatchedWriter, state: DownstreamState) {
@@ -53,24 +53,24 @@ class Http1Response {
     this.#state = state;
   }
 
-  /** A client that gets no more than this can tell that something is missing: what was written may still leave. */
+  /** True if the framing lets the client detect a truncated body, so that buffered bytes may still be sent. */
   get showsItsEnd(): boolean {
     return this.#framing !== undefined && this.#framing.kind !== "until-close";
   }
 
-  /** Another request was read; nothing of its answer is written yet. */
+  /** Resets for the next request. */
   begin(): void {
     this.#framing = undefined;
   }
 
   /**
-   * Gives the size of the head in bytes.
-   * @throws Http1Error for a field that cannot be written; another answer may be given then
+   * Returns the size of the head in bytes.
+   * @throws Http1Error for a field that cannot be written; another response may follow
    */
   head(response: Readonly<ResponseMessage>, framing: Framing): number {
     const start = this.#state.responseStarted(framing);
     const fields = responseFields(response.fields, start);
-    // RFC 9110, 8.6: a 204 has no Content-Length, whatever the origin says.
+    // RFC 9110, 8.6: a 204 has no Content-Length.
     if (response.status === 204) removeField(fields, "content-length");
     const lines = areSameFields(fields, response.fields) ? response.fieldLines : undefined;
     const head = this.#headText(response, fields, lines);
@@ -88,14 +88,14 @@ class Http1Response {
     }
   }
 
-  /** An interim answer, where the client may get one now; false where it may not. */
+  /** Writes a 1xx response; false if the client may not get one now. */
   informational(status: number, reason: string, fields: RawFields): boolean {
     if (!this.#state.informational(status)) return false;
     this.#writer.text(responseHeadText(status, reason, fields));
     return true;
   }
 
-  /** The whole answer to a request that never became an exchange; the last one of the connection. */
+  /** The complete response to a request that never became an exchange; the last one of the connection. */
   refusal(status: number, failure: Failure, head: RequestHead | undefined): void {
     const page = failureResponse(failure, head?.fields ?? []);
     this.#state.drain();
@@ -117,27 +117,27 @@ class Http1Response {
     this.#writer.text(trailers ? lastChunkWithTrailers(trailers) : LAST_CHUNK);
   }
 
-  /** Gives what was written to the socket; false while the client takes no more. */
+  /** Flushes to the socket; false on backpressure. */
   flush(): boolean {
     return this.#writer.flush();
   }
 }
 
 /**
- * A client that ended its sending side may still read, or may be gone: TCP does not tell until something is written.
- * After this time without a byte from the origin it counts as gone.
+ * A client that closed its sending side may still read or may be gone: TCP does not tell until something is written.
+ * It counts as gone after this time without a byte from the origin.
  */
 const HALF_CLOSED_MS = 5000;
 
-/** Long enough for an answer from this machine, and for one from far away. */
+/** Repeated probes: soon enough for a local client, late enough for a distant one. */
 const ASK_AGAIN_MS: readonly number[] = [50, 500];
 
-/** Reads the Host of requests; on most connections it is the same text each time, which is read once. */
+/** Parses Host, cached because most connections repeat the same value. */
 class KnownHost {
   #text: string | undefined;
   #hostPort: { readonly host: string; readonly port: number | undefined } | undefined;
 
-  /** Undefined for a text that is no host, and for none. */
+  /** Undefined for a missing or invalid host. */
   of(text: string | undefined): { readonly host: string; readonly port: number | undefined } | undefined {
     if (text === undefined) return undefined;
     if (text !== this.#text) {
@@ -149,20 +149,20 @@ class KnownHost {
   }
 }
 
-/** An idle client of a service that stops has so long to see the end; its request may be on its way. */
+/** Delay before an idle connection is destroyed at shutdown; a request may be in flight. */
 const CLOSE_DELAY_MS = 250;
 
-/** What a connection to the proxy itself may turn into; the socket, without listeners and paused, is its owner's again. */
+/** What a connection to the proxy itself may turn into. The socket is handed over paused and without listeners. */
 export interface Handover {
-  /** A CONNECT request was read; `first` are bytes behind it. */
+  /** `first`: bytes already read behind the CONNECT head. */
   onConnect(head: RequestHead, first: Buffer | undefined): void;
-  /** The client speaks HTTP/2 by prior knowledge; `first` are its first bytes. */
+  /** HTTP/2 by prior knowledge; `first` are its first bytes. */
   onHttp2(first: Buffer): void;
 }
 
 /**
- * One client connection that speaks HTTP/1.1: to the proxy itself, or inside a tunnel that is intercepted. Requests
- * are answered one at a time in their order; pipelined ones wait unread, which holds the client back.
+ * One HTTP/1.1 client connection: to the proxy itself, or inside an intercepted tunnel. Requests are answered one at a
+ * time in order; pipelined requests stay unread, which applies backpressure.
  */
 export class HttpConnection implements ExchangeClient, Timed {
   setIndex = NOT_IN_SET;
@@ -181,13 +181,13 @@ export class HttpConnection implements ExchangeClient, Timed {
   #exchange: HttpExchange | undefined;
   #connectHead: RequestHead | undefined;
   #held: Buffer | undefined;
-  /** Set from the second request on: a connection that is used again is worth it, and hardly ever becomes a tunnel. */
+  /** Set from the second request on: a reused connection is worth the set-up and rarely becomes a tunnel. */
   #stopSharing: (() => void) | undefined;
   #isWorking = false;
   readonly #linger = new Linger();
   #isHeadTimed = false;
   #hasClientEnded = false;
-  /** The client sent its last byte, and some of its request are held. */
+  /** The client closed its sending side while part of its request is still buffered. */
   #endsBehindHeld = false;
   #hasReceived = false;
 
@@ -234,27 +234,26 @@ export class HttpConnection implements ExchangeClient, Timed {
     socket.on("close", this.#onClose);
   }
 
-  /** Whether the client ever sent anything on this connection. */
   get hasReceived(): boolean {
     return this.#hasReceived;
   }
 
-  /** Bytes that were read before this connection was made. */
+  /** `first`: bytes read before this object existed. */
   begin(first: Buffer | undefined): void {
     if (first) this.#onData(first);
     else this.#socket.resume();
   }
 
-  /** The present exchange is the last one; an idle connection closes soon, whether or not its client looks. */
+  /** Makes the current exchange the last one; an idle connection closes soon. */
   drain(): void {
     this.#linger.shorten();
     if (this.#linger.isOn || this.#state.isTunnel || this.#state.drain() === "finish") return;
     this.#stopReading();
-    // The last answer may still be leaving. What was sent before our end was seen would cause a reset, which loses it.
+    // The last response may still be in flight. Bytes that the client sent before it saw our FIN would cause a reset,
+    // which discards it.
     this.#socket.once("finish", () => setTimeout(() => this.#socket.destroy(), CLOSE_DELAY_MS).unref());
   }
 
-  /** Ends at once whatever goes on. */
   abort(failure: Failure): void {
     this.#exchange?.fail(failure);
     this.#socket.destroy();
@@ -326,7 +325,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   exchangeBroken(): void {
     this.#exchange = undefined;
     this.#writer.flush();
-    // A body that only the end of the connection delimits would look complete after a clean close.
+    // A close-delimited body would look complete after a clean close.
     if (this.#response.showsItsEnd) this.#socket.destroySoon();
     else cutConnection(this.#socket);
   }
@@ -375,7 +374,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     }
     const idleTimeoutMs = this.services.policy().idleTimeoutMs;
     this.touch();
-    // A client that was told to wait, or may wait for a 100, is not the one that is slow.
+    // A client that is paused by backpressure or awaits a 100 is not the slow side.
     const isAwaited = exchange.isReceiving && !this.#reader.isPaused && !this.#state.isAwaitingContinue;
     const waitsFor = this.#socket.writableNeedDrain ? "answer-taken" : isAwaited ? "body" : "origin";
     exchange.fail(stalled(exchange, waitsFor, idleTimeoutMs));
@@ -394,7 +393,7 @@ export class HttpConnection implements ExchangeClient, Timed {
       this.#respondWithError(planned.status, planned.failure, head);
       return;
     }
-    // Who asks for what nobody can serve is not listened to any further.
+    // Malformed request: close after this response and ignore pipelined requests.
     if (planned.plan.kind === "failure" && planned.plan.failure.code === "CLIENT_PROTOCOL") this.#state.drain();
     this.#exchange = new HttpExchange(this, head, planned.request, planned.plan);
     this.#exchange.start();
@@ -413,7 +412,7 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.#setDeadline();
   };
 
-  /** True: the connection was handed over, or more bytes are needed to tell. */
+  /** True: the connection was handed over, or more bytes are needed to decide. */
   #mayBeHttp2(first: Buffer, handover: Handover): boolean {
     const begins = beginsAsHttp2(first);
     if (begins === "yes") {
@@ -425,14 +424,14 @@ export class HttpConnection implements ExchangeClient, Timed {
     return begins !== "no";
   }
 
-  /** Who speaks something else is not answered in HTTP, and would wait for the end of a head. */
+  /** Not HTTP/1: closed without a response, instead of waiting for the end of a head. */
   #endForeign(): void {
     failTunnel(this.#base, invalidRequest("What the client said is not HTTP"));
     this.#held = undefined;
     this.#socket.destroySoon();
   }
 
-  /** Reads what is held, request after request, as far as the answers allow. */
+  /** Parses buffered bytes, request after request, as far as responses allow. */
   #work(): void {
     this.#isWorking = true;
     while (this.#held !== undefined && this.#state.mayRead && !this.#reader.isPaused && !this.#isBackedUp) {
@@ -457,12 +456,12 @@ export class HttpConnection implements ExchangeClient, Timed {
     else this.#socket.resume();
   }
 
-  /** A client that does not take its answers is asked for no more requests, or they would fill the memory. */
+  /** Stops parsing while the client does not read its responses, which bounds memory. */
   get #isBackedUp(): boolean {
     return this.#state.isIdle && this.#socket.writableNeedDrain;
   }
 
-  /** A defect of ours ends this connection, not the process. */
+  /** A bug in the proxy ends this connection, not the process. */
   #broken(error: unknown): void {
     this.services.log.error({ err: error }, "A client connection failed");
     this.abort(internalFailure(error));
@@ -470,7 +469,7 @@ export class HttpConnection implements ExchangeClient, Timed {
 
   #setDeadline(): void {
     if (this.#state.isIdle && this.#reader.hasPartialHead) {
-      // Set once for each head, so that a byte now and then does not keep the connection for ever.
+      // Set once per head, so that a slow trickle of bytes cannot extend it.
       if (!this.#isHeadTimed) this.deadlineMs = performance.now() + this.services.policy().headTimeoutMs;
       this.#isHeadTimed = true;
     } else if (!this.#linger.isOn) {
@@ -482,14 +481,15 @@ export class HttpConnection implements ExchangeClient, Timed {
     const first = this.#held && keptBytes(this.#held);
     this.#held = undefined;
     this.#state.tunnelStarted();
-    // The answer before this request may still wait for the end of the turn, and what follows is written past the writer.
+    // The previous response may still be queued for the end of the turn, and the new owner writes directly to the
+    // socket.
     this.#writer.flush();
     this.#release();
     this.#socket.pause();
     this.#handover?.onConnect(head, first);
   }
 
-  /** Gives the socket away. */
+  /** Removes all listeners from the socket. */
   #release(): void {
     this.#stopSharing?.();
     this.services.deadlines.delete(this);
@@ -527,19 +527,19 @@ export class HttpConnection implements ExchangeClient, Timed {
     this.#respondWithError(408, failure, undefined);
   }
 
-  /** Answers a request that never became an exchange, then closes. */
+  /** Responds to a request that never became an exchange, then closes. */
   #respondWithError(status: number, failure: Failure, head: RequestHead | undefined): void {
     this.#response.refusal(status, failure, head);
     this.#endAndLinger();
   }
 
-  /** Closing at once would reset the connection under an answer that the client has not read yet. */
+  /** An immediate close would reset the connection before the client has read the response. */
   #endAndLinger(): void {
     this.#stopReading();
     this.#linger.renew(this);
   }
 
-  /** Ends our side; what still comes is discarded. */
+  /** Ends the sending side; further input is discarded. */
   #stopReading(): void {
     this.#linger.begin();
     this.#held = undefined;
@@ -549,7 +549,7 @@ export class HttpConnection implements ExchangeClient, Timed {
   }
 
   readonly #onEnd = (): void => {
-    // A paused socket tells its end all the same; what was read before it comes first.
+    // A paused socket still emits "end"; buffered bytes come first.
     if (this.#held !== undefined && this.#exchange?.isReceiving === true) this.#endsBehindHeld = true;
     else this.#clientEnded();
   };
@@ -590,12 +590,12 @@ export class HttpConnection implements ExchangeClient, Timed {
 }
 
 function ignoreError(): void {
-  // "close" follows and does what is needed.
+  // "close" follows and cleans up.
 }
 
 /**
- * While rules decide nothing is written that a client which is gone would refuse. An interim answer is, and one that
- * only ended its sending side passes over it (RFC 9110, 15.2). The refusal of one shows when the next is written.
+ * Probes whether the client is gone while rules decide and nothing else is written. The probe is an interim response,
+ * which a half-closed client ignores (RFC 9110, 15.2); its rejection shows at the next write.
  */
 function askWhetherGone(
   response: Http1Response,
@@ -607,12 +607,12 @@ function askWhetherGone(
   if (delayMs !== undefined) setTimeout(() => askWhetherGone(response, isDeciding, later), delayMs).unref();
 }
 
-/** Whether the client of a tunnel may speak another protocol than HTTP: inside TLS nothing but ALPN says what it speaks. */
+/** Whether the client of a tunnel may speak something other than HTTP: inside TLS only ALPN tells. */
 function mayBeForeign(base: TunnelBase | undefined): boolean {
   return base?.scheme === "https" && base.isHttpAgreed === false;
 }
 
-/** Tells the tunnel how it failed where no request can have that in its entry, and its user what to do about it. */
+/** Records the failure on the tunnel where no request has an entry, with a hint for the user. */
 function failTunnel(base: TunnelBase | undefined, failure: Failure): void {
   if (base === undefined) return;
   const advice = `; if the client speaks another protocol than HTTP inside TLS, list ${base.host} under passthrough_domains`;

@@ -34,7 +34,7 @@ import { RequestSender } from "./request-sender.ts";
 import { ResponseSender } from "./response-sender.ts";
 import type { OriginResult, UpstreamRequirement } from "./upstream-connections.ts";
 
-/** An exchange whose bodies rules may wait for and replace, since both its messages are held until they have decided. */
+/** Adds bodies that interceptors may await and replace: both messages are buffered until they decide. */
 abstract class HeldExchange extends LiveExchange {
   protected readonly sending: RequestSender;
   protected readonly responseSender: ResponseSender;
@@ -45,9 +45,9 @@ abstract class HeldExchange extends LiveExchange {
     this.responseSender = new ResponseSender(client, head.method, this);
   }
 
-  /** Bytes of a limited request left: more may be wanted, or its end may be due. */
+  /** The bandwidth limiter released request bytes. */
   abstract onRequestMoved(): void;
-  /** Bytes of a limited answer left: more may be wanted, or its end may be due. */
+  /** The bandwidth limiter released response bytes. */
   abstract onResponseMoved(): void;
 
   requestContent(limitBytes: number): Promise<Content> {
@@ -86,7 +86,7 @@ abstract class HeldExchange extends LiveExchange {
     response.trailers = undefined;
   }
 
-  /** `body` is what the record shows of the answer from now on. */
+  /** Restarts the capture of the response with `body`. */
   protected recaptureResponse(body: Buffer): void {
     if (this.responseBody.sizeBytes > 0) {
       const received = this.responseBody;
@@ -96,25 +96,24 @@ abstract class HeldExchange extends LiveExchange {
     if (this.responseSender.showsBody(this.response?.status ?? 0)) this.responseBody.add(body);
   }
 
-  /** Somebody waits for the rest of the request body. */
+  /** An interceptor awaits the rest of the request body. */
   protected abstract readRequestOn(): void;
-  /** Somebody waits for the rest of the answer's body. */
+  /** An interceptor awaits the rest of the response body. */
   protected abstract readResponseOn(): void;
 }
 
-/** What one exchange has of its client's origins: it looks for one, holds it, and lets it go. */
+/** The upstream connection of one exchange: acquired, held and released. */
 class UpstreamLease {
-  /** Set while the exchange has one. */
   origin: Origin | undefined;
   readonly #client: ExchangeClient;
-  /** Set while a connection is waited for. */
+  /** Set while a connection is being opened. */
   #abandonDial: (() => void) | undefined;
 
   constructor(client: ExchangeClient) {
     this.#client = client;
   }
 
-  /** What takes the request now. What goes out for the second time needs something new. */
+  /** Returns a connection that is ready now. A retry always needs a new one. */
   ready(plan: ForwardPlan, request: OriginRequest, holder: LeaseHolder): Origin | undefined {
     if (request.isRetry) return undefined;
     const { origins } = this.#client;
@@ -123,7 +122,7 @@ class UpstreamLease {
     return origins.ready(destination, requirement) ?? origins.inherit(destination, requirement, request);
   }
 
-  /** Has a connection opened for the request, of which `result` hears unless the claim is released before. */
+  /** Opens a connection for the request; `result` is not called once the lease is released. */
   open(plan: ForwardPlan, request: OriginRequest, holder: LeaseHolder, result: OriginResult): void {
     const { origins, services } = this.#client;
     services.gauges.pendingRequests += 1;
@@ -139,7 +138,7 @@ class UpstreamLease {
     });
   }
 
-  /** The origin is not needed any more, in whatever state it is. */
+  /** Cancels a pending dial or resets the connection in use. */
   release(resetCode?: number): void {
     this.#abandonDial?.();
     this.#dialEnded();
@@ -158,7 +157,10 @@ const FORWARDING: ExchangeState = { step: "forwarding" };
 const RESPONDING: ExchangeState = { step: "responding" };
 const COMPLETED: ExchangeState = { step: "completed" };
 
-/** An answer made here waits for the request body up to this size, so that the connection can live on. */
+/**
+ * A response made by the proxy is delayed until a request body of up to this size has arrived, so that the connection
+ * can be reused.
+ */
 const DRAINED_BODY_BYTES = 1_048_576;
 
 const VERSIONS: Readonly<Record<ResponseHead["version"], HttpVersion>> = {
@@ -168,9 +170,9 @@ const VERSIONS: Readonly<Record<ResponseHead["version"], HttpVersion>> = {
 };
 
 /**
- * One HTTP exchange: takes a request from its client, runs the phases, sends it to the origin, and brings the answer
- * back, whatever version of HTTP each side speaks. It is the `Exchange` that slices see and the handler of the origin's
- * answer in one object.
+ * One HTTP exchange: reads a request from its client, runs the phases, sends it to the origin and returns the
+ * response, whatever HTTP version each side speaks. It is both the `Exchange` that slices see and the handler of the
+ * origin's response.
  */
 export class HttpExchange extends HeldExchange implements ResponseHandler {
   readonly #client: ExchangeClient;
@@ -178,10 +180,10 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   #plan: ExchangePlan;
   readonly #lease: UpstreamLease;
   #isRetry = false;
-  /** Rules decide, and the bytes they wait for are here: nobody is late. */
+  /** True while an interceptor's promise is pending; timeouts are suspended unless it awaits more bytes. */
   #isDeciding = false;
   #respondAfterBody: (() => void) | undefined;
-  /** Why the answer is one about a failure; it becomes the state when the answer has ended. */
+  /** Set when the response is an error page; becomes the final state when that response has ended. */
   #failure: Failure | undefined;
 
   constructor(client: ExchangeClient, head: ReceivedHead, request: RequestMessage, plan: ExchangePlan) {
@@ -192,7 +194,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     this.#plan = plan;
   }
 
-  /** Runs the request phases, then forwards or answers. */
+  /** Runs the request phases, then forwards the request or responds. */
   start(): void {
     this.announce();
     if (this.#plan.kind === "own-page") {
@@ -202,7 +204,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     if (this.#plan.kind === "failure") return this.fail(this.#plan.failure);
     const verdict = this.services.pipeline.requestHead(this);
     if (!(verdict instanceof Promise)) return this.#decided(verdict);
-    // A client without a body is read on, so that its going away is noticed.
+    // Without a body, reading continues so that a disconnect is noticed.
     if (hasBody(this.#head.framing) && !this.sending.isWaitedFor) this.#client.holdReading();
     this.#whenDecided(verdict, (later) => {
       this.#decided(later);
@@ -214,7 +216,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   #whenDecided(verdict: Promise<Verdict>, proceed: (verdict: Verdict) => void): void {
     this.#isDeciding = true;
     const decided = (later: Verdict): void => {
-      // What failed meanwhile is being answered already.
+      // The exchange failed meanwhile, and the error response is already being written.
       if (this.isFinished || this.#failure !== undefined) return;
       this.#isDeciding = false;
       proceed(later);
@@ -222,17 +224,17 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     whenDecided(verdict, decided, (error) => this.fail(internalFailure(error)));
   }
 
-  /** True while bytes of the request body are still expected from the client. */
+  /** True while request body bytes are still expected from the client. */
   get isReceiving(): boolean {
     return !this.sending.isComplete;
   }
 
-  /** True while it is neither the client nor the origin that is waited for. */
+  /** True while an interceptor is pending and awaits neither the client nor the origin. */
   get isDeciding(): boolean {
     return this.#isDeciding && !this.sending.isWaitedFor && !this.responseSender.isWaitedFor;
   }
 
-  /** Answers without an origin, and without asking anybody. */
+  /** Responds without an origin and without running the response phases. */
   respond(response: SyntheticResponse): void {
     if (this.isFinished || !this.#client.mayRespond) return;
     this.#setResponse(response);
@@ -240,7 +242,6 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     this.#client.flush();
   }
 
-  /** The answer is one made here; its body is held complete. */
   #setResponse(response: SyntheticResponse): void {
     this.source = "slice";
     this.moments.firstByte = performance.now();
@@ -256,14 +257,14 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     this.recaptureResponse(response.body);
   }
 
-  /** Ends the exchange with a failure: an error page when nothing was answered yet, else a cut connection. */
+  /** Ends the exchange with a failure: an error page if no response has started, otherwise a broken connection. */
   fail(failure: Failure): void {
     if (this.isFinished) return;
     if (failure.code === "INTERNAL") this.services.log.error({ err: failure.cause }, "An exchange failed");
     this.#lease.release(failure.resetCode);
     this.#failure = failure;
     this.#isDeciding = false;
-    // A stream that the origin reset without an answer is reset, where the client knows what that means.
+    // A stream reset by the origin before its response is passed on as a reset to HTTP/2 clients.
     const isCarriedOver = failure.resetCode !== undefined && this.request.version === "HTTP/2";
     if (this.#client.mayRespond && failure.code !== "CLIENT_ABORTED" && !isCarriedOver) {
       this.respond(failureResponse(failure, this.#head.fields));
@@ -313,19 +314,17 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     else if (mayEnd) this.#endRequest();
   }
 
-  /** What one read of the client caused goes to the origin. */
+  /** End of one read from the client: flushes towards the origin. */
   onRequestBatch(): void {
     if (this.sending.isSent && this.#lease.origin?.flush() === false) this.#client.holdReading();
   }
 
-  /** The client takes more of the answer. */
   onClientDrain(): void {
     this.responseSender.resume();
-    // While the answer's head is still being decided on, its body must stay where it is.
+    // The response head is still with the interceptors: keep the origin paused.
     if (this.responseSender.hasStarted && this.responseSender.wantsMore) this.#lease.origin?.release();
   }
 
-  /** The line carried some of the request on. */
   onRequestMoved(): void {
     if (this.isFinished) return;
     this.#client.touch();
@@ -337,7 +336,6 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     }
   }
 
-  /** The line carried some of the answer on. */
   onResponseMoved(): void {
     if (this.isFinished) return;
     this.#client.touch();
@@ -358,7 +356,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     }
   }
 
-  /** A rule made the answer; answer rules see it as they see an origin's. */
+  /** Response phases run on a rule's response as on an origin's. */
   #respondByRule(response: SyntheticResponse): void {
     if (this.isFinished || !this.#client.mayRespond) return;
     this.#setResponse(response);
@@ -366,7 +364,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     this.#client.flush();
   }
 
-  /** Lets the client finish a small body first: it is part of the record, and the connection can be kept. */
+  /** Lets the client finish a small body first, so that it is recorded and the connection can be reused. */
   #afterBody(responseSender: () => void): void {
     if (this.sending.isComplete || isKnownLonger(this.#head.framing, DRAINED_BODY_BYTES)) return responseSender();
     this.#respondAfterBody = responseSender;
@@ -388,7 +386,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     });
   }
 
-  /** To TRACE and OPTIONS that may not be forwarded any more (RFC 9110, 7.6.2). */
+  /** TRACE and OPTIONS with Max-Forwards: 0 (RFC 9110, 7.6.2). */
   #respondAsLast(): void {
     const { method, path, version, fields } = this.request;
     const received = { method, target: this.#head.target ?? path, version: version.slice("HTTP/".length), fields };
@@ -422,7 +420,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     };
   }
 
-  /** Unless a rule gave the request another path. */
+  /** The target as received, unless a rule changed the path. */
   #pathAsSent(sentPath: string): string {
     const { path } = this.request;
     return asciiTarget(sentPath) === path ? sentPath : path;
@@ -469,7 +467,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     this.fail(failure);
   }
 
-  // Answer side
+  // Response side
 
   onInformational(head: ResponseHead): void {
     this.#client.sendInformational(head.status, head.reason, informationalFields(head.fields));
@@ -558,7 +556,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     this.#finish(this.#failure === undefined ? COMPLETED : { step: "failed", failure: this.#failure });
   }
 
-  /** After a 101 both connections belong to the new protocol; the exchange lasts as long as they do. */
+  /** After a 101 the exchange lasts as long as both sockets. */
   onProtocolSwitched(): void {
     const origin = this.#lease.origin;
     if (origin === undefined || this.response === undefined) return;
@@ -566,7 +564,6 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
     this.#client.switchProtocols(origin.takeOver(), this);
   }
 
-  /** The tunnel of a switched protocol ended. */
   tunnelEnded(failure: Failure | undefined): void {
     if (this.isFinished) return;
     this.#end(failure ? { step: "failed", failure } : COMPLETED);
@@ -588,7 +585,6 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
   }
 }
 
-/** The exchange that needs an origin. */
 interface LeaseHolder {
   readonly request: Readonly<RequestMessage>;
   readonly moments: Moments;

@@ -20,21 +20,20 @@ import type { ExchangePlan } from "./request-plan.ts";
 import { streamClient } from "./tunnel-client.ts";
 import type { ConnectionHandle, TunnelClient } from "./tunnel-client.ts";
 
-/** What a stream needs of the connection that carries it. */
 export interface StreamOwner {
   readonly services: ProxyServices;
   readonly facts: ClientFacts;
   readonly origins: UpstreamConnections;
-  /** It is over; `isWasted`: somebody ended it before its answer was taken. */
+  /** `isWasted`: the stream was reset before its response was complete. */
   closed(stream: Http2ClientStream, isWasted: boolean): void;
 }
 
-/** A stream among those of its connection; its deadlines have a roster of their own. */
+/** Membership in the connection's set; the deadline sweep uses the stream's own index. */
 export interface StreamMember extends SetMember {
   readonly stream: Http2ClientStream;
 }
 
-/** One request of a client over HTTP/2. */
+/** One request of an HTTP/2 client. */
 export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   setIndex = NOT_IN_SET;
   deadlineMs: number;
@@ -64,7 +63,6 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     stream.handler = this;
   }
 
-  /** Begins the exchange of a request whose head was read. */
   begin(head: ReceivedHead, request: RequestMessage, plan: ExchangePlan): void {
     const { framing, upgrade } = head;
     this.#expectsContinue = fieldValue(head.fields, "expect")?.toLowerCase() === "100-continue";
@@ -72,14 +70,14 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     const exchange = new HttpExchange(this, head, request, plan);
     this.#exchange = exchange;
     this.#isBodyEnded = upgrade === undefined && !hasBody(framing);
-    // What follows is no body, but belongs to the protocol that is to begin.
+    // What follows belongs to the new protocol, not to a body.
     if (upgrade !== undefined) this.#stream.hold();
     exchange.start();
     if (upgrade !== undefined || this.#isBodyEnded) this.#exchange?.onRequestEnd();
     this.#exchange?.onRequestBatch();
   }
 
-  /** Answers a request that never became an exchange. */
+  /** Responds to a request that never became an exchange. */
   refuse(status: number, failure: Failure, method: string, fields: RawFields): void {
     const page = failureResponse(failure, fields);
     const response: ResponseMessage = {
@@ -96,32 +94,30 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     this.exchangeEnded();
   }
 
-  /** From now on it is a tunnel's, whose end is its owner's business. */
+  /** Turns the stream into a tunnel, which then controls its end. */
   becomeTunnel(open: (client: TunnelClient) => ConnectionHandle | undefined): void {
     this.#isStarted = true;
     this.#isAnswered = true;
     this.services.deadlines.delete(this);
     const client = streamClient(this.#stream);
     client.socket.once("close", () => {
-      // Opening tunnels and leaving them costs as much as any request.
+      // A tunnel that is opened and abandoned counts as a reset like any request.
       this.#owner.closed(this, this.#stream.closeCode !== NO_ERROR);
     });
     this.#tunnel = open(client);
   }
 
-  /** A tunnel takes no more requests. */
   drain(): void {
     this.#tunnel?.drain();
   }
 
-  /** Ends it at once, whatever goes on. */
   abort(failure: Failure): void {
     this.#tunnel?.abort(failure);
     this.#exchange?.fail(failure);
     this.#stream.reset(CANCEL);
   }
 
-  /** Some of its answer waits for the client's window. */
+  /** Response bytes are waiting for the client's window. */
   get isBlocked(): boolean {
     return this.#stream.waitingBytes > 0;
   }
@@ -135,7 +131,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
       performance.now() + (this.#isBodySurplus ? SURPLUS_BODY_MS : this.services.policy().idleTimeoutMs);
   }
 
-  /** All of the answer is on its way, and a body comes that nobody reads any more. */
+  /** The response is written completely, but a body that is no longer read still arrives. */
   get #isBodySurplus(): boolean {
     return this.#exchange === undefined && this.#isAnswered && !this.#isBodyEnded && this.#stream.hasSentEnd;
   }
@@ -155,7 +151,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   }
 
   sendInformational(status: number, _reason: string, fields: RawFields): void {
-    // 101 does not exist here (RFC 9113, 8.6).
+    // HTTP/2 has no 101 (RFC 9113, 8.6).
     if (status === 101 || !this.mayRespond) return;
     if (status === 100) return this.askForBody();
     const section = [":status", String(status)];
@@ -195,10 +191,10 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   exchangeEnded(): void {
     this.#exchange = undefined;
     this.#isAnswered = true;
-    // A reset at once could overtake the trailers, so what still comes is dropped for a while.
+    // An immediate reset could overtake the trailers, so the rest of the body is discarded for a while.
     this.touch();
     if (this.#isBodyEnded) return;
-    // What waits for the client's window leaves first; then the while begins.
+    // Starts that delay once the buffered response is sent.
     this.#stream.hasRoom(1);
     this.#stream.release();
   }
@@ -208,7 +204,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     this.#isAnswered = true;
     const code = failure.resetCode ?? (failure.side === "client" ? CANCEL : INTERNAL_ERROR);
     if (failure.side !== "upstream") return this.#stream.reset(code);
-    // What came of the answer before its origin broke it off is the client's.
+    // The part of the response received before the origin broke off is delivered.
     this.touch();
     this.#stream.resetBehind(code);
   }
@@ -240,7 +236,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     const stream = this.#stream;
     const exchange = this.#exchange;
     if (exchange === undefined) {
-      // The client may stop sending a body that nobody reads any more (RFC 9113, 8.1).
+      // Tells the client to stop sending a body that is no longer read (RFC 9113, 8.1).
       return stream.reset(this.#isBodySurplus ? NO_ERROR : CANCEL);
     }
     this.touch();
@@ -252,7 +248,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
   }
 
   onSection(): void {
-    // The head was read before there was a stream, and behind it come trailers.
+    // The head was read before the stream existed, so these can only be trailers.
   }
 
   onData(piece: Buffer): void {
@@ -300,7 +296,7 @@ export class Http2ClientStream implements ExchangeClient, StreamHandler, Timed {
     this.#owner.closed(this, this.#isWasted);
   }
 
-  /** A defect of ours ends this stream, not the process. */
+  /** A bug in the proxy ends this stream, not the process. */
   #broken(error: unknown): void {
     this.services.log.error({ err: error }, "A stream of a client failed");
     this.abort(internalFailure(error));

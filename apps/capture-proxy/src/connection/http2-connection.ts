@@ -29,7 +29,7 @@ const WEBSOCKET_KEY_BYTES = 16;
 
 const TOO_MANY_RESETS = new Error("Too many streams ended before their answers");
 
-/** After this time without a byte, a client that ended its sending side counts as gone. */
+/** A client that closed its sending side counts as gone after this time without progress. */
 const HALF_CLOSED_MS = 5000;
 const HALF_CLOSED_LOOK_MS = 250;
 
@@ -39,10 +39,12 @@ const STATUS: Readonly<Record<Http2RequestProblem["problem"], number>> = {
   tunnel: 501,
 };
 
-/** What a connection leads to: the place of its tunnel, or what opens tunnels for clients of the proxy itself. */
+/**
+ * Either the tunnel that the connection is inside, or the function that opens tunnels for clients of the proxy itself.
+ */
 type Leading = { readonly base: TunnelBase } | { readonly openTunnel: OpenTunnel };
 
-/** One client connection that speaks HTTP/2: inside a tunnel that is intercepted, or to the proxy itself. */
+/** One HTTP/2 client connection: inside an intercepted tunnel, or to the proxy itself. */
 export class Http2Connection implements StreamOwner, Timed {
   setIndex = NOT_IN_SET;
   deadlineMs: number;
@@ -59,13 +61,13 @@ export class Http2Connection implements StreamOwner, Timed {
   #isDraining = false;
   #hasReceived = false;
 
-  /** Takes a paused socket; bytes that were read from it are back in it. */
+  /** Takes a paused socket with all bytes read so far unshifted. */
   constructor(services: ProxyServices, socket: ClientSocket, facts: ClientFacts, leading: Leading) {
     this.services = services;
     this.facts = facts;
     this.origins = new UpstreamConnections(services, facts.address, (origin) => {
       services.pipeline.closing(facts, origin);
-      // The client of a tunnel is to learn that its origin ends their connection, as it would without us.
+      // Propagates the origin's close to the client of a tunnel.
       if (this.#base !== undefined) this.drain();
     });
     this.#socket = socket;
@@ -94,19 +96,18 @@ export class Http2Connection implements StreamOwner, Timed {
         onGoaway: () => services.pipeline.closing(facts, undefined),
         onPeerEnd: this.#onEnd,
         onClose: this.#onClose,
-        // It has ended the connection, not the process.
+        // The session has closed the connection.
         onDefect: (error) => services.log.error({ err: error }, "A connection of a client failed"),
       },
     );
     services.deadlines.add(this);
   }
 
-  /** Whether the client ever said anything on this connection. */
   get hasReceived(): boolean {
     return this.#hasReceived;
   }
 
-  /** Says GOAWAY; requests that the client had sent by then are answered (RFC 9113, 6.8). */
+  /** Sends GOAWAY; requests sent by then are still answered (RFC 9113, 6.8). */
   drain(): void {
     if (this.#isDraining || this.#session.isFinished) return;
     this.#isDraining = true;
@@ -121,7 +122,6 @@ export class Http2Connection implements StreamOwner, Timed {
     });
   }
 
-  /** Ends at once whatever goes on. */
   abort(failure: Failure): void {
     this.#streams.forEach(({ stream }) => stream.abort(failure));
     this.#session.destroy();
@@ -156,7 +156,7 @@ export class Http2Connection implements StreamOwner, Timed {
     try {
       begin(stream);
     } catch (error) {
-      // A defect of ours ends this stream, not the process.
+      // A bug in the proxy ends this stream, not the process.
       this.services.log.error({ err: error }, "A stream of a client failed");
       stream.abort(internalFailure(error));
     }
@@ -176,7 +176,7 @@ export class Http2Connection implements StreamOwner, Timed {
     stream.begin(head, planned.request, planned.plan);
   }
 
-  /** Its entry says what was wrong, where it can be told which URL was asked for. */
+  /** Records the refused request if its URL can be determined. */
   #refuse(stream: Http2ClientStream, section: RawFields, isWhole: boolean, problem: Http2RequestProblem): void {
     const status = STATUS[problem.problem];
     const failure = { ...refusal(problem), status };
@@ -192,7 +192,7 @@ export class Http2Connection implements StreamOwner, Timed {
       resetIfMalformed(http2, head);
       return stream.refuse(STATUS[head.problem], refusal(head), "CONNECT", []);
     }
-    // Malformed as well (RFC 9113, 8.5), but it names a host, so that its entry can.
+    // Also malformed (RFC 9113, 8.5), but it names a host for its entry.
     if (!isAuthorityWithPort(head.target)) http2.resetBehindEnd(PROTOCOL_ERROR);
     stream.becomeTunnel((client) => open(client, head, undefined));
   }
@@ -202,8 +202,8 @@ export class Http2Connection implements StreamOwner, Timed {
   }
 
   /**
-   * A client that ended its sending side may still read, or be gone. It opens no more windows, so an answer that waits
-   * for one will not move again.
+   * A client that closed its sending side may still read, or be gone. It sends no more WINDOW_UPDATE, so a response
+   * blocked on a window stays blocked.
    */
   readonly #onEnd = (): void => {
     this.drain();
@@ -229,7 +229,7 @@ export class Http2Connection implements StreamOwner, Timed {
   #close(): void {
     if (this.#session.isFinished) return;
     this.#session.close();
-    // What is left of the session must not wait for a client that reads nothing.
+    // The close must not wait for a client that reads nothing.
     if (this.#streams.size === 0) this.deadlineMs = performance.now() + DRAIN_WARNING_MS;
   }
 
@@ -240,7 +240,7 @@ export class Http2Connection implements StreamOwner, Timed {
   };
 }
 
-/** A malformed request is an error of its stream, also where it is answered (RFC 9113, 8.1.1). */
+/** A malformed request is a stream error even if it gets a response (RFC 9113, 8.1.1). */
 function resetIfMalformed(http2: Http2Stream, { problem }: Http2RequestProblem): void {
   if (problem === "malformed") http2.resetBehindEnd(PROTOCOL_ERROR);
 }
@@ -250,13 +250,11 @@ function overlong({ headBytes, fieldCount }: HeadLimits): Http2RequestProblem {
   return { problem: "too-many-fields", message };
 }
 
-/** What is wrong with a request, for whoever sent it. */
 function refusal({ problem, message }: Http2RequestProblem): Failure {
   const text = problem === "tunnel" ? "No tunnel leads out of here; CONNECT is for the proxy itself" : message;
   return invalidRequest(text);
 }
 
-/** A request over HTTP/2, as the rest of the data path knows requests. */
 interface Http2Head extends ReceivedHead, PlannedHead {
   readonly version: "2";
   readonly target: string;
@@ -266,7 +264,7 @@ interface Http2Head extends ReceivedHead, PlannedHead {
 /**
  * Reads the field section of a request.
  * @param isWhole  no body follows
- * @param isProxied  the client asks the proxy itself: the target is absolute then
+ * @param isProxied  sent to the proxy itself, so the target is absolute
  */
 function readHttp2Head(
   section: readonly string[],
@@ -293,12 +291,14 @@ function readHttp2Head(
   };
 }
 
-/** Whether a client wants a tunnel; a CONNECT with a protocol begins a WebSocket. */
+/** A CONNECT for a tunnel. With :protocol it begins a WebSocket instead. */
 export function isHttp2Connect(section: readonly string[]): boolean {
   return pseudoField(section, ":method") === "CONNECT" && pseudoField(section, ":protocol") === undefined;
 }
 
-/** Reads such a CONNECT, which names a place and nothing else (RFC 9113, 8.5). Its fields are judged as any request's. */
+/**
+ * Reads a CONNECT for a tunnel, which has only :authority (RFC 9113, 8.5); its fields are checked like any request's.
+ */
 export function readHttp2Connect(section: readonly string[], maxFields: number): ConnectHead | Http2RequestProblem {
   if (pseudoField(section, ":scheme") !== undefined || pseudoField(section, ":path") !== undefined) {
     return { problem: "malformed", message: "CONNECT has neither :scheme nor :path" };
@@ -314,7 +314,7 @@ function pseudoField(section: readonly string[], name: string): string | undefin
   return undefined;
 }
 
-/** What HTTP/1.1 says to begin a WebSocket, and what the server proves with that it understood (RFC 8441, 5). */
+/** Adds the HTTP/1.1 equivalent of an extended CONNECT (RFC 8441, 5). */
 function addUpgrade(fields: string[], upgrade: string): void {
   const key = randomBytes(WEBSOCKET_KEY_BYTES).toString("base64");
   fields.push("connection", "upgrade", "upgrade", upgrade, "sec-websocket-key", key);

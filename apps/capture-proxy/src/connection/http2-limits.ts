@@ -1,10 +1,10 @@
-/** Requests of one connection at a time; more are refused unseen (RFC 9113, 5.1.2). */
+/** Further requests are refused as unprocessed (RFC 9113, 5.1.2). */
 export const MAX_CONCURRENT_STREAMS = 128;
-/** Fields beyond the limit that are read, to be counted in the response. */
+/** Fields beyond the limit that are still read, so that the error response can count them. */
 export const COUNTED_FIELDS = 100;
-/** Bytes of one answer that may wait for the client's window before its origin is held back. */
+/** Response bytes buffered for the client's window before the origin is paused. */
 export const SEND_BUFFER_BYTES = 131_072;
-/** How long a client may go on with a body after its answer is complete, before it is told to stop. */
+/** How long a client may continue with a body after its response is complete before the stream is reset. */
 export const SURPLUS_BODY_MS = 1000;
-/** After the warning that a connection ends, for requests that are on their way. */
+/** Between the first GOAWAY and the final one, for requests in flight. */
 export const DRAIN_WARNING_MS = 1000;

@@ -10,7 +10,7 @@ import { Sending, writtenHead } from "./sending.ts";
 
 class PairEnd extends Duplex implements ByteSocket {
   #peer: PairEnd | undefined;
-  /** The peer's write that waits until this end is read. */
+  /** Completes the peer's pending write once this end is read. */
   #written: (() => void) | undefined;
   #isBroken = false;
 
@@ -18,7 +18,7 @@ class PairEnd extends Duplex implements ByteSocket {
     super({ allowHalfOpen: true });
   }
 
-  /** To be called once, before anything is written. */
+  /** Called once, before anything is written. */
   join(peer: PairEnd): void {
     this.#peer = peer;
   }
@@ -44,7 +44,7 @@ class PairEnd extends Duplex implements ByteSocket {
     setImmediate(() => {
       if (this.#peer?.destroyed === false) return this.#peer.deliver(chunk, done);
       done();
-      // Nobody is there any more, which a network would tell by a reset.
+      // The peer is gone; a network would send a reset.
       this.destroy();
     });
   }
@@ -63,7 +63,7 @@ class PairEnd extends Duplex implements ByteSocket {
     done(error);
   }
 
-  /** Bytes of the peer; `done` is called when there is room for more. */
+  /** Bytes from the peer; `done` is called when there is room for more. */
   deliver(chunk: Buffer, done: () => void): void {
     if (this.push(chunk)) done();
     else this.#written = done;
@@ -78,8 +78,8 @@ const STOPPED: Failure = {
 };
 
 /**
- * How long a connection waits for another request. Short, since an origin that closes its own at the wrong moment would
- * fail a request that must not be sent twice.
+ * Idle time of a connection. Short: an origin that closes at the wrong moment would fail a request that must not be
+ * resent.
  */
 const IDLE_MS = 1000;
 const MAX_IDLE = 128;
@@ -96,9 +96,8 @@ interface IdleEnd extends Connected {
 }
 
 /**
- * The client that Weir itself is: its requests reach the data path through a connection in memory, so that rules,
- * capture and the settings of upstream connections apply to them as to anybody's. As an observer it learns which
- * exchange became of which request.
+ * Weir's own HTTP client. Its requests enter the data path through an in-memory connection, so that rules, capture and
+ * upstream settings apply. As an observer it matches exchanges to its requests.
  */
 export class InternalClient implements Observer {
   readonly name = "replay";
@@ -107,7 +106,7 @@ export class InternalClient implements Observer {
   readonly #idle: IdleEnd[] = [];
   #isClosed = false;
 
-  /** `services` are asked for when something is sent: they are made of this client too. */
+  /** `services` is read per request, since it in turn contains this client. */
   constructor(services: () => ProxyServices) {
     this.#services = services;
   }
@@ -129,17 +128,17 @@ export class InternalClient implements Observer {
   };
 
   #connect({ scheme, host, port, isHttp2Known }: OutgoingRequest): Connected {
-    // Not from the network. An object of each connection's own, since exchanges are told by it.
+    // One object per connection: exchanges are matched by identity.
     const facts: ClientFacts = { address: undefined, connection: undefined, sni: undefined, tls: undefined };
     const [near, far] = socketPair();
-    // "close" follows and says what there is to say.
+    // "close" follows and settles the request.
     near.on("error", () => undefined);
     const base = { scheme, host, port, serverName: undefined, isHttp2Known };
     new HttpConnection(this.#services(), far, facts, base, undefined).begin(undefined);
     return { near, facts };
   }
 
-  /** A connection that just served another request to the same place, and the one to the origin with it. */
+  /** A connection that just served a request to the same host, with its origin connection. */
   #takeIdle(request: OutgoingRequest): Connected | undefined {
     const place = placeOf(request);
     const at = this.#idle.findLastIndex((end) => end.place === place && end.near.writable);
@@ -159,7 +158,7 @@ export class InternalClient implements Observer {
       endQuietly(near);
     };
     const end: IdleEnd = { ...connected, onGone, timer: setTimeout(onGone, IDLE_MS).unref() };
-    // Nothing is expected: whatever comes ends it.
+    // Any byte or event on an idle connection closes it.
     near.on("data", onGone).on("end", onGone).on("close", onGone);
     this.#idle.push(end);
     if (this.#idle.length > MAX_IDLE) this.#idle[0]?.onGone();
@@ -173,7 +172,7 @@ export class InternalClient implements Observer {
     this.#sendings.get(exchange.client)?.finished(exchange);
   }
 
-  /** Ends what is under way and sends nothing more. */
+  /** Aborts requests in flight and refuses new ones. */
   close(): void {
     this.#isClosed = true;
     for (const sending of this.#sendings.values()) sending.abort(STOPPED);
@@ -185,15 +184,15 @@ function placeOf({ scheme, host, port, isHttp2Known = false }: OutgoingRequest):
   return `${isHttp2Known ? "h2c" : scheme}://${host}:${port}`;
 }
 
-/** What still comes is of no interest; without a reader the end would never be seen. */
+/** Without a reader the end would never be seen. */
 function endQuietly(near: ByteSocket): void {
   near.resume();
   near.end();
 }
 
 /**
- * Two ends in memory that behave as the two ends of a TCP connection: half-closed ends, backpressure, a break when one
- * is destroyed before it was ended. Bytes never arrive within the call that wrote them.
+ * Two in-memory ends that behave like a TCP connection: half-close, backpressure, reset when one is destroyed before
+ * it was ended. Bytes never arrive within the call that wrote them.
  */
 export function socketPair(): [ByteSocket, ByteSocket] {
   const one = new PairEnd();

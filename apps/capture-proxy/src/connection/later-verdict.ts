@@ -1,6 +1,6 @@
 /**
- * Goes on with a verdict that a rule takes its time for. A defect of ours on the way is told to `failed`, and ends what it
- * belongs to as it would have ended it at once: not the process, as nobody waits for the promise.
+ * Continues with the verdict of an asynchronous rule. Errors of `proceed` also go to `failed`: nothing awaits this
+ * promise, so a rejection would end the process.
  */
 export function whenDecided<T>(
   verdict: Promise<T>,

@@ -4,7 +4,7 @@ import type { SecureContext } from "node:tls";
 import { oldClientTls, serverTls, type CertificateAuthority } from "@headworks/tls-authority";
 
 const DAY_MS = 86_400_000;
-/** Contexts kept; at some 50 KB each a crawl over many names stays bounded. */
+/** At about 50 KB each, this bounds a crawl over many names. */
 const MAX_CONTEXTS = 1000;
 
 interface Entry {
@@ -13,9 +13,9 @@ interface Entry {
 }
 
 /**
- * TLS contexts with a leaf certificate for each name that clients asked for, made on first use and kept, least
- * recently used first out. A leaf is replaced a day before it expires, all of them when the authority or
- * `acceptsOldClients` changes, which opens TLS 1.0, TLS 1.1 and CBC suites.
+ * TLS contexts with a leaf certificate per name, created on demand in an LRU cache. A leaf is replaced a day before it
+ * expires; all are replaced when the authority or `acceptsOldClients` changes, which enables TLS 1.0, TLS 1.1 and CBC
+ * suites.
  */
 export class LeafContexts {
   readonly #authority: () => CertificateAuthority;
@@ -29,14 +29,13 @@ export class LeafContexts {
     this.#acceptsOldClients = acceptsOldClients;
   }
 
-  /** Number of contexts held. */
   get size(): number {
     return this.#entries.size;
   }
 
   /**
-   * The context to answer a client with that wants to talk to `name` (a host name or an address). To be used at once:
-   * a later call may close it, which concerns only sessions that are yet to begin.
+   * The context for a host name or address. Use it at once: a later call may close it, which affects only new
+   * sessions.
    */
   get(name: string): SecureContext {
     const authority = this.#authority();
@@ -66,7 +65,7 @@ export class LeafContexts {
     const entry = this.#entries.get(name);
     if (!entry) return;
     this.#entries.delete(name);
-    // The collector sees a small object and lets thousands pile up, each with some 50 KB that it does not see.
+    // The garbage collector sees only a small object and not its 50 KB of native memory, so thousands would pile up.
     (entry.context.context as { close?: () => void }).close?.();
   }
 }
@@ -77,7 +76,7 @@ function issue(authority: CertificateAuthority, name: string, isForOldClients: b
     key: leaf.keyPem,
     cert: leaf.chainPem,
     ...(isForOldClients ? oldClientTls() : { ...serverTls(), minVersion: "TLSv1.2" }),
-    // The way from client to proxy is short; hybrid post-quantum groups cost a multiple there and protect nothing more.
+    // Client and proxy are close; hybrid post-quantum groups cost a multiple and add no protection there.
     ecdhCurve: "X25519:P-256:P-384",
   });
   return { context, renewAtMs: leaf.notAfter.getTime() - DAY_MS };

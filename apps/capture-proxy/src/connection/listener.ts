@@ -13,19 +13,18 @@ import type { Socks5Check } from "./socks5-connection.ts";
 import { connectionClient } from "./tunnel-client.ts";
 import type { ConnectionHandle, OpenTunnel } from "./tunnel-client.ts";
 
-/** A client that was accepted: paused, and nothing read yet. */
+/** A client just accepted: paused, nothing read. */
 interface AcceptedClient {
   readonly services: ProxyServices;
   readonly socket: Socket;
   readonly facts: ClientFacts;
-  /** Something else has the connection from now on. */
+  /** Replaces the handle when another object takes over the connection. */
   readonly becomes: (handle: ConnectionHandle) => void;
 }
 
-/** What a listener does with its clients. */
+/** Serves a client accepted by a listener. */
 export type ServeClient = (client: AcceptedClient) => ConnectionHandle;
 
-/** Clients of the HTTP proxy. */
 export const serveHttp: ServeClient = ({ services, socket, facts, becomes }) => {
   const openTunnel: OpenTunnel = (client, head, first) => ConnectTunnel.open(services, facts, client, head, first);
   const connection = new HttpConnection(services, socket, facts, undefined, {
@@ -42,17 +41,14 @@ export const serveHttp: ServeClient = ({ services, socket, facts, becomes }) => 
   return connection;
 };
 
-/** Clients that speak SOCKS5; `check` judges their credentials. */
+/** `check` verifies the clients' credentials. */
 export function serveSocks5(check: Socks5Check): ServeClient {
   return ({ services, socket, facts }) => new Socks5Connection(services, socket, facts, check);
 }
 
 const SOCKS5_VERSION = 0x05;
 
-/**
- * Clients that speak either to a port that has no other name: the first byte tells. A client that says nothing is one of HTTP, whose
- * limits hold.
- */
+/** Detects HTTP or SOCKS5 by the first byte. A silent client gets the limits of HTTP. */
 export const serveHttpOrSocks5: ServeClient = (client) => {
   const { services, socket, facts, becomes } = client;
   return new SilentClient(services, socket, (isSocks5) =>
@@ -60,7 +56,7 @@ export const serveHttpOrSocks5: ServeClient = (client) => {
   );
 };
 
-/** A client whose first byte is awaited; it stays on the socket. */
+/** A client whose first byte is awaited; the byte stays in the socket. */
 class SilentClient implements Timed, ConnectionHandle {
   setIndex = NOT_IN_SET;
   readonly deadlineMs: number;
@@ -111,20 +107,20 @@ class SilentClient implements Timed, ConnectionHandle {
   };
 }
 
-/** A client of SOCKS5 costs two connections for as long as its tunnel lasts; browsers open some hundreds. */
+/** A SOCKS5 client costs two connections for the life of its tunnel; browsers open some hundreds. */
 export const MAX_SOCKS5_CLIENTS = 4096;
 
-/** A flood is told once in so many milliseconds. */
+/** Minimum interval between warnings about rejected clients. */
 const TOLD_EVERY_MS = 10_000;
 
-/** A client that is there, and what its connection is at present. */
+/** A client and the current handler of its connection. */
 interface Client extends SetMember {
   readonly socket: Socket;
   /** Undefined only until it is served. */
   handle: ConnectionHandle | undefined;
 }
 
-/** Accepts clients of one address and keeps track of them until they are gone. */
+/** Accepts clients on one address and tracks them until they disconnect. */
 export class ProxyListener {
   readonly #services: ProxyServices;
   readonly #serve: ServeClient;
@@ -132,12 +128,12 @@ export class ProxyListener {
   readonly #clients = new ConnectionSet<Client>();
   readonly #session: number | undefined;
   #lastUseMs = performance.now();
-  /** One count for all listeners: entries tell connections apart by it. */
+  /** Shared by all listeners: entries identify connections by it. */
   static #lastNumber = 0;
 
   /**
-   * @param maxClients  who comes when so many are there is turned away
-   * @param session  number of the session that exchanges of its clients belong to; without it: the active one
+   * @param maxClients  further clients are rejected
+   * @param session  number of the session that exchanges are recorded in; by default the active one
    */
   constructor(
     services: ProxyServices,
@@ -148,7 +144,7 @@ export class ProxyListener {
     this.#services = services;
     this.#serve = serve;
     this.#session = session;
-    // Half-open: a client that has sent its last request may still read the answer.
+    // Half-open: a client that has sent its last request may still read the response.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
       this.#accept(socket),
     );
@@ -159,7 +155,7 @@ export class ProxyListener {
     return this.#clients.size;
   }
 
-  /** Milliseconds since a client came or went. */
+  /** Milliseconds since a client connected or disconnected. */
   get idleMs(): number {
     return performance.now() - this.#lastUseMs;
   }
@@ -190,7 +186,7 @@ export class ProxyListener {
     });
   }
 
-  /** Takes no more connections, lets exchanges in flight end for `graceMs`, then ends the rest. */
+  /** Stops accepting, drains exchanges for `graceMs`, then aborts the rest. */
   async close(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => {
       this.#server.close(() => resolve());

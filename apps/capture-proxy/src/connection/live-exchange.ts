@@ -18,21 +18,17 @@ import type { OpenTap } from "./message-tap.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import { websocketTap } from "./websocket-tap.ts";
 
-/** What is fixed when an exchange begins. */
 export interface ExchangeStart {
   readonly client: ClientFacts;
   readonly request: RequestMessage;
   readonly isRecorded: boolean;
-  /** Without them bodies are captured as the settings say. */
+  /** By default, bodies are captured according to the settings. */
   readonly requestBody?: BodyCapture;
   readonly responseBody?: BodyCapture;
   readonly moments: Moments;
 }
 
-/**
- * An exchange in flight as slices see it, whatever carries it: announced when it begins, and settled exactly once when
- * it ends.
- */
+/** An exchange in flight as slices see it: announced once at its start and settled exactly once at its end. */
 export abstract class LiveExchange implements Exchange {
   readonly id: string;
   readonly startedAtMs: number;
@@ -67,7 +63,7 @@ export abstract class LiveExchange implements Exchange {
     this.responseBody = start.responseBody ?? this.newCapture("response");
   }
 
-  /** True once the answer ended or the exchange failed for good. */
+  /** True once the response ended or the exchange failed. */
   get isFinished(): boolean {
     return this.#isFinished;
   }
@@ -76,7 +72,7 @@ export abstract class LiveExchange implements Exchange {
     return this.originalRequest !== undefined || this.originalResponse !== undefined;
   }
 
-  /** For the relay of a switched protocol: what looks at its messages. */
+  /** Message inspection for the relay of a switched protocol. */
   get openTap(): OpenTap | undefined {
     const open = websocketTap(this.services, this);
     if (open === undefined) return undefined;
@@ -87,7 +83,7 @@ export abstract class LiveExchange implements Exchange {
     };
   }
 
-  /** Frames are kept as frames; keeping their bytes as bodies too would be twice. */
+  /** WebSocket frames are recorded as frames; capturing their bytes as bodies would store them twice. */
   #onlyCountBytes(): void {
     this.requestBody.end();
     this.responseBody.end();
@@ -100,7 +96,7 @@ export abstract class LiveExchange implements Exchange {
   }
 
   changeRequest(): RequestMessage {
-    // Who changes fields changes them in place: their lines are no more.
+    // Fields are mutated in place, which invalidates `fieldLines`.
     this.request.fieldLines = undefined;
     this.originalRequest ??= { message: { ...this.request, fields: [...this.request.fields] }, body: undefined };
     return this.request;
@@ -130,7 +126,7 @@ export abstract class LiveExchange implements Exchange {
     this.services.pipeline.started(this);
   }
 
-  /** The end: false when it had come already. */
+  /** Returns false if the exchange was already settled. */
   protected settle(state: ExchangeState): boolean {
     if (this.#isFinished) return false;
     this.#isFinished = true;

@@ -1,32 +1,28 @@
 import type { Failure } from "#exchange/failure.ts";
 
-/** Where one direction of a tapped relay goes on. */
+/** Output of one direction of a tapped relay. */
 export interface TapOutlet {
-  /** Bytes for the other side. */
   send(bytes: Buffer): void;
-  /** What was held is on its way: more may be read. */
+  /** Buffered messages were sent: reading may resume. */
   release(): void;
 }
 
-/** One direction of a relay whose bytes are looked at, and may be held or changed. */
+/** One direction of a relay whose bytes are inspected and may be delayed or changed. */
 export interface DirectionTap {
-  /** Bytes that came. */
   push(piece: Buffer): void;
-  /** Enough is held: nothing more should be read for now. */
+  /** The buffer is full: reading must pause. */
   readonly isHolding: boolean;
-  /** The sender is done; `done` is called when everything that is held has left. */
+  /** The sender closed its side; `done` is called when everything buffered was sent. */
   end(done: () => void): void;
 }
 
-/** Both directions of a relay. */
 export interface MessageTap {
   readonly up: DirectionTap;
   readonly down: DirectionTap;
-  /** A decision is waited for: nobody is late. */
+  /** A rule's decision is pending; timeouts are suspended. */
   readonly isDeciding: boolean;
-  /** The relay is over. */
   closed(failure: Failure | undefined): void;
 }
 
-/** Makes the tap of a relay. `end` ends the relay in order. */
+/** Creates the tap of a relay. `end` closes the relay gracefully. */
 export type OpenTap = (up: TapOutlet, down: TapOutlet, end: () => void) => MessageTap | undefined;

@@ -5,7 +5,7 @@ import type { ServeClient } from "./listener.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 import type { Socks5Check } from "./socks5-connection.ts";
 
-/** A port whose clients' exchanges belong to one session. */
+/** A port whose exchanges are recorded in one session. */
 export interface SessionListener {
   readonly url: string;
   readonly clientCount: number;
@@ -19,10 +19,10 @@ interface Bound {
   readonly port: number;
 }
 
-/** Clients of a run that has ended need no more than a moment. */
+/** Drain time for clients of a run that has ended. */
 const SESSION_GRACE_MS = 1000;
 
-/** Where clients of the proxy connect. All methods that listen reject with the system's error. */
+/** The listeners of the proxy. All listen methods reject with the system's error. */
 export class ProxyListeners {
   readonly #services: () => ProxyServices;
   readonly #own: OwnListeners;
@@ -33,19 +33,19 @@ export class ProxyListeners {
     this.#own = own;
   }
 
-  /** Gives the address: `http://127.0.0.1:8888`. */
+  /** Returns the address: `http://127.0.0.1:8888`. */
   async listenHttp(port: number, host: string): Promise<string> {
     const { address, port: bound } = await this.#listen(port, host, serveHttp);
     return `http://${hostPortText(address, bound)}`;
   }
 
-  /** Gives the address: `socks5://127.0.0.1:1080`. */
+  /** Returns the address: `socks5://127.0.0.1:1080`. */
   async listenSocks5(port: number, host: string, check: Socks5Check): Promise<string> {
     const { address, port: bound } = await this.#listen(port, host, serveSocks5(check), MAX_SOCKS5_CLIENTS);
     return `socks5://${hostPortText(address, bound)}`;
   }
 
-  /** A port of the system's choice, for HTTP and SOCKS5. */
+  /** Listens for HTTP and SOCKS5 on a port chosen by the system. */
   async listenForSession(session: number, host: string): Promise<SessionListener> {
     const { listener, address, port } = await this.#listen(0, host, serveHttpOrSocks5, undefined, session);
     return {
@@ -64,7 +64,7 @@ export class ProxyListeners {
     };
   }
 
-  /** Takes no more clients, lets exchanges in flight end for `graceMs`, then ends the rest. */
+  /** Stops accepting, drains exchanges for `graceMs`, then aborts the rest. */
   async close(graceMs: number): Promise<void> {
     await Promise.all(Array.from(this.#open, (listener) => listener.close(graceMs)));
   }

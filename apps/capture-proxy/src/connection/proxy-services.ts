@@ -12,27 +12,27 @@ import type { DeadlineSweep } from "@headworks/sockets";
 import type { CertificateRefusals } from "./certificate-refusals.ts";
 import type { LeafContexts } from "./leaf-contexts.ts";
 
-/** What the data path needs of the settings, compiled once per change and replaced whole. */
+/** The settings that the data path needs, compiled once per change and replaced as a whole. */
 export interface TrafficPolicy {
   readonly interceptsTls: boolean;
-  /** Whether clients whose TLS is intercepted are offered HTTP/2. */
+  /** Whether intercepted clients are offered HTTP/2. */
   readonly offersHttp2: boolean;
-  /** Whether exchanges with this host are stored and shown. */
+  /** Whether exchanges with this host are recorded. */
   records(host: string): boolean;
   /** Whether TLS with this host is relayed instead of intercepted. */
   passesThrough(host: string): boolean;
-  /** Whether a client may use the proxy at all. */
+  /** Whether a client may use the proxy. */
   allowsClient(address: string): boolean;
   readonly maxBodyBytes: number;
   readonly capturesRequestBodies: boolean;
   readonly capturesResponseBodies: boolean;
   readonly idleTimeoutMs: number;
   readonly headTimeoutMs: number;
-  /** Of requests and responses; a connection keeps those that it began with. */
+  /** For requests and responses; a connection keeps the limits it started with. */
   readonly headLimits: HeadLimits;
 }
 
-/** Everything client connections share. */
+/** Everything shared by client connections. */
 export interface ProxyServices {
   readonly pipeline: Pipeline;
   readonly dialer: Dialer;
@@ -43,11 +43,11 @@ export interface ProxyServices {
   readonly gauges: MutableGauges;
   readonly log: Logger;
   readonly spool: BodySpool;
-  /** The policy in force; read it anew for every exchange. */
+  /** The current policy; read again for every exchange. */
   readonly policy: () => TrafficPolicy;
-  /** Answers requests to the set-up host and to the proxy's own address. */
+  /** Responds to requests for the set-up host and the proxy's own address. */
   readonly ownPages: (request: { method: string; path: string; secure: boolean }) => SyntheticResponse;
 }
 
-/** Name under which the set-up page is reachable through the proxy. */
+/** Host name of the set-up page. */
 export const MAGIC_HOST = "weir";

@@ -16,7 +16,7 @@ const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/u;
 
 type StatusFailure = Failure & { readonly status: number };
 
-/** A request that goes nowhere, since its head is no valid HTTP; its entry says so. */
+/** A request with an invalid head: it is recorded but not forwarded. */
 export interface RefusedRequest {
   readonly head: ReceivedHead;
   readonly request: RequestMessage;
@@ -24,9 +24,9 @@ export interface RefusedRequest {
 }
 
 /**
- * What to record of a refused head: undefined where it cannot be told which URL was asked for, and for pages of our own.
- * Bytes that no URL has are percent-encoded in the record.
- * @param text  what came of the head, one character per byte
+ * The record of a refused head; undefined if its URL cannot be determined, and for the proxy's own pages. Bytes
+ * invalid in a URL are percent-encoded.
+ * @param text  the head as received, one character per byte
  */
 export function refusedRequest(
   text: string,
@@ -41,7 +41,7 @@ export function refusedRequest(
   return recorded({ ...read, framing: NO_BODY }, placeOf(target, method, fieldValue(fields, "host"), base), failure);
 }
 
-/** The same for a field section of HTTP/2 that is no request, or as much of it as was read. `isWhole`: no body follows. */
+/** The same for an HTTP/2 field section, possibly incomplete. `isWhole`: no body follows. */
 export function refusedHttp2Request(
   section: readonly string[],
   isWhole: boolean,

@@ -12,30 +12,29 @@ interface RelayOptions {
   /** Bytes read from each side before the relay began. */
   readonly fromClient: Buffer | undefined;
   readonly fromUpstream: Buffer | undefined;
-  /** Counts what flows, and says over which line. */
+  /** Counts the bytes and limits their rate. */
   readonly counts: {
     readonly requestBody: BodyCapture;
     readonly responseBody: BodyCapture;
     readonly pace: ThrottledPace | undefined;
-    /** Looks at what flows, and may hold or change it. */
+    /** Inspects messages, and may hold or change them. */
     readonly openTap?: OpenTap | undefined;
   };
   readonly services: ProxyServices;
-  /** Exactly once, when both directions are done or one side broke. */
+  /** Called once, when both directions are done or one side failed. */
   readonly onEnd: (failure: Failure | undefined) => void;
 }
 
-/** For how long an origin's end may be awaited behind the bytes that had its client reset. */
+/** How long to wait for the origin's end after the client was reset. */
 const CLOSE_DELAY_MS = 250;
 
-/** One direction of a relay. */
 interface Way {
   readonly from: ByteSocket;
   readonly to: ByteSocket;
   readonly line: BandwidthLimiter | undefined;
 }
 
-/** What bytes of a way meet. */
+/** The processing of one direction's bytes. */
 interface Course {
   readonly outlet: Outlet;
   readonly tap: DirectionTap | undefined;
@@ -43,18 +42,18 @@ interface Course {
   readonly first: Buffer | undefined;
 }
 
-/** How bytes leave a way. */
+/** The output of one direction. */
 interface Outlet {
   send(piece: Buffer): void;
-  /** Calls when nothing waits for the line any more. */
+  /** Calls `next` once the limiter's queue is empty. */
   whenEmpty(next: () => void): void;
-  /** The line and the receiver take more. */
+  /** Neither the limiter nor the receiver applies backpressure. */
   hasRoom(): boolean;
 }
 
 /**
- * Carries bytes both ways, untouched but for what a tap changes, each side slowed down to what the other and the line take; half-closes are carried
- * over.
+ * Relays bytes in both directions, unchanged except by a tap, with backpressure and bandwidth limits; half-closes are
+ * propagated.
  */
 export function relay(options: RelayOptions): { readonly abort: (failure: Failure) => void } {
   const tunnel = new Relay(options);
@@ -67,7 +66,7 @@ class Relay implements Timed {
   readonly #options: RelayOptions;
   #openDirections = 2;
   #isFinished = false;
-  /** Set when the client was reset and the origin may still show that it was for its parting bytes. */
+  /** Set when the client was reset, until the origin shows whether that was due to its closing bytes. */
   #clientFailure: Failure | undefined;
   readonly #flows: ThrottledStream[] = [];
   readonly #tap: MessageTap | undefined;
@@ -88,7 +87,7 @@ class Relay implements Timed {
       { send: (bytes) => downOutlet.send(bytes), release: () => this.#release(down, downOutlet) },
       () => this.end(undefined),
     );
-    // A tap may count otherwise, so the bodies are looked up behind it.
+    // Opening a tap may replace the bodies, so they are read after it.
     this.#carry(up, { outlet: upOutlet, tap: this.#tap?.up, count: counts.requestBody, first: fromClient });
     this.#carry(down, { outlet: downOutlet, tap: this.#tap?.down, count: counts.responseBody, first: fromUpstream });
     client.on("error", (error: NodeJS.ErrnoException) => this.#clientBroke(error));
@@ -184,15 +183,15 @@ class Relay implements Timed {
     });
     from.on("close", () => {
       if (this.#clientFailure !== undefined && from === this.#options.client) return;
-      // Of a sender that said it was done, what is held still has its way.
+      // Buffered bytes of a sender that closed in order are still delivered.
       if (!isEnding || tap === undefined) outlet.whenEmpty(() => this.end(undefined));
     });
   }
 
   /**
-   * A program that closes its connection and is then told the other side's last bytes, the closing alert of TLS for
-   * one, has its system answer with a reset. Of a client that had ended what it sends that is a close and no failure;
-   * and so it is when the origin's end is all that still comes behind the bytes the client was reset for.
+   * A program that closes its connection and then receives the peer's last bytes, such as a TLS close alert, triggers
+   * a reset by its system. This is a normal close if the client had ended its sending side, or if nothing but the
+   * origin's end follows the bytes that caused the reset.
    */
   #clientBroke(cause: NodeJS.ErrnoException): void {
     const { client, upstream } = this.#options;
@@ -214,13 +213,13 @@ class Relay implements Timed {
   }
 }
 
-/** Without a failure, what was written may still leave; with one, the other side should learn of it at once. */
+/** Without a failure, buffered bytes are still sent; with one, the other side is cut at once. */
 function finishOrDestroy(socket: ByteSocket, failure: Failure | undefined): void {
   if (failure) cutConnection(socket);
   else if (!socket.destroyed) socket.destroySoon();
 }
 
-/** What a connection answers with to bytes that reach it after it was closed (RFC 9293, 3.10.7.1). */
+/** Error codes of writes to a connection that the peer has closed (RFC 9293, 3.10.7.1). */
 const CLOSED_CODES: readonly (string | undefined)[] = ["ECONNRESET", "EPIPE"];
 
 function originBroke(upstream: ByteSocket, cause: NodeJS.ErrnoException): Failure | undefined {

@@ -13,43 +13,43 @@ import { parseAbsoluteTarget, shownTarget } from "./target.ts";
 
 const VERSIONS = { "1.0": "HTTP/1.0", "1.1": "HTTP/1.1", "2": "HTTP/2" } as const;
 
-/** What a tunnel leads to, for the requests inside it. */
+/** The destination of a tunnel, for the requests inside it. */
 export interface TunnelBase {
   readonly scheme: "http" | "https";
   readonly host: string;
   readonly port: number;
-  /** The name the client asked for by SNI; the origin is asked for the same. */
+  /** The client's SNI name; sent to the origin too. */
   readonly serverName: string | undefined;
-  /** Without TLS: whoever asks knows that the origin speaks HTTP/2, whatever version its own request has. */
+  /** The client knows that the origin speaks HTTP/2 without TLS, whatever its own request uses. */
   readonly isHttp2Known?: boolean | undefined;
   /** The Via fields of the CONNECT. */
   readonly via?: readonly string[] | undefined;
-  /** The client said by ALPN that it speaks HTTP. */
+  /** The client negotiated HTTP by ALPN. */
   readonly isHttpAgreed?: boolean;
-  /** Records an end of the tunnel that no request has in its entry. */
+  /** Records a failure of the tunnel that no request's entry shows. */
   readonly failed?: (failure: Failure) => void;
 }
 
-/** How a request that was read is to be forwarded. */
+/** How a request is to be handled. */
 export type ExchangePlan =
   | {
       readonly kind: "forward";
       readonly destination: Destination;
-      /** What Host must say; undefined to leave it as the client wrote it. */
+      /** Value for Host; undefined keeps the client's. */
       readonly authority: string | undefined;
-      /** The client knows without having asked that the origin speaks HTTP/2 (RFC 9113, 3.3). */
+      /** HTTP/2 by prior knowledge (RFC 9113, 3.3). */
       readonly isHttp2Known: boolean;
-      /** The path as the client sent it, where that has octets beyond ASCII, which the entry's path has percent-encoded. */
+      /** The path as sent, if it has non-ASCII octets, which the entry's path has percent-encoded. */
       readonly sentPath?: string;
     }
-  /** It goes nowhere, for this reason; recorded, and not open to rules. */
+  /** Not forwarded; recorded, but rules do not apply. */
   | { readonly kind: "failure"; readonly failure: Failure }
-  /** A page of our own; neither recorded nor open to rules. */
+  /** A page of the proxy; not recorded, and rules do not apply. */
   | { readonly kind: "own-page"; readonly response: SyntheticResponse };
 
 export type ForwardPlan = ExchangePlan & { kind: "forward" };
 
-/** A request head of whatever version of HTTP. */
+/** A request head of any HTTP version. */
 export type PlannedHead = Pick<
   RequestHead,
   "method" | "target" | "targetForm" | "fields" | "fieldLines" | "upgrade"
@@ -57,7 +57,6 @@ export type PlannedHead = Pick<
   readonly version: "1.0" | "1.1" | "2";
 };
 
-/** What to do with a request head. */
 export type PlannedRequest =
   | { readonly kind: "planned"; readonly request: RequestMessage; readonly plan: ExchangePlan }
   | { readonly kind: "refused"; readonly status: number; readonly failure: Failure };
@@ -68,9 +67,9 @@ interface HostPort {
 }
 
 /**
- * Decides where a request goes and how its entry names it. Inside a tunnel the connection goes where CONNECT said;
- * on the proxy's own port the target must be absolute, or the request is for the proxy itself.
- * @param hostField  the parsed Host field, undefined when it is absent or not valid
+ * Decides where a request goes and what its entry shows. Inside a tunnel, the target of CONNECT applies; on the
+ * proxy's own port the target must be absolute, otherwise the request is for the proxy itself.
+ * @param hostField  the parsed Host field; undefined if absent or invalid
  */
 export function planRequest(
   head: PlannedHead,
@@ -92,7 +91,7 @@ export function planRequest(
   return withAsciiPath(planned);
 }
 
-/** Rules, entries and exports know a path in the form that URLs have; the origin gets it as the client sent it. */
+/** Rules, entries and exports use the percent-encoded path; the origin gets it as sent. */
 function withAsciiPath(planned: PlannedRequest & { kind: "planned" }): PlannedRequest {
   const { request, plan } = planned;
   const { path } = request;
@@ -110,7 +109,7 @@ function inTunnel(
 ): PlannedRequest {
   let path = head.target;
   let place: HostPort = hostField ?? base;
-  // HTTP/1.0 may leave Host out, which the HTTP/1.1 that goes on may not (RFC 9112, 3.2).
+  // HTTP/1.0 may omit Host; the forwarded HTTP/1.1 request may not (RFC 9112, 3.2).
   let authority = hostField === undefined && !hasField(head.fields, "host") ? tunnelAuthority(base) : undefined;
   if (head.targetForm === "absolute") {
     const target = parseAbsoluteTarget(head.target, head.method);
@@ -135,7 +134,7 @@ function inTunnel(
   };
 }
 
-/** What Host says of the place that a tunnel leads to: its name, also where the tunnel was asked for by address. */
+/** Host for a tunnel's destination: the SNI name, even if the tunnel was requested by address. */
 function tunnelAuthority({ scheme, host, port, serverName }: TunnelBase): string {
   const name = serverName !== undefined && isIP(host) !== 0 ? serverName : host;
   return hostPortText(name, port, scheme === "https" ? 443 : 80);
@@ -148,7 +147,7 @@ function absolute(head: PlannedHead, services: ProxyServices): PlannedRequest {
   const request = message(withoutCredentials(head), scheme, host, port, path);
   const secure = scheme === "https";
   if (host === MAGIC_HOST) return ownPage(request, services, secure);
-  // A forwarding proxy sees the request's own Via; only a tunnel has to be asked for with it.
+  // A forwarding proxy sees the request's own Via; only a tunnel needs it passed separately.
   const via = secure || head.upgrade !== undefined ? viaOf(request.fields) : undefined;
   return {
     kind: "planned",
@@ -162,7 +161,7 @@ function absolute(head: PlannedHead, services: ProxyServices): PlannedRequest {
   };
 }
 
-/** Credentials for this proxy concern nobody else, neither the origin nor whoever reads the record. */
+/** Credentials for this proxy are neither forwarded nor recorded. */
 function withoutCredentials(head: PlannedHead): PlannedHead {
   if (!hasField(head.fields, "proxy-authorization")) return head;
   const fields = [...head.fields];
@@ -221,7 +220,7 @@ function refused(message: string): PlannedRequest & { kind: "refused" } {
   };
 }
 
-/** Recorded under what its target names, where that can be told and is not ours. */
+/** Recorded under the target's URL if that can be determined and is not ours. */
 function refusedTarget(issue: string, head: PlannedHead): PlannedRequest {
   const response = refused(issue);
   const shown = shownTarget(head.target);
@@ -231,14 +230,14 @@ function refusedTarget(issue: string, head: PlannedHead): PlannedRequest {
   return { kind: "planned", request, plan: { kind: "failure", failure: response.failure } };
 }
 
-/** Whether a request offers WebSocket, whose entries carry the `ws` scheme. */
+/** Whether a request offers WebSocket; such entries have the `ws` scheme. */
 function isWebSocketRequest(head: PlannedHead): boolean {
   return head.upgrade === "websocket" && hasField(head.fields, "sec-websocket-key");
 }
 
 /**
- * The plan for a request that rules changed. A new scheme, host or port leads elsewhere, and Host follows, in the record
- * too, unless a rule gave Host a value of its own.
+ * The plan for a request changed by rules. A new scheme, host or port changes the destination, and Host follows, also
+ * in the record, unless a rule set Host.
  */
 export function replanned(plan: ForwardPlan, original: Readonly<RequestMessage>, request: RequestMessage): ForwardPlan {
   const isHostSet = fieldValue(original.fields, "host") !== fieldValue(request.fields, "host");

@@ -4,24 +4,23 @@ import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange
 import { HeldBody } from "./held-body.ts";
 
 /**
- * A body up to this size is sent once more to an origin that says it did not look at the request; it is kept for that
- * until the answer begins. Larger ones would cost too much memory for what seldom happens.
+ * Bodies up to this size are kept until the response begins, so that they can be resent if the origin reports the
+ * request as unprocessed.
  */
 const REPEATED_BODY_BYTES = 65_536;
 
-/** The exchange whose request it is. */
 interface RequestOwner {
   readonly pace: ThrottledPace | undefined;
-  /** Bytes of a limited request left: more may be wanted, or its end may be due. */
+  /** The bandwidth limiter released request bytes. */
   onRequestMoved(): void;
 }
 
 /**
- * One request on its way to the origin: its body is held until there is a connection and rules have decided, then sent as
- * fast as its line allows.
+ * Sends one request to the origin: buffers its body until there is a connection and rules have decided, then writes it
+ * through the bandwidth limiter.
  */
 export class RequestSender {
-  /** How the body comes, or is framed since it was replaced. */
+  /** Framing as received, or of the replacement. */
   framing: Framing;
   #origin: Origin | undefined;
   #held: HeldBody | undefined;
@@ -29,7 +28,7 @@ export class RequestSender {
   #hasEnded = false;
   readonly #owner: RequestOwner;
   #flow: ThrottledStream | undefined;
-  /** What was sent of the body, or waits for its line, as long as it may have to be sent again. */
+  /** Body pieces already sent or queued, while they may have to be resent. */
   #sent: Buffer[] | undefined;
   #sentBytes = 0;
 
@@ -38,12 +37,12 @@ export class RequestSender {
     this.#owner = owner;
   }
 
-  /** The head was handed to an origin's connection. */
+  /** The head was given to an origin connection. */
   get isSent(): boolean {
     return this.#origin !== undefined;
   }
 
-  /** The client sent all of it. */
+  /** The client sent the whole body. */
   get isComplete(): boolean {
     return this.#isComplete;
   }
@@ -52,18 +51,18 @@ export class RequestSender {
     return this.#held?.isWanted === true;
   }
 
-  /** The body as far as it came before the head was sent. */
+  /** The body received before the head was sent. */
   get held(): HeldBody {
     return (this.#held ??= new HeldBody(this.framing, this.#isComplete));
   }
 
-  /** Replaces a body that was waited for. */
+  /** Replaces a body that was awaited. */
   replace(body: Buffer): void {
     this.held.replace(body);
     this.framing = this.held.framing;
   }
 
-  /** Sends the head, and what is there of the body. True: that was all. */
+  /** Sends the head and the buffered body. True: the request is complete. */
   send(origin: Origin, handler: ResponseHandler, request: OriginRequest): boolean {
     this.#origin = origin;
     if (origin.reportsUnprocessed && request.hasBody && !request.isRetry) this.#sent = [];
@@ -73,29 +72,28 @@ export class RequestSender {
     return this.isReadyToEnd;
   }
 
-  /** All of the body was written, and its end was not. */
+  /** The whole body was written, but not its end. */
   get isReadyToEnd(): boolean {
     return this.#isComplete && !this.#hasEnded && this.#origin !== undefined && (this.#flow?.isEmpty ?? true);
   }
 
-  /** Its line, if it has one, has little left to carry. */
+  /** The limiter's queue, if any, is low. */
   get wantsMore(): boolean {
     return this.#flow === undefined || this.#flow.isLow;
   }
 
-  /** The origin takes bytes again. */
   resume(): void {
     this.#flow?.resume();
   }
 
-  /** A piece of the body came. False: it is held and nobody waits for more. */
+  /** False: the piece was buffered and nothing awaits more, so reading may pause. */
   add(piece: Buffer): boolean {
     if (this.#origin === undefined) return this.held.add(piece);
     this.#write(this.#origin, piece);
     return this.wantsMore;
   }
 
-  /** The client sent the last piece. True: the end is to be sent now. */
+  /** The client sent the last piece. True: the end must be sent now. */
   complete(): boolean {
     this.#isComplete = true;
     if (this.#origin === undefined) this.#held?.end();
@@ -107,16 +105,16 @@ export class RequestSender {
     this.#origin?.sendEnd(trailers);
   }
 
-  /** Whether what was sent of the body is still here, all of it. */
+  /** The complete body sent so far is still available. */
   get isRepeatable(): boolean {
     return this.#sent !== undefined;
   }
 
-  /** It goes out once more, on another connection, with what is kept of its body. */
+  /** Prepares a retry on another connection from the kept body. */
   again(): void {
     this.#origin = undefined;
     this.#hasEnded = false;
-    // What waits in it is among what was kept.
+    // Its queue is part of the kept body.
     this.#flow?.close();
     this.#flow = undefined;
     const sent = this.#sent;
@@ -124,7 +122,7 @@ export class RequestSender {
     for (const piece of sent ?? []) this.held.add(piece);
   }
 
-  /** The origin took it, and will not ask for it again. */
+  /** The response began, so no retry is possible: releases the kept body. */
   accepted(): void {
     this.#sent = undefined;
   }

@@ -5,22 +5,20 @@ import type { ExchangeClient } from "./exchange-client.ts";
 import type { ThrottledStream, BandwidthLimiter, ThrottledPace } from "#exchange/bandwidth-limiter.ts";
 import { HeldBody } from "./held-body.ts";
 
-/** The exchange whose answer it is. */
 interface ResponseOwner {
   readonly pace: ThrottledPace | undefined;
-  /** Bytes of a limited answer left: more may be wanted, or its end may be due. */
+  /** The bandwidth limiter released response bytes. */
   onResponseMoved(): void;
 }
 
 /**
- * One answer on its way to the client: its body is held while rules decide, then written as the client expects it, as
- * fast as its line allows.
+ * Sends one response to the client: buffers its body while rules decide, then writes it through the bandwidth limiter.
  */
 export class ResponseSender {
-  /** How the body comes, or is framed since it was replaced. */
+  /** Framing as received, or of the replacement. */
   framing: Framing = NO_BODY;
   readonly #client: ExchangeClient;
-  /** What the client asked; rules may have asked the origin something else. */
+  /** The client's method; rules may have changed the one sent upstream. */
   readonly #method: string;
   #hasStarted = false;
   #held: HeldBody | undefined;
@@ -35,7 +33,6 @@ export class ResponseSender {
     this.#owner = owner;
   }
 
-  /** The head was written. */
   get hasStarted(): boolean {
     return this.#hasStarted;
   }
@@ -44,12 +41,12 @@ export class ResponseSender {
     return this.#held?.isWanted === true;
   }
 
-  /** The body as far as it came before the head was written. */
+  /** The body received before the head was written. */
   get held(): HeldBody {
     return (this.#held ??= new HeldBody(this.framing, this.#isComplete));
   }
 
-  /** `body` is the whole body from now on; whoever waits for another one is told that it is gone. */
+  /** Makes `body` the whole body; a pending `content` promise resolves as gone. */
   replaceAll(body: Buffer): void {
     this.abandon();
     this.#held = undefined;
@@ -57,19 +54,19 @@ export class ResponseSender {
     this.replace(body);
   }
 
-  /** Replaces a body that was waited for. */
+  /** Replaces a body that was awaited. */
   replace(body: Buffer): void {
     this.held.replace(body);
     this.framing = this.held.framing;
   }
 
-  /** Whether the client gets a body behind this status. */
+  /** Whether a response with this status has a body for this client. */
   showsBody(status: number): boolean {
     return this.#method !== "HEAD" && status !== 204 && status !== 304;
   }
 
   /**
-   * Writes the head, and what is there of the body.
+   * Writes the head and the buffered body.
    * @throws Http1Error for a field that cannot be written
    */
   start(response: ResponseMessage): void {
@@ -81,35 +78,33 @@ export class ResponseSender {
     if (this.#held) for (const piece of this.#held.take()) this.#write(piece);
   }
 
-  /** A piece of the body came. False: it is held and nobody waits for more. */
+  /** False: the piece was buffered and nothing awaits more, so reading may pause. */
   add(piece: Buffer): boolean {
     if (!this.#hasStarted) return this.held.add(piece);
     this.#write(piece);
     return this.wantsMore;
   }
 
-  /** Its line, if it has one, has little left to carry. */
+  /** The limiter's queue, if any, is low. */
   get wantsMore(): boolean {
     return this.#flow === undefined || this.#flow.isLow;
   }
 
-  /** The client takes bytes again. */
   resume(): void {
     this.#flow?.resume();
   }
 
-  /** The body is complete. */
   complete(): void {
     this.#isComplete = true;
     if (!this.#hasStarted) this.held.end();
   }
 
-  /** Whether all of it was written but the end. */
+  /** The whole body was written, but not its end. */
   get isReadyToEnd(): boolean {
     return this.#isComplete && this.#hasStarted && (this.#flow === undefined || this.#flow.isEmpty);
   }
 
-  /** Writes the end. Trailers that cannot be written are left out, as they may be (RFC 9110, 6.5.1): the body was whole. */
+  /** Writes the end. Trailers that cannot be written are dropped (RFC 9110, 6.5.1), as the body is complete. */
   end(trailers: RawFields | undefined): void {
     try {
       this.#client.sendEnd(trailers);

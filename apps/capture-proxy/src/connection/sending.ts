@@ -20,16 +20,19 @@ import type { Failure } from "#exchange/failure.ts";
 import type { OutgoingRequest, SendOptions, SendOutcome, SentExchange } from "#exchange/outgoing.ts";
 
 const PIECE_BYTES = 65_536;
-/** Methods whose requests say their length even when it is zero (RFC 9110, 8.6). */
+/** Methods whose requests state Content-Length even when it is zero (RFC 9110, 8.6). */
 const ANNOUNCING = new Set(["POST", "PUT", "PATCH"]);
 
-/** A request head as text, and how its body follows. */
+/** A serialized request head and the framing of its body. */
 export interface WrittenHead {
   readonly text: string;
   readonly framing: Framing;
 }
 
-/** Writes the head of a request. Throws `Http1Error` when a part of it would break out of its place. */
+/**
+ * Serializes a request head.
+ * @throws Http1Error for a part that would break the syntax
+ */
 export function writtenHead({ method, path, host, port, scheme, fields, body }: OutgoingRequest): WrittenHead {
   const framing = framingOf(method, body, hasField(fields, "transfer-encoding"));
   const framed = fields.slice();
@@ -45,7 +48,7 @@ function framingOf(method: string, body: Uint8Array | undefined, isChunked: bool
   return ANNOUNCING.has(method) ? lengthFraming(0) : NO_BODY;
 }
 
-/** One request on its way through a connection in memory, from its first byte to the end of its exchange. */
+/** One request sent by Weir over an in-memory connection, until its exchange ends. */
 export class Sending {
   readonly #socket: ByteSocket;
   readonly #request: OutgoingRequest;
@@ -95,7 +98,7 @@ export class Sending {
     else options.signal?.addEventListener("abort", this.#onAbort, { once: true });
   }
 
-  /** Writes the request; its body as fast as it is taken. */
+  /** Writes the request; the body obeys backpressure. */
   write({ text, framing }: WrittenHead): void {
     this.#socket.write(text, "latin1");
     if (framing.kind === "chunked" || hasBody(framing)) this.#writeBody(framing.kind === "chunked", 0);
@@ -120,12 +123,11 @@ export class Sending {
     this.#isWritten = at === body.length;
   }
 
-  /** The request became an exchange. */
   started(): void {
     this.#isExchange = true;
   }
 
-  /** Its exchange is over; nothing of it is kept but the facts. */
+  /** The exchange ended; only its facts are kept. */
   finished(exchange: ExchangeView): void {
     const { state } = exchange;
     this.#exchange = factsOf(exchange);
@@ -133,7 +135,6 @@ export class Sending {
     this.#settleWhenDone();
   }
 
-  /** Ends the request with a failure. */
   abort(failure: Failure): void {
     this.#failure ??= failure;
     this.#socket.destroy();
@@ -148,7 +149,7 @@ export class Sending {
     this.#settleWhenDone();
   };
 
-  /** The end of the answer and the end of the exchange come in either order. */
+  /** The end of the response and the end of the exchange arrive in either order. */
   #settleWhenDone(): void {
     const isRead = this.#isReadToEnd || this.#isClosed;
     if (this.#isSettled || !isRead || (this.#isExchange && this.#exchange === undefined)) return;

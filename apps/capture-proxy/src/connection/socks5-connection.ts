@@ -24,7 +24,7 @@ import { relay } from "./relay.ts";
 import type { ConnectionHandle } from "./tunnel-client.ts";
 import { TunnelExchange } from "./tunnel-exchange.ts";
 
-/** The entry of a SOCKS5 CONNECT. Nothing but its target is known of the request, and nothing but its end of the answer. */
+/** The entry of a SOCKS5 CONNECT. Only its target and its outcome are known. */
 class Socks5Exchange extends TunnelExchange {
   constructor(services: ProxyServices, client: ClientFacts, target: { readonly host: string; readonly port: number }) {
     super(services, client, { ...target, fields: [], version: "SOCKS5" });
@@ -35,10 +35,10 @@ class Socks5Exchange extends TunnelExchange {
   }
 }
 
-/** Says whether a client's credentials are right; undefined: nobody is asked for any. */
+/** Verifies a client's credentials; undefined: no authentication. */
 export type Socks5Check = ((credentials: Socks5Credentials) => boolean) | undefined;
 
-/** One client of the SOCKS5 listener: its handshake, then a blind tunnel to where it wants to go. */
+/** One client of the SOCKS5 listener: the handshake, then a blind tunnel to the target. */
 export class Socks5Connection implements Timed, ConnectionHandle {
   setIndex = NOT_IN_SET;
   deadlineMs = Number.POSITIVE_INFINITY;
@@ -73,7 +73,7 @@ export class Socks5Connection implements Timed, ConnectionHandle {
     this.#socket.destroy();
   }
 
-  /** The handshake took too long. */
+  /** The handshake timed out. */
   onDeadline(): void {
     this.#socket.destroy();
   }
@@ -91,7 +91,7 @@ export class Socks5Connection implements Timed, ConnectionHandle {
     if (bytes.length > 0) this.#socket.write(bytes);
   }
 
-  /** A client that ends before it has asked wants nothing. */
+  /** The client disconnected before its request. */
   readonly #onEnd = (): void => void this.#socket.end();
 
   #handshakeDone(): void {
@@ -201,7 +201,7 @@ export class Socks5Connection implements Timed, ConnectionHandle {
 }
 
 function ignoreError(): void {
-  // "close" follows and does what is needed.
+  // "close" follows and cleans up.
 }
 
 const REFUSED = {
@@ -210,12 +210,12 @@ const REFUSED = {
 } as const;
 
 interface NamedPlace {
-  /** As entries, rules and the dialler know it. */
+  /** As used by entries, rules and the dialer. */
   readonly host: string;
   readonly problem: Failure | undefined;
 }
 
-/** Where a client wants to go; a name that no host can have is shown so that it cannot be mistaken for one. */
+/** The target; an invalid name is shown in a form that cannot be mistaken for a valid one. */
 function placeOf(host: Socks5Host, port: number): NamedPlace {
   const text = host.kind === "name" ? nameOf(host.name) : addressOfOctets(host.octets);
   if (text === undefined) {
@@ -228,7 +228,7 @@ function placeOf(host: Socks5Host, port: number): NamedPlace {
   return { host: text, problem: { stage: "connect", side: "upstream", code: "UPSTREAM_UNREACHABLE", message } };
 }
 
-/** A name in its usual spelling. Some clients send addresses as names, with or without brackets. */
+/** Normalizes a name. Some clients send addresses as names, with or without brackets. */
 function nameOf(written: string): string | undefined {
   const text = Buffer.from(written, "latin1").toString("utf8");
   const isBareAddress = text.includes(":") && !text.startsWith("[");
@@ -236,7 +236,7 @@ function nameOf(written: string): string | undefined {
   return "issue" in parsed || parsed.port !== undefined ? undefined : parsed.host;
 }
 
-/** Our end of the way to the origin; a zone has no place in it. */
+/** The local address of the origin connection, without a zone. */
 function boundHost(address: string): Socks5Host {
   const host = socks5Host(address);
   return host.kind === "name" ? { kind: "ipv4", octets: NO_ADDRESS } : host;
@@ -250,7 +250,7 @@ function blocked(host: string, verdict: Exclude<Verdict, { kind: "continue" }>):
   return { stage: "policy", side: "internal", code: "BLOCKED", message };
 }
 
-/** The reply code of RFC 1928 that tells a SOCKS5 client of a failure. */
+/** The reply code of RFC 1928 for a failure. */
 export function replyOf(failure: Failure): ReplyCode {
   switch (failure.code) {
     case "DNS_NOT_FOUND":
@@ -275,7 +275,7 @@ export function replyOf(failure: Failure): ReplyCode {
   }
 }
 
-/** Which part of the way was missing, by the system's error; of several attempts the first counts. */
+/** Maps the system's error to a reply code; of several attempts the first counts. */
 function unreachable(cause: unknown): ReplyCode {
   const { errors, code } = (cause ?? {}) as { errors?: readonly { code?: unknown }[]; code?: unknown };
   switch (errors?.[0]?.code ?? code) {
@@ -290,12 +290,12 @@ function unreachable(cause: unknown): ReplyCode {
   }
 }
 
-/** The status of an entry: the specification knows two for SOCKS5. */
+/** The specification defines two entry statuses for SOCKS5. */
 export function entryStatusOf(failure: Failure): 502 | 504 {
   return failure.code === "UPSTREAM_TIMEOUT" || failure.code === "UPSTREAM_PROXY_TIMEOUT" ? 504 : 502;
 }
 
-/** The body of an entry: the reply code that the client got, and the error behind it. */
+/** The entry's body: the reply code sent and the underlying error. */
 export function entryText(reply: ReplyCode, failure: Failure): string {
   return `SOCKS5 reply ${reply} (${replyText(reply)})\n${failure.code}: ${failure.message}\n`;
 }

@@ -1,10 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Socks5Credentials } from "@headworks/socks5";
 
-/**
- * Compares what clients say with the one right user name and password. It takes the same time wherever they differ, in
- * length too: compared are digests under a key of this process.
- */
+/** Compares credentials in constant time, whatever their lengths: keyed digests are compared. */
 export function credentialsCheck(username: string, password: string): (given: Socks5Credentials) => boolean {
   const key = randomBytes(32);
   const digest = (bytes: Uint8Array): Buffer => createHmac("sha256", key).update(bytes).digest();

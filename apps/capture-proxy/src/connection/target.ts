@@ -1,7 +1,6 @@
 import { parseHostPort } from "@headworks/host-patterns";
 import type { Scheme } from "#exchange/exchange.ts";
 
-/** Where a request goes. */
 export interface RequestTarget {
   readonly scheme: "http" | "https";
   /** Lower-case name or address, no brackets. */
@@ -9,13 +8,13 @@ export interface RequestTarget {
   readonly port: number;
   /** Path and query as sent, at least `/`; `*` for OPTIONS. */
   readonly path: string;
-  /** The authority as it was written, for the Host field. */
+  /** The authority as written, for the Host field. */
   readonly authority: string;
 }
 
 /**
- * An absolute-form target (RFC 9112, 3.2.2), or a sentence that says what is wrong with it. OPTIONS without a path
- * asks about the whole server (3.2.4).
+ * Parses an absolute-form target (RFC 9112, 3.2.2), or returns a sentence with the error. OPTIONS without a path
+ * addresses the whole server (3.2.4).
  */
 export function parseAbsoluteTarget(target: string, method: string): RequestTarget | string {
   const schemeEnd = target.indexOf("://");
@@ -26,9 +25,9 @@ export function parseAbsoluteTarget(target: string, method: string): RequestTarg
   const rest = target.slice(schemeEnd + 3);
   const authorityEnd = firstOf(rest, "/?#");
   const written = rest.slice(0, authorityEnd);
-  // Credentials in a URL are for the client; an origin never sees them in its Host field (RFC 9110, 4.2.4).
+  // Userinfo must not reach the origin's Host field (RFC 9110, 4.2.4).
   const named = written.slice(written.lastIndexOf("@") + 1);
-  // An empty port is that of the scheme (RFC 3986, 3.2.3), and is not said in a Host field.
+  // An empty port means the scheme's default (RFC 3986, 3.2.3) and is left out of Host.
   const authority = named.endsWith(":") ? named.slice(0, -1) : named;
   const place = parseHostPort(authority);
   if ("issue" in place) return `The host ${JSON.stringify(authority)} is not valid: ${place.issue}`;
@@ -40,7 +39,7 @@ export function parseAbsoluteTarget(target: string, method: string): RequestTarg
   return { scheme, host: place.host, port: place.port ?? (scheme === "https" ? 443 : 80), path, authority };
 }
 
-/** The `host:port` of CONNECT; the port is required. */
+/** Parses the `host:port` of CONNECT; the port is required. */
 export function parseConnectTarget(target: string): { readonly host: string; readonly port: number } | string {
   const place = parseHostPort(target);
   if ("issue" in place) return `The target ${JSON.stringify(target)} is not valid: ${place.issue}`;
@@ -48,14 +47,14 @@ export function parseConnectTarget(target: string): { readonly host: string; rea
   return { host: place.host, port: place.port };
 }
 
-/** What the entry of a request shows that goes nowhere. */
+/** The URL parts shown for a request that is not forwarded. */
 export interface ShownTarget extends Pick<RequestTarget, "host" | "port" | "path"> {
   readonly scheme: Scheme;
 }
 
 /**
- * What a target that cannot be served names all the same, undefined when that is no host. A scheme that nobody proxies is
- * shown as `tcp`, and a port that is missing or none at all as 0.
+ * The URL parts of a target that cannot be served; undefined if it has no valid host. An unsupported scheme is shown
+ * as `tcp`, a missing or invalid port as 0.
  */
 export function shownTarget(target: string): ShownTarget | undefined {
   const [, written = "", authority = "", rest = ""] = TARGET.exec(target) ?? [];

@@ -6,22 +6,22 @@ import type { ClientFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 
 interface HandshakeOptions {
-  /** Paused; what was read of the ClientHello is unshifted. */
+  /** Paused, with the ClientHello unshifted. */
   readonly socket: Duplex;
   readonly secureContext: SecureContext;
   readonly serverName: string | undefined;
-  /** Who the client wanted to reach, for messages. */
+  /** The client's target, for messages. */
   readonly host: string;
   readonly facts: ClientFacts;
   readonly timeoutMs: number;
   readonly deadlines: DeadlineSweep;
-  /** By ALPN, best first. */
+  /** For ALPN, in order of preference. */
   readonly protocols: readonly string[];
   readonly done: (socket: TLSSocket, facts: ClientFacts) => void;
   readonly failed: (failure: Failure) => void;
 }
 
-/** Answers a client's TLS handshake with the given certificate; one of the two outcomes is called, once. */
+/** Performs the server side of a TLS handshake; calls one of the two outcomes once. */
 export function terminateTls(options: HandshakeOptions): void {
   const { socket, secureContext, serverName, host, facts, timeoutMs, deadlines, protocols, done, failed } = options;
   const secure = new TLSSocket(socket, { isServer: true, secureContext, ALPNProtocols: [...protocols] });
@@ -58,7 +58,7 @@ export function terminateTls(options: HandshakeOptions): void {
       code: "CLIENT_CERTIFICATE_REFUSED",
       message: `The client closed the connection to ${host} during TLS; it probably does not trust the certificate of this proxy`,
     });
-  // Nobody reads yet, and the end of a stream that nobody reads is never announced.
+  // There is no reader yet, and a stream emits "end" only while it is read.
   const onReadable = (): void => void secure.read(0);
   const handshake: Timed = {
     setIndex: NOT_IN_SET,
@@ -77,7 +77,7 @@ export function terminateTls(options: HandshakeOptions): void {
   secure.on("readable", onReadable);
 }
 
-/** Alerts by which clients say that they do not accept a certificate (RFC 8446, 6.2). */
+/** Alerts of clients that reject the certificate (RFC 8446, 6.2). */
 const REFUSALS = [
   "UNKNOWN_CA",
   "BAD_CERTIFICATE",
@@ -88,7 +88,6 @@ const REFUSALS = [
   "ACCESS_DENIED",
 ];
 
-/** What a handshake error says about the client. */
 function clientTlsFailure(error: NodeJS.ErrnoException & { reason?: string }, host: string): Failure {
   const code = (error.code ?? "").toUpperCase();
   const alert = REFUSALS.find((name) => code.endsWith(name));

@@ -2,7 +2,7 @@ import type { Settings } from "@headworks/capture-contract";
 import { compileHostPatterns, isLoopback } from "@headworks/host-patterns";
 import type { TrafficPolicy } from "./proxy-services.ts";
 
-/** Compiles the settings that the data path asks about for every exchange. */
+/** Compiles the settings that the data path reads for every exchange. */
 export function compileTrafficPolicy(settings: Settings): TrafficPolicy {
   const ignored = compileHostPatterns(settings.ignored_domains, "ignored");
   const passed = compileHostPatterns(settings.passthrough_domains, "ignored");

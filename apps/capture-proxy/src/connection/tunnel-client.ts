@@ -9,40 +9,39 @@ import type { Failure } from "#exchange/failure.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import { responseSection } from "./http2-response.ts";
 
-/** What the listener keeps of a connection, or a connection of a tunnel on it, to end it at shutdown. */
+/** Ends a connection at shutdown; kept by the listener or by an outer connection. */
 export interface ConnectionHandle {
-  /** The present exchange is the last one. */
+  /** Makes the current exchange the last one. */
   drain(): void;
-  /** Ends at once; exchanges in flight fail with the given reason. */
+  /** Ends at once; exchanges in flight fail with this reason. */
   abort(failure: Failure): void;
 }
 
-/** What CONNECT said. */
+/** The head of a CONNECT request. */
 export interface ConnectHead {
-  /** `host:port`, as it was written. */
+  /** `host:port` as written. */
   readonly target: string;
   readonly fields: readonly string[];
 }
 
-/** Who asked for a tunnel by CONNECT, and how that is answered. */
+/** The client side of a tunnel requested by CONNECT. */
 export interface TunnelClient {
-  /** Carries the tunnel once it was accepted; paused. */
+  /** Carries the tunnel once it is accepted; paused. */
   readonly socket: ByteSocket;
   readonly version: HttpVersion;
-  /** The tunnel is open. */
   accept(): void;
-  /** Answers with something else, and ends. */
+  /** Responds with an error and closes. */
   refuse(response: SyntheticResponse): void;
 }
 
-/** Begins what follows a CONNECT; `first` are bytes behind it. Undefined when nothing follows. */
+/** Handles a CONNECT; `first` are bytes behind its head. Undefined if nothing follows. */
 export type OpenTunnel = (
   client: TunnelClient,
   head: ConnectHead,
   first: Buffer | undefined,
 ) => ConnectionHandle | undefined;
 
-/** A connection over HTTP/1.1 whose CONNECT was read. */
+/** An HTTP/1.1 connection after its CONNECT. */
 export function connectionClient(socket: Socket): TunnelClient {
   return {
     socket,
@@ -55,7 +54,7 @@ export function connectionClient(socket: Socket): TunnelClient {
   };
 }
 
-/** A stream of HTTP/2 (RFC 9113, 8.5), whose reset is one of the tunnel. */
+/** An HTTP/2 stream (RFC 9113, 8.5); its reset ends the tunnel. */
 export function streamClient(stream: Http2Stream): TunnelClient {
   const socket = new StreamSocket(stream, { resetCode: CONNECT_ERROR, resetsAreErrors: true });
   return {
@@ -67,7 +66,7 @@ export function streamClient(stream: Http2Stream): TunnelClient {
       stream.sendSection(responseSection(response, lengthFraming(body.length)), false);
       socket.end(body);
       socket.destroySoon();
-      // What the client says meanwhile is for nobody.
+      // Further input is discarded.
       socket.resume();
     },
   };

@@ -7,14 +7,13 @@ import type { Failure } from "#exchange/failure.ts";
 import { LiveExchange } from "./live-exchange.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 
-/** Failure texts are short; the limit only has to be larger. */
 const FAILURE_TEXT_BYTES = 65_536;
 
 const UNREAD: Content = { kind: "gone" };
 
 /**
- * The entry of a tunnel: bytes are counted, not read. Its URL is `https://host:443/` for port 443,
- * `tcp://host:port/` for every other port. On failure the body says why.
+ * The entry of a tunnel: bytes are counted, not recorded. Its URL is `https://host:443/` for port 443, otherwise
+ * `tcp://host:port/`. After a failure the body contains the reason.
  */
 export class TunnelExchange extends LiveExchange {
   constructor(
@@ -24,7 +23,7 @@ export class TunnelExchange extends LiveExchange {
       readonly host: string;
       readonly port: number;
       readonly fields: string[];
-      /** Of the protocol that asked for the tunnel; HTTP/1.1 without. */
+      /** HTTP version of the CONNECT; HTTP/1.1 by default. */
       readonly version?: HttpVersion;
     },
     moments: Moments = newMoments(),
@@ -73,7 +72,6 @@ export class TunnelExchange extends LiveExchange {
     throw new TypeError("A tunnel is carried, not read");
   }
 
-  /** The tunnel is open. */
   opened(serverAddress: string): void {
     this.serverAddress = serverAddress;
     this.moments.firstByte = performance.now();
@@ -88,14 +86,14 @@ export class TunnelExchange extends LiveExchange {
     this.services.pipeline.responding(this);
   }
 
-  /** The end, exactly once. A failure becomes the answer when there was none yet. */
+  /** Called once. A failure becomes the response if there was none yet. */
   ended(failure: Failure | undefined): void {
     if (this.isFinished) return;
     if (failure && this.response === undefined) this.#recordFailure(failure);
     this.settle(failure ? { step: "failed", failure } : { step: "completed" });
   }
 
-  /** What the entry says instead of an answer. */
+  /** The entry's response to a failure. */
   protected replyTo(failure: Failure): { readonly status: number; readonly text: string } {
     return { status: failureStatus(failure), text: `${failure.code}: ${failure.message}\n` };
   }

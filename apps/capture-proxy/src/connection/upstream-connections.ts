@@ -11,17 +11,17 @@ import type { SessionEvents } from "#upstream/origin-session.ts";
 import type { Origin } from "#upstream/origin.ts";
 import type { ProxyServices } from "./proxy-services.ts";
 
-/** Connections to origins that one client connection keeps; only plain proxy requests ever need more than one place. */
+/** Origin connections kept per client connection; only plain proxy requests need more than one. */
 const MAX_ORIGINS = 8;
 
 /**
- * What is known of the protocol before an origin is asked. `any`: it chooses by ALPN, or speaks HTTP/1.1 without TLS.
- * `http2`: the client knows that it speaks HTTP/2 without TLS. `upgrade`: HTTP/1.1, for an upgrade. `websocket`: HTTP/2
- * where the origin says that it takes WebSockets on streams, else an upgrade.
+ * What is known about the protocol before connecting. `any`: ALPN decides, or HTTP/1.1 without TLS. `http2`: HTTP/2 by
+ * prior knowledge without TLS. `upgrade`: HTTP/1.1, for an upgrade. `websocket`: HTTP/2 if the origin supports
+ * extended CONNECT, otherwise an upgrade.
  */
 export type UpstreamRequirement = "any" | "http2" | "upgrade" | "websocket";
 
-/** Receives the outcome of one wish for an origin, exactly once. */
+/** Receives the outcome of one acquisition, exactly once. */
 export interface OriginResult {
   connected(origin: Origin): void;
   failed(failure: Failure): void;
@@ -30,24 +30,24 @@ export interface OriginResult {
 interface Waiter {
   readonly moments: Moments;
   readonly result: OriginResult;
-  /** Gives up what it waits for at the moment. */
+  /** Cancels the current wait. */
   abandon: () => void;
   isFinished: boolean;
 }
 
-/** One attempt to connect that several exchanges of a client wait for, since one connection may serve them all. */
+/** One connection attempt shared by several exchanges of a client, since an HTTP/2 connection can serve them all. */
 interface SharedDial {
   readonly destination: Destination;
   readonly requirement: UpstreamRequirement;
-  /** Of the settings by which it was begun. */
+  /** `IdleOrigins.age` when the attempt began. */
   readonly age: number;
   readonly waiters: Set<Waiter>;
   abandon: () => void;
 }
 
 /**
- * The connections to origins that serve one client connection; nothing of them is shared with another one, which may at most
- * go on with what this one left behind clean.
+ * The origin connections of one client connection. They are never shared between clients; a later client may only
+ * inherit a connection that was left in a clean state.
  */
 export class UpstreamConnections implements SessionEvents {
   readonly #onGoaway: (origin: Destination) => void;
@@ -56,12 +56,12 @@ export class UpstreamConnections implements SessionEvents {
   readonly #connections: OriginConnection[] = [];
   readonly #sessions: OriginSession[] = [];
   readonly #dials: SharedDial[] = [];
-  /** Places that were offered HTTP/2 and speak HTTP/1.1. */
+  /** Destinations that were offered HTTP/2 and chose HTTP/1.1. */
   readonly #http1Places: Destination[] = [];
 
   /**
-   * @param clientAddress  `address:port`; undefined for requests of our own
-   * @param onGoaway  an origin takes no new requests on its connection
+   * @param clientAddress  `address:port`; undefined for Weir's own requests
+   * @param onGoaway  an origin accepts no new requests on its connection
    */
   constructor(services: ProxyServices, clientAddress: string | undefined, onGoaway: (origin: Destination) => void) {
     this.#services = services;
@@ -69,7 +69,7 @@ export class UpstreamConnections implements SessionEvents {
     this.#onGoaway = onGoaway;
   }
 
-  /** What is open to the same place and takes another request now. */
+  /** An open connection to the destination that can take another request. */
   ready(destination: Destination, requirement: UpstreamRequirement): Origin | undefined {
     if (this.#sessions.length > 0 && requirement !== "upgrade") {
       const session = this.#sessions.find((known) => this.#serves(known, destination, requirement));
@@ -82,7 +82,7 @@ export class UpstreamConnections implements SessionEvents {
     );
   }
 
-  /** What an earlier connection of this client left behind, if this request may go on with it. */
+  /** An idle connection of an earlier client connection, if this request may use it. */
   inherit(destination: Destination, requirement: UpstreamRequirement, request: SharedRequest): Origin | undefined {
     if (requirement !== "any") return undefined;
     const isHttp1 = this.#isHttp1(destination);
@@ -101,7 +101,7 @@ export class UpstreamConnections implements SessionEvents {
     return this.#own(origin);
   }
 
-  /** Opens a connection for this client, or waits for one that is being opened. Gives the function that gives up. */
+  /** Opens a connection or joins an attempt in progress. Returns the function that cancels the wait. */
   open(destination: Destination, requirement: UpstreamRequirement, moments: Moments, result: OriginResult): () => void {
     const { dialer, idleOrigins } = this.#services;
     if (this.#wantsHttp1(destination, requirement)) {
@@ -125,7 +125,7 @@ export class UpstreamConnections implements SessionEvents {
     };
   }
 
-  /** The client is gone; of its origins' bytes none must reach anybody else. */
+  /** The client disconnected: closes its origins or leaves clean ones idle. */
   end(): void {
     // Each leaves the list when it is gone, so the lists are walked as they were.
     for (const dial of this.#dials.slice()) this.#forget(dial);
@@ -199,12 +199,12 @@ export class UpstreamConnections implements SessionEvents {
     const servesFirst = destination.secure && requirement !== "websocket";
     const abandon = (): void => (servesFirst ? undefined : session.destroy());
     dial.abandon = abandon;
-    // One request need not wait for the origin to say how many it allows.
+    // A single request need not wait for the origin's SETTINGS.
     if (servesFirst) this.#serveWaiters(dial, session);
     session.whenSettled(() => this.#serveHttp2(dial, session));
   }
 
-  /** The first one gets the connection; each other one needs its own. */
+  /** The first waiter gets the connection; each other one needs its own. */
   #serveHttp1(dial: SharedDial, dialled: Dialled): void {
     const { destination, age } = dial;
     this.#noteHttp1(destination);
@@ -244,7 +244,7 @@ export class UpstreamConnections implements SessionEvents {
     if (dial.waiters.size === 0) this.#forget(dial);
   }
 
-  /** The dial is over; gives who still waits for it. */
+  /** Ends the attempt and returns the exchanges still waiting for it. */
   #settle(dial: SharedDial): Waiter[] {
     const at = this.#dials.indexOf(dial);
     if (at !== -1) this.#dials.splice(at, 1);
@@ -281,7 +281,7 @@ export class UpstreamConnections implements SessionEvents {
   }
 
   #ownSession(destination: Destination, dialled: Dialled, age: number): OriginSession {
-    // Without TLS a client says what is spoken, and another one may say something else.
+    // Without TLS the client chooses the protocol, and another client may choose a different one.
     const history = dialled.isDirect && destination.secure ? new ConnectionHistory(age) : undefined;
     return this.#addSession(
       new OriginSession(destination, dialled, history, {

@@ -4,35 +4,35 @@ import type { FrameReaderOptions, MessageInflater, ReadFrame, ReadMessage, WireF
 import type { MessageDirection, MessageHandler, MessageVerdict, TappedFrame } from "#exchange/messages.ts";
 import type { DirectionTap, TapOutlet } from "./message-tap.ts";
 
-/** Bytes behind a message that waits, before reading stops. */
+/** Bytes buffered behind a pending message before reading stops. */
 const BACKLOG_BYTES = 65_536;
-/** Heads of frames in a message that is held. */
+/** Allowance for the frame headers of a buffered message. */
 const FRAMING_BYTES = 65_536;
 
-/** How a direction is to be read. */
+/** How to read one direction. */
 export interface DirectionTerms {
   readonly inflater: MessageInflater | undefined;
-  /** Compressed messages refer to those before: what is taken out of their row must be made up for. */
+  /** Context takeover: compressed messages refer to earlier ones, so dropping one requires rewriting later ones. */
   readonly takesOver: boolean;
-  /** Messages can be understood, so that they may be replaced and left out. */
+  /** Messages can be decoded, so they may be replaced or dropped. */
   readonly mayChange: boolean;
   readonly allowedReserved: number;
-  /** Bytes of a message that are kept. */
+  /** Recorded bytes per message. */
   readonly keptBytes: number;
 }
 
-/** A message that is held back, and what is to be recorded when it goes on. */
+/** A buffered message and its record. */
 interface Held {
   readonly wire: Buffer[];
   readonly frames: TappedFrame[];
 }
 
 /**
- * One direction of a WebSocket connection. As long as nobody wants to decide, bytes go on before they are looked at, and
- * just as they came. With decisions to be made, whole messages are held, then passed on as they came, replaced or left out.
+ * One direction of a WebSocket connection. While no slice gates messages, bytes are forwarded unchanged before they
+ * are parsed. Otherwise whole messages are buffered, then forwarded unchanged, replaced or dropped.
  */
 export class WebSocketDirection implements DirectionTap {
-  /** The sender said goodbye. */
+  /** The sender sent a close frame. */
   hasClosed = false;
   readonly #direction: MessageDirection;
   readonly #terms: DirectionTerms;
@@ -42,15 +42,15 @@ export class WebSocketDirection implements DirectionTap {
   readonly #reader: FrameReader;
   readonly #joiner: MessageReader;
   #isBroken = false;
-  /** Nothing of this direction is passed on any more. */
+  /** Everything further is discarded. */
   #isDiscarding = false;
-  /** What is read now is held until it is complete and decided on. */
+  /** Messages are buffered until complete and decided. */
   #isGating = false;
-  /** The message that waits for a decision. */
+  /** The message whose decision is pending. */
   #undecided: { readonly held: Held; readonly message: ReadMessage } | undefined;
-  /** A compressed message was changed or left out: later ones are passed on uncompressed. */
+  /** A compressed message was changed or dropped: later ones are sent uncompressed. */
   #mustRewrite = false;
-  /** Of the frame that is being read. */
+  /** Bytes of the frame being read. */
   #frameWire: Buffer[] = [];
   #held: Held = { wire: [], frames: [] };
   #heldBytes = 0;
@@ -59,7 +59,7 @@ export class WebSocketDirection implements DirectionTap {
   #injections: { readonly opcode: number; readonly payload: Buffer }[] = [];
   #whenDone: (() => void) | undefined;
 
-  /** @param onClose  called with the first close frame of the sender */
+  /** @param onClose  called with the sender's first close frame */
   constructor(
     direction: MessageDirection,
     terms: DirectionTerms,
@@ -85,7 +85,6 @@ export class WebSocketDirection implements DirectionTap {
     return this.#backlogBytes >= BACKLOG_BYTES;
   }
 
-  /** A decision is waited for. */
   get isDeciding(): boolean {
     return this.#isWaiting;
   }
@@ -105,7 +104,7 @@ export class WebSocketDirection implements DirectionTap {
     if (!this.#isWaiting) this.#finish();
   }
 
-  /** Sends a message of our own as soon as no other one is under way. False: that cannot be. */
+  /** Queues an injected message until no other one is in progress. False: the direction is closed or unreadable. */
   inject(opcode: number, payload: Buffer): boolean {
     if (this.#isBroken || this.#isDiscarding || this.hasClosed) return false;
     this.#injections.push({ opcode, payload });
@@ -113,13 +112,13 @@ export class WebSocketDirection implements DirectionTap {
     return true;
   }
 
-  /** Says goodbye to the receiver; what the sender still says is not passed on. */
+  /** Sends a close frame to the receiver; further input from the sender is discarded. */
   close(payload: Buffer): void {
     this.inject(OPCODES.close, payload);
     this.#isDiscarding = true;
     const undecided = this.#undecided;
     if (undecided === undefined) return;
-    // Whatever is decided about it now, nobody gets it any more.
+    // The pending decision no longer matters.
     this.#undecided = undefined;
     this.#leaveOut(undecided.held, undecided.message);
     this.#workOff();
@@ -142,7 +141,7 @@ export class WebSocketDirection implements DirectionTap {
     }
   }
 
-  /** The frame that the reader just completed; undefined: there is none, or the protocol is broken. */
+  /** The frame that the reader just completed; undefined if there is none or the protocol was violated. */
   #readFrame(): { readonly frame: WireFrame; readonly read: ReadFrame } | undefined {
     const { frame } = this.#reader;
     const read = frame === undefined ? undefined : this.#joiner.take(frame);
@@ -187,12 +186,12 @@ export class WebSocketDirection implements DirectionTap {
     this.#frameWire.push(bytes);
     this.#heldBytes += bytes.length;
     if (this.#heldBytes <= this.#terms.keptBytes + FRAMING_BYTES) return;
-    // Too large to be decided on.
+    // Too large to decide on.
     if (this.#mustRewrite) this.#giveUp();
     this.#letGo();
   }
 
-  /** A compressed message cannot be passed on as it came, because one before it was not, and cannot be rewritten. */
+  /** A compressed message depends on one that was changed or dropped, and cannot be rewritten. */
   #giveUp(): void {
     this.#isBroken = true;
     this.#handler.broken(this.#direction, "A message behind a changed one is too large to be compressed anew");
@@ -202,7 +201,7 @@ export class WebSocketDirection implements DirectionTap {
     return this.#terms.mayChange && this.#handler.gates(this.#direction);
   }
 
-  /** What is held goes on as it came. */
+  /** Forwards the buffer unchanged. */
   #letGo(): void {
     if (!this.#isDiscarding) for (const bytes of [...this.#held.wire, ...this.#frameWire]) this.#outlet.send(bytes);
     for (const frame of this.#held.frames) this.#record(frame);
@@ -218,7 +217,7 @@ export class WebSocketDirection implements DirectionTap {
     const wire = this.#frameWire;
     this.#frameWire = [];
     if (isControl(frame.opcode)) {
-      // Control frames may stand inside a message: they go before it, which means the same.
+      // Control frames inside a message are sent before it, which is equivalent.
       for (const bytes of wire) this.#heldBytes -= bytes.length;
       return this.#ask({ wire, frames: [tapped] }, read);
     }
@@ -274,7 +273,7 @@ export class WebSocketDirection implements DirectionTap {
     this.#record(this.#whole(held, message, { effect: "dropped", payload: message.payload }));
   }
 
-  /** One record for a message that did not pass as it came. */
+  /** One record for a message that was not forwarded unchanged. */
   #whole(
     { frames }: Held,
     { opcode, payload, isCompressed, fragments }: ReadMessage,
@@ -356,7 +355,7 @@ export class WebSocketDirection implements DirectionTap {
     this.#onClose();
   }
 
-  /** After a decision: what came meanwhile has its turn. */
+  /** After a decision: processes the input buffered meanwhile. */
   #workOff(): void {
     while (!this.#isWaiting) {
       const piece = this.#backlog.shift();
@@ -368,7 +367,7 @@ export class WebSocketDirection implements DirectionTap {
     if (!this.#isWaiting) this.#finish();
   }
 
-  /** The sender is done: what is held of an incomplete message goes on as it came. */
+  /** The sender is done: an incomplete buffered message is forwarded unchanged. */
   #finish(): void {
     const done = this.#whenDone;
     if (done === undefined) return;

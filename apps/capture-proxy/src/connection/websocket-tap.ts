@@ -8,12 +8,15 @@ import type { ProxyServices } from "./proxy-services.ts";
 import { WebSocketDirection } from "./websocket-direction.ts";
 import type { DirectionTerms } from "./websocket-direction.ts";
 
-/** One message is decompressed up to this size; it happens at once, between other work. */
+/** Decompression limit per message; it runs synchronously. */
 const MAX_INFLATED_BYTES = 16_777_216;
-/** After our goodbye the other sides have so long for theirs. */
+/** How long peers have to reply to our close frame. */
 const GOODBYE_MS = 2000;
 
-/** Gives the tap for an exchange that became a WebSocket connection; undefined when it did not, or nobody wants to know. */
+/**
+ * The tap of an exchange that became a WebSocket connection; undefined if it did not, or if no slice handles its
+ * messages.
+ */
 export function websocketTap(services: ProxyServices, exchange: Exchange): OpenTap | undefined {
   const { request, response } = exchange;
   if (response === undefined || (request.scheme !== "ws" && request.scheme !== "wss")) return undefined;
@@ -102,7 +105,7 @@ class WebSocketTap implements MessageTap, MessageControl {
     if (this.#isClosing && this.up.hasClosed && this.down.hasClosed) setImmediate(this.#end);
   }
 
-  /** For what the client sends, for what it receives, and extensions that are not known. */
+  /** Terms for both directions, and the unknown extensions. */
   #terms(): readonly [DirectionTerms, DirectionTerms, readonly string[]] {
     const keptBytes = this.#services.policy().maxBodyBytes;
     const { fields = [] } = this.#exchange.response ?? {};
@@ -111,7 +114,7 @@ class WebSocketTap implements MessageTap, MessageControl {
       inflater: deflate && new MessageInflater(takesOver, Math.min(keptBytes, MAX_INFLATED_BYTES)),
       takesOver: deflate !== undefined && takesOver,
       mayChange: unknown.length === 0,
-      // With an extension that is not known, any bit may mean something: frames are read, compressed payloads are not.
+      // An unknown extension may use any reserved bit: frames are read, compressed payloads are not.
       allowedReserved: unknown.length > 0 ? 7 : deflate === undefined ? 0 : 4,
       keptBytes,
     });
