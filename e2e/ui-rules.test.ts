@@ -8,7 +8,7 @@ import type { UiBench } from "./ui-rig.ts";
 const journey = uiFile();
 
 /** A client that waits as long as a person at a breakpoint may take. */
-function patientClient({ weir }: UiBench): ProxyClient {
+function waitingClient({ weir }: UiBench): ProxyClient {
   return proxyClient(weir.proxyPort, { ca: weir.caPem, timeoutMs: 60_000 });
 }
 
@@ -22,7 +22,7 @@ async function clearRules(bench: UiBench, kind: string): Promise<void> {
 journey(
   "A breakpoint is made in the UI, and a request is changed, allowed, answered and cut off there",
   async (bench) => {
-    const client = patientClient(bench);
+    const client = waitingClient(bench);
     const page = await bench.open("/breakpoints");
     await page.getByText("No paused requests").waitFor();
     await page.getByRole("button", { name: "New breakpoint" }).first().click();
@@ -95,7 +95,7 @@ journey(
   "Editing holds a breakpoint's timer; what runs out says so, and edits that were not sent are kept",
   async (bench) => {
     await clearRules(bench, "breakpoints");
-    const client = patientClient(bench);
+    const client = waitingClient(bench);
     await callApi(bench.weir, "POST", "/breakpoints", {
       path_pattern: "/orders",
       direction: "request",
@@ -145,7 +145,7 @@ journey(
 );
 
 journey("A new item in the queue moves neither the choice nor the focus", async (bench) => {
-  const client = patientClient(bench);
+  const client = waitingClient(bench);
   await callApi(bench.weir, "POST", "/breakpoints", {
     name: "All answers",
     path_pattern: "/slow",

@@ -34,6 +34,7 @@ const checks: readonly Check[] = [
   { name: "format", command: ["oxfmt", "--check"] },
   { name: "imports", command: script("check-imports") },
   { name: "slices", command: script("check-slices") },
+  { name: "words", command: script("check-words") },
   { name: "OpenAPI", command: script("write-openapi", "--check") },
   { name: "reference", command: script("write-config-reference", "--check") },
 ];

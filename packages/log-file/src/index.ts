@@ -6,6 +6,6 @@ export type { LogClock, LogFileLimits, LogFileOptions, LogFileStatus } from "./l
 export { lastLines, linesSince } from "./log-tail.ts";
 export type { LogTail } from "./log-tail.ts";
 export type { Rotation } from "./rotation-period.ts";
-export { reasonOf } from "./trouble.ts";
+export { reasonOf } from "./write-error.ts";
 export { visibleJson, visibleText } from "./visible-text.ts";
 export type { OverflowRule } from "./waiting-lines.ts";

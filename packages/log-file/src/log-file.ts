@@ -15,7 +15,7 @@ import { makeDirectorySync } from "@headworks/files";
 import { archiveNames } from "./archive-name.ts";
 import { pruneArchives } from "./archives.ts";
 import { periodStart, type Rotation } from "./rotation-period.ts";
-import { problemSentence } from "./trouble.ts";
+import { problemSentence } from "./write-error.ts";
 import { type OverflowRule, WaitingLines } from "./waiting-lines.ts";
 
 /** The last two are undefined on Windows. */

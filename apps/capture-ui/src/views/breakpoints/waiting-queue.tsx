@@ -72,7 +72,7 @@ export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
             </Button>
           }
         >
-          Requests that hit a breakpoint stop here so you can edit, answer or drop them.
+          Requests that hit a breakpoint stop here so you can edit, respond to or drop them.
         </EmptyState>
       </>
     );
