@@ -12,6 +12,7 @@ import {
   parseCondition,
   type MatchSubject,
 } from "./index.ts";
+import { parseStatusRange } from "./leaves.ts";
 
 const request = {
   method: "POST",
@@ -321,5 +322,18 @@ test("hosts and paths compare as typed and as sent", () => {
       .candidates(subject)
       .filter((rule) => rule.matches(subject));
     assert.deepEqual(found, rules.slice(0, matching.length), subject.url);
+  }
+});
+
+/** Both ends included. */
+const range = (min: number, max: number) => ({ min, max, minExcluded: false, maxExcluded: false });
+
+test("statuses, classes, ranges and lists are parsed; other texts are not", () => {
+  assert.deepEqual(parseStatusRange("404"), [range(404, 404)]);
+  assert.deepEqual(parseStatusRange(404), [range(404, 404)]);
+  assert.deepEqual(parseStatusRange("5XX"), [range(500, 599)]);
+  assert.deepEqual(parseStatusRange(" 2xx , 301 - 308,404"), [range(200, 299), range(301, 308), range(404, 404)]);
+  for (const wrong of ["", "x", "2x", "0xx", "40", "4044", "-404", "404-", "500-400", "404,", "4xx-5xx", "1e2", 40.5]) {
+    assert.equal(parseStatusRange(wrong), undefined, String(wrong));
   }
 });

@@ -6,15 +6,11 @@ import type { MatchSubject } from "./subject.ts";
 import type { MatchHint } from "./match-hint.ts";
 import { hintOfAll, hintOfAny, hintOfLeaf, NO_HINT } from "./match-hint.ts";
 
-/** What is known about a condition in one phase. */
 export interface PhaseFacts extends BodyNeeds {
-  /** The condition can hold. */
   readonly possible: boolean;
-  /** The condition can fail. */
   readonly avoidable: boolean;
 }
 
-/** A node of a compiled condition. */
 interface Node {
   readonly cost: number;
   readonly atRequest: PhaseFacts;
@@ -30,7 +26,6 @@ const COSTS: Readonly<Record<Cost, number>> = { nothing: 0, line: 1, text: 2, fi
 /** Compiled forms by condition object, since rules are recompiled whenever one of them changes. */
 const known = new WeakMap<Condition, CompiledCondition>();
 
-/** The hints used by condition sets. */
 const hints = new WeakMap<CompiledCondition, MatchHint>();
 
 /** The facts about URL and method that hold for every matching subject. */

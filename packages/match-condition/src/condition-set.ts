@@ -27,7 +27,6 @@ interface FieldRules {
   readonly byText: Map<string, number[]>;
 }
 
-/** The index of rules of one phase. */
 class PhaseIndex<R> {
   readonly #phase: MessageSide;
   readonly #rules: readonly R[];

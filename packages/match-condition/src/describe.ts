@@ -32,7 +32,6 @@ function describe(condition: Condition, isInside: boolean): string {
   }
 }
 
-/** Long values are cut. */
 export function leafPhrase(leaf: Leaf): LeafPhrase {
   switch (leaf.type) {
     case "all":
@@ -99,7 +98,6 @@ function sideOf({ side }: { readonly side?: "request" | "response" }): string {
 
 const MAX_QUOTED_LENGTH = 200;
 
-/** A quoted value, cut when long. */
 export function quoted(text: string): string {
   return text.length > MAX_QUOTED_LENGTH ? `\`${text.slice(0, MAX_QUOTED_LENGTH)}…\`` : `\`${text}\``;
 }

@@ -13,7 +13,6 @@ function outcomeOf(decision: Decision): Explanation["outcome"] {
   return OUTCOMES[`${decision}`];
 }
 
-/** The explanation of a leaf. */
 export function explainLeaf(
   leaf: Leaf,
   compiled: CompiledLeaf,
@@ -38,7 +37,6 @@ export function explainLeaf(
   return { outcome, pointer, text, parts: [] };
 }
 
-/** The text of `and`, `or` and `not`. */
 export function joinTexts(
   kind: "and" | "or" | "not",
   decision: Decision,
@@ -58,7 +56,6 @@ export function joinTexts(
 
 const WORDS = { holds: "holds", fails: "does not hold", "needs-body": "is unknown without the body" } as const;
 
-/** The actual value. */
 function found(leaf: Leaf, subject: MatchSubject): string {
   switch (leaf.type) {
     case "url_pattern":

@@ -1,18 +1,23 @@
 import type { Condition, MessageSide } from "@headworks/capture-contract";
-import { isNumeric, isSameJson, parseJsonPath, selectJson } from "@headworks/json";
 import { dependsOnReading, utf8Octets } from "@headworks/http-fields";
-import { asksReadable, compileRanges, foldAscii, inBothReadings, READABLE } from "@headworks/query-language";
+import { isNumeric, isSameJson, parseJsonPath, selectJson } from "@headworks/json";
+import {
+  asksReadable,
+  compileRanges,
+  foldAscii,
+  inBothReadings,
+  type NumberRange,
+  READABLE,
+} from "@headworks/query-language";
 import type { Decision } from "./compiled.ts";
-import { requestedOperations, type RequestedOperation } from "./graphql.ts";
+import { type RequestedOperation, requestedOperations } from "./graphql.ts";
 import { bodyJson, bodyText, headerValues, pathSegment, queryValues } from "./material.ts";
-import { parseStatusRange } from "./status-range.ts";
-import { NOT_READ, type MatchSubject } from "./subject.ts";
+import { type MatchSubject, NOT_READ } from "./subject.ts";
 import { compileTextPattern, type PatternMode } from "./text-pattern.ts";
 
 /** Deeper values in a condition are rejected; deeper values in traffic equal none. */
 export const MAX_VALUE_DEPTH = 64;
 
-/** A condition without parts. */
 export type Leaf = Exclude<Condition, { readonly type: "and" | "or" | "not" }>;
 
 /** The data a leaf reads, from cheap to expensive. */
@@ -36,7 +41,6 @@ export interface CompiledLeaf {
   readonly fieldText?: string;
 }
 
-/** How the patterns of each kind compare. */
 export const PATTERN_MODES = {
   url_pattern: { caseless: false, wildcard: "url" },
   path_pattern: { caseless: false, wildcard: "whole" },
@@ -269,4 +273,19 @@ function graphqlTest(leaf: Parameters<typeof graphqlLeaf>[0]): (operation: Reque
     if (typeof variables !== "object" || variables === null || !Object.hasOwn(variables, leaf.name)) return false;
     return isSameJson(Reflect.get(variables, leaf.name), leaf.value, MAX_VALUE_DEPTH);
   };
+}
+
+/** Parses `404`, `5xx`, `400-499` and comma-separated lists of them; undefined for other texts. */
+export function parseStatusRange(range: string | number): readonly NumberRange[] | undefined {
+  const ranges: NumberRange[] = [];
+  for (const part of String(range).split(",")) {
+    const match = /^\s*(?:([1-9])xx|([1-9]\d\d)(?:\s*-\s*([1-9]\d\d))?)\s*$/i.exec(part);
+    if (match === null) return undefined;
+    const [, hundreds, from, to] = match;
+    const min = hundreds === undefined ? Number(from) : Number(hundreds) * 100;
+    const max = hundreds === undefined ? Number(to ?? from) : min + 99;
+    if (max < min) return undefined;
+    ranges.push({ min, max, minExcluded: false, maxExcluded: false });
+  }
+  return ranges;
 }

@@ -13,7 +13,6 @@ export interface UrlText {
 /** A header field of matching subjects. */
 export interface FieldFact {
   readonly side: "request" | "response" | "passing";
-  /** In lower case. */
   readonly name: string;
   /** The exact value of one field; undefined means any. */
   readonly value: string | undefined;
@@ -23,9 +22,7 @@ export interface FieldFact {
 
 /** Facts about every matching subject; undefined parts state nothing. */
 export interface MatchHint {
-  /** At least one occurs in the URL. */
   readonly texts: readonly UrlText[] | undefined;
-  /** At least one is present. */
   readonly fields: readonly FieldFact[] | undefined;
   /** The upper-case method is one of these. */
   readonly methods: ReadonlySet<string> | undefined;
@@ -100,7 +97,6 @@ export function hintOfAny(hints: readonly MatchHint[]): MatchHint {
   };
 }
 
-/** Few fields with an exact value are the most selective. */
 function fieldsWorth(fields: readonly FieldFact[]): number {
   return (fields.every(({ value }) => value !== undefined) ? 2 : 1) / fields.length;
 }

@@ -19,7 +19,6 @@ export type ResponseLike = Pick<RequestLike, "headers" | "headers_list" | "body"
   readonly status_code: number;
 };
 
-/** Decodes a content-coded body to text. */
 export type BodyReader = (message: RequestLike | ResponseLike, fields: readonly string[]) => BodyText;
 
 /**

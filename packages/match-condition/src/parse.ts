@@ -1,7 +1,6 @@
 import type { Condition } from "@headworks/capture-contract";
 import { isShallowJson, parseJsonPath } from "@headworks/json";
-import { PATTERN_MODES, MAX_VALUE_DEPTH } from "./leaves.ts";
-import { parseStatusRange } from "./status-range.ts";
+import { MAX_VALUE_DEPTH, parseStatusRange, PATTERN_MODES } from "./leaves.ts";
 import { type PatternMode, readPattern } from "./text-pattern.ts";
 
 const MAX_NAME_LENGTH = 255;
@@ -78,7 +77,6 @@ export const FIELDS_OF_KIND: ReadonlyMap<string, Kind> = new Map(
   KINDS.flatMap((kind) => [kind.type, ...(kind.aliases ?? [])].map((known) => [known, kind] as const)),
 );
 
-/** `path` is a JSON pointer. */
 export interface ConditionIssue {
   readonly path: string;
   readonly message: string;
@@ -94,7 +92,6 @@ export const MAX_CONDITION_DEPTH = 32;
 export const MAX_PARTS = 1000;
 const MAX_ISSUES = 50;
 
-/** Members of the shorthand. */
 const SHORTHAND = {
   url_pattern: { type: "url_pattern", field: "pattern" },
   host_pattern: { type: "host", field: "pattern" },

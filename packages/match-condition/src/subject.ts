@@ -11,7 +11,6 @@ export type BodyText = string | undefined | typeof NOT_READ;
 export interface MatchSubject {
   /** The message being evaluated: the request before it is sent, or the response before it is delivered. */
   readonly phase: "request" | "response";
-  /** As sent. */
   readonly method: string;
   readonly scheme: string;
   /** Lower-case name or address, without brackets. */
@@ -24,7 +23,6 @@ export interface MatchSubject {
   readonly query: string;
   /** The full URL in display form, without default ports. */
   readonly url: string;
-  /** Undefined in the request phase. */
   readonly status: number | undefined;
   /** Flat list: name, value, name, value. */
   requestFields(): readonly string[];

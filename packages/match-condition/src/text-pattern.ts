@@ -1,8 +1,6 @@
 import { checkPattern, compileTextPredicate, type TextPredicate } from "@headworks/linear-pattern";
 
-/** How texts are compared with a pattern. */
 export interface PatternMode {
-  /** Ignores case. */
   readonly caseless: boolean;
   /**
    * What a wildcard matches: the whole text; any part of it; or a URL, starting at the path with a leading slash, and

@@ -1,10 +1,8 @@
 import type { Condition, MessageSide } from "@headworks/capture-contract";
 import { isSameJson, WrittenNumber } from "@headworks/json";
-import type { FieldTest, NumberRange, Query, TextValue } from "@headworks/query-language";
-import { foldAscii } from "@headworks/query-language";
+import { type FieldTest, foldAscii, type NumberRange, type Query, type TextValue } from "@headworks/query-language";
 import { leafPhrase } from "./describe.ts";
-import { PATTERN_MODES, type Leaf } from "./leaves.ts";
-import { parseStatusRange } from "./status-range.ts";
+import { type Leaf, parseStatusRange, PATTERN_MODES } from "./leaves.ts";
 import { readPattern, type PatternMode } from "./text-pattern.ts";
 
 /** A query, or the part of a condition without an equivalent. */

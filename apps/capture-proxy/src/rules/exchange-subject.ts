@@ -1,8 +1,6 @@
 import { NOT_READ, type BodyText, type MatchSubject } from "@headworks/match-condition";
-import { exchangeUrl } from "#exchange/exchange.ts";
-import type { Exchange, RequestMessage } from "#exchange/exchange.ts";
+import { type Exchange, exchangeUrl, type RequestMessage } from "#exchange/exchange.ts";
 
-/** Bodies available to conditions. */
 export interface BodyTexts {
   readonly request: BodyText;
   readonly response: BodyText;
@@ -17,7 +15,6 @@ export class ExchangeSubject implements MatchSubject {
   readonly #texts: BodyTexts;
   readonly #request: Readonly<RequestMessage> | undefined;
 
-  /** `request` replaces the request of the exchange. */
   constructor(
     exchange: Pick<Exchange, "request" | "response">,
     phase: "request" | "response",

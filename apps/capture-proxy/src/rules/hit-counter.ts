@@ -5,7 +5,6 @@ export interface HitCounter {
   /** Writes counts periodically, and a last time when the signal aborts. */
   start(signal: AbortSignal): void;
   hit(ruleId: string): void;
-  /** Hits not written yet. */
   pending(ruleId: string): number;
   forget(ruleId: string): void;
   forgetAll(): void;

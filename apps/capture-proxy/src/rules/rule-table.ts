@@ -12,7 +12,6 @@ export interface StoredRule {
 /** Columns of one kind of rule, besides those of {@link StoredRule} and `position`. */
 export interface RuleTableShape<R extends StoredRule> {
   readonly table: string;
-  /** By column name. */
   readonly columns: Readonly<Record<string, (rule: R) => SqlValue>>;
   read(row: SqlRow): Omit<R, keyof StoredRule>;
 }
@@ -110,7 +109,6 @@ export class RuleTable<R extends StoredRule> {
     return this.#known;
   }
 
-  /** The rule as the table returns it. */
   #stored(id: string): R {
     return this.#read(this.#sql.one.get(id) ?? {});
   }

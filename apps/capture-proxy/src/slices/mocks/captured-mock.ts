@@ -1,10 +1,13 @@
-import { CONDITION_LIMITS, MOCK_LIMITS } from "@headworks/capture-contract";
-import type { Condition, MockResponse, TrafficEntry } from "@headworks/capture-contract";
+import {
+  type Condition,
+  CONDITION_LIMITS,
+  MOCK_LIMITS,
+  type MockResponse,
+  type TrafficEntry,
+} from "@headworks/capture-contract";
 import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
-import { filledResponse, plainDraft } from "./mock-rule.ts";
-import type { MockDraft } from "./mock-rule.ts";
+import { filledResponse, type MockDraft, plainDraft } from "./mock-rule.ts";
 
-/** A rule, or the reason why none could be made. */
 export type DraftReading =
   | { readonly ok: true; readonly draft: MockDraft }
   | { readonly ok: false; readonly problem: string };

@@ -1,13 +1,10 @@
-import { fromHarEntry, HarDecoder, HarFormatError } from "@headworks/har";
-import type { HarExchange, HarItem } from "@headworks/har";
+import { fromHarEntry, HarDecoder, type HarExchange, HarFormatError, type HarItem } from "@headworks/har";
 import { decodeContentSync, encodeAsDeclared } from "@headworks/http-fields/content-coding";
 import { fieldValue } from "@headworks/http1";
 import { isDeepStrictEqual } from "node:util";
 import { exactly, isToken, responseOf } from "./captured-mock.ts";
-import { ImportCollector, ImportProblem } from "./imported-mocks.ts";
-import type { ImportedMocks } from "./imported-mocks.ts";
-import { responsesOf, plainDraft } from "./mock-rule.ts";
-import type { MockDraft } from "./mock-rule.ts";
+import { ImportCollector, type ImportedMocks, ImportProblem } from "./imported-mocks.ts";
+import { type MockDraft, plainDraft, responsesOf } from "./mock-rule.ts";
 import { inOrder } from "./mocks.observer.ts";
 
 const MAX_DECODED_BYTES = 16_777_216;
@@ -82,7 +79,6 @@ export class HarMocks {
   }
 }
 
-/** Parts of the response that its rule lacks. */
 function lossesOf({ fields, body, missingBodyBytes }: NonNullable<HarExchange["response"]>): readonly string[] {
   const losses: string[] = [];
   if (missingBodyBytes !== undefined) {
@@ -98,7 +94,6 @@ function lossesOf({ fields, body, missingBodyBytes }: NonNullable<HarExchange["r
   return losses;
 }
 
-/** The mock for a response, or the reason why there is none. */
 function mockResponseOf(response: NonNullable<HarExchange["response"]>, method: string): ReturnType<typeof responseOf> {
   const fields: [string, string][] = [];
   for (let at = 0; at < response.fields.length; at += 2) {

@@ -12,7 +12,6 @@ export interface StoredHit {
   readonly index: number | null;
 }
 
-/** Statistics of a rule's responses. */
 export interface HitStats {
   total: number;
   sumMs: number;
@@ -22,7 +21,6 @@ export interface HitStats {
   lastMs: number;
 }
 
-/** Changes since the last batch. */
 export interface HitBatch {
   readonly hits: readonly StoredHit[];
   readonly progress: ReadonlyMap<string, Readonly<MockProgress>>;

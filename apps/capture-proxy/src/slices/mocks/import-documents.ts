@@ -2,8 +2,7 @@ import { TextDecoder } from "node:util";
 import { parseNumber, readJson, WrittenNumber } from "@headworks/json";
 import { parseDocument, visit } from "yaml";
 import { HarMocks } from "./har-mocks.ts";
-import { ImportProblem } from "./imported-mocks.ts";
-import type { ImportedMocks } from "./imported-mocks.ts";
+import { type ImportedMocks, ImportProblem } from "./imported-mocks.ts";
 import { openApiMocks } from "./openapi-mocks.ts";
 import { postmanMocks } from "./postman-mocks.ts";
 
@@ -19,7 +18,6 @@ export type ReadDocument = ImportedMocks | { readonly exported: string };
 export interface DocumentReader {
   /** Returns the number of entries so far. */
   write(chunk: Uint8Array): number;
-  /** Ends the input; may take seconds. */
   end(): ReadDocument;
 }
 

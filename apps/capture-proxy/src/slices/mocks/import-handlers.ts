@@ -1,7 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
-import type { ImportMocks, mocksOperations, MockUpdate } from "@headworks/capture-contract";
-import { MockUpdate as MockUpdateSchema, MAX_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
+import {
+  type ImportMocks,
+  MAX_MOCK_DOCUMENT_BYTES,
+  type mocksOperations,
+  type MockUpdate,
+  MockUpdate as MockUpdateSchema,
+} from "@headworks/capture-contract";
 import { readJson } from "@headworks/json";
 import type { Handlers } from "@headworks/contract-kit";
 import { portableList } from "#portable/portable-list.ts";
@@ -9,10 +14,8 @@ import { ApiError, validationError } from "#api/api-error.ts";
 import type { EventSink } from "#slice.ts";
 import type { ReadDocument } from "./import-documents.ts";
 import { readDocumentApart } from "./import-thread.ts";
-import { ImportProblem, shownWarnings } from "./imported-mocks.ts";
-import type { ImportedMocks } from "./imported-mocks.ts";
-import type { MockDraft } from "./mock-rule.ts";
-import { newMock, showMock } from "./mock-rule.ts";
+import { type ImportedMocks, ImportProblem, shownWarnings } from "./imported-mocks.ts";
+import { type MockDraft, newMock, showMock } from "./mock-rule.ts";
 import { draftIssues, readDraft } from "./mocks.check.ts";
 import { checkedCollection } from "./recording-handlers.ts";
 import type { RuleBook } from "./rule-book.ts";
@@ -23,12 +26,10 @@ const CHECKED_AT_ONCE = 20;
 interface ImportOptions {
   readonly format: ImportMocks["format"];
   readonly collectionId: string | null;
-  /** When false, rules are created disabled. */
   readonly enabled: boolean;
   readonly isDryRun: boolean;
 }
 
-/** Import of documents, inside a JSON request or as the request body. */
 export function importHandlers(
   book: RuleBook,
   events: Pick<EventSink, "task">,

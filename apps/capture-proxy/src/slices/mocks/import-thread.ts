@@ -10,7 +10,6 @@ type FromThread =
   | { readonly kind: "done"; readonly document: ReadDocument }
   | { readonly kind: "problem"; readonly problem: string };
 
-/** Cancellation and progress of an import. */
 export interface DocumentWait {
   readonly clock: Clock;
   readonly signal: AbortSignal;

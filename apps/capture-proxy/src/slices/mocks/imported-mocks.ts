@@ -1,7 +1,6 @@
 import type { Condition, MockResponse } from "@headworks/capture-contract";
 import { isNumeric } from "@headworks/json";
-import { plainDraft } from "./mock-rule.ts";
-import type { MockDraft } from "./mock-rule.ts";
+import { type MockDraft, plainDraft } from "./mock-rule.ts";
 
 /** The document is invalid or unusable; the message is shown to the user. */
 export class ImportProblem extends Error {
@@ -12,7 +11,6 @@ export interface ImportedMocks {
   readonly drafts: readonly MockDraft[];
   readonly skipped: number;
   readonly warnings: readonly string[];
-  /** Number of warnings beyond the list. */
   readonly moreWarnings: number;
 }
 
@@ -20,7 +18,6 @@ const MAX_DRAFTS = 5000;
 const MAX_WARNINGS = 100;
 const MAX_WARNING_LENGTH = 500;
 
-/** Collects the rules and warnings of an importer, up to the limits. */
 export class ImportCollector {
   readonly #drafts: MockDraft[] = [];
   readonly #warnings = new Set<string>();
@@ -75,7 +72,6 @@ export function shownWarnings(warnings: readonly string[], moreWarnings: number)
   return [...shown, `${all - shown.length} more warnings are not shown`];
 }
 
-/** An unvalidated object of a document. */
 export type Members = Readonly<Record<string, unknown>>;
 
 export function membersOf(value: unknown): Members | undefined {
@@ -84,7 +80,6 @@ export function membersOf(value: unknown): Members | undefined {
     : undefined;
 }
 
-/** An own member of an object. */
 export function member(value: Members | undefined, name: string): unknown {
   return value !== undefined && Object.hasOwn(value, name) ? value[name] : undefined;
 }

@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import type { ServingMatch } from "@headworks/capture-contract";
 import { parseQuery } from "@headworks/http-fields";
 
-/** The parts of a request that a served session can compare. */
 export interface MatchFacts {
   readonly method: string;
   readonly scheme: string;
@@ -16,7 +15,6 @@ export interface MatchFacts {
   readonly body: string;
 }
 
-/** The compared parts, with defaults. */
 export type MatchParts = Required<ServingMatch>;
 
 export function matchParts(match: ServingMatch = {}): MatchParts {

@@ -51,7 +51,6 @@ export interface StoredCollection {
   readonly updatedAtMs: number;
 }
 
-/** The writable part of a rule, with defaults. */
 export type MockDraft = Pick<
   StoredMock,
   | "name"
@@ -149,7 +148,6 @@ export function responsesOf(config: MockResponseConfig): readonly MockResponse[]
   }
 }
 
-/** True when the rule's time or hits are used up. */
 export function isExpired(rule: StoredMock, hits: number, nowMs: number): boolean {
   const { expiration, expirationSince: since } = rule;
   if (expiration === null) return false;

@@ -1,11 +1,8 @@
 import type { MockResponseConfig } from "@headworks/capture-contract";
-import { compileCondition, compileConditionSet } from "@headworks/match-condition";
-import type { CompiledCondition } from "@headworks/match-condition";
-import { isExpired } from "./mock-rule.ts";
-import type { StoredCollection, StoredMock } from "./mock-rule.ts";
+import { compileCondition, compileConditionSet, type CompiledCondition } from "@headworks/match-condition";
+import { isExpired, type StoredCollection, type StoredMock } from "./mock-rule.ts";
 import type { RequestSubject } from "./request-subject.ts";
-import { compileResponseChoice } from "./response-choice.ts";
-import type { MockProgress, ResponseChoice } from "./response-choice.ts";
+import { compileResponseChoice, type MockProgress, type ResponseChoice } from "./response-choice.ts";
 
 export interface CompiledMock {
   readonly rule: StoredMock;
@@ -26,7 +23,7 @@ export interface MockSet {
 /** Compiles rules; unchanged parts are reused. */
 export interface MockCompiler {
   compile(rules: readonly StoredMock[], collections: readonly StoredCollection[]): MockSet;
-  /** Compiles one rule, active or not. Throws when it cannot be compiled. */
+  /** Throws when the rule cannot be compiled. */
   one(rule: StoredMock): CompiledMock;
 }
 

@@ -1,5 +1,4 @@
-import { CONTINUE } from "#exchange/phases.ts";
-import type { Interceptor, Verdict } from "#exchange/phases.ts";
+import { CONTINUE, type Interceptor, type Verdict } from "#exchange/phases.ts";
 import type { Exchange } from "#exchange/exchange.ts";
 import type { Clock } from "#slice.ts";
 import type { FileReading } from "./body-file.ts";
@@ -13,7 +12,6 @@ const MAX_BODY_BYTES = 10_485_760;
 
 export interface MocksInterceptorParts {
   readonly rules: () => MockSet;
-  /** The served session, if any. */
   readonly serving: () => ServedSession | undefined;
   readonly hits: Pick<MockHits, "touched" | "answered">;
   readonly clock: Clock;

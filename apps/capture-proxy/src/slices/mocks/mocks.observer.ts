@@ -5,11 +5,9 @@ import type { Observer } from "#exchange/phases.ts";
 import type { SliceTask } from "#slice.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
 import { draftOfEntry } from "./captured-mock.ts";
-import type { MockDraft, StoredMock } from "./mock-rule.ts";
-import { responsesOf } from "./mock-rule.ts";
+import { type MockDraft, responsesOf, type StoredMock } from "./mock-rule.ts";
 import type { RuleBook } from "./rule-book.ts";
 
-/** Turns responses of origins into rules. */
 export interface MockRecorder {
   readonly observer: Observer;
   readonly worker: SliceTask;

@@ -110,7 +110,6 @@ async function subjectOf(body: Static<typeof MockSample>, captured: CaptureStore
   return entry === undefined ? notFound("entry") : await sampleSubject(entry.request, "body/entry");
 }
 
-/** A line per part, indented by its depth. */
 function* sentences(explanation: Explanation, indent: string): Generator<string> {
   yield indent + explanation.text;
   for (const part of explanation.parts) yield* sentences(part, `${indent}  `);
@@ -261,7 +260,6 @@ export async function sampleSubject(sample: MockSampleRequest | RequestData, poi
   return subject;
 }
 
-/** The message and its body, content-coded when the fields say so. */
 function sampleRequest(
   sample: MockSampleRequest | RequestData,
   pointer: string,

@@ -1,6 +1,5 @@
 import { readJson } from "@headworks/json";
-import { MOCK_LIMITS } from "@headworks/capture-contract";
-import type { Condition, MockExpiration, MockResponseConfig } from "@headworks/capture-contract";
+import { type Condition, MOCK_LIMITS, type MockExpiration, type MockResponseConfig } from "@headworks/capture-contract";
 import type { Database, SqlRow, Statement } from "#storage/database.ts";
 import type { StoredCollection, StoredMock, StoredVersion } from "./mock-rule.ts";
 import type { MockProgress } from "./response-choice.ts";
@@ -12,7 +11,6 @@ export interface MocksStore {
   readonly rule: (id: string) => StoredMock | undefined;
   /** Hits and sequence indexes as last written. */
   readonly progress: () => ReadonlyMap<string, Readonly<MockProgress>>;
-  /** Adds rules, all or none. */
   readonly insert: (rules: readonly StoredMock[]) => void;
   /**
    * Replaces rules, all or none. A `kept` version is stored with its rule; the oldest versions above the limit are
@@ -22,7 +20,6 @@ export interface MocksStore {
   readonly remove: (ids: readonly string[]) => void;
   /** Newest first. */
   readonly versions: (id: string) => StoredVersion[];
-  /** In order of creation. */
   readonly collections: () => readonly StoredCollection[];
   readonly saveCollection: (collection: StoredCollection) => void;
   /** Its rules stay, without a collection. */
@@ -39,7 +36,6 @@ export interface MocksStore {
     }[],
   ) => void;
   readonly replaceCollections: (collections: readonly StoredCollection[]) => void;
-  /** Runs `work` in one transaction. */
   readonly transaction: (work: () => void) => void;
   /** Drops the cache after the tables were written from elsewhere. */
   readonly reload: () => void;

@@ -20,7 +20,6 @@ export interface MockHits {
   /** Oldest first. */
   readonly history: () => readonly StoredHit[];
   readonly stats: (id: string) => Readonly<HitStats> | undefined;
-  /** Drops the state of a deleted rule. */
   readonly forget: (id: string) => void;
   readonly clearHistory: () => void;
   /** Drops unwritten state after the stored rules were replaced. */
@@ -117,7 +116,6 @@ function refill<T>(map: Map<string, T>, entries: readonly (readonly [string, T])
   for (const [id, value] of entries) map.set(id, value);
 }
 
-/** Writes periodically and once at the end. */
 function persistNowAndThen(clock: Clock, persist: () => void, signal: AbortSignal): void {
   const stop = clock.every(PERSIST_EVERY_MS, persist);
   signal.addEventListener("abort", () => {

@@ -147,7 +147,6 @@ class OpenApiReader {
     return base;
   }
 
-  /** True when a response's description or content indicates an error. */
   #isError(value: unknown): boolean {
     const response = this.#dereferenced(value);
     const contents = Object.entries(membersOf(member(response, "content")) ?? {});
@@ -199,7 +198,6 @@ class OpenApiReader {
     return null;
   }
 
-  /** An explicit example beside a schema. */
   #explicit(media: Members, label: string): unknown {
     if (Object.hasOwn(media, "example")) return media["example"];
     const examples = Object.entries(membersOf(member(media, "examples")) ?? {});
@@ -276,7 +274,6 @@ function rank(status: number): number {
   return status < 300 ? status : 1000 + status;
 }
 
-/** The pattern of a path, with its parameters as named groups. */
 function pathPattern(path: string): string {
   const names = new Set<string>();
   return path
@@ -293,7 +290,6 @@ function pathPattern(path: string): string {
 
 /** The known parts of a server's address, as regular expressions without anchors. */
 interface ServerBase {
-  /** Undefined means every host. */
   readonly host: string | undefined;
   readonly prefix: string;
 }

@@ -143,7 +143,6 @@ function fieldsOf(header: unknown, warn: (sentence: string) => void): [string, s
 
 interface RequestMatch {
   readonly condition: Condition;
-  /** Query parameters the condition ignores. */
   readonly ignored: readonly string[];
 }
 
@@ -281,7 +280,6 @@ interface SentBody {
   readonly condition: Condition | undefined;
 }
 
-/** Replaces known variables. */
 function filledIn(text: string, variables: ReadonlyMap<string, string>): string {
   return text.replace(/\{\{([^{}]*)\}\}/g, (whole, name: string) => variables.get(name.trim()) ?? whole);
 }

@@ -1,22 +1,17 @@
-import { MOCK_LIMITS } from "@headworks/capture-contract";
-import type { MockHeaders, MockResponse } from "@headworks/capture-contract";
+import { MOCK_LIMITS, type MockHeaders, type MockResponse } from "@headworks/capture-contract";
 import { readJson } from "@headworks/json";
 import { wireText } from "@headworks/http-fields";
 import { encodeAsDeclared } from "@headworks/http-fields/content-coding";
-import { fieldValue, hasField } from "@headworks/http1";
-import type { RawFields } from "@headworks/http1";
+import { fieldValue, hasField, type RawFields } from "@headworks/http1";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { FileReading } from "./body-file.ts";
-import { compileTemplate } from "./template.ts";
-import type { Template, TemplateRequest } from "./template.ts";
+import { compileTemplate, type Template, type TemplateRequest } from "./template.ts";
 
 export interface ResponseSurroundings {
   readonly nowMs: number;
-  /** Reads a body file whose path was checked. */
   readonly readFile: (path: string) => Promise<FileReading>;
 }
 
-/** A response of a rule, prepared for use. */
 export interface PreparedResponse {
   readonly response: MockResponse;
   /** True when the template uses the request body. */
@@ -42,7 +37,6 @@ const FRAMING = new Set([
 ]);
 const EMPTY = Buffer.alloc(0);
 
-/** Prepares all parts that do not depend on the request. */
 export function prepareResponse(response: MockResponse): PreparedResponse {
   const isTemplate = response.template_enabled;
   const fields = preparedFields(response, isTemplate);
@@ -115,14 +109,12 @@ function preparedFields(response: MockResponse, isTemplate: boolean): PreparedFi
   });
 }
 
-/** Name and value of each field; a list yields one field per value. */
 export function headerPairs(headers: MockHeaders): [name: string, value: string][] {
   return Object.entries(headers).flatMap(([name, value]) =>
     (typeof value === "string" ? [value] : value).map((each): [string, string] => [name, each]),
   );
 }
 
-/** `type` is the rule's Content-Type. */
 function preparedBody(response: MockResponse, isTemplate: boolean, type: string | Template | undefined): PreparedBody {
   if (response.body_file !== null) return { kind: "file", path: response.body_file };
   if (response.body_base64 !== null) {

@@ -1,11 +1,8 @@
 import { readJson } from "@headworks/json";
 import { isTextual, parseQuery, decodeText } from "@headworks/http-fields";
-import { decodeContent } from "@headworks/http-fields/content-coding";
-import type { DecodedContent } from "@headworks/http-fields/content-coding";
-import { fieldValue, fieldValues, hasField } from "@headworks/http1";
-import type { RawFields } from "@headworks/http1";
-import { NOT_READ } from "@headworks/match-condition";
-import type { BodyText } from "@headworks/match-condition";
+import { decodeContent, type DecodedContent } from "@headworks/http-fields/content-coding";
+import { fieldValue, fieldValues, hasField, type RawFields } from "@headworks/http1";
+import { type BodyText, NOT_READ } from "@headworks/match-condition";
 import type { RequestMessage } from "#exchange/exchange.ts";
 import { ExchangeSubject } from "#rules/exchange-subject.ts";
 import type { TemplateRequest } from "./template.ts";
@@ -26,7 +23,6 @@ export class RequestSubject extends ExchangeSubject implements TemplateRequest {
     if (!isFramed && request.version !== "HTTP/2") this.#body = undefined;
   }
 
-  /** True before `readBody` when there may be a body. */
   get isBodyUnread(): boolean {
     return this.#body === NOT_READ;
   }

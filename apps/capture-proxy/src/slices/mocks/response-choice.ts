@@ -1,8 +1,6 @@
 import type { MockResponseConfig } from "@headworks/capture-contract";
-import { compileCondition, conditionOfResponse } from "@headworks/match-condition";
-import type { CompiledCondition } from "@headworks/match-condition";
-import { prepareResponse } from "./prepared-response.ts";
-import type { PreparedResponse } from "./prepared-response.ts";
+import { compileCondition, type CompiledCondition, conditionOfResponse } from "@headworks/match-condition";
+import { type PreparedResponse, prepareResponse } from "./prepared-response.ts";
 import type { RequestSubject } from "./request-subject.ts";
 
 /** The mutable state of a rule; survives recompilation. */
@@ -19,7 +17,6 @@ export interface Choice {
 }
 
 export interface ResponseChoice {
-  /** True when the choice or a response uses the request body. */
   readonly needsBody: boolean;
   /** `isPeek` does not advance a sequence. */
   choose(subject: RequestSubject, progress: MockProgress, random: number, isPeek: boolean): Choice;

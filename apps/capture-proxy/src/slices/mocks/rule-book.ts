@@ -1,10 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { MOCK_LIMITS } from "@headworks/capture-contract";
-import type { MockCollection, MockRule } from "@headworks/capture-contract";
+import { MOCK_LIMITS, type MockCollection, type MockRule } from "@headworks/capture-contract";
 import { ApiError, notFound } from "#api/api-error.ts";
 import type { Clock } from "#slice.ts";
-import { newMock, showMock } from "./mock-rule.ts";
-import type { MockDraft, StoredCollection, StoredMock } from "./mock-rule.ts";
+import { type MockDraft, newMock, showMock, type StoredCollection, type StoredMock } from "./mock-rule.ts";
 import type { MocksStore } from "./mocks.store.ts";
 import type { MockHits } from "./mocks.task.ts";
 
@@ -26,7 +24,6 @@ export interface RuleBook {
     to: Partial<MockDraft> & Pick<MockDraft, "condition" | "responseConfig">,
     comment: string | null,
   ) => StoredMock;
-  /** Activates recorded rules. */
   readonly promote: (rules: readonly StoredMock[], collectionId: string | null) => void;
   readonly remove: (ids: readonly string[]) => void;
   readonly findCollection: (id: string) => StoredCollection;

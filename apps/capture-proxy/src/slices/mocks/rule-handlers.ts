@@ -5,7 +5,6 @@ import { showVersion, type StoredMock } from "./mock-rule.ts";
 import { draftIssues, readDraft } from "./mocks.check.ts";
 import type { RuleBook } from "./rule-book.ts";
 
-/** Response templates. */
 const TEMPLATES: {
   name: string;
   description: string;

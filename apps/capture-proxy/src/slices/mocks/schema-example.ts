@@ -1,6 +1,5 @@
 import { isNumeric } from "@headworks/json";
-import { listOf, member, membersOf, textOf } from "./imported-mocks.ts";
-import type { Members } from "./imported-mocks.ts";
+import { listOf, member, type Members, membersOf, textOf } from "./imported-mocks.ts";
 
 /** Resolves a local reference such as `#/components/schemas/User`; undefined for others. */
 export type Resolve = (reference: string) => unknown;
@@ -188,7 +187,6 @@ function wholeNumber(value: unknown): number | undefined {
   return number !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
 
-/** Merges members of two objects. */
 function merged(left: unknown, right: unknown): unknown {
   const a = membersOf(left);
   const b = membersOf(right);

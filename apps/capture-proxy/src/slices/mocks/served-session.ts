@@ -30,7 +30,6 @@ export interface ServedSession {
    * mode.
    */
   response(exchange: Exchange): Verdict | Promise<Verdict>;
-  /** The verdict after an internal error. */
   broken(exchange: Exchange, error: unknown): Verdict;
   /** Tunnels cannot be replayed from a recording. */
   target(host: string, port: number): Verdict;
@@ -268,7 +267,6 @@ function recordedResponse(recorded: RecordedExchange, body: Buffer): SyntheticRe
   return { status: recorded.status, ...(reason === "" ? {} : { reason }), fields, body };
 }
 
-/** The response for a request that is not in the session. */
 function missPage(miss: MockMiss, isHtml: boolean): SyntheticResponse {
   const text = isHtml ? htmlPage(miss) : textPage(miss);
   const body = Buffer.from(text);

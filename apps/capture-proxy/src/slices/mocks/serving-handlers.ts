@@ -2,15 +2,13 @@ import type { mocksOperations } from "@headworks/capture-contract";
 import type { Handlers } from "@headworks/contract-kit";
 import { notFound } from "#api/api-error.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import { NOT_SERVING, serveSession } from "./served-session.ts";
-import type { ServedSession, ServedSessionParts } from "./served-session.ts";
+import { NOT_SERVING, type ServedSession, type ServedSessionParts, serveSession } from "./served-session.ts";
 
 type ServingHandlers = Pick<
   Handlers<typeof mocksOperations>,
   "getMockServing" | "startMockServing" | "stopMockServing" | "listMockMisses"
 >;
 
-/** The served session and its operations. */
 export interface Serving {
   readonly current: () => ServedSession | undefined;
   readonly handlers: ServingHandlers;

@@ -2,8 +2,7 @@ import type { TrafficEntry } from "@headworks/capture-contract";
 import type { RawFields } from "@headworks/http1";
 import { ApiError } from "#api/api-error.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import { bodyDigest, matchFacts, matchKey } from "./match-key.ts";
-import type { MatchFacts, MatchParts } from "./match-key.ts";
+import { bodyDigest, matchFacts, type MatchFacts, matchKey, type MatchParts } from "./match-key.ts";
 
 /** A recorded exchange; its response body stays in the store. */
 export interface RecordedExchange {
@@ -24,11 +23,9 @@ export interface RecordedGroup {
   next: number;
 }
 
-/** A session in memory, by request key. */
 export interface SessionRecord {
   readonly groups: ReadonlyMap<string, RecordedGroup>;
   readonly recorded: number;
-  /** Entries without a usable response. */
   readonly skipped: number;
 }
 

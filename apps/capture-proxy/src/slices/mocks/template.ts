@@ -1,7 +1,6 @@
 import { isNumeric } from "@headworks/json";
 import { randomInt, randomUUID } from "node:crypto";
 
-/** The parts of a request that templates can use. */
 export interface TemplateRequest {
   readonly method: string;
   readonly url: string;
@@ -10,9 +9,7 @@ export interface TemplateRequest {
   readonly host: string;
   /** Without the question mark. */
   readonly query: string;
-  /** The first field of that name. */
   header(name: string): string | undefined;
-  /** The first parameter of that name, decoded. */
   queryParameter(name: string): string | undefined;
   /** The body as parsed JSON; undefined for other bodies. */
   json(): unknown;

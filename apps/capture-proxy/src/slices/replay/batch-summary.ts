@@ -3,7 +3,6 @@ import type { ReplayBatch, ReplayResult } from "@headworks/capture-contract";
 const MAX_SLICES = 20;
 const MAX_ERRORS = 50;
 
-/** The part of a replay's result that statistics use. */
 export interface BatchPoint {
   readonly durationMs: number;
   readonly status: number | undefined;

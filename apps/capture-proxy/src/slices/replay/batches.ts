@@ -2,14 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { BatchOrder, ReplayBatch, ReplayModifications } from "@headworks/capture-contract";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost, SliceTask } from "#slice.ts";
-import { Batch } from "./batch.ts";
-import type { BatchNumbers } from "./batch.ts";
-import { pointOf, summarize } from "./batch-summary.ts";
-import type { BatchSummary } from "./batch-summary.ts";
+import { Batch, type BatchNumbers } from "./batch.ts";
+import { type BatchSummary, pointOf, summarize } from "./batch-summary.ts";
 import type { HistoryStore, StoredBatch } from "./replay-history.ts";
 import type { Replayed, Replays } from "./replays.ts";
 
-/** Maximum number of running batches. */
 const MAX_RUNNING = 4;
 const PROGRESS_EVERY_MS = 100;
 

@@ -1,9 +1,14 @@
 import { Worker } from "node:worker_threads";
-import type { EntryDiff } from "@headworks/capture-contract";
-import type { DiffSide, SideBody } from "@headworks/entry-diff";
+import type { DiffOptions, EntryDiff } from "@headworks/capture-contract";
+import {
+  compareEntries,
+  compileHeaderNames,
+  compileIgnoredPaths,
+  type DiffSide,
+  type SideBody,
+} from "@headworks/entry-diff";
 import { readJson } from "@headworks/json";
 import type { Clock } from "#slice.ts";
-import { compareEntriesNow, type Comparison } from "./compare-entries-now.ts";
 
 /** Below this many characters a comparison is too short to delay traffic noticeably. */
 const SMALL_CHARACTERS = 131_072;
@@ -56,4 +61,21 @@ function byBytes(side: DiffSide): DiffSide {
   const asBytes = (body: SideBody): SideBody =>
     body.kind === "text" ? { kind: "binary", sizeBytes: body.sizeBytes, sha256: body.sha256, bytes: body.text } : body;
   return { ...side, requestBody: asBytes(side.requestBody), responseBody: asBytes(side.responseBody) };
+}
+
+export interface Comparison {
+  readonly left: DiffSide;
+  readonly right: DiffSide;
+  readonly options: DiffOptions;
+}
+
+/** Requires checked options. */
+export function compareEntriesNow({ left, right, options }: Comparison): EntryDiff {
+  const compiled = compileIgnoredPaths(options.ignore_paths ?? []);
+  if (!compiled.ok) throw new TypeError("The paths to ignore cannot be read");
+  return compareEntries(left, right, {
+    ignored: compiled.paths,
+    shape: options.shape ?? false,
+    ignoredHeaders: compileHeaderNames(options.ignore_headers),
+  });
 }

@@ -1,5 +1,4 @@
 import { parentPort, workerData } from "node:worker_threads";
-import type { Comparison } from "./compare-entries-now.ts";
-import { compareEntriesNow } from "./compare-entries-now.ts";
+import { compareEntriesNow, type Comparison } from "./compare-in-worker.ts";
 
 parentPort?.postMessage(JSON.stringify(compareEntriesNow(workerData as Comparison)));

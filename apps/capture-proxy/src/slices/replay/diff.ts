@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import type { DiffOptions, DiffOrder, EntryDiff, ReplayResult, TrafficEntry } from "@headworks/capture-contract";
-import { compileIgnoredPaths, sideBody } from "@headworks/entry-diff";
-import type { DiffSide, SideBody } from "@headworks/entry-diff";
+import { compileIgnoredPaths, type DiffSide, type SideBody, sideBody } from "@headworks/entry-diff";
 import { isTextual } from "@headworks/http-fields";
 import { ApiError, notFound, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
@@ -59,7 +58,7 @@ export async function diffWithOriginal(
 
 const WITHOUT_BODIES = { includeBodies: false, decompressed: false };
 
-/** The side for the id of an entry or replay. Throws 404. */
+/** Throws 404 for an unknown id. */
 export async function sideOf(store: CaptureStore, history: HistoryStore | undefined, id: string): Promise<DiffSide> {
   const entry = await store.getEntry(id, WITHOUT_BODIES);
   if (entry !== undefined) return await sideOfEntry(store, entry);
@@ -83,7 +82,6 @@ async function sideOfEntry(store: CaptureStore, entry: TrafficEntry): Promise<Di
   };
 }
 
-/** The side of a replay without an entry, from its result alone. */
 function sideOfResult({
   id,
   request,

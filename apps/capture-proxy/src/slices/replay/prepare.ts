@@ -1,17 +1,20 @@
 import { randomInt, randomUUID } from "node:crypto";
 import type { ReplayModifications } from "@headworks/capture-contract";
 import { utf8Octets, utf8Reading, wireText } from "@headworks/http-fields";
-import { fieldValue, removeField, setField } from "@headworks/http1";
-import type { RawFields } from "@headworks/http1";
+import { fieldValue, type RawFields, removeField, setField } from "@headworks/http1";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { OutgoingRequest } from "#exchange/outgoing.ts";
-import { bodyBytes, hasVariables, MAX_BODY_BYTES, writtenField } from "./replay-request.ts";
-import type { ReplayRequest } from "./replay-request.ts";
-import { parseTarget } from "./target-url.ts";
+import {
+  bodyBytes,
+  hasVariables,
+  MAX_BODY_BYTES,
+  parseTarget,
+  type ReplayRequest,
+  writtenField,
+} from "./replay-request.ts";
 
 export interface Variables {
   readonly given: Readonly<Record<string, string>>;
-  /** The replay's number within its batch, from 1. */
   readonly iteration: number;
   readonly nowMs: number;
 }
@@ -26,7 +29,6 @@ export function modified(request: ReplayRequest, changes: ReplayModifications): 
     removeField(fields, "host");
   }
   const at = "body/modifications";
-  // The new body is not content-coded.
   if (changes.body !== undefined && changes.body !== null) removeField(fields, "content-encoding");
   for (const [name, value] of Object.entries(changes.headers ?? {})) {
     setField(fields, ...writtenField(name, value, `${at}/headers`));

@@ -13,7 +13,6 @@ export interface StoredBatch {
   readonly iterations: number;
   readonly concurrency: number;
   readonly delayMs: number | null;
-  /** Set once the batch has ended. */
   readonly summary: BatchSummary | undefined;
   readonly startedAtMs: number;
   readonly finishedAtMs: number | null;
@@ -29,7 +28,6 @@ export interface HistoryFilter {
 export interface HistoryBounds {
   readonly singles: number;
   readonly batches: number;
-  /** Results of all batches together. */
   readonly batchResults: number;
 }
 
@@ -48,7 +46,6 @@ export interface HistoryStore {
   end(id: string, state: BatchState, summary: BatchSummary, finishedAtMs: number): void;
   batch(id: string): StoredBatch | undefined;
   batches(limit: number, offset: number): { readonly batches: StoredBatch[]; readonly total: number };
-  /** Batches left running by an earlier process. */
   unfinished(): StoredBatch[];
   /** Removes everything except running batches and their results. */
   clear(): void;

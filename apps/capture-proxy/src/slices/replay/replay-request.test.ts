@@ -4,8 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { anyCharacter } from "@headworks/testkit";
 import { ApiError } from "#api/api-error.ts";
-import { bodyBytes, requestOf, showRequest } from "./replay-request.ts";
-import { parseTarget } from "./target-url.ts";
+import { bodyBytes, parseTarget, requestOf, showRequest } from "./replay-request.ts";
 
 const TARGETS: readonly [string, string, string | [string, string, number, string, string]][] = [
   ["http://a.example", "GET", ["http", "a.example", 80, "/", "a.example"]],

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ReplayResult, RequestData, ResponseData } from "@headworks/capture-contract";
 import { decodeContentSync } from "@headworks/http-fields/content-coding";
-import { bodyText, shownRequest, shownResponse } from "#exchange/shown-message.ts";
-import type { BodyFacts } from "#exchange/shown-message.ts";
+import { type BodyFacts, bodyText, shownRequest, shownResponse } from "#exchange/shown-message.ts";
 import type { Run } from "./run.ts";
 
 /** A body that decodes to more than this is shown encoded. */
@@ -15,7 +14,6 @@ export interface ReplayOf {
   readonly iteration: number | null;
 }
 
-/** The result of a replay, with the bodies kept by the run. */
 export function resultOf(run: Run, of: ReplayOf): ReplayResult {
   const { outcome } = run;
   const { exchange } = outcome;
@@ -71,7 +69,6 @@ export function withoutBodies(result: ReplayResult): ReplayResult {
   };
 }
 
-/** The result with the response body decoded, where possible. */
 export function decoded(result: ReplayResult): ReplayResult {
   const { response } = result;
   const bytes = bytesOf(response?.body ?? null);

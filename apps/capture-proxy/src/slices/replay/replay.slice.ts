@@ -7,8 +7,7 @@ import { checkDiffOptions, diffOf, diffWithOriginal, originalOf, sideOf } from "
 import { createHistoryStore, type HistoryStore } from "./replay-history.ts";
 import { decoded, withoutBodies } from "./replay-result.ts";
 import { createReplays, type Replays } from "./replays.ts";
-import { counted, type SavedNames, savedOperations } from "./saved-handlers.ts";
-import { portableRequests } from "./saved-request.ts";
+import { counted, portableRequests, type SavedNames, savedOperations } from "./saved-handlers.ts";
 import { createSavedRequestsStore, type SavedRequestsStore } from "./saved-requests.ts";
 import { diffOfSessions } from "./session-diff.ts";
 

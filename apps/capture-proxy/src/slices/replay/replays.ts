@@ -10,11 +10,9 @@ import type { SavedRequestsStore } from "./saved-requests.ts";
 
 const DEFAULT_REDIRECTS = 10;
 
-/** The source of a replay: a saved request or a captured entry. */
 export interface Replayed {
   readonly request: ReplayRequest;
   readonly savedRequestId: string | null;
-  /** The entry whose response the new one is compared with. */
   readonly sourceEntryId: string | null;
 }
 

@@ -2,7 +2,7 @@ import { fieldValue, Http1Error, removeField } from "@headworks/http1";
 import { ApiError } from "#api/api-error.ts";
 import { exchangeUrl } from "#exchange/exchange.ts";
 import type { OutgoingRequest, SendExchange, SendOutcome } from "#exchange/outgoing.ts";
-import { parseTarget } from "./target-url.ts";
+import { parseTarget } from "./replay-request.ts";
 
 /** Response bodies up to this size are kept for the result; entries have them whole. */
 const KEPT_BODY_BYTES = 1_048_576;
@@ -20,7 +20,6 @@ const CONTENT_FIELDS = [
 export interface RunOptions {
   readonly signal: AbortSignal;
   readonly nowMs: number;
-  /** Maximum number of followed redirects. */
   readonly redirects: number;
   readonly keepsBody: boolean;
 }
@@ -31,7 +30,6 @@ export interface FollowedRedirect {
   readonly entryId: string | undefined;
 }
 
-/** The outcome of one replay; with redirects, that of the last request. */
 export interface Run {
   readonly request: OutgoingRequest;
   readonly outcome: SendOutcome;

@@ -9,10 +9,16 @@ import type {
 } from "@headworks/capture-contract";
 import { reasonPhrase } from "@headworks/http-fields";
 import { decodeContent } from "@headworks/http-fields/content-coding";
-import { fieldValue, fieldValues } from "@headworks/http1";
-import type { RawFields } from "@headworks/http1";
-import { exchangeUrl } from "#exchange/exchange.ts";
-import type { Content, HttpVersion, Original, RequestMessage, ResponseMessage, TraceStep } from "#exchange/exchange.ts";
+import { fieldValue, fieldValues, type RawFields } from "@headworks/http1";
+import {
+  type Content,
+  exchangeUrl,
+  type HttpVersion,
+  type Original,
+  type RequestMessage,
+  type ResponseMessage,
+  type TraceStep,
+} from "#exchange/exchange.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import type { BodyLimits, EditedExchange } from "./message-edit.ts";
 import { createRewriteRun } from "./rewrite-run.ts";
@@ -20,7 +26,6 @@ import type { RewriteRules } from "./rewrites.compile.ts";
 import { readTextBody } from "./text-body.ts";
 import { parseUrlTarget } from "./url-edit.ts";
 
-/** Maximum number of body bytes in the result. */
 const SHOWN_BYTES = 1_048_576;
 
 /** Applies rules to a stored entry: nothing is sent, stored or counted. */
@@ -51,7 +56,6 @@ export async function dryRun(
   };
 }
 
-/** Presents a stored entry as an exchange that rules can edit. */
 class RecordedExchange implements EditedExchange {
   request: RequestMessage;
   response: ResponseMessage | undefined;

@@ -7,31 +7,24 @@ import {
   encodeText,
   remainingCodings,
 } from "@headworks/http-fields/content-coding";
-import { fieldValue, fieldValues } from "@headworks/http1";
-import type { RawFields } from "@headworks/http1";
+import { fieldValue, fieldValues, type RawFields } from "@headworks/http1";
 import type { Content } from "#exchange/exchange.ts";
 import { withField, withoutField } from "./header-edit.ts";
-import { readTextBody, withCharset, writeTextBody } from "./text-body.ts";
-import type { TextBody } from "./text-body.ts";
+import { readTextBody, type TextBody, withCharset, writeTextBody } from "./text-body.ts";
 
-/** Access to the body of a message. */
 export interface BodySource {
-  /** The reason why this message cannot have a body. */
   readonly noBodyReason: () => string | undefined;
   /** The reason, known from the head, why the existing body is not edited. */
   readonly obstacle: () => string | undefined;
-  /** True when the message arrived without a body. */
   readonly isBodiless: () => boolean;
   readonly fields: () => Readonly<RawFields>;
   /** The whole body, content-coded; `late` when it did not end in time. */
   readonly content: (limitBytes: number) => Promise<Content | { readonly kind: "late" }>;
 }
 
-/** The body and fields to send instead of the original. */
 export interface FinishedBody {
   readonly bytes: Buffer;
   readonly fields: RawFields;
-  /** Further changes, for the trace. */
   readonly words: readonly string[];
 }
 
@@ -74,13 +67,11 @@ export class EditedBody {
     return this.#bytes !== undefined || this.obstacle !== undefined;
   }
 
-  /** The reason why nothing can be edited; undefined before `load`. */
   get obstacle(): string | undefined {
     if (this.#bytes !== undefined) return undefined;
     return this.#source.noBodyReason() ?? this.#source.obstacle() ?? this.#obstacle;
   }
 
-  /** The reason why the message gets no body. */
   get noBodyReason(): string | undefined {
     return this.#source.noBodyReason();
   }
@@ -96,7 +87,6 @@ export class EditedBody {
     return this.#bytes;
   }
 
-  /** The body as text; undefined for a binary body. */
   get text(): string | undefined {
     if (this.#editedText !== undefined) return this.#editedText;
     return this.#readText()?.text;
@@ -158,7 +148,6 @@ export class EditedBody {
     }[decoded.stop];
   }
 
-  /** Requires `load`. */
   replaceText(text: string): void {
     this.#editedText = text;
     this.#isChanged = true;
@@ -197,7 +186,6 @@ export class EditedBody {
     return this.#text;
   }
 
-  /** With the charset the text has now. */
   get contentType(): string | undefined {
     const contentType = fieldValue(this.#source.fields(), "content-type");
     return contentType === undefined || this.#newCharset === undefined

@@ -1,6 +1,5 @@
 import { utf8Octets, utf8Reading, wireText } from "@headworks/http-fields";
-import { fieldValues, removeField, setField } from "@headworks/http1";
-import type { RawFields } from "@headworks/http1";
+import { fieldValues, type RawFields, removeField, setField } from "@headworks/http1";
 import type { Replaced } from "@headworks/linear-pattern";
 
 /** Why a field cannot have this value; undefined when it can. */
@@ -16,7 +15,6 @@ export function withField(fields: Readonly<RawFields>, name: string, value: stri
   return changed;
 }
 
-/** Returns the fields without those of the name, and the number removed. */
 export function withoutField(fields: Readonly<RawFields>, name: string): { fields: RawFields; count: number } {
   const lowerName = name.toLowerCase();
   const count = fieldValues(fields, lowerName).length;
@@ -44,7 +42,6 @@ export function withRewrittenField(
     if (problem !== undefined) return problem;
     if (result.text === value) continue;
     const text = result.text.trim();
-    // UTF-8 stays UTF-8.
     changed[at + 1] = value === written ? wireText(text) : utf8Octets(text);
     count += 1;
   }

@@ -7,7 +7,6 @@ export type FileSearch =
   | { readonly kind: "found"; readonly path: string; readonly bytes: Buffer }
   | { readonly kind: "refused" | "missing" | "too-large"; readonly reason: string };
 
-/** Files that rules may respond with. */
 export interface MappedFiles {
   /** Why a rule cannot have this path, whether or not the file exists; undefined when it can. */
   problem(path: string): string | undefined;

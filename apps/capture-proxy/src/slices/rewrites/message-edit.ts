@@ -1,11 +1,9 @@
-import { fieldValue } from "@headworks/http1";
-import type { RawFields } from "@headworks/http1";
+import { fieldValue, type RawFields } from "@headworks/http1";
 import type { Content, Exchange, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
 import type { SyntheticResponse } from "#exchange/phases.ts";
 import { EditedBody } from "./edited-body.ts";
 import { withField } from "./header-edit.ts";
 
-/** The parts of an exchange that rules need; a dry run implements them itself. */
 export type EditedExchange = Pick<
   Exchange,
   | "request"
@@ -30,7 +28,6 @@ export interface BodyLimits {
   readonly after: (delayMs: number, callback: () => void) => () => void;
 }
 
-/** The running rule and its changes so far. */
 interface Step {
   readonly ruleId: string;
   readonly ruleName: string;
@@ -38,7 +35,6 @@ interface Step {
   hasChanged: boolean;
 }
 
-/** Applies an action to a message. */
 export type Apply = (edit: MessageEdit) => void | Promise<unknown>;
 
 /** A message while rules edit it: gives actions access to its parts and records their changes. */
@@ -55,7 +51,6 @@ export class MessageEdit {
   /** The last rule that changed the body; its trace also gets changes of the content coding. */
   #bodyStep: Step | undefined;
 
-  /** `respondedBy` is the rule that made this response. */
   constructor(exchange: EditedExchange, phase: Phase, limits: BodyLimits, respondedBy?: string) {
     this.phase = phase;
     this.#exchange = exchange;
@@ -76,7 +71,6 @@ export class MessageEdit {
     return this.#exchange.request;
   }
 
-  /** Only in the response phase. */
   get response(): Readonly<ResponseMessage> {
     const { response } = this.#exchange;
     if (response === undefined) throw new TypeError("There is no response yet");
@@ -91,7 +85,6 @@ export class MessageEdit {
     return this.#exchange;
   }
 
-  /** True when the running rule made the response. */
   get isOwnResponse(): boolean {
     return this.#respondedBy !== undefined && this.#step?.ruleId === this.#respondedBy;
   }
@@ -115,7 +108,6 @@ export class MessageEdit {
     return this.#obstacle.reason;
   }
 
-  /** Begins the trace of a matching rule. */
   begin(ruleId: string, ruleName: string): void {
     this.#bodyObstacle();
     this.#step = { ruleId, ruleName, words: [], hasChanged: false };
@@ -128,7 +120,6 @@ export class MessageEdit {
     this.#step.hasChanged = true;
   }
 
-  /** The body is encoded after all rules. */
   changedBody(words: string): void {
     this.changed(words);
     this.#bodyStep = this.#step;

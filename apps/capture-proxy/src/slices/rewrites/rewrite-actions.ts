@@ -127,7 +127,6 @@ export function compileAction(action: RewriteAction, files: MappedFiles, thread:
 const onRequests = (apply: Apply): CompiledAction => ({ request: apply, response: undefined });
 const onBoth = (apply: Apply): CompiledAction => ({ request: apply, response: apply });
 
-/** A value shortened for the trace. */
 function shown(value: string): string {
   return value.length <= 200 ? value : `${value.slice(0, 200)}…`;
 }
@@ -377,7 +376,6 @@ async function replaceResponse(edit: MessageEdit, bytes: Buffer, type: string): 
   await edit.replaceBody(bytes);
 }
 
-/** The media type for a file's extension. */
 export function fileType(path: string): string {
   const extension = extname(path).toLowerCase();
   return (Object.hasOwn(TYPES, extension) ? TYPES[extension] : undefined) ?? "application/octet-stream";

@@ -1,13 +1,9 @@
 import { NOT_READ, type BodyText, type ConditionSet, type MatchSubject } from "@headworks/match-condition";
-import { CONTINUE } from "#exchange/phases.ts";
-import type { Verdict } from "#exchange/phases.ts";
-import { ExchangeSubject } from "#rules/exchange-subject.ts";
-import type { BodyTexts } from "#rules/exchange-subject.ts";
-import { MessageEdit } from "./message-edit.ts";
-import type { BodyLimits, EditedExchange, Phase } from "./message-edit.ts";
+import { CONTINUE, type Verdict } from "#exchange/phases.ts";
+import { type BodyTexts, ExchangeSubject } from "#rules/exchange-subject.ts";
+import { type BodyLimits, type EditedExchange, MessageEdit, type Phase } from "./message-edit.ts";
 import type { CompiledRule, RewriteRules } from "./rewrites.compile.ts";
 
-/** State of an exchange kept between request and response. */
 interface Memory {
   readonly matched: Set<string>;
   requestText: BodyText;
@@ -22,7 +18,6 @@ export interface RewriteRun {
 
 export interface RewriteRunParts {
   readonly limits: () => BodyLimits;
-  /** Called once per exchange and matching rule. */
   readonly onHit: (ruleId: string) => void;
 }
 
@@ -50,7 +45,6 @@ export function createRewriteRun({ limits, onHit }: RewriteRunParts): RewriteRun
     keepsBody: boolean,
   ): Verdict | Promise<Verdict> => {
     const found = candidatesOf(rules, subjectsOf(exchange, phase));
-    // Most messages match no rule.
     if (found.length === 0 && !keepsBody) return CONTINUE;
     const memory = memories.get(exchange);
     const edit = new MessageEdit(exchange, phase, limits(), memory?.respondedBy);
@@ -89,7 +83,6 @@ function subjectsOf(exchange: EditedExchange, phase: Phase, texts?: BodyTexts): 
   return original === undefined ? [subject] : [subject, new ExchangeSubject(exchange, phase, texts, original)];
 }
 
-/** The rules that may match one of the subjects, in order. */
 function candidatesOf(
   rules: ConditionSet<CompiledRule>,
   [subject, ...others]: readonly MatchSubject[],
@@ -174,7 +167,6 @@ class Pass {
   #passed(rule: CompiledRule, isMoved: boolean): boolean {
     if (this.#edit.ownResponse !== undefined) return false;
     this.#next += 1;
-    // The moved request may match other rules.
     if (isMoved) {
       this.#candidates = candidatesOf(this.#rules, this.#subjects).filter(({ order }) => order > rule.order);
       this.#next = 0;

@@ -15,7 +15,6 @@ export interface CompiledRule {
   readonly name: string;
   readonly condition: CompiledCondition;
   readonly actions: readonly Apply[];
-  /** Index among the rules of its phase. */
   readonly order: number;
 }
 

@@ -85,7 +85,6 @@ export interface RewritesOperationsParts {
   readonly files: MappedFiles;
   readonly thread: TextThread;
   readonly limits: () => BodyLimits;
-  /** Recompiles the stored rules and notifies listeners. */
   readonly onChange: () => void;
 }
 

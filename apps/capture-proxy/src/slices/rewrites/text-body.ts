@@ -63,7 +63,6 @@ export function hasPlainAscii(bytes: Buffer, contentType: string | undefined): b
     : /^(?:utf-8|windows-125\d|iso-8859-\d+|koi8-[ru])$/.test(charset);
 }
 
-/** True when the text encodes to the same bytes. */
 function isExact(text: string, charset: string, bytes: Buffer): boolean {
   // An incomplete last character is missing in the text; nothing else can be lost with UTF-8.
   if (charset === "utf-8") return Buffer.byteLength(text, "utf8") === bytes.length;

@@ -23,7 +23,6 @@ export function wordEditOf(action: TextAction): WordEdit | undefined {
   return isAscii(from) && isAscii(to) ? { word: from, by: to } : undefined;
 }
 
-/** Replaces every occurrence. */
 export function editWord(
   body: Buffer,
   { word, by }: WordEdit,

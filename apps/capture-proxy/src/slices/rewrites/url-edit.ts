@@ -1,6 +1,5 @@
 import type { RequestMessage, Scheme } from "#exchange/exchange.ts";
 
-/** The target of a request. */
 export interface UrlTarget {
   readonly scheme: "http" | "https";
   /** Lower case, without brackets. */
@@ -47,7 +46,6 @@ function withSendableCharacters(path: string): string {
   );
 }
 
-/** True when the target differs from the request's URL. */
 export function changesUrl(request: Readonly<RequestMessage>, target: UrlTarget): boolean {
   return (
     request.host !== target.host ||

@@ -22,7 +22,6 @@ const SETTLE_MS = 3000;
 export interface Program {
   readonly id: string;
   readonly session: CaptureSession;
-  /** The session's number. */
   readonly number: number;
   readonly proxy: SessionProxy;
   readonly startedMs: number;

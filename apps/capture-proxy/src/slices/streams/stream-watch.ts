@@ -91,7 +91,6 @@ export class StreamWatch implements BodyWatcher {
         const arrivals = this.#arrivals;
         this.#arrivals = [];
         for (const arrival of arrivals) {
-          // Only decoders are awaited.
           const pending = arrival === "another body" ? this.#nextBody() : this.#readPiece(arrival);
           if (pending !== undefined) await pending;
         }
@@ -182,7 +181,6 @@ interface Reading {
   readonly decoder: ResponseDecoder | undefined;
 }
 
-/** The fields of a frame that its parser determines. */
 type ReadFrame = Omit<FrameRecord, "direction" | "opcode" | "isFinal" | "atMs" | "isCompressed">;
 
 interface FrameReader {

@@ -158,7 +158,6 @@ function shownFrame(frame: StoredFrame): StreamFrame {
   };
 }
 
-/** A close frame as text and as bytes. */
 function shownClose(bytes: Uint8Array): { readonly text: string; readonly base64: string } {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return { text: closeText(buffer), base64: buffer.toString("base64") };
@@ -174,7 +173,6 @@ function shownBytes(
   return isUtf8(whole) ? { text: whole.toString(), base64: null } : { text: null, base64: buffer.toString("base64") };
 }
 
-/** The end of the last complete character. */
 function endOfCharacters(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back] ?? 0;

@@ -2,12 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FakeClock } from "@headworks/testkit";
 import type { Exchange, TraceStep } from "#exchange/exchange.ts";
-import { CONTINUE } from "#exchange/phases.ts";
-import type { Target, Verdict } from "#exchange/phases.ts";
-import { NO_THROTTLE } from "./throttle-profile.ts";
-import type { Profile } from "./throttle-profile.ts";
-import { ThrottleInterceptor } from "./throttle.interceptor.ts";
-import { ThrottledLimiter } from "./throttled-limiter.ts";
+import { CONTINUE, type Target, type Verdict } from "#exchange/phases.ts";
+import { NO_THROTTLE, type Profile } from "./throttle-profile.ts";
+import { ThrottledLimiter, ThrottleInterceptor } from "./throttle.interceptor.ts";
 
 interface Made {
   readonly exchange: Exchange;
@@ -30,9 +27,9 @@ function madeExchange(host = "a.test"): Made {
 
 function setUp(profile: Partial<Profile>, random: () => number = () => 0.5, enabled = true) {
   const clock = new FakeClock();
-  const line = new ThrottledLimiter(clock, random);
-  line.set({ profile: { ...NO_THROTTLE, name: "P", ...profile }, enabled });
-  return { clock, line, interceptor: new ThrottleInterceptor(line, clock) };
+  const limiter = new ThrottledLimiter(clock, random);
+  limiter.set({ profile: { ...NO_THROTTLE, name: "P", ...profile }, enabled });
+  return { clock, limiter, interceptor: new ThrottleInterceptor(limiter, clock) };
 }
 
 /** The duration of a verdict on the fake clock, polled every millisecond. */
@@ -63,8 +60,8 @@ test("a request is delayed by the latency plus or minus the jitter, never below 
 test("a delay ends on time: a timer that fires early is set again, and a late one is not needed", async () => {
   const clock = new FakeClock();
   const asked: number[] = [];
-  const line = new ThrottledLimiter(clock);
-  line.set({ profile: { ...NO_THROTTLE, latencyMs: 30 }, enabled: true });
+  const limiter = new ThrottledLimiter(clock);
+  limiter.set({ profile: { ...NO_THROTTLE, latencyMs: 30 }, enabled: true });
   let looked = 0;
   const hasty = {
     now: () => clock.now(),
@@ -79,17 +76,17 @@ test("a delay ends on time: a timer that fires early is set again, and a late on
       clock.after(0.25, callback);
     },
   };
-  const interceptor = new ThrottleInterceptor(line, hasty);
+  const interceptor = new ThrottleInterceptor(limiter, hasty);
   assert.equal(await waitedMs(clock, interceptor.onRequestHead(madeExchange().exchange)), 30);
   assert.deepEqual(asked, [28.5, 5]);
   assert.equal(looked, 6);
 });
 
 test("jitter is spread evenly around the latency", () => {
-  const line = new ThrottledLimiter(new FakeClock());
-  line.set({ profile: { ...NO_THROTTLE, latencyMs: 100, jitterMs: 50 }, enabled: true });
+  const limiter = new ThrottledLimiter(new FakeClock());
+  limiter.set({ profile: { ...NO_THROTTLE, latencyMs: 100, jitterMs: 50 }, enabled: true });
   const delays = Array.from({ length: 20_000 }, () => {
-    const passage = line.passage();
+    const passage = limiter.passage();
     return passage.kind === "pass" ? passage.delayMs : Number.NaN;
   });
   const mean = delays.reduce((sum, delay) => sum + delay, 0) / delays.length;
@@ -145,7 +142,7 @@ test("a lost request stalls until the profile changes, and is dropped when its c
 });
 
 test("only hosts of the profile are limited and delayed", async () => {
-  const { clock, line, interceptor } = setUp({ latencyMs: 50, hosts: ["slow.test"] });
+  const { clock, limiter, interceptor } = setUp({ latencyMs: 50, hosts: ["slow.test"] });
   for (const [host, isSlow] of [
     ["slow.test", true],
     ["x.slow.test", true],
@@ -153,32 +150,32 @@ test("only hosts of the profile are limited and delayed", async () => {
   ] as const) {
     const { exchange, trace } = madeExchange(host);
     assert.equal((await waitedMs(clock, interceptor.onRequestHead(exchange))) > 0, isSlow, host);
-    assert.equal(exchange.pace, isSlow ? line.pace : undefined);
+    assert.equal(exchange.pace, isSlow ? limiter.pace : undefined);
     assert.equal(trace.length, isSlow ? 1 : 0);
   }
 });
 
 test("with the throttle off requests pass at once and untraced, attached to the limiter for later changes", () => {
-  const { line, interceptor } = setUp(
+  const { limiter, interceptor } = setUp(
     { latencyMs: 50, lossPercent: 100, downloadBytesPerSecond: 10 },
     undefined,
     false,
   );
   const { exchange, trace } = madeExchange();
   assert.deepEqual(interceptor.onRequestHead(exchange), CONTINUE);
-  assert.equal(exchange.pace, line.pace);
-  assert.equal(line.pace.down.isLimited, false);
+  assert.equal(exchange.pace, limiter.pace);
+  assert.equal(limiter.pace.down.isLimited, false);
   assert.deepEqual(trace, []);
-  line.set({ profile: { ...NO_THROTTLE, downloadBytesPerSecond: 10 }, enabled: true });
-  assert.deepEqual([line.pace.down.isLimited, line.pace.up.isLimited], [true, false]);
+  limiter.set({ profile: { ...NO_THROTTLE, downloadBytesPerSecond: 10 }, enabled: true });
+  assert.deepEqual([limiter.pace.down.isLimited, limiter.pace.up.isLimited], [true, false]);
 });
 
 test("a tunnel gets limiter and latency, and is reset when lost, in either mode", async () => {
-  const { clock, line, interceptor } = setUp({ latencyMs: 50 });
+  const { clock, limiter, interceptor } = setUp({ latencyMs: 50 });
   const target = { host: "a.test", port: 443 } as Target;
   assert.equal(await waitedMs(clock, interceptor.onTarget(target)), 50);
-  assert.equal(target.pace, line.pace);
-  line.set({ profile: { ...NO_THROTTLE, lossPercent: 100, lossMode: "stall" }, enabled: true });
+  assert.equal(target.pace, limiter.pace);
+  limiter.set({ profile: { ...NO_THROTTLE, lossPercent: 100, lossMode: "stall" }, enabled: true });
   const verdict = interceptor.onTarget({ host: "a.test", port: 443 } as Target);
   assert.ok(!(verdict instanceof Promise) && verdict.kind === "abort" && verdict.closes);
 });

@@ -1,8 +1,58 @@
+import { randomInt } from "node:crypto";
+import { compileHostPatterns, type HostMatcher } from "@headworks/host-patterns";
+import { BandwidthLimiter, type ThrottledPace } from "#exchange/bandwidth-limiter.ts";
 import type { Exchange } from "#exchange/exchange.ts";
-import { CONTINUE } from "#exchange/phases.ts";
-import type { Interceptor, Observer, Target, Verdict } from "#exchange/phases.ts";
+import { CONTINUE, type Interceptor, type Observer, type Target, type Verdict } from "#exchange/phases.ts";
 import type { Clock } from "#slice.ts";
-import type { ThrottledLimiter } from "./throttled-limiter.ts";
+import { NO_THROTTLE, type Profile, type StoredThrottle } from "./throttle-profile.ts";
+
+const STEPS = 2 ** 32;
+
+const evenRandom = (): number => randomInt(STEPS) / STEPS;
+
+/** The bandwidth limiter that all throttled connections share, with the current profile. */
+export class ThrottledLimiter {
+  readonly pace: ThrottledPace;
+  readonly #random: () => number;
+  #profile: Profile = NO_THROTTLE;
+  #isOn = false;
+  #matcher: HostMatcher | undefined;
+
+  /** `random` returns numbers in [0, 1). */
+  constructor(clock: Clock, random: () => number = evenRandom) {
+    this.pace = { down: new BandwidthLimiter(clock), up: new BandwidthLimiter(clock) };
+    this.#random = random;
+  }
+
+  get profile(): Profile {
+    return this.#profile;
+  }
+
+  get isOn(): boolean {
+    return this.#isOn;
+  }
+
+  /** Transfers in progress get the new bandwidth at once. */
+  set({ profile, enabled }: StoredThrottle): void {
+    this.#profile = profile;
+    this.#isOn = enabled;
+    this.#matcher = profile.hosts.length === 0 ? undefined : compileHostPatterns(profile.hosts, "ignored");
+    this.pace.down.setRate(enabled ? profile.downloadBytesPerSecond : 0);
+    this.pace.up.setRate(enabled ? profile.uploadBytesPerSecond : 0);
+  }
+
+  appliesTo(host: string): boolean {
+    return this.#matcher === undefined || this.#matcher.find(host) !== undefined;
+  }
+
+  passage(): Passage {
+    const { latencyMs, jitterMs, lossPercent, lossMode } = this.#profile;
+    if (!this.#isOn) return { kind: "pass", delayMs: 0 };
+    if (lossPercent > 0 && this.#random() * 100 < lossPercent) return { kind: "lost", mode: lossMode };
+    const jitter = jitterMs === 0 ? 0 : (this.#random() * 2 - 1) * jitterMs;
+    return { kind: "pass", delayMs: Math.max(0, latencyMs + jitter) };
+  }
+}
 
 /** Stands in for the rule id in traces. */
 const RULE_ID = "throttle";
@@ -18,13 +68,13 @@ export class ThrottleInterceptor implements Interceptor, Observer {
   readonly name = "throttle";
   delayedCount = 0;
   lostCount = 0;
-  readonly #line: ThrottledLimiter;
+  readonly #limiter: ThrottledLimiter;
   readonly #clock: Clock;
   /** Lost requests whose clients still wait, by exchange id. */
   readonly #stalled = new Map<string, () => void>();
 
-  constructor(line: ThrottledLimiter, clock: Clock) {
-    this.#line = line;
+  constructor(limiter: ThrottledLimiter, clock: Clock) {
+    this.#limiter = limiter;
     this.#clock = clock;
   }
 
@@ -32,7 +82,6 @@ export class ThrottleInterceptor implements Interceptor, Observer {
     return this.#stalled.size;
   }
 
-  /** Releases stalled requests after a change of the profile. */
   releaseStalled(): void {
     const stalled = [...this.#stalled.values()];
     this.#stalled.clear();
@@ -40,23 +89,23 @@ export class ThrottleInterceptor implements Interceptor, Observer {
   }
 
   onTarget(target: Target): Verdict | Promise<Verdict> {
-    const line = this.#line;
-    if (!line.appliesTo(target.host)) return CONTINUE;
-    target.pace = line.pace;
-    const passage = line.passage();
+    const limiter = this.#limiter;
+    if (!limiter.appliesTo(target.host)) return CONTINUE;
+    target.pace = limiter.pace;
+    const passage = limiter.passage();
     if (passage.kind === "pass") return this.#delayed(passage.delayMs);
     this.lostCount += 1;
-    return { kind: "abort", reason: `Lost by the throttle profile ${line.profile.name}`, closes: true };
+    return { kind: "abort", reason: `Lost by the throttle profile ${limiter.profile.name}`, closes: true };
   }
 
   onRequestHead(exchange: Exchange): Verdict | Promise<Verdict> {
-    const line = this.#line;
-    if (!line.appliesTo(exchange.request.host)) return CONTINUE;
-    exchange.pace = line.pace;
-    if (!line.isOn) return CONTINUE;
-    const passage = line.passage();
+    const limiter = this.#limiter;
+    if (!limiter.appliesTo(exchange.request.host)) return CONTINUE;
+    exchange.pace = limiter.pace;
+    if (!limiter.isOn) return CONTINUE;
+    const passage = limiter.passage();
     if (passage.kind === "lost") return this.#lost(exchange, passage.mode);
-    this.#trace(exchange, shaping(line, passage.delayMs));
+    this.#trace(exchange, shaping(limiter, passage.delayMs));
     return this.#delayed(passage.delayMs);
   }
 
@@ -65,7 +114,7 @@ export class ThrottleInterceptor implements Interceptor, Observer {
   }
 
   #lost(exchange: Exchange, mode: "reset" | "stall"): Verdict | Promise<Verdict> {
-    const { name, lossPercent } = this.#line.profile;
+    const { name, lossPercent } = this.#limiter.profile;
     this.lostCount += 1;
     this.#trace(exchange, [`lost (${lossPercent}% packet loss): ${mode === "reset" ? "reset" : "stalled"}`]);
     if (mode === "reset") return { kind: "abort", reason: `Lost by the throttle profile ${name}`, closes: true };
@@ -91,7 +140,7 @@ export class ThrottleInterceptor implements Interceptor, Observer {
   }
 
   #trace(exchange: Exchange, changes: readonly string[]): void {
-    const { name } = this.#line.profile;
+    const { name } = this.#limiter.profile;
     exchange.addTrace({ kind: "throttle", ruleId: RULE_ID, ruleName: name, phase: "request", changes });
   }
 }
@@ -104,3 +153,7 @@ function shaping({ profile }: ThrottledLimiter, delayMs: number): string[] {
     ...(up > 0 ? [`at most ${up} bytes/s up`] : []),
   ];
 }
+
+type Passage =
+  | { readonly kind: "pass"; readonly delayMs: number }
+  | { readonly kind: "lost"; readonly mode: "reset" | "stall" };

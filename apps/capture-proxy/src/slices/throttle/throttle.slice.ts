@@ -13,8 +13,7 @@ import {
   showProfile,
   type StoredThrottle,
 } from "./throttle-profile.ts";
-import { ThrottleInterceptor } from "./throttle.interceptor.ts";
-import { ThrottledLimiter } from "./throttled-limiter.ts";
+import { ThrottledLimiter, ThrottleInterceptor } from "./throttle.interceptor.ts";
 
 const ID = "throttle";
 
@@ -22,10 +21,10 @@ const ID = "throttle";
 export function createThrottleSlice(host: SliceHost): Slice<typeof throttleOperations> {
   const { clock, events } = host;
   const store = createThrottleStore(host.database);
-  const line = new ThrottledLimiter(clock);
-  const interceptor = new ThrottleInterceptor(line, clock);
+  const limiter = new ThrottledLimiter(clock);
+  const interceptor = new ThrottleInterceptor(limiter, clock);
   const applyProfile = (): void => {
-    line.set(store.read());
+    limiter.set(store.read());
     interceptor.releaseStalled();
   };
   applyProfile();
@@ -35,7 +34,7 @@ export function createThrottleSlice(host: SliceHost): Slice<typeof throttleOpera
   };
   return {
     name: "throttle",
-    operations: createThrottleOperations({ store, line, interceptor, onChange }),
+    operations: createThrottleOperations({ store, limiter, interceptor, onChange }),
     interceptor,
     observer: interceptor,
     portableRules: portableThrottle(store, onChange),
@@ -70,7 +69,7 @@ function portableThrottle(store: ThrottleStore, reload: () => void): PortableRul
 
 interface ThrottleOperationsParts {
   readonly store: ThrottleStore;
-  readonly line: ThrottledLimiter;
+  readonly limiter: ThrottledLimiter;
   readonly interceptor: ThrottleInterceptor;
   /** Applies the stored profile. */
   readonly onChange: () => void;
@@ -81,7 +80,7 @@ function showThrottle({ profile, enabled }: StoredThrottle): ThrottleState {
 }
 
 function createThrottleOperations(parts: ThrottleOperationsParts): Handlers<typeof throttleOperations> {
-  const { store, line, interceptor, onChange } = parts;
+  const { store, limiter, interceptor, onChange } = parts;
   const write = (throttle: StoredThrottle): void => {
     store.write(throttle);
     onChange();
@@ -101,7 +100,7 @@ function createThrottleOperations(parts: ThrottleOperationsParts): Handlers<type
     },
     listThrottlePresets: () => ({ status: 200, body: PRESETS.map(showProfile) }),
     getThrottleStats: () => {
-      const { down, up } = line.pace;
+      const { down, up } = limiter.pace;
       return {
         status: 200,
         body: {

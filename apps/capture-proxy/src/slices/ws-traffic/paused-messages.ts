@@ -30,12 +30,10 @@ export class PausedMessages {
     return Array.from(this.#waiting.values(), ({ shown }) => shown);
   }
 
-  /** The opcode of a paused message. */
   opcodeOf(id: string): number | undefined {
     return this.#waiting.get(id)?.opcode;
   }
 
-  /** Resolves with the decision. */
   async add(
     connection: { readonly id: string; readonly url: string },
     rule: { readonly id: string; readonly name: string },

@@ -2,12 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sampleExchange } from "#storage/read/sample-exchange.ts";
 import type { FrameRecord, StreamStore } from "#storage/streams/stream-store.ts";
-import type { MessagesParts } from "./connection-messages.ts";
+import { type MessagesParts, WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
 import { PausedMessages } from "./paused-messages.ts";
 import { newWsRule } from "./ws-rule.ts";
-import { compileWsRules } from "./ws-traffic.compile.ts";
-import type { CompiledWsRule } from "./ws-traffic.compile.ts";
-import { WsTrafficInterceptor } from "./ws-traffic.interceptor.ts";
+import { type CompiledWsRule, compileWsRules } from "./ws-traffic.compile.ts";
 
 const CONTROL = { inject: () => true, close: () => true };
 

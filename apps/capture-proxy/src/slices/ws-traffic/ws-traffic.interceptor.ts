@@ -1,9 +1,170 @@
-import type { ExchangeView } from "#exchange/exchange.ts";
-import type { MessageControl, MessageHandler } from "#exchange/messages.ts";
+import { fieldValue } from "@headworks/http1";
+import { opcodeName, OPCODES, readClose } from "@headworks/websocket";
+import { exchangeUrl, type ExchangeView } from "#exchange/exchange.ts";
+import type { Failure } from "#exchange/failure.ts";
+import type {
+  MessageControl,
+  MessageDirection,
+  MessageHandler,
+  MessageVerdict,
+  TappedFrame,
+  TappedMessage,
+} from "#exchange/messages.ts";
 import type { Interceptor } from "#exchange/phases.ts";
-import type { StreamStore } from "#storage/streams/stream-store.ts";
-import { ConnectionMessages } from "./connection-messages.ts";
-import type { MessagesParts } from "./connection-messages.ts";
+import type { StreamRecorder, StreamStore } from "#storage/streams/stream-store.ts";
+import type { PausedMessages } from "./paused-messages.ts";
+import type { CompiledWsRule } from "./ws-traffic.compile.ts";
+
+/** The code of a connection without a close frame (RFC 6455, 7.1.5); never sent. */
+const ABNORMAL_CLOSURE = 1006;
+
+const PASS: MessageVerdict = { kind: "pass" };
+
+/** Records the messages of one connection and applies the rules that match it. */
+class ConnectionMessages implements MessageHandler {
+  readonly #recorder: StreamRecorder;
+  readonly #parts: MessagesParts;
+  readonly #onClosed: () => void;
+  readonly #connection: { readonly id: string; readonly url: string; readonly host: string };
+  #known: readonly CompiledWsRule[] | undefined;
+  #applying: Readonly<Record<MessageDirection, readonly CompiledWsRule[]>> = { send: [], receive: [] };
+  readonly #stopDelays = new Set<() => void>();
+  #hasCloseFrame = false;
+
+  constructor(exchange: ExchangeView, recorder: StreamRecorder, parts: MessagesParts, onClosed: () => void) {
+    this.#recorder = recorder;
+    this.#parts = parts;
+    this.#onClosed = onClosed;
+    const { request, response } = exchange;
+    this.#connection = { id: exchange.id, url: exchangeUrl(request), host: request.host };
+    const subprotocol = fieldValue(response?.fields ?? [], "sec-websocket-protocol");
+    const extensions = fieldValue(response?.fields ?? [], "sec-websocket-extensions");
+    recorder.change({
+      state: "open",
+      ...(subprotocol !== undefined && { subprotocol }),
+      ...(extensions !== undefined && { attributes: { extensions } }),
+    });
+  }
+
+  gates(direction: MessageDirection): boolean {
+    const rules = this.#parts.rules();
+    if (rules !== this.#known) this.#learn(rules);
+    return this.#applying[direction].length > 0;
+  }
+
+  decide(message: TappedMessage): MessageVerdict | Promise<MessageVerdict> {
+    return this.#decideFrom(this.#applying[message.direction], 0, message, message.payload);
+  }
+
+  frame(frame: TappedFrame): void {
+    const { fragments, problem, mask, effect, original } = frame;
+    const hasAttributes = fragments !== undefined || problem !== undefined;
+    this.#recorder.frame({
+      direction: frame.direction,
+      type: opcodeName(frame.opcode) ?? "binary",
+      opcode: frame.opcode,
+      isFinal: frame.isFinal,
+      atMs: frame.atMs,
+      payload: frame.payload,
+      sizeBytes: frame.sizeBytes,
+      wireBytes: frame.wireBytes,
+      isCompressed: frame.isCompressed,
+      ...(mask !== undefined && { mask }),
+      ...(effect !== undefined && { effect }),
+      ...(original !== undefined && { original }),
+      ...(hasAttributes && {
+        attributes: {
+          ...(fragments !== undefined && { fragments: String(fragments) }),
+          ...(problem !== undefined && { problem }),
+        },
+      }),
+    });
+    if (frame.opcode === OPCODES.close) this.#closing(frame);
+  }
+
+  broken(direction: MessageDirection, reason: string): void {
+    const who = direction === "send" ? "The client" : "The server";
+    this.#recorder.change({ attributes: { problem: `${who}: ${reason}` } });
+  }
+
+  closed(failure: Failure | undefined): void {
+    for (const stop of this.#stopDelays) stop();
+    this.#parts.paused.forget(this.#connection.id);
+    if (failure !== undefined) this.#recorder.change({ attributes: { failure: failure.code } });
+    if (!this.#hasCloseFrame) {
+      const closeReason = failure?.message ?? "The connection ended without a close frame";
+      this.#recorder.change({ closeCode: ABNORMAL_CLOSURE, closeReason });
+    }
+    this.#recorder.end();
+    this.#onClosed();
+  }
+
+  #closing({ payload }: TappedFrame): void {
+    this.#hasCloseFrame = true;
+    const { code, reason } = readClose(payload);
+    this.#recorder.change({
+      state: "closing",
+      ...(code !== undefined && { closeCode: code }),
+      ...(reason !== "" && { closeReason: reason }),
+    });
+  }
+
+  #learn(rules: readonly CompiledWsRule[]): void {
+    this.#known = rules;
+    const concerning = rules.filter((rule) => rule.concerns(this.#connection));
+    this.#applying = {
+      send: concerning.filter(({ direction }) => direction !== "receive"),
+      receive: concerning.filter(({ direction }) => direction !== "send"),
+    };
+  }
+
+  /** Rules apply in sequence; each sees the changes of those before. */
+  #decideFrom(
+    rules: readonly CompiledWsRule[],
+    from: number,
+    message: TappedMessage,
+    original: Buffer,
+  ): MessageVerdict | Promise<MessageVerdict> {
+    let current = message;
+    for (let index = from; index < rules.length; index += 1) {
+      const rule = rules[index] as CompiledWsRule;
+      const text = current.opcode === OPCODES.text ? current.payload.toString("utf8") : undefined;
+      if (!rule.matches(current, text)) continue;
+      const { action } = rule;
+      if (action.kind === "replace") {
+        const replaced = text === undefined ? undefined : action.replace(text);
+        if (replaced === undefined || replaced === text) continue;
+        current = { ...current, payload: Buffer.from(replaced) };
+      }
+      this.#parts.onHit(rule.id);
+      if (action.kind === "drop") return { kind: "drop" };
+      if (action.kind === "delay") return this.#delayed(action.delayMs, rules, index + 1, current, original);
+      if (action.kind === "pause") return this.#paused(rule, current, original);
+    }
+    return current.payload === original ? PASS : { kind: "replace", payload: current.payload };
+  }
+
+  async #delayed(
+    delayMs: number,
+    rules: readonly CompiledWsRule[],
+    from: number,
+    message: TappedMessage,
+    original: Buffer,
+  ): Promise<MessageVerdict> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stop = this.#parts.after(delayMs, resolve);
+    this.#stopDelays.add(stop);
+    await promise;
+    this.#stopDelays.delete(stop);
+    return await this.#decideFrom(rules, from, message, original);
+  }
+
+  async #paused(rule: CompiledWsRule, message: TappedMessage, original: Buffer): Promise<MessageVerdict> {
+    const verdict = await this.#parts.paused.add(this.#connection, rule, message, this.#parts.nowMs());
+    if (verdict.kind !== "pass" || message.payload === original) return verdict;
+    return { kind: "replace", payload: message.payload };
+  }
+}
 
 /** Taps WebSocket connections and tracks the open ones. */
 export class WsTrafficInterceptor implements Interceptor {
@@ -28,4 +189,13 @@ export class WsTrafficInterceptor implements Interceptor {
   control(id: string): MessageControl | undefined {
     return this.#open.get(id);
   }
+}
+
+export interface MessagesParts {
+  /** The enabled rules; a new array after every change. */
+  readonly rules: () => readonly CompiledWsRule[];
+  readonly paused: PausedMessages;
+  readonly onHit: (ruleId: string) => void;
+  readonly after: (delayMs: number, callback: () => void) => () => void;
+  readonly nowMs: () => number;
 }

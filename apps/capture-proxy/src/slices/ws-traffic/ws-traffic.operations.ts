@@ -121,7 +121,6 @@ interface RuleHandlersParts {
   readonly store: RuleTable<StoredWsRule>;
   readonly hits: HitCounter;
   readonly clock: Clock;
-  /** Recompiles the stored rules and notifies listeners. */
   readonly onChange: () => void;
 }
 
@@ -188,7 +187,6 @@ type MessageOperations = Pick<
   "sendWsMessage" | "closeWsConnection" | "listWsPaused" | "resumeWsMessage"
 >;
 
-/** Handlers for open connections and paused messages. */
 function createMessageHandlers({ interceptor, paused, found }: MessageHandlersParts): MessageOperations {
   const openControl = async (id: string) => {
     const control = interceptor.control(id);
@@ -249,7 +247,6 @@ function createMessageHandlers({ interceptor, paused, found }: MessageHandlersPa
   };
 }
 
-/** Undefined without content. */
 function contentOf(body: {
   readonly text?: string | undefined;
   readonly base64?: string | undefined;
