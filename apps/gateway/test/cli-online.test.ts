@@ -68,7 +68,7 @@ test("config: get, apply with a plan and a condition, history and rollback", asy
   assert.equal(await body(gateway), "one");
   assert.equal((await sluice(["config", "rollback", "x"], of(gateway))).code, 2);
   const gone = await sluice(["config", "rollback", "99"], of(gateway));
-  assert.deepEqual([gone.code, gone.err], [1, "sluice: This generation is not kept [generation_not_found]\n"]);
+  assert.deepEqual([gone.code, gone.err], [1, "sluice: This generation is not retained [generation_not_found]\n"]);
 });
 
 test("config apply and rollback publish over what was saved in the gateway's file and does not run with --overwrite alone", async () => {
@@ -181,7 +181,7 @@ test("what cannot be asked is said in a sentence, with 1; what is no command, wi
   const odd = await sluice(["status", "--admin", `http://127.0.0.1:${other.port}`]);
   assert.deepEqual(
     [odd.code, odd.err],
-    [1, "sluice: The answer has status 502, and is not one of a Sluice admin API\n"],
+    [1, "sluice: The response has status 502, and is not from a Sluice admin API\n"],
   );
   for (const args of [["nonsense"], ["config"], ["config", "apply"], ["quota", "a", "b"], ["status", "--nope"], []]) {
     assert.equal((await sluice(args)).code, 2, args.join(" "));

@@ -10,8 +10,8 @@ const credentialOperations = {
   listCredentials: {
     method: "GET",
     path: "/consumers/{consumer}/credentials",
-    summary: "Keys that were given to a consumer beside those of the document",
-    description: "None of them is shown. Those that are retired are forgotten after 30 days.",
+    summary: "API keys issued to a consumer, besides those in the document",
+    description: "Without the keys themselves. Retired keys are deleted after 30 days.",
     access: "credentials:read",
     params: strictObject({ consumer: Name }),
     responses: {
@@ -22,8 +22,8 @@ const credentialOperations = {
             id: Type.String(),
             kind: oneOf(["api_key"]),
             created_at: Time,
-            revoked_at: Type.Union([Time, Type.Null()], { description: "Since when it is not good any more" }),
-            retire_at: Type.Union([Time, Type.Null()], { description: "When it was asked to end" }),
+            revoked_at: Type.Union([Time, Type.Null()], { description: "End of validity; null while valid" }),
+            retire_at: Type.Union([Time, Type.Null()], { description: "Requested end of validity" }),
           }),
         ),
       }),
@@ -32,9 +32,9 @@ const credentialOperations = {
   issueCredential: {
     method: "POST",
     path: "/consumers/{consumer}/credentials",
-    summary: "Give a consumer another API key, good at once and in every worker",
+    summary: "Issue an API key to a consumer, valid immediately in every worker",
     description:
-      "Without `key` one is made up; the answer is the only place where it can be read. Keys that the consumer has already stay good.",
+      "Without `key` one is generated, and only this response contains it. Existing keys of the consumer stay valid.",
     access: "credentials:write",
     params: strictObject({ consumer: Name }),
     body: strictObject({
@@ -48,7 +48,7 @@ const credentialOperations = {
         consumer: Type.String(),
         credential_id: Type.String(),
         created_at: Time,
-        key: Type.Optional(Type.String({ description: "The key that was made up" })),
+        key: Type.Optional(Type.String({ description: "The generated key" })),
         note: Type.String(),
       }),
     },
@@ -56,7 +56,7 @@ const credentialOperations = {
   retireCredential: {
     method: "POST",
     path: "/credentials/{credential}/retire",
-    summary: "End a key that was given out, now or at a time",
+    summary: "Retire an issued key, now or at a given time",
     access: "credentials:write",
     params: strictObject({ credential: Type.String({ minLength: 1, maxLength: 64 }) }),
     body: strictObject({
@@ -64,7 +64,7 @@ const credentialOperations = {
         Type.Integer({
           minimum: 0,
           maximum: 8_640_000_000_000_000,
-          description: "Milliseconds since 1970; now when left out",
+          description: "Milliseconds since 1970. Default: now",
         }),
       ),
     }),
@@ -84,7 +84,7 @@ const AdminErrorBody = strictObject(
   {
     error: strictObject({
       code: Type.String({ description: "Stable code for programs" }),
-      message: Type.String({ description: "One sentence for people" }),
+      message: Type.String({ description: "A readable sentence" }),
       request_id: Type.String(),
       issues: Type.Optional(
         Type.Array(
@@ -95,7 +95,7 @@ const AdminErrorBody = strictObject(
             severity: oneOf(["error", "warning"]),
             line: Type.Optional(Type.Integer()),
             column: Type.Optional(Type.Integer()),
-            count: Type.Optional(Type.Integer({ description: "How many issues `more_issues` stands for" })),
+            count: Type.Optional(Type.Integer({ description: "Number of issues that `more_issues` represents" })),
           }),
         ),
       ),
@@ -136,7 +136,7 @@ const Delivery = strictObject(
     kind: Type.String(),
     outcome: oneOf(["delivered", "failed", "interrupted"]),
     attempts: Type.Integer(),
-    status: Type.Union([Type.Integer(), Type.Null()], { description: "Of the last answer" }),
+    status: Type.Union([Type.Integer(), Type.Null()], { description: "Status of the last response" }),
     reason: Type.String(),
   },
   { $id: "Delivery" },
@@ -147,7 +147,7 @@ const MAX_DELTA = Number.MAX_SAFE_INTEGER;
 const Anything = Type.Unsafe<Readonly<Record<string, unknown>>>({ type: "object" });
 const replaceQuery = strictObject({ dry_run: Type.Optional(Type.Boolean()), overwrite: Type.Optional(Type.Boolean()) });
 
-const ifMatch = { "If-Match": "Content hash as ETag says it: refuses with 412 when another configuration runs" };
+const ifMatch = { "If-Match": "Content hash as in ETag: responds with 412 if another configuration is running" };
 
 const entities = (name: "routes" | "services" | "consumers" | "policies") =>
   ({
@@ -166,16 +166,16 @@ export const adminOperations = defineOperations({
     method: "GET",
     path: "/config",
     summary: "The running configuration, normalized, with inline secrets redacted",
-    description: "YAML, or JSON when Accept asks for it. ETag is the content hash.",
+    description: "YAML, or JSON if requested in Accept. ETag is the content hash.",
     access: "config:read",
     responses: { 200: media("application/yaml", "The document", ["application/json"]) },
   },
   patchConfig: {
     method: "PATCH",
     path: "/config",
-    summary: "Publish a whole document, or a change to the running one",
+    summary: "Publish a complete document or a patch of the running one",
     description:
-      "`application/yaml`, `application/json` or no type: a whole document. `application/merge-patch+json` (RFC 7396) and `application/json-patch+json` (RFC 6902): a change. Refused with 409 where the configuration's file holds what somebody saved and what does not run, unless `overwrite=true`.",
+      "`application/yaml`, `application/json` or no type: a complete document. `application/merge-patch+json` (RFC 7396) and `application/json-patch+json` (RFC 6902): a patch. Responds with 409 if the configuration file has unpublished edits, unless `overwrite=true`.",
     access: "config:write",
     requestFields: ifMatch,
     query: replaceQuery,
@@ -185,9 +185,8 @@ export const adminOperations = defineOperations({
   putConfig: {
     method: "PUT",
     path: "/config",
-    summary: "Publish a whole document",
-    description:
-      "Refused with 409 where the configuration's file holds what somebody saved and what does not run, unless `overwrite=true`.",
+    summary: "Publish a complete document",
+    description: "Responds with 409 if the configuration file has unpublished edits, unless `overwrite=true`.",
     access: "config:write",
     requestFields: ifMatch,
     query: replaceQuery,
@@ -197,7 +196,7 @@ export const adminOperations = defineOperations({
   validateConfig: {
     method: "POST",
     path: "/config/validate",
-    summary: "What is wrong with a document",
+    summary: "Validate a document",
     access: "config:read",
     body: upload(CONFIG_TYPES.slice(0, 2), "A document, at most 4 MiB"),
     responses: { 200: strictObject({ valid: Type.Boolean(), issues: Type.Array(IssueItem) }) },
@@ -205,9 +204,9 @@ export const adminOperations = defineOperations({
   planConfig: {
     method: "POST",
     path: "/config/plan",
-    summary: "What a document would change, and how many of the latest requests would feel it",
+    summary: "Show what a document would change and how many recent requests are affected",
     description:
-      "Counts are of requests that ended in the last hour, by the route that took them. What a new route would take away from others is not estimated.",
+      "Counts requests completed in the last hour by route. Requests that a new route would take over from others are not estimated.",
     access: "config:read",
     body: upload(CONFIG_TYPES, "A document or a patch, at most 4 MiB"),
     responses: { 200: Published },
@@ -216,7 +215,7 @@ export const adminOperations = defineOperations({
     method: "GET",
     path: "/config/generations",
     summary: "Published configurations, newest first",
-    description: "The last 100. They outlive the gateway where it has a state store.",
+    description: "The last 100. Kept across restarts if there is a state store.",
     access: "config:read",
     query: strictObject({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) }),
     responses: { 200: strictObject({ generations: Type.Array(GenerationItem) }) },
@@ -225,7 +224,7 @@ export const adminOperations = defineOperations({
     method: "GET",
     path: "/config/generations/{generation}",
     summary: "A published configuration, with inline secrets redacted",
-    description: "YAML, or JSON when Accept asks for it. ETag is the content hash.",
+    description: "YAML, or JSON if requested in Accept. ETag is the content hash.",
     access: "config:read",
     params: strictObject({ generation: Type.Integer({ minimum: 1 }) }),
     responses: { 200: media("application/yaml", "The document", ["application/json"]) },
@@ -235,7 +234,7 @@ export const adminOperations = defineOperations({
     path: "/config/rollback",
     summary: "Publish an earlier configuration again",
     description:
-      "Refused with 409 where the configuration's file holds what somebody saved and what does not run, unless `overwrite=true`, and with 400 where it has errors by now. Inline secrets are not kept over a restart: those that the running configuration has, too, are put back, others refuse the rollback with `config_redacted_value`.",
+      "Responds with 409 if the configuration file has unpublished edits, unless `overwrite=true`, and with 400 if the configuration now has errors. Inline secrets are not stored: those that the running configuration also contains are restored; others make the rollback fail with `config_redacted_value`.",
     access: "config:write",
     query: strictObject({ overwrite: Type.Optional(Type.Boolean()) }),
     body: strictObject({ generation: Type.Integer({ minimum: 1 }) }),
@@ -251,23 +250,25 @@ export const adminOperations = defineOperations({
   explain: {
     method: "POST",
     path: "/explain",
-    summary: "Which route a request takes, and why each criterion matched or not",
+    summary: "Show which route a request matches, and the result of each match condition",
     description:
-      "`gate` says what the route answers before its action: that it is under maintenance, that it does not have the method, or, to requests without a credential, that it requires one.",
+      "`gate` is a response before the route's action: the route is under maintenance, does not allow the method, or requires a credential that the request lacks.",
     access: "config:read",
     body: strictObject({
       method: Type.Optional(Type.String()),
-      path: Type.String({ minLength: 1, description: "Path, and query if there is one" }),
+      path: Type.String({ minLength: 1, description: "Path, optionally with a query" }),
       host: Type.Optional(Type.String()),
       listener: Type.Optional(Type.String({ description: "Name of the listener. Default: the first one" })),
-      scheme: Type.Optional(oneOf(["http", "https"], { description: "Default: what the listener speaks" })),
+      scheme: Type.Optional(oneOf(["http", "https"], { description: "Default: that of the listener" })),
       headers: Type.Optional(Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]))),
       consumer: Type.Optional(
-        Type.String({ description: "A consumer with budgets: these and what is left of them are in the answer" }),
+        Type.String({
+          description: "A consumer with quotas; the response includes its budgets and what remains of them",
+        }),
       ),
     }),
     responses: {
-      200: media("application/json", "The way of the request; numbers of budgets are exact 64-bit integers"),
+      200: media("application/json", "The explanation; budgets are exact 64-bit integers"),
     },
   },
   listRoutes: entities("routes"),
@@ -277,7 +278,7 @@ export const adminOperations = defineOperations({
   getQuotaUsage: {
     method: "GET",
     path: "/quotas/usage",
-    summary: "What consumers used of their budgets",
+    summary: "Quota usage of consumers",
     access: "quotas:read",
     query: strictObject({ consumer: Type.Optional(Type.String()) }),
     responses: { 200: media("application/json", "The usage record; numbers are exact 64-bit integers") },
@@ -285,15 +286,15 @@ export const adminOperations = defineOperations({
   adjustQuota: {
     method: "POST",
     path: "/quotas/adjust",
-    summary: "Correct what a consumer used of a budget in its current window",
+    summary: "Correct a consumer's usage of a budget in its current window",
     description:
-      "A negative delta gives requests back, a positive one takes them. What was used never leaves 0 to 2^64 - 1; the answer says what it is now, on disk.",
+      "A negative delta returns requests, a positive one consumes them. Usage is clamped to 0 to 2^64 - 1; the response contains the new, durable value.",
     access: "quotas:write",
     body: strictObject({
       consumer: Name,
       budget: oneOf(["daily", "monthly"]),
       delta: Type.Integer({ minimum: -MAX_DELTA, maximum: MAX_DELTA, description: "Requests to add to the count" }),
-      reason: Type.String({ minLength: 1, maxLength: 500, description: "Goes to the audit log" }),
+      reason: Type.String({ minLength: 1, maxLength: 500, description: "Recorded in the audit log" }),
     }),
     responses: {
       200: media("application/json", "The usage record of this consumer; numbers are exact 64-bit integers"),
@@ -310,21 +311,21 @@ export const adminOperations = defineOperations({
   getStats: {
     method: "GET",
     path: "/stats",
-    summary: "Breakers, requests under way and counters",
+    summary: "Breakers, requests in progress and counters",
     access: "runtime:read",
     responses: { 200: Anything },
   },
   listUpstreams: {
     method: "GET",
     path: "/upstreams",
-    summary: "Upstreams with breaker and endpoints as they are now",
+    summary: "Current state of upstreams, breakers and endpoints",
     access: "runtime:read",
     responses: { 200: Anything },
   },
   getUpstream: {
     method: "GET",
     path: "/upstreams/{upstream}",
-    summary: "One upstream as it is now",
+    summary: "Current state of an upstream",
     access: "runtime:read",
     params: strictObject({ upstream: Name }),
     responses: { 200: Anything },
@@ -332,7 +333,7 @@ export const adminOperations = defineOperations({
   forceBreaker: {
     method: "POST",
     path: "/upstreams/{upstream}/breaker",
-    summary: "Open or close the breaker by hand",
+    summary: "Open or close the breaker manually",
     access: "runtime:execute",
     params: strictObject({ upstream: Name }),
     body: strictObject({ state: oneOf(["open", "closed"]) }),
@@ -341,7 +342,7 @@ export const adminOperations = defineOperations({
   forceEndpoint: {
     method: "POST",
     path: "/upstreams/{upstream}/endpoints/{endpoint}",
-    summary: "Eject an endpoint, bring it back, or give it no new requests",
+    summary: "Eject, recover or drain an endpoint",
     access: "runtime:execute",
     params: strictObject({ upstream: Name, endpoint: Type.String({ minLength: 3 }) }),
     body: strictObject({ action: oneOf(["eject", "recover", "drain"]) }),
@@ -350,12 +351,12 @@ export const adminOperations = defineOperations({
   purgeCache: {
     method: "POST",
     path: "/cache/purge",
-    summary: "Forget what is cached of a route, or of all",
-    description: "Answers that are on their way for the cache are not kept either.",
+    summary: "Purge the cache of a route, or of all routes",
+    description: "Responses in flight are not stored either.",
     access: "runtime:execute",
     body: strictObject({ route: Type.Optional(Name) }),
     bodyOptional: true,
-    responses: { 200: strictObject({ routes: Type.Integer({ description: "How many routes it was" }) }) },
+    responses: { 200: strictObject({ routes: Type.Integer({ description: "Number of purged routes" }) }) },
   },
   listWebhooks: {
     method: "GET",
@@ -368,7 +369,7 @@ export const adminOperations = defineOperations({
     method: "POST",
     path: "/webhooks/test",
     summary: "Send an example event to one target now",
-    description: "The answer comes when the delivery has ended, retries included.",
+    description: "Responds when the delivery has completed, retries included.",
     access: "events:execute",
     body: strictObject({
       url: Type.String({ minLength: 1, description: "As in the document, or origin and path" }),
@@ -381,20 +382,20 @@ export const adminOperations = defineOperations({
     path: "/events/stream",
     summary: "Events as they happen, as server-sent events",
     description:
-      "Begins behind `since` or the Last-Event-ID field, and tells first what was missed of what is kept; a comment each 15 seconds. A client that does not read fast enough, and one that is too many (32 at a time), is let go.",
+      "Starts after `since` or the Last-Event-ID header with missed events that are still retained; sends a comment every 15 seconds. Clients that read too slowly are disconnected; at most 32 streams are open at a time.",
     access: "events:read",
-    query: strictObject({ since: Type.Optional(Type.String({ description: "Id of the last event that is known" })) }),
+    query: strictObject({ since: Type.Optional(Type.String({ description: "Id of the last known event" })) }),
     responses: { 200: media("text/event-stream", "Server-sent events: id, event (the kind), data (the envelope)") },
   },
   replayEvents: {
     method: "POST",
     path: "/events/replay",
-    summary: "Send kept events of this process to one target once more",
-    description: "One after the other, oldest first, at most 100; stops at the first that is not taken.",
+    summary: "Resend retained events of this process to one target",
+    description: "Sequentially, oldest first, at most 100; stops at the first that is not delivered.",
     access: "events:execute",
     body: strictObject({
       from: Type.String({ minLength: 1, description: "Id of the first event" }),
-      to: Type.Optional(Type.String({ minLength: 1, description: "Id of the last event; without it the latest" })),
+      to: Type.Optional(Type.String({ minLength: 1, description: "Id of the last event. Default: the latest" })),
       target: Type.String({ minLength: 1, description: "URL of the target, or its origin and path" }),
     }),
     responses: { 200: strictObject({ deliveries: Type.Array(Delivery), complete: Type.Boolean() }) },
@@ -402,7 +403,7 @@ export const adminOperations = defineOperations({
   listAudit: {
     method: "GET",
     path: "/audit",
-    summary: "Who changed what, or was refused, newest first",
+    summary: "Audit log of changes and refusals, newest first",
     access: "audit:read",
     query: strictObject({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })) }),
     responses: {
@@ -426,7 +427,7 @@ export const adminOperations = defineOperations({
     summary: "The latest events of this process, newest first",
     access: "events:read",
     query: strictObject({
-      since: Type.Optional(Type.String({ description: "Id of the last event that is known" })),
+      since: Type.Optional(Type.String({ description: "Id of the last known event" })),
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000 })),
     }),
     responses: { 200: strictObject({ events: Type.Array(Anything), complete: Type.Boolean() }) },
@@ -437,7 +438,7 @@ export const adminOperations = defineOperations({
     summary: "Runs of usage exports, newest first",
     access: "analytics:read",
     query: strictObject({
-      limit: Type.Optional(Type.Integer({ description: "Taken as 1 to 100, whatever it is. Default: 25." })),
+      limit: Type.Optional(Type.Integer({ description: "Clamped to 1 to 100. Default: 25." })),
     }),
     responses: { 200: Anything },
   },
@@ -456,7 +457,7 @@ export const adminOperations = defineOperations({
   getTraffic: {
     method: "GET",
     path: "/traffic",
-    summary: "Requests of each route in the last hour, most first",
+    summary: "Requests of each route in the last hour, busiest first",
     access: "runtime:read",
     responses: { 200: Traffic },
   },
@@ -477,7 +478,7 @@ export const adminOperations = defineOperations({
   getOpenapi: {
     method: "GET",
     path: "/openapi.json",
-    summary: "This interface as OpenAPI 3.1",
+    summary: "This API as OpenAPI 3.1",
     access: "public",
     responses: { 200: Anything },
   },

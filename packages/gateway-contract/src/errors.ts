@@ -1,7 +1,7 @@
 /** Every code of an error body, with its status and the sentence used when nothing more precise is known. */
 export const ERRORS = {
   bad_request: { status: 400, message: "The request is not valid" },
-  ambiguous_framing: { status: 400, message: "The end of the request cannot be told" },
+  ambiguous_framing: { status: 400, message: "The end of the request is ambiguous" },
   unauthorized: { status: 401, message: "unauthorized" },
   forbidden: { status: 403, message: "forbidden" },
   policy_denied: { status: 403, message: "A policy denies this request" },
@@ -24,7 +24,7 @@ export const ERRORS = {
   upstream_circuit_open: { status: 503, message: "upstream circuit open" },
   upstream_saturated: { status: 503, message: "upstream saturated" },
   gateway_saturated: { status: 503, message: "gateway saturated" },
-  policy_unavailable: { status: 503, message: "The policy decision point does not answer" },
+  policy_unavailable: { status: 503, message: "The policy decision point does not respond" },
   maintenance: { status: 503, message: "route under maintenance" },
   not_ready: { status: 503, message: "not ready" },
   upstream_connect_timeout: { status: 504, message: "upstream connect timed out" },

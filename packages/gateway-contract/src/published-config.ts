@@ -9,19 +9,19 @@ export const IssueItem = strictObject({
   severity: oneOf(["error", "warning"]),
   line: Type.Optional(Type.Integer()),
   column: Type.Optional(Type.Integer()),
-  count: Type.Optional(Type.Integer({ description: "How many issues `more_issues` stands for" })),
+  count: Type.Optional(Type.Integer({ description: "Number of issues that `more_issues` represents" })),
 });
 
 const ChangeItem = strictObject({
   kind: Type.String(),
   name: Type.String(),
   change: oneOf(["added", "removed", "changed", "moved"]),
-  pointers: Type.Array(Type.String({ description: "JSON pointers to what changed" })),
+  pointers: Type.Array(Type.String({ description: "JSON pointers to the changes" })),
 });
 
 const routeTraffic = {
-  span_seconds: Type.Integer({ description: "How much time the counts stand for: an hour, or since the start" }),
-  requests: Type.Integer({ description: "Finished requests of all routes in that time" }),
+  span_seconds: Type.Integer({ description: "Period of the counts: an hour, or since the start" }),
+  requests: Type.Integer({ description: "Finished requests of all routes in this period" }),
   routes: Type.Array(
     strictObject({
       name: Type.String(),
@@ -42,7 +42,7 @@ const Affected = strictObject(
     upstreams: Type.Array(Type.String()),
     rebound_listeners: Type.Array(Type.String({ description: "Listeners whose connections would end" })),
   },
-  { $id: "AffectedByPlan", description: "Whose requests may be treated differently, and how many those were lately" },
+  { $id: "AffectedByPlan", description: "Affected entities and their recent requests" },
 );
 export type AffectedByPlan = Static<typeof Affected>;
 

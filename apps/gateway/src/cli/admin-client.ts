@@ -133,7 +133,7 @@ function refusalText(status: number, body: string): string {
   } catch {
     // The response is not from a gateway.
   }
-  if (error.message === undefined) return `The answer has status ${status}, and is not one of a Sluice admin API`;
+  if (error.message === undefined) return `The response has status ${status}, and is not from a Sluice admin API`;
   const lines = (error.issues ?? []).map(({ line, column, message, code }) => {
     const place = line === undefined ? "" : `${line}:${column ?? 1}: `;
     return `\n  ${place}${message} [${code}]`;

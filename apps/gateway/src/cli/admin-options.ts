@@ -6,5 +6,5 @@ export function adminOptions(command: Command): Command {
     .option("--admin <url>", "admin API (environment: GATEWAY_ADMIN; http://127.0.0.1:2019)")
     .option("--cert <file>", "certificate of the operator (GATEWAY_ADMIN_CERT)")
     .option("--key <file>", "its key (GATEWAY_ADMIN_KEY)")
-    .option("--ca <file>", "authority of the gateway's certificate (GATEWAY_ADMIN_CA)");
+    .option("--ca <file>", "CA of the gateway's certificate (GATEWAY_ADMIN_CA)");
 }

@@ -47,7 +47,7 @@ export function addDocumentCommands(program: Command, commandParts: DocumentComm
 function addCheckingCommands(program: Command, { streams, parts, ended }: DocumentCommandParts): void {
   program
     .command("validate")
-    .description("Say everything that is wrong with a configuration; exit code 1 if anything is")
+    .description("Check a configuration for errors; exit code 1 if there are any")
     .argument("<file>", FILE)
     .option(...JSON_OPTION)
     .option(...OFFLINE_OPTION)
@@ -61,7 +61,7 @@ function addCheckingCommands(program: Command, { streams, parts, ended }: Docume
     );
   program
     .command("lint")
-    .description("Say what is allowed and probably not meant; exit code 2 if there is anything")
+    .description("Report valid but probably unintended settings; exit code 2 if there are any")
     .argument("<file>", FILE)
     .option(...JSON_OPTION)
     .option(...OFFLINE_OPTION)
@@ -72,9 +72,9 @@ function addCheckingCommands(program: Command, { streams, parts, ended }: Docume
     .addHelpText("after", examples("sluice lint gateway.yaml", "sluice lint --json gateway.yaml | jq .issues"));
   program
     .command("fmt")
-    .description("Write a configuration evenly, in place; comments stay")
+    .description("Format a configuration in place; comments are kept")
     .argument("<file>", FILE)
-    .option("--check", "change nothing; exit code 1 if it is not written evenly")
+    .option("--check", "only check; exit code 1 if it is not formatted")
     .action(async (file: string, options: FmtOptions) => {
       const { fmt } = await import("./fmt.ts");
       ended(await fmt(file, options, streams));
@@ -96,7 +96,7 @@ function addCheckingCommands(program: Command, { streams, parts, ended }: Docume
 function addComparingCommands(program: Command, { streams, parts, ended }: DocumentCommandParts): void {
   program
     .command("diff")
-    .description("Say what the second configuration has that the first has not: + added, - removed, ~ changed, > moved")
+    .description("Show changes between two configurations: + added, - removed, ~ changed, > moved")
     .argument("<old>", FILE)
     .argument("<new>", FILE)
     .option(...JSON_OPTION)
@@ -106,7 +106,9 @@ function addComparingCommands(program: Command, { streams, parts, ended }: Docum
     })
     .addHelpText("after", examples("sluice diff gateway.yaml next.yaml"));
   adminOptions(program.command("plan"))
-    .description("Say what publishing the second configuration instead of the first would change, and who feels it")
+    .description(
+      "Show what publishing the second configuration instead of the first would change, and what is affected",
+    )
     .argument("<old>", FILE)
     .argument("<new>", FILE)
     .option(...JSON_OPTION)
@@ -128,14 +130,19 @@ function addExplainCommand(program: Command, { streams, parts, explainRoute, end
   const collect = (line: string, lines: readonly string[] = []): readonly string[] => [...lines, line];
   program
     .command("explain")
-    .description("Say which route a request takes, and why")
-    .requiredOption("--path <path>", "path, and the query if there is one")
+    .description("Show which route matches a request, and why")
+    .requiredOption("--path <path>", "path, optionally with a query")
     .option("-c, --config <file>", "configuration, YAML or JSON (environment: GATEWAY_CONFIG; ./gateway.yaml)")
     .option("--method <method>", "method of the request", "GET")
-    .option("--host <host>", "host that is asked for")
-    .option("--listener <name>", "listener that it comes to; otherwise the first one")
-    .addOption(new Option("--scheme <scheme>", "otherwise what the listener speaks").choices(["http", "https"]))
-    .option("--header <line>", 'header of the request, "Name: value"; may be there several times', collect)
+    .option("--host <host>", "host of the request")
+    .option("--listener <name>", "listener of the request (default: the first)")
+    .addOption(
+      new Option("--scheme <scheme>", "scheme of the request (default: that of the listener)").choices([
+        "http",
+        "https",
+      ]),
+    )
+    .option("--header <line>", 'header of the request, "Name: value"; repeatable', collect)
     .option(...JSON_OPTION)
     .option(...OFFLINE_OPTION)
     .action(async (options: ExplainOptions & Checked) => {

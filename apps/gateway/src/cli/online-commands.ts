@@ -33,12 +33,12 @@ export function addOnlineCommands(program: Command, invocation: Invocation, ende
 type Act = <O extends OnlineOptions>(options: O, run: Run<O>) => Promise<void>;
 
 function asking(command: Command): Command {
-  return adminOptions(command).option("--json", "print the answer as JSON");
+  return adminOptions(command).option("--json", "print the response as JSON");
 }
 
 function addStatus(program: Command, act: Act): void {
   asking(program.command("status"))
-    .description("Say what a running gateway serves, and how its upstreams are")
+    .description("Show the state of a running gateway and its upstreams")
     .addHelpText("after", examples("sluice status", "sluice status --json | jq .upstreams"))
     .action(async (options: OnlineOptions) => {
       await act(options, async (given) => await (await import("./status.ts")).status(given));
@@ -47,8 +47,8 @@ function addStatus(program: Command, act: Act): void {
 
 function addQuota(program: Command, act: Act): void {
   const quota = asking(program.command("quota"))
-    .description("Say what consumers used of their budgets")
-    .argument("[consumer]", "one consumer; all without it")
+    .description("Show quota usage of consumers")
+    .argument("[consumer]", "name of the consumer (default: all)")
     .addHelpText(
       "after",
       examples("sluice quota", "sluice quota acme", "sluice quota adjust acme daily -100 --reason refund"),
@@ -57,11 +57,11 @@ function addQuota(program: Command, act: Act): void {
       await act(options, async (given) => await (await import("./quota.ts")).quota(consumer, given));
     });
   asking(quota.command("adjust"))
-    .description("Correct what a consumer used in the current window: a negative number gives requests back")
+    .description("Correct a consumer's usage in the current window: a negative number returns requests")
     .argument("<consumer>")
     .argument("<budget>", "daily or monthly")
     .argument("<delta>", "requests to add to the count, such as -100")
-    .requiredOption("--reason <text>", "why; goes to the audit log")
+    .requiredOption("--reason <text>", "reason for the audit log")
     .allowUnknownOption(false)
     .addHelpText("after", examples("sluice quota adjust acme daily -100 --reason 'ticket 4711'"))
     .action(async (consumer: string, budget: string, delta: string, options: OnlineOptions & { reason: string }) => {
@@ -71,10 +71,7 @@ function addQuota(program: Command, act: Act): void {
     });
 }
 
-const OVERWRITE = [
-  "--overwrite",
-  "also write over what somebody saved in the gateway's file and what does not run",
-] as const;
+const OVERWRITE = ["--overwrite", "also overwrite unpublished edits in the gateway's file"] as const;
 
 function addConfig(program: Command, act: Act): void {
   const config = program
@@ -87,16 +84,16 @@ function addConfig(program: Command, act: Act): void {
   const load = async () => await import("./config.ts");
   asking(config.command("get"))
     .description("Print the running configuration, inline secrets redacted; YAML, or JSON with --json")
-    .option("--generation <number>", "an earlier one")
+    .option("--generation <number>", "an earlier generation")
     .addHelpText("after", examples("sluice config get", "sluice config get --generation 3 --json"))
     .action(async (options: OnlineOptions & { generation?: string }) => {
       await act(options, async (given, { generation }) => await (await load()).get(generation, given));
     });
   asking(config.command("apply"))
-    .description("Publish a configuration; nothing changes if anything is wrong with it")
+    .description("Publish a configuration; nothing changes if it has errors")
     .argument("<file>", "configuration, YAML or JSON; - for standard input")
-    .option("--dry-run", "say what would change, change nothing")
-    .option("--if-match <hash>", "refuse when another configuration runs than the one with this hash")
+    .option("--dry-run", "show changes without applying them")
+    .option("--if-match <hash>", "refuse unless the running configuration has this hash")
     .option(...OVERWRITE)
     .addHelpText("after", examples("sluice config apply next.yaml --dry-run", "sluice config apply next.yaml"))
     .action(async (file: string, options: OnlineOptions & ApplyOptions) => {
@@ -104,14 +101,14 @@ function addConfig(program: Command, act: Act): void {
     });
   asking(config.command("rollback"))
     .description("Publish an earlier configuration again")
-    .argument("<generation>", "its number, as sluice config history says it")
+    .argument("<generation>", "number from sluice config history")
     .option(...OVERWRITE)
     .addHelpText("after", examples("sluice config rollback 3"))
     .action(async (generation: string, options: OnlineOptions & ApplyOptions) => {
       await act(options, async (given, chosen) => await (await load()).rollback(generation, chosen, given));
     });
   asking(config.command("history"))
-    .description("List what was published, newest first")
+    .description("List published configurations, newest first")
     .addHelpText("after", examples("sluice config history"))
     .action(async (options: OnlineOptions) => {
       await act(options, async (given) => await (await load()).history(given));
@@ -120,9 +117,9 @@ function addConfig(program: Command, act: Act): void {
 
 function addEvents(program: Command, act: Act): void {
   asking(program.command("events"))
-    .description("Print the latest events, oldest first; with --json one JSON object a line")
-    .option("-f, --follow", "go on with those that happen")
-    .option("-n, --limit <number>", "so many of the past", "20")
+    .description("Print the latest events, oldest first; with --json one JSON object per line")
+    .option("-f, --follow", "continue with new events")
+    .option("-n, --limit <number>", "number of past events", "20")
     .addHelpText("after", examples("sluice events", "sluice events --follow", "sluice events -f --json | jq .kind"))
     .action(async (options: OnlineOptions & { follow?: boolean; limit: string }) => {
       await act(options, async (given, chosen) => await (await import("./events.ts")).events(chosen, given));

@@ -92,15 +92,15 @@ function withHelpOf(program: Command, words: readonly string[]): readonly string
 function addServe(program: Command, invocation: Invocation, ended: (code: number) => void): void {
   program
     .command("serve")
-    .description("Run the gateway until it is asked to stop; SIGHUP reads the configuration again")
+    .description("Run the gateway; SIGHUP reloads the configuration")
     .option("-c, --config <file>", "configuration, YAML or JSON (environment: GATEWAY_CONFIG; ./gateway.yaml)")
     .addOption(
-      new Option("-w, --workers <count>", "processes that handle requests; with 1, this one does")
+      new Option("-w, --workers <count>", "number of worker processes; 1 runs in this process")
         .env("GATEWAY_WORKERS")
         .argParser(workerCount)
         .default(1),
     )
-    .option("--json", "say the addresses as one JSON line on standard error")
+    .option("--json", "print the addresses as one JSON line on standard error")
     .addHelpText(
       "after",
       examples("sluice serve", "sluice serve --workers 4", "GATEWAY_STATE_DB=state.db sluice serve -c gateway.yaml"),
@@ -114,8 +114,8 @@ function addServe(program: Command, invocation: Invocation, ended: (code: number
 function addCerts(program: Command, invocation: Invocation, ended: (code: number) => void): void {
   program
     .command("certs")
-    .description("Make certificates for the admin API on this machine: an authority, a server, an operator")
-    .argument("<directory>", "where the files go; made if it is not there")
+    .description("Create certificates for a local admin API: a CA, a server, an operator")
+    .argument("<directory>", "output directory; created if missing")
     .option("--name <name>", "name of the operator", "operator")
     .addHelpText("after", examples("sluice certs ./admin-certs", "sluice certs ./admin-certs --name ada"))
     .action(async (directory: string, options: { name: string }) => {

@@ -19,7 +19,7 @@ export async function recentTraffic(
     return JSON.parse(text) as RouteTraffic;
   } catch (error) {
     if (error instanceof AdminCallError) return error.message;
-    if (error instanceof SyntaxError) return "The answer is not one of a Sluice admin API";
+    if (error instanceof SyntaxError) return "The response is not from a Sluice admin API";
     throw error;
   }
 }

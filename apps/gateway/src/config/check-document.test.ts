@@ -226,7 +226,7 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
     "a placeholder that was sent back",
     "webhooks: [{url: 'http://h/', events: [breaker_opened], headers: {X-Key: '${redacted:sha256:01234567}'}}]",
-    "redacted_placeholder /webhooks/0/headers/X-Key 1:74 webhooks[0].headers.X-Key holds the placeholder that stands for a secret in answers; write the secret or a reference",
+    "redacted_placeholder /webhooks/0/headers/X-Key 1:74 webhooks[0].headers.X-Key holds the placeholder that replaces a secret in output; write the secret or a reference",
   ],
   [
     "two listeners on one address",
@@ -320,7 +320,7 @@ void test("what is unused is a warning, and so is a document without routes", ()
   const text =
     "upstreams: [{name: u, endpoints: [{address: h, port: 1}]}, {name: v, endpoints: [{address: h, port: 1}]}]\nservices: [{name: s, upstream: u}]\npolicies: [{name: p}]\nconsumers: [{name: c}]";
   assert.deepEqual(told(text), [
-    "warning empty_routes  1:1 There is no route, so every request is answered with 404",
+    "warning empty_routes  1:1 There is no route, so every request gets 404",
     'warning unused /upstreams/1 1:60 No service uses the upstream "v"',
     'warning unused /services/0 2:12 No route uses the service "s"',
     'warning unused /policies/0 3:12 Nothing uses the policy "p"',

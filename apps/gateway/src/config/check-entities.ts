@@ -30,7 +30,7 @@ export function checkEntities(document: ConfigDocument, report: IssueReport): vo
     report.error("bad_value", ["gateway", "forward_client_headers", at], message);
   }
   if (document.routes.length === 0 && gateway.allow_empty_routes !== true) {
-    report.warning("empty_routes", [], "There is no route, so every request is answered with 404");
+    report.warning("empty_routes", [], "There is no route, so every request gets 404");
   }
 }
 

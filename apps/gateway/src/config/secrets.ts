@@ -96,7 +96,7 @@ export class SecretResolver {
         return {
           ok: false,
           code: "redacted_placeholder",
-          message: "holds the placeholder that stands for a secret in answers; write the secret or a reference",
+          message: "holds the placeholder that replaces a secret in output; write the secret or a reference",
         };
       case "malformed":
         return { ok: false, code: "secret_malformed", message: `is not a correct secret reference: ${form.why}` };

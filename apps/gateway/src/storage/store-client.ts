@@ -174,7 +174,7 @@ export class StoreClient {
 
   #look(): void {
     if (this.#sentAtMs === undefined || performance.now() - this.#sentAtMs < STUCK_MS) return;
-    const problem = `The disk of the state store has not answered for ${STUCK_MS / 1000} s`;
+    const problem = `The disk of the state store has not responded for ${STUCK_MS / 1000} s`;
     this.#note(problem);
     this.ledger.giveUp(problem);
   }

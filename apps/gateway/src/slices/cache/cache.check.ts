@@ -26,7 +26,7 @@ export function checkCache(document: ConfigDocument, report: IssueReport): void 
       report.error("bad_header", [...place, "vary", at], `Answers cannot be kept by ${name}`);
     }
     if (action.type !== "proxy") {
-      report.warning("unused", place, "Only answers of upstreams are kept: this route's action makes them itself");
+      report.warning("unused", place, "Only upstream responses are cached: this route's action generates its own");
     }
   }
 }

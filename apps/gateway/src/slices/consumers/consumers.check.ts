@@ -29,7 +29,7 @@ class CredentialOwners {
     const message =
       owner === consumer
         ? `"${consumer}" has this ${this.#what} twice`
-        : `"${consumer}" has the same ${this.#what} as "${owner}", so nobody could tell whose a request is`;
+        : `"${consumer}" has the same ${this.#what} as "${owner}", so requests cannot be attributed`;
     // Two passwords for one user allow rotation; a duplicate key of one consumer is only a warning.
     if (owner === consumer && this.#what === "user name") return;
     if (owner === consumer && this.#what === "API key") this.#report.warning("duplicate_credential", place, message);
@@ -107,7 +107,7 @@ function checkApiKeys(
       const message = `"${holder}" was given this API key over the admin API, too; retiring it there does not end it`;
       report.warning("duplicate_credential", [...place, "key"], message);
     } else {
-      const message = `"${consumer.name}" has the same API key as "${holder}" was given over the admin API, so nobody could tell whose a request is`;
+      const message = `"${consumer.name}" has the same API key as "${holder}" was issued through the admin API, so requests cannot be attributed`;
       report.error("duplicate_credential", [...place, "key"], message);
     }
   }

@@ -596,7 +596,7 @@ function introspectionSource(
     if (nowMs - loggedAtMs < LOG_EVERY_MS) return;
     loggedAtMs = nowMs;
     const provider = document.name;
-    log.warn({ code: "introspection_failed", provider, why }, "A token introspection endpoint gives no answer");
+    log.warn({ code: "introspection_failed", provider, why }, "A token introspection endpoint does not respond");
   };
   return {
     document,
@@ -614,7 +614,7 @@ function introspectionSource(
       endpoint.doubt();
       if (result.kind === "failure") return failed(result.error.message);
       if (result.status !== 200) return failed(`The status of the answer is ${result.status}, not 200`);
-      return failed("The answer is no JSON object");
+      return failed("The response is no JSON object");
     },
   };
 }

@@ -91,7 +91,7 @@ export class KeySet {
     const { provider } = this.rules;
     try {
       const keys = readKeySet(await fetch(AbortSignal.timeout(FETCH_MS)));
-      if (keys === undefined) throw new Error("The answer is no JSON Web Key Set");
+      if (keys === undefined) throw new Error("The response is no JSON Web Key Set");
       const nowMs = clock.monotonic();
       this.#replace(keys, nowMs);
       this.#fetchedMs = nowMs;

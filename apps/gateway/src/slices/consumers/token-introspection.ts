@@ -30,11 +30,11 @@ const MAX_REFUSED_MS = 10_000;
 const MAX_QUESTIONS = 64;
 const UNAVAILABLE: Recognition = Object.freeze({
   kind: "unavailable",
-  why: "The token introspection endpoint gives no answer",
+  why: "The token introspection endpoint does not respond",
 });
 const UNCHECKED: Recognition = Object.freeze({
   kind: "unchecked",
-  why: "The token introspection endpoint gives no answer; fail_open lets requests pass as nobody's",
+  why: "The token introspection endpoint does not respond; fail_open lets requests pass anonymously",
 });
 const TOO_MANY: Recognition = Object.freeze({
   kind: "unavailable",

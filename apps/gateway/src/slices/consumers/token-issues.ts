@@ -58,7 +58,7 @@ function checkUrl(text: string, danger: string, place: Place, report: IssueRepor
 function checkAlgorithms(provider: JwtProvider, place: Place, report: IssueReport): void {
   for (const [at, algorithm] of (provider.algorithms ?? []).entries()) {
     if (VERIFIABLE_ALGORITHMS.includes(algorithm)) continue;
-    const message = `"${algorithm}" cannot prove who made a token; use one of ${VERIFIABLE_ALGORITHMS.join(", ")}`;
+    const message = `"${algorithm}" cannot prove the origin of a token; use one of ${VERIFIABLE_ALGORITHMS.join(", ")}`;
     report.error("bad_value", [...place, "algorithms", at], message);
   }
 }

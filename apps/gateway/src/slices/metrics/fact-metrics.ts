@@ -206,7 +206,7 @@ function cacheMetrics({ cache }: GatewayFacts): MetricSamples[] {
       cache.lookups.map(({ route, outcome, count }) => [{ route, outcome }, count]),
     ),
     gauge("gateway_cache_entries", "Answers that the cache holds", [], [[{}, cache.entries]]),
-    gauge("gateway_cache_bytes", "Memory of the answers that the cache holds", [], [[{}, cache.bytes]]),
+    gauge("gateway_cache_bytes", "Memory of the responses in the cache", [], [[{}, cache.bytes]]),
   ];
 }
 

@@ -68,7 +68,7 @@ function trafficMetrics(traffic: TrafficCounts): MetricSamples[] {
     ),
     counter(
       "gateway_deprecated_requests_total",
-      "Requests of routes with a deprecation block, by who still sends them",
+      "Requests of routes with a deprecation block, by consumer",
       ["route", "consumer"],
       [...traffic.deprecated.values()].map(({ route, consumer, count }) => [{ route, consumer }, count]),
     ),

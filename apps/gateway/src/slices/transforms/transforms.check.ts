@@ -45,7 +45,7 @@ export function checkTransforms(document: ConfigDocument, report: IssueReport): 
     }
     checkFields(response?.headers, responseProblem, [...place, "response", "headers"], report);
     if (request !== undefined && action.type !== "proxy") {
-      const message = "Only requests of proxy routes can be changed: this route's action asks nobody";
+      const message = "Only requests of proxy routes can be changed: this route's action has no upstream";
       report.warning("unused", [...place, "request"], message);
     }
   }
