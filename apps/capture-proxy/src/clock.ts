@@ -1,6 +1,5 @@
 import type { Clock } from "./slice.ts";
 
-/** The real clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -11,7 +11,7 @@ const STANDARD_ERROR = 2;
 
 const complain = (sentence: string): void => void process.stderr.write(`weir: ${sentence}\n`);
 
-/** What the commands may use of the inside; everything is loaded on first use. */
+/** Modules that commands may use, loaded on first use. */
 export const parts: Parts = {
   createLogger: async ({ path, target, level, isJson, hasColours }) => {
     const [{ pino }, { DescriptorLines, reasonOf }, { openLogOutput }] = await Promise.all([
@@ -19,7 +19,7 @@ export const parts: Parts = {
       import("@headworks/log-file"),
       import("#logging/log-output.ts"),
     ]);
-    // A stalled terminal, or a disk that is full, must not stall the proxy.
+    // A stalled terminal or full disk must not stall the proxy.
     const stream = new DescriptorLines({
       descriptor: target === "stdout" ? STANDARD_OUTPUT : STANDARD_ERROR,
       onProblem: (error) => complain(`The log cannot be written: ${reasonOf(error)}. It is tried again every second`),
@@ -34,7 +34,7 @@ export const parts: Parts = {
       clock: (await import("./clock.ts")).systemClock,
       complain,
     });
-    // For the ways out that wait for nobody.
+    // For exits that await nothing.
     process.on("exit", () => output.flushSync());
     const log = pino({ level, base: null }, output);
     return { log, output };
@@ -89,8 +89,8 @@ export const parts: Parts = {
 };
 
 /**
- * Carries out the command line and ends the process. `environment` is what it was started with; `heldSignals` says which
- * signals came since, and gives them their effect again.
+ * Runs the command line and ends the process. `environment` is the process environment at start; `heldSignals` returns
+ * the signals received since and restores their handling.
  */
 export async function main(
   environment: Invocation["environment"],
@@ -99,11 +99,11 @@ export async function main(
   const gone = new AbortController();
   let outputFailure: Error | undefined;
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    // A reader that has read enough is no failure; a full disk is.
+    // EPIPE is normal, since the reader may close early; a full disk is an error.
     if (error.code !== "EPIPE" && error.code !== "EIO") outputFailure ??= error;
     gone.abort();
   });
-  // There is nowhere left to say so.
+  // No channel is left to report this.
   process.stderr.on("error", () => undefined);
 
   const { version } = (await import("../package.json", { with: { type: "json" } })).default;
@@ -124,7 +124,7 @@ export async function main(
   process.exit(exitCode === EXIT.ok && outputFailure !== undefined ? EXIT.failure : exitCode);
 }
 
-/** Resolves when what was written so far has left the process, or nobody takes it any more. */
+/** Resolves when everything written has left the process or cannot be delivered. */
 async function written(stream: NodeJS.WriteStream): Promise<void> {
   await new Promise<void>((resolve) => {
     stream.once("error", () => resolve());

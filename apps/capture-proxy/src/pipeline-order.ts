@@ -10,7 +10,7 @@ export const INTERCEPTOR_ORDER = [
   "ws-traffic", // takes the messages of what became a WebSocket connection; takes no part before
 ] as const satisfies readonly SliceName[];
 
-/** The order in which slices learn of exchanges. */
+/** The order in which slices observe exchanges. */
 export const OBSERVER_ORDER = [
   "throttle", // forgets what stalls when its client gave up
   "breakpoints", // what waits is over, and says so before its entry is stored
@@ -24,5 +24,5 @@ export const OBSERVER_ORDER = [
   "traffic", // stores and announces
 ] as const satisfies readonly SliceName[];
 
-/** Slices whose failure must not let a request through: what they decide is a promise to the user. */
+/** Slices whose failure must block a request, because their decision is a promise to the user. */
 export const FAIL_CLOSED: ReadonlySet<string> = new Set<SliceName>(["blocklist"]);

@@ -55,49 +55,49 @@ import type { AuthorityStore, Slices } from "./slices.ts";
 
 export interface ProxyOptions {
   readonly dataDir: string;
-  /** What lies elsewhere; without them all of it is in the data directory. */
+  /** Overrides of locations; by default everything is in the data directory. */
   readonly places?: DataPlaces;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Command-line values by flag name, without dashes in front. */
+  /** Command-line values by flag name, without leading dashes. */
   readonly flags: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
   readonly log: Logger;
-  /** Where the log's lines go; told the settings as soon as they are known. */
+  /** Log output; receives the settings as soon as they are known. */
   readonly logs?: LogOutput;
-  /** Where the built web UI lies. */
+  /** Directory of the built web UI. */
   readonly uiDirectory?: string;
-  /** PEM files of a CA made elsewhere, to be used instead of one of our own. */
+  /** PEM files of an existing CA to be used instead of a generated one. */
   readonly importedAuthority?: { readonly certificateFile: string; readonly keyFile: string };
-  /** Serve the API without authentication on an address others can reach. */
+  /** Serve the API without authentication on an address reachable by others. */
   readonly allowInsecureApi?: boolean;
-  /** The store's thread, where it was started while this file was loaded. */
+  /** The store's thread, if it was started while this module was loaded. */
   readonly writer?: Worker;
 }
 
-/** A started Weir. */
+/** A running Weir. */
 export interface RunningProxy {
   readonly addresses: Addresses;
-  /** How the command is called where this was started. */
+  /** The command name at this installation. */
   readonly command: string;
   readonly certificatePath: string;
   readonly fingerprint: string;
   /**
-   * Takes no more connections, lets exchanges in flight end for `graceMs` (5 s), commits what was recorded. Gives a sentence
-   * when entries could not be stored.
+   * Stops accepting connections, drains exchanges for `graceMs` (5 s) and commits what was recorded. Returns a
+   * sentence if entries could not be stored.
    */
   stop(graceMs?: number): Promise<string | undefined>;
 }
 
 const GRACE_MS = 5000;
-/** What takes tens of milliseconds and only first requests and questions need is made ready after the start. */
+/** Delay before preparing what takes tens of milliseconds and only first requests need. */
 const READINESS_DELAY_MS = 250;
 
 /**
- * Puts all parts together and starts listening. Throws {@link StartupError} for what its user can mend, with one
- * sentence; errors of the system's `listen` keep their code (`EADDRINUSE`).
+ * Assembles all parts and starts listening.
+ * @throws StartupError for problems the user can fix; errors of `listen` keep their code (`EADDRINUSE`)
  */
 export async function createProxy(options: ProxyOptions): Promise<RunningProxy> {
   const { dataDir, log } = options;
-  // Whatever is written from here on holds traffic, keys or settings: it is for this user alone.
+  // Files written from here on contain traffic, keys or settings: private to this user.
   process.umask(0o077);
   makeDirectorySync(dataDir);
   const places = options.places ?? defaultPlaces(dataDir);
@@ -106,7 +106,7 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   options.logs?.begin(settings.running.log_config);
   refuseExposure(settings.running, options.allowInsecureApi ?? false);
   const started = new StartedParts();
-  // What the next step writes to.
+  // The directory that the next step writes to.
   let place = certificateDirectory;
   try {
     const { importedAuthority: imported } = options;
@@ -130,7 +130,7 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
     });
     started.onStop(() => store.close());
     place = dataDir;
-    // Not before the directory is known to be this process's own: another one may be writing its log there.
+    // Only once the directory is known to belong to this process: another one may be logging there.
     options.logs?.openFile(settings.running.log_config);
     return await assemble({ options, settings, authority, database, store, started });
   } catch (error) {
@@ -139,7 +139,7 @@ export async function createProxy(options: ProxyOptions): Promise<RunningProxy> 
   }
 }
 
-/** What the parts report as unusable becomes one kind of error; the sentences are theirs, but of what `place` refuses. */
+/** Converts the parts' errors to a StartupError; file-system errors name `place`. */
 function startupError(error: unknown, place: string): unknown {
   const isMendable =
     error instanceof AuthorityStoreError ||
@@ -147,7 +147,7 @@ function startupError(error: unknown, place: string): unknown {
     error instanceof DatabaseTooNewError ||
     error instanceof ForeignFileError;
   if (isMendable) return new StartupError(error.message, { cause: error });
-  // Listening has the same codes, and a file that is named says more than its directory.
+  // Listening uses the same codes, and a named file is more precise than its directory.
   if (!(error instanceof Error) || "port" in error || "path" in error) return error;
   if (!(error instanceof StorageError) && storageErrorKind(error) === "other") return error;
   return new StartupError(`Cannot use ${place}: ${storageErrorReason(error)}`, { cause: error });
@@ -162,7 +162,7 @@ interface Parts {
   readonly started: StartedParts;
 }
 
-/** Requests for it would come round. */
+/** Requests to this address would loop. */
 function ownAddress(own: OwnListeners, { hostname, port }: URL): void {
   own.add(hostname.replace(/^\[|\]$/g, ""), Number(port));
 }
@@ -236,7 +236,7 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
   };
 }
 
-/** The last step of a stop; gives a sentence when the store could not take the last entries. */
+/** The last step of a stop. Returns a sentence if the store could not write the last entries. */
 async function endParts({ options, started, store }: Parts): Promise<string | undefined> {
   const lostBefore = store.status().entriesLost;
   await started.stop();
@@ -245,14 +245,14 @@ async function endParts({ options, started, store }: Parts): Promise<string | un
   return entriesLost > lostBefore ? (problem ?? undefined) : undefined;
 }
 
-/** npm sets this for what it starts; there the command is not in the shell's path. */
+/** npm sets this variable for its children, where the command is not in the shell's path. */
 function commandName(environment: ProxyOptions["environment"]): string {
   return environment["npm_lifecycle_event"] === undefined ? "weir" : "npx weir";
 }
 
 type MutableAddresses = { -readonly [Key in keyof Addresses]: Addresses[Key] };
 
-/** An error of listening gets as `flag` what chooses another port. */
+/** Adds to a listen error the `flag` that chooses another port. */
 async function namingFlag<T>(flag: string, listening: Promise<T>): Promise<T> {
   try {
     return await listening;
@@ -261,7 +261,7 @@ async function namingFlag<T>(flag: string, listening: Promise<T>): Promise<T> {
   }
 }
 
-/** Listens for clients of the proxy, by HTTP and by SOCKS5 if that is switched on, and for the API: all or none. */
+/** Listens for HTTP clients, for SOCKS5 clients if enabled, and for the API: all or none. */
 async function listen(
   listeners: ProxyListeners,
   api: ReturnType<typeof createApiServer>,
@@ -282,7 +282,7 @@ async function listen(
   }
 }
 
-/** The part that carries traffic: it knows the settings only as a compiled policy, and slices only as phases. */
+/** The data path: it knows settings only as a compiled policy and slices only as phases. */
 function dataPath(
   parts: Parts,
   slices: Slices,
@@ -376,12 +376,12 @@ function trustSettings(
   };
 }
 
-/** The readable ones: entries were refused where they were not, but a file may have changed since. */
+/** The readable values; invalid entries were refused earlier, but a file may have changed since. */
 function values<Value>(readings: readonly ({ readonly value: Value } | { readonly problem: string })[]): Value[] {
   return readings.flatMap((reading) => ("value" in reading ? [reading.value] : []));
 }
 
-/** The proxy to chain through; settled when the service starts. */
+/** The upstream proxy, fixed at start. */
 function upstreamProxy({ upstream_proxy: { enabled, protocol, host, port } }: Settings): ProxyAddress | undefined {
   return enabled ? { protocol, host, port } : undefined;
 }
@@ -405,7 +405,7 @@ function refuseExposure(settings: Settings, isInsecureAllowed: boolean): void {
   if (problem !== undefined) throw new StartupError(problem);
 }
 
-/** What was started, ended in reverse order. */
+/** The started parts, stopped in reverse order. */
 class StartedParts {
   readonly #stops: (() => unknown)[] = [];
 

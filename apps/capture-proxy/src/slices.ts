@@ -32,7 +32,7 @@ import { createWsTrafficSlice } from "./slices/ws-traffic/ws-traffic.slice.ts";
 export { AuthorityStoreError, openAuthorityStore } from "./slices/cert/cert.slice.ts";
 export type { AuthorityStore } from "./slices/cert/cert.slice.ts";
 
-/** A slice as the composition root handles it: the contract's types are checked where each slice is made. */
+/** A slice without its types, which are checked where the slice is created. */
 interface AnySlice {
   readonly name: SliceName;
   readonly operations: object;
@@ -40,23 +40,21 @@ interface AnySlice {
   readonly observer?: Observer;
   readonly worker?: SliceTask;
   readonly portableRules?: PortableRules;
-  /** The feature whose switching off leaves nothing of it but its name. */
+  /** Disabling this feature removes everything but the slice's name. */
   readonly switchedOffBy?: FeatureName;
 }
 
-/** What each feature consists of. */
+/** The slices of each feature. */
 const FEATURE_SLICES: Readonly<Record<FeatureName, readonly SliceName[]>> = { grpc: ["grpc"] };
 
-/** All slices of Weir. */
 export interface Slices {
   readonly all: readonly AnySlice[];
   readonly cert: CertSlice;
-  /** The interceptors of the named slices, in that order; a slice that intercepts but is not named is a defect. */
+  /** The interceptors of the named slices in that order; an intercepting slice that is not named is a bug. */
   interceptors(order: readonly SliceName[]): Interceptor[];
   observers(order: readonly SliceName[]): Observer[];
 }
 
-/** Makes every slice. */
 export function createSlices(
   host: SliceHost,
   authority: AuthorityStore,
@@ -99,7 +97,7 @@ export function createSlices(
   };
 }
 
-/** A slice of a feature that is switched off takes no part in anything; the API knows it, to say so. */
+/** Slices of disabled features take part in nothing; the API knows them to report that. */
 function withoutDisabled(disabled: readonly FeatureName[], slices: readonly AnySlice[]): readonly AnySlice[] {
   return slices.map((slice) => {
     const feature = disabled.find((each) => FEATURE_SLICES[each].includes(slice.name));

@@ -127,7 +127,7 @@ export class UpstreamConnections implements SessionEvents {
 
   /** The client disconnected: closes its origins or leaves clean ones idle. */
   end(): void {
-    // Each leaves the list when it is gone, so the lists are walked as they were.
+    // Iterates over copies: each entry removes itself when it is closed.
     for (const dial of this.#dials.slice()) this.#forget(dial);
     const left = [...this.#sessions.splice(0), ...this.#connections.splice(0)];
     if (left.length === 0) return;
@@ -161,7 +161,7 @@ export class UpstreamConnections implements SessionEvents {
   #wantsHttp1(destination: Destination, requirement: UpstreamRequirement): boolean {
     if (requirement === "upgrade" || this.#isHttp1(destination)) return true;
     if (requirement === "any") return !destination.secure;
-    // An origin that speaks HTTP/2 may take WebSockets over HTTP/1.1 only.
+    // An origin may speak HTTP/2 and support WebSockets over HTTP/1.1 only.
     const refuses = (session: OriginSession): boolean =>
       session.hasSettings && !session.takesWebSockets && isSamePlace(session.destination, destination);
     return requirement === "websocket" && this.#sessions.some(refuses);
@@ -195,7 +195,7 @@ export class UpstreamConnections implements SessionEvents {
     const { destination, requirement } = dial;
     if (dialled.protocol === "http/1.1" && destination.secure) return this.#serveHttp1(dial, dialled);
     const session = this.#ownSession(destination, dialled, dial.age);
-    // By knowledge of the client alone, requests are not risked before the origin proved that it is right.
+    // With prior knowledge alone, requests wait until the origin has proved that it speaks HTTP/2.
     const servesFirst = destination.secure && requirement !== "websocket";
     const abandon = (): void => (servesFirst ? undefined : session.destroy());
     dial.abandon = abandon;

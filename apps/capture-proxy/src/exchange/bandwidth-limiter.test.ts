@@ -26,7 +26,7 @@ function sink(line: BandwidthLimiter, onMoved?: (sink: Sink) => void): Sink {
   return self;
 }
 
-/** A source that always has more, and comes with it when the flow is low. */
+/** A source that always supplies more when the stream is low. */
 function endless(line: BandwidthLimiter): Sink {
   const refill = ({ flow }: Sink): void => {
     if (flow.isLow) flow.add(Buffer.alloc(65_536));
@@ -83,7 +83,7 @@ test("time in which nobody had anything to send is not made up for", async () =>
   const second = sink(line);
   second.flow.add(Buffer.alloc(1_000_000));
   await clock.advance(300);
-  // 300 ms, and what an idle line keeps.
+  // 300 ms and the burst of an idle limiter.
   assert.ok(second.receivedBytes <= 312_000, String(second.receivedBytes));
 });
 

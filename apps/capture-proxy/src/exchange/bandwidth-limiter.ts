@@ -1,45 +1,43 @@
-/** Time as a line needs it. */
 export interface LimiterClock {
   /** Monotonic milliseconds. */
   monotonic(): number;
   after(delayMs: number, callback: () => void): () => void;
 }
 
-/** What a flow delivers to. */
+/** The destination of a throttled stream. */
 export interface Receiver {
-  /** Takes bytes; false: it is full, and the flow waits for {@link Flow.resume}. */
+  /** Writes bytes; false on backpressure, until {@link ThrottledStream.resume}. */
   take(piece: Buffer): boolean;
-  /** Bytes left the flow: it may be low or empty now. */
+  /** Bytes left the queue, which may be low or empty now. */
   moved(): void;
 }
 
-/** A flow with less waiting than this asks its source for more; fast lines with few flows have more in stock. */
+/** Low-water mark of a queue; it rises with the rate and falls with the number of streams. */
 const LOW_BYTES = 32_768;
 const MAX_LOW_BYTES = 262_144;
 const LOW_MS = 50;
-/** Smaller slices would cost more than they smooth. */
+/** Smaller slices cost more than they smooth. */
 const MIN_SLICE_BYTES = 256;
 const MAX_SLICE_BYTES = 65_536;
-/** Slices are this far apart, where the rate is high enough for that. */
+/** Interval between slices, if the rate is high enough. */
 const SLICE_MS = 8;
-/** Credit that an idle line keeps: as long as a source may take to come with its next piece. */
+/** Credit kept while idle: the time a source may need for its next piece. */
 const BURST_MS = 10;
-/** Time that a busy process may make up for; what is later is lost. */
+/** Time for which a busy process may catch up. */
 const CATCH_UP_MS = 250;
 
 /**
- * One direction of a line with a bandwidth, shared by all flows on it: a token bucket that fills by the time that passed,
- * and gives the flows their turns in a circle. Bytes wait here only as far as a flow took them in, and a flow tells when
- * it has enough, so that memory stays what one read of each source is.
+ * Limits one direction to a bandwidth that all its streams share: a token bucket with round-robin scheduling. Sources
+ * pause when their queue is full enough, so that it holds about one read of each.
  */
 export class BandwidthLimiter {
-  /** Bytes that passed, limited or not. */
+  /** Bytes forwarded, limited or not. */
   carriedBytes = 0;
   readonly #clock: LimiterClock;
   #bytesPerMs = 0;
   #credit = 0;
   #countedMs = 0;
-  /** Flows that have something and whose receiver takes it, next one first. */
+  /** Streams that have bytes and no backpressure, next one first. */
   #turns: LimitedStream[] = [];
   #stopTimer: (() => void) | undefined;
   #isSharing = false;
@@ -48,17 +46,16 @@ export class BandwidthLimiter {
     this.#clock = clock;
   }
 
-  /** Whether there is a bandwidth; else everything passes at once. */
   get isLimited(): boolean {
     return this.#bytesPerMs > 0;
   }
 
-  /** Flows that wait for their turn. */
+  /** Streams queued for their turn. */
   get waitingFlows(): number {
     return this.#turns.length;
   }
 
-  /** Bytes per second, 0 for no limit. Holds at once, for what waits too. */
+  /** Bytes per second, 0 for no limit. Takes effect at once, also for queued bytes. */
   setRate(bytesPerSecond: number): void {
     this.#count(CATCH_UP_MS);
     this.#bytesPerMs = bytesPerSecond / 1000;
@@ -67,12 +64,12 @@ export class BandwidthLimiter {
     if (!this.isLimited) this.#share();
   }
 
-  /** Opens a flow that delivers to `receiver`. */
+  /** Opens a stream to `receiver`. */
   open(receiver: Receiver): ThrottledStream {
     return new LimitedStream(this, receiver);
   }
 
-  /** Bytes that were sent beside the flows, such as heads: what follows waits for them. */
+  /** Charges bytes sent outside the streams, such as heads. */
   charge(bytes: number): void {
     this.carriedBytes += bytes;
     if (!this.isLimited) return;
@@ -80,11 +77,11 @@ export class BandwidthLimiter {
     this.#credit -= bytes;
   }
 
-  /** A flow has something to deliver. */
+  /** Schedules a stream that has bytes to deliver. */
   queue(flow: LimitedStream): void {
     if (this.#turns.length === 0 && !this.#isSharing) {
       this.#count(BURST_MS);
-      // What nobody had use for while there was time is not made up for.
+      // After idling, credit is capped at one burst.
       this.#credit = Math.min(this.#credit, BURST_MS * this.#bytesPerMs);
     }
     this.#turns.push(flow);
@@ -92,19 +89,19 @@ export class BandwidthLimiter {
     else if (this.#stopTimer === undefined && !this.#isSharing) this.#rearm();
   }
 
-  /** Bytes of one flow below which it should get more. */
+  /** Low-water mark of one stream. */
   get lowBytes(): number {
     const even = (this.#bytesPerMs * LOW_MS) / Math.max(1, this.#turns.length);
     return Math.min(Math.max(even, LOW_BYTES), MAX_LOW_BYTES);
   }
 
-  /** A flow has no more turns. */
+  /** Removes a stream from the schedule. */
   drop(flow: LimitedStream): void {
     const at = this.#turns.indexOf(flow);
     if (at !== -1) this.#turns.splice(at, 1);
   }
 
-  /** Adds what the passed time is worth, as far as `maxMs` of credit. */
+  /** Adds credit for the elapsed time, capped at `maxMs`. */
   #count(maxMs: number): void {
     const nowMs = this.#clock.monotonic();
     const grown = this.#credit + (nowMs - this.#countedMs) * this.#bytesPerMs;
@@ -112,7 +109,7 @@ export class BandwidthLimiter {
     this.#countedMs = nowMs;
   }
 
-  /** One round after the other while there is credit for a slice. */
+  /** Serves the streams round-robin while there is credit for a slice. */
   #share(): void {
     if (this.#isSharing) return;
     this.#isSharing = true;
@@ -143,7 +140,7 @@ export class BandwidthLimiter {
     const [next] = this.#turns;
     if (next === undefined || !this.isLimited) return;
     const missing = Math.min(next.waitingBytes, this.#sliceBytes) - this.#credit;
-    // Waking for each flow's slice apart would be more often than timers can.
+    // A timer per slice of each stream would exceed timer resolution.
     const waitMs = Math.max(missing / this.#bytesPerMs, Math.min(SLICE_MS, next.waitingBytes / this.#bytesPerMs));
     this.#stopTimer = this.#clock.after(Math.max(1, waitMs), () => {
       this.#stopTimer = undefined;
@@ -153,17 +150,16 @@ export class BandwidthLimiter {
   }
 }
 
-/** One transfer in one direction of a line. */
+/** One transfer through a limiter. */
 export interface ThrottledStream {
-  /** Nothing waits in it. */
   readonly isEmpty: boolean;
-  /** Little waits in it: its source should come with more. */
+  /** The queue is below its low-water mark: the source should supply more. */
   readonly isLow: boolean;
-  /** Takes bytes in, by reference. */
+  /** Queues bytes by reference. */
   add(piece: Buffer): void;
-  /** The receiver takes bytes again. */
+  /** The receiver drained. */
   resume(): void;
-  /** Forgets what waits. */
+  /** Discards the queue. */
   close(): void;
 }
 
@@ -208,7 +204,7 @@ class LimitedStream implements ThrottledStream {
     this.#isQueued = false;
   }
 
-  /** Hands out at most `maxBytes`; gives how many it were. Takes itself out of the turns and in again. */
+  /** Delivers at most `maxBytes` and returns how many. Leaves the schedule and re-enters it if needed. */
   deliver(maxBytes: number): number {
     this.#isQueued = false;
     let leftBytes = Math.floor(maxBytes);
@@ -236,7 +232,7 @@ class LimitedStream implements ThrottledStream {
   }
 }
 
-/** Both directions of a line, as an exchange is given it. */
+/** The limiters of an exchange. */
 export interface ThrottledPace {
   /** Towards the client. */
   readonly down: BandwidthLimiter;

@@ -76,7 +76,7 @@ for (const [name, options] of [
   });
 }
 
-/** Writes down what it is told, in order. */
+/** Records the calls in order. */
 function watcher(): BodyWatcher & { readonly seen: string[] } {
   const seen: string[] = [];
   return {

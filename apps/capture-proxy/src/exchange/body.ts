@@ -1,4 +1,4 @@
-/** Pieces from this size on are kept as they came: what else they hold on to is little next to them. */
+/** Pieces of at least this size are kept by reference: the rest of the memory they pin is comparatively small. */
 const LARGE_PIECE_BYTES = 8192;
 
 const FIRST_MEMORY_BYTES = 4096;
@@ -6,21 +6,20 @@ const FIRST_MEMORY_BYTES = 4096;
 const MAX_MEMORY_BYTES = 65_536;
 
 /**
- * The pieces of a body while it streams. Small ones may lie in memory that they share with the bytes of others, 64 KB for a
- * few of them; a stream of events would hold on to a lot of that, for hours. So they gather in memory of their own from the second
- * one on: most bodies come in one piece and are gone with their exchange.
+ * The pieces of a streaming body. Small pieces may be slices of a shared 64 KB block, which a long event stream would
+ * pin for hours, so from the second one on they are copied into memory of their own. Most bodies have one piece and
+ * end with their exchange.
  */
 export class KeptPieces {
   #pieces: Buffer[] = [];
-  /** Where the last of the pieces lies, if it was gathered; there may be room behind it. */
+  /** Memory of the last piece, if it was copied; it may have room left. */
   #memory: Buffer | undefined;
 
-  /** The bytes so far, in order. */
   get list(): readonly Buffer[] {
     return this.#pieces;
   }
 
-  /** Keeps a piece, by reference or by a copy; it must not be changed afterwards. */
+  /** Keeps a piece by reference or copy; it must not be changed afterwards. */
   add(piece: Buffer): void {
     const last = this.#pieces.at(-1);
     if (last === undefined || piece.length >= LARGE_PIECE_BYTES) {
@@ -34,7 +33,7 @@ export class KeptPieces {
     else this.#begin(piece);
   }
 
-  /** Gives the pieces away. */
+  /** Removes and returns the pieces. */
   take(): readonly Buffer[] {
     const pieces = this.#pieces;
     this.#pieces = [];
@@ -62,54 +61,53 @@ export class KeptPieces {
   }
 }
 
-/** What became of a body in the store. */
+/** How a body was stored. */
 export type BodyState = "none" | "complete" | "truncated" | "not_stored";
 
-/** A body on its way into the store piece by piece, because it is too large to be kept in memory. */
+/** A body written to the store piece by piece, because it is too large for memory. */
 export interface SpooledBody {
-  /** Names the body in the store; entries refer to it. */
+  /** Id of the body in the store, referenced by entries. */
   readonly id: number;
-  /** Takes a piece without waiting. False: the backlog is full, the body is given up and nothing of it will be stored. */
+  /** Queues a piece. False: the backlog is full and the body is dropped. */
   write(piece: Buffer): boolean;
-  /** All pieces were given. */
   end(): void;
-  /** The exchange will not be stored; what was written may be removed. */
+  /** The exchange will not be stored; written pieces may be deleted. */
   discard(): void;
 }
 
-/** Where large bodies go while they stream. */
+/** Stores large bodies while they stream. */
 export interface BodySpool {
-  /** Undefined when storage is so far behind that another large body cannot be taken. */
+  /** Undefined when the store is too far behind for another large body. */
   open(): SpooledBody | undefined;
 }
 
 /**
- * Sees a body while it streams by. It is called on the way of the bytes: it must be quick, and it can hold nothing back.
- * One that throws is told so once and not called again; the body goes on.
+ * Observes a body while it streams. It is called on the data path: it must be quick and cannot delay the body. After
+ * an exception it is not called again; the body continues.
  */
 export interface BodyWatcher {
-  /** Bytes as they came, still content-coded, without the framing of the transfer; they must not be changed. */
+  /** Content-coded bytes without transfer coding; they must not be changed. */
   piece(bytes: Buffer): void;
-  /** No more pieces come: the body is complete, or its exchange ended before that. Called once. */
+  /** Called once: the body is complete, or its exchange ended early. */
   end(): void;
   /**
-   * A rule put another body in the place of this one, nothing of which was passed on: the pieces from here on are those of
-   * the new body. Without this method watching ends there.
+   * A rule replaced the body before any of it was forwarded: further pieces belong to the new body. Without this
+   * method, watching ends here.
    */
   replaced?(): void;
-  /** One of the methods above threw this. */
+  /** One of the methods above threw this error. */
   failed?(error: unknown): void;
 }
 
-/** Bodies up to this size are handed to the store in one piece with their entry. */
+/** Bodies up to this size are stored together with their entry. */
 export const INLINE_BODY_BYTES = 262_144;
 
 /**
- * Keeps a copy of a body's first `limitBytes` while it streams by. It never delays the stream: small bodies stay
- * in memory, larger ones go to the spool, and when the spool cannot follow, the body is marked as not stored.
+ * Captures the first `limitBytes` of a body without delaying it: small bodies stay in memory, larger ones go to the
+ * spool, and if the spool cannot keep up the body is marked as not stored.
  */
 export class BodyCapture {
-  /** Bytes that flowed, stored or not. */
+  /** All bytes, stored or not. */
   sizeBytes = 0;
   /** Bytes that are or will be stored. */
   storedBytes = 0;
@@ -120,7 +118,7 @@ export class BodyCapture {
   #givenUp = false;
   #watchers: readonly BodyWatcher[] | undefined;
 
-  /** `spool` undefined: nothing is stored, bytes are only counted. */
+  /** Without `spool` bytes are only counted. */
   constructor(limitBytes: number, spool: BodySpool | undefined) {
     this.#limitBytes = limitBytes;
     this.#spool = spool;
@@ -132,22 +130,21 @@ export class BodyCapture {
     return this.storedBytes < this.sizeBytes ? "truncated" : "complete";
   }
 
-  /** The stored bytes of a body that was small enough to stay in memory. */
+  /** The stored bytes of a body kept in memory. */
   get pieces(): readonly Buffer[] {
     return this.#pieces.list;
   }
 
-  /** Set when the body went to the spool. */
   get spooled(): SpooledBody | undefined {
     return this.#spooled;
   }
 
-  /** Shows the pieces from here on to `watcher`, stored or not; several may watch. */
+  /** Adds a watcher for the pieces from here on, stored or not. */
   watch(watcher: BodyWatcher): void {
     this.#watchers = this.#watchers === undefined ? [watcher] : [...this.#watchers, watcher];
   }
 
-  /** Takes note of a piece; it is kept by reference and must not be changed afterwards. */
+  /** Adds a piece by reference; it must not be changed afterwards. */
   add(piece: Buffer): void {
     this.sizeBytes += piece.length;
     if (this.#watchers !== undefined) this.#tell((watcher) => watcher.piece(piece));
@@ -164,13 +161,13 @@ export class BodyCapture {
     if (!this.#spooled.write(kept)) this.#giveUp();
   }
 
-  /** The body ended, or its exchange did. */
+  /** The body or its exchange ended. */
   end(): void {
     this.#spooled?.end();
     this.#endWatching();
   }
 
-  /** Nothing of this body is wanted any more, and `successor` is to be the body instead: whoever watched it watches that. */
+  /** Discards this capture and moves its watchers to `successor`. */
   replaceBy(successor: BodyCapture): void {
     this.discard();
     const watchers = this.#watchers;
@@ -181,7 +178,6 @@ export class BodyCapture {
     successor.#tell((watcher) => watcher.replaced?.());
   }
 
-  /** Nothing of the body is wanted any more. */
   discard(): void {
     this.#spooled?.discard();
     this.#spooled = undefined;
@@ -219,13 +215,11 @@ export class BodyCapture {
   }
 }
 
-/** What a watcher does about its own fault may fail as well; that is where it ends. */
+/** A watcher's error handler may fail as well; that error is ignored. */
 function tellFault(watcher: BodyWatcher, error: unknown): void {
   try {
     watcher.failed?.(error);
-  } catch {
-    // It was told.
-  }
+  } catch {}
 }
 
 function memoryFor(sizeBytes: number, requestedBytes: number): Buffer {

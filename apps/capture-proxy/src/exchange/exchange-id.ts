@@ -4,13 +4,13 @@ const POOL_BYTES = 8192;
 const pool = Buffer.allocUnsafe(POOL_BYTES);
 let used = POOL_BYTES;
 let lastMs = 0;
-/** Of `lastMs`, as ids begin. */
+/** Text of `lastMs`, the prefix of its ids. */
 let timeText = "";
 let sequence = 0;
 
 /**
- * A UUID of version 7 (RFC 9562): 48 bits of milliseconds, a 12-bit counter within the millisecond, 62 random
- * bits. Ids ascend in time, so an index over them only grows at its end.
+ * A UUIDv7 (RFC 9562): 48 bits of milliseconds, a 12-bit counter within the millisecond, 62 random bits. Ids ascend in
+ * time, so indexes on them grow only at the end.
  */
 export function newExchangeId(nowMs: number): string {
   if (nowMs > lastMs) startMillisecond(nowMs);

@@ -1,4 +1,4 @@
-/** At which step an exchange failed. */
+/** The step at which an exchange failed. */
 export type FailureStage =
   | "resolve"
   | "connect"
@@ -10,7 +10,7 @@ export type FailureStage =
   | "client-write"
   | "policy";
 
-/** Stable codes of data-path failures; they stand on entries, in error pages and in counters. */
+/** Stable codes of data-path failures, used in entries, error pages and counters. */
 export type FailureCode =
   | "DNS_NOT_FOUND"
   | "DNS_FAILED"
@@ -43,20 +43,20 @@ export type FailureCode =
   | "SHUTDOWN"
   | "INTERNAL";
 
-/** Why an exchange ended without its regular answer. Stored on the entry, counted, shown to the client in words. */
+/** Why an exchange ended without its regular response. Stored in the entry, counted, and explained to the client. */
 export interface Failure {
   readonly stage: FailureStage;
   readonly side: "client" | "upstream" | "internal";
   readonly code: FailureCode;
   readonly message: string;
   readonly cause?: unknown;
-  /** What a peer said by ending its stream (RFC 9113, 7), to be said to the other side too. */
+  /** Code with which a peer reset its stream (RFC 9113, 7), passed on to the other side. */
   readonly resetCode?: number;
-  /** What the client is answered, where that of the code is too general. */
+  /** Status for the client if the code's default is too general. */
   readonly status?: number;
 }
 
-/** The status of the answer that tells the client of a failure: 504 for time, 508 for loops, 502 otherwise. */
+/** Status of the error response: 504 for timeouts, 508 for loops, 502 otherwise. */
 export function failureStatus(failure: Failure): number {
   if (failure.status !== undefined) return failure.status;
   switch (failure.code) {

@@ -1,4 +1,4 @@
-/** Live numbers of the data path, kept by the connections and read by metrics. */
+/** Live counters of the data path, exported by metrics. */
 export interface TrafficGauges {
   readonly activeConnections: number;
   readonly activeExchanges: number;
@@ -11,12 +11,11 @@ export interface TrafficGauges {
   readonly pendingRequests: number;
 }
 
-/** The same, for those who keep the numbers. */
+/** The writable view. */
 export type MutableGauges = {
   -readonly [K in Exclude<keyof TrafficGauges, "idleUpstreamConnections">]: TrafficGauges[K];
 } & Pick<TrafficGauges, "idleUpstreamConnections">;
 
-/** All zero. */
 export function newGauges(): MutableGauges {
   return {
     activeConnections: 0,

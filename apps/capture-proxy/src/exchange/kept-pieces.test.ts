@@ -5,7 +5,7 @@ import { KeptPieces } from "./body.ts";
 
 const SHEET_BYTES = 65_536;
 
-/** A piece in memory that it shares with others. */
+/** A slice of shared memory. */
 function cut(sizeBytes: number, value: number): Buffer {
   const start = (SHEET_BYTES - sizeBytes) >> 1;
   return Buffer.alloc(SHEET_BYTES, value).subarray(start, start + sizeBytes);

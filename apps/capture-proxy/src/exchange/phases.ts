@@ -4,7 +4,7 @@ import type { Exchange, ExchangeView, ClientFacts } from "./exchange.ts";
 import type { ThrottledPace } from "./bandwidth-limiter.ts";
 import type { MessageControl, MessageHandler } from "./messages.ts";
 
-/** An answer made here instead of by the origin. */
+/** A response made by Weir instead of the origin. */
 export interface SyntheticResponse {
   readonly status: number;
   readonly reason?: string;
@@ -15,48 +15,51 @@ export interface SyntheticResponse {
 export type Verdict =
   | { readonly kind: "continue" }
   | { readonly kind: "respond"; readonly response: SyntheticResponse }
-  /** The client gets a page that says why, or with `closes` a cut connection. */
+  /** The client gets an error page with the reason, or with `closes` a closed connection. */
   | { readonly kind: "abort"; readonly reason: string; readonly closes?: boolean };
 
-/** A verdict that keeps a client from its origin. */
+/** A verdict that blocks the request. */
 export type Refusal = Exclude<Verdict, { kind: "continue" }>;
 
 export const CONTINUE: Verdict = { kind: "continue" };
 
-/** Where a client wants to go, before TLS and before any request is known. */
+/** A client's target, before TLS and before any request is known. */
 export interface Target {
   readonly host: string;
   readonly port: number;
   readonly client: ClientFacts;
-  /** To be set to the line that the bytes of the tunnel are to go over. */
+  /** Set it to limit the tunnel's bandwidth. */
   pace?: ThrottledPace;
 }
 
-/** What a slice may do to an exchange. Phases run in this order; absent ones cost nothing. */
+/** Hooks that may change an exchange, called in this order. Absent hooks cost nothing. */
 export interface Interceptor {
   readonly name: SliceName;
-  /** For CONNECT targets. `respond` is the answer to CONNECT when no TLS can carry it. */
+  /** A CONNECT target. A `respond` verdict is the response to CONNECT if TLS cannot carry it. */
   onTarget?(target: Target): Verdict | Promise<Verdict>;
-  /** The request head is known, nothing was sent upstream. May change `exchange.request`. */
+  /** The request head was read, nothing was sent upstream. May change `exchange.request`. */
   onRequestHead?(exchange: Exchange): Verdict | Promise<Verdict>;
-  /** The answer's head is known, nothing was sent to the client. May change `exchange.response`. */
+  /** The response head was read, nothing was sent to the client. May change `exchange.response`. */
   onResponseHead?(exchange: Exchange): Verdict | Promise<Verdict>;
-  /** The exchange became a connection of messages. The first slice that gives a handler gets them. */
+  /** The exchange became a connection of messages. The first slice that returns a handler receives them. */
   onMessages?(exchange: ExchangeView, control: MessageControl): MessageHandler | undefined;
 }
 
-/** What a slice may learn. Observers cannot delay, change or fail an exchange; they must not throw and must not await. */
+/**
+ * Hooks that observe exchanges. Observers cannot delay, change or fail an exchange; they must not throw and must not
+ * await.
+ */
 export interface Observer {
   readonly name: SliceName;
-  /** Request head known: the entry can be shown. */
+  /** The request head was read. */
   onStarted?(exchange: ExchangeView): void;
-  /** Answer head known. */
+  /** The response head was read. */
   onResponding?(exchange: ExchangeView): void;
   /**
-   * A connection takes nothing new, and what runs on it goes on to its end (GOAWAY of RFC 9113, 6.8): the client's, whoever
-   * of both said so, or with a place the one to that origin.
+   * A connection accepts nothing new and completes what is in flight (GOAWAY, RFC 9113, 6.8): the client's connection
+   * or, if `origin` is given, the one to that origin.
    */
   onClosing?(client: ClientFacts, origin: { readonly host: string; readonly port: number } | undefined): void;
-  /** Exactly once, after the client got its last byte or the failure is final. */
+  /** Called once, after the client received the last byte or the failure is final. */
   onFinished?(exchange: ExchangeView): void;
 }

@@ -3,15 +3,15 @@ import type { MessageControl, MessageHandler } from "./messages.ts";
 import { CONTINUE } from "./phases.ts";
 import type { Interceptor, Observer, Target, Verdict } from "./phases.ts";
 
-/** Told when a slice misbehaves: its name, the phase, and what it threw. */
+/** Reports an exception of a slice: its name, the phase and the error. */
 export type SliceFault = (slice: string, phase: string, error: unknown) => void;
 
 type Phase<T> = { readonly name: string; readonly run: (subject: T) => Verdict | Promise<Verdict> };
 
 /**
- * The interceptors and observers of all slices, sorted into phases once. A phase nobody takes part in costs one
- * length check. The first verdict that is not `continue` ends a phase. An interceptor that throws is treated as
- * `continue`, unless it is listed as failing closed: then the exchange is aborted.
+ * The interceptors and observers of all slices, sorted into phases once; an empty phase costs one length check. The
+ * first verdict other than `continue` ends a phase. An exception counts as `continue`, or aborts the exchange if the
+ * slice fails closed.
  */
 export class Pipeline {
   readonly #target: Phase<Target>[];
@@ -43,7 +43,7 @@ export class Pipeline {
     this.#onFault = onFault;
   }
 
-  /** Before a tunnel is opened. */
+  /** Runs the target phase before a tunnel is opened. */
   target(target: Target): Verdict | Promise<Verdict> {
     return this.#run(this.#target, target, "onTarget", 0);
   }
@@ -56,7 +56,7 @@ export class Pipeline {
     return this.#run(this.#responseHead, exchange, "onResponseHead", 0);
   }
 
-  /** Who takes the messages of an exchange that became a connection of messages. */
+  /** The handler of an exchange that became a connection of messages. */
   messages(exchange: ExchangeView, control: MessageControl): MessageHandler | undefined {
     for (const slice of this.#messages) {
       try {
@@ -89,7 +89,7 @@ export class Pipeline {
     }
   }
 
-  /** GOAWAY was said on the connection of a client, or on its connection to an origin. */
+  /** GOAWAY was sent or received on a client's connection, or on one to an origin. */
   closing(...[client, origin]: Parameters<NonNullable<Observer["onClosing"]>>): void {
     for (const observer of this.#observers) {
       try {

@@ -7,7 +7,7 @@ import type { RequestMessage, ResponseMessage } from "./exchange.ts";
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Text as it is when it is UTF-8; a text that looks like the mark of base64 is marked as base64 itself. */
+/** The text if it is UTF-8; otherwise base64. Text that looks like the base64 marker is encoded too. */
 export function bodyText(bytes: Uint8Array | undefined): Pick<RequestData, "body" | "body_encoding"> {
   if (bytes === undefined) return { body: null, body_encoding: null };
   try {
@@ -27,7 +27,7 @@ export function fieldPairs(fields: Readonly<RawFields>): [string, string][] {
   return pairs;
 }
 
-/** Duplicates joined as RFC 9110 section 5.3 allows; Set-Cookie, which must not be joined, by line ends. */
+/** Duplicates joined (RFC 9110, 5.3); Set-Cookie, which must not be joined, is separated by line ends. */
 export function joinedFields(fields: Readonly<RawFields>): Record<string, string> {
   const names = new Map<string, string>();
   const joined = new Map<string, string>();
@@ -41,7 +41,7 @@ export function joinedFields(fields: Readonly<RawFields>): Record<string, string
   return Object.fromEntries(joined);
 }
 
-/** A body beside its message: bytes that are to be shown, and how much there was. */
+/** A body's shown bytes and its sizes. */
 export interface BodyFacts {
   readonly bytes: Uint8Array | undefined;
   readonly sizeBytes: number;
@@ -60,7 +60,6 @@ export function bodyMembers({ bytes, sizeBytes, storedBytes, state }: BodyFacts)
   };
 }
 
-/** A request as the API shows it. */
 export function shownRequest(message: Readonly<RequestMessage>, body: BodyFacts): RequestData {
   const { method, host, path, fields, trailers, version } = message;
   return {
@@ -77,7 +76,6 @@ export function shownRequest(message: Readonly<RequestMessage>, body: BodyFacts)
   };
 }
 
-/** An answer as the API shows it. */
 export function shownResponse(message: Readonly<ResponseMessage>, body: BodyFacts, durationMs: number): ResponseData {
   const { status, reason, fields, trailers, version } = message;
   return {
