@@ -11,10 +11,10 @@ import { BatchedWriter } from "./batched-writer.ts";
 
 const PIECE_BYTES = 16_384;
 
-/** Takes each write at once, or later when it is told to. */
+/** Completes each write at once, or when released. */
 class Taker extends Writable {
   readonly writes: Buffer[] = [];
-  /** What was taken, as it was then. */
+  /** The content at the time it was taken. */
   received = "";
   encrypted = false;
   isLate = false;
@@ -221,7 +221,7 @@ const authority = CertificateAuthority.create();
 const leaf = authority.issueLeaf({ ip: ["127.0.0.1"] });
 const SECURE = { key: leaf.keyPem, cert: leaf.chainPem };
 
-/** A connection whose client reads at once, or not before it is told to. */
+/** A connection whose client reads at once, or only when released. */
 class SlowLink {
   readonly socket: Socket;
   readonly writer: BatchedWriter;
@@ -244,7 +244,7 @@ class SlowLink {
     return line;
   }
 
-  /** Ends it; answers whether its client has what was sent, neither more nor less. */
+  /** Ends the connection; returns whether the client received exactly what was sent. */
   async isIntact(): Promise<boolean> {
     const ended = once(this.#client, "end");
     if (!this.#client.readableFlowing) this.#read();
@@ -278,7 +278,7 @@ for (const [isChunked, isSecure] of [
     for (let round = 0; round < 300; round += 1) {
       for (const [at, { writer, sent }] of lines.entries()) {
         const head = `round ${round} of ${at}\r\n`;
-        // Not before all are behind: the write that fills a connection shall be one that was put together.
+        // The write that fills a connection must be a joined one, so large pieces come last.
         const sizes = round < 280 ? sizesBytes : largeBytes;
         const piece = memory.subarray(0, sizes[(round + at) % sizes.length]);
         randomBytes(64).copy(piece.fill(round));

@@ -5,35 +5,35 @@ import { POOLED_BUFFER_BYTES, releaseBuffer, acquireBuffer } from "./buffer-pool
 import { allocSlice } from "./slab.ts";
 import { scheduleFlush, type Waiting } from "./scheduled-flush.ts";
 
-/** Pieces up to this size travel as text together with the head before them: one write instead of two. */
+/** Pieces up to this size are written as text together with the preceding head: one write instead of two. */
 const TEXT_PIECE_BYTES = 8192;
-/** The same where TLS makes memory of its own for a text, and looks at other memory where it lies. */
+/** The same for TLS, which copies text but reads buffers in place. */
 const SECURE_TEXT_PIECE_BYTES = 1024;
-/** Larger pieces are copied behind waiting text up to this size; above it the copy costs more than a second write. */
+/** Larger pieces are copied behind buffered text up to this size; above it the copy costs more than a second write. */
 const JOINED_PIECE_BYTES = 131_072;
 const MAX_WAITING_CHARACTERS = 65_536;
 
 /**
- * Gathers what one read caused to be written, so that a small message leaves in one write. Text is latin1, which
- * holds any byte. The owner calls {@link flushSoon} when the read is worked off, and ends its side by {@link end}.
+ * Batches the writes caused by one read, so that a small message leaves in one write. Text is latin1, which can hold
+ * any byte. The owner calls {@link flushSoon} at the end of a read and ends its side with {@link end}.
  */
 export class BatchedWriter implements Waiting {
   isWaiting = false;
   readonly #socket: Writable;
   readonly #copies: boolean;
-  /** TLS says later that it has taken a write, but looks at the memory at once: it encrypts what is there, or copies it. */
+  /** TLS reports a write as finished later but reads the memory at once: it encrypts or copies it. */
   readonly #isSecure: boolean;
   readonly #textPieceBytes: number;
-  /** A larger piece, and what came before it. */
+  /** A larger piece and the bytes before it. */
   #large: Buffer | undefined;
-  /** The desk on which it lies. */
+  /** The pooled buffer that contains it. */
   #pooledBuffer: Buffer | undefined;
-  /** What came behind it. */
+  /** Text behind it. */
   #text = "";
 
   /**
-   * `socket` looks no more at memory once that write is finished, as sockets of the system do. `copies`: pieces lie in
-   * memory that is overwritten after the call.
+   * `socket` must not read memory after a write has finished; system sockets do not. `copies`: pieces lie in memory
+   * that is overwritten after the call.
    */
   constructor(socket: Writable & { readonly encrypted?: boolean }, copies = false) {
     this.#socket = socket;
@@ -55,7 +55,7 @@ export class BatchedWriter implements Waiting {
     }
   }
 
-  /** The piece as one chunk of a chunked body. */
+  /** Writes the piece as one chunk of a chunked body. */
   chunk(piece: Buffer): void {
     this.#text += chunkPrefix(piece.length);
     if (piece.length <= this.#textPieceBytes) {
@@ -66,20 +66,20 @@ export class BatchedWriter implements Waiting {
     }
   }
 
-  /** Hands over what waits with the writes of other connections, at the end of this turn. Answers like {@link flush}. */
+  /** Flushes at the end of this turn, together with other connections. Returns the same as {@link flush}. */
   flushSoon(): boolean {
     if (this.#text.length > MAX_WAITING_CHARACTERS) return this.flush();
     if (this.#text !== "" || this.#large !== undefined) scheduleFlush(this);
     return !this.#socket.writableNeedDrain;
   }
 
-  /** Hands over what waits, and ends our side. */
+  /** Flushes and ends the sending side. */
   end(): void {
     this.flush();
     this.#socket.end();
   }
 
-  /** Hands over what waits. False: the socket's buffer is full, stop producing until it drained. */
+  /** Writes what is buffered. False: backpressure, until the socket drains. */
   flush(): boolean {
     if (this.#large !== undefined) this.#writeLarge(this.#large);
     if (this.#text !== "") {
@@ -90,7 +90,7 @@ export class BatchedWriter implements Waiting {
     return !this.#socket.writableNeedDrain;
   }
 
-  /** Has the piece wait between the text before it and `suffix`. */
+  /** Buffers the piece between the text before it and `suffix`. */
   #join(piece: Buffer, suffix: string): void {
     const isApart = piece.length > JOINED_PIECE_BYTES;
     if (isApart) this.flush();
@@ -133,11 +133,11 @@ export class BatchedWriter implements Waiting {
     const pooledBuffer = this.#pooledBuffer;
     this.#large = undefined;
     this.#pooledBuffer = undefined;
-    // Behind another write it would wait, where it lies.
+    // Behind another write it would be queued by reference.
     const isLookedAtOnce = this.#isSecure && this.#socket.writableLength === 0;
     if (!this.#socket.destroyed) this.#socket.write(large);
     if (pooledBuffer === undefined) return;
-    // Memory of a write that is still under way is that socket's.
+    // Memory of a write in progress belongs to the socket.
     if (isLookedAtOnce || this.#socket.writableLength === 0) releaseBuffer(pooledBuffer);
     else trackExternalMemory(POOLED_BUFFER_BYTES);
   }

@@ -9,7 +9,7 @@ import { readPastBrokenWrites } from "./broken-writes.ts";
 
 const RESPONSE = "read me";
 
-/** Says something, reads nothing, and closes. */
+/** Writes, reads nothing, and closes. */
 function closeUnread(socket: Socket): void {
   socket.on("error", () => undefined);
   socket.once("data", () => {
@@ -18,7 +18,7 @@ function closeUnread(socket: Socket): void {
   });
 }
 
-/** Writes until the end of the socket is told; gives what was read before, and how it ended. */
+/** Writes until the socket ends; returns what was read before, and how it ended. */
 async function read(socket: Socket): Promise<string> {
   const pieces: Buffer[] = [];
   socket.on("data", (piece: Buffer) => void pieces.push(piece));

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-/** How a write fails once the peer has closed or reset the connection. */
+/** Error codes of writes after the peer closed or reset the connection. */
 const PEER_CLOSED = new Set(["EPIPE", "ECONNRESET", "ECONNABORTED"]);
 
 type Write = Socket["_write"];
@@ -8,11 +8,11 @@ type Push = Socket["push"];
 type WriteCallback = (error?: Error | null) => void;
 
 /**
- * Keeps a socket readable when a write to it fails because its peer closed the connection: what the peer sent before that,
- * such as a response to a request that it did not read, still lies in the receive buffer of the system (RFC 9112, 9.6).
- * Node would destroy the socket with the failed write. Later writes are dropped, a write for each turn of the
- * event loop; the end of the socket is told by its reading side, with an error or an end, once everything that arrived was
- * read. A reset that a write was told of is an error of the reading side as well, which the system tells only once.
+ * Keeps a socket readable when a write fails because the peer closed the connection: data sent before that, such as a
+ * response to an unread request, is still in the system's receive buffer (RFC 9112, 9.6), but Node would destroy the
+ * socket. Later writes are dropped, one per turn of the event loop; once everything received was read, the reading
+ * side reports the error or end. A reset reported by a write is reported by the reading side as well, since the system
+ * reports it only once.
  */
 export function readPastBrokenWrites<S extends Socket>(socket: S): S {
   let isBroken = false;
@@ -26,7 +26,7 @@ export function readPastBrokenWrites<S extends Socket>(socket: S): S {
   };
   const systemWrite = socket._write.bind(socket);
   const systemWritev = socket._writev?.bind(socket);
-  // Always the same function of the stream, so that a write costs no closure.
+  // One function per stream, so that a write allocates no closure.
   const write: Write = (chunk, encoding, done) => {
     callback = done;
     if (isBroken) setImmediate(done);
@@ -42,7 +42,7 @@ export function readPastBrokenWrites<S extends Socket>(socket: S): S {
   return socket;
 }
 
-/** What looks like an end behind the last bytes is the reset that was told already. */
+/** An apparent end is the reset that was already reported. */
 function failAtEnd(socket: Socket, error: Error): void {
   const systemPush = socket.push.bind(socket);
   const push: Push = (chunk, encoding) => {

@@ -1,6 +1,6 @@
 /**
- * Bounds what waits in memory for slow peers, of all messages together. Each place that buffers asks before it takes more,
- * and holds its peer back when there is none left; nothing waits for the budget itself.
+ * A shared limit on bytes buffered for slow peers. A buffer reserves bytes before it grows and pauses its peer if none
+ * are left; nothing is queued for the budget itself.
  */
 export class BufferBudget {
   #maxBytes: number;
@@ -10,17 +10,16 @@ export class BufferBudget {
     this.#maxBytes = maxBytes;
   }
 
-  /** Bytes that wait now. */
   get usedBytes(): number {
     return this.#usedBytes;
   }
 
-  /** Another bound from now on; what waits already stays. */
+  /** Changes the limit; reserved bytes remain reserved. */
   adopt(maxBytes: number): void {
     this.#maxBytes = maxBytes;
   }
 
-  /** Takes so many bytes, to be given back exactly once; false, and takes none, when there are not so many. */
+  /** Reserves bytes, to be released exactly once; false and no reservation if the limit would be exceeded. */
   take(sizeBytes: number): boolean {
     if (this.#usedBytes + sizeBytes > this.#maxBytes) return false;
     this.#usedBytes += sizeBytes;

@@ -1,20 +1,20 @@
-/** One read of a socket, and a head before it. */
+/** One socket read and a preceding head. */
 export const POOLED_BUFFER_BYTES = 69_632;
 
 /**
- * Where writes are put together. The next one uses the same memory if the system took the last one at once, as it does
- * unless the other side is slow. Memory made for each write cost answers of 16 KB and of 1 MB a seventh of their time.
+ * Buffers for joining writes. Reused when the system took the last write at once, as it does unless the peer is slow.
+ * Allocating a buffer per write cost responses of 16 KB and 1 MB a seventh of their time.
  */
 const free: Buffer[] = [];
-/** More of them wait for nobody: slow sockets in plenty would leave one each. */
+/** Limits what a burst of slow sockets leaves behind. */
 const MAX_FREE = 64;
 
-/** A desk of the caller's own, until it is returned. */
+/** Exclusive to the caller until it is released. */
 export function acquireBuffer(): Buffer {
   return free.pop() ?? Buffer.allocUnsafeSlow(POOLED_BUFFER_BYTES);
 }
 
-/** Gives it back: nobody looks at it any more. */
+/** Returns a buffer that is no longer read or written. */
 export function releaseBuffer(pooledBuffer: Buffer): void {
   if (free.length < MAX_FREE) free.push(pooledBuffer);
 }

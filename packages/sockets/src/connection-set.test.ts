@@ -72,6 +72,6 @@ test("who was on a roster for a moment does not grow old", () => {
       if (leaving !== undefined) connectionSet.delete(leaving);
     }
   });
-  // With a Set it is nine tenths of all there were: some 900 bytes each.
+  // With a Set it is nine tenths of all members ever added, about 900 bytes each.
   assert.ok(growth / (50 * members) < 100, `${growth / (50 * members)} bytes of each member are kept`);
 });

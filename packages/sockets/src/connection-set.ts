@@ -1,17 +1,16 @@
-/** What can be on one roster at a time. */
+/** A member of at most one set at a time. */
 export interface SetMember {
-  /** Begins as {@link NOWHERE}; only the roster writes it. */
+  /** Initially {@link NOT_IN_SET}; written only by the set. */
   setIndex: number;
 }
 
-/** The place of what is on no roster. */
 export const NOT_IN_SET = -1;
 
 /**
- * Members that come and go by the thousand, in no order. A `Map` or `Set` under such use makes a new table every few dozen
- * changes, and the former one keeps its members and a link to the next: once one of them has grown old, V8's collector of
- * young objects keeps all later tables and half of all members that ever were, until a full collection. Here nothing refers
- * to a member that has gone.
+ * An unordered set for members that come and go by the thousand. A `Map` or `Set` under such use allocates a new table
+ * every few dozen changes, and each old table keeps its members and a link to the next: once one of them is promoted,
+ * V8's young-generation collector retains all later tables and half of all members ever added until a full collection.
+ * This set keeps no reference to removed members.
  */
 export class ConnectionSet<T extends SetMember> {
   readonly #members: T[] = [];
@@ -20,13 +19,13 @@ export class ConnectionSet<T extends SetMember> {
     return this.#members.length;
   }
 
-  /** Does nothing for a member. */
+  /** No effect on a member. */
   add(member: T): void {
     if (member.setIndex !== NOT_IN_SET) return;
     member.setIndex = this.#members.push(member) - 1;
   }
 
-  /** Does nothing for who is no member. */
+  /** No effect on a non-member. */
   delete(member: T): void {
     const place = member.setIndex;
     if (place === NOT_IN_SET) return;
@@ -42,12 +41,9 @@ export class ConnectionSet<T extends SetMember> {
     this.#members.length = 0;
   }
 
-  /**
-   * Visits everyone who is a member from the beginning to the end of the walk, at least once. `visit` may add and delete
-   * whom it likes.
-   */
+  /** Visits every member that is present during the whole walk at least once. `visit` may add and delete members. */
   forEach(visit: (member: T) => void): void {
-    // From the end: who takes the place of a deleted member comes from behind, where everyone was visited.
+    // Backwards: a deleted member is replaced by the last one, which was already visited.
     for (let place = this.#members.length - 1; place >= 0; place -= 1) {
       const member = this.#members[place];
       if (member !== undefined) visit(member);

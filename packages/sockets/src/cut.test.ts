@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { test } from "node:test";
 import { cutConnection } from "./cut.ts";
 
-/** Both ends of a connection, opened. */
+/** Both ends of an open connection. */
 async function pair(): Promise<{ readonly near: Socket; readonly far: Socket; readonly close: () => void }> {
   const server = createServer({ allowHalfOpen: true });
   server.listen(0, "127.0.0.1");

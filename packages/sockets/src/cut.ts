@@ -2,22 +2,22 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 
-/** What a connection is carried by: a socket of TCP or TLS, or a pair in memory that behaves like one. */
+/** A TCP or TLS socket, or an in-memory pair that behaves like one. */
 export type ByteSocket = Duplex & {
-  /** Ends the writing side and destroys the rest once everything written has left. */
+  /** Ends the writing side and destroys the socket once everything written was sent. */
   destroySoon(): void;
-  /** The peer sees a break at once. */
+  /** Closes with a reset. */
   resetAndDestroy(): unknown;
 };
 
 /** How long a peer may keep its side open after ours has ended. */
 export const LINGER_MS = 2000;
-/** The same for a peer that goes on sending a request whose response is complete, or takes its end slowly. */
+/** The same for a peer that is still sending its request or reads the response slowly. */
 const MAX_LINGER_MS = 30_000;
 
 /**
- * The time in which a client may read the last response of a connection, behind which what it sends is discarded: an end at
- * once would reset the connection, and take the response away from it (RFC 9112, 9.6).
+ * The lingering close (RFC 9112, 9.6): after the last response, input is discarded for some time, since an immediate
+ * close would reset the connection and discard the response.
  */
 export class Linger {
   #untilMs: number | undefined;
@@ -30,17 +30,17 @@ export class Linger {
     this.#untilMs = performance.now() + MAX_LINGER_MS;
   }
 
-  /** The service stops: a client that still sends is not waited for any longer than one that does not. */
+  /** Shutdown: a client that is still sending gets no extra time. */
   shorten(): void {
     if (this.#untilMs !== undefined) this.#untilMs = Math.min(this.#untilMs, performance.now() + LINGER_MS);
   }
 
-  /** The client sent something: gives it time for more. */
+  /** Input arrived: extends the deadline. */
   renew(timed: { deadlineMs: number }): void {
     timed.deadlineMs = Math.min(performance.now() + LINGER_MS, this.#untilMs ?? 0);
   }
 
-  /** A deadline passed. True: the response still leaves, and there is another deadline. */
+  /** Called at a deadline. True: the response is still being sent, and a new deadline is set. */
   goesOn(timed: { deadlineMs: number }, socket: Duplex): boolean {
     if (socket.writableFinished || performance.now() >= (this.#untilMs ?? 0)) return false;
     this.renew(timed);
@@ -49,20 +49,20 @@ export class Linger {
 }
 
 /**
- * Ends a connection so that its peer sees a break and not an end: by a TCP reset, or inside TLS by leaving without
- * the closing alert (RFC 8446, 6.1). What was written and not sent yet is lost.
+ * Closes a connection so that the peer sees an error rather than an end: a TCP reset, or TLS without close_notify (RFC
+ * 8446, 6.1). Unsent data is lost.
  */
 export function cutConnection(socket: ByteSocket): void {
   if (socket.destroyed) return;
-  // While its end is still being sent a reset is refused, and the descriptor would stay open.
+  // A reset is refused while the end is being sent, and the descriptor would stay open.
   const isEnding = socket.writableEnded && !socket.writableFinished;
   if (isEnding || socket instanceof TLSSocket) socket.destroy();
   else socket.resetAndDestroy();
 }
 
 /**
- * Sends the last bytes and ends our side. What the peer still sends is discarded, since a reset would take the answer
- * away from it; a peer that does not end its own side in time is cut off.
+ * Sends the last bytes and ends the sending side. Input is discarded, since a reset would discard the response; a peer
+ * that does not close in time is cut off.
  */
 export function endAndLinger(socket: Socket, last: Uint8Array): void {
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);

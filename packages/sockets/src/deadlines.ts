@@ -1,23 +1,23 @@
 import { ConnectionSet, type SetMember } from "./connection-set.ts";
 
-/** Something that must make progress before a moment on the monotonic clock. */
+/** An object with a deadline on the monotonic clock. */
 export interface Timed extends SetMember {
-  /** Monotonic milliseconds; Infinity for no deadline. Written freely, read by the sweep. */
+  /** Monotonic milliseconds, Infinity for none. Written freely, read by the sweep. */
   deadlineMs: number;
   onDeadline(): void;
 }
 
 /**
- * Watches any number of deadlines with one timer. Setting a deadline is a plain assignment, so that a busy
- * connection can move its own with every byte; the price is that it fires up to one interval late. Where this process was
- * held up, what waits unread is read before anybody is late.
+ * Watches any number of deadlines with one timer. Setting a deadline is a plain assignment, cheap enough for every
+ * byte; the price is that it fires up to one interval late. After the process was blocked, pending input is read
+ * before deadlines fire.
  */
 export class DeadlineSweep {
   readonly #watched = new ConnectionSet<Timed>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(intervalMs = 500) {
-    // Timers come before what there is to read, and immediates behind it.
+    // Timers run before I/O, immediates after it.
     this.#timer = setInterval(() => setImmediate(this.#sweep), intervalMs);
     this.#timer.unref();
   }

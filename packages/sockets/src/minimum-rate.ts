@@ -1,21 +1,21 @@
 import type { Duplex } from "node:stream";
 
-/** The least speed of a peer; 0 bytes per second demand nothing. */
+/** A minimum transfer rate; 0 bytes per second disables it. */
 export interface RateRule {
   readonly bytesPerS: number;
-  /** The speed is measured over stretches of this time. */
+  /** The rate is measured over intervals of this length. */
   readonly graceMs: number;
 }
 
 /**
- * Demands a least speed of a peer, in each stretch of time in which the peer is the one waited for. Time in which it is not
- * (its body is not read, no byte waits for it) does not count. The owner says when waiting begins and ends, and
- * asks at {@link deadlineMs}; nothing is done for single bytes.
+ * Enforces a minimum rate per interval, counting only time spent waiting for the peer (not while its body is paused or
+ * nothing is queued for it). The owner reports when waiting begins and ends and checks at {@link deadlineMs}; there is
+ * no cost per byte.
  */
 export class MinimumRate {
   readonly #graceMs: number;
   readonly #minBytes: number;
-  /** Of the present stretch: waited before the present wait, and the count of bytes at its beginning. */
+  /** Of the current interval: time waited before the current wait, and the byte count at its start. */
   #waitedMs = 0;
   #fromBytes = 0;
   #isFresh = true;
@@ -26,12 +26,12 @@ export class MinimumRate {
     this.#minBytes = (bytesPerS * graceMs) / 1000;
   }
 
-  /** The end of the present stretch, if the peer is waited for until then; Infinity while it is not. */
+  /** End of the current interval if the peer is awaited until then; Infinity while it is not. */
   get deadlineMs(): number {
     return this.#sinceMs + this.#graceMs - this.#waitedMs;
   }
 
-  /** The peer is waited for from now on. `totalBytes`: what came of it, or was taken by it, so far. */
+  /** Waiting begins. `totalBytes`: received from or sent to the peer so far. */
   wait(nowMs: number, totalBytes: number): void {
     if (this.#sinceMs !== Number.POSITIVE_INFINITY) return;
     this.#sinceMs = nowMs;
@@ -40,21 +40,21 @@ export class MinimumRate {
     this.#fromBytes = totalBytes;
   }
 
-  /** The peer is not waited for now. */
+  /** Waiting ends. */
   rest(nowMs: number): void {
     if (this.#sinceMs === Number.POSITIVE_INFINITY) return;
     this.#waitedMs = Math.min(this.#graceMs, this.#waitedMs + nowMs - this.#sinceMs);
     this.#sinceMs = Number.POSITIVE_INFINITY;
   }
 
-  /** Forgets everything: what was measured is over. */
+  /** Resets the measurement. */
   end(): void {
     this.#sinceMs = Number.POSITIVE_INFINITY;
     this.#waitedMs = 0;
     this.#isFresh = true;
   }
 
-  /** Whether a stretch is over that brought too little. One that brought enough is followed by the next. */
+  /** Whether a completed interval was too slow; otherwise the next one begins. */
   isTooSlow(nowMs: number, totalBytes: number): boolean {
     if (nowMs < this.deadlineMs) return false;
     if (totalBytes - this.#fromBytes < this.#minBytes) return true;
@@ -70,10 +70,7 @@ interface Handle {
   readonly writeQueueSize?: number;
 }
 
-/**
- * Bytes of a socket that the system took so far, a write under way counted as far as it got. Where the socket does not tell
- * that, whole writes count.
- */
+/** Bytes accepted by the system so far, including part of a write in progress where the socket reports it. */
 export function takenBytes(socket: Duplex & { readonly bytesWritten?: number }): number {
   const { _handle: own, _parent: below } = socket as { _handle?: Handle | null; _parent?: { _handle?: Handle | null } };
   const handle = below?._handle ?? own;

@@ -13,10 +13,10 @@ import { MAX_SHARED_SLICE_BYTES } from "./slab.ts";
 
 const authority = CertificateAuthority.create();
 
-/** So many writers of a turn are flushed in the call of the last one. */
+/** This many writers in one turn are flushed in the last one's call. */
 const CROWD = 16;
 
-/** Takes each write at once, or when it is told to; what was written is looked at only then. */
+/** Completes each write at once or when released; reads its memory only then. */
 class Taker extends Writable {
   readonly taken: Buffer[] = [];
   readonly writes: Buffer[] = [];
@@ -41,7 +41,7 @@ class Taker extends Writable {
     else take();
   }
 
-  /** Takes all that waits. */
+  /** Completes all pending writes. */
   take(): void {
     for (let take = this.#waiting.shift(); take !== undefined; take = this.#waiting.shift()) take();
   }
@@ -129,7 +129,7 @@ for (const count of [CROWD - 1, CROWD, CROWD + 1, 3 * CROWD]) {
   test(`of ${count} writers in one turn none has half of what it reserved taken along`, async () => {
     const takers = Array.from({ length: count }, () => new Taker());
     const writers = takers.map((taker) => new PooledWriter(taker));
-    // What is reserved is written only after the call, as frames are.
+    // Reserved space is filled only after the call, as frames do.
     for (const [at, writer] of writers.entries()) {
       const place = writer.reserve(6);
       assert.deepEqual(takers[at]?.writes, [], "nothing of it left before it was written");
@@ -170,7 +170,7 @@ for (const [what, bytes] of [
     writer.flush();
     put(writer, "b".repeat(bytes));
     writer.flush();
-    // Others fill whatever memory is free.
+    // Others overwrite free memory.
     for (let at = 0; at < 5; at += 1) {
       const other = new PooledWriter(new Taker());
       put(other, "x".repeat(POOLED_BUFFER_BYTES));
@@ -257,7 +257,7 @@ for (const isSecure of [false, true]) {
     const writer = new PooledWriter(writing);
     reading.pause();
     const pieces: string[] = [];
-    // The system holds some megabytes of its own; behind them it goes on for a while.
+    // The system buffers some megabytes, so writes continue for a while.
     for (let left = 100; left > 0; left -= writer.isFull ? 1 : 0) {
       const piece = String.fromCharCode(33 + (pieces.length % 90)).repeat(pieces.length % 3 === 0 ? 60_000 : 900);
       pieces.push(piece);

@@ -7,17 +7,17 @@ import { MAX_SHARED_SLICE_BYTES, allocSlice } from "./slab.ts";
 import { scheduleFlush, type Waiting } from "./scheduled-flush.ts";
 
 /**
- * Puts small things, frames for one, together on a desk, which leaves in one write when the turn ends or it is full. What is
- * under way waits for as long as the socket takes.
+ * Joins small writes, such as frames, in a pooled buffer that is written at the end of the turn or when full. While a
+ * write is in progress, further ones wait.
  */
 export class PooledWriter implements Waiting {
   isWaiting = false;
-  /** Counts what was handed over: what was reserved at the same count is still on the desk. */
+  /** Number of flushes: bytes reserved at the same count are still in the buffer. */
   handOvers = 0;
   readonly #socket: Writable;
-  /** Sockets of the system take a write at once unless the other side is slow. */
+  /** System sockets take a write at once unless the peer is slow. */
   readonly #isPrompt: boolean;
-  /** TLS says later that it has taken a write, but looks at the memory at once: it encrypts what is there, or copies it. */
+  /** TLS reports a write as finished later but reads the memory at once: it encrypts or copies it. */
   readonly #isSecure: boolean;
   #pooledBuffer: Buffer | undefined;
   #usedBytes = 0;
@@ -28,20 +28,20 @@ export class PooledWriter implements Waiting {
     this.#isPrompt = socket instanceof Socket;
   }
 
-  /** Where the bytes that were reserved last are to be written, at once. */
+  /** Where the reserved bytes must be written, before the next call. */
   get pooledBuffer(): Buffer {
     this.#pooledBuffer ??= acquireBuffer();
     return this.#pooledBuffer;
   }
 
-  /** The socket holds so much that it takes no more for now; its "drain" tells when it does. */
+  /** Backpressure, until the socket's "drain". */
   get isFull(): boolean {
     return this.#socket.writableNeedDrain;
   }
 
-  /** Makes room for `sizeBytes`, {@link POOLED_BUFFER_BYTES} at most, on the {@link desk}; gives their offset there. */
+  /** Reserves `sizeBytes`, at most {@link POOLED_BUFFER_BYTES}, in {@link pooledBuffer}; returns their offset. */
   reserve(sizeBytes: number): number {
-    // Many that wait are flushed in the call itself, which must not take along what is still to be written.
+    // With many writers queued, `scheduleFlush` flushes synchronously, which must not include the bytes being reserved.
     while (!this.isWaiting) scheduleFlush(this);
     if (this.#usedBytes + sizeBytes > POOLED_BUFFER_BYTES) this.flush();
     const at = this.#usedBytes;
@@ -49,7 +49,6 @@ export class PooledWriter implements Waiting {
     return at;
   }
 
-  /** Hands over what is on the desk. */
   flush(): void {
     const pooledBuffer = this.#pooledBuffer;
     const sizeBytes = this.#usedBytes;
@@ -65,7 +64,7 @@ export class PooledWriter implements Waiting {
 
   #writePromptly(pooledBuffer: Buffer, sizeBytes: number): void {
     this.#socket.write(pooledBuffer.subarray(0, sizeBytes));
-    // Memory of a write that is still under way is that socket's.
+    // Memory of a write in progress belongs to the socket.
     if (this.#isSecure || this.#socket.writableLength === 0) releaseBuffer(pooledBuffer);
     else trackExternalMemory(POOLED_BUFFER_BYTES);
   }

@@ -42,6 +42,6 @@ test("who waited for a moment does not grow old, though places are held", () => 
     }
   });
   assert.ok(held.length > 50);
-  // With a Set, or with links that are not cut, it is nine tenths of all there were: some 900 bytes each.
+  // With a Set, or with links that are kept, it is nine tenths of all members ever added, about 900 bytes each.
   assert.ok(growth / (50 * members) < 100, `${growth / (50 * members)} bytes of each member are kept`);
 });

@@ -1,6 +1,6 @@
-/** Where a member stands in its queue, for leaving it before its turn. */
+/** An entry of a queue, for leaving it early. */
 export interface QueuePlace {
-  /** False once it had its turn or left. */
+  /** False once it was shifted or left. */
   readonly isWaiting: boolean;
 }
 
@@ -17,8 +17,8 @@ class Link<T> implements QueuePlace {
 }
 
 /**
- * Who waits for a turn, first come first served; any of them may leave early. What a `Set` does too, but for its old
- * tables, which keep members that are long gone (see {@link Roster}): here nothing refers to who has left.
+ * A FIFO queue whose entries may leave early. Unlike a `Set` it keeps no reference to removed entries (see {@link
+ * ConnectionSet}).
  */
 export class Queue<T> {
   #first: Link<T> | undefined;
@@ -29,7 +29,6 @@ export class Queue<T> {
     return this.#size;
   }
 
-  /** Who is next. */
   get first(): T | undefined {
     return this.#first?.member;
   }
@@ -43,7 +42,6 @@ export class Queue<T> {
     return link;
   }
 
-  /** Takes out who is next. */
   shift(): T | undefined {
     const link = this.#first;
     if (link === undefined) return undefined;
@@ -51,7 +49,7 @@ export class Queue<T> {
     return link.member;
   }
 
-  /** Takes out all who wait now. */
+  /** Removes and returns all entries. */
   shiftAll(): T[] {
     const members: T[] = [];
     for (let link = this.#first; link !== undefined; link = this.#first) {
@@ -61,7 +59,7 @@ export class Queue<T> {
     return members;
   }
 
-  /** Leaves early. Does nothing for a place that is no more; it must be one of this queue. */
+  /** Leaves early. No effect on an entry that is gone; it must belong to this queue. */
   leave(place: QueuePlace): void {
     if (place instanceof Link && place.isWaiting) this.#unlink(place as Link<T>);
   }
@@ -72,7 +70,7 @@ export class Queue<T> {
     else before.after = after;
     if (after === undefined) this.#last = before;
     else after.before = before;
-    // An old one that somebody holds must not hold its neighbours.
+    // A stale entry must not keep its neighbours alive.
     link.before = undefined;
     link.after = undefined;
     link.isWaiting = false;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { scheduleFlush, type Waiting } from "./scheduled-flush.ts";
 
-/** Notes its name in a log when it is flushed. */
+/** Records its name in a log when flushed. */
 class Noted implements Waiting {
   isWaiting = false;
   readonly #name: number;

@@ -1,13 +1,13 @@
-/** Somebody who has something to write at the end of this turn of the event loop. */
+/** A writer with output to flush at the end of this turn of the event loop. */
 export interface Waiting {
-  /** Kept by {@link scheduleFlush} alone. */
+  /** Written only by {@link scheduleFlush}. */
   isWaiting: boolean;
   flush(): void;
 }
 
 /**
- * So many writes leave together: enough that whoever reads them finds the next one when it is done with one, few enough
- * that nobody waits long for the rest of a full turn.
+ * Flush batch size: enough that a reader finds the next write when it is done with one, few enough that none waits for
+ * the rest of a long turn.
  */
 const MAX_WAITING = 16;
 
@@ -15,9 +15,9 @@ const waiting: Waiting[] = [];
 let isScheduled = false;
 
 /**
- * Flushes `writer` when the events that were found together are worked off, or {@link MAX_WAITING} wait. Writes one behind
- * the other cost a fifth less than writes with a request's work between them: a peer that is awake for the first need not be
- * woken for the next, and the system's code stays in the processor's caches.
+ * Flushes `writer` after the current batch of events, or once {@link MAX_WAITING} writers are queued. Consecutive
+ * writes cost a fifth less than writes interleaved with requests: a peer is woken once, and kernel code stays in the
+ * caches.
  */
 export function scheduleFlush(writer: Waiting): void {
   if (writer.isWaiting) return;

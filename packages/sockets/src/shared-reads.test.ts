@@ -16,7 +16,7 @@ async function acceptedPair(
   return [accepted, client, server];
 }
 
-/** Resolves with what came when it is `text`. */
+/** Resolves once `text` was received. */
 function collector(): { readonly take: (bytes: Buffer) => void; readonly until: (text: string) => Promise<void> } {
   let came = "";
   let check = (): void => undefined;

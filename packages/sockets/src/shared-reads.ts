@@ -6,9 +6,9 @@ const READ_BYTES = 65_536;
 const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
 
 /**
- * The option `onread` of a socket that reads into one buffer with all others: what `receive` gets is overwritten by the next
- * read, of whichever socket. Its "data" event is never emitted. A buffer of its own for each read costs about a microsecond
- * more, of the twenty or so that a small exchange takes.
+ * An `onread` option for sockets that share one read buffer: the bytes passed to `receive` are overwritten by the next
+ * read of any socket. "data" is never emitted. A buffer per read costs about a microsecond more, of the twenty or so
+ * of a small exchange.
  */
 export function sharedReads(receive: (bytes: Buffer) => void): OnReadOpts {
   return {
@@ -20,24 +20,21 @@ export function sharedReads(receive: (bytes: Buffer) => void): OnReadOpts {
   };
 }
 
-/** Where a socket with the option `onread` keeps its buffer and whom it calls. */
+/** The symbols under which a socket with `onread` keeps its buffer and callback. */
 const PLACES = Object.getOwnPropertySymbols(new Socket());
 const BUFFER = PLACES.find(({ description }) => description === "kBuffer");
 const CALLBACK = PLACES.find(({ description }) => description === "kBufferCb");
 
-/** What a socket reads by; no declaration of node's knows of it. */
+/** Internal handle, not declared by Node's types. */
 interface UserBufferHandle {
   _handle?: { useUserBuffer?(buffer: Buffer): void } | null;
 }
 
 /**
- * From now on, the "data" of this socket lies in memory that the next read overwrites, of whichever socket: who keeps some
- * of it takes {@link ownBytes} or {@link keptBytes}. That goes for what is handed on at once. While the socket is paused it
- * reads on up to its high-water mark as others do, and that is its own. With TLS this saves more than without: each record
- * was given memory for itself.
- *
- * The function that is returned ends it: what comes then is owned again, at the cost of copying it. Sockets that are no
- * sockets of the system stay as they are.
+ * From now on, "data" of this socket lies in memory that is overwritten by the next read of any socket: to keep bytes,
+ * call {@link ownBytes} or {@link keptBytes}. A paused socket reads up to its high-water mark as usual, into memory of
+ * its own. TLS gains more than TCP, since it allocated a buffer per record.
+ * Returns a function that ends sharing; later reads are copied. No effect on sockets without a system handle.
  */
 export function shareReadBuffer(socket: Duplex): () => void {
   const handle = (socket as Duplex & UserBufferHandle)._handle;
@@ -45,12 +42,12 @@ export function shareReadBuffer(socket: Duplex): () => void {
   let isShared = true;
   const receive = (sizeBytes: number): boolean => {
     const chunk = readBuffer.subarray(0, sizeBytes);
-    // As Readable does with what is pushed: nothing may overtake what waits.
+    // Like `Readable.push`: queued bytes must come first.
     if (socket.readableFlowing !== true || socket.readableLength > 0) return socket.push(keptBytes(chunk));
     socket.emit("data", isShared ? chunk : keptBytes(chunk));
     return true;
   };
-  // With a buffer of its own, a socket that is paused would read nothing at all, not even that the other side is gone.
+  // With `onread`, a paused socket would read nothing and not notice a disconnect.
   const pause = (): Duplex => Duplex.prototype.pause.call(socket);
   Object.assign(socket, { [BUFFER]: readBuffer, [CALLBACK]: receive, pause });
   handle.useUserBuffer(readBuffer);
@@ -59,12 +56,12 @@ export function shareReadBuffer(socket: Duplex): () => void {
   };
 }
 
-/** Smaller copies have memory of their own: next to them, what they would hold on to is much. */
+/** Smaller copies get memory of their own: the block they would pin is comparatively large. */
 const MIN_SHARED_SLICE_BYTES = 1024;
 
 /**
- * The same bytes in memory that nobody overwrites, a copy only where they were lent; for what is on its way. Larger ones share
- * some 64 KB with others, which all of them hold on to.
+ * Returns bytes that are safe to keep, copied only if they lie in the shared buffer; for short-lived data. Larger
+ * copies share blocks of about 64 KB, which each of them pins.
  */
 export function ownBytes(bytes: Buffer): Buffer {
   if (bytes.buffer !== readBuffer.buffer) return bytes;
@@ -74,7 +71,7 @@ export function ownBytes(bytes: Buffer): Buffer {
   );
 }
 
-/** The same for what may have to wait for long: it holds on to nothing else. */
+/** The same for long-lived data: the copy pins no other memory. */
 export function keptBytes(bytes: Buffer): Buffer {
   return bytes.buffer === readBuffer.buffer ? copyOf(bytes, Buffer.allocUnsafeSlow(bytes.length)) : bytes;
 }

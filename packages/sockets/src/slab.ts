@@ -1,14 +1,14 @@
 import { trackExternalMemory } from "./external-memory.ts";
 
-/** So many small writes share a piece of memory: one piece each cost as much as what is written there. */
+/** Small writes share a block; a block each would cost as much as the write. */
 const SHEET_BYTES = 65_536;
-/** Larger ones have one of their own. */
+/** Larger ones are allocated separately. */
 export const MAX_SHARED_SLICE_BYTES = 16_384;
 
 let sheet = Buffer.alloc(0);
 let usedBytes = 0;
 
-/** Memory for one write that may be looked at for as long as it takes. */
+/** Memory for one write, never reused. */
 export function allocSlice(sizeBytes: number): Buffer {
   if (sizeBytes > MAX_SHARED_SLICE_BYTES) {
     trackExternalMemory(sizeBytes);

@@ -6,20 +6,19 @@ import type { ApplicationProtocol, Destination, Dialled, DialResult } from "./de
 import type { OwnListeners } from "./own-listeners.ts";
 import type { UpstreamTrust } from "./trust.ts";
 
-/** What an attempt is asked for, and may use. */
 export interface AttemptRequest {
   readonly destination: Destination;
-  /** Filled as the steps happen. */
+  /** Filled in as the steps happen. */
   readonly moments: Moments;
   readonly result: DialResult;
-  /** Protocols that a secure origin may choose of, best first. */
+  /** ALPN protocols for a secure origin, in order of preference. */
   readonly offered: readonly ApplicationProtocol[];
   readonly trust: UpstreamTrust;
   readonly own: OwnListeners;
   readonly timeoutMs: number;
 }
 
-/** One try to connect: it succeeds, fails or is abandoned, exactly once and in time. */
+/** One connection attempt: it succeeds, fails or is abandoned, exactly once and before its timeout. */
 export abstract class Attempt {
   readonly abandon = (): void => {
     if (this.#settle()) this.discard();
@@ -33,11 +32,11 @@ export abstract class Attempt {
     this.#timer = setTimeout(() => this.fail(this.late(request.timeoutMs)), request.timeoutMs);
   }
 
-  /** What to say when it took too long. */
+  /** The failure for a timeout. */
   protected abstract late(timeoutMs: number): Failure;
-  /** Takes all listeners of the attempt off its sockets. */
+  /** Removes the attempt's listeners from its sockets. */
   protected abstract detach(): void;
-  /** Ends its sockets. */
+  /** Destroys its sockets. */
   protected abstract discard(): void;
 
   protected succeed(dialled: () => Dialled): void {
@@ -50,7 +49,7 @@ export abstract class Attempt {
     this.request.result.failed(failure);
   }
 
-  /** False when it had happened already. */
+  /** False if the attempt was already settled. */
   #settle(): boolean {
     if (this.#settled) return false;
     this.#settled = true;
@@ -60,7 +59,7 @@ export abstract class Attempt {
   }
 }
 
-/** A destroyed socket may still report its last error; nobody is interested any more. */
+/** Destroys a socket and ignores its last error. */
 export function destroyQuietly(socket: Socket | TLSSocket): void {
   socket.on("error", ignoreError);
   socket.destroy();

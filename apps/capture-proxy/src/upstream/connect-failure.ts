@@ -7,7 +7,7 @@ type NodeError = NodeJS.ErrnoException & {
   readonly reason?: string;
 };
 
-/** What a failed name lookup or TCP connection means, in words for the person who sees the error page. */
+/** Explains a failed name lookup or TCP connection for the error page. */
 export function connectFailure(error: NodeError, host: string, port: number): Failure {
   const place = hostPortText(host, port);
   const first = error.errors?.[0] ?? error;
@@ -38,7 +38,7 @@ export function connectFailure(error: NodeError, host: string, port: number): Fa
   }
 }
 
-/** How TLS fails with servers that are too old for the default. */
+/** Error codes of handshakes with servers too old for the default TLS versions. */
 const OLD_TLS: ReadonlySet<string> = new Set([
   "ERR_SSL_UNSUPPORTED_PROTOCOL",
   "ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION",
@@ -51,7 +51,7 @@ const OLD_TLS: ReadonlySet<string> = new Set([
 
 type ClientCertificate = UpstreamTlsFacts["clientCertificate"];
 
-/** What went wrong between TCP and the first request byte. */
+/** A failure between the TCP connection and the first request byte. */
 export function tlsFailure(error: NodeError, serverName: string, clientCertificate: ClientCertificate): Failure {
   const code = error.code ?? "";
   const refusal = clientCertificateFailure(error, serverName, clientCertificate, "tls");
@@ -71,7 +71,7 @@ export function tlsFailure(error: NodeError, serverName: string, clientCertifica
   return failure("tls", "UPSTREAM_TLS", message, error);
 }
 
-/** What went wrong on a connection that had worked. */
+/** A failure of an established connection. */
 export function brokenConnection(
   error: NodeError,
   place: string,
@@ -87,7 +87,7 @@ export function brokenConnection(
   return failure(stage, "UPSTREAM_CLOSED", message, error);
 }
 
-/** The end of a sentence about an upstream that ended a connection without a word: some refuse certificates so. */
+/** Sentence ending for an upstream that closed without an alert, as some do to reject certificates. */
 export function clientCertificateNote(clientCertificate: ClientCertificate): string {
   if (clientCertificate === undefined) return "";
   return clientCertificate === "none"
@@ -95,7 +95,7 @@ export function clientCertificateNote(clientCertificate: ClientCertificate): str
     : "; it had asked for a client certificate, and got the one that is set for it";
 }
 
-/** TLS 1.3 tells a client after the handshake that its certificate, or the lack of one, is not accepted. */
+/** TLS 1.3 reports a rejected or missing client certificate only after the handshake. */
 function clientCertificateFailure(
   error: NodeError,
   place: string,

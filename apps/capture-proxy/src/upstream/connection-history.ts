@@ -1,55 +1,55 @@
 import { fieldValue, fieldValues, ownText } from "@headworks/http1";
 import type { RawFields } from "@headworks/http1";
 
-/** What of a request decides whether it may share a connection with others. */
+/** The properties of a request that decide whether its connection may be reused by another client. */
 export interface SharedRequest {
   readonly method: string;
   readonly fields: Readonly<RawFields>;
   readonly hasBody: boolean;
-  /** Lower-cased, of an upgrade that was offered properly. */
+  /** Lower-cased token of a valid upgrade offer. */
   readonly upgrade: string | undefined;
 }
 
-/** What of an answer decides whether its connection may serve others. */
+/** The properties of a response that decide whether its connection may be reused by another client. */
 export interface SharedResponse {
   readonly version: "1.0" | "1.1" | "2";
   readonly status: number;
   readonly fields: Readonly<RawFields>;
 }
 
-/** A connection that served more belongs to its client: there is little to save, and nothing more to watch. */
+/** Beyond this many requests a connection stays with its client; reuse would save little. */
 const MAX_REQUESTS = 64;
-/** The origin closes when its time is over; a request must not be on its way then. */
+/** Safety margin before the origin's announced keep-alive timeout. */
 const MARGIN_MS = 1000;
-/** Longer names of programs are not remembered. */
+/** Longer User-Agent values make a connection private. */
 const MAX_AGENT_LENGTH = 1024;
 
-/** Credentials that prove each request for itself. Others (NTLM, Negotiate) may prove the connection. */
+/** Credentials that authenticate each request. Others (NTLM, Negotiate) may authenticate the connection. */
 const STATELESS_CREDENTIALS = /^(?:basic|bearer|digest) /i;
 const KEEP_ALIVE_SECONDS = /(?:^|[,;\s])timeout=(\d{1,9})(?:$|[,;\s])/i;
 
 /**
- * Whether a request leaves nothing behind in its connection: it has no bytes that could be taken for another request,
- * and no credentials that could count for a later one.
+ * Whether a request leaves no state in its connection: no bytes that could be parsed as another request, and no
+ * credentials that could apply to a later one.
  */
 export function isTraceless({ method, fields, hasBody, upgrade }: SharedRequest): boolean {
   if ((method !== "GET" && method !== "HEAD") || hasBody || upgrade !== undefined) return false;
   return fieldValues(fields, "authorization").every((credentials) => STATELESS_CREDENTIALS.test(credentials));
 }
 
-/** The program that a request says it comes from; empty when it says nothing, undefined when it says too much. */
+/** User-Agent of a request; empty if absent, undefined if too long or ambiguous. */
 export function agentOf(fields: Readonly<RawFields>): string | undefined {
   const agent = fieldValue(fields, "user-agent") ?? "";
   return agent.length > MAX_AGENT_LENGTH ? undefined : agent;
 }
 
 /**
- * What a connection to an origin carried so far, as far as it decides whether another connection of the same client may go on
- * with it. It may when neither the origin nor the client could tell that from the client having kept its first connection
- * (decision 027).
+ * The history of an origin connection, which decides whether another connection of the same client may inherit it:
+ * only if neither the origin nor the client could tell the difference from a client that kept its connection (decision
+ * 027).
  */
 export class ConnectionHistory {
-  /** The settings' age (`IdleOrigins.age`) by which it was made. */
+  /** `IdleOrigins.age` when the connection was opened. */
   readonly age: number;
   #isShareable = true;
   #requestCount = 0;
@@ -60,12 +60,12 @@ export class ConnectionHistory {
     this.age = age;
   }
 
-  /** The program that all requests came from; undefined when nobody else may use the connection. */
+  /** The common User-Agent of all requests; undefined if no other client may use the connection. */
   get agent(): string | undefined {
     return this.#isShareable ? this.#agent : undefined;
   }
 
-  /** How long the origin is known to wait for another request; infinite when it did not say. */
+  /** Keep-alive timeout announced by the origin in ms; infinite if unknown. */
   get originKeepsMs(): number {
     return this.#originKeepsMs;
   }
@@ -78,14 +78,14 @@ export class ConnectionHistory {
 
   responseStarted({ version, status, fields }: SharedResponse): void {
     if (!this.#isShareable) return;
-    // Other failures may be about the connection: credentials it lacks, a name it is not for, a limit it reached.
+    // Other error statuses may concern the connection: missing credentials, a wrong name, a reached limit.
     const isOrdinary = status < 400 || status === 404 || status === 410;
     this.#isShareable = version !== "1.0" && isOrdinary && status !== 101;
     const seconds = KEEP_ALIVE_SECONDS.exec(fieldValue(fields, "keep-alive") ?? "")?.[1];
     if (seconds !== undefined) this.#originKeepsMs = Number(seconds) * 1000 - MARGIN_MS;
   }
 
-  /** An exchange on it did not end as it should. */
+  /** An exchange on the connection failed. */
   spoil(): void {
     this.#isShareable = false;
   }

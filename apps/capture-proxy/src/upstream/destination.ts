@@ -5,24 +5,21 @@ import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 import type { Forwarding } from "./proxy-route.ts";
 
-/** Where to connect, and how the name is proven. */
+/** A host to connect to, and the name to verify. */
 export interface Destination {
   /** Name or address without brackets. */
   readonly host: string;
   readonly port: number;
   readonly secure: boolean;
-  /** Name for SNI and for the certificate check; undefined: `host`. */
+  /** Name for SNI and certificate verification; undefined: `host`. */
   readonly serverName: string | undefined;
-  /**
-   * More than requests will be carried: the bytes of a tunnel, or another protocol after an upgrade. A proxy that
-   * forwards requests cannot do that.
-   */
+  /** The connection carries a tunnel or an upgraded protocol, which a forwarding proxy cannot do. */
   readonly tunnel?: boolean;
-  /** The Via fields with which a client asked for the way there; proxies on that way are told them too. */
+  /** Via fields of the client's CONNECT, passed on to upstream proxies. */
   readonly via?: readonly string[] | undefined;
 }
 
-/** Whether a connection to one may serve requests for the other. */
+/** Whether a connection to `a` can serve requests for `b`. */
 export function isSamePlace(a: Destination, b: Destination): boolean {
   return (
     a.host === b.host &&
@@ -33,7 +30,7 @@ export function isSamePlace(a: Destination, b: Destination): boolean {
   );
 }
 
-/** The same place in texts of its own, for who keeps it beyond the head that it was read from. */
+/** A copy whose strings do not pin the head they were parsed from. */
 export function ownDestination({ host, port, secure, serverName, tunnel = false }: Destination): Destination {
   return {
     host: ownText(host),
@@ -44,25 +41,25 @@ export function ownDestination({ host, port, secure, serverName, tunnel = false 
   };
 }
 
-/** Protocols that an origin may be offered by ALPN (RFC 7301). */
+/** ALPN protocols offered to origins (RFC 7301). */
 export type ApplicationProtocol = "h2" | "http/1.1";
 
-/** For connections that must carry HTTP/1.1, such as those of upgrades. */
+/** For connections that must use HTTP/1.1, such as those of upgrades. */
 export const ONLY_HTTP1: readonly ApplicationProtocol[] = ["http/1.1"];
-/** What we like best first. */
+/** In order of preference. */
 export const ALL_PROTOCOLS: readonly ApplicationProtocol[] = ["h2", "http/1.1"];
 
 export interface Dialled {
   readonly socket: Socket | TLSSocket;
-  /** What the origin chose of the protocols it was offered; `http/1.1` without TLS, or when it does not choose. */
+  /** The negotiated protocol; `http/1.1` without TLS or ALPN. */
   readonly protocol: ApplicationProtocol;
-  /** Nobody is on the way to the origin. */
+  /** No proxy is in between. */
   readonly isDirect: boolean;
-  /** `address:port` of the peer: the origin, or the upstream proxy on the way to it. */
+  /** `address:port` of the peer: the origin or the upstream proxy. */
   readonly address: string;
-  /** Of TLS with the origin. */
+  /** TLS with the origin. */
   readonly tls: UpstreamTlsFacts | undefined;
-  /** The peer is a proxy that forwards requests; undefined: the origin itself is at the other end. */
+  /** Set if the peer is a forwarding proxy. */
   readonly forwarding: Forwarding | undefined;
 }
 

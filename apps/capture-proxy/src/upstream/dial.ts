@@ -14,21 +14,20 @@ import type { UpstreamTrust } from "./trust.ts";
 export { ALL_PROTOCOLS, isSamePlace, ONLY_HTTP1 } from "./destination.ts";
 export type { ApplicationProtocol, Destination, Dialled, DialResult } from "./destination.ts";
 
-/** What connections are made with. */
 export interface DialerParts {
   readonly trust: UpstreamTrust;
   readonly own: OwnListeners;
-  /** Which destinations are reached by way of an upstream proxy. */
+  /** Selects the route for each destination. */
   readonly routes: ProxyRoutes;
-  /** The name of this process in Via fields towards upstream proxies. */
+  /** This process's name in Via fields sent to upstream proxies. */
   readonly viaPseudonym: string;
-  /** For everything up to the first request, the upstream proxy's part included. */
+  /** Timeout for everything before the first request, including the upstream proxy. */
   readonly timeoutMs: () => number;
 }
 
 /**
- * Opens connections to origins, directly or by way of the upstream proxy: resolves, connects, proves the certificate,
- * refuses to call ourselves.
+ * Opens connections to origins, directly or through the upstream proxy: resolves, connects, verifies the certificate,
+ * and refuses to connect to itself.
  */
 export class Dialer {
   readonly #parts: DialerParts;
@@ -42,25 +41,24 @@ export class Dialer {
     });
   }
 
-  /** By this name in its Via fields, a request is known that was here before. */
+  /** A request with this name in Via has looped. */
   get viaPseudonym(): string {
     return this.#parts.viaPseudonym;
   }
 
-  /** Time for everything up to the first request, in milliseconds. */
+  /** Timeout for everything before the first request, in ms. */
   get timeoutMs(): number {
     return this.#parts.timeoutMs();
   }
 
-  /** One that goes other ways, and is the same in all else. */
+  /** A dialer with other routes and otherwise the same settings. */
   withRoutes(routes: ProxyRoutes): Dialer {
     return new Dialer({ ...this.#parts, routes });
   }
 
   /**
-   * Starts to connect; fills the moments of `moments` as the steps happen. Gives the function that gives up, after
-   * which `result` hears nothing more.
-   * @param offered  protocols that a secure origin may choose of, best first
+   * Starts to connect and fills in `moments`. Returns the function that cancels; `result` is not called afterwards.
+   * @param offered  ALPN protocols for a secure origin, in order of preference
    */
   dial(
     destination: Destination,
@@ -94,7 +92,7 @@ export class Dialer {
   }
 }
 
-/** Gives the function that gives up. */
+/** Returns the function that cancels. */
 function start(request: AttemptRequest, route: Route): () => void {
   switch (route.kind) {
     case "direct":
@@ -106,7 +104,7 @@ function start(request: AttemptRequest, route: Route): () => void {
   }
 }
 
-/** Later, as every other outcome, so that the caller has what it was given before. */
+/** Fails asynchronously like every other outcome, so that the caller has the returned function first. */
 function failSoon(result: DialResult, failure: Failure): () => void {
   const soon = setImmediate(() => result.failed(failure));
   return () => clearImmediate(soon);

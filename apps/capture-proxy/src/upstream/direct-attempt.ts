@@ -11,7 +11,7 @@ import type { Dialled } from "./destination.ts";
 import { openTcp, openTls } from "./socket-openers.ts";
 import { clientCertificateResponse } from "./trust.ts";
 
-/** Connects to the origin itself. */
+/** Connects directly to the origin. */
 export class DirectAttempt extends Attempt {
   readonly #socket: Socket | TLSSocket;
 

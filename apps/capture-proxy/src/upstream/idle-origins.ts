@@ -7,30 +7,30 @@ import type { ConnectionHistory, SharedRequest } from "./connection-history.ts";
 import { isSamePlace } from "./destination.ts";
 import type { Destination } from "./destination.ts";
 
-/** All of them together; the one that waits longest goes first. */
+/** In total; the longest idle connection is evicted first. */
 const MAX_IDLE = 64;
 
-/** Every loopback address is this machine, so that one client may come from any of them. */
+/** All loopback addresses are one machine. */
 const THIS_MACHINE = "loopback";
 
-/** What no address of a machine is. */
+/** Not the address of any machine. */
 const THIS_PROGRAM = "weir";
 
-/** The machine that a client is on. @param clientAddress  `address:port`, IPv6 in brackets; undefined: Weir itself asks */
+/** The client's machine. @param clientAddress  `address:port`, IPv6 in brackets; undefined: Weir itself */
 export function machineOf(clientAddress: string | undefined): string {
   if (clientAddress === undefined) return THIS_PROGRAM;
   const host = clientAddress.slice(0, clientAddress.lastIndexOf(":")).replace(/^\[|\]$/g, "");
   return isLoopback(host) ? THIS_MACHINE : host;
 }
 
-/** A connection that can wait. */
+/** A connection that can be idle. */
 export interface Resting {
   readonly destination: Destination;
-  /** Undefined: it is never another client's. */
+  /** Undefined: never reused by another client. */
   readonly history: ConnectionHistory | undefined;
-  /** Nothing is under way, and nothing speaks against another exchange. */
+  /** No exchange is in progress, and another one is possible. */
   readonly mayRest: boolean;
-  /** It waits; `onGone` is to hear when it cannot be used any more. */
+  /** Becomes idle; `onGone` is called when the connection becomes unusable. */
   rest(onGone: () => void): void;
   destroy(): void;
 }
@@ -38,11 +38,11 @@ export interface Resting {
 interface IdleParts {
   readonly deadlines: DeadlineSweep;
   readonly gauges: MutableGauges;
-  /** How long one may wait; 0 for not at all. */
+  /** Idle timeout in ms; 0 disables reuse. */
   readonly keepMs: () => number;
 }
 
-/** A connection that waits, and for whom. */
+/** An idle connection and the machine it is reserved for. */
 class IdleOrigin<Origin extends Resting> implements Timed {
   setIndex = NOT_IN_SET;
   deadlineMs: number;
@@ -63,13 +63,13 @@ class IdleOrigin<Origin extends Resting> implements Timed {
 }
 
 /**
- * Connections to origins whose client closed its own. A client that comes again soon from the same machine, with the same
- * program, for the same place, goes on with one of them, which saves it the connection and TLS towards the origin. Only
- * where nobody could tell the difference from a client that kept its connection: see decision 027.
+ * Idle connections to origins whose client disconnected. A client that reconnects soon from the same machine, with the
+ * same program, for the same destination inherits one and saves the handshakes with the origin; only if the difference
+ * from a kept connection is not observable (decision 027).
  */
 export class IdleOrigins<Origin extends Resting> {
   readonly #parts: IdleParts;
-  /** The one that came last is taken first: it is the least likely to be closed by its origin. */
+  /** Taken from the end: the most recent one is least likely to be closed by its origin. */
   readonly #idle: IdleOrigin<Origin>[] = [];
   #age = 0;
   #isClosed = false;
@@ -78,14 +78,14 @@ export class IdleOrigins<Origin extends Resting> {
     this.#parts = parts;
   }
 
-  /** Connections that were begun in another age were made by other settings. */
+  /** Generation of the settings; connections of an earlier one are not reused. */
   get age(): number {
     return this.#age;
   }
 
   /**
-   * The client of a connection is gone. Keeps it, or destroys it.
-   * @param machine  the client's
+   * The connection's client disconnected: keeps or destroys the connection.
+   * @param machine  the client's machine
    */
   keep(origin: Origin, machine: string): void {
     const { history } = origin;
@@ -102,8 +102,8 @@ export class IdleOrigins<Origin extends Resting> {
   }
 
   /**
-   * A connection on which a request of this client may go on, which is the caller's from now on.
-   * @param isKept  whether it is of a kind that the caller can use
+   * Removes and returns a connection that this client's request may use.
+   * @param isWanted  whether the caller can use it
    */
   take(
     destination: Destination,
@@ -126,19 +126,19 @@ export class IdleOrigins<Origin extends Resting> {
     return idle.origin;
   }
 
-  /** Settings changed: what was made by others must not be used any more. */
+  /** Settings changed: drops all connections made with the old ones. */
   forget(): void {
     this.#age += 1;
     while (this.#idle.length > 0) this.#end(this.#idle[0]);
   }
 
-  /** Keeps nothing from now on. */
+  /** Drops all connections and keeps no more. */
   close(): void {
     this.#isClosed = true;
     this.forget();
   }
 
-  /** It says later that it is gone, and must not count until then. */
+  /** The connection reports its end later and must not count until then. */
   #end(idle: IdleOrigin<Origin> | undefined): void {
     if (idle === undefined) return;
     this.#remove(idle);

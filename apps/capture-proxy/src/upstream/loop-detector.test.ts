@@ -12,7 +12,7 @@ const LATE: Failure = { stage: "connect", side: "upstream", code: "UPSTREAM_PROX
 
 const placeAt = (port: number): Destination => ({ host: "origin.test", port, secure: false, serverName: undefined });
 
-/** A watch whose clock and whose proxy are the test's. */
+/** A detector with a controlled clock and proxy. */
 function rig() {
   const clock = { nowMs: 0 };
   const questions: { readonly destination: Destination; readonly result: DialResult }[] = [];

@@ -1,16 +1,16 @@
 import type { Failure } from "#exchange/failure.ts";
 import type { Destination, Dialled, DialResult } from "./destination.ts";
 
-/** So many connections to one place by way of the proxy may be a circle; nobody is refused for it. */
+/** This many concurrent connections to one destination through the proxy trigger a probe; none is refused for it. */
 const SUSPICIOUS_CONNECTIONS = 64;
-/** Between two questions, also where crowds are usual. */
+/** Minimum interval between probes. */
 const REST_MS = 10_000;
-/** How long a circle is believed in before a request may find out whether it is still there. */
+/** After a loop was found, requests fail for this time before one may try again. */
 const BELIEVED_MS = 10_000;
-/** For an answer to the question. */
+/** Timeout of a probe. */
 const RESPONSE_TIMEOUT_MS = 5000;
 
-/** What went to the upstream proxy came back to this process. */
+/** A connection sent to the upstream proxy came back to this process. */
 export const LOOP: Failure = {
   stage: "policy",
   side: "internal",
@@ -19,46 +19,46 @@ export const LOOP: Failure = {
     "What goes to the upstream proxy by SOCKS5 comes back here by way of other proxies; it would go round for ever",
 };
 
-/** A connection as it is counted. */
+/** A connection counted by the detector. */
 export interface CountedDial {
-  /** Instead of the result that was given. */
+  /** Use it in place of the given result. */
   readonly result: DialResult;
-  /** To be called when nobody waits for the result any more. */
+  /** Call it when the result is no longer awaited. */
   readonly left: () => void;
 }
 
-/** Connects to a destination by way of the proxy; gives the function that gives up. */
+/** Connects through the proxy; returns the function that cancels. */
 export type AskProxy = (destination: Destination, result: DialResult) => () => void;
 
 /**
- * Notices that a SOCKS5 proxy leads back to this process. SOCKS5 has no place for what `Via` is to HTTP, so it is asked:
- * once many connections to one place are under way, the proxy gets one more, to a name that no one else can mean. Whoever
- * is in a circle is asked for that name; any other proxy finds that it does not exist.
+ * Detects a SOCKS5 proxy that leads back to this process. SOCKS5 has no equivalent of `Via`, so the detector probes:
+ * once many connections to one destination are in progress, it requests one more to a unique name. In a loop that
+ * request comes back; any other proxy reports that the name does not exist.
  */
 export class LoopDetector {
   readonly #name: string;
   readonly #ask: AskProxy;
   readonly #nowMs: () => number;
-  /** By place: connections that are being made, or are there. */
+  /** Connections in progress or open, by destination. */
   readonly #connections = new Map<string, number>();
   #quietUntilMs = Number.NEGATIVE_INFINITY;
   #isAsking = false;
   #believedUntilMs = Number.NEGATIVE_INFINITY;
 
   /**
-   * @param pseudonym  the name of this process for proxies on the way
-   * @param nowMs  a clock that only goes forward
+   * @param pseudonym  this process's name for proxies on the route
+   * @param nowMs  monotonic clock
    */
   constructor(viaPseudonym: string, ask: AskProxy, nowMs: () => number = () => performance.now()) {
-    // Never a host: RFC 6761, section 6.4.
+    // Never a real host (RFC 6761, 6.4).
     this.#name = `${viaPseudonym}.invalid`;
     this.#ask = ask;
     this.#nowMs = nowMs;
   }
 
   /**
-   * Whether a connection to this host would be the own question coming back. From then on there is a circle, unless nothing
-   * was asked: whoever learnt the name could end everything by it.
+   * Whether this host is that of a probe coming back. Only then is a loop recorded, and only while a probe is pending:
+   * otherwise anyone who learns the name could block all traffic.
    */
   hasComeRound(host: string): boolean {
     if (host !== this.#name) return false;
@@ -66,12 +66,12 @@ export class LoopDetector {
     return true;
   }
 
-  /** There was a circle a moment ago. */
+  /** A loop was found recently. */
   get isCircular(): boolean {
     return this.#nowMs() < this.#believedUntilMs;
   }
 
-  /** For a connection that is about to be made by way of the proxy. */
+  /** Counts a connection about to be opened through the proxy. */
   counted(destination: Destination, result: DialResult): CountedDial {
     const left = this.#enter(destination);
     return {
@@ -126,7 +126,7 @@ export class LoopDetector {
       socket.on("error", done);
       socket.on("close", done);
       socket.resume();
-      // Some proxies say that a way is open before they go it: they wait for what is to be sent there.
+      // Some proxies report success before they connect, and wait for data.
       socket.write(`HEAD / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
     };
     end = this.#ask({ host, port, secure: false, serverName: undefined, tunnel: true }, { connected, failed: done });

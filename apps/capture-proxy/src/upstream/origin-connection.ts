@@ -29,17 +29,18 @@ import { unauthorizedProxy } from "./via-http.ts";
 import { removeOurMembers } from "./via-pseudonym.ts";
 
 /**
- * One HTTP/1.1 connection to an origin, or to a proxy that forwards requests to it: one exchange at a time, its answer read strictly in framing and leniently in
- * form. Belongs to one client connection at a time; whether another one may follow, its history says.
+ * One HTTP/1.1 connection to an origin or a forwarding proxy, with one exchange at a time; responses are parsed
+ * strictly in framing and leniently in form. It belongs to one client connection at a time; its history decides
+ * whether another may inherit it.
  */
 export class OriginConnection implements Origin {
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
   readonly reportsUnprocessed = false;
   firstByteMs = 0;
-  /** Called when the connection cannot be used any more. */
+  /** Called when the connection becomes unusable. */
   onGone: (() => void) | undefined;
-  /** What it carried; undefined: it is never anybody else's. */
+  /** Undefined: never reused by another client. */
   readonly history: ConnectionHistory | undefined;
   #destination: Destination;
   readonly #socket: Socket;
@@ -48,11 +49,11 @@ export class OriginConnection implements Origin {
   readonly #reader: ResponseReader;
   #handler: ResponseHandler | undefined;
   #held: Buffer | undefined;
-  /** Set from the second exchange on: a connection that is used again is worth it, and hardly ever becomes a tunnel. */
+  /** Set from the second exchange on: a reused connection is worth the set-up and rarely becomes a tunnel. */
   #stopSharing: (() => void) | undefined;
-  /** The connection ended behind bytes that are held: how, told once they are read. */
+  /** The connection ended while bytes are still buffered: reports the end once they are read. */
   #endBehindHeld: (() => void) | undefined;
-  /** The response is an error that the end of the connection delimits, to a request with a body. */
+  /** The response is a close-delimited error to a request with a body. */
   #isRefusalUntilClose = false;
   #hasBody = false;
   #isChunked = false;
@@ -60,7 +61,7 @@ export class OriginConnection implements Origin {
   #isSwitching = false;
   #protocolError: Http1Error | undefined;
   readonly #forwarding: Forwarding | undefined;
-  /** The proxy answered instead of the origin. */
+  /** The proxy responded instead of the origin. */
   #proxyFailure: Failure | undefined;
 
   constructor(
@@ -102,7 +103,7 @@ export class OriginConnection implements Origin {
     return this.#destination;
   }
 
-  /** A proxy reads the requests and passes them on, so that nothing else can be carried. */
+  /** Requests go through a forwarding proxy, which carries nothing else. */
   get isForwarded(): boolean {
     return this.#forwarding !== undefined;
   }
@@ -111,12 +112,12 @@ export class OriginConnection implements Origin {
     return this.#state.isIdle;
   }
 
-  /** Nothing is under way, and nothing speaks against another exchange. */
+  /** No exchange is in progress, and another one is possible. */
   get mayRest(): boolean {
     return this.isIdle;
   }
 
-  /** Nobody uses it for now, so that it holds on to no text of its last client's requests. */
+  /** Becomes idle and releases references to its last client's requests. */
   rest(onGone: () => void): void {
     this.#destination = ownDestination(this.#destination);
     this.onGone = onGone;
@@ -219,7 +220,7 @@ export class OriginConnection implements Origin {
     try {
       this.#readResponse(chunk);
     } catch (error) {
-      // A defect of ours ends this exchange, not the process, even where the answer was read to its end.
+      // A bug in the proxy ends this exchange, not the process, even after a complete response.
       const message = "The proxy failed; its log says why";
       const failure: Failure = { stage: "receive", side: "internal", code: "INTERNAL", message, cause: error };
       const present = this.#handler;
@@ -260,7 +261,7 @@ export class OriginConnection implements Origin {
       this.#reader.next();
       this.#stopSharing ??= shareReadBuffer(this.#socket);
     }
-    // Nobody who held the answer back will release it, and an idle connection must notice its end.
+    // The paused response has ended: resume, so that an idle connection notices its end.
     if (this.#reader.isPaused) this.release();
     handler?.onResponseEnd();
   }
@@ -295,10 +296,10 @@ export class OriginConnection implements Origin {
 
   readonly #onEnd = (): void => this.#whenRead(() => this.#ended());
 
-  /** What arrived before the connection ended is read before that is told: a paused socket tells its end all the same. */
+  /** Reports an end only after the bytes before it: a paused socket emits its end all the same. */
   #whenRead(end: () => void): void {
     if (this.#endBehindHeld !== undefined) return;
-    // A socket that failed while it was paused still has what it read before.
+    // A socket that failed while paused may still have buffered data.
     const rest = this.#handler !== undefined && this.#reader.isPaused ? (this.#socket.read() as Buffer | null) : null;
     if (rest !== null) this.#held = this.#held === undefined ? rest : Buffer.concat([this.#held, rest]);
     if (this.#held === undefined) end();
@@ -318,7 +319,7 @@ export class OriginConnection implements Origin {
 
   readonly #onError = (error: NodeJS.ErrnoException): void =>
     this.#whenRead(() => {
-      // An origin that closes without having read the request resets the connection, which is the end of such a response.
+      // An origin that closes without reading the request resets the connection, which ends such a response normally.
       if (this.#isRefusalUntilClose) return this.#ended();
       const place = hostPortText(this.#destination.host, this.#destination.port);
       this.#lose(
@@ -347,16 +348,16 @@ export class OriginConnection implements Origin {
   }
 }
 
-/** The absolute form of a request's target (RFC 9112, 3.2.2), which a forwarding proxy needs. */
+/** The absolute-form target (RFC 9112, 3.2.2) for a forwarding proxy. */
 function absoluteTarget({ host, port }: Destination, path: string): string {
   const authority = hostPortText(host, port, 80);
-  // OPTIONS about the whole server has no path at all in this form (RFC 9112, 3.2.4).
+  // OPTIONS for the whole server has no path in this form (RFC 9112, 3.2.4).
   return `http://${authority}${path === "*" ? "" : path}`;
 }
 
 /**
- * Adds what concerns the next proxy alone. Credentials of the client are for this one; the next gets those that are set
- * for it, or none. Its Via stays as it is, with this process behind it.
+ * Adds fields for the next proxy. The client's proxy credentials are replaced by the configured ones, if any; Via is
+ * kept and extended.
  */
 function addProxyFields(fields: RawFields, { authorization, via }: Forwarding): void {
   removeField(fields, "proxy-authorization");
@@ -364,14 +365,14 @@ function addProxyFields(fields: RawFields, { authorization, via }: Forwarding): 
   fields.push("Via", via);
 }
 
-/** An answer that only the proxy itself can have given; undefined: it may well be the origin's. */
+/** The failure for a response that only the proxy can have made; undefined if it may be the origin's. */
 function proxyResponseFailure(status: number, { proxy, authorization }: Forwarding): Failure | undefined {
   return status === 407 ? unauthorizedProxy(proxy, authorization !== undefined) : undefined;
 }
 
 /**
- * The failure of a connection to a forwarding proxy. Before the first byte of an answer it is the proxy's; an answer that
- * broke off may have broken behind it.
+ * The failure of a connection to a forwarding proxy. Before the first response byte it is the proxy's; later the cause
+ * may be behind it.
  */
 function forwardedFailure(failure: Failure, { proxy }: Forwarding, hasResponse: boolean): Failure {
   const isBroken = failure.code === "UPSTREAM_CLOSED" || failure.code === "UPSTREAM_RESET";

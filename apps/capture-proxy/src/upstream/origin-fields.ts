@@ -1,15 +1,14 @@
 import { connectionOptions, fieldValue, removeField, setField, setFraming, withoutHopByHop } from "@headworks/http1";
 import type { Framing, RawFields } from "@headworks/http1";
 
-/** Trailers are passed on, so what announces and asks for them is too. */
+/** Trailers are forwarded, and so are the fields that announce and request them. */
 const KEPT: ReadonlySet<string> = new Set(["connection", "te", "trailer"]);
 const KEPT_IN_UPGRADES: ReadonlySet<string> = new Set(["connection", "te", "trailer", "upgrade"]);
 
 /**
- * The fields of a request as they go to an origin over HTTP/1.1: hop-by-hop fields left out, framing as it was read,
- * Host as the target says. `Connection` stays in its place with the options that are true of our own connection,
- * because some origins look at it.
- * @param authority  what Host must say, undefined to leave it as it is
+ * The request fields for an HTTP/1.1 origin: hop-by-hop fields removed, framing as parsed, Host from the target.
+ * `Connection` keeps its position, because some origins check it, with the options of our own connection.
+ * @param authority  value for Host; undefined keeps the existing one
  */
 export function requestFields(
   fields: Readonly<RawFields>,

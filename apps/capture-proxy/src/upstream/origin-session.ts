@@ -9,33 +9,32 @@ import { OriginStream } from "./origin-stream.ts";
 import type { StreamOwner } from "./origin-stream.ts";
 import type { HeadLimits, Origin } from "./origin.ts";
 
-/** Requests on one connection at most, whatever the origin allows. */
+/** Upper limit, even if the origin allows more. */
 const MAX_CONCURRENT_STREAMS = 256;
-/** Until an origin's SETTINGS arrive, more than one request could be above its limit (RFC 9113, 5.1.2). */
+/** Until SETTINGS arrive, further requests could exceed the origin's limit (RFC 9113, 5.1.2). */
 const STREAMS_BEFORE_SETTINGS = 1;
-/** An origin that does not answer a ping in this time is not there any more. */
+/** An origin that does not acknowledge a PING in this time counts as gone. */
 const PING_MS = 5000;
 
-/** Told by a connection over HTTP/2. */
 export interface SessionEvents {
-  /** It cannot be used any more. */
+  /** The session can no longer be used. */
   gone(session: OriginSession): void;
-  /** The origin takes no new requests on it. */
+  /** The origin accepts no new requests on this session. */
   closing(session: OriginSession): void;
-  /** The origin wants to be asked over HTTP/1.1. */
+  /** The origin requires HTTP/1.1. */
   http1Required(session: OriginSession): void;
 }
 
 interface SessionParts {
   readonly events: SessionEvents;
   readonly limits: HeadLimits;
-  /** A connection without the origin's SETTINGS in this time is closed. */
+  /** Timeout for the origin's SETTINGS. */
   readonly settingsMs: number;
 }
 
 /**
- * One HTTP/2 connection to an origin: any number of exchanges at a time, all of one client connection; whether another one may
- * follow, its history says.
+ * One HTTP/2 connection to an origin, with concurrent exchanges of one client connection; its history decides whether
+ * another may inherit it.
  */
 export class OriginSession implements StreamOwner {
   readonly session: Http2Session;
@@ -98,34 +97,34 @@ export class OriginSession implements StreamOwner {
     return this.#streams === 0;
   }
 
-  /** Nothing is under way, and the origin is known to be there and to take more. */
+  /** No exchange is in progress, and the origin is alive and accepts more. */
   get mayRest(): boolean {
     return this.isIdle && this.hasSettings && this.hasRoom && !this.#isPinging;
   }
 
-  /** Nobody uses it for now, so that it holds on to no text of its last client's requests. */
+  /** Becomes idle and releases references to its last client's requests. */
   rest(onGone: () => void): void {
     this.#destination = ownDestination(this.#destination);
     this.#place = ownText(this.#place);
     this.#events = { gone: onGone, closing: () => this.destroy(), http1Required: () => undefined };
   }
 
-  /** Another client's from now on. */
+  /** Assigns the session to another client connection. */
   serve(events: SessionEvents): void {
     this.#events = events;
   }
 
-  /** The origin said what it allows: it does speak HTTP/2. */
+  /** SETTINGS were received, which proves that the origin speaks HTTP/2. */
   get hasSettings(): boolean {
     return this.session.hasSettings;
   }
 
-  /** Whether the origin takes WebSockets on streams (RFC 8441, 3). */
+  /** Whether the origin supports WebSockets on streams (RFC 8441, 3). */
   get takesWebSockets(): boolean {
     return this.session.peer.takesWebSockets;
   }
 
-  /** Whether another request may be sent on it now. */
+  /** Whether another request may be sent now. */
   get hasRoom(): boolean {
     const { takesStreams, hasSettings, peer } = this.session;
     if (this.#isClosing || !takesStreams) return false;
@@ -135,7 +134,7 @@ export class OriginSession implements StreamOwner {
     );
   }
 
-  /** Calls once the origin's settings came, or the connection ended without them. */
+  /** Calls back once SETTINGS were received or the session ended without them. */
   whenSettled(callback: () => void): void {
     if (this.session.hasSettings || this.session.isFinished) callback();
     else this.#whenSettled = callback;

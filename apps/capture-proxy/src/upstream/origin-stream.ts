@@ -33,28 +33,27 @@ import { requestFields } from "./origin-fields.ts";
 import type { ResponseHandler, ResponseHead, LostOutcome, Origin, OriginRequest } from "./origin.ts";
 import { removeOurMembers } from "./via-pseudonym.ts";
 
-/** Bytes of a request's body that may wait for the origin's window before its client is held back. */
+/** Request body bytes buffered for the origin's window before the client is paused. */
 const SEND_BUFFER_BYTES = 131_072;
 
-/** What a stream needs of the connection that carries it. */
 export interface StreamOwner {
   readonly session: Http2Session;
   readonly scheme: "http" | "https";
-  /** `host:port` of the origin, for messages, and for requests that name no host. */
+  /** `host:port` of the origin, for messages and for requests without a host. */
   readonly place: string;
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
-  /** What the connection carried; undefined: it is never another client's. */
+  /** Undefined: never reused by another client. */
   readonly history: ConnectionHistory | undefined;
-  /** Whether the connection answered before: its end may only mean that it was old. */
+  /** Whether the connection has served a response; if so, its end may only mean that it was idle for too long. */
   readonly hasAnswered: boolean;
-  /** The code of a GOAWAY that ended everything. */
+  /** The code of a GOAWAY that ended all streams. */
   readonly goawayCode: number | undefined;
-  /** The place of a stream is free; `hasResponse`: an answer began. */
+  /** The stream's slot is free; `isAnswered`: a response had begun. */
   ended(isAnswered: boolean): void;
-  /** It was given up without an answer: the connection may be dead. */
+  /** The stream was abandoned without a response: the connection may be dead. */
   doubted(): void;
-  /** The origin wants this to be asked over HTTP/1.1 (RFC 9113, 7). */
+  /** The origin requires HTTP/1.1 for this request (RFC 9113, 7). */
   http1Required(): void;
 }
 
@@ -108,7 +107,7 @@ export class OriginStream implements Origin, StreamHandler {
   }
 
   sendEnd(trailers: RawFields | undefined): void {
-    // The bytes of a WebSocket are still to come.
+    // WebSocket data follows.
     if (this.#request?.upgrade !== undefined) return;
     const section: string[] = [];
     if (trailers !== undefined) appendHttp2Fields(trailers, section);
@@ -213,7 +212,7 @@ export class OriginStream implements Origin, StreamHandler {
     this.#owner.history?.responseStarted(head);
     this.#handler?.onResponseHead(head);
     this.#handler?.onResponseBatch();
-    // Nothing may follow a head that has no body, and clients may be told so before the origin ends its stream.
+    // A response without a body is complete with its head, before the origin ends the stream.
     const isEmpty = framing.kind === "none" || (framing.kind === "length" && framing.lengthBytes === 0);
     if (isWhole || isEmpty) this.#complete();
   }
@@ -224,7 +223,7 @@ export class OriginStream implements Origin, StreamHandler {
     if (status !== 101) this.#handler?.onInformational(headOf(status, section, NO_BODY));
   }
 
-  /** What HTTP/1.1 says with 101 (RFC 8441, 5.1), as which the exchange knows it. */
+  /** The HTTP/1.1 equivalent of an accepted extended CONNECT is 101 (RFC 8441, 5.1). */
   #switched(section: RawFields): void {
     this.#handler?.onResponseHead(headOf(101, section, NO_BODY));
     this.#handler?.onProtocolSwitched();
@@ -236,7 +235,7 @@ export class OriginStream implements Origin, StreamHandler {
     const handler = this.#handler;
     this.#handler = undefined;
     this.#owner.ended(true);
-    // An answer before the end of its request: what is left of that is not wanted (RFC 9113, 8.1).
+    // The response ended before the request: the rest of the body is not wanted (RFC 9113, 8.1).
     if (this.#stream?.hasSentEnd === false) this.#stream.reset(NO_ERROR);
     handler?.onResponseEnd();
   }
@@ -249,7 +248,7 @@ export class OriginStream implements Origin, StreamHandler {
     }
   }
 
-  /** A defect of ours ends this exchange, not the process. */
+  /** A bug in the proxy ends this exchange, not the process. */
   #broken(cause: unknown): void {
     const message = "The proxy failed; its log says why";
     const failure: Failure = { stage: "receive", side: "internal", code: "INTERNAL", message, cause };
@@ -264,7 +263,7 @@ export class OriginStream implements Origin, StreamHandler {
     this.#stream?.reset(PROTOCOL_ERROR);
   }
 
-  /** The stream is gone, and its answer was not complete. */
+  /** The stream closed before its response was complete. */
   #lose(closeCode: number): void {
     if (this.#isFinished) return;
     const code = closeCode || this.#owner.goawayCode || NO_ERROR;
@@ -285,9 +284,9 @@ export class OriginStream implements Origin, StreamHandler {
     if (code === HTTP_1_1_REQUIRED) this.#owner.http1Required();
     if (request === undefined || request.isRetry || request.upgrade !== undefined) return "fail";
     if (this.#hasHead || this.#informational > 0) return "fail";
-    // The origin says that it did not look at the request.
+    // The origin did not process the request.
     if (code === REFUSED_STREAM || code === HTTP_1_1_REQUIRED) return request.hasBody ? "unseen" : "retry";
-    // A connection that answered before was closed for being old.
+    // A connection that has served responses was closed as idle.
     const isStale = this.#wasUsed && this.#owner.session.isFinished && !request.hasBody;
     return isStale && isIdempotent(request.method) ? "retry" : "fail";
   }
@@ -319,7 +318,7 @@ export class OriginStream implements Origin, StreamHandler {
   }
 }
 
-/** HTTP/2 has no need of the proof of HTTP/1.1 (RFC 8441, 5). */
+/** HTTP/2 does not use Sec-WebSocket-Key (RFC 8441, 5). */
 function withoutKey(section: string[]): void {
   const at = section.indexOf("sec-websocket-key");
   if (at !== -1) section.splice(at, 2);

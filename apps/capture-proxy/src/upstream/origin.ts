@@ -3,10 +3,10 @@ import type { ByteSocket } from "@headworks/sockets";
 import type { UpstreamTlsFacts } from "#exchange/exchange.ts";
 import type { Failure } from "#exchange/failure.ts";
 
-/** How large the head of a request or a response may be, in either version of HTTP. */
+/** Limits of request and response heads in any HTTP version. */
 export type HeadLimits = Pick<Limits, "headBytes" | "fieldCount">;
 
-/** The head of an answer, final or informational, whatever protocol brought it. */
+/** A final or informational response head of any HTTP version. */
 export interface ResponseHead {
   readonly version: "1.0" | "1.1" | "2";
   readonly status: number;
@@ -17,74 +17,71 @@ export interface ResponseHead {
 }
 
 /**
- * What may be done about an answer that never came. `retry`: the request may be sent once more on a new connection.
- * `unseen`: the same, since the origin says that it did not look at the request, but its body has to be sent again.
+ * What may be done about a missing response. `retry`: the request may be resent on a new connection. `unseen`: the
+ * same, since the origin reports it as unprocessed, but the body must be resent too.
  */
 export type LostOutcome = "retry" | "unseen" | "fail";
 
-/** The exchange that an origin serves at the moment. Calls come in the order of the answer's bytes. */
+/** Receives the response of one exchange, in wire order. */
 export interface ResponseHandler {
   onInformational(head: ResponseHead): void;
   onResponseHead(head: ResponseHead): void;
   onResponseData(piece: Buffer): void;
   onResponseTrailers(fields: RawFields): void;
-  /** The head was a 101 and its read is worked off: the handler must take the connection over now. */
+  /** Called after a 101 once its read was processed: the handler must take over the connection now. */
   onProtocolSwitched(): void;
-  /** One read is worked off: flush what it caused. */
+  /** End of one read: flush. */
   onResponseBatch(): void;
-  /** The answer is complete; what carried it is free or gone already. */
+  /** The response is complete; its connection or stream is already released. */
   onResponseEnd(): void;
-  /** No answer will be completed. */
+  /** The response will not be completed. */
   onOriginLost(outcome: LostOutcome, failure: Failure): void;
-  /** The origin takes more of the request. */
   onOriginDrain(): void;
 }
 
-/** A request as an origin is to get it. */
 export interface OriginRequest extends UpstreamRequest {
   /** Path and query, or `*`. */
   readonly path: string;
-  /** As the exchange has them; what concerns only the client's connection is left out by the origin. */
+  /** The exchange's fields; the origin removes hop-by-hop fields. */
   readonly fields: Readonly<RawFields>;
   readonly fieldLines: FieldLines;
   readonly framing: Framing;
-  /** Lower-cased, of an upgrade that was offered properly. */
+  /** Lower-cased token of a valid upgrade offer. */
   readonly upgrade: string | undefined;
-  /** What Host must say; undefined to leave it as the fields have it. */
+  /** Value for Host; undefined keeps the existing one. */
   readonly authority: string | undefined;
 }
 
 /**
- * What an exchange needs of its origin: a connection over HTTP/1.1, or one stream of a connection over HTTP/2. One
- * request at a time; nothing is heard of it after {@link destroy}.
+ * The origin side of an exchange: an HTTP/1.1 connection or an HTTP/2 stream. One request at a time; no callbacks
+ * after {@link destroy}.
  */
 export interface Origin {
   /** `address:port` of the peer. */
   readonly address: string;
   readonly tls: UpstreamTlsFacts | undefined;
-  /** Whether it can say that it did not look at a request (RFC 9113, 8.7). */
+  /** Whether it can report requests as unprocessed (RFC 9113, 8.7). */
   readonly reportsUnprocessed: boolean;
-  /** Monotonic moment at which the first bytes of the present answer arrived; 0 before. */
+  /** Monotonic time of the first byte of the current response; 0 before. */
   readonly firstByteMs: number;
   /**
-   * Sends the head of a request, whose answer goes to `handler`. Gives its size in bytes.
-   * @throws Http1Error when a part of it would break out of its place
+   * Sends a request head and returns its size in bytes; the response goes to `handler`.
+   * @throws Http1Error for a part that would break the syntax
    */
   send(handler: ResponseHandler, request: OriginRequest): number;
   sendData(piece: Buffer): void;
-  /** The request is complete. */
   sendEnd(trailers: RawFields | undefined): void;
-  /** Hands over what waits to be written. False: stop until `onOriginDrain`. */
+  /** Flushes buffered writes. False: stop until `onOriginDrain`. */
   flush(): boolean;
-  /** Stops reading the answer, inside a callback too. */
+  /** Pauses reading; takes effect inside callbacks too. */
   hold(): void;
-  /** Reads on. */
+  /** Resumes reading. */
   release(): void;
-  /** After a switch of protocols: the socket, without listeners and paused, and bytes that were read already. */
+  /** After a protocol switch: the socket, paused and without listeners, and bytes already read. */
   takeOver(): { readonly socket: ByteSocket; readonly bytes: Buffer | undefined };
   /**
-   * Whoever used it went away; its bytes must not reach anybody else.
-   * @param resetCode  what the client said by ending its stream (RFC 9113, 7)
+   * The user of the connection is gone; no further bytes may be delivered.
+   * @param resetCode  the code of the client's RST_STREAM (RFC 9113, 7)
    */
   destroy(resetCode?: number): void;
 }

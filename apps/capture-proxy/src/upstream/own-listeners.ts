@@ -7,8 +7,8 @@ interface Listener {
 }
 
 /**
- * Knows where this service listens, so that a connection that would lead back into it is refused. The decision is
- * taken on the two ends of a connected socket, so names, aliases and odd spellings of addresses cannot mislead it.
+ * Knows the addresses this service listens on and refuses connections that would loop. It compares the ends of a
+ * connected socket, so aliases and unusual address spellings cannot deceive it.
  */
 export class OwnListeners {
   readonly #listeners: Listener[] = [];
@@ -17,14 +17,14 @@ export class OwnListeners {
     this.#listeners.push({ address: plainAddress(address), port });
   }
 
-  /** Another program may take the port from now on. */
+  /** The port was released. */
   remove(address: string, port: number): void {
     const plain = plainAddress(address);
     const place = this.#listeners.findIndex((each) => each.port === port && each.address === plain);
     if (place !== -1) this.#listeners.splice(place, 1);
   }
 
-  /** True when the connected peer is one of our listeners. `localAddress` is our end of the same connection. */
+  /** Whether the connected peer is one of our listeners. `localAddress` is our end of the connection. */
   includes(remoteAddress: string, remotePort: number, localAddress: string): boolean {
     const remote = plainAddress(remoteAddress);
     return this.#listeners.some((listener) => {
@@ -36,8 +36,8 @@ export class OwnListeners {
   }
 
   /**
-   * True when a proxy at the far end of a connection would find one of our listeners under this name: it runs on this
-   * machine, and the name can only mean this machine. Names that need a look-up are the proxy's business.
+   * Whether a proxy at the peer address would reach one of our listeners under this name: it runs on this machine, and
+   * the name denotes this machine. Names that need a lookup are left to the proxy.
    */
   isNamedFrom(
     target: { readonly host: string; readonly port: number },
@@ -53,7 +53,7 @@ export class OwnListeners {
   }
 }
 
-/** IPv4-mapped IPv6 addresses mean the IPv4 address. */
+/** Maps IPv4-mapped IPv6 addresses to IPv4. */
 function plainAddress(address: string): string {
   const lower = address.toLowerCase();
   return lower.startsWith("::ffff:") && isIPv4(lower.slice(7)) ? lower.slice(7) : lower;

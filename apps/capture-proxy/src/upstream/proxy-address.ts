@@ -1,8 +1,6 @@
 import { hostPortText } from "@headworks/host-patterns";
-/** How an upstream proxy is spoken to. */
 export type ProxyProtocol = "http" | "https" | "socks5";
 
-/** Where the upstream proxy is. */
 export interface ProxyAddress {
   readonly protocol: ProxyProtocol;
   /** Name or address without brackets. */
@@ -10,13 +8,12 @@ export interface ProxyAddress {
   readonly port: number;
 }
 
-/** User name and password for the upstream proxy. */
 export interface ProxyCredentials {
   readonly username: string;
   readonly password: string;
 }
 
-/** How messages call the upstream proxy; never with its credentials. */
+/** The proxy's URL for messages, without credentials. */
 export function proxyText({ protocol, host, port }: ProxyAddress): string {
   return `the upstream proxy ${protocol}://${hostPortText(host, port)}`;
 }

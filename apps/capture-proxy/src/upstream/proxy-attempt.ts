@@ -20,8 +20,7 @@ import type { TunnelHandshake } from "./tunnel-handshake.ts";
 type ProxyRoute = Extract<Route, { kind: "forward" | "tunnel" }>;
 
 /**
- * Connects to the upstream proxy; then, unless it forwards the requests themselves, asks it for a tunnel and makes TLS
- * with the origin inside.
+ * Connects to the upstream proxy and, unless it forwards requests, opens a tunnel and TLS with the origin inside it.
  */
 export class ProxyAttempt extends Attempt {
   readonly #proxy: ProxyAddress;
@@ -29,7 +28,7 @@ export class ProxyAttempt extends Attempt {
   readonly #handshake: TunnelHandshake | undefined;
   /** The connection to the proxy. */
   readonly #hop: Socket | TLSSocket;
-  /** TLS with the origin, through the tunnel. */
+  /** TLS with the origin, inside the tunnel. */
   #secure: TLSSocket | undefined;
   #step: ProxyStep = "connect";
 
@@ -105,7 +104,7 @@ export class ProxyAttempt extends Attempt {
     hop.off("data", this.#onResponse);
     const { secure, host, port } = this.request.destination;
     if (!secure) {
-      // Whoever takes the socket listens before these bytes come round again.
+      // The new owner adds its listeners before these bytes are emitted again.
       if (rest.length > 0) hop.unshift(rest);
       return this.#ready(hop);
     }

@@ -4,7 +4,7 @@ import { connectFailure, tlsFailure } from "./connect-failure.ts";
 import { proxyText } from "./proxy-address.ts";
 import type { ProxyAddress } from "./proxy-address.ts";
 
-/** What the connection to the upstream proxy was busy with. */
+/** The step of connecting through the upstream proxy. */
 export type ProxyStep = "resolve" | "connect" | "tls" | "handshake";
 
 const STAGES: Readonly<Record<ProxyStep, FailureStage>> = {
@@ -21,7 +21,7 @@ const UNDONE: Readonly<Record<ProxyStep, string>> = {
   handshake: "open a tunnel",
 };
 
-/** A failure of an upstream proxy, which no origin can cause: it has codes of its own, so that nobody blames the origin. */
+/** A failure of the upstream proxy, with its own codes so that the origin is not blamed. */
 export function proxyFailure(
   stage: FailureStage,
   code: FailureCode & `UPSTREAM_PROXY_${string}`,
@@ -31,7 +31,7 @@ export function proxyFailure(
   return { stage, side: "upstream", code, message, ...(cause === undefined ? {} : { cause }) };
 }
 
-/** The connection to the upstream proxy broke, or never came to be. */
+/** The connection to the upstream proxy failed or broke. */
 export function brokenProxy(
   proxy: ProxyAddress,
   step: ProxyStep,
@@ -39,7 +39,7 @@ export function brokenProxy(
   clientCertificate: UpstreamTlsFacts["clientCertificate"],
 ): Failure {
   const who = capitalized(proxyText(proxy));
-  // TLS 1.3 refuses client certificates after its handshake.
+  // TLS 1.3 rejects client certificates after the handshake.
   if (step === "tls" || error.code?.includes("_ALERT_") === true) {
     const { code, message } = tlsFailure(error, proxy.host, clientCertificate);
     const isReset = code === "UPSTREAM_RESET";
@@ -68,7 +68,6 @@ export function brokenProxy(
   );
 }
 
-/** The upstream proxy hung up. */
 export function closedProxy(proxy: ProxyAddress, step: ProxyStep): Failure {
   const message = `${capitalized(proxyText(proxy))} closed the connection before it could ${ABLE[step]}`;
   return proxyFailure(STAGES[step], "UPSTREAM_PROXY_CLOSED", message);
@@ -81,13 +80,12 @@ const ABLE: Readonly<Record<ProxyStep, string>> = {
   handshake: "carry a tunnel",
 };
 
-/** The upstream proxy took too long. */
 export function lateProxy(proxy: ProxyAddress, step: ProxyStep, timeoutMs: number): Failure {
   const message = `${capitalized(proxyText(proxy))} did not ${UNDONE[step]} within ${timeoutMs} ms`;
   return proxyFailure(STAGES[step], "UPSTREAM_PROXY_TIMEOUT", message);
 }
 
-/** Text from a peer, for a sentence: printable ASCII, not long. */
+/** A peer's text for use in a sentence: short, printable ASCII. */
 export function quotable(text: string): string {
   const clean = text.replace(/[^\x20-\x7e]+/g, " ").trim();
   return clean.length > 80 ? `${clean.slice(0, 77)}...` : clean;

@@ -8,14 +8,14 @@ import type { HandshakeStep, TunnelHandshake } from "./tunnel-handshake.ts";
 import { HttpConnect, unauthorizedProxy } from "./via-http.ts";
 import { ourMembers, viaMember } from "./via-pseudonym.ts";
 
-/** CONNECT to a SOCKS5 proxy. Names are resolved there, so that nothing of them leaks here. */
+/** CONNECT to a SOCKS5 proxy. The proxy resolves names, so that no DNS query leaves this machine. */
 class Socks5Connect implements TunnelHandshake {
   readonly #proxy: ProxyAddress;
   readonly #place: string;
   readonly #hasCredentials: boolean;
   readonly #handshake: Socks5ClientHandshake;
 
-  /** Throws RangeError for names and credentials that are too long for SOCKS5. */
+  /** Throws RangeError for names and credentials too long for SOCKS5. */
   constructor(
     proxy: ProxyAddress,
     { host, port }: { readonly host: string; readonly port: number },
@@ -87,65 +87,64 @@ class Socks5Connect implements TunnelHandshake {
   }
 }
 
-/** Requests of a connection are written for a forwarding proxy: with absolute targets, and its credentials. */
+/** How to write requests for a forwarding proxy: absolute targets and its credentials. */
 export interface Forwarding {
   readonly proxy: ProxyAddress;
   /** Value of Proxy-Authorization. */
   readonly authorization: string | undefined;
-  /** Value of a Via field: who the requests passed on their way here, and this process. */
+  /** Value of Via: the proxies passed so far, and this process. */
   readonly via: string;
 }
 
-/** How a destination is reached. */
+/** How to reach a destination. */
 export type Route =
   | { readonly kind: "direct" }
-  /** The proxy gets the requests themselves. */
+  /** The proxy forwards requests. */
   | { readonly kind: "forward"; readonly forwarding: Forwarding }
   /** The proxy opens a tunnel. */
   | { readonly kind: "tunnel"; readonly proxy: ProxyAddress; readonly handshake: TunnelHandshake }
-  /** The proxy cannot do it, and nothing may go past it. */
+  /** The proxy cannot reach it, and bypassing the proxy is not allowed. */
   | { readonly kind: "refused"; readonly failure: Failure };
 
-/** What is asked of a route. */
 export interface RouteTarget {
   readonly host: string;
   readonly port: number;
   readonly secure: boolean;
-  /** More than requests will be carried: a tunnel, or another protocol after an upgrade. */
+  /** The connection carries a tunnel or an upgraded protocol. */
   readonly tunnel?: boolean;
-  /** The Via fields with which a client asked for the way there. */
+  /** Via fields of the client's CONNECT. */
   readonly via?: readonly string[] | undefined;
 }
 
-/** The part of the settings that may change while connections are made. */
+/** Settings that may change at run time. */
 export interface ProxyChoices {
   readonly credentials: ProxyCredentials | undefined;
-  /** Hosts that are reached without the proxy. */
+  /** Hosts reached without the proxy. */
   readonly bypass: readonly string[];
 }
 
 const DIRECT: Route = { kind: "direct" };
 
-/** Decides for each destination whether and how the upstream proxy is used. */
+/** Selects the route of each destination. */
 export class ProxyRoutes {
   readonly #proxy: ProxyAddress | undefined;
   #credentials: ProxyCredentials | undefined;
   #bypass: HostMatcher;
 
-  /** @param proxy  undefined: everything goes directly */
+  /** @param proxy  undefined: all connections are direct */
   constructor(proxy: ProxyAddress | undefined, choices: ProxyChoices) {
     this.#proxy = proxy;
     this.#credentials = choices.credentials;
     this.#bypass = compileHostPatterns(choices.bypass, "bypass");
   }
 
-  /** Takes effect for connections opened from now on. */
+  /** Applies to connections opened from now on. */
   update(choices: ProxyChoices): void {
     this.#credentials = choices.credentials;
     this.#bypass = compileHostPatterns(choices.bypass, "bypass");
   }
 
-  /** @param pseudonym  the name of this process for proxies on the way */
+  /** @param pseudonym  this process's name for proxies on the route */
   route(target: RouteTarget, viaPseudonym: string): Route {
     const proxy = this.#proxy;
     if (proxy === undefined || this.#bypass.matches(target.host)) return DIRECT;

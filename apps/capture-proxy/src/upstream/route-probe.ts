@@ -9,12 +9,12 @@ import type { Dialer } from "./dial.ts";
 import { OriginConnection } from "./origin-connection.ts";
 import { ProxyRoutes } from "./proxy-route.ts";
 
-/** How long the origin may take to answer once the connection stands. */
+/** Timeout for the origin's response after connecting. */
 const RESPONSE_TIMEOUT_MS = 10_000;
 
 type Outcome<T> = { readonly value: T } | { readonly failure: Failure };
 
-/** Dials as an exchange would, and reports each step with its time. Never rejects. */
+/** Dials like an exchange and reports each step with its duration. Never rejects. */
 export async function probeRoute(dialer: Dialer, request: ProbeRequest): Promise<ProbeResult> {
   const { target, proxy, credentials, bypass, signal } = request;
   const routes = new ProxyRoutes(proxy, { credentials, bypass });
@@ -168,7 +168,7 @@ function passedSteps(via: ProbeResult["via"], request: ProbeRequest, moments: Mo
   });
 }
 
-/** The last step that was begun is the one that failed. */
+/** The last step begun is the one that failed. */
 function failedSteps(via: ProbeResult["via"], request: ProbeRequest, moments: Moments, failure: Failure): ProbeStep[] {
   const steps = timed(partsOf(via, request, moments), performance.now());
   const last = steps.pop();

@@ -5,14 +5,12 @@ import { readPastBrokenWrites } from "@headworks/sockets";
 import type { ApplicationProtocol } from "./destination.ts";
 import type { UpstreamTrust } from "./trust.ts";
 
-/** How long an answer is used again: long enough for a page that opens many connections, too short to be noticed. */
+/** Cache time of a lookup: long enough for a page that opens many connections, too short to be noticed. */
 const KEPT_MS = 2000;
 
 const MAX_NAMES = 1000;
 
-/**
- * Name lookup for `net.connect` that asks the system once for what is asked many times at once. Failures are not kept.
- */
+/** Name lookup for `net.connect` that shares concurrent and recent lookups. Failures are not cached. */
 export class NameCache {
   readonly #kept = new Map<string, Kept>();
   readonly #asking = new Map<string, Response[]>();
@@ -27,7 +25,7 @@ export class NameCache {
     this.#nowMs = nowMs;
   }
 
-  /** In the form that `net.connect` takes. */
+  /** The function passed to `net.connect`. */
   readonly lookup: LookupFunction = (name, options, response) => {
     const key = `${name}|${options.family ?? 0}|${options.hints ?? 0}`;
     this.#ask(key, name, options, (error, addresses) => {
@@ -40,7 +38,7 @@ export class NameCache {
   #ask(key: string, name: string, options: LookupOptions, response: Response): void {
     const kept = this.#kept.get(key);
     if (kept && kept.expiresMs > this.#nowMs()) {
-      // Never within the call: whoever asks is still setting up its listeners.
+      // Asynchronous, since the caller is still adding its listeners.
       process.nextTick(response, null, kept.addresses);
       return;
     }
@@ -73,31 +71,29 @@ interface Place {
   readonly port: number;
 }
 
-/** What TLS needs beside the way. */
+/** TLS settings of a connection. */
 export interface TlsSide extends Place {
-  /** The name that the certificate must be for. */
+  /** The name that the certificate must match. */
   readonly serverName: string;
   readonly offered: readonly ApplicationProtocol[];
   readonly trust: UpstreamTrust;
 }
 
-/** One for the process, as the system's own resolver is. */
+/** Shared by the process, like the system's resolver. */
 const names = new NameCache();
 
 const WAY = { noDelay: true, autoSelectFamily: true, lookup: names.lookup } as const;
 
-/** Starts to connect. */
 export function openTcp({ host, port }: Place): Socket {
   return readPastBrokenWrites(connectTcp({ host, port, ...WAY }));
 }
 
-/** Starts to connect, and TLS after it. */
 export function openTls(side: TlsSide): TLSSocket {
   const { host, port } = side;
   return readPastBrokenWrites(connectTls({ host, port, ...WAY, ...tlsOptions(side) } as ConnectionOptions));
 }
 
-/** Starts TLS over a connection that is there. */
+/** Starts TLS over an existing connection. */
 export function startTls(socket: Socket, side: TlsSide): TLSSocket {
   return readPastBrokenWrites(connectTls({ socket, ...tlsOptions(side) }));
 }

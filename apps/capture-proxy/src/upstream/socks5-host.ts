@@ -1,7 +1,7 @@
 import { formatAddress, parseAddress } from "@headworks/host-patterns";
 import type { Socks5Host } from "@headworks/socks5";
 
-/** A host as SOCKS5 carries it: addresses by their octets, all else by name. IPv6 zones mean nothing elsewhere. */
+/** Encodes a host for SOCKS5: addresses as octets, everything else as a name. IPv6 zones are dropped. */
 export function socks5Host(host: string): Socks5Host {
   const address = parseAddress(host);
   if (address === undefined) return { kind: "name", name: host };
@@ -11,7 +11,7 @@ export function socks5Host(host: string): Socks5Host {
   return { kind: address.version === 4 ? "ipv4" : "ipv6", octets };
 }
 
-/** The text of an address that came by SOCKS5: dotted, or RFC 5952. */
+/** The text of an address received over SOCKS5: dotted IPv4, or RFC 5952. */
 export function addressOfOctets(octets: Uint8Array): string {
   let value = octets.length === 4 ? 0xffffn : 0n;
   for (const octet of octets) value = (value << 8n) | BigInt(octet);

@@ -11,23 +11,23 @@ interface Peer {
   readonly serverName: string;
 }
 
-/** A value that holds for some hosts. */
+/** A value for hosts that match a pattern. */
 interface HostValue<Value> {
   readonly matcher: HostMatcher;
   readonly value: Value;
 }
 
-/** What makes an origin's certificate acceptable, and Weir acceptable to the origin. */
+/** How origins are verified, and how Weir authenticates to them. */
 export interface TrustSettings {
-  /** PEM text of roots beside the system's and the bundled ones; read once. */
+  /** PEM text of roots in addition to the system's and the bundled ones; read once. */
   readonly extraRootsPem: string | null;
-  /** Verify nothing. */
+  /** Disables verification. */
   readonly insecure: boolean;
-  /** Hosts that are not verified. */
+  /** Host patterns excluded from verification. */
   readonly insecureHosts: readonly string[];
-  /** Certificates for origins that ask for one, by host pattern. The first that matches counts. */
+  /** Client certificates by host pattern; the first match counts. */
   readonly clientCertificates: readonly { readonly host: string; readonly identity: SecureContextOptions }[];
-  /** Oldest versions by host pattern, TLS 1.2 for other hosts. The first that matches counts. */
+  /** Minimum TLS version by host pattern, TLS 1.2 by default; the first match counts. */
   readonly minVersions: readonly { readonly host: string; readonly version: SecureVersion }[];
 }
 
@@ -35,23 +35,23 @@ const DEFAULT_MIN_VERSION = "TLSv1.2";
 
 const MAX_SESSIONS = 2000;
 
-/** What is known of a certificate that was verified. */
+/** Facts about a verified certificate. */
 type CertificateFacts = Pick<UpstreamTlsFacts, "subject" | "issuer" | "validToMs" | "clientCertificate">;
 
-/** A resumed connection shows no certificate and asks for none: what the first one did is kept with the session. */
+/** A resumed connection shows and requests no certificate, so the facts of the first one are kept with the session. */
 interface KnownSession {
   readonly session: Buffer;
   readonly certificate: CertificateFacts;
 }
 
 /**
- * Decides how origins prove who they are: against the system's and the bundled roots, unless verification is
- * switched off for all or for some hosts; and with which client certificate and versions they are spoken to. Keeps TLS sessions of verified connections, so that the next connection
- * to the same peer is cheaper; a session never crosses peers, names or a change of these settings.
+ * Decides how origins are verified (against the system's and the bundled roots, unless disabled for all or some hosts)
+ * and which client certificates and TLS versions are used. Caches TLS sessions of verified connections; a session is
+ * never reused across peers, names or a change of these settings.
  */
 export class UpstreamTrust {
   readonly #sessions = new Map<string, KnownSession>();
-  /** By client certificate, then by oldest version. */
+  /** By client certificate, then by minimum version. */
   readonly #contexts = new Map<SecureContextOptions | undefined, Map<SecureVersion, SecureContext>>();
   #roots: readonly string[] | undefined;
   readonly #extraRootsPem: string | null;
@@ -68,7 +68,7 @@ export class UpstreamTrust {
     this.#minVersions = minVersions(settings);
   }
 
-  /** Takes effect for connections opened from now on. */
+  /** Applies to connections opened from now on. */
   update(settings: TrustSettings): void {
     this.#insecure = settings.insecure;
     this.#insecureHosts = compileHostPatterns(settings.insecureHosts, "ignored");
@@ -78,7 +78,7 @@ export class UpstreamTrust {
     for (const identity of this.#contexts.keys()) if (identity !== undefined) this.#contexts.delete(identity);
   }
 
-  /** Reads the roots; done once, ahead of the first connection, because it takes some milliseconds. */
+  /** Loads the roots once before the first connection, since that takes some milliseconds. */
   prepare(): void {
     this.#context(undefined, DEFAULT_MIN_VERSION);
   }
@@ -92,7 +92,7 @@ export class UpstreamTrust {
     const { serverName } = peer;
     const verifies = this.verifies(serverName);
     const known = verifies ? this.#sessions.get(sessionKey(peer)) : undefined;
-    // A session proves the name only as long as the certificate did that it was made with.
+    // A session proves the name only while the original certificate is valid.
     const mayResume = known !== undefined && (known.certificate.validToMs ?? 0) > Date.now();
     return {
       secureContext: this.#context(
@@ -104,7 +104,7 @@ export class UpstreamTrust {
     };
   }
 
-  /** What the entry says of a connection, and the start of remembering its sessions. */
+  /** The TLS facts of a connection; also starts caching its sessions. */
   facts(socket: TLSSocket, peer: Peer): UpstreamTlsFacts {
     const verified = this.verifies(peer.serverName) && socket.authorized;
     const certificate = this.#certificateFacts(socket, peer);
@@ -154,11 +154,11 @@ export class UpstreamTrust {
 }
 
 /**
- * What an upstream that asked for a client certificate was given; undefined when it did not ask. Signature algorithms of
- * the upstream come with that request alone (RFC 8446, 4.3.2; RFC 5246, 7.4.4).
+ * The client certificate sent to an upstream; undefined if it requested none. Node exposes the upstream's signature
+ * algorithms only if it requested one (RFC 8446, 4.3.2; RFC 5246, 7.4.4).
  */
 export function clientCertificateResponse(socket: TLSSocket): UpstreamTlsFacts["clientCertificate"] {
-  // Null on a socket that is closed.
+  // Null on a closed socket.
   const algorithms = socket.getSharedSigalgs() as string[] | null;
   if (algorithms === null || algorithms.length === 0) return undefined;
   const own = socket.getCertificate();
@@ -181,7 +181,7 @@ function valueOf<Value>(values: readonly HostValue<Value>[], host: string): Valu
   return values.find(({ matcher }) => matcher.matches(host))?.value;
 }
 
-/** Servers of before TLS 1.2 sign with SHA-1, have small keys, and know no safe renegotiation (RFC 5746). */
+/** Servers older than TLS 1.2 sign with SHA-1, have small keys, and do not support secure renegotiation (RFC 5746). */
 const OLD_SERVERS: SecureContextOptions = {
   ciphers: "DEFAULT:@SECLEVEL=0",
   secureOptions: constants.SSL_OP_LEGACY_SERVER_CONNECT,
@@ -196,7 +196,7 @@ function sessionKey(peer: Peer): string {
   return `${peer.host}|${peer.port}|${peer.serverName}`;
 }
 
-/** X509Certificate shows distinguished names with a line per part. */
+/** X509Certificate formats distinguished names with one attribute per line. */
 function oneLine(name: string | undefined): string | undefined {
   return name?.replaceAll("\n", ", ");
 }

@@ -7,7 +7,7 @@ import type { ProxyAddress } from "./proxy-address.ts";
 import { capitalized, proxyFailure, quotable } from "./proxy-failure.ts";
 import type { HandshakeStep, TunnelHandshake } from "./tunnel-handshake.ts";
 
-/** What the proxy is told beside the target. */
+/** Fields of the CONNECT request. */
 export interface ConnectFields {
   /** Value of Proxy-Authorization. */
   readonly authorization: string | undefined;
@@ -16,8 +16,8 @@ export interface ConnectFields {
 }
 
 /**
- * CONNECT to an HTTP proxy (RFC 9110, 9.3.6). The answer's head is read by the codec, with its limits; the body of a
- * refusal is not, since the connection ends with it.
+ * CONNECT to an HTTP proxy (RFC 9110, 9.3.6). The codec parses the response head with its limits; the body of an error
+ * is not read, since the connection ends with it.
  */
 export class HttpConnect implements TunnelHandshake {
   readonly #proxy: ProxyAddress;
@@ -36,7 +36,7 @@ export class HttpConnect implements TunnelHandshake {
         onInformational: () => undefined,
         onHead: (head) => {
           this.#head = head;
-          // Whatever follows is the tunnel's, or the body of a refusal that nobody reads.
+          // The following bytes belong to the tunnel, or to an error body that is not read.
           this.#reader.pause();
         },
         onData: () => undefined,
@@ -76,7 +76,7 @@ export class HttpConnect implements TunnelHandshake {
   #refusal({ status, reason }: ResponseHead): Failure {
     const said = quotable(`${status} ${reason}`);
     const who = capitalized(proxyText(this.#proxy));
-    // Some proxies know no 407; to CONNECT, only the proxy itself can have answered.
+    // Some proxies use 401 for 407; only the proxy itself can have responded to CONNECT.
     if (status === 407 || status === 401) return unauthorizedProxy(this.#proxy, this.#said.authorization !== undefined);
     if (status === 508) {
       const message = `By way of ${proxyText(this.#proxy)}, the way to ${this.#place} leads round in a circle (${said})`;
@@ -95,7 +95,7 @@ export class HttpConnect implements TunnelHandshake {
   }
 }
 
-/** The proxy wants credentials, or others than it got. */
+/** The proxy requires credentials or rejected the given ones. */
 export function unauthorizedProxy(proxy: ProxyAddress, hadCredentials: boolean): Failure {
   const what = hadCredentials ? "does not accept the configured credentials" : "asks for credentials; none are set";
   const message = `${capitalized(proxyText(proxy))} ${what}`;

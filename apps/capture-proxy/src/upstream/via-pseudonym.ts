@@ -5,10 +5,10 @@ import type { Failure } from "#exchange/failure.ts";
 
 const VIA_PSEUDONYM_BYTES = 8;
 
-/** A member of Via that a process of ours added. */
+/** A Via member added by a Weir process. */
 const OUR_MEMBER = /^[ \t]*1\.1 h[0-9a-f]{16}[ \t]*$/;
 
-/** A request passed this process before. */
+/** The request has already passed this process. */
 export const LOOP_DETECTED: Failure = {
   stage: "policy",
   side: "internal",
@@ -17,34 +17,34 @@ export const LOOP_DETECTED: Failure = {
 };
 
 /**
- * The name of one process in the Via fields of requests to upstream proxies (RFC 9110, 7.6.3), by which it knows what
- * comes back to it. Random, so that it tells neither the product nor the machine.
+ * A process's name in Via fields of requests to upstream proxies (RFC 9110, 7.6.3), which detects loops. Random, so
+ * that it reveals neither product nor machine.
  */
 export function newViaPseudonym(): string {
   return `h${randomBytes(VIA_PSEUDONYM_BYTES).toString("hex")}`;
 }
 
-/** What a process of that name adds to Via. */
+/** The Via member for this name. */
 export function viaMember(viaPseudonym: string): string {
   return `1.1 ${viaPseudonym}`;
 }
 
-/** The values of all Via fields; undefined where there is none, as mostly. */
+/** The values of all Via fields; undefined if there are none. */
 export function viaOf(fields: Readonly<RawFields>): readonly string[] | undefined {
   return fieldValue(fields, "via") === undefined ? undefined : fieldValues(fields, "via");
 }
 
-/** Whether a message with these Via fields has passed the process of that name. */
+/** Whether a message has passed the process with this name. */
 export function hasPassed(via: readonly string[] | undefined, viaPseudonym: string): boolean {
   return via?.some((value) => value.includes(viaPseudonym)) ?? false;
 }
 
-/** The members that processes like this one added, in their order. */
+/** The members added by Weir processes, in order. */
 export function ourMembers(via: readonly string[]): string[] {
   return via.flatMap((value) => value.split(",").filter(isOurs)).map((member) => member.trim());
 }
 
-/** Takes those members off, in place, so that an origin gets the Via that its client sent, to the byte, or none. */
+/** Removes those members in place, so that an origin gets exactly the client's Via, or none. */
 export function removeOurMembers(fields: RawFields): void {
   if (fieldValue(fields, "via") === undefined) return;
   for (let at = fields.length - 2; at >= 0; at -= 2) {
