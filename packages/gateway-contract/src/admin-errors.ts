@@ -1,4 +1,3 @@
-/** Codes of the admin API with their statuses. */
 export const ADMIN_ERRORS = {
   config_invalid: { status: 400, message: "The configuration has errors" },
   config_redacted_value: { status: 400, message: "The document contains a redacted value" },

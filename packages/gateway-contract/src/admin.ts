@@ -5,7 +5,7 @@ import { IssueItem, Published, Traffic } from "./published-config.ts";
 
 const Time = Type.String({ format: "date-time" });
 
-/** Keys that are given out and taken back while the gateway runs. */
+/** API keys issued and retired at run time. */
 const credentialOperations = {
   listCredentials: {
     method: "GET",
@@ -79,7 +79,7 @@ const credentialOperations = {
   },
 } as const;
 
-/** The body of every answer of the admin API that is no success. */
+/** The body of error responses of the admin API. */
 const AdminErrorBody = strictObject(
   {
     error: strictObject({
@@ -104,7 +104,6 @@ const AdminErrorBody = strictObject(
   { $id: "AdminError" },
 );
 
-/** Title, version and error body of the admin API, for its OpenAPI document. */
 export const adminApiInfo = {
   title: "Sluice admin API",
   version: "0.1.0",
@@ -141,7 +140,7 @@ const Delivery = strictObject(
   },
   { $id: "Delivery" },
 );
-/** As far as JSON numbers are exact. */
+/** JSON numbers are exact up to here. */
 const MAX_DELTA = Number.MAX_SAFE_INTEGER;
 
 const Anything = Type.Unsafe<Readonly<Record<string, unknown>>>({ type: "object" });
@@ -160,7 +159,7 @@ const entities = (name: "routes" | "services" | "consumers" | "policies") =>
     },
   }) as const;
 
-/** Operations of the admin API. Reading is for viewers, working the running gateway for operators, the rest for admins. */
+/** Operations of the admin API. Viewers can read, operators can also manage the runtime, admins can do everything. */
 export const adminOperations = defineOperations({
   getConfig: {
     method: "GET",

@@ -2,7 +2,7 @@ import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { Cidr, DryRun, NameList } from "./primitives.ts";
 
-/** Who may pass. It may stand at five levels: consumer, route, service, listener and the whole gateway. */
+/** Access rules, allowed at five levels: consumer, route, service, listener and gateway. */
 export const Authorization = strictObject({
   allowed_consumers: Type.Optional(NameList),
   denied_consumers: Type.Optional(NameList),

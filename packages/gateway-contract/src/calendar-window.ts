@@ -1,4 +1,4 @@
-/** A calendar window of UTC: start included, end excluded, both milliseconds since 1970. */
+/** A UTC calendar window in milliseconds since 1970, end exclusive. */
 export interface CalendarWindow {
   readonly startMs: number;
   readonly endMs: number;
@@ -6,18 +6,18 @@ export interface CalendarWindow {
 
 const DAY_MS = 86_400_000;
 
-/** The UTC day that holds a moment; any that a `Date` can hold, before 1970 too. */
+/** The UTC day that contains a time, also before 1970. */
 export function dayOf(nowMs: number): CalendarWindow {
-  // Whole milliseconds first: divided, the smallest fractions before 1970 would become zero.
+  // Floors to milliseconds first: dividing a tiny negative fraction would round to zero.
   const startMs = Math.floor(Math.floor(nowMs) / DAY_MS) * DAY_MS;
   return { startMs, endMs: startMs + DAY_MS };
 }
 
-/** The UTC month that holds a moment. */
+/** The UTC month that contains a time. */
 export function monthOf(nowMs: number): CalendarWindow {
-  // A fraction would be cut towards 1970, which is up for the time before it.
+  // `Date` truncates fractions toward zero, which is upward before 1970.
   const date = new Date(Math.floor(nowMs));
-  // Setters, since `Date.UTC` takes the years 0 to 99 for 1900 to 1999.
+  // Setters, since `Date.UTC` maps the years 0 to 99 to 1900 to 1999.
   date.setUTCDate(1);
   date.setUTCHours(0, 0, 0, 0);
   const startMs = date.getTime();
@@ -25,7 +25,7 @@ export function monthOf(nowMs: number): CalendarWindow {
   return { startMs, endMs: date.getTime() };
 }
 
-/** Whole seconds until a window ends, rounded up, at least 1: the value of `Retry-After`. */
+/** Seconds until a window ends, rounded up, at least 1: the value of `Retry-After`. */
 export function secondsUntil(endMs: number, nowMs: number): number {
   return Math.max(1, Math.ceil((endMs - nowMs) / 1000));
 }

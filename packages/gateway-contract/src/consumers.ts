@@ -14,7 +14,7 @@ import {
   Uint64,
 } from "./primitives.ts";
 
-/** When a secret is good, so that the next one can stand beside the one it replaces. */
+/** Validity period, so that old and new secrets can overlap. */
 const validity = { not_before: Type.Optional(Moment), not_after: Type.Optional(Moment) };
 const ApiKeyCredential = strictObject({ type: Type.Literal("api_key"), key: SecretText, ...validity });
 const BasicCredential = strictObject({
@@ -55,7 +55,7 @@ export const Credential = Type.Union([
 ]);
 export type Credential = Static<typeof Credential>;
 
-/** 0 is refused with a sentence of its own: who means no limit leaves a budget out. */
+/** 0 gets an error message of its own: omit a budget for no limit. */
 const Budget = Type.Unsafe<bigint>({ ...Uint64, minimum: 1 });
 
 /** Budgets over UTC calendar windows (specification, consumer quotas). */
@@ -78,37 +78,37 @@ export const Consumer = strictObject({
 });
 export type Consumer = Static<typeof Consumer>;
 
-/** Where the keys of an issuer of JSON Web Tokens are. */
+/** The key set of an issuer of JSON Web Tokens. */
 export const JwtProvider = strictObject({
   name: Name,
   jwks_url: HttpUrl,
   issuer: Type.Optional(Type.String({ minLength: 1 })),
   audience: Type.Optional(Type.String({ minLength: 1 })),
-  /** Everybody with a good token of this provider is this consumer. */
+  /** The consumer of all valid tokens of this provider. */
   consumer: Type.Optional(Name),
   algorithms: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
   refresh_secs: Type.Optional(Type.Integer({ minimum: 1, maximum: 86_400 })),
   leeway_secs: Type.Optional(Type.Integer({ minimum: 0, maximum: 3600 })),
-  /** How long a key that its issuer published no more still verifies tokens; 0 ends it at once. */
+  /** How long a removed key still verifies tokens; 0 ends it at once. */
   retired_key_grace_secs: Type.Optional(Type.Integer({ minimum: 0, maximum: 604_800 })),
   trusted_ca_file: Type.Optional(FilePath),
 });
 export type JwtProvider = Static<typeof JwtProvider>;
 
-/** Whoever is asked what a token means that says nothing by itself (RFC 7662). */
+/** A token introspection endpoint (RFC 7662). */
 export const IntrospectionProvider = strictObject({
   name: Name,
-  /** Left out: the issuer's metadata name it. */
+  /** Default: discovered from the issuer's metadata. */
   introspection_endpoint: Type.Optional(HttpUrl),
   client_id: Type.String({ minLength: 1, maxLength: 255 }),
   client_secret: SecretText,
   issuer: Type.Optional(Type.String({ minLength: 1 })),
   audience: Type.Optional(Type.String({ minLength: 1 })),
-  /** Everybody with a good token of this provider is this consumer. */
+  /** The consumer of all valid tokens of this provider. */
   consumer: Type.Optional(Name),
-  /** A good token has all of these. */
+  /** Scopes that a valid token must have. */
   scopes: Type.Optional(NameList),
-  /** Whether a request goes on as nobody's while the endpoint gives no answer. */
+  /** Treats clients as anonymous while the endpoint is unavailable. */
   fail_open: Type.Optional(Type.Boolean()),
   introspection_cache_ttl_s: Type.Optional(Type.Integer({ minimum: 1, maximum: 3600 })),
   trusted_ca_file: Type.Optional(FilePath),

@@ -1,6 +1,6 @@
 import type { DocumentInput } from "./document.ts";
 
-/** The same type with numbers allowed where 64-bit numbers are read, since small budgets are easier to write so. */
+/** Allows plain numbers for 64-bit numbers. */
 type Written<T> = T extends bigint
   ? bigint | number
   : T extends readonly (infer Member)[]
@@ -9,20 +9,20 @@ type Written<T> = T extends bigint
       ? { readonly [Name in keyof T]: Written<T[Name]> }
       : T;
 
-/** A configuration as TypeScript and JavaScript write it. */
+/** A configuration in TypeScript or JavaScript. */
 export type WrittenConfig = Written<DocumentInput>;
 
 /**
- * Gives a configuration back as it is; editors know all its fields by this call, and the compiler notices those that it has
- * not, which it would not if the type were inferred.
+ * Returns the configuration unchanged; typing the parameter enables completion and rejects unknown fields, which an
+ * inferred type would not.
  */
 export function defineConfig(config: WrittenConfig): WrittenConfig {
   return config;
 }
 
 /**
- * The text of a configuration, JSON with exact 64-bit numbers, which `sluice` reads as it reads any file. Numbers that
- * JavaScript has rounded already are refused with a RangeError: write those as bigints, such as `18446744073709551615n`.
+ * Serializes a configuration as JSON with exact 64-bit numbers, readable by `sluice`. Unsafe integers are rejected with
+ * a RangeError: write them as bigints, such as `18446744073709551615n`.
  */
 export function configText(config: WrittenConfig): string {
   const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };

@@ -8,7 +8,7 @@ import { Route } from "./routes.ts";
 import { Service, Upstream } from "./upstreams.ts";
 import { WebhookTarget } from "./webhooks.ts";
 
-/** What is written in the file: the sections of a configuration. */
+/** The sections of a configuration file. */
 export const DocumentSchema = strictObject(
   {
     version: Type.Optional(Type.Literal(1)),
@@ -27,12 +27,12 @@ export const DocumentSchema = strictObject(
   { title: "Configuration of Sluice" },
 );
 
-/** A document as written, after its structure was checked. */
+/** A structurally valid document as written. */
 export type DocumentInput = Static<typeof DocumentSchema>;
 
 /**
- * A document in one shape whatever way it was written: settings of the gateway are in `gateway`, lists exist. Values
- * that were left out stay out; what uses a value knows its default.
+ * A normalized document: gateway settings are in `gateway`, and lists exist. Omitted values stay omitted; their users
+ * define the defaults.
  */
 export interface ConfigDocument {
   readonly gateway: GatewaySettings;

@@ -1,4 +1,4 @@
-/** Every code of an error body, with its status and the sentence used when nothing more precise is known. */
+/** Codes of error bodies with their status and default message. */
 export const ERRORS = {
   bad_request: { status: 400, message: "The request is not valid" },
   ambiguous_framing: { status: 400, message: "The end of the request is ambiguous" },
@@ -37,5 +37,4 @@ export const ERRORS = {
   loop_detected: { status: 508, message: "The request has passed this gateway before" },
 } as const satisfies Record<string, { status: number; message: string }>;
 
-/** Codes of the data plane. */
 export type ErrorCode = keyof typeof ERRORS;

@@ -1,6 +1,6 @@
 import type { EventKind } from "./primitives.ts";
 
-/** Payload of each kind of event: bounded labels and numbers, never request data (specification, Events). */
+/** Payloads by event kind: bounded labels and numbers, never request data (specification, Events). */
 export interface EventPayloads {
   breaker_opened: {
     readonly upstream: string;
@@ -10,14 +10,14 @@ export interface EventPayloads {
   breaker_closed: { readonly upstream: string; readonly detail: "half_open_probe_succeeded" };
   endpoint_ejected: { readonly upstream: string; readonly endpoint: string };
   endpoint_recovered: { readonly upstream: string; readonly endpoint: string };
-  /** `content_hash` fits a JSON number exactly. */
+  /** `content_hash` is exact as a JSON number. */
   config_published: { readonly generation: number; readonly content_hash: number; readonly route_count: number };
   config_rejected: { readonly issue_count: number; readonly generation: number };
 }
 
-/** What is sent to webhook targets; members in this order. */
+/** The body sent to webhook targets; members in this order. */
 export interface EventEnvelope<K extends EventKind = EventKind> {
-  /** `evt-<boot ms, hex>-<16 hex digits>`: sorts in the order of emission, unique across restarts. */
+  /** `evt-<boot ms, hex>-<16 hex digits>`: sorts in order of emission, unique across restarts. */
   readonly id: string;
   readonly kind: K;
   /** RFC 3339, UTC, milliseconds. */

@@ -1,8 +1,8 @@
 import { TRAFFIC_NOTES } from "./traffic-notes.ts";
 
 /**
- * What every field of a document means, for editors and the reference. Keys are dotted paths, `[]` for members of lists;
- * settings of the gateway have no prefix, and the blocks `authorization` are described once for all five levels.
+ * Descriptions of all fields, for editors and the reference. Keys are dotted paths, `[]` for list members; gateway
+ * settings have no prefix, and `authorization` blocks are described once for all five levels.
  */
 export const FIELD_NOTES: Readonly<Record<string, string>> = {
   version: "Version of this format: 1.",

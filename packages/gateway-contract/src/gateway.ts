@@ -15,21 +15,21 @@ import {
   Token,
 } from "./primitives.ts";
 
-/** Keeps outbound connections of webhooks and callouts away from ranges of addresses. Present means on. */
+/** Blocks ranges of addresses for outbound connections of webhooks and callouts. Enabled if present. */
 export const SsrfFilter = strictObject({
   enabled: Type.Optional(Type.Boolean()),
   deny: Type.Optional(Type.Array(Cidr)),
   allow: Type.Optional(Type.Array(Cidr)),
-  /** Older spelling of `allow`. */
+  /** Deprecated name of `allow`. */
   allowlist: Type.Optional(Type.Array(Cidr)),
   normalize_embedded_ipv4: Type.Optional(Type.Boolean()),
 });
 export type SsrfFilter = Static<typeof SsrfFilter>;
 
-/** Bodies that may wait in memory, unless the document says it. */
+/** Default of `max_buffered_bytes`. */
 export const DEFAULT_BUFFERED_BYTES = 134_217_728;
 
-/** Settings of the whole gateway: at the root of the document or under `gateway`, never the same one in both. */
+/** Gateway settings: at the root of the document or under `gateway`, each in one of both. */
 export const gatewayFields = {
   name: Type.Optional(
     Type.String({
@@ -41,7 +41,7 @@ export const gatewayFields = {
   ),
   trusted_proxies: Type.Optional(Type.Array(Cidr)),
   max_concurrent_requests: Type.Optional(PositiveCount),
-  /** Bodies that wait in memory for slow clients and for connections, all together. */
+  /** Total of bodies buffered for slow clients and for connections. */
   max_buffered_bytes: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
   load_shed_dry_run: Type.Optional(Type.Boolean()),
   admission_queue: Type.Optional(
@@ -93,7 +93,6 @@ const CertificateMatch = strictObject(
   { minProperties: 1, maxProperties: 1 },
 );
 
-/** Where the admin API is, unless a document says otherwise. */
 export const DEFAULT_ADMIN_BIND = "127.0.0.1:2019";
 
 export const Admin = strictObject({

@@ -1,4 +1,4 @@
-/** Codes of what can be wrong with a document; stable, for editors and programs. */
+/** Issue codes of documents; stable, for editors and programs. */
 export const ISSUE_CODES = [
   "syntax",
   "unknown_field",
@@ -43,18 +43,17 @@ export const ISSUE_CODES = [
 ] as const;
 export type IssueCode = (typeof ISSUE_CODES)[number];
 
-/** One thing that is wrong. */
 export interface Issue {
   readonly code: IssueCode;
   /** JSON pointer (RFC 6901) to the field. */
   readonly path: string;
-  /** One sentence that names the thing and the limit; never a secret's value. */
+  /** A sentence that names the entity and the limit; never a secret's value. */
   readonly message: string;
-  /** `warning`: the document is published all the same. */
+  /** A `warning` does not prevent publication. */
   readonly severity: "error" | "warning";
-  /** Place in the text, counted from 1. */
+  /** Position in the text, 1-based. */
   readonly line?: number;
   readonly column?: number;
-  /** How many issues this one stands for; 1 unless given. */
+  /** Number of issues represented by this one; default 1. */
   readonly count?: number;
 }

@@ -3,7 +3,7 @@ import type { Static } from "typebox";
 import { Authorization } from "./authorization.ts";
 import { FilePath, ListenPort, Ms, Name, NameList, PositiveMs } from "./primitives.ts";
 
-/** One certificate of a listener, chosen by the server name that a client sends, in any letter case. */
+/** A certificate selected by SNI, case-insensitive. */
 const Certificate = strictObject({
   server_names: Type.Array(Type.String({ minLength: 1 }), { minItems: 1 }),
   cert_file: FilePath,
@@ -11,8 +11,8 @@ const Certificate = strictObject({
 });
 
 /**
- * Suites that a listener may be told to use, by OpenSSL's names: all that need no secret besides the certificate's key.
- * Those of TLS 1.3 begin with `TLS_`.
+ * Allowed suites by OpenSSL name: all that need no secret besides the certificate's key. Those of TLS 1.3 begin with
+ * `TLS_`.
  */
 const CIPHER_SUITES = [
   "TLS_AES_128_GCM_SHA256",
@@ -36,7 +36,7 @@ const CIPHER_SUITES = [
   "AES256-SHA",
 ];
 
-/** Best first; suites of a version that none is named of stay as they are. */
+/** In order of preference; a TLS version without any listed suite keeps its defaults. */
 export const CipherSuites = Type.Array(oneOf(CIPHER_SUITES), { minItems: 1, uniqueItems: true });
 
 export const ListenerTls = strictObject({
@@ -49,14 +49,13 @@ export const ListenerTls = strictObject({
 });
 export type ListenerTls = Static<typeof ListenerTls>;
 
-/** The least speed of a client while it is the one waited for; less, over a stretch of `grace_ms`, ends its request. */
+/** Minimum rate of a client on which the gateway waits; a lower rate over `grace_ms` ends its request. */
 const MinimumRate = strictObject({
   /** 0: none. */
   bytes_per_s: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000 })),
   grace_ms: Type.Optional(PositiveMs),
 });
 
-/** Where clients connect. */
 export const Listener = strictObject({
   name: Name,
   address: Type.String({ minLength: 1 }),
@@ -70,11 +69,11 @@ export const Listener = strictObject({
   authorization: Type.Optional(Authorization),
   idle_timeout_ms: Type.Optional(PositiveMs),
   header_timeout_ms: Type.Optional(PositiveMs),
-  /** From the first byte of the request to the last of the answer; 0 for none. */
+  /** From the first byte of the request to the last of the response; 0 for none. */
   request_timeout_ms: Type.Optional(Ms),
-  /** With which bodies of requests arrive. */
+  /** Of request bodies. */
   min_request_rate: Type.Optional(MinimumRate),
-  /** With which responses are taken. */
+  /** Of responses. */
   min_response_rate: Type.Optional(MinimumRate),
 });
 export type Listener = Static<typeof Listener>;

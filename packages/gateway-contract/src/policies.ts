@@ -4,7 +4,7 @@ import { DryRun, HttpUrl, Name, PositiveCount, PositiveMs, SecretHeaderMap } fro
 
 export const RateLimit = strictObject({
   name: Type.Optional(Name),
-  /** Joined into one key. */
+  /** Combined into one key. */
   selector: Type.Array(oneOf(["ip", "credential", "route"]), { minItems: 1, uniqueItems: true }),
   requests_per: strictObject(
     {
@@ -15,12 +15,12 @@ export const RateLimit = strictObject({
     { minProperties: 1 },
   ),
   burst: Type.Optional(PositiveCount),
-  /** Leading bits of an IPv6 address that count as one client. */
+  /** Prefix length of IPv6 addresses that count as one client. */
   ipv6_prefix_length: Type.Optional(Type.Integer({ minimum: 1, maximum: 128 })),
 });
 export type RateLimit = Static<typeof RateLimit>;
 
-/** A decision point outside: Open Policy Agent's data API, or any that answers 2xx or not. */
+/** An external decision point: Open Policy Agent's data API, or a server that allows with 2xx. */
 export const Callout = strictObject({
   type: oneOf(["opa", "http"]),
   url: HttpUrl,
@@ -31,7 +31,7 @@ export const Callout = strictObject({
 });
 export type Callout = Static<typeof Callout>;
 
-/** A named bundle that routes, services, listeners, consumers or the whole gateway refer to. */
+/** A named policy referenced by routes, services, listeners, consumers or the gateway. */
 export const Policy = strictObject({
   name: Name,
   dry_run: Type.Optional(DryRun),

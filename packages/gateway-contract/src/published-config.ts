@@ -1,7 +1,6 @@
 import { oneOf, strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 
-/** One thing that is wrong with a document, or probably not meant. */
 export const IssueItem = strictObject({
   code: Type.String(),
   path: Type.String(),
@@ -31,7 +30,7 @@ const routeTraffic = {
   ),
 } as const;
 
-/** What routes had to do lately. */
+/** Recent traffic of routes. */
 export const Traffic = strictObject(routeTraffic, { $id: "RouteTraffic" });
 export type RouteTraffic = Static<typeof Traffic>;
 
@@ -46,7 +45,7 @@ const Affected = strictObject(
 );
 export type AffectedByPlan = Static<typeof Affected>;
 
-/** What a document became, or would become. */
+/** The outcome of a publication or a dry run. */
 export const Published = strictObject(
   {
     generation: Type.Integer(),

@@ -13,13 +13,12 @@ import {
   Token,
 } from "./primitives.ts";
 
-/** A name, and the value it must have; without a value, being there is enough. */
+/** Without a value, presence is sufficient. */
 const Criterion = strictObject({ name: Type.String({ minLength: 1 }), value: Type.Optional(Type.String()) });
 
 export const Match = strictObject({
   path: strictObject({ type: oneOf(["exact", "prefix", "regex"]), value: Type.String({ minLength: 1 }) }),
   host: Type.Optional(Type.String({ minLength: 1 })),
-  /** Name of the listener that the connection came to. */
   listener: Type.Optional(Name),
   scheme: Type.Optional(oneOf(["http", "https"])),
   methods: Type.Optional(Type.Array(Token)),
@@ -59,7 +58,7 @@ const RespondAction = strictObject({
 export const Action = Type.Union([ProxyAction, RedirectAction, RespondAction]);
 export type Action = Static<typeof Action>;
 
-/** Standard headers that tell clients a version goes (RFC 9745, RFC 8594). */
+/** Standard deprecation headers (RFC 9745, RFC 8594). */
 export const Deprecation = strictObject({
   since: Type.Optional(Type.String()),
   sunset: Type.Optional(Type.String()),
@@ -116,7 +115,7 @@ const FieldChanges = strictObject({
 });
 export type FieldChanges = Static<typeof FieldChanges>;
 
-/** The same for query parameters, whose names may be any text. */
+/** Query parameters may have any name. */
 const ParameterMap = Type.Record(Type.String(), Type.String());
 const QueryChanges = strictObject({
   set: Type.Optional(ParameterMap),
@@ -150,7 +149,7 @@ export const Maintenance = strictObject({
 });
 export type Maintenance = Static<typeof Maintenance>;
 
-/** Methods of a list in upper case; undefined for a list that says nothing, or `*`, which is every method. */
+/** A list of methods in upper case; undefined for all methods (no list, or `*`). */
 export function namedMethods(list: readonly string[] | undefined): readonly string[] | undefined {
   if (list === undefined || list.length === 0 || list.includes("*")) return undefined;
   return [...new Set(list.map((method) => method.toUpperCase()))];
@@ -164,7 +163,7 @@ export const Route = strictObject({
   action: Action,
   deprecation: Type.Optional(Deprecation),
   cors: Type.Optional(Cors),
-  /** Allowlist: others get 405 with Allow. */
+  /** Others get 405 with Allow. */
   methods: Type.Optional(Type.Array(Token, { minItems: 1 })),
   auth_required: Type.Optional(Type.Boolean({ default: false })),
   authorization: Type.Optional(Authorization),

@@ -1,4 +1,4 @@
-/** The part of the notes about what happens to requests: routes, consumers, policies, webhooks. */
+/** Descriptions of routes, consumers, policies and webhooks. */
 export const TRAFFIC_NOTES: Readonly<Record<string, string>> = {
   routes: "Rules that match requests to actions.",
   "routes[].name": "Name of the route, unique.",

@@ -7,14 +7,14 @@ export const Endpoint = strictObject({
   address: Type.String({ minLength: 1 }),
   port: Port,
   weight: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535, default: 1 })),
-  /** Gets no new requests; those in flight end. */
+  /** Gets no new requests; those in progress complete. */
   drain: Type.Optional(Type.Boolean({ default: false })),
 });
 export type Endpoint = Static<typeof Endpoint>;
 
 const Ratio = Type.Number({ exclusiveMinimum: 0, maximum: 1 });
 
-/** Stops all traffic to an upstream that fails. Absent: off. */
+/** Stops all traffic to a failing upstream. Absent: off. */
 export const Breaker = strictObject({
   consecutive_failures: Type.Optional(PositiveCount),
   error_ratio: Type.Optional(Ratio),
@@ -25,7 +25,7 @@ export const Breaker = strictObject({
 });
 export type Breaker = Static<typeof Breaker>;
 
-/** Takes endpoints that fail out of rotation, judged by the answers of real traffic. */
+/** Ejects failing endpoints based on live traffic. */
 export const PassiveHealth = strictObject({
   consecutive_failures: Type.Optional(PositiveCount),
   failure_ratio: Type.Optional(Ratio),
@@ -38,10 +38,8 @@ export const PassiveHealth = strictObject({
 });
 export type PassiveHealth = Static<typeof PassiveHealth>;
 
-/** Asks endpoints how they are. */
 export const ActiveHealth = strictObject({
   kind: Type.Optional(oneOf(["http", "tcp"])),
-  /** Host of the question. */
   host: Type.Optional(Type.String({ minLength: 1 })),
   path: Type.Optional(Type.String({ pattern: "^/[!-~]*$", "x-expects": "a path of visible ASCII that begins with /" })),
   interval_ms: Type.Optional(PositiveMs),
@@ -77,13 +75,13 @@ export const Retries = strictObject({
 export type Retries = Static<typeof Retries>;
 
 export const UpstreamTimeouts = strictObject({
-  /** Name lookup, TCP and TLS together. */
+  /** Name lookup, TCP and TLS handshake together. */
   connect_ms: Type.Optional(PositiveMs),
-  /** For each attempt, up to the answer's head, waiting for a connection included. */
+  /** Per attempt, until the response header, including the wait for a connection. */
   read_ms: Type.Optional(PositiveMs),
-  /** Between two pieces of the answer's body. */
+  /** Between two chunks of the response body. */
   write_ms: Type.Optional(PositiveMs),
-  /** The whole chain of attempts. */
+  /** All attempts together. */
   request_ms: Type.Optional(PositiveMs),
   happy_eyeballs_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
 });
@@ -107,41 +105,41 @@ export const LOAD_BALANCERS = [
   "peak_ewma",
 ] as const;
 
-/** Connections to an endpoint that are at work at the same time, unless the document says it. */
+/** Default of `connection_cap`. */
 export const DEFAULT_CONNECTION_CAP = 64;
-/** Connections that do not move, for each one that may be at work, unless the document says how many. */
+/** Default of `stalled_connection_cap`, per active connection. */
 export const STALLED_FOR_EACH = 16;
 export const DEFAULT_MAX_PENDING = 1024;
 export const DEFAULT_PENDING_MS = 30_000;
-/** Of connections to endpoints that are named, not addressed: a changed name is followed within this time. */
+/** For endpoints with a name, so that DNS changes take effect within this time. */
 export const DEFAULT_MAX_CONNECTION_AGE_MS = 60_000;
 export const DEFAULT_REQUEST_BUFFER_BYTES = 65_536;
 export const DEFAULT_RESPONSE_BUFFER_BYTES = 262_144;
 
-/** What waits here of one message at most: bodies beyond it pass while they come. */
+/** Maximum buffered bytes of one message; larger bodies are streamed. */
 const BufferBytes = Type.Integer({ minimum: 0, maximum: 16_777_216 });
 
-/** A group of endpoints that serve the same thing. */
+/** A group of equivalent endpoints. */
 export const Upstream = strictObject({
   name: Name,
   endpoints: Type.Optional(Type.Array(Endpoint)),
   load_balancer: Type.Optional(oneOf([...LOAD_BALANCERS])),
-  /** Field that `header_hash` looks at. */
+  /** Header used by `header_hash`. */
   hash_header: Type.Optional(Token),
   protocol: Type.Optional(oneOf(["http1", "https", "http2", "h2c"])),
-  /** What Host says: `preserve`, `endpoint` or a name. */
+  /** `preserve`, `endpoint` or a name. */
   upstream_host: Type.Optional(Type.String({ minLength: 1 })),
   timeouts: Type.Optional(UpstreamTimeouts),
   connection_cap: Type.Optional(PositiveCount),
-  /** After this time a connection takes no further request. */
+  /** A connection gets no new requests after this time. */
   max_connection_age_ms: Type.Optional(Ms),
-  /** Connections beside `connection_cap` whose client is slow, or that are streams without news. */
+  /** Additional connections that are stalled by slow clients or idle streams. */
   stalled_connection_cap: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
   max_pending: Type.Optional(PositiveCount),
   pending_timeout_ms: Type.Optional(PositiveMs),
-  /** A request's body is here up to this size before a connection is taken for it. */
+  /** Request bodies up to this size are buffered before a connection is acquired. */
   request_buffer_bytes: Type.Optional(BufferBytes),
-  /** So much of a response may wait for its client before the endpoint is held back. */
+  /** Maximum bytes of a response buffered for its client before backpressure applies. */
   response_buffer_bytes: Type.Optional(BufferBytes),
   slow_start_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 600_000 })),
   health: Type.Optional(PassiveHealth),
@@ -164,7 +162,7 @@ export const Upstream = strictObject({
 });
 export type Upstream = Static<typeof Upstream>;
 
-/** What routes name: an upstream, or a split over several. */
+/** The target of routes: an upstream, or a split over several. */
 export const Service = strictObject({
   name: Name,
   upstream: Type.Optional(Name),
@@ -179,7 +177,7 @@ export const Service = strictObject({
   sticky: Type.Optional(
     strictObject({ cookie: Token, ttl_s: Type.Optional(Type.Integer({ minimum: 1, maximum: 2_592_000 })) }),
   ),
-  /** Instead of the upstream's. */
+  /** Overrides the upstream's. */
   upstream_host: Type.Optional(Type.String({ minLength: 1 })),
   policies: Type.Optional(NameList),
   authorization: Type.Optional(Authorization),

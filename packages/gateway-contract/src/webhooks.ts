@@ -2,7 +2,7 @@ import { strictObject, Type } from "@headworks/contract-kit";
 import type { Static } from "typebox";
 import { EVENT_KINDS, MAX_MS, SecretHeaderMap, SecretText } from "./primitives.ts";
 
-/** Where events are sent. The meaning of each field is checked with the document, so that issues name what is wrong. */
+/** Fields are validated with the document, so that issues are specific. */
 export const WebhookTarget = strictObject({
   url: Type.String(),
   events: Type.Array(Type.String({ "x-choices": EVENT_KINDS })),

@@ -3,15 +3,15 @@ import { Buffer } from "node:buffer";
 const ALPHABET = /^[A-Za-z0-9+/]*$/u;
 
 /**
- * Undoes the base64 of gRPC-Web's text form while it streams. Each side may encode piece by piece, so padding can stand
- * between pieces; line ends are skipped. Input may be cut anywhere.
+ * Streaming decoder for gRPC-Web text (base64). Padding may occur in the middle, since senders may encode in pieces;
+ * line ends are skipped. Input may be split anywhere.
  */
 export class Base64Reader {
-  /** Up to three characters of a group that is not whole yet. */
+  /** Up to three characters of an incomplete group. */
   #rest = "";
   #broken = false;
 
-  /** True once something came that is no base64; from there on nothing is decoded. */
+  /** True after invalid input; decoding stops there. */
   get isBroken(): boolean {
     return this.#broken;
   }
@@ -37,7 +37,7 @@ export class Base64Reader {
     return decoded.length === 1 ? (decoded[0] ?? Buffer.alloc(0)) : Buffer.concat(decoded);
   }
 
-  /** The body ended: what is left without its padding still counts. */
+  /** Decodes the remaining characters without padding. */
   end(): Buffer {
     const rest = this.#rest;
     this.#rest = "";
@@ -46,7 +46,7 @@ export class Base64Reader {
   }
 }
 
-/** Whole groups of four, with padding at the very end only. */
+/** Complete groups of four with padding at the very end only. */
 function isBase64(run: string): boolean {
   const body = run.endsWith("==") ? run.slice(0, -2) : run.endsWith("=") ? run.slice(0, -1) : run;
   return ALPHABET.test(body);

@@ -1,16 +1,16 @@
-/** How the messages of a call travel. */
+/** The encoding of a call's messages. */
 export interface CallForm {
-  /** `web`: gRPC-Web, whose trailers are a message of the body. */
+  /** `web`: gRPC-Web, with trailers as a message in the body. */
   readonly protocol: "grpc" | "web";
-  /** gRPC-Web's form for clients that cannot read octets: the whole body is base64. */
+  /** gRPC-Web text: the whole body is base64. */
   readonly isText: boolean;
-  /** What messages are made of: `proto` unless the media type says otherwise. */
+  /** Message format: `proto` unless the media type specifies another. */
   readonly format: string;
 }
 
 const MEDIA_TYPE = /^application\/grpc(-web(?:-text)?)?(?:\+([a-z0-9.+_-]{1,64}))?$/u;
 
-/** Reads a Content-Type; undefined when it is none of gRPC's. */
+/** Parses a Content-Type; undefined if not gRPC. */
 export function parseCallForm(contentType: string | undefined): CallForm | undefined {
   if (contentType === undefined || contentType.length > 1024) return undefined;
   const [type = ""] = contentType.split(";", 1);
@@ -20,16 +20,15 @@ export function parseCallForm(contentType: string | undefined): CallForm | undef
   return { protocol: web === undefined ? "grpc" : "web", isText: web === "-web-text", format };
 }
 
-/** The service and method a call is for. */
 export interface CallPath {
-  /** With its package: `shop.v1.Orders`. */
+  /** With package: `shop.v1.Orders`. */
   readonly service: string;
   readonly method: string;
 }
 
 /**
- * Takes the path of a call apart: the last two segments, for servers behind a prefix as gRPC-Web has them. Undefined
- * when there are none.
+ * Parses the path of a call: the last two segments, since gRPC-Web servers may use a prefix. Undefined if there are
+ * fewer.
  */
 export function parseCallPath(path: string): CallPath | undefined {
   const end = path.search(/[?#]/u);
@@ -48,7 +47,9 @@ const UNITS_MS: Readonly<Record<string, number>> = {
   n: 0.000_001,
 };
 
-/** Milliseconds of a `grpc-timeout` such as `100m` or `5S`: at most eight digits and a unit; undefined for anything else. */
+/**
+ * Parses a `grpc-timeout` such as `100m` or `5S` to milliseconds: at most eight digits and a unit; undefined otherwise.
+ */
 export function parseTimeoutMs(text: string): number | undefined {
   const match = /^(\d{1,8})([HMSmun])$/u.exec(text);
   const unitMs = UNITS_MS[match?.[2] ?? ""];

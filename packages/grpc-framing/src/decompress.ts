@@ -3,27 +3,27 @@ import { createGunzip, createInflate, createInflateRaw, gunzipSync, inflateRawSy
 import type { Gunzip, Inflate, InflateRaw } from "node:zlib";
 import { SnappyDecoder } from "./snappy.ts";
 
-/** Encodings of messages (`grpc-encoding`) that can be undone here. */
+/** Supported values of `grpc-encoding`. */
 export const ENCODINGS = ["identity", "gzip", "deflate", "snappy"] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** Why less came out than went in: no bytes are made up for what could not be read. */
+/** The reason for incomplete output. */
 export type DecompressionStop = "damaged" | "limit" | "unsupported";
 
 export interface Decompressed {
-  /** All of it, or its beginning when `stop` is `limit`; the compressed bytes when nothing could be undone. */
+  /** The output, truncated if `stop` is `limit`; the compressed bytes if decompression failed. */
   readonly bytes: Buffer;
   readonly stop: DecompressionStop | undefined;
 }
 
-/** Whether `encoding` names one that {@link decompress} can undo. */
+/** True for an encoding that {@link decompress} supports. */
 export function isEncoding(encoding: string): encoding is Encoding {
   return (ENCODINGS as readonly string[]).includes(encoding);
 }
 
 /**
- * Undoes the compression of one whole message at once. Undefined when that gives more than `limitBytes`: no more than
- * those were made until this showed, so with a small limit it is quick for any bytes.
+ * Decompresses a complete message. Undefined if the output exceeds `limitBytes`; no more than that is produced, so a
+ * small limit bounds the time.
  */
 export function decompressSync(bytes: Buffer, encoding: string, limitBytes: number): Decompressed | undefined {
   if (!isEncoding(encoding)) return { bytes, stop: "unsupported" };
@@ -52,8 +52,8 @@ function undoSnappySync(bytes: Buffer, limitBytes: number): Decompressed | undef
 }
 
 /**
- * Like {@link decompressSync}, on zlib's threads (snappy: in turns with others), and with the beginning of what is too
- * large; memory holds no more than `limitBytes` of the result. Never rejects.
+ * Like {@link decompressSync}, on zlib's threads (snappy: in time slices), and returns the beginning of output that
+ * exceeds `limitBytes`, which also bounds memory. Never rejects.
  */
 export async function decompress(bytes: Buffer, encoding: string, limitBytes: number): Promise<Decompressed> {
   if (!isEncoding(encoding)) return { bytes, stop: "unsupported" };
@@ -80,7 +80,7 @@ export async function decompress(bytes: Buffer, encoding: string, limitBytes: nu
   return promise;
 }
 
-/** So much is undone before others have their turn: half a millisecond. */
+/** Output per time slice of about half a millisecond. */
 const SNAPPY_TURN_BYTES = 262_144;
 
 async function undoSnappy(bytes: Buffer, limitBytes: number): Promise<Decompressed> {
@@ -101,7 +101,7 @@ function open(bytes: Buffer, encoding: "gzip" | "deflate"): Gunzip | Inflate | I
   return hasZlibHeader(bytes) ? createInflate() : createInflateRaw();
 }
 
-/** Some peers send raw deflate; see RFC 1950 section 2.2 for the header that should be there. */
+/** Some peers send raw deflate without the header of RFC 1950 section 2.2. */
 function hasZlibHeader(bytes: Buffer): boolean {
   return ((bytes[0] ?? 0) & 0x0f) === 8;
 }

@@ -1,41 +1,41 @@
 import { Buffer } from "node:buffer";
 
-/** One length-prefixed message as it was on the wire. */
+/** A length-prefixed message. */
 export interface WireMessage {
-  /** The first octet: bit 0 says compressed, bit 7 (gRPC-Web) that these are trailers. */
+  /** The first octet: bit 0 means compressed, bit 7 (gRPC-Web) trailers. */
   readonly flags: number;
   readonly isCompressed: boolean;
   readonly isTrailer: boolean;
-  /** What the prefix states, in bytes. */
+  /** The length in the prefix. */
   readonly sizeBytes: number;
-  /** The message without its prefix, still compressed; its beginning when it is longer than what is kept. */
+  /** The message without its prefix, still compressed; truncated above the limit. */
   readonly bytes: Buffer;
 }
 
-/** What is left when a body ends. */
+/** State at the end of a body. */
 export type ReaderEnd =
   | { readonly kind: "clean" }
-  /** The body ended inside a prefix (`sizeBytes` undefined) or inside a message. */
+  /** The body ended inside a prefix (`sizeBytes` undefined) or a message. */
   | { readonly kind: "cut"; readonly sizeBytes: number | undefined; readonly bytes: Buffer }
-  /** What came is no gRPC; nothing behind it was read. */
+  /** Not gRPC; reading stopped there. */
   | { readonly kind: "broken"; readonly reason: string };
 
 export interface MessageReaderOptions {
-  /** Of a longer message only this many bytes are kept; the rest is counted and skipped. */
+  /** Messages are truncated at this size; the rest is counted and skipped. */
   readonly maxKeptBytes: number;
-  /** gRPC-Web sends trailers as a message whose flags have bit 7. */
+  /** Allows trailers in the body (bit 7 of the flags), as in gRPC-Web. */
   readonly allowsTrailers: boolean;
 }
 
 const PREFIX_BYTES = 5;
 const COMPRESSED = 0x01;
 const TRAILER = 0x80;
-/** A message that comes in pieces starts with this much room and grows by doubling. */
+/** Initial buffer size of a split message; doubles as needed. */
 const FIRST_ROOM_BYTES = 1024;
 
 /**
- * Cuts the body of a call into its messages (gRPC over HTTP/2, "Length-Prefixed-Message"). Input may be cut anywhere.
- * Memory holds what has arrived of one message, at most `maxKeptBytes`, whatever length a prefix claims.
+ * Splits the body of a call into messages (gRPC over HTTP/2, "Length-Prefixed-Message"). Input may be split anywhere.
+ * Memory is bounded by the received bytes of one message and `maxKeptBytes`, whatever length a prefix declares.
  */
 export class MessageReader {
   readonly #options: MessageReaderOptions;
@@ -44,7 +44,7 @@ export class MessageReader {
   #prefixBytes = 0;
   #flags = 0;
   #sizeBytes = 0;
-  /** Of the message: how much has come, and how much of that is kept. */
+  /** Received and kept bytes of the message. */
   #seenBytes = 0;
   #keptBytes = 0;
   #room: Buffer | undefined;
@@ -56,7 +56,7 @@ export class MessageReader {
     this.#onMessage = onMessage;
   }
 
-  /** Takes the next bytes; messages that are whole with them are handed out before it returns. */
+  /** Processes bytes; calls back synchronously for each completed message. */
   push(input: Buffer): void {
     let at = 0;
     while (at < input.length && this.#broken === undefined) {
@@ -65,7 +65,6 @@ export class MessageReader {
     this.#readBytes += input.length;
   }
 
-  /** The body ended. */
   end(): ReaderEnd {
     if (this.#broken !== undefined) return { kind: "broken", reason: this.#broken };
     if (this.#prefixBytes === 0) return { kind: "clean" };
@@ -104,7 +103,7 @@ export class MessageReader {
     return from + taken;
   }
 
-  /** Copies: a piece of one byte would otherwise hold the whole chunk that it came in. */
+  /** Copied: a slice would retain the whole input chunk. */
   #keep(input: Buffer, from: number, count: number): void {
     const kept = Math.min(count, this.#options.maxKeptBytes - this.#keptBytes);
     if (kept <= 0) return;
@@ -141,7 +140,7 @@ export class MessageReader {
   }
 }
 
-/** Puts the prefix before a message, which is given as it is to be on the wire. */
+/** Prefixes a message, which must already be encoded. */
 export function frameMessage(bytes: Uint8Array, flags = 0): Buffer {
   const framed = Buffer.allocUnsafe(PREFIX_BYTES + bytes.length);
   framed.writeUInt8(flags, 0);

@@ -1,9 +1,9 @@
 import { Buffer } from "node:buffer";
 
-/** How an undoing ended: with everything, with no more than the limit, or at bytes that are not snappy's. */
+/** Complete, limit reached, or invalid input. */
 export type SnappyEnd = "whole" | "limit" | "damaged";
 
-/** The chunk that the framing format begins with. */
+/** The first chunk of the framing format. */
 const STREAM_IDENTIFIER = Buffer.from("\u00ff\u0006\u0000\u0000sNaPpY", "latin1");
 const CHUNK_COMPRESSED = 0x00;
 const CHUNK_UNCOMPRESSED = 0x01;
@@ -11,15 +11,15 @@ const CHUNK_IDENTIFIER = 0xff;
 const FIRST_SKIPPABLE_CHUNK = 0x80;
 const CHUNK_HEAD_BYTES = 4;
 const CHECKSUM_BYTES = 4;
-/** What one chunk gives at most. */
+/** Maximum output of a chunk. */
 const CHUNK_BYTES = 65_536;
-/** A copy takes at least three bytes for 64, so no block grows more than this. */
+/** Maximum expansion: a copy of 64 bytes takes at least three. */
 const MAX_GROWTH = 22;
 
 /**
- * Undoes snappy of one whole message, as a block (`format_description.txt` of google/snappy) or as a stream of chunks
- * (`framing_format.txt`), which is told by its first bytes. It works in steps, so that others have their turn; memory holds
- * no more than the limit and no more than the bytes could possibly give, whatever length they claim.
+ * Decompresses a snappy message, a block (`format_description.txt` of google/snappy) or a stream of chunks
+ * (`framing_format.txt`), detected by its first bytes. Works in steps; memory is bounded by the limit and by the
+ * possible output of the input, whatever length it declares.
  */
 export class SnappyDecoder {
   readonly #input: Buffer;
@@ -29,7 +29,7 @@ export class SnappyDecoder {
   #pieceBytes = 0;
   #at = 0;
   #block: BlockDecoder | undefined;
-  /** Of the chunk that is undone: where it ends, and what its content must sum up to. */
+  /** End and checksum of the current chunk. */
   #chunkEnd = 0;
   #checksum = 0;
   #end: SnappyEnd | undefined;
@@ -40,7 +40,7 @@ export class SnappyDecoder {
     this.#isFramed = input.subarray(0, STREAM_IDENTIFIER.length).equals(STREAM_IDENTIFIER);
   }
 
-  /** Goes on until some `workBytes` were taken in or came out; gives how it ended once it has. */
+  /** Processes about `workBytes` of input or output; returns the result when finished. */
   step(workBytes: number): SnappyEnd | undefined {
     const until = this.#work + workBytes;
     while (this.#end === undefined && this.#work < until) {
@@ -50,13 +50,13 @@ export class SnappyDecoder {
     return this.#end;
   }
 
-  /** What came out, once it ended otherwise than by damage. */
+  /** The output, unless the input was invalid. */
   get bytes(): Buffer {
     const [first] = this.#pieces;
     return first !== undefined && this.#pieces.length === 1 ? first : Buffer.concat(this.#pieces);
   }
 
-  /** Chunks that give nothing count, too. */
+  /** Counts chunks without output, too. */
   get #work(): number {
     return this.#at + this.#pieceBytes + (this.#block?.length ?? 0);
   }
@@ -79,7 +79,7 @@ export class SnappyDecoder {
     return this.#endChunk(content);
   }
 
-  /** The head of a chunk, and the whole of one that is not compressed. */
+  /** Reads the header of a chunk, or a complete uncompressed chunk. */
   #readChunk(): SnappyEnd | undefined {
     const input = this.#input;
     if (this.#at === input.length) return "whole";
@@ -129,7 +129,7 @@ export class SnappyDecoder {
   }
 }
 
-/** A block that is ready to be undone; undefined when its head is none, or claims more than its bytes could give. */
+/** A block decoder; undefined if the header is invalid or declares more than the input can produce. */
 function blockOf(input: Buffer, limitBytes: number): BlockDecoder | undefined {
   let claimedBytes = 0;
   for (let at = 0; at < Math.min(5, input.length); at += 1) {
@@ -142,7 +142,7 @@ function blockOf(input: Buffer, limitBytes: number): BlockDecoder | undefined {
   return undefined;
 }
 
-/** One block: literals, and copies of what came out before. */
+/** Decodes literals and back references of one block. */
 class BlockDecoder {
   readonly claimedBytes: number;
   readonly #input: Buffer;
@@ -165,7 +165,7 @@ class BlockDecoder {
     return this.#room.subarray(0, this.#length);
   }
 
-  /** Goes on until `until` bytes are there. */
+  /** Decodes until `until` bytes are available. */
   step(until: number): SnappyEnd | undefined {
     while (this.#at < this.#input.length) {
       const end = this.#element();
@@ -215,7 +215,7 @@ class BlockDecoder {
     const fitting = Math.min(length, this.#room.length - this.#length);
     const room = this.#room;
     const from = this.#length - offset;
-    // What is copied may be made by the same copy: a pattern repeats itself.
+    // The source may overlap the destination: a repeating pattern.
     if (offset >= fitting) room.copyWithin(this.#length, from, from + fitting);
     else for (let index = 0; index < fitting; index += 1) room[this.#length + index] = room[from + index] ?? 0;
     this.#length += fitting;
@@ -225,7 +225,7 @@ class BlockDecoder {
 
 let table: Uint32Array | undefined;
 
-/** CRC-32C (RFC 3720, appendix B.4) as the framing format keeps it. */
+/** Masked CRC-32C (RFC 3720, appendix B.4) of the framing format. */
 function maskedChecksum(bytes: Uint8Array): number {
   const sums = (table ??= checksumTable());
   let sum = 0xffff_ffff;

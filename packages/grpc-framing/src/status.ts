@@ -1,16 +1,15 @@
 import { Buffer } from "node:buffer";
 
-/** What the end of a call says. */
 export interface CallStatus {
-  /** Undefined when `grpc-status` is no number. */
+  /** Undefined if `grpc-status` is not a number. */
   readonly code: number | undefined;
-  /** `grpc-message` without its percent encoding; empty when there is none. */
+  /** `grpc-message`, decoded; empty if absent. */
   readonly message: string;
-  /** `grpc-status-details-bin`: a google.rpc.Status in protocol buffers. */
+  /** `grpc-status-details-bin`: an encoded google.rpc.Status. */
   readonly details: Buffer | undefined;
 }
 
-/** Reads the status from trailers, or from the head of an answer that has only trailers; undefined when there is none. */
+/** Reads the status from trailers or from the header of a trailers-only response; undefined if absent. */
 export function readStatus(fields: readonly string[]): CallStatus | undefined {
   const code = valueOf(fields, "grpc-status");
   if (code === undefined) return undefined;
@@ -23,8 +22,8 @@ export function readStatus(fields: readonly string[]): CallStatus | undefined {
 }
 
 /**
- * Undoes the percent encoding of `grpc-message`. As the protocol asks, nothing is refused: what is no encoding stays as
- * it stands, and octets that are no UTF-8 become U+FFFD.
+ * Decodes the percent encoding of `grpc-message`. As the protocol requires, invalid escapes stay as written, and
+ * invalid UTF-8 becomes U+FFFD.
  */
 export function decodePercent(text: string): string {
   if (!text.includes("%")) return text;
@@ -41,7 +40,7 @@ export function decodePercent(text: string): string {
   return Buffer.from(octets).toString("utf8");
 }
 
-/** The fields of a trailer message of gRPC-Web: lines like those of HTTP/1.1, as name and value in turn. */
+/** Parses a gRPC-Web trailer message, lines as in HTTP/1.1, to alternating names and values. */
 export function readTrailerMessage(bytes: Buffer): string[] {
   const fields: string[] = [];
   for (const line of bytes.toString("latin1").split(/\r?\n/u)) {
@@ -52,8 +51,8 @@ export function readTrailerMessage(bytes: Buffer): string[] {
 }
 
 /**
- * What HTTP's status means for a call whose answer is no gRPC (gRPC's "HTTP to gRPC Status Code Mapping"): UNKNOWN for
- * whatever is not named there, 200 included.
+ * The gRPC status for a non-gRPC HTTP response ("HTTP to gRPC Status Code Mapping"): UNKNOWN for unlisted statuses, 200
+ * included.
  */
 export function statusOfHttp(httpStatus: number): number {
   return HTTP_MEANINGS.get(httpStatus) ?? 2;

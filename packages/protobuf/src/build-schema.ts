@@ -2,7 +2,7 @@ import { type Linked, linkSchema } from "./link.ts";
 import { parseProtoText } from "./proto-text.ts";
 import type { SchemaFile } from "./schema.ts";
 
-/** Files that every schema may import without bringing them. */
+/** Built-in files that every schema may import. */
 const TEXTS: Readonly<Record<string, string>> = {
   "google/protobuf/any.proto": `syntax = "proto3"; package google.protobuf;
     message Any { string type_url = 1; bytes value = 2; }`,
@@ -47,13 +47,13 @@ const TEXTS: Readonly<Record<string, string>> = {
       ABORTED = 10; OUT_OF_RANGE = 11; UNIMPLEMENTED = 12; INTERNAL = 13; UNAVAILABLE = 14; DATA_LOSS = 15; }`,
 };
 
-/** Imports that only bring options for files, services and methods, which no message on the wire has. */
+/** Imports that only define options of files, services and methods, which never occur in messages. */
 const OPTIONS_ONLY =
   /^(?:google\/protobuf\/(?:descriptor|(?:cpp|java|go)_features|json_enumvalue_options|compiler\/plugin)|google\/api\/(?:annotations|http|client|field_behavior|resource|launch_stage|visibility|routing|field_info)|gogoproto\/gogo|validate\/validate|buf\/validate\/validate|protoc-gen-openapiv2\/options\/annotations)\.proto$/u;
 
 let parsed: readonly SchemaFile[] | undefined;
 
-/** Makes a schema of files and the well-known types, which files may bring themselves. */
+/** Builds a schema from files and the well-known types, which files may override. */
 export function buildSchema(files: readonly SchemaFile[]): Linked {
   const own = new Set(files.map(({ name }) => name));
   const ownNames = new Set(files.flatMap(({ messages, enums }) => [...messages, ...enums].map(({ name }) => name)));
@@ -63,15 +63,15 @@ export function buildSchema(files: readonly SchemaFile[]): Linked {
   return linkSchema([...files, ...known]);
 }
 
-/** An import that no file answers to. */
+/** An unresolved import. */
 export interface MissingImport {
   readonly file: string;
   readonly missing: string;
 }
 
 /**
- * Imports that are neither among the files nor well known. A file answers to an import when its name is the import's, or
- * ends the import's or begins behind it at a slash: files are often given by another path than they import each other by.
+ * Unresolved imports, well-known ones excluded. A file matches an import if its name equals the import, or one is a
+ * suffix of the other at a slash, since paths often differ from those in imports.
  */
 export function missingImports(files: readonly SchemaFile[]): MissingImport[] {
   return files.flatMap(({ name: file, imports }) =>
@@ -85,12 +85,12 @@ function hasName(name: string, wanted: string): boolean {
   return name === wanted || name.endsWith(`/${wanted}`) || wanted.endsWith(`/${name}`);
 }
 
-/** Whether a file may be imported though nobody brought it. */
+/** True for built-in and options-only imports. */
 function isKnownImport(name: string): boolean {
   return Object.hasOwn(TEXTS, name) || OPTIONS_ONLY.test(name);
 }
 
-/** The well-known types, and the details of errors that Google's services send. Read when first needed. */
+/** The well-known types and Google's error details, parsed on first use. */
 function wellKnownFiles(): readonly SchemaFile[] {
   parsed ??= Object.entries(TEXTS).map(([name, text]) => parseProtoText(name, text));
   return parsed;

@@ -5,15 +5,15 @@ import { fromZigzag, WIRE, WireCursor } from "./wire-cursor.ts";
 
 export interface DecodeLimits {
   readonly maxDepth: number;
-  /** Values in all, the elements of lists among them. */
+  /** Total number of values, list elements included. */
   readonly maxValues: number;
 }
 
 export const DECODE_LIMITS: DecodeLimits = { maxDepth: 100, maxValues: 100_000 };
 
-/** A field that the schema does not know, by the path of the message it stands in. */
+/** A field unknown to the schema, with the path of its message. */
 export interface UnknownField {
-  /** `lines[0]`; empty at the top. */
+  /** `lines[0]`; empty at the top level. */
   readonly path: string;
   readonly number: number;
   readonly wireType: number;
@@ -21,18 +21,18 @@ export interface UnknownField {
 
 export interface DecodedMessage {
   readonly json: JsonValue;
-  /** What is in the bytes and not in `json`, up to 100 of them. */
+  /** Fields in the bytes but not in `json`, at most 100. */
   readonly unknown: readonly UnknownField[];
-  /** What was wrong, for people; empty when nothing was. */
+  /** Errors found; empty if none. */
   readonly issues: readonly string[];
 }
 
 const MAX_REPORTS = 100;
 
 /**
- * Shows a message as JSON by the rules of protocol buffers (proto3): 64-bit numbers as text, bytes in base64, enums by
- * name, well-known types in their own forms. Fields that are not on the wire are left out. Any bytes give a result: what
- * can be read up to the first thing that cannot.
+ * Decodes a message to JSON by the proto3 JSON mapping: 64-bit numbers as strings, bytes in base64, enums by name,
+ * well-known types in their own forms. Absent fields are omitted. Never fails: malformed input yields everything before
+ * the first error.
  */
 export function decodeMessage(
   schema: Schema,
@@ -81,7 +81,7 @@ class Decoder implements Decoding {
 
   #object(type: MessageType, bytes: Buffer, path: string, depth: number): Record<string, JsonValue> {
     const object = emptyObject();
-    // Occurrences of one message are merged; putting their bytes one after the other does just that.
+    // Repeated occurrences of a message field are merged, which equals concatenating their bytes.
     const parts = new Map<FieldType, Buffer[]>();
     const members = new Map<string, FieldType>();
     const cursor = new WireCursor(bytes);
@@ -104,7 +104,7 @@ class Decoder implements Decoding {
     return object;
   }
 
-  /** Of a oneof the last member on the wire counts. */
+  /** The last member of a oneof on the wire wins. */
   #choose(
     object: Record<string, JsonValue>,
     field: FieldType,
@@ -137,7 +137,7 @@ class Decoder implements Decoding {
         const pieces = parts.get(field);
         if (pieces === undefined) {
           parts.set(field, [cursor.value()]);
-          // Keeps the place among the others.
+          // Reserves the member's position.
           object[field.jsonName] = null;
         } else pieces.push(cursor.value());
       }
@@ -221,7 +221,7 @@ class Decoder implements Decoding {
   }
 }
 
-/** Goes over the numbers of a packed field as if each were a field of its own. */
+/** Iterates over packed numbers as if each were a field. */
 class PackedCursor {
   readonly cursor: WireCursor;
   readonly #sizeBytes: number;
@@ -284,7 +284,7 @@ function defaultJson(field: FieldType): JsonValue {
   }
 }
 
-/** The first name of the number; the number itself when it has none. */
+/** The first name of a number; the number itself without one. */
 function enumName(type: EnumType, value: JsonValue): JsonValue {
   if (type.name === "google.protobuf.NullValue") return null;
   let names = enumNames.get(type);
@@ -295,10 +295,10 @@ function enumName(type: EnumType, value: JsonValue): JsonValue {
   return (typeof value === "number" ? names.get(value) : undefined) ?? value;
 }
 
-/** By number, made when first needed: an enum may have more values than a list of them should be searched for each. */
+/** Built on first use: searching large enums linearly for each value would be slow. */
 const enumNames = new WeakMap<EnumType, Map<number, string>>();
 
-/** An object that inherits nothing: `__proto__` and `constructor` are fields like others. */
+/** Without a prototype, since `__proto__` and `constructor` are valid field names. */
 function emptyObject(): Record<string, JsonValue> {
   return Object.create(null) as Record<string, JsonValue>;
 }
@@ -307,7 +307,7 @@ export function isObject(value: unknown): value is Record<string, JsonValue> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value that a cursor stands on as JSON; undefined when its wire type is not that of the kind. */
+/** The current value as JSON; undefined if its wire type does not match. */
 function scalarJson(kind: Scalar, cursor: WireCursor): string | number | boolean | undefined {
   switch (kind) {
     case "int32":
@@ -366,7 +366,7 @@ function floatJson(value: number): string | number {
   return Number.isFinite(value) ? value : Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
 }
 
-/** The shortest decimal that is the same 32-bit number: 0.1, not 0.10000000149011612. */
+/** The shortest decimal that equals the 32-bit number: 0.1, not 0.10000000149011612. */
 function shortFloat(value: number): string | number {
   if (!Number.isFinite(value)) return floatJson(value);
   for (let digits = 6; digits < 9; digits += 1) {

@@ -22,8 +22,7 @@ const MAX_MESSAGE_DEPTH = 32;
 const MAP_ENTRY_OPTION = 7;
 
 /**
- * Reads a google.protobuf.FileDescriptorSet, as `protoc --descriptor_set_out` and `buf build` write it.
- * @throws DescriptorError
+ * Parses a google.protobuf.FileDescriptorSet from `protoc --descriptor_set_out` or `buf build`. @throws DescriptorError
  */
 export function readDescriptorSet(bytes: Buffer): SchemaFile[] {
   const files: SchemaFile[] = [];
@@ -34,10 +33,7 @@ export function readDescriptorSet(bytes: Buffer): SchemaFile[] {
   return files;
 }
 
-/**
- * Reads one google.protobuf.FileDescriptorProto, as server reflection gives it.
- * @throws DescriptorError
- */
+/** Parses a google.protobuf.FileDescriptorProto from server reflection. @throws DescriptorError */
 export function readFileDescriptor(bytes: Buffer): SchemaFile {
   const imports: string[] = [];
   const found: Found = { messages: [], enums: [], services: [], extensions: [] };
@@ -72,7 +68,7 @@ interface Found {
 
 interface Part {
   readonly number: number;
-  /** Empty where the value has no length. */
+  /** Empty for values without a length. */
   readonly value: () => Buffer;
   readonly text: () => string;
   readonly integer: () => number;
@@ -129,7 +125,7 @@ function readName(bytes: Buffer): string {
   return name;
 }
 
-/** Undefined where the option is not set. */
+/** Undefined if the option is not set. */
 function readFlag(options: Buffer, wanted: number): boolean | undefined {
   let flag: boolean | undefined;
   eachField(options, "options", ({ number, integer }) => {
@@ -138,7 +134,7 @@ function readFlag(options: Buffer, wanted: number): boolean | undefined {
   return flag;
 }
 
-/** google.protobuf.FieldDescriptorProto.Type, from 1 on. */
+/** google.protobuf.FieldDescriptorProto.Type, starting at 1. */
 const TYPES: readonly (Scalar | "named" | "group" | undefined)[] = [
   undefined,
   "double",

@@ -5,7 +5,6 @@ import type { FieldType, MessageType, Scalar, Schema } from "./schema.ts";
 import { ANY_NAME, WELL_KNOWN_FORMS } from "./well-known-forms.ts";
 import { WIRE } from "./wire-cursor.ts";
 
-/** Puts fields one after the other. */
 class WireWriter {
   readonly #pieces: Uint8Array[] = [];
 
@@ -29,7 +28,7 @@ class WireWriter {
     this.#pieces.push(bytes);
   }
 
-  /** With its length in front. */
+  /** Length-prefixed. */
   bytes(bytes: Uint8Array): void {
     this.varint(BigInt(bytes.length));
     this.#pieces.push(bytes);
@@ -40,7 +39,7 @@ class WireWriter {
   }
 }
 
-/** The JSON is no message of the type; the message names the place. */
+/** The JSON does not match the type; the message contains the path. */
 export class EncodeError extends Error {
   override readonly name = "EncodeError";
 }
@@ -48,9 +47,8 @@ export class EncodeError extends Error {
 const DEEPEST = 100;
 
 /**
- * Makes the bytes of a message from its JSON: the reverse of {@link decodeMessage}. Fields go by JSON name or by the name
- * in the file; null leaves a field out.
- * @throws EncodeError
+ * Encodes JSON to a message, the inverse of {@link decodeMessage}. Fields are named by JSON name or original name; null
+ * omits a field. @throws EncodeError
  */
 export function encodeMessage(schema: Schema, type: MessageType, json: JsonValue): Buffer {
   return encode(schema, type, json, "", 0);
@@ -235,7 +233,7 @@ function floating(kind: "float" | "double", value: JsonValue, path: string): Buf
   return bytes;
 }
 
-/** Map keys are text in JSON, truth values among them. */
+/** Map keys are strings in JSON, booleans included. */
 function truth(value: JsonValue, path: string): boolean {
   if (value === true || value === "true") return true;
   if (value === false || value === "false") return false;

@@ -1,12 +1,11 @@
 import type { DeclaredField, EnumType, FieldType, MethodType, Schema, SchemaFile, ServiceType } from "./schema.ts";
 
-/** Types, and why some of what was declared is not among them. */
+/** Resolved types, and issues of declarations that could not be resolved. */
 export interface Linked {
   readonly schema: Schema;
   readonly issues: readonly string[];
 }
 
-/** More issues than anybody reads. */
 const MAX_ISSUES = 50;
 
 interface OpenMessage {
@@ -16,8 +15,8 @@ interface OpenMessage {
 }
 
 /**
- * Resolves the names in files against each other. What cannot be resolved is left out and named in `issues`, so that the
- * rest is of use; a name that is declared twice keeps its first meaning.
+ * Resolves type names across files. Unresolvable declarations are omitted and reported in `issues`, so that the rest is
+ * usable; of duplicate names the first counts.
  */
 export function linkSchema(files: readonly SchemaFile[]): Linked {
   const linker = new Linker();
@@ -46,7 +45,7 @@ class Linker implements Schema {
   resolve(file: SchemaFile): void {
     for (const { name, fields } of file.messages) {
       const message = this.messages.get(name);
-      // The second declaration of a name: its fields are not those of the first.
+      // A duplicate declaration, whose fields are ignored.
       if (message === undefined || message.fields.size > 0) continue;
       for (const field of fields) this.#add(message, field, name, file.name);
     }
@@ -54,7 +53,7 @@ class Linker implements Schema {
       const message = this.#find(target, scope, this.messages);
       if (message !== undefined) {
         this.#add(message, field, scope, file.name);
-        // Options of files, messages and fields are extensions of descriptors; nobody decodes those here.
+        // Custom options of files, messages and fields are never decoded.
       } else if (!/(?:^|\.)google\.protobuf\.\w+Options$/u.test(target)) {
         this.#report(`${file.name}: ${target}, which is extended, is not declared`);
       }
@@ -90,14 +89,14 @@ class Linker implements Schema {
     const message = this.#find(typeName, scope, this.messages);
     if (kind === "group") return message === undefined ? undefined : { ...facts, kind, type: message };
     const type = this.#find(typeName, scope, this.enums);
-    // Of both, the one that is declared further inside is meant.
+    // The innermost declaration wins.
     if (message !== undefined && (type === undefined || message.name.length >= type.name.length)) {
       return { ...facts, kind: "message", type: message };
     }
     return type === undefined ? undefined : { ...facts, kind: "enum", type };
   }
 
-  /** Names without a leading dot are looked up from the inside out. */
+  /** Names without a leading dot are resolved from the inside out. */
   #find<T>(name: string, scope: string, types: ReadonlyMap<string, T>): T | undefined {
     if (name.startsWith(".")) return types.get(name.slice(1));
     for (let at = scope; at !== ""; at = at.slice(0, Math.max(0, at.lastIndexOf(".")))) {

@@ -11,21 +11,19 @@ import type {
   SchemaFile,
 } from "./schema.ts";
 
-/** The text of a .proto file cannot be read; the message says why and in which line. */
+/** The .proto file cannot be parsed; the message contains the reason and line. */
 export class ProtoTextError extends Error {
   override readonly name = "ProtoTextError";
 }
 
-// Reflection needs none of the code that the library writes for its own readers and writers; with this no text can make
-// it write any.
+// Reflection needs no generated code; disabling codegen ensures that no input can generate any.
 protobuf.util.codegen = (() => {
   throw new ProtoTextError("no code is generated from schemas");
 }) as unknown as typeof protobuf.util.codegen;
 
 /**
- * Reads the text of one .proto file (proto2, proto3, editions). Names stay as written; {@link linkSchema} resolves them.
- * No other file is read.
- * @throws ProtoTextError
+ * Parses a .proto file (proto2, proto3, editions). Names stay as written; {@link linkSchema} resolves them. Imports are
+ * not read. @throws ProtoTextError
  */
 export function parseProtoText(name: string, text: string): SchemaFile {
   const parsed = parse(name, text);
@@ -68,7 +66,7 @@ function collect(namespace: protobuf.NamespaceBase, scope: string, into: Collect
     } else if (object instanceof protobuf.Service) {
       into.services.push({ name, methods: object.methodsArray.map(methodOf) });
     } else if (object instanceof protobuf.Field) {
-      // What a file adds to messages is shown in brackets with its full name, as protocol buffers do in JSON.
+      // Extension fields are shown in brackets with their full name, as in the proto3 JSON mapping.
       const field = { ...fieldOf(object, into.isPackedByDefault), name: `[${name}]`, jsonName: `[${name}]` };
       into.extensions.push({ scope, target: object.extend ?? "", field });
     } else if (object instanceof protobuf.Namespace) collect(object, name, into);
@@ -76,7 +74,7 @@ function collect(namespace: protobuf.NamespaceBase, scope: string, into: Collect
 }
 
 function messageOf(type: protobuf.Type, name: string, into: Collected): DeclaredMessage {
-  // The library also lists what its own file adds to the message; that comes from where it is declared.
+  // The library also lists extensions of the same file here; they are collected where declared.
   const own = type.fieldsArray.filter(({ declaringField }) => declaringField === null || declaringField === undefined);
   const fields = own.map((field) => {
     if (!(field instanceof protobuf.MapField)) return fieldOf(field, into.isPackedByDefault);
@@ -118,7 +116,7 @@ function fieldOf(field: protobuf.Field, isPackedByDefault: boolean): DeclaredFie
   };
 }
 
-/** The library keeps the body of a group as a type beside its field. */
+/** The library represents the body of a group as a type next to its field. */
 function isGroupOf(parent: protobuf.NamespaceBase, typeName: string): boolean {
   const type = parent.nestedArray.find(({ name }) => name === typeName);
   return type instanceof protobuf.Type && (type as { readonly group?: boolean }).group === true;

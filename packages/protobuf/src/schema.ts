@@ -1,4 +1,4 @@
-/** Values that are neither messages nor enums. */
+/** Types that are neither messages nor enums. */
 export const SCALARS = [
   "double",
   "float",
@@ -18,14 +18,14 @@ export const SCALARS = [
 ] as const;
 export type Scalar = (typeof SCALARS)[number];
 
-/** A field as a file declares it: plain data, its type perhaps not known yet. */
+/** A declared field as plain data; its type may be unresolved. */
 export interface DeclaredField {
   readonly number: number;
   readonly name: string;
   readonly jsonName: string;
-  /** `named`: a message or an enum, which one is found when the files are linked. */
+  /** `named`: a message or an enum, determined by linking. */
   readonly kind: Scalar | "named" | "group";
-  /** For `named` and `group`: as written; with a leading dot it is the full name. */
+  /** For `named` and `group`: as written; a leading dot marks a full name. */
   readonly typeName?: string;
   readonly isRepeated: boolean;
   readonly isPacked: boolean;
@@ -36,13 +36,13 @@ export interface DeclaredMessage {
   /** With package and enclosing messages: `shop.v1.Order.Line`. */
   readonly name: string;
   readonly fields: readonly DeclaredField[];
-  /** Made up for a map field: 1 is the key, 2 the value. */
+  /** Generated for a map field: 1 is the key, 2 the value. */
   readonly isMapEntry: boolean;
 }
 
 export interface EnumType {
   readonly name: string;
-  /** In their order; aliases have a number twice. */
+  /** In declaration order; aliases share a number. */
   readonly values: readonly (readonly [name: string, number: number])[];
 }
 
@@ -59,15 +59,15 @@ export interface DeclaredService {
   readonly methods: readonly DeclaredMethod[];
 }
 
-/** A field that a file adds to a message, perhaps of another file. */
+/** An extension field, possibly of a message in another file. */
 export interface DeclaredExtension {
-  /** Where names are looked up from: the package or message that it stands in. */
+  /** Scope of name resolution: the enclosing package or message. */
   readonly scope: string;
   readonly target: string;
   readonly field: DeclaredField;
 }
 
-/** What one .proto file, or one file of a descriptor set, says. Plain data: it can be stored as JSON. */
+/** The content of a .proto file or of a file in a descriptor set. Plain data, storable as JSON. */
 export interface SchemaFile {
   readonly name: string;
   readonly packageName: string;
@@ -78,7 +78,7 @@ export interface SchemaFile {
   readonly extensions: readonly DeclaredExtension[];
 }
 
-/** A field whose type is known. */
+/** A field with a resolved type. */
 export type FieldType = {
   readonly number: number;
   readonly name: string;
@@ -111,14 +111,14 @@ export interface ServiceType {
   readonly methods: ReadonlyMap<string, MethodType>;
 }
 
-/** Types that know each other, by full name. */
+/** Linked types by full name. */
 export interface Schema {
   readonly messages: ReadonlyMap<string, MessageType>;
   readonly enums: ReadonlyMap<string, EnumType>;
   readonly services: ReadonlyMap<string, ServiceType>;
 }
 
-/** The JSON name that protocol buffers give a field without `json_name`: underscores go, what follows is upper case. */
+/** The default JSON name: lowerCamelCase. */
 export function defaultJsonName(name: string): string {
   return name.replaceAll(/_+([a-z\d]?)/gu, (_, letter: string) => letter.toUpperCase());
 }

@@ -2,7 +2,7 @@ import type { Buffer } from "node:buffer";
 import type { FieldType, MessageType } from "./schema.ts";
 import { WIRE, WireCursor } from "./wire-cursor.ts";
 
-/** What a value is, or what it looks like. Numbers that JSON cannot hold are decimal text. */
+/** A value, or a guess at it. Numbers beyond JSON's range are decimal strings. */
 export type WireValue =
   | { readonly type: "varint"; readonly value: string }
   | { readonly type: "fixed64"; readonly value: string }
@@ -10,24 +10,24 @@ export type WireValue =
   | { readonly type: "string"; readonly value: string }
   /** Base64. */
   | { readonly type: "bytes"; readonly value: string }
-  /** Numbers one after the other: base64, and what they are when they are varints. */
+  /** Packed numbers: base64, and their values if they are varints. */
   | { readonly type: "lengthdelimited"; readonly value: string; readonly packed: readonly string[] }
   | { readonly type: "nested" | "group"; readonly value: readonly WireField[] };
 
-/** One field as it is on the wire. */
+/** A field on the wire. */
 export interface WireField {
   readonly number: number;
   readonly wire_type: number;
-  /** From the schema; null where none knows the number. */
+  /** From the schema; null for an unknown number. */
   readonly name: string | null;
   readonly value: WireValue;
 }
 
 export interface WalkLimits {
   readonly maxDepth: number;
-  /** Fields and packed numbers in all. */
+  /** Total number of fields and packed numbers. */
   readonly maxFields: number;
-  /** Bytes of texts and byte strings in all; what goes beyond is cut. */
+  /** Total bytes of texts and byte strings; the rest is truncated. */
   readonly maxValueBytes: number;
 }
 
@@ -35,13 +35,13 @@ export const WALK_LIMITS: WalkLimits = { maxDepth: 32, maxFields: 10_000, maxVal
 
 export interface Walked {
   readonly fields: readonly WireField[];
-  /** The bytes are no message, `offset` is where that shows; or there was more than the limits. */
+  /** `malformed`: the bytes are no message, as detected at `offset`; `limit`: a limit was exceeded. */
   readonly stop: { readonly reason: "malformed" | "limit"; readonly offset: number } | undefined;
 }
 
 /**
- * Lists the fields of a message. With `type` names and kinds come from the schema; where it does not know a number, and
- * without it, length-delimited values are shown as what they look like: text, a message, packed numbers or bytes.
+ * Lists the fields of a message. Names and types come from `type`; for unknown fields, and without `type`,
+ * length-delimited values are guessed: text, a message, packed numbers or bytes.
  */
 export function walkFields(bytes: Buffer, type?: MessageType, limits: WalkLimits = WALK_LIMITS): Walked {
   const walk: Walk = { leftFields: limits.maxFields, leftBytes: limits.maxValueBytes, isFinished: false };
@@ -105,7 +105,7 @@ function declared(value: Buffer, field: FieldType, walk: Walk, depth: number): W
   return asPacked(value, walk);
 }
 
-/** Octets of text that people write; others make a value look like no text. */
+/** Control characters that do not occur in written text. */
 const UNPRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/u;
 const LINE_FEED = 0x0a;
 const strictText = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -113,7 +113,7 @@ const strictText = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 function guess(value: Buffer, walk: Walk, depth: number): WireValue {
   if (value.length === 0) return { type: "string", value: "" };
   const looksNested = depth > 0 && isMessage(value);
-  // Short texts often are messages too. A line feed in front is the usual tag of a field 1, and a rare start of a text.
+  // Short texts often parse as messages. A leading line feed is the usual tag of field 1 and a rare start of text.
   if (!(looksNested && value[0] === LINE_FEED) && isText(value)) return asText(value, walk);
   if (looksNested) return { type: "nested", value: fieldsOf(new WireCursor(value), undefined, walk, depth - 1) };
   return looksPacked(value) ? asPacked(value, walk) : asBytes(value, walk);
@@ -127,7 +127,7 @@ function isText(value: Buffer): boolean {
   }
 }
 
-/** Numbers that are reserved for the implementation: a message that uses them is none. */
+/** Field numbers reserved for the implementation, which valid messages do not use. */
 const RESERVED_FROM = 19_000;
 const RESERVED_TO = 19_999;
 
@@ -137,7 +137,7 @@ function isMessage(value: Buffer): boolean {
   return !cursor.isMalformed;
 }
 
-/** Larger numbers are rare in packed fields, and every second byte string would look like them. */
+/** Larger numbers are rare in packed fields, and allowing them would match half of all byte strings. */
 const MAX_LIKELY = 0xff_ffffn;
 const MAX_LIKELY_BYTES = 65_536;
 
@@ -146,7 +146,7 @@ function looksPacked(value: Buffer): boolean {
   const cursor = new WireCursor(value);
   let count = 0;
   for (let from = 0; cursor.nextVarint(); from = cursor.at) {
-    // No writer makes a number longer than it need be.
+    // Encoders never write overlong varints.
     const isLonger = cursor.at - from > 1 && value[cursor.at - 1] === 0;
     if (isLonger || cursor.varint > MAX_LIKELY) return false;
     count += 1;

@@ -1,25 +1,25 @@
 import { Buffer } from "node:buffer";
 import type { MessageType } from "./schema.ts";
 
-/** A JSON value. Objects have no prototype, so that a field may have any name. */
+/** A JSON value. Objects have no prototype, so that any field name is safe. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [name: string]: JsonValue };
 
-/** The decoder, as the forms of well-known types call it for nested messages. */
+/** The decoder, for nested messages of well-known types. */
 export interface Decoding {
   message(type: MessageType, bytes: Buffer, path: string, depth: number): JsonValue;
   typeNamed(name: string): MessageType | undefined;
   report(path: string, issue: string): void;
 }
 
-/** How a well-known type stands in JSON. */
+/** The JSON form of a well-known type. */
 export interface WellKnownForm {
-  /** From the message as an object of its fields; what has no form of its own stays such an object. */
+  /** Converts the object of fields; messages without a form of their own are returned unchanged. */
   show(object: Record<string, JsonValue>, decoding: Decoding, path: string, depth: number): JsonValue;
-  /** The object of fields again; undefined when the JSON is not in this form. */
+  /** Converts back to the object of fields; undefined if the JSON has another form. */
   parse(json: JsonValue): JsonValue | undefined;
 }
 
-/** `google.protobuf.Any` is not among those that `parse` can undo alone: its bytes depend on the schema. */
+/** `google.protobuf.Any` cannot be parsed without a schema. */
 export const ANY_NAME = "google.protobuf.Any";
 
 const MIN_S = -62_135_596_800;
@@ -31,7 +31,7 @@ function textOf(json: JsonValue | undefined): string {
   return typeof json === "string" ? json : "";
 }
 
-/** A fraction of a second with none, 3, 6 or 9 digits. */
+/** A fraction of a second with 0, 3, 6 or 9 digits. */
 function fraction(nanos: number): string {
   if (nanos === 0) return "";
   const digits = String(nanos).padStart(9, "0");
@@ -95,7 +95,7 @@ function camelPath(path: string): string {
   return path.replaceAll(/_([a-z])/gu, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The one field of a message, shown alone. */
+/** The only field of a message, unwrapped. */
 function single(name: string, missing: JsonValue): WellKnownForm {
   return { show: (object) => object[name] ?? missing, parse: (json) => ({ [name]: json }) };
 }
@@ -147,7 +147,7 @@ const any: WellKnownForm = {
   parse: () => undefined,
 };
 
-/** Those with a form of their own, by full name. */
+/** Well-known types by full name. */
 export const WELL_KNOWN_FORMS: ReadonlyMap<string, WellKnownForm> = new Map<string, WellKnownForm>([
   [ANY_NAME, any],
   ["google.protobuf.Timestamp", timestamp],

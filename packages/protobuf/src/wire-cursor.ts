@@ -1,28 +1,28 @@
 import type { Buffer } from "node:buffer";
 
-/** How a field's value is on the wire; 4, the end of a group, belongs to the group. */
+/** Wire types; 4, the end of a group, is handled with the group. */
 export const WIRE = { varint: 0, fixed64: 1, bytes: 2, group: 3, groupEnd: 4, fixed32: 5 } as const;
 
 const MAX_NUMBER = 536_870_911;
 const MAX_VARINT_BYTES = 10;
-/** Groups within groups, as deep as protocol buffers' own readers go. */
+/** Maximum nesting of groups, as in the reference implementations. */
 const MAX_GROUP_DEPTH = 100;
 
 /**
- * Goes over the fields of a message. `next()` answers false at the end and at the first thing that is no field
- * (`isMalformed`); it never throws and never reads outside `from` to `to`.
+ * Iterates over the fields of a message. `next()` returns false at the end and at the first malformed field
+ * (`isMalformed`); never throws and never reads outside `from` to `to`.
  */
 export class WireCursor {
   readonly bytes: Buffer;
-  /** Where the next field begins. */
+  /** Offset of the next field. */
   at: number;
   readonly end: number;
   isMalformed = false;
   number = 0;
   wireType = 0;
-  /** Of a varint: all 64 bits, unsigned. */
+  /** The value of a varint: 64 bits, unsigned. */
   varint = 0n;
-  /** Of everything else: where the value lies in `bytes`; for groups what is between the tags. */
+  /** The range of any other value in `bytes`; for groups, between the tags. */
   valueFrom = 0;
   valueTo = 0;
 
@@ -41,7 +41,7 @@ export class WireCursor {
     return false;
   }
 
-  /** Reads one varint that stands alone, as in packed fields; false when there is none. */
+  /** Reads a single varint, as in packed fields; false if there is none. */
   nextVarint(): boolean {
     if (this.at >= this.end) return false;
     if (this.#readVarint()) return true;
@@ -125,7 +125,7 @@ export class WireCursor {
   }
 }
 
-/** The number that a zigzag-encoded one stands for (sint32, sint64). */
+/** Decodes a zigzag-encoded number (sint32, sint64). */
 export function fromZigzag(value: bigint): bigint {
   return (value >> 1n) ^ -(value & 1n);
 }
