@@ -86,18 +86,18 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
   const { admin, configFile, environment, generations, log, clock } = parts;
   const bind = parseBind(admin.bind ?? DEFAULT_ADMIN_BIND);
   if (bind === undefined) throw new AdminPlaneError(`admin.bind is no address and port: ${admin.bind}`);
-  const place = (path: string): string => resolve(dirname(configFile), path);
+  const resolvePath = (path: string): string => resolve(dirname(configFile), path);
   const auditPath = admin.audit_log?.path;
   const nowMs = (): number => clock.now();
   const startedMs = clock.monotonic();
   const isDevelopment = environment["GATEWAY_ADMIN_DEV"] === "1";
   if (admin.tls === undefined) refuseOpenDoors(bind.address, isDevelopment);
-  const audit = auditPath === undefined ? auditInto(log, nowMs) : openAuditLog(place(auditPath), log, nowMs);
+  const audit = auditPath === undefined ? auditInto(log, nowMs) : openAuditLog(resolvePath(auditPath), log, nowMs);
   const traffic = parts.traffic ?? trafficHere(parts);
   const streams = new EventStreams(parts.events.journal);
   const server = await openAdminServer({
     bind: { host: bind.address, port: bind.port },
-    tls: admin.tls === undefined ? undefined : readTlsMaterial(admin.tls, place),
+    tls: admin.tls === undefined ? undefined : readTlsMaterial(admin.tls, resolvePath),
     roles: bindingsInForce(admin, generations),
     audit,
     stopping: () => streams.close(),
@@ -150,7 +150,7 @@ export async function openAdminPlane(parts: AdminPlaneParts): Promise<AdminServe
       }),
     } as unknown as Parameters<typeof openAdminServer>[0]["handlers"],
   });
-  return admin.tls === undefined ? server : followed(server, admin.tls, { place, generations, log });
+  return admin.tls === undefined ? server : followed(server, admin.tls, { resolvePath, generations, log });
 }
 
 /**
@@ -181,10 +181,10 @@ const documentForms: ConfigParts["documents"] = {
 function followed(
   server: AdminServer,
   files: NonNullable<Admin["tls"]>,
-  { place, generations, log }: Pick<AdminPlaneParts, "generations" | "log"> & Pick<FollowParts, "place">,
+  { resolvePath, generations, log }: Pick<AdminPlaneParts, "generations" | "log"> & Pick<FollowParts, "resolvePath">,
 ): AdminServer {
   const subscriber = new TlsFollower(files, {
-    place,
+    resolvePath,
     watch: (path, changed) => watchFile(path, readFileSync(path, "utf8"), async () => await Promise.resolve(changed())),
     renew: (material) => server.renew(material),
     log,

@@ -245,7 +245,7 @@ function alsoOpening(
         return [];
       } catch (error) {
         const { message } = error as Error;
-        return [{ code: "compile_failed", ...reading.places.locate(["admin"]), message, severity: "error" }];
+        return [{ code: "compile_failed", ...reading.positions.locate(["admin"]), message, severity: "error" }];
       }
     },
     publish: async () => await listening.publish(),

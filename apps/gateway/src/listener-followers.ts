@@ -19,10 +19,10 @@ export function listenerFollowers(
 }
 
 /** Turns listener problems into issues of the document. */
-export function listenerIssues(problems: readonly ListenerProblem[], { places }: CheckedReading): Issue[] {
+export function listenerIssues(problems: readonly ListenerProblem[], { positions }: CheckedReading): Issue[] {
   return problems.map(({ at, message }) => ({
     code: "compile_failed",
-    ...places.locate(["listeners", at]),
+    ...positions.locate(["listeners", at]),
     message,
     severity: "error",
   }));

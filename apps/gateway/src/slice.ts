@@ -19,8 +19,8 @@ export interface EventSink {
 
 /** Collects issues of a document. Places are paths from its root. */
 export interface IssueReport {
-  error(code: IssueCode, place: readonly (string | number)[], message: string): void;
-  warning(code: IssueCode, place: readonly (string | number)[], message: string): void;
+  error(code: IssueCode, fieldPath: readonly (string | number)[], message: string): void;
+  warning(code: IssueCode, fieldPath: readonly (string | number)[], message: string): void;
 }
 
 /** Inputs of checks besides the document. */

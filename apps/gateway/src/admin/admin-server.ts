@@ -133,7 +133,7 @@ function registerOperations(app: FastifyInstance, parts: AdminServerParts): void
             headers: request.headers,
             body: typeof request.body === "string" ? request.body : undefined,
             caller,
-            mayStill: () => allows(operatorNow(), operation),
+            isStillAllowed: () => allows(operatorNow(), operation),
             note,
           });
         });

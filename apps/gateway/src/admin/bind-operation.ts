@@ -17,7 +17,7 @@ export interface HandlerCall {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly caller: Caller;
   /** True while the current bindings allow this operation; for streaming responses. */
-  readonly mayStill: () => boolean;
+  readonly isStillAllowed: () => boolean;
   /** Adds a detail to the audit entry of this call; no secrets. */
   readonly note: (detail: string) => void;
 }
@@ -31,7 +31,7 @@ interface Given {
   readonly headers: HandlerCall["headers"];
   readonly body: string | undefined;
   readonly caller: Caller;
-  readonly mayStill: HandlerCall["mayStill"];
+  readonly isStillAllowed: HandlerCall["isStillAllowed"];
   readonly note: HandlerCall["note"];
 }
 
@@ -45,7 +45,7 @@ interface BoundResponse {
 export function bindOperation(operation: Operation, handler: AnyHandler): (given: Given) => Promise<BoundResponse> {
   const validate = compileRequestValidator(operation);
   const isUpload = operation.body !== undefined && "upload" in operation.body;
-  return async ({ params, search, headers, body, caller, mayStill, note }) => {
+  return async ({ params, search, headers, body, caller, isStillAllowed, note }) => {
     const parsed = isUpload ? undefined : parseJson(body);
     const { issues, values } = validate({ params: { ...params }, query: parseSearch(search), body: parsed });
     if (issues.length > 0) {
@@ -57,7 +57,7 @@ export function bindOperation(operation: Operation, handler: AnyHandler): (given
       body: isUpload ? (body ?? "") : values.body,
       headers,
       caller,
-      mayStill,
+      isStillAllowed,
       note,
     })) as {
       status: number;

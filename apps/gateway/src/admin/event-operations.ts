@@ -34,9 +34,9 @@ export function eventOperations({ events, webhooks, streams, audit }: EventParts
       const isComplete = page.isComplete && page.events.length <= limit;
       return { status: 200, body: { events: page.events.slice(0, limit), complete: isComplete } };
     },
-    streamEvents: ({ query, headers, mayStill }: HandlerCall) => {
+    streamEvents: ({ query, headers, isStillAllowed }: HandlerCall) => {
       const { since = headers["last-event-id"] } = query as { since?: string };
-      const stream = streams.open(typeof since === "string" && since !== "" ? since : undefined, mayStill);
+      const stream = streams.open(typeof since === "string" && since !== "" ? since : undefined, isStillAllowed);
       if (stream === undefined) throw new AdminError("too_many_streams");
       return { status: 200, headers: { "x-accel-buffering": "no" }, body: stream };
     },

@@ -17,7 +17,7 @@ type TlsFiles = NonNullable<Admin["tls"]>;
 
 export interface FollowParts {
   /** Resolves a file path of the document. */
-  readonly place: (path: string) => string;
+  readonly resolvePath: (path: string) => string;
   /** Calls `changed` on content changes of a file. */
   readonly watch: (path: string, changed: () => void) => { close(): Promise<void> };
   /** Applies valid material. */
@@ -26,8 +26,8 @@ export interface FollowParts {
 }
 
 /** Reads the files; throws errors of the system or TLS. */
-export function readTlsMaterial(files: TlsFiles, place: (path: string) => string): TlsMaterial {
-  const read = (path: string): Buffer => readFileSync(place(path));
+export function readTlsMaterial(files: TlsFiles, resolvePath: (path: string) => string): TlsMaterial {
+  const read = (path: string): Buffer => readFileSync(resolvePath(path));
   const material: TlsMaterial = {
     ...serverTls(files.ciphers),
     minVersion: "TLSv1.2",
@@ -74,14 +74,14 @@ export class TlsFollower {
 
   #watchAll(): readonly { close(): Promise<void> }[] {
     const { cert_file, key_file, client_ca_file } = this.#files;
-    const paths = new Set([cert_file, key_file, client_ca_file].map((path) => this.#parts.place(path)));
+    const paths = new Set([cert_file, key_file, client_ca_file].map((path) => this.#parts.resolvePath(path)));
     return [...paths].map((path) => this.#parts.watch(path, () => this.#renew()));
   }
 
   #renew(): void {
-    const { place, renew, log } = this.#parts;
+    const { resolvePath, renew, log } = this.#parts;
     try {
-      renew(readTlsMaterial(this.#files, place));
+      renew(readTlsMaterial(this.#files, resolvePath));
       log.info({ code: "admin_tls_renewed" }, "The admin API serves the new certificate");
     } catch (error) {
       const why = error instanceof Error ? error.message : "unknown";

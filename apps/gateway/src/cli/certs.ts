@@ -18,16 +18,16 @@ export async function certs(
     stderr.write("sluice: the folder has no name; the one you are in is .\n");
     return EXIT.warnings;
   }
-  const place = resolve(directory);
+  const folder = resolve(directory);
   try {
     const files = makeFiles(name);
-    await makeDirectory(place);
-    for (const [file, text] of files) await writeNew(join(place, file), text);
+    await makeDirectory(folder);
+    for (const [file, text] of files) await writeNew(join(folder, file), text);
   } catch (error) {
-    stderr.write(`sluice: ${whyNot(error, place)}\n`);
+    stderr.write(`sluice: ${whyNot(error, folder)}\n`);
     return EXIT.failure;
   }
-  stdout.write(instructions(place));
+  stdout.write(instructions(folder));
   return EXIT.ok;
 }
 
@@ -55,16 +55,16 @@ async function writeNew(path: string, text: string): Promise<void> {
   }
 }
 
-function whyNot(error: unknown, place: string): string {
+function whyNot(error: unknown, folder: string): string {
   if (error instanceof AuthorityError) return error.message;
   const { code, path } = error as NodeJS.ErrnoException;
-  if (code === "EEXIST") return `${path ?? place} is there already; name another folder, or remove the old files`;
-  return `${path ?? place} cannot be written (${code ?? String(error)})`;
+  if (code === "EEXIST") return `${path ?? folder} is there already; name another folder, or remove the old files`;
+  return `${path ?? folder} cannot be written (${code ?? String(error)})`;
 }
 
-function instructions(place: string): string {
-  const file = (name: string): string => JSON.stringify(join(place, name));
-  return `The folder ${place} has an authority, a server and an operator; only this user can read them.
+function instructions(folder: string): string {
+  const file = (name: string): string => JSON.stringify(join(folder, name));
+  return `The folder ${folder} has an authority, a server and an operator; only this user can read them.
 
 Put this into the configuration:
 
@@ -77,11 +77,11 @@ admin:
 
 Then ask the gateway:
 
-curl --cacert ${quoted(join(place, "ca.pem"))} --cert ${quoted(join(place, "operator.pem"))} --key ${quoted(join(place, "operator-key.pem"))} https://localhost:2019/health
+curl --cacert ${quoted(join(folder, "ca.pem"))} --cert ${quoted(join(folder, "operator.pem"))} --key ${quoted(join(folder, "operator-key.pem"))} https://localhost:2019/health
 
 Or with sluice:
 
-export GATEWAY_ADMIN=https://localhost:2019 GATEWAY_ADMIN_CA=${quoted(join(place, "ca.pem"))} GATEWAY_ADMIN_CERT=${quoted(join(place, "operator.pem"))} GATEWAY_ADMIN_KEY=${quoted(join(place, "operator-key.pem"))}
+export GATEWAY_ADMIN=https://localhost:2019 GATEWAY_ADMIN_CA=${quoted(join(folder, "ca.pem"))} GATEWAY_ADMIN_CERT=${quoted(join(folder, "operator.pem"))} GATEWAY_ADMIN_KEY=${quoted(join(folder, "operator-key.pem"))}
 sluice status
 `;
 }

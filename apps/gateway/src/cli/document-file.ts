@@ -46,14 +46,14 @@ function issueText(name: string, issue: Issue): string {
 
 /** Prints warnings, one per line. */
 export function warn(name: string, issues: readonly Issue[], streams: Streams): void {
-  tellUnchecked(name, issues, streams);
+  printUnchecked(name, issues, streams);
   for (const issue of issues) {
     if (!isError(issue) && !isNotChecked(issue)) streams.stderr.write(`warning: ${issueText(name, issue)}\n`);
   }
 }
 
 /** Prints issues that only the gateway's machine can check, one per line. */
-export function tellUnchecked(name: string, issues: readonly Issue[], streams: Streams): void {
+export function printUnchecked(name: string, issues: readonly Issue[], streams: Streams): void {
   for (const issue of issues.filter(isNotChecked)) streams.stderr.write(`not checked: ${issueText(name, issue)}\n`);
 }
 

@@ -1,7 +1,7 @@
 import type { ConfigDocument } from "@headworks/gateway-contract";
 import { isError, type CheckParts } from "#config/check-document.ts";
 import { toJson } from "#config/write-document.ts";
-import { complain, issuesOf, openDocument, tellUnchecked, type Streams } from "./document-file.ts";
+import { complain, issuesOf, openDocument, printUnchecked, type Streams } from "./document-file.ts";
 import { configFileOf, EXIT } from "./invocation.ts";
 
 export interface ExplainOptions {
@@ -78,7 +78,7 @@ export async function explain(
     complain(name, issues, streams);
     return EXIT.failure;
   }
-  tellUnchecked(name, issues, streams);
+  printUnchecked(name, issues, streams);
   const { method = "GET", path, host, listener, scheme } = options;
   const asked = {
     method,

@@ -3,7 +3,7 @@ import { planChanges } from "#config/plan-changes.ts";
 import { toJson } from "#config/write-document.ts";
 import type { AdminOptions } from "./admin-client.ts";
 import { changeText } from "./diff.ts";
-import { complain, issuesOf, openDocument, tellUnchecked, type Streams } from "./document-file.ts";
+import { complain, issuesOf, openDocument, printUnchecked, type Streams } from "./document-file.ts";
 import { EXIT } from "./invocation.ts";
 import { recentTraffic, shareText } from "./recent-traffic.ts";
 
@@ -33,7 +33,7 @@ export async function plan(
   if (young === undefined || old === undefined) return EXIT.failure;
   const issues = issuesOf(young, parts);
   if (complain(after, issues, streams) > 0 || youngDocument === undefined) return EXIT.failure;
-  tellUnchecked(after, issues, streams);
+  printUnchecked(after, issues, streams);
   const planned = planChanges(oldDocument, youngDocument);
   const traffic = await recentTraffic(options, parts.environment);
   if (typeof traffic === "string") streams.stderr.write(`sluice: The traffic of routes is not shown: ${traffic}\n`);

@@ -55,7 +55,9 @@ export async function serve(options: ServeOptions, invocation: Invocation): Prom
   const signal = await stop.requested;
   reload = () => undefined;
   // No load balancer knows a gateway whose start was cancelled, and Ctrl+C is interactive: skip the delay.
-  if (isStarted && signal !== "SIGINT") await stop.unlessHastened(async (hastened) => await gateway.withdraw(hastened));
+  if (isStarted && signal !== "SIGINT") {
+    await stop.unlessStoppedAgain(async (hastened) => await gateway.withdraw(hastened));
+  }
   await gateway.stop();
   return EXIT.ok;
 }
@@ -64,7 +66,7 @@ interface StopRequests {
   readonly requested: Promise<NodeJS.Signals>;
   readonly isRequested: () => boolean;
   /** Runs a step that a second stop request shortens; outside of such a step it exits immediately. */
-  readonly unlessHastened: (step: (hastened: AbortSignal) => Promise<void>) => Promise<void>;
+  readonly unlessStoppedAgain: (step: (hastened: AbortSignal) => Promise<void>) => Promise<void>;
 }
 
 /** `hangup` handles SIGHUP. */
@@ -82,7 +84,7 @@ function stopRequests(invocation: Invocation, hangup: () => void): StopRequests 
   return {
     requested: promise,
     isRequested: () => isRequested,
-    unlessHastened: async (run) => {
+    unlessStoppedAgain: async (run) => {
       step = new AbortController();
       await run(step.signal);
       step = undefined;

@@ -1,8 +1,8 @@
 import { chosenBranch, memberSchema, type Schema } from "./schema-shape.ts";
-import type { Place } from "./pointer.ts";
+import type { FieldPath } from "./pointer.ts";
 
 export interface AnnotatedField {
-  readonly place: Place;
+  readonly fieldPath: FieldPath;
   readonly schema: Schema;
   readonly value: unknown;
 }
@@ -19,19 +19,19 @@ function collect(
   schema: Schema,
   value: unknown,
   keyword: keyof Schema,
-  place: (string | number)[],
+  fieldPath: (string | number)[],
   found: AnnotatedField[],
 ): void {
-  if (schema[keyword] !== undefined) found.push({ place: [...place], schema, value });
+  if (schema[keyword] !== undefined) found.push({ fieldPath: [...fieldPath], schema, value });
   if (typeof value !== "object" || value === null) return;
   const members = value as Readonly<Record<string | number, unknown>>;
   for (const step of stepsToHolders(schema, value, keyword)) {
     const inner = memberSchema(schema, value, step);
     const member = members[step];
     if (inner === undefined || member === undefined) continue;
-    place.push(step);
-    collect(inner, member, keyword, place, found);
-    place.pop();
+    fieldPath.push(step);
+    collect(inner, member, keyword, fieldPath, found);
+    fieldPath.pop();
   }
 }
 

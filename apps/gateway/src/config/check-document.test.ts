@@ -494,22 +494,25 @@ const placesOf = (text: string, scene?: Scene): string[] =>
 
 void test("fields of a union whose type says nothing are read as what most of them belong to", () => {
   const credential = (fields: string): string => `consumers: [{name: a, credentials: [{${fields}}]}]`;
-  const place = "/consumers/0/credentials/0";
+  const fieldPath = "/consumers/0/credentials/0";
   assert.deepEqual(placesOf(credential("type: bsic, username: 'a:b', pasword: x")), [
-    `required ${place}/password`,
-    `bad_value ${place}/type`,
-    `bad_value ${place}/username`,
-    `unknown_field ${place}/pasword`,
+    `required ${fieldPath}/password`,
+    `bad_value ${fieldPath}/type`,
+    `bad_value ${fieldPath}/username`,
+    `unknown_field ${fieldPath}/pasword`,
   ]);
   assert.deepEqual(placesOf(credential('key: "${NOPE}"')), [
-    `required ${place}/type`,
-    `secret_unresolved ${place}/key`,
+    `required ${fieldPath}/type`,
+    `secret_unresolved ${fieldPath}/key`,
   ]);
-  assert.deepEqual(placesOf(credential("type: 5, x: 1")), [`bad_value ${place}/type`, `unknown_field ${place}/x`]);
+  assert.deepEqual(placesOf(credential("type: 5, x: 1")), [
+    `bad_value ${fieldPath}/type`,
+    `unknown_field ${fieldPath}/x`,
+  ]);
   // What only some of the types need is left until the type is right.
   assert.deepEqual(placesOf(credential("type: x, not_before: 5")), [
-    `bad_value ${place}/type`,
-    `type ${place}/not_before`,
+    `bad_value ${fieldPath}/type`,
+    `type ${fieldPath}/not_before`,
   ]);
 });
 
@@ -596,7 +599,7 @@ void test("a check that throws is an issue of a sound document, without its mess
 
 void test("no issue has a secret: not the value of a field for them, not of a variable, not of a mistyped field", () => {
   const secret = "kq7Zs9Wx2vPb4";
-  const places = [
+  const positions = [
     `consumers: [{name: a, credentials: [{type: api_key, key: "${secret}\\r\\n"}]}]`,
     `consumers: [{name: a, credentials: [{type: api_key, keyy: ${secret}}]}]`,
     `consumers: [{name: a, credentials: [{type: ${secret}, key: x}]}]`,
@@ -614,7 +617,7 @@ void test("no issue has a secret: not the value of a field for them, not of a va
     `gateway: {name: "${secret}!", shutdown_timeout_ms: ${secret}, request_id_header: "${secret} x"}`,
     `upstreams: [{name: u, load_balancer: ${secret}, trusted_ca_file: 5, endpoints: [{address: "${secret}:1", port: 1}]}]`,
   ];
-  for (const text of places) {
+  for (const text of positions) {
     const issues = told(text, { environment: { KEY: `${secret}\n` } });
     assert.ok(issues.length > 0, text);
     for (const issue of issues) assert.ok(!issue.includes(secret), issue);

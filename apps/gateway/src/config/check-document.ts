@@ -9,8 +9,8 @@ import { checkReferences } from "./check-references.ts";
 import { FileReader } from "./file-reader.ts";
 import { networkForm } from "./other-gateways.ts";
 import { withoutPlaceholders } from "./placeholders.ts";
-import type { Place } from "./pointer.ts";
-import { type DocumentReading, documentSchema, inTextOrder, type SourcePlaces } from "./read-document.ts";
+import type { FieldPath } from "./pointer.ts";
+import { type DocumentReading, documentSchema, inTextOrder, type SourcePositions } from "./read-document.ts";
 import { SecretResolver } from "./secrets.ts";
 import { atOnce, type Steps } from "./steps.ts";
 import { named } from "./structure.ts";
@@ -24,23 +24,23 @@ class IssueCollector implements IssueReport {
   readonly issues: Issue[] = [];
   readonly unlisted: IssueTotals = { error: 0, warning: 0 };
   readonly #listed: IssueTotals = { error: 0, warning: 0 };
-  readonly #places: SourcePlaces;
+  readonly #positions: SourcePositions;
   readonly #seen = new Set<string>();
 
-  constructor(places: SourcePlaces) {
-    this.#places = places;
+  constructor(positions: SourcePositions) {
+    this.#positions = positions;
   }
 
-  error(code: IssueCode, place: Place, message: string): void {
-    this.#add(code, place, message, "error");
+  error(code: IssueCode, fieldPath: FieldPath, message: string): void {
+    this.#add(code, fieldPath, message, "error");
   }
 
-  warning(code: IssueCode, place: Place, message: string): void {
-    this.#add(code, place, message, "warning");
+  warning(code: IssueCode, fieldPath: FieldPath, message: string): void {
+    this.#add(code, fieldPath, message, "warning");
   }
 
-  #add(code: IssueCode, place: Place, message: string, severity: Issue["severity"]): void {
-    const key = `${code}\n${place.join("\n")}`;
+  #add(code: IssueCode, fieldPath: FieldPath, message: string, severity: Issue["severity"]): void {
+    const key = `${code}\n${fieldPath.join("\n")}`;
     if (this.#seen.has(key)) return;
     this.#seen.add(key);
     if (this.#listed[severity] >= MAX_ISSUES) {
@@ -48,7 +48,7 @@ class IssueCollector implements IssueReport {
       return;
     }
     // The code is printed after the message, so the message ends without a full stop.
-    const issue = { code, ...this.#places.locate(place), message: message.replace(/\.$/, ""), severity };
+    const issue = { code, ...this.#positions.locate(fieldPath), message: message.replace(/\.$/, ""), severity };
     this.#listed[severity] += 1;
     this.issues.push(issue);
   }
@@ -83,12 +83,12 @@ class CrossReferences implements IssueReport {
     return this.#told.size === 0;
   }
 
-  error(code: IssueCode, place: Place, message: string): void {
-    const { isPartial, places, unread } = this.#reading;
+  error(code: IssueCode, fieldPath: FieldPath, message: string): void {
+    const { isPartial, positions, unread } = this.#reading;
     if (this.#told.size >= MAX_CLAIMS || (isPartial && code === "unknown_reference")) return;
-    const { path } = places.locate(place);
+    const { path } = positions.locate(fieldPath);
     if (this.#reported.has(path) || isWithin(path, unread)) return;
-    this.#told.set(keyOf(code, place), [code, place, withoutPlaceholders(message)]);
+    this.#told.set(keyOf(code, fieldPath), [code, fieldPath, withoutPlaceholders(message)]);
   }
 
   warning(): void {
@@ -142,7 +142,7 @@ export function* checkingSteps(reading: DocumentReading, parts: CheckParts, find
   const unlisted = { error: reading.unlisted, warning: 0 };
   const { document } = reading;
   const isSound = !reading.issues.some(isError);
-  const collector = new IssueCollector(reading.places);
+  const collector = new IssueCollector(reading.positions);
   const syntax = reading.issues.filter(({ code }) => code === "syntax");
   // A duplicate key leaves its value undefined.
   const unread = new Set([...reading.unread, ...syntax.map(({ path }) => path)]);
@@ -206,9 +206,9 @@ export function isNotChecked({ code }: Issue): boolean {
 
 /** Turns issues about secrets and files of another machine into `not_checked`. */
 function offlineReport(report: IssueReport, document: ConfigDocument, { secrets, files }: Findings): IssueReport {
-  const isElsewhere = (code: IssueCode, place: Place): boolean => {
-    if (code === "required") return place.join("/") === "admin/tls" && isOnLoopback(document);
-    const value = place.reduce<unknown>(
+  const isElsewhere = (code: IssueCode, fieldPath: FieldPath): boolean => {
+    if (code === "required") return fieldPath.join("/") === "admin/tls" && isOnLoopback(document);
+    const value = fieldPath.reduce<unknown>(
       (inner, step) => (inner as Record<string, unknown> | undefined)?.[step],
       document,
     );
@@ -217,11 +217,11 @@ function offlineReport(report: IssueReport, document: ConfigDocument, { secrets,
     return outcome !== false && !outcome.ok && outcome.isAbsent === true;
   };
   return {
-    error: (code, place, message) => {
-      if (isElsewhere(code, place)) report.warning("not_checked", place, message);
-      else report.error(code, place, message);
+    error: (code, fieldPath, message) => {
+      if (isElsewhere(code, fieldPath)) report.warning("not_checked", fieldPath, message);
+      else report.error(code, fieldPath, message);
     },
-    warning: (code, place, message) => report.warning(code, place, message),
+    warning: (code, fieldPath, message) => report.warning(code, fieldPath, message),
   };
 }
 
@@ -272,7 +272,10 @@ function* checkPartialDocument(
     if (claims.areNone) return;
     yield;
     const seen = new Set<string>();
-    const probeReport: IssueReport = { error: (code, place) => seen.add(keyOf(code, place)), warning: () => undefined };
+    const probeReport: IssueReport = {
+      error: (code, fieldPath) => seen.add(keyOf(code, fieldPath)),
+      warning: () => undefined,
+    };
     if (attempt(() => check(draft, probeReport))) claims.keep(seen);
   }
   claims.tell(report);
@@ -291,8 +294,8 @@ function attempt(check: () => void): boolean {
   }
 }
 
-function keyOf(code: IssueCode, place: Place): string {
-  return `${code}\n${place.join("\n")}`;
+function keyOf(code: IssueCode, fieldPath: FieldPath): string {
+  return `${code}\n${fieldPath.join("\n")}`;
 }
 
 /** True if the pointer equals one of the roots or lies below one. */
@@ -305,64 +308,66 @@ function isWithin(path: string, roots: ReadonlySet<string>): boolean {
 
 /** Reports secret references in fields where references are not resolved and would be used verbatim. */
 function checkMisplacedReferences(document: ConfigDocument, report: IssueReport): void {
-  const texts: Place[] = [];
+  const texts: FieldPath[] = [];
   for (const [section, value] of Object.entries(document)) collectReferences(value, [section], texts);
   if (texts.length === 0) return;
-  const secrets = new Set(annotatedFields(documentSchema, document, "x-secret").map(({ place }) => place.join("\n")));
-  for (const place of texts) {
-    const field = String(place.at(-1));
+  const secrets = new Set(
+    annotatedFields(documentSchema, document, "x-secret").map(({ fieldPath }) => fieldPath.join("\n")),
+  );
+  for (const fieldPath of texts) {
+    const field = String(fieldPath.at(-1));
     // In substitutions `${name}` is a capture group.
-    if (field === "substitution" || secrets.has(place.join("\n"))) continue;
-    const message = `${named(place)} has a secret reference, which is resolved in fields for secrets alone`;
-    if (FREE_TEXTS.has(field)) report.warning("secret_malformed", place, `${message}; clients get it as it stands`);
-    else report.error("secret_malformed", place, `${message}; write the value`);
+    if (field === "substitution" || secrets.has(fieldPath.join("\n"))) continue;
+    const message = `${named(fieldPath)} has a secret reference, which is resolved in fields for secrets alone`;
+    if (FREE_TEXTS.has(field)) report.warning("secret_malformed", fieldPath, `${message}; clients get it as it stands`);
+    else report.error("secret_malformed", fieldPath, `${message}; write the value`);
   }
 }
 
 /** `place` is the current path, shared and mutated: thousands of values are visited for each match. */
-function collectReferences(value: unknown, place: (string | number)[], found: Place[]): void {
+function collectReferences(value: unknown, fieldPath: (string | number)[], found: FieldPath[]): void {
   if (typeof value === "string") {
-    if (value.includes("${") && REFERENCE.test(value)) found.push([...place]);
+    if (value.includes("${") && REFERENCE.test(value)) found.push([...fieldPath]);
     return;
   }
   if (typeof value !== "object" || value === null) return;
   for (const [step, member] of Array.isArray(value) ? value.entries() : Object.entries(value)) {
-    place.push(step);
-    collectReferences(member, place, found);
-    place.pop();
+    fieldPath.push(step);
+    collectReferences(member, fieldPath, found);
+    fieldPath.pop();
   }
 }
 
 /** Checks fields by schema annotation: secret references, header names and values, networks. */
 function checkMarkedFields(document: ConfigDocument, report: IssueReport, secrets: SecretResolver): void {
-  for (const { place, value } of annotatedFields(documentSchema, document, "x-secret")) {
+  for (const { fieldPath, value } of annotatedFields(documentSchema, document, "x-secret")) {
     const outcome = secrets.resolve(String(value));
-    if (!outcome.ok) report.error(outcome.code, place, `${named(place)} ${outcome.message}`);
+    if (!outcome.ok) report.error(outcome.code, fieldPath, `${named(fieldPath)} ${outcome.message}`);
   }
-  for (const { place, value } of annotatedFields(documentSchema, document, "x-cidr")) {
+  for (const { fieldPath, value } of annotatedFields(documentSchema, document, "x-cidr")) {
     const text = String(value);
     const network = parseNetwork(text);
     if (network === undefined) {
-      const message = `${named(place)} must be an IP address or a network such as 10.0.0.0/8${networkForm(text)}`;
-      report.error("bad_cidr", place, message);
+      const message = `${named(fieldPath)} must be an IP address or a network such as 10.0.0.0/8${networkForm(text)}`;
+      report.error("bad_cidr", fieldPath, message);
     } else if (!text.includes("/") && /(?:\.0|::)$/.test(text) && !isUnspecified(text)) {
       report.warning(
         "bad_cidr",
-        place,
-        `${named(place)} is one address; write a length behind it for a network, such as ${text}/${text.includes(":") ? 64 : 24}`,
+        fieldPath,
+        `${named(fieldPath)} is one address; write a length behind it for a network, such as ${text}/${text.includes(":") ? 64 : 24}`,
       );
     }
   }
-  for (const { place, value, schema } of annotatedFields(documentSchema, document, "x-header-map")) {
+  for (const { fieldPath, value, schema } of annotatedFields(documentSchema, document, "x-header-map")) {
     const isSecret = Object.values(schema.patternProperties ?? {}).some((inner) => inner["x-secret"] === true);
     for (const [name, text] of Object.entries(value as Record<string, string>)) {
-      checkHeader(name, text, [...place, name], report, isSecret ? secrets : undefined);
+      checkHeader(name, text, [...fieldPath, name], report, isSecret ? secrets : undefined);
     }
   }
-  for (const { place, value } of annotatedFields(documentSchema, document, "x-header-renames")) {
+  for (const { fieldPath, value } of annotatedFields(documentSchema, document, "x-header-renames")) {
     for (const [name, to] of Object.entries(value as Record<string, string>)) {
-      if (!TOKEN.test(name)) badName(name, [...place, name], report);
-      else if (!TOKEN.test(to)) badName(to, [...place, name], report);
+      if (!TOKEN.test(name)) badName(name, [...fieldPath, name], report);
+      else if (!TOKEN.test(to)) badName(to, [...fieldPath, name], report);
     }
   }
 }
@@ -370,24 +375,24 @@ function checkMarkedFields(document: ConfigDocument, report: IssueReport, secret
 function checkHeader(
   name: string,
   text: string,
-  place: Place,
+  fieldPath: FieldPath,
   report: IssueReport,
   secrets: SecretResolver | undefined,
 ): void {
-  if (!TOKEN.test(name)) return badName(name, place, report);
+  if (!TOKEN.test(name)) return badName(name, fieldPath, report);
   const outcome = secrets?.resolve(text);
   // Reported together with all other secrets.
   if (outcome !== undefined && !outcome.ok) return;
   if (FIELD_VALUE.test(wireText(outcome?.secret.reveal() ?? text))) return;
   report.error(
     "bad_header",
-    place,
-    `${named(place)} has characters that a header's value cannot have, or space at its ends`,
+    fieldPath,
+    `${named(fieldPath)} has characters that a header's value cannot have, or space at its ends`,
   );
 }
 
-function badName(name: string, place: Place, report: IssueReport): void {
-  report.error("bad_header", place, `"${name}" is not a legal header name`);
+function badName(name: string, fieldPath: FieldPath, report: IssueReport): void {
+  report.error("bad_header", fieldPath, `"${name}" is not a legal header name`);
 }
 
 type IssueTotals = Record<Issue["severity"], number>;

@@ -2,7 +2,7 @@ import { canonicalHost, parseAddress, parseHostPort } from "@headworks/host-patt
 import type { ConfigDocument, Route, Service, Upstream } from "@headworks/gateway-contract";
 import { isRemovedFromClients, mayCarryRequestId } from "#request/forwarded-fields.ts";
 import type { IssueReport } from "#slice.ts";
-import type { Place } from "./pointer.ts";
+import type { FieldPath } from "./pointer.ts";
 
 /** Constraints on routes, services, upstreams, consumers and the gateway that the schema cannot express. */
 export function checkEntities(document: ConfigDocument, report: IssueReport): void {
@@ -34,60 +34,60 @@ export function checkEntities(document: ConfigDocument, report: IssueReport): vo
   }
 }
 
-function checkRoute(route: Route, place: Place, report: IssueReport): void {
+function checkRoute(route: Route, fieldPath: FieldPath, report: IssueReport): void {
   if (route.action.type === "proxy" && route.service === undefined) {
-    report.error("required", [...place, "service"], `The route "${route.name}" proxies, so it needs a service`);
+    report.error("required", [...fieldPath, "service"], `The route "${route.name}" proxies, so it needs a service`);
   }
 }
 
-function checkService(service: Service, place: Place, report: IssueReport): void {
+function checkService(service: Service, fieldPath: FieldPath, report: IssueReport): void {
   const title = `The service "${service.name}"`;
   const { upstream, split, upstream_host: host } = service;
-  if (host !== undefined) checkUpstreamHost(host, title, [...place, "upstream_host"], report);
+  if (host !== undefined) checkUpstreamHost(host, title, [...fieldPath, "upstream_host"], report);
   if (upstream === undefined && split === undefined) {
-    report.error("required", [...place, "upstream"], `${title} needs an upstream, or a split over several`);
+    report.error("required", [...fieldPath, "upstream"], `${title} needs an upstream, or a split over several`);
   }
   if (upstream !== undefined && split !== undefined) {
-    report.error("bad_value", [...place, "split"], `${title} has an upstream and a split; keep one of them`);
+    report.error("bad_value", [...fieldPath, "split"], `${title} has an upstream and a split; keep one of them`);
   }
   if (split === undefined) return;
   const seen = new Set<string>();
   for (const [at, target] of split.targets.entries()) {
     if (seen.has(target.upstream)) {
       const message = `The split of "${service.name}" names the upstream "${target.upstream}" twice`;
-      report.error("duplicate_name", [...place, "split", "targets", at, "upstream"], message);
+      report.error("duplicate_name", [...fieldPath, "split", "targets", at, "upstream"], message);
     }
     seen.add(target.upstream);
   }
   if (split.targets.every(({ weight = 1 }) => weight === 0)) {
     const message = `The split of "${service.name}" has no weight above 0, so no upstream would get a request`;
-    report.error("out_of_range", [...place, "split", "targets"], message);
+    report.error("out_of_range", [...fieldPath, "split", "targets"], message);
   }
 }
 
-function checkUpstream(upstream: Upstream, place: Place, report: IssueReport): void {
+function checkUpstream(upstream: Upstream, fieldPath: FieldPath, report: IssueReport): void {
   const title = `The upstream "${upstream.name}"`;
   const { endpoints = [], load_balancer: balancer, hash_header: hashHeader } = upstream;
   if (endpoints.length === 0 && upstream.dns_discovery === undefined) {
-    report.error("required", [...place, "endpoints"], `${title} needs at least one endpoint, or dns_discovery`);
+    report.error("required", [...fieldPath, "endpoints"], `${title} needs at least one endpoint, or dns_discovery`);
   }
   const { upstream_host: host, active_health: active } = upstream;
-  if (host !== undefined) checkUpstreamHost(host, title, [...place, "upstream_host"], report);
+  if (host !== undefined) checkUpstreamHost(host, title, [...fieldPath, "upstream_host"], report);
   if (active?.host !== undefined && hostProblem(active.host) !== undefined) {
     report.error(
       "bad_value",
-      [...place, "active_health", "host"],
+      [...fieldPath, "active_health", "host"],
       `The host of active_health must be ${hostProblem(active.host)}`,
     );
   }
   const name = upstream.tls?.server_name;
   if (name !== undefined && !isHostName(name)) {
     const message = `${title} has a server_name that TLS cannot ask for: it must be a host name, without a port`;
-    report.error("bad_value", [...place, "tls", "server_name"], message);
+    report.error("bad_value", [...fieldPath, "tls", "server_name"], message);
   }
   const seen = new Set<string>();
   for (const [at, { address, port }] of endpoints.entries()) {
-    const own = [...place, "endpoints", at];
+    const own = [...fieldPath, "endpoints", at];
     const text = `${address}:${port}`;
     if (!isHost(address)) {
       const message = `${title} has an endpoint whose address is no IP address or host name; the port is a field of its own`;
@@ -98,12 +98,20 @@ function checkUpstream(upstream: Upstream, place: Place, report: IssueReport): v
     seen.add(key);
   }
   if (balancer === "header_hash" && hashHeader === undefined) {
-    report.error("required", [...place, "hash_header"], `${title} balances by header_hash, so it needs hash_header`);
+    report.error(
+      "required",
+      [...fieldPath, "hash_header"],
+      `${title} balances by header_hash, so it needs hash_header`,
+    );
   }
   if (balancer !== "header_hash" && hashHeader !== undefined) {
-    report.error("bad_value", [...place, "hash_header"], `${title} has hash_header, which only header_hash looks at`);
+    report.error(
+      "bad_value",
+      [...fieldPath, "hash_header"],
+      `${title} has hash_header, which only header_hash looks at`,
+    );
   }
-  checkRelations(upstream, place, report);
+  checkRelations(upstream, fieldPath, report);
 }
 
 /** Words of other gateways for the client's host and for the endpoint's name. */
@@ -133,7 +141,7 @@ function hostProblem(text: string): string | undefined {
   return "issue" in parseHostPort(text) ? "a host name or an address, with a port or without" : undefined;
 }
 
-function checkUpstreamHost(text: string, title: string, place: Place, report: IssueReport): void {
+function checkUpstreamHost(text: string, title: string, fieldPath: FieldPath, report: IssueReport): void {
   if (text === "preserve" || text === "endpoint") return;
   const problem = hostProblem(text);
   const meant = Object.hasOwn(OTHER_WORDS, text.toLowerCase()) ? OTHER_WORDS[text.toLowerCase()] : undefined;
@@ -141,21 +149,21 @@ function checkUpstreamHost(text: string, title: string, place: Place, report: Is
   if (problem !== undefined) {
     report.error(
       "bad_value",
-      place,
+      fieldPath,
       `${title} has an upstream_host that must be preserve, endpoint, or ${problem}${hint}`,
     );
   } else if (meant !== undefined) {
-    report.warning("bad_value", place, `${title} asks its endpoints for a host that is called "${text}"${hint}`);
+    report.warning("bad_value", fieldPath, `${title} asks its endpoints for a host that is called "${text}"${hint}`);
   }
 }
 
 /** Constraints between several numbers; omitted fields count with their defaults. */
-function checkRelations(upstream: Upstream, place: Place, report: IssueReport): void {
+function checkRelations(upstream: Upstream, fieldPath: FieldPath, report: IssueReport): void {
   const { active_health: active, retries } = upstream;
-  const atLeast = (field: Place, value: number, other: string, least: number): void => {
+  const atLeast = (field: FieldPath, value: number, other: string, least: number): void => {
     if (value >= least) return;
     const message = `${field.slice(-1).join("")} of the upstream "${upstream.name}" must be at least ${other}: it is ${value}, and ${other} is ${least}`;
-    report.error("out_of_range", [...place, ...field], message);
+    report.error("out_of_range", [...fieldPath, ...field], message);
   };
   if (active !== undefined) {
     const { interval_ms = 5000, timeout_ms = 2000, jitter_ms = 500 } = active;
@@ -163,7 +171,7 @@ function checkRelations(upstream: Upstream, place: Place, report: IssueReport): 
     atLeast(["active_health", "interval_ms"], interval_ms, "jitter_ms", jitter_ms);
     if (upstream.health === undefined) {
       const message = `The upstream "${upstream.name}" has active_health, which needs health; "health: {}" takes the defaults`;
-      report.error("required", [...place, "health"], message);
+      report.error("required", [...fieldPath, "health"], message);
     }
   }
   if (retries !== undefined) {
@@ -171,7 +179,7 @@ function checkRelations(upstream: Upstream, place: Place, report: IssueReport): 
     atLeast(["retries", "backoff_cap_ms"], backoff_cap_ms, "backoff_base_ms", backoff_base_ms);
     if (retries.hedge !== undefined && buffer_max_bytes === 0) {
       const message = `Hedging of the upstream "${upstream.name}" needs retries.buffer_max_bytes above 0`;
-      report.error("required", [...place, "retries", "buffer_max_bytes"], message);
+      report.error("required", [...fieldPath, "retries", "buffer_max_bytes"], message);
     }
   }
 }

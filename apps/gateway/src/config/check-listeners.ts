@@ -4,7 +4,7 @@ import { canonicalHost, isLoopback, isUnspecified, parseAddress, parseHostPort }
 import { DEFAULT_ADMIN_BIND, type ConfigDocument, type Listener, type ListenerTls } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import type { FileReader } from "./file-reader.ts";
-import type { Place } from "./pointer.ts";
+import type { FieldPath } from "./pointer.ts";
 import { named } from "./structure.ts";
 
 export interface TlsSurroundings {
@@ -25,7 +25,7 @@ export function checkListeners(
   checkAdmin(document, report, files, isDevelopment);
   checkCollisions(document, report);
   for (const [at, upstream] of document.upstreams.entries()) {
-    const place = ["upstreams", at];
+    const fieldPath = ["upstreams", at];
     const { tls, trusted_ca_file: roots, protocol = "http1" } = upstream;
     const isPlain = protocol === "http1" || protocol === "h2c";
     for (const [field, value] of [
@@ -34,64 +34,64 @@ export function checkListeners(
     ] as const) {
       if (value === undefined || !isPlain) continue;
       const message = `The upstream "${upstream.name}" speaks ${protocol}, which has no TLS; use https or http2`;
-      report.error("bad_value", [...place, field], message);
+      report.error("bad_value", [...fieldPath, field], message);
     }
     if (roots !== undefined && tls?.trusted_ca_file !== undefined) {
       const message = `The upstream "${upstream.name}" has trusted_ca_file twice; keep the one under "tls"`;
-      report.error("duplicate_setting", [...place, "trusted_ca_file"], message);
+      report.error("duplicate_setting", [...fieldPath, "trusted_ca_file"], message);
     }
-    files.checkRoots(roots, [...place, "trusted_ca_file"]);
-    files.checkRoots(tls?.trusted_ca_file, [...place, "tls", "trusted_ca_file"]);
+    files.checkRoots(roots, [...fieldPath, "trusted_ca_file"]);
+    files.checkRoots(tls?.trusted_ca_file, [...fieldPath, "tls", "trusted_ca_file"]);
     const client = { cert: tls?.client_cert_file, key: tls?.client_key_file };
-    files.checkPair(client, [...place, "tls"], ["client_cert_file", "client_key_file"]);
+    files.checkPair(client, [...fieldPath, "tls"], ["client_cert_file", "client_key_file"]);
   }
   for (const [at, { trusted_ca_file: roots }] of (document.gateway.jwt_providers ?? []).entries()) {
     files.checkRoots(roots, ["gateway", "jwt_providers", at, "trusted_ca_file"]);
   }
 }
 
-function checkListener(listener: Listener, place: Place, report: IssueReport, files: TlsFiles): void {
+function checkListener(listener: Listener, fieldPath: FieldPath, report: IssueReport, files: TlsFiles): void {
   const title = `The listener "${listener.name}"`;
   if (parseAddress(listener.address) === undefined && !/^[A-Za-z0-9.-]+$/.test(listener.address)) {
     const hint = /:[0-9]+$/.test(listener.address) ? "; the port is a field of its own" : "";
     const all = /^(?:\*|)(?::[0-9]+)?$/.test(listener.address) ? ", and every address is 0.0.0.0 or ::" : "";
     const message = `${title} needs an IP address or a host name as its address${hint}${all}`;
-    report.error("bad_value", [...place, "address"], message);
+    report.error("bad_value", [...fieldPath, "address"], message);
   }
   const { tls } = listener;
   if (listener.protocol !== "https") {
     if (tls !== undefined) {
-      report.error("bad_value", [...place, "tls"], `${title} has tls but does not speak it; set protocol to https`);
+      report.error("bad_value", [...fieldPath, "tls"], `${title} has tls but does not speak it; set protocol to https`);
     }
     return;
   }
   if (tls === undefined) {
-    report.error("required", [...place, "tls"], `${title} speaks https, so it needs tls with a certificate`);
+    report.error("required", [...fieldPath, "tls"], `${title} speaks https, so it needs tls with a certificate`);
     return;
   }
   const certificates = tls.certificates ?? [];
   if (tls.cert_file === undefined && tls.key_file === undefined && certificates.length === 0) {
-    report.error("required", [...place, "tls", "cert_file"], `${title} has no certificate`);
+    report.error("required", [...fieldPath, "tls", "cert_file"], `${title} has no certificate`);
   }
-  files.checkPair({ cert: tls.cert_file, key: tls.key_file }, [...place, "tls"], ["cert_file", "key_file"]);
+  files.checkPair({ cert: tls.cert_file, key: tls.key_file }, [...fieldPath, "tls"], ["cert_file", "key_file"]);
   for (const [at, entry] of certificates.entries()) {
-    const own = [...place, "tls", "certificates", at];
+    const own = [...fieldPath, "tls", "certificates", at];
     files.checkPair({ cert: entry.cert_file, key: entry.key_file }, own, ["cert_file", "key_file"]);
   }
-  checkServerNames(certificates, title, [...place, "tls", "certificates"], report);
-  files.checkRoots(tls.client_ca_file, [...place, "tls", "client_ca_file"]);
+  checkServerNames(certificates, title, [...fieldPath, "tls", "certificates"], report);
+  files.checkRoots(tls.client_ca_file, [...fieldPath, "tls", "client_ca_file"]);
 }
 
 function checkServerNames(
   certificates: NonNullable<ListenerTls["certificates"]>,
   title: string,
-  place: Place,
+  fieldPath: FieldPath,
   report: IssueReport,
 ): void {
   const names = new Set<string>();
   for (const [at, entry] of certificates.entries()) {
     for (const [index, name] of entry.server_names.entries()) {
-      const own = [...place, at, "server_names", index];
+      const own = [...fieldPath, at, "server_names", index];
       if (!isServerName(name)) {
         const message = `${title} has a certificate for "${name}", which no client asks for; write a host name such as example.com, or *.example.com for all names with one label more`;
         report.error("bad_value", own, message);
@@ -143,13 +143,13 @@ function checkAdmin(document: ConfigDocument, report: IssueReport, files: TlsFil
 
 function checkCollisions(document: ConfigDocument, report: IssueReport): void {
   const ports = new Map<number, TakenAddresses>();
-  const take = (address: string, port: number, title: string, place: Place): void => {
+  const take = (address: string, port: number, title: string, fieldPath: FieldPath): void => {
     if (port === 0) return;
     const taken = ports.get(port) ?? new TakenAddresses();
     ports.set(port, taken);
     const other = taken.take(address, title)?.replace("The", "the");
     if (other === undefined) return;
-    report.error("address_collision", place, `${title} wants ${address} port ${port}, which ${other} has`);
+    report.error("address_collision", fieldPath, `${title} wants ${address} port ${port}, which ${other} has`);
   };
   for (const [at, { name, address, port }] of document.listeners.entries()) {
     take(address, port, `The listener "${name}"`, ["listeners", at, "port"]);
@@ -199,29 +199,33 @@ class TlsFiles {
 
   checkPair(
     files: { readonly cert: string | undefined; readonly key: string | undefined },
-    place: Place,
+    fieldPath: FieldPath,
     [certField, keyField]: readonly [string, string],
   ): void {
     const { cert, key } = files;
     if (cert === undefined && key === undefined) return;
     if (cert === undefined || key === undefined) {
       const [there, lacks] = cert === undefined ? [keyField, certField] : [certField, keyField];
-      this.#report.error("required", [...place, lacks], `${named(place)} has ${there}, so it needs ${lacks} too`);
+      this.#report.error(
+        "required",
+        [...fieldPath, lacks],
+        `${named(fieldPath)} has ${there}, so it needs ${lacks} too`,
+      );
     }
-    const certificate = cert === undefined ? undefined : this.#certificates(cert, [...place, certField])?.[0];
-    const privateKey = key === undefined ? undefined : this.#privateKey(key, [...place, keyField]);
+    const certificate = cert === undefined ? undefined : this.#certificates(cert, [...fieldPath, certField])?.[0];
+    const privateKey = key === undefined ? undefined : this.#privateKey(key, [...fieldPath, keyField]);
     if (certificate === undefined || privateKey === undefined || certificate.checkPrivateKey(privateKey)) return;
     const message = `The key in ${key} does not belong to the certificate in ${cert}`;
-    this.#report.error("bad_file", [...place, keyField], message);
+    this.#report.error("bad_file", [...fieldPath, keyField], message);
   }
 
   /** Checks a bundle of trusted certificates. */
-  checkRoots(path: string | undefined, place: Place): void {
-    if (path !== undefined) this.#certificates(path, place);
+  checkRoots(path: string | undefined, fieldPath: FieldPath): void {
+    if (path !== undefined) this.#certificates(path, fieldPath);
   }
 
-  #certificates(path: string, place: Place): X509Certificate[] | undefined {
-    const bytes = this.#read(path, place);
+  #certificates(path: string, fieldPath: FieldPath): X509Certificate[] | undefined {
+    const bytes = this.#read(path, fieldPath);
     if (bytes === undefined) return undefined;
     const blocks =
       bytes.toString("latin1").match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
@@ -232,32 +236,32 @@ class TlsFiles {
       if (this.#nowMs > first.validToDate.getTime()) {
         this.#report.warning(
           "bad_file",
-          place,
+          fieldPath,
           `The certificate in ${path} expired on ${first.validToDate.toISOString()}`,
         );
       }
       return certificates;
     } catch {
-      this.#report.error("bad_file", place, `${path} has no certificate in PEM format that can be read`);
+      this.#report.error("bad_file", fieldPath, `${path} has no certificate in PEM format that can be read`);
       return undefined;
     }
   }
 
-  #privateKey(path: string, place: Place): KeyObject | undefined {
-    const bytes = this.#read(path, place);
+  #privateKey(path: string, fieldPath: FieldPath): KeyObject | undefined {
+    const bytes = this.#read(path, fieldPath);
     if (bytes === undefined) return undefined;
     try {
       return createPrivateKey(bytes);
     } catch {
-      this.#report.error("bad_file", place, `${path} has no private key in PEM format that can be read`);
+      this.#report.error("bad_file", fieldPath, `${path} has no private key in PEM format that can be read`);
       return undefined;
     }
   }
 
-  #read(path: string, place: Place): Buffer | undefined {
+  #read(path: string, fieldPath: FieldPath): Buffer | undefined {
     const outcome = this.#files.read(path);
     if (outcome.ok) return outcome.bytes;
-    this.#report.error("bad_file", place, `${named(place)}: the file ${path} ${outcome.why}`);
+    this.#report.error("bad_file", fieldPath, `${named(fieldPath)}: the file ${path} ${outcome.why}`);
     return undefined;
   }
 }

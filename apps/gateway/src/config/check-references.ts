@@ -1,7 +1,7 @@
 import type { Authorization, ConfigDocument } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import { suggestion } from "./nearest-name.ts";
-import type { Place } from "./pointer.ts";
+import type { FieldPath } from "./pointer.ts";
 
 type Kind = "listener" | "upstream" | "service" | "route" | "consumer" | "policy" | "provider" | "group";
 
@@ -65,7 +65,7 @@ class Names {
     return this.#used.get(kind)?.has(name) === true;
   }
 
-  declare(kind: Kind, entities: readonly { readonly name: string }[], section: Place): void {
+  declare(kind: Kind, entities: readonly { readonly name: string }[], section: FieldPath): void {
     const known = this.known(kind);
     for (const [at, { name }] of entities.entries()) {
       if (known.has(name)) {
@@ -75,13 +75,13 @@ class Names {
     }
   }
 
-  refer(kind: Kind, name: string | undefined, place: Place): void {
+  refer(kind: Kind, name: string | undefined, fieldPath: FieldPath): void {
     if (name === undefined) return;
     setOf(this.#used, kind).add(name);
     const known = this.known(kind);
     if (known.has(name) || this.#losing.has(kind)) return;
     const missing = kind === "group" ? "No consumer is in the group" : `There is no ${kind}`;
-    this.#report.error("unknown_reference", place, `${missing} "${name}"${this.#suggestion(name, known)}`);
+    this.#report.error("unknown_reference", fieldPath, `${missing} "${name}"${this.#suggestion(name, known)}`);
   }
 
   /** Comparing tens of thousands of wrong names with as many right ones takes minutes. */
@@ -91,16 +91,16 @@ class Names {
     return suggestion(name, known);
   }
 
-  referAll(kind: Kind, names: readonly string[] | undefined, place: Place): void {
-    for (const [at, name] of (names ?? []).entries()) this.refer(kind, name, [...place, at]);
+  referAll(kind: Kind, names: readonly string[] | undefined, fieldPath: FieldPath): void {
+    for (const [at, name] of (names ?? []).entries()) this.refer(kind, name, [...fieldPath, at]);
   }
 
-  authorization(block: Authorization | undefined, place: Place): void {
+  authorization(block: Authorization | undefined, fieldPath: FieldPath): void {
     if (block === undefined) return;
-    this.referAll("consumer", block.allowed_consumers, [...place, "allowed_consumers"]);
-    this.referAll("consumer", block.denied_consumers, [...place, "denied_consumers"]);
-    this.referAll("group", block.allowed_groups, [...place, "allowed_groups"]);
-    this.referAll("group", block.denied_groups, [...place, "denied_groups"]);
+    this.referAll("consumer", block.allowed_consumers, [...fieldPath, "allowed_consumers"]);
+    this.referAll("consumer", block.denied_consumers, [...fieldPath, "denied_consumers"]);
+    this.referAll("group", block.allowed_groups, [...fieldPath, "allowed_groups"]);
+    this.referAll("group", block.denied_groups, [...fieldPath, "denied_groups"]);
   }
 }
 
@@ -138,7 +138,7 @@ function referTo(document: ConfigDocument, names: Names): void {
 }
 
 function warnOfUnused(document: ConfigDocument, names: Names, report: IssueReport): void {
-  const warn = (place: Place, message: string): void => report.warning("unused", place, message);
+  const warn = (fieldPath: FieldPath, message: string): void => report.warning("unused", fieldPath, message);
   for (const [at, { name }] of document.upstreams.entries()) {
     if (!names.isUsed("upstream", name)) warn(["upstreams", at], `No service uses the upstream "${name}"`);
   }

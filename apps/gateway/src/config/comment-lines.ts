@@ -63,8 +63,8 @@ export function withCommentLines(
   before: Document.Parsed,
   after: Document.Parsed,
 ): string | undefined {
-  const from = leaves(before.contents).map(({ start }) => placeIn(source, start));
-  const to = leaves(after.contents).map(({ start }) => placeIn(text, start));
+  const from = leaves(before.contents).map(({ start }) => positionIn(source, start));
+  const to = leaves(after.contents).map(({ start }) => positionIn(text, start));
   if (from.length !== to.length) return undefined;
   const parts: string[] = [];
   let done = 0;
@@ -86,7 +86,7 @@ export function withCommentLines(
   return parts.join("") + text.slice(done);
 }
 
-interface PlaceInText {
+interface TextPosition {
   readonly start: number;
   readonly lineStart: number;
   readonly column: number;
@@ -94,13 +94,13 @@ interface PlaceInText {
   readonly indent: number;
 }
 
-function placeIn(text: string, start: number): PlaceInText {
+function positionIn(text: string, start: number): TextPosition {
   const lineStart = text.lastIndexOf("\n", start - 1) + 1;
   return { start, lineStart, column: start - lineStart, indent: text.slice(lineStart).search(/[^ ]/) };
 }
 
 /** The new column of a comment that began in `column` before the part `next`. */
-function newColumn(column: number, from: readonly PlaceInText[], to: readonly PlaceInText[], next: number): number {
+function newColumn(column: number, from: readonly TextPosition[], to: readonly TextPosition[], next: number): number {
   const [before, after] = [from[next], to[next]];
   if (before?.indent === column && after !== undefined) return after.indent;
   // The nearest preceding line with no greater indentation determines the level: the key or dash on it closest to the

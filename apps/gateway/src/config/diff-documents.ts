@@ -1,5 +1,5 @@
 import type { ConfigDocument } from "@headworks/gateway-contract";
-import { pointer, type Place } from "./pointer.ts";
+import { pointer, type FieldPath } from "./pointer.ts";
 
 export type ChangedKind =
   | "gateway"
@@ -110,15 +110,15 @@ function longestIncrease(ranks: readonly number[]): Set<number> {
   return members;
 }
 
-function differences(before: unknown, after: unknown, place: Place): string[] {
+function differences(before: unknown, after: unknown, fieldPath: FieldPath): string[] {
   if (isSame(before, after)) return [];
   if (!isContainer(before) || !isContainer(after) || Array.isArray(before) !== Array.isArray(after)) {
-    return [pointer(place)];
+    return [pointer(fieldPath)];
   }
   // Lists of different lengths differ as a whole: pairing members by index would name the wrong ones.
-  if (Array.isArray(before) && Array.isArray(after) && before.length !== after.length) return [pointer(place)];
+  if (Array.isArray(before) && Array.isArray(after) && before.length !== after.length) return [pointer(fieldPath)];
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-  return Array.from(names).flatMap((name) => differences(before[name], after[name], [...place, name]));
+  return Array.from(names).flatMap((name) => differences(before[name], after[name], [...fieldPath, name]));
 }
 
 /** Allocation-free comparison: most of two documents is equal. */

@@ -11,7 +11,7 @@ export function formatDocument(text: string): string | undefined {
   if (readYaml(text).issues.length > 0) return undefined;
   const document = parse(text);
   try {
-    const formatted = isJson(text) ? `${toJson(document.toJS(), 2)}\n` : evenlyWritten(text, document);
+    const formatted = isJson(text) ? `${toJson(document.toJS(), 2)}\n` : formatText(text, document);
     return sameValues(text, formatted) ? formatted : undefined;
   } catch {
     // Aliases expand to more than can be compared.
@@ -20,7 +20,7 @@ export function formatDocument(text: string): string | undefined {
 }
 
 /** Whole-line comments are hidden from the YAML library, which would move them. */
-function evenlyWritten(text: string, document: Document.Parsed): string {
+function formatText(text: string, document: Document.Parsed): string {
   const uncommented = withoutCommentLines(text, document);
   const before = parse(uncommented.text);
   const formatted = written(before);

@@ -28,19 +28,23 @@ import type { FileOutcome } from "./file-reader.ts";
 import type { GenerationHistory } from "./generation-history.ts";
 import { withOnlyListener } from "./only-listener.ts";
 import { type ChangePlan, planChanges } from "./plan-changes.ts";
-import type { Place } from "./pointer.ts";
-import { type DocumentReading, readingSteps, type SourcePlaces } from "./read-document.ts";
+import type { FieldPath } from "./pointer.ts";
+import { type DocumentReading, readingSteps, type SourcePositions } from "./read-document.ts";
 import { inTurns } from "./steps.ts";
 import { contentHashOfNormal, hashText, normalDocument, toJson } from "./write-document.ts";
 
 const PARTS: readonly StartOnlyPart[] = [
   {
-    place: ["admin", "bind"],
+    fieldPath: ["admin", "bind"],
     of: ({ bind = DEFAULT_ADMIN_BIND }) => bind,
     what: "The admin API moves to this address",
   },
-  { place: ["admin", "tls"], of: ({ tls }) => tls === undefined, what: "The admin API begins or ends to speak TLS" },
-  { place: ["admin", "audit_log"], of: ({ audit_log: log }) => log?.path, what: "The audit log goes there" },
+  {
+    fieldPath: ["admin", "tls"],
+    of: ({ tls }) => tls === undefined,
+    what: "The admin API begins or ends to speak TLS",
+  },
+  { fieldPath: ["admin", "audit_log"], of: ({ audit_log: log }) => log?.path, what: "The audit log goes there" },
 ];
 
 export type CandidateSource = "startup" | "reload" | "admin" | "rollback";
@@ -88,7 +92,7 @@ export interface GenerationSubscribers {
 }
 
 /** A document without errors and its positions in the text. */
-export type CheckedReading = Required<Pick<DocumentReading, "document" | "places">>;
+export type CheckedReading = Required<Pick<DocumentReading, "document" | "positions">>;
 
 export interface SubmitOptions {
   /** Validates without changing or notifying anything. */
@@ -202,7 +206,7 @@ export class Generations {
     const issues = await inTurns(checkingSteps(reading, this.#parts, freshFindings(this.#parts.environment)));
     return reading.document === undefined || issues.some(isError)
       ? issues
-      : this.#withStartOnly(issues, reading.document, reading.places);
+      : this.#withStartOnly(issues, reading.document, reading.positions);
   }
 
   /** Resolves when no candidate and no archive write is pending. */
@@ -270,17 +274,17 @@ export class Generations {
     findings.files.digestInto(hash);
     return {
       document,
-      places: reading.places,
+      positions: reading.positions,
       input: normal,
       findings,
-      warnings: this.#withStartOnly(issues, document, reading.places),
+      warnings: this.#withStartOnly(issues, document, reading.positions),
       hash: contentHashOfNormal(normal),
       fingerprint: hash.digest("hex"),
     };
   }
 
-  #withStartOnly(issues: readonly Issue[], document: ConfigDocument, places: SourcePlaces): readonly Issue[] {
-    return [...issues, ...startOnlyWarnings(this.#started, document, places)];
+  #withStartOnly(issues: readonly Issue[], document: ConfigDocument, positions: SourcePositions): readonly Issue[] {
+    return [...issues, ...startOnlyWarnings(this.#started, document, positions)];
   }
 
   #asRun(reading: DocumentReading): DocumentReading {
@@ -412,12 +416,12 @@ type StartedWith = Pick<ConfigDocument, "admin">;
 function startOnlyWarnings(
   started: StartedWith | undefined,
   next: StartedWith,
-  places: SourcePlaces,
+  positions: SourcePositions,
 ): readonly Issue[] {
   if (started === undefined) return [];
-  const warning = (place: Place, what: string): Issue => ({
+  const warning = (fieldPath: FieldPath, what: string): Issue => ({
     code: "restart_needed",
-    ...places.locate(place),
+    ...positions.locate(fieldPath),
     message: `${what} when the gateway is started again, not before`,
     severity: "warning",
   });
@@ -426,11 +430,11 @@ function startOnlyWarnings(
     if (before === after) return [];
     return [warning(["admin"], after === undefined ? "The admin API is closed" : "The admin API is opened")];
   }
-  return PARTS.filter(({ of }) => of(before) !== of(after)).map(({ place, what }) => warning(place, what));
+  return PARTS.filter(({ of }) => of(before) !== of(after)).map(({ fieldPath, what }) => warning(fieldPath, what));
 }
 
 interface StartOnlyPart {
-  readonly place: Place;
+  readonly fieldPath: FieldPath;
   readonly of: (admin: Admin) => unknown;
   readonly what: string;
 }

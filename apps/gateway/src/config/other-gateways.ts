@@ -1,5 +1,5 @@
 import { isMap, isScalar, isSeq } from "yaml";
-import type { Place } from "./pointer.ts";
+import type { FieldPath } from "./pointer.ts";
 import type { Schema } from "./schema-shape.ts";
 
 /**
@@ -100,8 +100,8 @@ const FIELDS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 };
 
 /** The equivalent of another gateway's field; undefined if unknown. */
-export function ownName(place: Place, key: string): string | undefined {
-  const where = place.filter((step) => typeof step === "string").join(".");
+export function ownName(fieldPath: FieldPath, key: string): string | undefined {
+  const where = fieldPath.filter((step) => typeof step === "string").join(".");
   const own = FIELDS[where === "gateway" ? "" : where.replace(/^.*(?=authorization\.ip_acl$)/, "")];
   const plain = key.toLowerCase().replace(/[^a-z0-9]/g, "");
   return Object.entries(own ?? {}).find(([names]) => names.split(" ").includes(plain))?.[1];
@@ -151,8 +151,8 @@ const MAPPINGS: Readonly<Record<string, string>> = {
 };
 
 /** A hint how to write a value of the wrong type, or an empty string. Contains no text of the document. */
-export function rightForm(place: Place, schema: Schema, node: unknown): string {
-  const field = String(place.findLast((step) => typeof step === "string") ?? "");
+export function rightForm(fieldPath: FieldPath, schema: Schema, node: unknown): string {
+  const field = String(fieldPath.findLast((step) => typeof step === "string") ?? "");
   if (schema.type === "array" && isMap(node) && (field === "query" || field === "cookies")) {
     return "; write a list of { name, value }";
   }

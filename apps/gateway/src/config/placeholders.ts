@@ -1,4 +1,4 @@
-import { pointer, type Place } from "./pointer.ts";
+import { pointer, type FieldPath } from "./pointer.ts";
 import type { Schema } from "./schema-shape.ts";
 import { MAX_ISSUES } from "./yaml-source.ts";
 
@@ -8,7 +8,7 @@ const STAND_IN_TEXT = /unreadable-\d+/g;
 
 /** An unreadable member and its possible values; undefined for an absent one. */
 interface MissingValue {
-  readonly place: Place;
+  readonly fieldPath: FieldPath;
   readonly variety: number;
   readonly valueOf: (draft: number) => unknown;
 }
@@ -25,25 +25,25 @@ export class MissingValues {
   #areTooMany = false;
 
   /** Registers a missing member; returns its placeholder of the first draft. */
-  add(place: Place, schema: Schema, isRequired: boolean): unknown {
+  add(fieldPath: FieldPath, schema: Schema, isRequired: boolean): unknown {
     const serial = (this.#serial += 1);
     const ofSchema = varietyOf(schema);
     const variety = isRequired ? ofSchema : ofSchema + 1;
-    return this.#add(place, place, {
+    return this.#add(fieldPath, fieldPath, {
       variety,
       valueOf: (draft) => (draft % variety === ofSchema ? undefined : placeholder(schema, draft % variety, serial)),
     });
   }
 
   /** Registers a value with several readings, because the member at `unread` does not determine which is right. */
-  addReadings(place: Place, unread: Place, values: readonly unknown[]): unknown {
-    return this.#add(place, unread, { variety: values.length, valueOf: (draft) => values[draft % values.length] });
+  addReadings(fieldPath: FieldPath, unread: FieldPath, values: readonly unknown[]): unknown {
+    return this.#add(fieldPath, unread, { variety: values.length, valueOf: (draft) => values[draft % values.length] });
   }
 
-  #add(place: Place, unread: Place, gap: Omit<MissingValue, "place">): unknown {
+  #add(fieldPath: FieldPath, unread: FieldPath, gap: Omit<MissingValue, "fieldPath">): unknown {
     this.#areTooMany ||= this.#gaps.length === MAX_ISSUES;
     if (this.#areTooMany) return undefined;
-    this.#gaps.push({ place: [...place], ...gap });
+    this.#gaps.push({ fieldPath: [...fieldPath], ...gap });
     this.pointers.add(pointer(unread));
     return gap.valueOf(0);
   }
@@ -80,8 +80,8 @@ export function withoutPlaceholders(message: string): string {
 /** Copies a value with the placeholders of a draft; unaffected parts are shared. */
 function filled(value: unknown, gaps: readonly MissingValue[], draft: number, depth: number): unknown {
   const copy = copyOf(value);
-  for (const [step, below] of Map.groupBy(gaps, ({ place }) => place[depth] ?? "")) {
-    const own = below.find(({ place }) => place.length === depth + 1);
+  for (const [step, below] of Map.groupBy(gaps, ({ fieldPath }) => fieldPath[depth] ?? "")) {
+    const own = below.find(({ fieldPath }) => fieldPath.length === depth + 1);
     const member = own === undefined ? filled(copy[step], below, draft, depth + 1) : own.valueOf(draft);
     if (member === undefined) delete copy[step];
     else copy[step] = member;

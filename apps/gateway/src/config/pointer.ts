@@ -1,7 +1,7 @@
 /** Path from the root of a document to a value. */
-export type Place = readonly (string | number)[];
+export type FieldPath = readonly (string | number)[];
 
 /** Formats a path as a JSON pointer (RFC 6901). */
-export function pointer(place: Place): string {
-  return place.map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+export function pointer(fieldPath: FieldPath): string {
+  return fieldPath.map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }

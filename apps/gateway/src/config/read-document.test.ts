@@ -226,10 +226,10 @@ void test("settings of the gateway may stand at the root or under gateway, and m
     assert.deepEqual(issues, []);
     assert.deepEqual(document?.gateway, { trusted_proxies: ["10.0.0.0/8"], name: "x" });
   }
-  const place = ["gateway", "trusted_proxies", 0];
-  assert.deepEqual(inside.places.locate(place), { path: "/gateway/trusted_proxies/0", line: 1, column: 29 });
-  assert.deepEqual(outside.places.locate(place), { path: "/trusted_proxies/0", line: 1, column: 19 });
-  assert.deepEqual(mixed.places.locate(["gateway", "name"]), { path: "/gateway/name", line: 2, column: 17 });
+  const fieldPath = ["gateway", "trusted_proxies", 0];
+  assert.deepEqual(inside.positions.locate(fieldPath), { path: "/gateway/trusted_proxies/0", line: 1, column: 29 });
+  assert.deepEqual(outside.positions.locate(fieldPath), { path: "/trusted_proxies/0", line: 1, column: 19 });
+  assert.deepEqual(mixed.positions.locate(["gateway", "name"]), { path: "/gateway/name", line: 2, column: 17 });
 });
 
 void test("a directive for YAML 1.1 does not bring its words and numbers back", () => {
@@ -255,7 +255,7 @@ void test("sections without a value are empty sections", () => {
 });
 
 void test("what could not be read has stand-ins that differ from draft to draft; all else is the same in each", () => {
-  const { document, input, drafts, unread, places } = readDocument(
+  const { document, input, drafts, unread, positions } = readDocument(
     "upstreams:\n  - nam: x\n    load_balancer: rand\n  - name: second\n    slow_start_ms: 5\n  - name: third\n",
   );
   assert.deepEqual([document, input], [undefined, undefined]);
@@ -267,8 +267,8 @@ void test("what could not be read has stand-ins that differ from draft to draft;
     assert.equal(typeof upstreams[0]?.name, "string");
     assert.deepEqual(upstreams.slice(1), [{ name: "second", slow_start_ms: 5 }, { name: "third" }]);
   }
-  assert.deepEqual(places.locate(["upstreams", 1, "name"]), { path: "/upstreams/1/name", line: 4, column: 11 });
-  assert.deepEqual(places.locate(["upstreams", 2, "tls"]), { path: "/upstreams/2/tls", line: 6, column: 5 });
+  assert.deepEqual(positions.locate(["upstreams", 1, "name"]), { path: "/upstreams/1/name", line: 4, column: 11 });
+  assert.deepEqual(positions.locate(["upstreams", 2, "tls"]), { path: "/upstreams/2/tls", line: 6, column: 5 });
 });
 
 void test("numbers of 64 bits are exact bigints, all others are numbers", () => {

@@ -4,16 +4,16 @@ import type { ConfigDocument, DocumentInput, Issue } from "@headworks/gateway-co
 import { isMap, isScalar, isSeq } from "yaml";
 import type { Node, Pair, YAMLMap } from "yaml";
 import { mapAnnotated } from "./annotated-fields.ts";
-import { pointer, type Place } from "./pointer.ts";
+import { pointer, type FieldPath } from "./pointer.ts";
 import type { Schema } from "./schema-shape.ts";
 import { atOnce, type Steps } from "./steps.ts";
 import { StructureReader, UNREADABLE } from "./structure.ts";
 import { keyText, offsetOf, yamlSteps, type YamlSource } from "./yaml-source.ts";
 
 /** Maps paths of a {@link ConfigDocument} to its source text. */
-export interface SourcePlaces {
+export interface SourcePositions {
   /** JSON pointer, line and column of a value; for an absent value those of its nearest ancestor. */
-  locate(place: Place): { readonly path: string; readonly line?: number; readonly column?: number };
+  locate(fieldPath: FieldPath): { readonly path: string; readonly line?: number; readonly column?: number };
 }
 
 export interface DocumentReading {
@@ -34,7 +34,7 @@ export interface DocumentReading {
   readonly issues: readonly Issue[];
   /** Errors above the limit. */
   readonly unlisted: number;
-  readonly places: SourcePlaces;
+  readonly positions: SourcePositions;
   /** The text has YAML syntax errors, so parts may be missing. */
   readonly isPartial: boolean;
 }
@@ -59,17 +59,17 @@ export function* readingSteps(text: string, directory: string): Steps<DocumentRe
   const value = source.root === undefined ? UNREADABLE : yield* reader.rootSteps(documentSchema, source.root);
   yield;
   const issues = inTextOrder([...source.issues, ...reader.issues]);
-  const places = new TextPlaces(source);
+  const positions = new TextPositions(source);
   const { gaps } = reader;
   const reading = {
-    places,
+    positions,
     unlisted: source.unlisted + reader.unlisted,
     unread: gaps.pointers,
     isPartial: source.isBroken,
   };
   if (value === UNREADABLE) return { ...reading, issues, drafts: [] };
   const input = value as DocumentInput;
-  issues.push(...duplicateSettings(input, places));
+  issues.push(...duplicateSettings(input, positions));
   const drafts: ConfigDocument[] = [];
   for (const draft of gaps.drafts(input)) {
     drafts.push(oneShape(mapAnnotated(documentSchema, draft, "x-file", (path) => resolve(directory, path))));
@@ -109,19 +109,19 @@ function oneShape(input: DocumentInput): ConfigDocument {
   };
 }
 
-function duplicateSettings(input: DocumentInput, places: TextPlaces): Issue[] {
+function duplicateSettings(input: DocumentInput, positions: TextPositions): Issue[] {
   const written = input as Readonly<Record<string, unknown>>;
   return settingNames
     .filter((name) => written[name] !== undefined && input.gateway?.[name as keyof GatewaySettings] !== undefined)
     .map((name) => ({
       code: "duplicate_setting",
-      ...places.inText([name]),
+      ...positions.inText([name]),
       message: `"${name}" is set at the root and under "gateway"; keep one of them`,
       severity: "error",
     }));
 }
 
-class TextPlaces implements SourcePlaces {
+class TextPositions implements SourcePositions {
   readonly #source: YamlSource;
   readonly #pairsByKey = new WeakMap<YAMLMap, ReadonlyMap<unknown, Pair>>();
 
@@ -129,9 +129,9 @@ class TextPlaces implements SourcePlaces {
     this.#source = source;
   }
 
-  locate(place: Place): { path: string; line?: number; column?: number } {
-    const isRootSetting = place[0] === "gateway" && place.length > 1 && this.#isAtRoot(place[1]);
-    return this.inText(isRootSetting ? place.slice(1) : place);
+  locate(fieldPath: FieldPath): { path: string; line?: number; column?: number } {
+    const isRootSetting = fieldPath[0] === "gateway" && fieldPath.length > 1 && this.#isAtRoot(fieldPath[1]);
+    return this.inText(isRootSetting ? fieldPath.slice(1) : fieldPath);
   }
 
   #isAtRoot(name: unknown): boolean {
@@ -139,15 +139,15 @@ class TextPlaces implements SourcePlaces {
   }
 
   /** Position of a path of the document as written. */
-  inText(place: Place): { path: string; line?: number; column?: number } {
+  inText(fieldPath: FieldPath): { path: string; line?: number; column?: number } {
     let node: Node | undefined = this.#source.root;
     let offset = offsetOf(node);
-    for (const step of place) {
+    for (const step of fieldPath) {
       const member: Member | undefined = node === undefined ? undefined : this.#member(node, step);
       node = member?.node;
       offset = member?.offset ?? offset;
     }
-    return { path: pointer(place), ...(offset === undefined ? {} : this.#source.position(offset)) };
+    return { path: pointer(fieldPath), ...(offset === undefined ? {} : this.#source.position(offset)) };
   }
 
   /**

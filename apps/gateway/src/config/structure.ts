@@ -3,7 +3,7 @@ import { isAlias, isCollection, isMap, isScalar, isSeq } from "yaml";
 import type { Pair, YAMLMap } from "yaml";
 import { nearestName } from "./nearest-name.ts";
 import { ownName, rightForm } from "./other-gateways.ts";
-import { pointer, type Place } from "./pointer.ts";
+import { pointer, type FieldPath } from "./pointer.ts";
 import { branchNames, chosenBranch, type Schema } from "./schema-shape.ts";
 import { choiceHint, constraintProblem, scalarValue } from "./scalar-rules.ts";
 import { MissingValues } from "./placeholders.ts";
@@ -29,7 +29,7 @@ export class StructureReader {
   /** Members of sections already read in steps. */
   readonly #readAlready = new Map<unknown, unknown>();
   /** The current path, shared and mutated: thousands of values are read for each issue. */
-  readonly #place: (string | number)[] = [];
+  readonly #fieldPath: (string | number)[] = [];
   #aliasDepth = 0;
   #aliasedValues = 0;
 
@@ -49,9 +49,9 @@ export class StructureReader {
       const offset = offsetOf(list) ?? offsetOf(key);
       for (const [at, item] of list.items.entries()) {
         if (isCollection(item)) {
-          this.#place.push(name, at);
+          this.#fieldPath.push(name, at);
           this.#readAlready.set(item, this.#read(items, item, offset));
-          this.#place.length = 0;
+          this.#fieldPath.length = 0;
         }
         if (at % MEMBERS_OF_A_STEP === MEMBERS_OF_A_STEP - 1) yield;
       }
@@ -92,7 +92,7 @@ export class StructureReader {
     if (value === undefined) return this.#wrongType(schema, node, offset);
     const problem = constraintProblem(schema, value);
     if (problem === undefined) return value;
-    this.#report(problem.code, offset, `${named(this.#place)} ${problem.message}`);
+    this.#report(problem.code, offset, `${named(this.#fieldPath)} ${problem.message}`);
     return UNREADABLE;
   }
 
@@ -103,7 +103,7 @@ export class StructureReader {
     this.#report(
       "type",
       offset,
-      `${named(this.#place)} must be ${expected(schema)}; ${instead}${quotes}${rightForm(this.#place, schema, node)}`,
+      `${named(this.#fieldPath)} must be ${expected(schema)}; ${instead}${quotes}${rightForm(this.#fieldPath, schema, node)}`,
     );
     return UNREADABLE;
   }
@@ -113,7 +113,7 @@ export class StructureReader {
     const list = node;
     const values: unknown[] = [];
     let unread: Set<number> | undefined;
-    const mayBeReadAlready = this.#place.length === 1 && this.#aliasDepth === 0;
+    const mayBeReadAlready = this.#fieldPath.length === 1 && this.#aliasDepth === 0;
     for (const [at, item] of list.items.entries()) {
       // Reads each item once, so that issues are not reported twice.
       const value =
@@ -125,20 +125,20 @@ export class StructureReader {
     }
     const read = unread === undefined ? values : values.filter((_, at) => unread?.has(at) !== true);
     const problem = constraintProblem(schema, read, list.items.length);
-    if (problem !== undefined) this.#report(problem.code, offset, `${named(this.#place)} ${problem.message}`);
+    if (problem !== undefined) this.#report(problem.code, offset, `${named(this.#fieldPath)} ${problem.message}`);
     // `slice` gives exact capacity; a grown array reserves 17 elements for the life of the document.
     return values.slice();
   }
 
   #readBelow(step: string | number, schema: Schema, node: unknown, keyOffset: number | undefined): unknown {
-    this.#place.push(step);
+    this.#fieldPath.push(step);
     const value = this.#read(schema, node, keyOffset);
-    this.#place.pop();
+    this.#fieldPath.pop();
     return value;
   }
 
   #placeholder(step: string | number, schema: Schema, isRequired: boolean): unknown {
-    return this.gaps.add([...this.#place, step], schema, isRequired);
+    return this.gaps.add([...this.#fieldPath, step], schema, isRequired);
   }
 
   #readObject(schema: Schema, node: unknown, offset: number | undefined): unknown {
@@ -170,7 +170,7 @@ export class StructureReader {
     }
     for (const name of schema.required ?? []) {
       if (isWritten(name)) continue;
-      this.#report("required", offset, missing(this.#place, name), [...this.#place, name]);
+      this.#report("required", offset, missing(this.#fieldPath, name), [...this.#fieldPath, name]);
       value[name] = this.#placeholder(name, memberOf(schema, name) ?? {}, true);
     }
     for (const name of meant ?? []) {
@@ -179,31 +179,31 @@ export class StructureReader {
     // Unknown fields count toward the minimum but not the maximum, since they must be removed.
     const count = Math.max(known, Math.min(known + surplus, schema.minProperties ?? 0));
     const problem = constraintProblem(schema, value, count);
-    if (problem !== undefined) this.#report(problem.code, offset, `${named(this.#place)} ${problem.message}`);
+    if (problem !== undefined) this.#report(problem.code, offset, `${named(this.#fieldPath)} ${problem.message}`);
     return value;
   }
 
   /** The value of a member or its placeholder; undefined for an absent value. */
   #readMember(schema: Schema, inner: Schema, pair: Pair, key: string): unknown {
     // A section with all lines commented out has no value and counts as empty.
-    if (this.#place.length === 0 && isEmpty(pair.value) && isSection(inner)) return undefined;
+    if (this.#fieldPath.length === 0 && isEmpty(pair.value) && isSection(inner)) return undefined;
     const value = this.#readBelow(key, inner, pair.value, offsetOf(pair.key));
     return value === UNREADABLE ? this.#placeholder(key, inner, schema.required?.includes(key) === true) : value;
   }
 
   /** Returns the suggested name, if any. */
   #reportUnknown(names: readonly string[], key: string, keyOffset: number | undefined): string | undefined {
-    const place = this.#place;
+    const fieldPath = this.#fieldPath;
     if (this.issues.length >= MAX_ISSUES) {
       this.unlisted += 1;
       return undefined;
     }
-    const own = ownName(place, key);
+    const own = ownName(fieldPath, key);
     const meant = own === undefined ? nearestName(key, names) : undefined;
-    const where = place.length === 0 ? "the document" : named(place);
+    const where = fieldPath.length === 0 ? "the document" : named(fieldPath);
     const hint =
       own === undefined ? (meant === undefined ? "" : `. Did you mean "${meant}"?`) : `; here that is ${own}`;
-    this.#report("unknown_field", keyOffset, `"${key}" is not a field of ${where}${hint}`, [...place, key]);
+    this.#report("unknown_field", keyOffset, `"${key}" is not a field of ${where}${hint}`, [...fieldPath, key]);
     return own !== undefined && names.includes(own) ? own : meant;
   }
 
@@ -216,14 +216,14 @@ export class StructureReader {
     if (branch !== undefined) return this.#readObject(branch, node, offset);
     const names = branchNames(branches);
     const choices = names.map((known) => `"${known}"`).join(", ");
-    const typePlace = [...this.#place, "type"];
+    const typeFieldPath = [...this.#fieldPath, "type"];
     if (typeNode === undefined) {
-      this.#report("required", offset, `${named(this.#place)} needs "type", one of ${choices}`, typePlace);
+      this.#report("required", offset, `${named(this.#fieldPath)} needs "type", one of ${choices}`, typeFieldPath);
       return this.#readAsAny(branches, node, offset);
     }
     const meant = name === undefined ? "" : choiceHint(name, names);
     const at = offsetOf(typeNode.value) ?? offsetOf(typeNode.key);
-    this.#report("bad_value", at, `${named(typePlace)} must be one of ${choices}${meant}`, typePlace);
+    this.#report("bad_value", at, `${named(typeFieldPath)} must be one of ${choices}${meant}`, typeFieldPath);
     return this.#readAsAny(branches, node, offset);
   }
 
@@ -239,8 +239,8 @@ export class StructureReader {
     const before = this.issues.length;
     const { unlisted } = this;
     const { mark } = this.gaps;
-    const typePlace = [...this.#place, "type"];
-    const typePath = pointer(typePlace);
+    const typeFieldPath = [...this.#fieldPath, "type"];
+    const typePath = pointer(typeFieldPath);
     let common: Issue[] | undefined;
     const values: unknown[] = [];
     for (const branch of branches) {
@@ -252,16 +252,16 @@ export class StructureReader {
     this.issues.push(...(common ?? []).filter(({ path }) => path !== typePath));
     this.unlisted = unlisted;
     this.gaps.settle(mark);
-    return this.gaps.addReadings(this.#place, typePlace, values);
+    return this.gaps.addReadings(this.#fieldPath, typeFieldPath, values);
   }
 
-  #report(code: IssueCode, offset: number | undefined, message: string, place: Place = this.#place): void {
+  #report(code: IssueCode, offset: number | undefined, message: string, fieldPath: FieldPath = this.#fieldPath): void {
     if (this.issues.length >= MAX_ISSUES) {
       this.unlisted += 1;
       return;
     }
     const position = offset === undefined ? {} : this.#source.position(offset);
-    this.issues.push({ code, path: pointer(place), message, severity: "error", ...position });
+    this.issues.push({ code, path: pointer(fieldPath), message, severity: "error", ...position });
   }
 }
 
@@ -288,14 +288,14 @@ function isSame(one: Issue, other: Issue): boolean {
   return one.code === other.code && one.path === other.path;
 }
 
-function missing(place: Place, name: string): string {
-  return place.length === 0 ? `"${name}" is required` : `${named(place)} needs "${name}"`;
+function missing(fieldPath: FieldPath, name: string): string {
+  return fieldPath.length === 0 ? `"${name}" is required` : `${named(fieldPath)} needs "${name}"`;
 }
 
 /** A path in readable form: `routes[0].match.path`. */
-export function named(place: Place): string {
+export function named(fieldPath: FieldPath): string {
   let text = "";
-  for (const step of place) {
+  for (const step of fieldPath) {
     if (typeof step === "number") text += `[${step}]`;
     else text += text === "" ? step : `.${step}`;
   }

@@ -23,7 +23,7 @@ import {
 } from "yaml";
 import type { Issue } from "@headworks/gateway-contract";
 import { DEEPEST, jsonSteps, MAX_KEYS } from "./json-source.ts";
-import { type Place, pointer } from "./pointer.ts";
+import { type FieldPath, pointer } from "./pointer.ts";
 import { atOnce, type Steps } from "./steps.ts";
 
 /** Maximum document size in bytes of UTF-8. */
@@ -220,14 +220,14 @@ class Survey {
     this.#position = position;
   }
 
-  report(message: string, place: Place, offset: number | undefined): void {
+  report(message: string, fieldPath: FieldPath, offset: number | undefined): void {
     if (this.issues.length >= MAX_ISSUES) {
       this.unlisted += 1;
       return;
     }
     this.issues.push({
       code: "syntax",
-      path: pointer(place),
+      path: pointer(fieldPath),
       message,
       severity: "error",
       ...(offset === undefined ? {} : this.#position(offset)),
@@ -239,71 +239,73 @@ class Survey {
     if (!isMap(root)) return this.visit(root, [], 0);
     if (root.anchor !== undefined) this.#anchors.set(root.anchor, root);
     const seen = new Set<string>();
-    const place: (string | number)[] = [];
+    const fieldPath: (string | number)[] = [];
     for (const pair of root.items) {
-      const key = this.#keyOf(pair, root, place, seen);
+      const key = this.#keyOf(pair, root, fieldPath, seen);
       if (key === undefined) continue;
       const { value } = pair;
       if (!isSeq(value)) {
-        this.#visitMember(value, place, key, 1);
+        this.#visitMember(value, fieldPath, key, 1);
         continue;
       }
       if (value.anchor !== undefined) this.#anchors.set(value.anchor, value);
-      place.push(key);
+      fieldPath.push(key);
       for (const [at, item] of value.items.entries()) {
-        this.#visitMember(item, place, at, 2);
+        this.#visitMember(item, fieldPath, at, 2);
         if (at % MEMBERS_OF_A_STEP === MEMBERS_OF_A_STEP - 1) yield;
       }
-      place.pop();
+      fieldPath.pop();
     }
   }
 
-  #visitMember(node: unknown, place: (string | number)[], step: string | number, depth: number): void {
-    place.push(step);
-    this.visit(node, place, depth);
-    place.pop();
+  #visitMember(node: unknown, fieldPath: (string | number)[], step: string | number, depth: number): void {
+    fieldPath.push(step);
+    this.visit(node, fieldPath, depth);
+    fieldPath.pop();
   }
 
   /** `place` is the current path, shared and mutated. */
-  visit(node: unknown, place: (string | number)[], depth: number): void {
+  visit(node: unknown, fieldPath: (string | number)[], depth: number): void {
     if (depth > DEEPEST) {
-      if (!this.isTooDeep) this.report(TOO_DEEP, place, offsetOf(node));
+      if (!this.isTooDeep) this.report(TOO_DEEP, fieldPath, offsetOf(node));
       this.isTooDeep = true;
       return;
     }
     if (isAlias(node)) {
       const target = this.#anchors.get(node.source);
       if (target === undefined) {
-        this.report("The alias names an anchor that does not exist before it", place, offsetOf(node));
+        this.report("The alias names an anchor that does not exist before it", fieldPath, offsetOf(node));
       } else this.targets.set(node, target);
       return;
     }
     if (!isScalar(node) && !isCollection(node)) return;
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node);
-    if (isMap(node)) this.#visitMap(node, place, depth);
+    if (isMap(node)) this.#visitMap(node, fieldPath, depth);
     else if (isCollection(node)) {
-      node.items.forEach((item, at) => this.#visitMember(item, place, at, depth + 1));
+      node.items.forEach((item, at) => this.#visitMember(item, fieldPath, at, depth + 1));
     }
   }
 
-  #visitMap(map: YAMLMap, place: (string | number)[], depth: number): void {
+  #visitMap(map: YAMLMap, fieldPath: (string | number)[], depth: number): void {
     const seen = new Set<string>();
     for (const pair of map.items) {
-      const key = this.#keyOf(pair, map, place, seen);
-      if (key !== undefined) this.#visitMember(pair.value, place, key, depth + 1);
+      const key = this.#keyOf(pair, map, fieldPath, seen);
+      if (key !== undefined) this.#visitMember(pair.value, fieldPath, key, depth + 1);
     }
   }
 
   /** The key of a pair; undefined if invalid. */
-  #keyOf(pair: Pair, map: YAMLMap, place: Place, seen: Set<string>): string | undefined {
+  #keyOf(pair: Pair, map: YAMLMap, fieldPath: FieldPath, seen: Set<string>): string | undefined {
     if (!isPair(pair)) return undefined;
     if (isScalar(pair.key) && pair.key.anchor !== undefined) this.#anchors.set(pair.key.anchor, pair.key);
     const key = keyText(pair.key);
     if (key === undefined) {
-      this.report("Keys have to be texts", place, offsetOf(pair.key) ?? offsetOf(map));
+      this.report("Keys have to be texts", fieldPath, offsetOf(pair.key) ?? offsetOf(map));
       return undefined;
     }
-    if (seen.has(key)) this.report(`"${key}" is there twice in the same mapping`, [...place, key], offsetOf(pair.key));
+    if (seen.has(key)) {
+      this.report(`"${key}" is there twice in the same mapping`, [...fieldPath, key], offsetOf(pair.key));
+    }
     seen.add(key);
     return key;
   }
@@ -363,7 +365,7 @@ function cut(list: ListToken, membersOfAStep: number): ListItems[] {
   const parts: ListItems[] = [];
   let from = 0;
   for (let at = membersOfAStep; at < list.items.length; at += 1) {
-    if (at - from < membersOfAStep || !mayBeFirst(list, list.items[at])) continue;
+    if (at - from < membersOfAStep || !isIndependent(list, list.items[at])) continue;
     parts.push(list.items.slice(from, at));
     from = at;
   }
@@ -375,7 +377,7 @@ function cut(list: ListToken, membersOfAStep: number): ListItems[] {
 }
 
 /** True if the library composes an item the same without its predecessors. */
-function mayBeFirst(list: ListToken, item: CST.CollectionItem | undefined): boolean {
+function isIndependent(list: ListToken, item: CST.CollectionItem | undefined): boolean {
   if (item?.value === undefined) return false;
   if (list.type === "block-seq") return item.start.some(({ type }) => type === "seq-item-ind");
   return item.start[0]?.type === "comma" && item.sep === undefined;

@@ -3,14 +3,14 @@ import { compilePattern } from "@headworks/linear-pattern";
 import { carriesAnId } from "#request/forwarded-fields.ts";
 import type { IssueReport } from "#slice.ts";
 import { HOST } from "./check-criteria.ts";
-import { pathProblem, patternProblem, type Place } from "./path-problems.ts";
+import { pathProblem, patternProblem, type FieldPath } from "./path-problems.ts";
 import { barePrefix, hasPrefix, parameterNames, parseTemplate } from "./path-template.ts";
 import { canonicalTarget } from "./request-path.ts";
 import { parseSubstitution } from "./substitution.ts";
 
 /** Reports actions that are impossible or have no effect. */
-export function checkAction(route: Route, gateway: GatewaySettings, place: Place, report: IssueReport): void {
-  const own = [...place, "action"];
+export function checkAction(route: Route, gateway: GatewaySettings, fieldPath: FieldPath, report: IssueReport): void {
+  const own = [...fieldPath, "action"];
   switch (route.action.type) {
     case "proxy":
       if (route.action.rewrite !== undefined) checkRewrite(route.action.rewrite, route, [...own, "rewrite"], report);
@@ -23,19 +23,19 @@ export function checkAction(route: Route, gateway: GatewaySettings, place: Place
   }
 }
 
-function checkRewrite(rewrite: Rewrite, route: Route, place: Place, report: IssueReport): void {
+function checkRewrite(rewrite: Rewrite, route: Route, fieldPath: FieldPath, report: IssueReport): void {
   switch (rewrite.type) {
     case "strip_prefix":
       if (literalPath(route) === undefined) {
         const message = "strip_prefix needs a path of type prefix, or an exact path without parameters";
-        report.error("bad_value", [...place, "type"], message);
+        report.error("bad_value", [...fieldPath, "type"], message);
       }
       break;
     case "replace_prefix":
-      checkReplacePrefix(rewrite, route, place, report);
+      checkReplacePrefix(rewrite, route, fieldPath, report);
       break;
     case "regex":
-      checkPatternRewrite(rewrite, route, place, report);
+      checkPatternRewrite(rewrite, route, fieldPath, report);
   }
 }
 
@@ -49,22 +49,22 @@ function literalPath(route: Route): string | undefined {
 function checkReplacePrefix(
   { prefix, replacement }: Extract<Rewrite, { type: "replace_prefix" }>,
   route: Route,
-  place: Place,
+  fieldPath: FieldPath,
   report: IssueReport,
 ): void {
   const prefixProblem = pathProblem(prefix);
   if (prefixProblem !== undefined) {
-    report.error("bad_value", [...place, "prefix"], `The prefix to replace ${prefixProblem}`);
+    report.error("bad_value", [...fieldPath, "prefix"], `The prefix to replace ${prefixProblem}`);
   }
   const problem = replacement === "" ? undefined : (pathProblem(replacement) ?? doubleSlash(replacement));
-  if (problem !== undefined) report.error("bad_value", [...place, "replacement"], `The replacement ${problem}`);
+  if (problem !== undefined) report.error("bad_value", [...fieldPath, "replacement"], `The replacement ${problem}`);
   const path = literalPath(route);
   if (path === undefined || prefixProblem !== undefined) return;
   const bare = barePrefix(prefix);
   const canHave = hasPrefix(path, bare) || (route.match.path.type === "prefix" && hasPrefix(bare, path));
   if (!canHave) {
     const message = `The rewrite never does anything: no path of the route "${route.name}" begins with "${prefix}"`;
-    report.warning("bad_value", [...place, "prefix"], message);
+    report.warning("bad_value", [...fieldPath, "prefix"], message);
   }
 }
 
@@ -75,10 +75,10 @@ function doubleSlash(path: string): string | undefined {
 function checkPatternRewrite(
   { pattern, substitution }: Extract<Rewrite, { type: "regex" }>,
   route: Route,
-  place: Place,
+  fieldPath: FieldPath,
   report: IssueReport,
 ): void {
-  const own = [...place, "substitution"];
+  const own = [...fieldPath, "substitution"];
   if (!/^[!-~]*$/.test(substitution) || /[?#\\]/.test(substitution)) {
     const message =
       "The substitution is a part of a path: it has no ?, # or \\ (groups are $1 or ${name}), and spaces and characters beyond ASCII are percent-encoded";
@@ -86,7 +86,7 @@ function checkPatternRewrite(
   }
   const problem = patternProblem(pattern);
   if (problem !== undefined) {
-    report.error("regex_invalid", [...place, "pattern"], `The rewrite does not work: ${problem}`);
+    report.error("regex_invalid", [...fieldPath, "pattern"], `The rewrite does not work: ${problem}`);
     return;
   }
   const compiled = compilePattern(pattern);
@@ -111,32 +111,32 @@ function pathParameters(route: Route): readonly string[] {
   return typeof segments === "string" ? [] : parameterNames(segments);
 }
 
-function checkRedirect(action: Extract<Action, { type: "redirect" }>, place: Place, report: IssueReport): void {
+function checkRedirect(action: Extract<Action, { type: "redirect" }>, fieldPath: FieldPath, report: IssueReport): void {
   const { scheme, host, port, path } = action;
   if (host !== undefined && !HOST.test(host)) {
     report.error(
       "bad_value",
-      [...place, "host"],
+      [...fieldPath, "host"],
       "host must be a name or an address, with a port or without, and nothing else",
     );
   } else if (host !== undefined && port !== undefined && /:[0-9]+$/.test(host)) {
-    report.error("bad_value", [...place, "port"], "host has a port already; keep one of them");
+    report.error("bad_value", [...fieldPath, "port"], "host has a port already; keep one of them");
   }
   if (path !== undefined && !/^[!-~]+$/.test(path)) {
     const message = "path has a space, a control character or one beyond ASCII; write them percent-encoded";
-    report.error("bad_value", [...place, "path"], message);
+    report.error("bad_value", [...fieldPath, "path"], message);
   }
   const staysOnHost = scheme === undefined && host === undefined && port === undefined;
   if (staysOnHost && path !== undefined && /^\/[/\\]/.test(path)) {
     report.error(
       "bad_value",
-      [...place, "path"],
+      [...fieldPath, "path"],
       "path begins with //, which would name another host; set host instead",
     );
   }
   if (staysOnHost && path === undefined) {
     const message = "The redirect leads back to where it came from; set scheme, host, port or path";
-    report.warning("bad_value", place, message);
+    report.warning("bad_value", fieldPath, message);
   }
 }
 
@@ -156,14 +156,14 @@ const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 function checkRespond(
   action: Extract<Action, { type: "respond" }>,
   gateway: GatewaySettings,
-  place: Place,
+  fieldPath: FieldPath,
   report: IssueReport,
 ): void {
   for (const name of Object.keys(action.headers ?? {})) {
     if (!FRAMING.has(name.toLowerCase()) && !carriesAnId(name, gateway)) continue;
-    report.error("bad_header", [...place, "headers", name], `${name} is set by the gateway, not by a route`);
+    report.error("bad_header", [...fieldPath, "headers", name], `${name} is set by the gateway, not by a route`);
   }
   if (WITHOUT_BODY.has(action.status) && (action.body ?? "") !== "") {
-    report.error("bad_value", [...place, "body"], `An answer with the status ${action.status} has no body`);
+    report.error("bad_value", [...fieldPath, "body"], `An answer with the status ${action.status} has no body`);
   }
 }

@@ -449,9 +449,9 @@ const ACTIONS: readonly (readonly [string, Match, Action, readonly string[]])[] 
 for (const [name, match, action, codes] of ACTIONS) {
   test(`${name} ${codes.length === 0 ? "is fine" : `is ${codes.join()}`}`, () => {
     const expected = codes.map((code) => {
-      const [place = "", ...words] = code.split(" ").toReversed();
-      if (words.length === 0 || place === "bad_value") return `${code} routes.0.action`;
-      return `${words.toReversed().join(" ")} routes.0.action.${place}`;
+      const [fieldPath = "", ...words] = code.split(" ").toReversed();
+      if (words.length === 0 || fieldPath === "bad_value") return `${code} routes.0.action`;
+      return `${words.toReversed().join(" ")} routes.0.action.${fieldPath}`;
     });
     assert.deepEqual(issues(routeWith("r", match, { action })).notes, expected);
   });

@@ -2,7 +2,7 @@ import type { ConfigDocument, Match } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import { checkAction } from "./check-actions.ts";
 import { checkCriteria } from "./check-criteria.ts";
-import { otherForm, pathProblem, patternProblem, type Place } from "./path-problems.ts";
+import { otherForm, pathProblem, patternProblem, type FieldPath } from "./path-problems.ts";
 import { parseTemplate } from "./path-template.ts";
 import { UnreachableRoutes } from "./unreachable-routes.ts";
 
@@ -10,24 +10,24 @@ import { UnreachableRoutes } from "./unreachable-routes.ts";
 export function checkRoutes(document: ConfigDocument, report: IssueReport): void {
   const paths = new UnreachableRoutes(document, report);
   for (const [index, route] of document.routes.entries()) {
-    const place = ["routes", index];
+    const fieldPath = ["routes", index];
     const { path } = route.match;
-    const value = [...place, "match", "path", "value"];
+    const value = [...fieldPath, "match", "path", "value"];
     const problem = matchPathProblem(path);
     if (path.type === "regex" && problem === undefined) checkAnchor(path.value, route.name, value, report);
     if (problem === undefined) paths.take(route, value);
     else report.error(path.type === "regex" ? "regex_invalid" : "bad_value", value, `The path ${problem}`);
-    checkCriteria(route, place, report);
-    checkAction(route, document.gateway, place, report);
+    checkCriteria(route, fieldPath, report);
+    checkAction(route, document.gateway, fieldPath, report);
   }
   paths.finish();
 }
 
 /** In other gateways a pattern is anchored at the start of the path. */
-function checkAnchor(pattern: string, name: string, place: Place, report: IssueReport): void {
+function checkAnchor(pattern: string, name: string, fieldPath: FieldPath, report: IssueReport): void {
   if (!/^\(?\\?\/[\w-]/.test(pattern)) return;
   const message = `The pattern of the route "${name}" is looked for anywhere in the path, so it takes /x${sample(pattern)} as well: write ^ in front to have it at the beginning`;
-  report.warning("bad_value", place, message);
+  report.warning("bad_value", fieldPath, message);
 }
 
 /** The literal start of a pattern, for an example path. */

@@ -2,7 +2,7 @@ import { checkPattern } from "@headworks/linear-pattern";
 import { checkPath, type PathFault } from "./request-path.ts";
 
 /** Path from the root of a document to the value of an issue. */
-export type Place = readonly (string | number)[];
+export type FieldPath = readonly (string | number)[];
 
 /** Problem and remedy, for each reason to refuse a path. */
 const FAULTS: Readonly<Record<PathFault, string>> = {

@@ -2,7 +2,7 @@ import type { ConfigDocument, Match, Route } from "@headworks/gateway-contract";
 import type { IssueReport } from "#slice.ts";
 import { hostKey, parseMatchHost } from "./host-index.ts";
 import { isOwnPath } from "./own-paths.ts";
-import type { Place } from "./path-problems.ts";
+import type { FieldPath } from "./path-problems.ts";
 import { barePrefix, parseTemplate, templateForm } from "./path-template.ts";
 import { canonicalTarget } from "./request-path.ts";
 
@@ -10,7 +10,7 @@ import { canonicalTarget } from "./request-path.ts";
 interface Taken {
   readonly name: string;
   readonly match: Match;
-  readonly place: Place;
+  readonly fieldPath: FieldPath;
 }
 
 /** Longer prefixes are not searched in patterns. */
@@ -31,22 +31,22 @@ export class UnreachableRoutes {
   }
 
   /** Adds a route with a valid path and host; in document order. */
-  take({ name, match }: Route, place: Place): void {
+  take({ name, match }: Route, fieldPath: FieldPath): void {
     const path = onlyPath(match.path);
     if (path !== undefined && isOwnPath(path, this.#document)) {
-      this.#never(name, place, `the gateway answers ${path} itself`);
+      this.#never(name, fieldPath, `the gateway answers ${path} itself`);
     }
     const start = match.path.type === "regex" ? (literalStart(match.path.value) ?? "") : "";
     if (start !== "" && (!start.startsWith("/") || /[?#]/.test(start))) {
-      this.#never(name, place, `its pattern begins with ${start}, and a path begins with / and has no ? or #`);
+      this.#never(name, fieldPath, `its pattern begins with ${start}, and a path begins with / and has no ? or #`);
     }
-    this.#checkScheme(name, match, place);
+    this.#checkScheme(name, match, fieldPath);
     const host = parseMatchHost(match.host);
     if ("issue" in host) return;
     const key = hostKey(host);
     let routes = this.#byHost.get(key);
     if (routes === undefined) this.#byHost.set(key, (routes = new RoutesOfHost(this.#report)));
-    routes.take({ name, match, place });
+    routes.take({ name, match, fieldPath });
   }
 
   finish(): void {
@@ -54,18 +54,22 @@ export class UnreachableRoutes {
   }
 
   /** The scheme is that of a listener, unless trusted proxies report another one. */
-  #checkScheme(name: string, { listener, scheme }: Match, place: Place): void {
+  #checkScheme(name: string, { listener, scheme }: Match, fieldPath: FieldPath): void {
     const { listeners, gateway } = this.#document;
     if (scheme === undefined || (gateway.trusted_proxies ?? []).length > 0) return;
     const own = listeners.filter((each) => listener === undefined || each.name === listener);
     if (own.length === 0 || own.some(({ protocol = "http" }) => protocol === scheme)) return;
     const where = listener === undefined ? "no listener" : `the listener "${listener}"`;
     const never = listener === undefined ? "speaks" : "does not speak";
-    this.#never(name, place, `${where} ${never} ${scheme}, and no trusted proxy could say that a request came by it`);
+    this.#never(
+      name,
+      fieldPath,
+      `${where} ${never} ${scheme}, and no trusted proxy could say that a request came by it`,
+    );
   }
 
-  #never(name: string, place: Place, why: string): void {
-    this.#report.warning("route_shadowed", place, `The route "${name}" never gets a request: ${why}`);
+  #never(name: string, fieldPath: FieldPath, why: string): void {
+    this.#report.warning("route_shadowed", fieldPath, `The route "${name}" never gets a request: ${why}`);
   }
 }
 
@@ -122,7 +126,7 @@ class RoutesOfHost {
     const other = before.find((each) => each.match.path.value !== value && areTogether(each, taken));
     if (type === "exact" && other !== undefined && parametersDiffer(other.match.path.value, value)) {
       const message = `The template takes the same paths as "${other.match.path.value}" of the route "${other.name}"; give the parameters the same names, or remove one`;
-      this.#report.error("bad_value", taken.place, message);
+      this.#report.error("bad_value", taken.fieldPath, message);
       return true;
     }
     const first = before.find(covering(taken));
@@ -132,8 +136,8 @@ class RoutesOfHost {
     return true;
   }
 
-  #never({ name, place }: Taken, why: string): void {
-    this.#report.warning("route_shadowed", place, `The route "${name}" never gets a request: ${why}`);
+  #never({ name, fieldPath }: Taken, why: string): void {
+    this.#report.warning("route_shadowed", fieldPath, `The route "${name}" never gets a request: ${why}`);
   }
 }
 

@@ -17,8 +17,8 @@ class ConsumerAccount {
     this.name = name;
   }
 
-  /** The counter of a window; `id` is the account's row. `mayForget` allows evicting counters of past windows. */
-  counter(id: number, { budget, windowStartS }: BudgetWindow, mayForget: boolean): QuotaCounter {
+  /** The counter of a window; `id` is the account's row. `mayEvict` allows evicting counters of past windows. */
+  counter(id: number, { budget, windowStartS }: BudgetWindow, mayEvict: boolean): QuotaCounter {
     const counters = budget === "daily" ? this.#daily : this.#monthly;
     const first = counters[0];
     if (first !== undefined && first.windowStartS === windowStartS) return first;
@@ -32,7 +32,7 @@ class ConsumerAccount {
     }
     const counter = new QuotaCounter(id, budget, windowStartS);
     counters.unshift(counter);
-    if (mayForget) forgetOld(counters);
+    if (mayEvict) forgetOld(counters);
     return counter;
   }
 
@@ -232,8 +232,8 @@ export class QuotaLedger {
 
   #counterOf(account: ConsumerAccount, id: number, window: BudgetWindow): QuotaCounter {
     // No eviction while charges are deferred, or three of them could evict each other's windows forever.
-    const mayForget = this.#deferred.length === 0 && this.#adjustments.length === 0;
-    return account.counter(id, window, mayForget);
+    const mayEvict = this.#deferred.length === 0 && this.#adjustments.length === 0;
+    return account.counter(id, window, mayEvict);
   }
 
   #ask(counter: QuotaCounter): void {

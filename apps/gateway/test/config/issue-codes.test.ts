@@ -83,21 +83,21 @@ const examples: Readonly<Record<Exclude<IssueCode, Elsewhere>, readonly [pointer
 };
 
 /** The marked text without its mark, and where that was, counted from 1. */
-function unmarked(marked: string): { readonly text: string; readonly place: string } {
+function unmarked(marked: string): { readonly text: string; readonly fieldPath: string } {
   const before = marked.slice(0, marked.indexOf("§")).split("\n");
-  return { text: marked.replace("§", ""), place: `${before.length}:${(before.at(-1) ?? "").length + 1}` };
+  return { text: marked.replace("§", ""), fieldPath: `${before.length}:${(before.at(-1) ?? "").length + 1}` };
 }
 
 for (const code of ISSUE_CODES) {
   if (code === "more_issues" || code === "restart_needed" || code === "not_checked") continue;
   void test(`the code ${code} comes with its pointer, line and column, from the gateway's own checks`, () => {
     const [expected, marked] = examples[code];
-    const { text, place } = unmarked(marked);
+    const { text, fieldPath } = unmarked(marked);
     const issues = checkDocument(readDocument(text), { checks, clock, environment: {} }, freshFindings({}));
     const found = issues.filter((issue) => issue.code === code);
     const places = found.map(({ path, line, column }) => `${path} ${line}:${column}`);
     const all = issues.map((issue) => `${issue.code} ${issue.path} ${issue.line}:${issue.column}`).join(", ");
-    assert.ok(places.includes(`${expected} ${place}`), `${expected} ${place} is not among ${all}`);
+    assert.ok(places.includes(`${expected} ${fieldPath}`), `${expected} ${fieldPath} is not among ${all}`);
     assert.equal(new Set(places).size, places.length, "each place once");
     for (const { message } of found) assert.match(message, /^\S.{10,}[^.\s]$/s);
     const others = issues.filter((issue) => issue.severity === "error" && issue.code !== code);

@@ -18,15 +18,15 @@ interface Schema {
 }
 
 /** Places of the schema that may hold a secret, `[]` for entries of lists, `*` for members of mappings. */
-function secretPlaces(schema: Schema, place: readonly string[] = []): string[] {
-  if (schema["x-secret"] === true) return [place.join(".")];
+function secretPaths(schema: Schema, fieldPath: readonly string[] = []): string[] {
+  if (schema["x-secret"] === true) return [fieldPath.join(".")];
   return [
-    ...Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => secretPlaces(inner, [...place, name])),
-    ...Object.values(schema.patternProperties ?? {}).flatMap((inner) => secretPlaces(inner, [...place, "*"])),
+    ...Object.entries(schema.properties ?? {}).flatMap(([name, inner]) => secretPaths(inner, [...fieldPath, name])),
+    ...Object.values(schema.patternProperties ?? {}).flatMap((inner) => secretPaths(inner, [...fieldPath, "*"])),
     ...(schema.anyOf ?? []).flatMap((inner) =>
-      secretPlaces(inner, [...place, String(inner.properties?.["type"]?.const)]),
+      secretPaths(inner, [...fieldPath, String(inner.properties?.["type"]?.const)]),
     ),
-    ...(schema.items === undefined ? [] : secretPlaces(schema.items, [...place, "[]"])),
+    ...(schema.items === undefined ? [] : secretPaths(schema.items, [...fieldPath, "[]"])),
   ];
 }
 
@@ -47,7 +47,7 @@ const PLACES = [
 ] as const;
 
 test("the document of this test has a secret wherever the schema allows one", () => {
-  const places = secretPlaces(DocumentSchema as Schema).filter((place) => !place.startsWith("gateway."));
+  const places = secretPaths(DocumentSchema as Schema).filter((fieldPath) => !fieldPath.startsWith("gateway."));
   assert.deepEqual(places.toSorted(), [...PLACES].toSorted());
 });
 

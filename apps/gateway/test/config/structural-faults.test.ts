@@ -22,9 +22,9 @@ after(async () => {
 const environment = { GATEWAY_ADMIN_DEV: "1", KEY: "secret" };
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
-type Place = readonly (string | number)[];
+type FieldPath = readonly (string | number)[];
 
-const pointerOf = (place: Place): string => place.map((step) => `/${step}`).join("");
+const pointerOf = (fieldPath: FieldPath): string => fieldPath.map((step) => `/${step}`).join("");
 
 const read = (document: Json): DocumentReading => readDocument(JSON.stringify(document), directory.path);
 
@@ -162,7 +162,7 @@ const SOUND = {
 } satisfies Json;
 
 interface Flaw {
-  readonly place: Place;
+  readonly fieldPath: FieldPath;
   readonly value: Json;
   /** `code pointer` of each error that it makes, and what else decides whether that is one; `*` for any member. */
   readonly errors: readonly (readonly [error: string, ...dependsOn: string[]])[];
@@ -171,7 +171,7 @@ interface Flaw {
 /** What only the checks behind the schema find. Each is a member of its own, so that any of them go together. */
 const FLAWS: readonly Flaw[] = [
   {
-    place: ["routes", 2, "deprecation"],
+    fieldPath: ["routes", 2, "deprecation"],
     value: { uri: "foo" },
     errors: [
       ["deprecation_empty /routes/2/deprecation"],
@@ -180,23 +180,23 @@ const FLAWS: readonly Flaw[] = [
     ],
   },
   {
-    place: ["routes", 3, "match", "accept"],
+    fieldPath: ["routes", 3, "match", "accept"],
     value: "application/*",
     errors: [["bad_media_type /routes/3/match/accept"]],
   },
-  { place: ["routes", 0, "match", "host"], value: "a b", errors: [["bad_value /routes/0/match/host"]] },
+  { fieldPath: ["routes", 0, "match", "host"], value: "a b", errors: [["bad_value /routes/0/match/host"]] },
   {
-    place: ["routes", 3, "service"],
+    fieldPath: ["routes", 3, "service"],
     value: "nope",
     errors: [["unknown_reference /routes/3/service", "/services/*/name"]],
   },
   {
-    place: ["routes", 2, "policies"],
+    fieldPath: ["routes", 2, "policies"],
     value: ["nope"],
     errors: [["unknown_reference /routes/2/policies/0", "/policies/*/name"]],
   },
   {
-    place: ["listeners", 0, "authorization"],
+    fieldPath: ["listeners", 0, "authorization"],
     value: { allowed_groups: ["nope"], denied_consumers: ["nope"] },
     errors: [
       ["unknown_reference /listeners/0/authorization/allowed_groups/0", "/consumers/*/groups/*"],
@@ -204,17 +204,17 @@ const FLAWS: readonly Flaw[] = [
     ],
   },
   {
-    place: ["services", 2],
+    fieldPath: ["services", 2],
     value: { name: "s2", upstream: "nope" },
     errors: [["unknown_reference /services/2/upstream", "/upstreams/*/name"]],
   },
   {
-    place: ["upstreams", 1, "endpoints"],
+    fieldPath: ["upstreams", 1, "endpoints"],
     value: [{ address: "h:1", port: 1 }],
     errors: [["bad_value /upstreams/1/endpoints/0/address"]],
   },
   {
-    place: ["upstreams", 1, "active_health"],
+    fieldPath: ["upstreams", 1, "active_health"],
     value: { interval_ms: 5, timeout_ms: 10, jitter_ms: 0 },
     errors: [
       ["out_of_range /upstreams/1/active_health/interval_ms", "/upstreams/1/active_health/timeout_ms"],
@@ -222,51 +222,55 @@ const FLAWS: readonly Flaw[] = [
     ],
   },
   {
-    place: ["listeners", 0, "tls"],
+    fieldPath: ["listeners", 0, "tls"],
     value: {},
     errors: [["bad_value /listeners/0/tls", "/listeners/0/protocol"]],
   },
   {
-    place: ["listeners", 3],
+    fieldPath: ["listeners", 3],
     value: { name: "l3", address: "127.0.0.1", port: 8080 },
     errors: [
       ["address_collision /listeners/3/port", "/listeners/0/address", "/listeners/0/port", "/listeners/3/address"],
     ],
   },
   {
-    place: ["routes", 2, "action", "headers", "x y"],
+    fieldPath: ["routes", 2, "action", "headers", "x y"],
     value: "a",
     errors: [["bad_header /routes/2/action/headers/x y"]],
   },
   {
-    place: ["consumers", 1, "quotas"],
+    fieldPath: ["consumers", 1, "quotas"],
     value: { dry_run: true },
     errors: [["quota_empty /consumers/1/quotas"]],
   },
   {
-    place: ["consumers", 2],
+    fieldPath: ["consumers", 2],
     value: { name: "c2", credentials: [{ type: "api_key", key: "${NOPE}" }, { type: "mtls" }] },
     errors: [
       ["secret_unresolved /consumers/2/credentials/0/key", "/consumers/2/credentials/0/type"],
       ["required /consumers/2/credentials/1", "/consumers/2/credentials/1/type"],
     ],
   },
-  { place: ["policies", 2], value: { name: "p0" }, errors: [["duplicate_name /policies/2/name", "/policies/0/name"]] },
   {
-    place: ["webhooks", 2],
+    fieldPath: ["policies", 2],
+    value: { name: "p0" },
+    errors: [["duplicate_name /policies/2/name", "/policies/0/name"]],
+  },
+  {
+    fieldPath: ["webhooks", 2],
     value: { url: "/relative", events: [] },
     errors: [["bad_url /webhooks/2/url"], ["empty_events /webhooks/2/events"]],
   },
 ];
 
-function memberAt(document: Json, place: Place): Json | undefined {
+function memberAt(document: Json, fieldPath: FieldPath): Json | undefined {
   let value: Json | undefined = document;
-  for (const step of place) value = (value as Record<string | number, Json> | undefined)?.[step];
+  for (const step of fieldPath) value = (value as Record<string | number, Json> | undefined)?.[step];
   return value;
 }
 
 /** The document with another value at a place; undefined for none. All that is around the place is shared with it. */
-function changed(document: Json, [step, ...rest]: Place, value: Json | undefined): Json {
+function changed(document: Json, [step, ...rest]: FieldPath, value: Json | undefined): Json {
   if (step === undefined) return value ?? null;
   const copy = (Array.isArray(document) ? [...document] : { ...(document as object) }) as Record<string | number, Json>;
   if (rest.length > 0) copy[step] = changed(copy[step] ?? null, rest, value);
@@ -276,42 +280,42 @@ function changed(document: Json, [step, ...rest]: Place, value: Json | undefined
 }
 
 interface Member {
-  readonly place: Place;
+  readonly fieldPath: FieldPath;
   readonly schema: Schema;
   readonly isRequired: boolean;
 }
 
 /** Every member of a document below its root. */
-function membersOf(schema: Schema, value: Json, place: Place = []): Member[] {
+function membersOf(schema: Schema, value: Json, fieldPath: FieldPath = []): Member[] {
   if (typeof value !== "object" || value === null) return [];
   const steps = Array.isArray(value) ? [...value.keys()] : Object.keys(value);
   return steps.flatMap((step): Member[] => {
     const inner = memberSchema(schema, value, step);
-    const own = [...place, step];
+    const own = [...fieldPath, step];
     const member = memberAt(value, [step]);
     if (inner === undefined || member === undefined) return [];
     const branch = schema.anyOf?.find(({ properties }) => properties?.["type"]?.const === memberAt(value, ["type"]));
     const isRequired = Array.isArray(value) || ((branch ?? schema).required ?? []).includes(String(step));
-    return [{ place: own, schema: inner, isRequired }, ...membersOf(inner, member, own)];
+    return [{ fieldPath: own, schema: inner, isRequired }, ...membersOf(inner, member, own)];
   });
 }
 
 interface Fault {
   readonly what: string;
   /** The member that is not read. */
-  readonly place: Place;
+  readonly fieldPath: FieldPath;
   /** `code pointer` of its only issue. */
   readonly issue: string;
   readonly document: Json;
 }
 
 /** Everything that can be wrong with the structure of one member. */
-function faultsOf(document: Json, { place, schema, isRequired }: Member): Fault[] {
-  const pointer = pointerOf(place);
-  const step = place.at(-1) ?? "";
+function faultsOf(document: Json, { fieldPath, schema, isRequired }: Member): Fault[] {
+  const pointer = pointerOf(fieldPath);
+  const step = fieldPath.at(-1) ?? "";
   const faults: Fault[] = [];
   const plant = (what: string, code: string, value: Json | undefined): void => {
-    faults.push({ what, place, issue: `${code} ${pointer}`, document: changed(document, place, value) });
+    faults.push({ what, fieldPath, issue: `${code} ${pointer}`, document: changed(document, fieldPath, value) });
   };
   const isWord = schema.const !== undefined || typeof schema.enum?.[0] === "string";
   if (isWord) plant("an unknown word", "bad_value", "wrong");
@@ -322,14 +326,14 @@ function faultsOf(document: Json, { place, schema, isRequired }: Member): Fault[
   if (schema.minLength !== undefined) plant("an empty text", "out_of_range", "");
   if (schema.minItems !== undefined) plant("an empty list", "out_of_range", []);
   if (schema.anyOf !== undefined || schema.properties !== undefined) {
-    const surplus = [...place, "zzzzzzzz"];
+    const surplus = [...fieldPath, "zzzzzzzz"];
     const issue = `unknown_field ${pointerOf(surplus)}`;
-    faults.push({ what: "a field too many", place: surplus, issue, document: changed(document, surplus, 1) });
+    faults.push({ what: "a field too many", fieldPath: surplus, issue, document: changed(document, surplus, 1) });
   }
   if (typeof step === "string" && !isRequired && step.length > 3) {
-    const misspelt = [...place.slice(0, -1), `${step}x`];
-    const moved = changed(changed(document, misspelt, memberAt(document, place) ?? null), place, undefined);
-    faults.push({ what: "another name", place, issue: `unknown_field ${pointerOf(misspelt)}`, document: moved });
+    const misspelt = [...fieldPath.slice(0, -1), `${step}x`];
+    const moved = changed(changed(document, misspelt, memberAt(document, fieldPath) ?? null), fieldPath, undefined);
+    faults.push({ what: "another name", fieldPath, issue: `unknown_field ${pointerOf(misspelt)}`, document: moved });
   }
   return faults;
 }
@@ -344,10 +348,12 @@ function isAround(root: string, path: string): boolean {
 function pruned(document: Json, picks: readonly number[]): Json {
   let rest = document;
   for (const pick of picks) {
-    const optional = membersOf(documentSchema, rest).filter(({ isRequired, place }) => !isRequired && place.length > 1);
+    const optional = membersOf(documentSchema, rest).filter(
+      ({ isRequired, fieldPath }) => !isRequired && fieldPath.length > 1,
+    );
     const chosen = optional[pick % optional.length];
     if (chosen === undefined) continue;
-    const smaller = changed(rest, chosen.place, undefined);
+    const smaller = changed(rest, chosen.fieldPath, undefined);
     if (errorsOf(read(smaller)).length === 0) rest = smaller;
   }
   return rest;
@@ -366,9 +372,9 @@ function scene({ prunes, flaws, member, fault }: { prunes: number[]; flaws: Flaw
   readonly fault: Fault;
 } {
   const flawed = flaws.reduce(
-    (document, { place, value }) => {
-      const isThere = memberAt(document, place.slice(0, -1)) !== undefined;
-      return isThere ? changed(document, place, value) : document;
+    (document, { fieldPath, value }) => {
+      const isThere = memberAt(document, fieldPath.slice(0, -1)) !== undefined;
+      return isThere ? changed(document, fieldPath, value) : document;
     },
     pruned(SOUND, prunes),
   );
@@ -379,8 +385,8 @@ function scene({ prunes, flaws, member, fault }: { prunes: number[]; flaws: Flaw
 
 test("the document of these tests has no error, and each flaw has the errors that it names", () => {
   assert.deepEqual(errorsOf(read(SOUND)), []);
-  for (const { place, value, errors } of FLAWS) {
-    const found = errorsOf(read(changed(SOUND, place, value)));
+  for (const { fieldPath, value, errors } of FLAWS) {
+    const found = errorsOf(read(changed(SOUND, fieldPath, value)));
     assert.deepEqual(found.toSorted(), errors.map(([error]) => error).toSorted());
   }
 });
@@ -419,7 +425,7 @@ for (const [what, match, action, ...expected] of [
 test("a document whose only fault is structural has exactly that one issue, wherever the fault is", () => {
   for (const member of membersOf(documentSchema, SOUND)) {
     for (const { what, issue, document } of faultsOf(SOUND, member)) {
-      assert.deepEqual(errorsOf(read(document)), [issue], `${what} at ${pointerOf(member.place)}`);
+      assert.deepEqual(errorsOf(read(document)), [issue], `${what} at ${pointerOf(member.fieldPath)}`);
     }
   }
 });
@@ -431,7 +437,7 @@ test("one structural fault hides no error that does not depend on its member, an
       const before = errorsOf(read(flawed));
       const found = errorsOf(read(fault.document));
       const dependsOn = new Map(FLAWS.flatMap(({ errors }) => errors.map(([error, ...others]) => [error, others])));
-      const own = pointerOf(fault.place);
+      const own = pointerOf(fault.fieldPath);
       const mayBeHidden = (error: string): boolean =>
         [error.slice(error.indexOf(" ") + 1), ...(dependsOn.get(error) ?? [])].some((path) => isAround(own, path));
       const where = `${fault.what} at ${own}`;

@@ -2,7 +2,7 @@ import type { Authorization, ConfigDocument } from "@headworks/gateway-contract"
 import type { IssueReport } from "#slice.ts";
 import { isEverything } from "./address-set.ts";
 
-type Place = readonly (string | number)[];
+type FieldPath = readonly (string | number)[];
 
 /** Rejects empty blocks and address rules that admit everyone. */
 export function checkAuthorization(document: ConfigDocument, report: IssueReport): void {
@@ -14,16 +14,16 @@ export function checkAuthorization(document: ConfigDocument, report: IssueReport
   }
 }
 
-function checkBlock(block: Authorization | undefined, place: Place, report: IssueReport): void {
+function checkBlock(block: Authorization | undefined, fieldPath: FieldPath, report: IssueReport): void {
   if (block === undefined) return;
   if (!hasRule(block)) {
     const message = "This authorization has no rule, so it would say nothing; give it one, or leave it out";
-    report.error("required", place, message);
+    report.error("required", fieldPath, message);
   }
   for (const [at, network] of (block.ip_acl?.allow ?? []).entries()) {
     if (!isEverything(network)) continue;
     const message = `"${network}" lets every address in; leave ip_acl out, or say "default: allow"`;
-    report.error("bad_cidr", [...place, "ip_acl", "allow", at], message);
+    report.error("bad_cidr", [...fieldPath, "ip_acl", "allow", at], message);
   }
 }
 

@@ -38,7 +38,7 @@ class AuthorizationGate implements Gate {
     const subject = subjectOf(request, blocks);
     const objection = objectionTo(subject, blocks, false);
     if (objection !== undefined) return this.#refuse(request, objection);
-    if (blocks.some(({ isOnTrial }) => isOnTrial)) {
+    if (blocks.some(({ isDryRun }) => isDryRun)) {
       const trial = objectionTo(subject, blocks, true);
       if (trial !== undefined) this.#reports.wouldRefuse(request, trial);
     }

@@ -19,12 +19,12 @@ export function objectionTo(
   let objection: Objection | undefined;
   let isDecided = false;
   for (const block of blocks) {
-    if (block.isOnTrial && !withTrials) continue;
+    if (block.isDryRun && !withTrials) continue;
     if (block.denies(subject)) return { status: 403, block };
     if (isDecided) continue;
     // A denial (403) at a less specific level takes precedence over 401.
     if (objection?.status !== 403) objection = objectionOf(block, subject) ?? objection;
-    isDecided = block.saysWho;
+    isDecided = block.hasAllowRules;
   }
   return objection;
 }

@@ -16,9 +16,9 @@ export interface Subject {
 export class RuleBlock {
   readonly level: Level;
   /** Dry run: its rules are reported but not enforced. */
-  readonly isOnTrial: boolean;
+  readonly isDryRun: boolean;
   /** Has allow rules and so decides for all less specific levels; a deny-only block defers to them. */
-  readonly saysWho: boolean;
+  readonly hasAllowRules: boolean;
   readonly asksForConsumer: boolean;
   readonly asksForAddress: boolean;
   readonly #deniedConsumers: ReadonlySet<string>;
@@ -33,7 +33,7 @@ export class RuleBlock {
 
   constructor(level: Level, document: Authorization) {
     this.level = level;
-    this.isOnTrial = document.dry_run === true;
+    this.isDryRun = document.dry_run === true;
     this.#deniedConsumers = new Set(document.denied_consumers);
     this.#deniedGroups = new Set(document.denied_groups);
     this.#allowedConsumers = closedSet(document.allowed_consumers);
@@ -49,7 +49,7 @@ export class RuleBlock {
     const admitsConsumers =
       (this.#allowedConsumers ?? this.#allowedGroups) !== undefined || this.#scopes.length + this.#claims.length > 0;
     this.asksForConsumer = admitsConsumers || this.#deniedConsumers.size + this.#deniedGroups.size > 0;
-    this.saysWho = admitsConsumers || allows || acl.default !== undefined;
+    this.hasAllowRules = admitsConsumers || allows || acl.default !== undefined;
   }
 
   /** True if a deny rule applies; unknown properties do not match, except an unknown address. */

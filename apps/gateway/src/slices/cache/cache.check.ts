@@ -19,14 +19,14 @@ const REFUSED: ReadonlySet<string> = new Set([
 export function checkCache(document: ConfigDocument, report: IssueReport): void {
   for (const [index, { cache, action }] of document.routes.entries()) {
     if (cache === undefined) continue;
-    const place = ["routes", index, "cache"];
+    const fieldPath = ["routes", index, "cache"];
     for (const [at, name] of (cache.vary ?? []).entries()) {
       const lower = name.toLowerCase();
       if (!REFUSED.has(lower) && !lower.startsWith("x-consumer-")) continue;
-      report.error("bad_header", [...place, "vary", at], `Answers cannot be kept by ${name}`);
+      report.error("bad_header", [...fieldPath, "vary", at], `Answers cannot be kept by ${name}`);
     }
     if (action.type !== "proxy") {
-      report.warning("unused", place, "Only upstream responses are cached: this route's action generates its own");
+      report.warning("unused", fieldPath, "Only upstream responses are cached: this route's action generates its own");
     }
   }
 }

@@ -42,10 +42,10 @@ export class ChangedResources {
     this.#changes.set(resourceOf(request), this.#count);
   }
 
-  /** True if the resource may have changed since the total was `askedCount`. */
-  hasChanged(request: RequestContext, askedCount: number): boolean {
-    if (askedCount === this.#count) return false;
-    return askedCount < this.#forgotten || askedCount < (this.#changes.get(resourceOf(request)) ?? 0);
+  /** True if the resource may have changed since the total was `countAtRequest`. */
+  hasChanged(request: RequestContext, countAtRequest: number): boolean {
+    if (countAtRequest === this.#count) return false;
+    return countAtRequest < this.#forgotten || countAtRequest < (this.#changes.get(resourceOf(request)) ?? 0);
   }
 }
 

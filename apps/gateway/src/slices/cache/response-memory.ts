@@ -7,7 +7,7 @@ const MAX_IDLE_MS = 3_600_000;
 const OVERHEAD_BYTES = 512;
 
 /** State at the time of the request that validity depends on. */
-export interface AskedWhen {
+export interface RequestState {
   /** Of its route; a purge starts a new one. */
   readonly epoch: number;
   /** Total number of changes of any resource. */
@@ -15,7 +15,7 @@ export interface AskedWhen {
 }
 
 /** A stored response. */
-export interface Entry extends AskedWhen {
+export interface Entry extends RequestState {
   readonly route: string;
   readonly fields: Readonly<RawFields>;
   readonly body: Buffer;

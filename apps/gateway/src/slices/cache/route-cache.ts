@@ -3,7 +3,7 @@ import { hasField, lengthFraming, ownText, removeField, type Framing, type RawFi
 import type { RequestContext } from "#request/context.ts";
 import type { Response, ResponseCapture, ResponseHead, ResponseStore, KeptResponse } from "#request/phases.ts";
 import type { Clock } from "#slice.ts";
-import type { ResponseMemory, AskedWhen, Entry } from "./response-memory.ts";
+import type { ResponseMemory, RequestState, Entry } from "./response-memory.ts";
 import { ANY_FRESH, initialAgeMs, responsePolicy, type RequestPolicy, type ResponsePolicy } from "./cache-control.ts";
 import {
   acceptedCodings,
@@ -40,15 +40,15 @@ export interface CacheTools {
 }
 
 /** A request sent to the upstream. */
-interface Asked extends AskedWhen {
+interface Asked extends RequestState {
   readonly key: string;
   readonly coalesced: string;
-  readonly askedMs: number;
+  readonly requestedMs: number;
   /** The stored response being revalidated. */
   readonly unvalidated?: Entry;
 }
 
-const NEVER: Asked = { key: "", coalesced: "", epoch: 0, changes: 0, askedMs: Number.POSITIVE_INFINITY };
+const NEVER: Asked = { key: "", coalesced: "", epoch: 0, changes: 0, requestedMs: Number.POSITIVE_INFINITY };
 const DEFAULT_WAIT_MS = 5000;
 /** Pause after a failed revalidation, to spare a failing upstream. */
 const REFRESH_PAUSE_MS = 1000;
@@ -215,7 +215,7 @@ export class RouteCache implements ResponseStore {
 
   capture(request: RequestContext, head: ResponseHead, framing: Framing): ResponseCapture | Response | undefined {
     const { memory } = this.#tools;
-    const asked = this.#askedFor(request);
+    const asked = this.#requestedFor(request);
     const { key, coalesced } = asked;
     if (head.status === 304 && request.refreshes !== undefined) {
       if (asked.unvalidated !== undefined) this.#confirm(request, asked.unvalidated, head.fields, true);
@@ -277,7 +277,7 @@ export class RouteCache implements ResponseStore {
     const times = this.#timesOf(request, fields, policy);
     const isUsable = times.freshForMs + times.staleForMs > 0 || hasValidator(fields);
     if (!isUsable) return undefined;
-    const { epoch, changes } = this.#askedFor(request);
+    const { epoch, changes } = this.#requestedFor(request);
     return { route: this.#route, epoch, changes, fields: fieldsToStore(fields, policy), ...times };
   }
 
@@ -291,7 +291,7 @@ export class RouteCache implements ResponseStore {
     const isExplicit = lifetimeS !== undefined && !this.#overrides;
     const ageMs = initialAgeMs(fields, {
       receivedMs: clock.now(),
-      delayMs: Math.max(0, receivedMs - this.#askedFor(request).askedMs),
+      delayMs: Math.max(0, receivedMs - this.#requestedFor(request).requestedMs),
       isDateCounted: isExplicit,
     });
     const lifetimeMs = isExplicit ? lifetimeS * 1000 : this.#ttlMs;
@@ -336,7 +336,7 @@ export class RouteCache implements ResponseStore {
   /** The upstream confirmed a stored response; updates its fields (RFC 9111, 3.2). */
   #confirm(request: RequestContext, entry: Entry, fields: RawFields, isConfirmed: boolean): Entry {
     const { memory, clock } = this.#tools;
-    const { key, epoch, changes } = this.#askedFor(request);
+    const { key, epoch, changes } = this.#requestedFor(request);
     if (!confirms(fields, entry.fields)) {
       memory.delete(key);
       return entry;
@@ -358,16 +358,16 @@ export class RouteCache implements ResponseStore {
 
   #asks(request: RequestContext, key: string, coalesced: string, unvalidated?: Entry): void {
     const { changed, clock } = this.#tools;
-    const asked = { key, coalesced, epoch: this.#state.epoch, changes: changed.count, askedMs: clock.monotonic() };
+    const asked = { key, coalesced, epoch: this.#state.epoch, changes: changed.count, requestedMs: clock.monotonic() };
     this.#asked.set(request, unvalidated === undefined ? asked : { ...asked, unvalidated });
   }
 
-  #askedFor(request: RequestContext): Asked {
+  #requestedFor(request: RequestContext): Asked {
     return this.#asked.get(request.refreshes ?? request) ?? NEVER;
   }
 
   /** True if neither a purge nor a known change occurred since the request was sent. */
-  #isValid(request: RequestContext, { epoch, changes }: AskedWhen): boolean {
+  #isValid(request: RequestContext, { epoch, changes }: RequestState): boolean {
     return epoch === this.#state.epoch && !this.#tools.changed.hasChanged(request, changes);
   }
 
@@ -377,7 +377,7 @@ export class RouteCache implements ResponseStore {
   }
 
   #onEnd(request: RequestContext): void {
-    const { key, coalesced } = this.#askedFor(request);
+    const { key, coalesced } = this.#requestedFor(request);
     if (request.refreshes !== undefined) this.#pause(request, key, coalesced);
     this.#state.coalescer.end(coalesced, request);
   }

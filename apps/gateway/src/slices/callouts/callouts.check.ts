@@ -9,12 +9,12 @@ const OWN_FIELDS = new Set(["accept", "x-request-id"]);
 export function checkCallouts(document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
   for (const [index, { callout }] of document.policies.entries()) {
     if (callout === undefined) continue;
-    const place = ["policies", index, "callout"];
+    const fieldPath = ["policies", index, "callout"];
     const url = parseEgressUrl(callout.url);
-    if ("issue" in url) report.error("bad_url", [...place, "url"], url.issue);
+    if ("issue" in url) report.error("bad_url", [...fieldPath, "url"], url.issue);
     const names = new Set<string>();
     for (const [name, text] of Object.entries(callout.headers ?? {})) {
-      const field = [...place, "headers", name];
+      const field = [...fieldPath, "headers", name];
       const lower = name.toLowerCase();
       const own = OWN_FIELDS.has(lower) ? "This header is set by the gateway itself." : undefined;
       const nameIssue = fieldNameIssue(name) ?? own;

@@ -18,12 +18,12 @@ export function* credentialsOf<T extends NonNullable<Consumer["credentials"]>[nu
 ): Generator<{
   readonly consumer: Consumer;
   readonly credential: Extract<NonNullable<Consumer["credentials"]>[number], { type: T }>;
-  readonly place: readonly (string | number)[];
+  readonly fieldPath: readonly (string | number)[];
 }> {
   for (const [at, consumer] of consumers.entries()) {
     for (const [index, credential] of (consumer.credentials ?? []).entries()) {
       if (isOfType(credential, type)) {
-        yield { consumer, credential, place: ["consumers", at, "credentials", index] };
+        yield { consumer, credential, fieldPath: ["consumers", at, "credentials", index] };
       }
     }
   }

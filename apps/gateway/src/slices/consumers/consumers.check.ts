@@ -20,7 +20,7 @@ class CredentialOwners {
   }
 
   /** `selector` identifies the credential; it never appears in messages. */
-  add(selector: string, consumer: string, place: readonly (string | number)[]): void {
+  add(selector: string, consumer: string, fieldPath: readonly (string | number)[]): void {
     const owner = this.#owners.get(selector);
     if (owner === undefined) {
       this.#owners.set(selector, consumer);
@@ -32,8 +32,9 @@ class CredentialOwners {
         : `"${consumer}" has the same ${this.#what} as "${owner}", so requests cannot be attributed`;
     // Two passwords for one user allow rotation; a duplicate key of one consumer is only a warning.
     if (owner === consumer && this.#what === "user name") return;
-    if (owner === consumer && this.#what === "API key") this.#report.warning("duplicate_credential", place, message);
-    else this.#report.error("duplicate_credential", place, message);
+    if (owner === consumer && this.#what === "API key") {
+      this.#report.warning("duplicate_credential", fieldPath, message);
+    } else this.#report.error("duplicate_credential", fieldPath, message);
   }
 }
 
@@ -58,9 +59,9 @@ export function checkConsumers(
     report.error("bad_value", ["consumers", at, "name"], message);
   }
   for (const kind of ["api_key", "basic", "hmac"] as const) {
-    for (const { consumer, credential, place } of credentialsOf(document.consumers, kind)) {
+    for (const { consumer, credential, fieldPath } of credentialsOf(document.consumers, kind)) {
       const whose = `A credential of "${consumer.name}"`;
-      checkValidity(credential, whose, place, { report, nowMs: scope.clock.now() });
+      checkValidity(credential, whose, fieldPath, { report, nowMs: scope.clock.now() });
     }
   }
   checkApiKeys(document, report, scope, issued);
@@ -90,40 +91,40 @@ function checkApiKeys(
 ): void {
   const names = new Set(consumers.map(({ name }) => name));
   const owners = new CredentialOwners(report, "API key");
-  for (const { consumer, credential, place } of credentialsOf(consumers, "api_key")) {
+  for (const { consumer, credential, fieldPath } of credentialsOf(consumers, "api_key")) {
     const key = scope.secret(credential.key)?.reveal();
     // The unresolved secret is already reported.
     if (key === undefined) continue;
     if (!SENDABLE.test(key)) {
       const message = `An API key of "${consumer.name}" has control characters, or space at its ends: no header can carry it`;
-      report.error("bad_value", [...place, "key"], message);
+      report.error("bad_value", [...fieldPath, "key"], message);
     }
     const digest = digestOfText(key);
-    owners.add(digest.toString("hex"), consumer.name, [...place, "key"]);
+    owners.add(digest.toString("hex"), consumer.name, [...fieldPath, "key"]);
     const holder = issued?.ownerOf(digest);
     // A key of a consumer that is not in the document is not accepted.
     if (holder === undefined || !names.has(holder)) continue;
     if (holder === consumer.name) {
       const message = `"${holder}" was given this API key over the admin API, too; retiring it there does not end it`;
-      report.warning("duplicate_credential", [...place, "key"], message);
+      report.warning("duplicate_credential", [...fieldPath, "key"], message);
     } else {
       const message = `"${consumer.name}" has the same API key as "${holder}" was issued through the admin API, so requests cannot be attributed`;
-      report.error("duplicate_credential", [...place, "key"], message);
+      report.error("duplicate_credential", [...fieldPath, "key"], message);
     }
   }
 }
 
 function checkUserNames({ consumers }: ConfigDocument, report: IssueReport): void {
   const owners = new CredentialOwners(report, "user name");
-  for (const { consumer, credential, place } of credentialsOf(consumers, "basic")) {
-    owners.add(credential.username, consumer.name, [...place, "username"]);
+  for (const { consumer, credential, fieldPath } of credentialsOf(consumers, "basic")) {
+    owners.add(credential.username, consumer.name, [...fieldPath, "username"]);
   }
 }
 
 function checkSigningKeys({ consumers }: ConfigDocument, report: IssueReport): void {
   const owners = new CredentialOwners(report, "key id");
-  for (const { consumer, credential, place } of credentialsOf(consumers, "hmac")) {
-    owners.add(credential.key_id, consumer.name, [...place, "key_id"]);
+  for (const { consumer, credential, fieldPath } of credentialsOf(consumers, "hmac")) {
+    owners.add(credential.key_id, consumer.name, [...fieldPath, "key_id"]);
   }
 }
 
@@ -131,14 +132,14 @@ function checkCertificates({ consumers, listeners }: ConfigDocument, report: Iss
   const fingerprints = new CredentialOwners(report, "certificate");
   const subjects = new CredentialOwners(report, "subject");
   const isAskedFor = listeners.some(({ tls }) => tls?.client_ca_file !== undefined);
-  for (const { consumer, credential, place } of credentialsOf(consumers, "mtls")) {
+  for (const { consumer, credential, fieldPath } of credentialsOf(consumers, "mtls")) {
     const { fingerprint, subject } = credential;
     if (fingerprint !== undefined) {
-      fingerprints.add(plainFingerprint(fingerprint), consumer.name, [...place, "fingerprint"]);
+      fingerprints.add(plainFingerprint(fingerprint), consumer.name, [...fieldPath, "fingerprint"]);
     }
-    if (subject !== undefined) subjects.add(subject, consumer.name, [...place, "subject"]);
+    if (subject !== undefined) subjects.add(subject, consumer.name, [...fieldPath, "subject"]);
     if (isAskedFor) continue;
     const message = `No listener has a client_ca_file, so the certificate of "${consumer.name}" is never asked for`;
-    report.warning("unused", place, message);
+    report.warning("unused", fieldPath, message);
   }
 }

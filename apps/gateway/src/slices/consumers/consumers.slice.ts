@@ -48,7 +48,7 @@ const SHAPES: Readonly<Record<keyof SigningParts, RegExp>> = {
 class SigningKeys {
   readonly #byId = new Map<string, SigningKey>();
   /** Random secret for unknown key ids, for constant response time. */
-  readonly #nobody = randomBytes(32);
+  readonly #unknownSecret = randomBytes(32);
 
   constructor(consumers: readonly Consumer[], secret: (text: string) => Secret, clock: Clock) {
     for (const { consumer, credential } of credentialsOf(consumers, "hmac")) {
@@ -67,7 +67,7 @@ class SigningKeys {
   /** The signer; undefined for an unknown key id or a wrong signature. */
   find(target: SignedTarget, parts: SigningParts): ConsumerIdentity | undefined {
     const key = this.#byId.get(parts.keyId);
-    const mac = macOf(key?.secret ?? this.#nobody, canonicalString(target, parts));
+    const mac = macOf(key?.secret ?? this.#unknownSecret, canonicalString(target, parts));
     const isRight = timingSafeEqual(mac, Buffer.from(parts.signature, "hex")) && key?.isValid?.() !== false;
     return isRight ? key?.identity : undefined;
   }
@@ -126,7 +126,7 @@ class BearerReader implements CredentialReader {
 const SOMEBODY: ConsumerIdentity = { name: "", groups: [], priority: undefined, credential: "basic" };
 
 // Compared for unknown users, for constant response time.
-const NOBODY: readonly KnownPassword[] = [{ digest: digestOfText(""), identity: SOMEBODY, isValid: () => false }];
+const UNKNOWN_USER: readonly KnownPassword[] = [{ digest: digestOfText(""), identity: SOMEBODY, isValid: () => false }];
 
 /** Users with passwords. Stores only SHA-256 of the passwords. */
 class BasicPasswords {
@@ -154,7 +154,7 @@ class BasicPasswords {
     if (presented === undefined) return undefined;
     const digest = digestOfWire(presented.password);
     let identity: ConsumerIdentity | undefined;
-    for (const known of this.#byName.get(presented.username) ?? NOBODY) {
+    for (const known of this.#byName.get(presented.username) ?? UNKNOWN_USER) {
       if (isSameDigest(known.digest, digest) && known.isValid?.() !== false) identity = known.identity;
     }
     return identity;
@@ -611,7 +611,7 @@ function introspectionSource(
       const result = await post(dialer, { ...request, purpose: "introspection" }, signal);
       const claims = result.kind === "response" && result.status === 200 ? jsonObject(result.body) : undefined;
       if (claims !== undefined) return claims;
-      endpoint.doubt();
+      endpoint.markFailed();
       if (result.kind === "failure") return failed(result.error.message);
       if (result.status !== 200) return failed(`The status of the answer is ${result.status}, not 200`);
       return failed("The response is no JSON object");
@@ -624,12 +624,12 @@ function endpointOf(
   document: IntrospectionProvider,
   roots: readonly string[] | undefined,
   tools: IntrospectionTools,
-): Pick<DiscoveredEndpoint, "find" | "doubt"> {
+): Pick<DiscoveredEndpoint, "find" | "markFailed"> {
   const { name, introspection_endpoint: written, issuer = "" } = document;
   if (written === undefined) return new DiscoveredEndpoint({ provider: name, issuer, roots, ...tools });
   const url = parseEgressUrl(written);
   if ("issue" in url) throw new Error(`The introspection_endpoint of ${name} was not checked`);
-  return { find: async () => await Promise.resolve(url), doubt: () => undefined };
+  return { find: async () => await Promise.resolve(url), markFailed: () => undefined };
 }
 
 /** Form encoding, which client ids and secrets need as well (RFC 6749, 2.3.1). */

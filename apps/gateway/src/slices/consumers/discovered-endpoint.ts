@@ -4,7 +4,7 @@ import { asEgressError } from "#egress/egress-failure.ts";
 import { parseEgressUrl, type EgressUrl } from "#egress/egress-url.ts";
 import type { Clock } from "#slice.ts";
 import { jsonObject } from "./json-object.ts";
-import { fetchPublished, type PublishedPlace } from "./published-fetch.ts";
+import { fetchPublished, type PublishedSource } from "./published-fetch.ts";
 
 export interface DiscoveredEndpointParts {
   /** For logs. */
@@ -32,7 +32,7 @@ const MAX_PAUSE_MS = 60_000;
  */
 export class DiscoveredEndpoint {
   readonly #parts: DiscoveredEndpointParts;
-  readonly #place: PublishedPlace;
+  readonly #source: PublishedSource;
   #found: EgressUrl | undefined;
   #refreshAtMs = 0;
   #nextAtMs = Number.NEGATIVE_INFINITY;
@@ -43,7 +43,7 @@ export class DiscoveredEndpoint {
     this.#parts = parts;
     const url = metadataUrl(parts.issuer);
     if ("issue" in url) throw new Error(`The issuer of ${parts.provider} was not checked`);
-    this.#place = { url, roots: parts.roots, purpose: "introspection" };
+    this.#source = { url, roots: parts.roots, purpose: "introspection" };
   }
 
   /** The endpoint; undefined while unavailable. Never rejects. */
@@ -56,7 +56,7 @@ export class DiscoveredEndpoint {
   }
 
   /** The endpoint failed, so it may have moved. */
-  doubt(): void {
+  markFailed(): void {
     this.#refreshAtMs = Number.NEGATIVE_INFINITY;
   }
 
@@ -72,7 +72,7 @@ export class DiscoveredEndpoint {
   async #fetch(): Promise<void> {
     const { dialer, clock, log, provider, issuer } = this.#parts;
     try {
-      const body = await fetchPublished(dialer, this.#place, AbortSignal.timeout(FETCH_MS));
+      const body = await fetchPublished(dialer, this.#source, AbortSignal.timeout(FETCH_MS));
       this.#found = endpointIn(body, issuer);
       this.#pauseMs = FIRST_PAUSE_MS;
       this.#nextAtMs = clock.monotonic() + MIN_PAUSE_MS;

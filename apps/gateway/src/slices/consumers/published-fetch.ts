@@ -4,7 +4,7 @@ import { asEgressError, EgressError, timedOut } from "#egress/egress-failure.ts"
 import type { EgressUrl } from "#egress/egress-url.ts";
 
 /** A URL at which a token issuer publishes keys or metadata. */
-export interface PublishedPlace {
+export interface PublishedSource {
   readonly url: EgressUrl;
   readonly purpose: "key-set" | "introspection";
   /** Trusted certificates (PEM) instead of the public roots. */
@@ -23,10 +23,10 @@ type Connection = Awaited<ReturnType<EgressDialer["dial"]>>;
  */
 export async function fetchPublished(
   dialer: EgressDialer,
-  place: PublishedPlace,
+  source: PublishedSource,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  const { url, roots, purpose } = place;
+  const { url, roots, purpose } = source;
   const target = { host: url.host, port: url.port, isSecure: url.isSecure, ...(roots === undefined ? {} : { roots }) };
   const socket = await dialer.dial(target, purpose, signal);
   const onAbort = (): void => void socket.destroy(timedOut());
@@ -35,7 +35,7 @@ export async function fetchPublished(
   socket.on("error", () => undefined);
   try {
     if (signal.aborted) throw timedOut();
-    return await responseOf(socket, place);
+    return await responseOf(socket, source);
   } catch (error) {
     throw asEgressError(error, "connection_lost");
   } finally {
@@ -44,7 +44,7 @@ export async function fetchPublished(
   }
 }
 
-async function responseOf(socket: Connection, { url, purpose }: PublishedPlace): Promise<Buffer> {
+async function responseOf(socket: Connection, { url, purpose }: PublishedSource): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const pieces: Buffer[] = [];
   let sizeBytes = 0;

@@ -7,24 +7,24 @@ import { credentialsOf } from "./consumer-identity.ts";
 import { metadataUrl } from "./discovered-endpoint.ts";
 import { VERIFIABLE_ALGORITHMS } from "./verification-keys.ts";
 
-type Place = readonly (string | number)[];
+type FieldPath = readonly (string | number)[];
 
 /** Checks providers' endpoints and algorithms, and that every token identifies one consumer. */
 export function checkTokens(document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
   const providers = document.gateway.jwt_providers ?? [];
   for (const [at, provider] of providers.entries()) {
-    const place = ["gateway", "jwt_providers", at];
+    const fieldPath = ["gateway", "jwt_providers", at];
     const danger = `Keys of "${provider.name}" come over plain http: who sits on the way can replace them, and sign tokens`;
-    checkUrl(provider.jwks_url, danger, [...place, "jwks_url"], report);
-    checkAlgorithms(provider, place, report);
-    checkAuthority(provider, place, report, scope);
+    checkUrl(provider.jwks_url, danger, [...fieldPath, "jwks_url"], report);
+    checkAlgorithms(provider, fieldPath, report);
+    checkAuthority(provider, fieldPath, report, scope);
   }
   const asked = document.gateway.oidc_providers ?? [];
   for (const [at, provider] of asked.entries()) {
-    const place = ["gateway", "oidc_providers", at];
+    const fieldPath = ["gateway", "oidc_providers", at];
     const danger = `Tokens, and the secret of "${provider.name}", go over plain http: who sits on the way has them then`;
-    checkEndpoint(provider, danger, place, report);
-    checkAuthority(provider, place, report, scope);
+    checkEndpoint(provider, danger, fieldPath, report);
+    checkAuthority(provider, fieldPath, report, scope);
   }
   checkIssuers(document, [...providers, ...asked], report);
 }
@@ -32,40 +32,40 @@ export function checkTokens(document: ConfigDocument, report: IssueReport, scope
 function checkEndpoint(
   { name, issuer, introspection_endpoint: endpoint }: IntrospectionProvider,
   danger: string,
-  place: Place,
+  fieldPath: FieldPath,
   report: IssueReport,
 ): void {
-  if (endpoint !== undefined) return checkUrl(endpoint, danger, [...place, "introspection_endpoint"], report);
+  if (endpoint !== undefined) return checkUrl(endpoint, danger, [...fieldPath, "introspection_endpoint"], report);
   if (issuer === undefined) {
     const message = `"${name}" needs an introspection_endpoint, or an issuer that says where it is`;
-    return report.error("required", [...place, "introspection_endpoint"], message);
+    return report.error("required", [...fieldPath, "introspection_endpoint"], message);
   }
   const url = metadataUrl(issuer);
   if ("issue" in url) {
     const message = `The issuer of "${name}" is not asked where its introspection endpoint is; give introspection_endpoint. ${url.issue}`;
-    return report.error("bad_url", [...place, "issuer"], message);
+    return report.error("bad_url", [...fieldPath, "issuer"], message);
   }
-  checkUrl(issuer, danger, [...place, "issuer"], report);
+  checkUrl(issuer, danger, [...fieldPath, "issuer"], report);
 }
 
-function checkUrl(text: string, danger: string, place: Place, report: IssueReport): void {
+function checkUrl(text: string, danger: string, fieldPath: FieldPath, report: IssueReport): void {
   const url = parseEgressUrl(text);
-  if ("issue" in url) return report.error("bad_url", place, url.issue);
+  if ("issue" in url) return report.error("bad_url", fieldPath, url.issue);
   if (url.isSecure || url.host === "localhost" || isLoopback(url.host)) return;
-  report.warning("bad_url", place, danger);
+  report.warning("bad_url", fieldPath, danger);
 }
 
-function checkAlgorithms(provider: JwtProvider, place: Place, report: IssueReport): void {
+function checkAlgorithms(provider: JwtProvider, fieldPath: FieldPath, report: IssueReport): void {
   for (const [at, algorithm] of (provider.algorithms ?? []).entries()) {
     if (VERIFIABLE_ALGORITHMS.includes(algorithm)) continue;
     const message = `"${algorithm}" cannot prove the origin of a token; use one of ${VERIFIABLE_ALGORITHMS.join(", ")}`;
-    report.error("bad_value", [...place, "algorithms", at], message);
+    report.error("bad_value", [...fieldPath, "algorithms", at], message);
   }
 }
 
 function checkAuthority(
   provider: Pick<JwtProvider, "trusted_ca_file">,
-  place: Place,
+  fieldPath: FieldPath,
   report: IssueReport,
   scope: CheckScope,
 ): void {
@@ -73,7 +73,7 @@ function checkAuthority(
   const bytes = scope.readFile(provider.trusted_ca_file);
   const why = bytes === undefined ? "cannot be read" : isCertificate(bytes) ? undefined : "holds no certificate in PEM";
   if (why === undefined) return;
-  report.error("bad_file", [...place, "trusted_ca_file"], `The file ${provider.trusted_ca_file} ${why}`);
+  report.error("bad_file", [...fieldPath, "trusted_ca_file"], `The file ${provider.trusted_ca_file} ${why}`);
 }
 
 function isCertificate(bytes: Buffer): boolean {
@@ -91,18 +91,18 @@ function checkIssuers(
 ): void {
   const owners: { readonly issuer: string; readonly audiences: readonly string[]; readonly name: string }[] = [];
   const takesAny = providers.some(({ issuer, consumer }) => issuer === undefined && consumer === undefined);
-  for (const { consumer, credential, place } of credentialsOf(document.consumers, "jwt")) {
+  for (const { consumer, credential, fieldPath } of credentialsOf(document.consumers, "jwt")) {
     const { issuer, audiences = [] } = credential;
     if (!takesAny && !providers.some((provider) => provider.issuer === issuer && provider.consumer === undefined)) {
       const message = `No provider leaves tokens of the issuer "${issuer}" to consumers, so "${consumer.name}" is never recognised by one`;
-      report.error("unknown_reference", [...place, "issuer"], message);
+      report.error("unknown_reference", [...fieldPath, "issuer"], message);
     }
     const other = owners.find(
       (owner) => owner.issuer === issuer && owner.name !== consumer.name && isAmbiguous(owner.audiences, audiences),
     );
     if (other !== undefined) {
       const message = `A token of the issuer "${issuer}" could be that of "${other.name}" and of "${consumer.name}"; tell them apart by audiences`;
-      report.error("duplicate_credential", place, message);
+      report.error("duplicate_credential", fieldPath, message);
     }
     owners.push({ issuer, audiences, name: consumer.name });
   }

@@ -23,21 +23,21 @@ export function validityOf({ not_before: from, not_after: until }: Validity, clo
 export function checkValidity(
   credential: Validity,
   whose: string,
-  place: readonly (string | number)[],
+  fieldPath: readonly (string | number)[],
   { report, nowMs }: { readonly report: IssueReport; readonly nowMs: number },
 ): void {
   const moments = ["not_before", "not_after"] as const;
   const [fromMs, untilMs] = moments.map((name) => {
     const text = credential[name];
     const ms = text === undefined ? undefined : momentMs(text);
-    if (Number.isNaN(ms)) report.error("bad_value", [...place, name], `There is no ${text}`);
+    if (Number.isNaN(ms)) report.error("bad_value", [...fieldPath, name], `There is no ${text}`);
     return ms;
   });
   if (untilMs === undefined) return;
   if (fromMs !== undefined && fromMs >= untilMs) {
-    report.error("bad_value", [...place, "not_after"], `${whose} ends before it begins to be good`);
+    report.error("bad_value", [...fieldPath, "not_after"], `${whose} ends before it begins to be good`);
   } else if (untilMs <= nowMs) {
-    report.warning("unused", [...place, "not_after"], `${whose} is not good any more and can be taken out`);
+    report.warning("unused", [...fieldPath, "not_after"], `${whose} is not good any more and can be taken out`);
   }
 }
 

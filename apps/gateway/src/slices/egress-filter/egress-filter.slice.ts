@@ -22,21 +22,25 @@ export function createEgressFilter(dialer: EgressDialer): GatewaySlice {
 function checkFilter(document: ConfigDocument, report: IssueReport): void {
   const filter = document.gateway.ssrf_filter;
   if (filter === undefined) return;
-  const place = ["gateway", "ssrf_filter"];
+  const fieldPath = ["gateway", "ssrf_filter"];
   if (isEnabled(filter) && (filter.deny ?? []).length === 0) {
-    report.error("ssrf_deny_required", [...place, "deny"], "A filter that is on must deny at least one range.");
+    report.error("ssrf_deny_required", [...fieldPath, "deny"], "A filter that is on must deny at least one range.");
   }
   if (filter.allow !== undefined && filter.allowlist !== undefined) {
     report.error(
       "duplicate_setting",
-      [...place, "allowlist"],
+      [...fieldPath, "allowlist"],
       "allowlist is the older spelling of allow; give one of them.",
     );
   }
   for (const list of ["deny", "allow", "allowlist"] as const) {
     for (const [index, text] of (filter[list] ?? []).entries()) {
       if (parseNetwork(text) !== undefined) continue;
-      report.error("bad_cidr", [...place, list, index], "This is neither an address nor a network such as 10.0.0.0/8.");
+      report.error(
+        "bad_cidr",
+        [...fieldPath, list, index],
+        "This is neither an address nor a network such as 10.0.0.0/8.",
+      );
     }
   }
 }

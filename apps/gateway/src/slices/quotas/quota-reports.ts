@@ -16,8 +16,8 @@ export class QuotaReports {
   readonly #log: Logger;
   readonly #metrics: QuotaMetrics;
   readonly #monotonic: () => number;
-  readonly #toldUnsynced = new Set<string>();
-  #toldMissing = false;
+  readonly #loggedUnsynced = new Set<string>();
+  #loggedMissing = false;
   #failedAtMs = Number.NEGATIVE_INFINITY;
   #failures = 0;
 
@@ -50,8 +50,8 @@ export class QuotaReports {
 
   /** Logs once per consumer. */
   unsynced(consumer: string): void {
-    if (this.#toldUnsynced.has(consumer)) return;
-    this.#toldUnsynced.add(consumer);
+    if (this.#loggedUnsynced.has(consumer)) return;
+    this.#loggedUnsynced.add(consumer);
     this.#log.warn(
       { code: "quota_consumer_unsynced", consumer },
       `Consumer '${consumer}' has no row in the state store: its requests pass and are not counted`,
@@ -73,8 +73,8 @@ export class QuotaReports {
 
   /** Logs once. */
   storeMissing(): void {
-    if (this.#toldMissing) return;
-    this.#toldMissing = true;
+    if (this.#loggedMissing) return;
+    this.#loggedMissing = true;
     this.#log.warn(
       { code: "quota_store_missing" },
       "Quotas are configured and not enforced: they need a state store, set GATEWAY_STATE_DB to a file",

@@ -118,7 +118,7 @@ function headersOf(verdict: Verdict): Record<string, string> {
 test("quota rule 1: quotas need a budget, and a budget is greater than zero; all are reported with their places", () => {
   const issues: string[] = [];
   const report: IssueReport = {
-    error: (code, place, message) => void issues.push(`${code} ${place.join("/")} ${message.split(" ")[1]}`),
+    error: (code, fieldPath, message) => void issues.push(`${code} ${fieldPath.join("/")} ${message.split(" ")[1]}`),
     warning: () => assert.fail("nothing here is a warning"),
   };
   const document = documentOf(

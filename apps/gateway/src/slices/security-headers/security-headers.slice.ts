@@ -47,21 +47,21 @@ const POLICY = /^[!-~]([ -~]*[!-~])?$/;
 function checkSecurityHeaders(document: ConfigDocument, report: IssueReport): void {
   for (const [index, { security_headers: block }] of document.routes.entries()) {
     if (block === undefined) continue;
-    const place = ["routes", index, "security_headers"];
+    const fieldPath = ["routes", index, "security_headers"];
     if (block.hsts_include_subdomains === true && block.hsts_max_age_secs === undefined) {
-      report.error("required", [...place, "hsts_max_age_secs"], "hsts_include_subdomains needs hsts_max_age_secs");
+      report.error("required", [...fieldPath, "hsts_max_age_secs"], "hsts_include_subdomains needs hsts_max_age_secs");
     }
     if (block.hsts_preload === true && block.hsts_include_subdomains !== true) {
       report.error(
         "required",
-        [...place, "hsts_include_subdomains"],
+        [...fieldPath, "hsts_include_subdomains"],
         "hsts_preload needs hsts_include_subdomains: lists of browsers take whole domains only",
       );
     }
     const policy = block.content_security_policy;
     if (policy !== undefined && !POLICY.test(policy)) {
       const message = "content_security_policy must be visible ASCII on one line, without space at its ends";
-      report.error("bad_header", [...place, "content_security_policy"], message);
+      report.error("bad_header", [...fieldPath, "content_security_policy"], message);
     }
   }
 }

@@ -25,7 +25,7 @@ const isIdentity = (name: string): boolean => {
   return IDENTITY_FIELDS.has(dashed) || dashed.startsWith("x-consumer-") || identityKind(dashed) !== undefined;
 };
 
-type Place = readonly (string | number)[];
+type FieldPath = readonly (string | number)[];
 
 /** Rejects changes of fields that the gateway controls, and renames to identity fields. */
 export function checkTransforms(document: ConfigDocument, report: IssueReport): void {
@@ -35,18 +35,18 @@ export function checkTransforms(document: ConfigDocument, report: IssueReport): 
       : connectionProblem(name);
   for (const [index, { transforms, action }] of document.routes.entries()) {
     if (transforms === undefined) continue;
-    const place = ["routes", index, "transforms"];
+    const fieldPath = ["routes", index, "transforms"];
     const { request, response } = transforms;
-    checkFields(request?.headers, connectionProblem, [...place, "request", "headers"], report);
+    checkFields(request?.headers, connectionProblem, [...fieldPath, "request", "headers"], report);
     for (const [from, to] of Object.entries(request?.headers?.rename ?? {})) {
       if (!isIdentity(to)) continue;
       const message = `A client could say who it is by sending ${from}: the gateway alone writes ${to}`;
-      report.error("bad_header", [...place, "request", "headers", "rename", from], message);
+      report.error("bad_header", [...fieldPath, "request", "headers", "rename", from], message);
     }
-    checkFields(response?.headers, responseProblem, [...place, "response", "headers"], report);
+    checkFields(response?.headers, responseProblem, [...fieldPath, "response", "headers"], report);
     if (request !== undefined && action.type !== "proxy") {
       const message = "Only requests of proxy routes can be changed: this route's action has no upstream";
-      report.warning("unused", [...place, "request"], message);
+      report.warning("unused", [...fieldPath, "request"], message);
     }
   }
 }
@@ -60,12 +60,12 @@ const connectionProblem = (name: string): string | undefined =>
 function checkFields(
   changes: FieldChanges | undefined,
   problemOf: (name: string) => string | undefined,
-  place: Place,
+  fieldPath: FieldPath,
   report: IssueReport,
 ): void {
-  const check = (name: string, at: Place): void => {
+  const check = (name: string, at: FieldPath): void => {
     const problem = problemOf(name);
-    if (problem !== undefined) report.error("bad_header", [...place, ...at], problem);
+    if (problem !== undefined) report.error("bad_header", [...fieldPath, ...at], problem);
   };
   for (const kind of ["set", "add"] as const) {
     for (const name of Object.keys(changes?.[kind] ?? {})) check(name, [kind, name]);
