@@ -22,7 +22,7 @@ test("a document that is too large is refused with the limit of its format", () 
     ["openapi", 25 * mib, undefined],
     ["openapi", 26 * mib, "The file is 26.0 MiB; OpenAPI documents can be at most 25.0 MiB"],
     ["postman", 26 * mib, "The file is 26.0 MiB; Postman collections can be at most 25.0 MiB"],
-    ["json", 26 * mib, "The file has 26.0 MiB; an export may have 25.0 MiB"],
+    ["json", 26 * mib, "The file is 26.0 MiB; exports can be at most 25.0 MiB"],
   ];
   for (const [format, sizeBytes, problem] of cases) assert.equal(sizeProblem(format, sizeBytes), problem, format);
 });
