@@ -6,7 +6,7 @@ export const api = createClient(operations, { baseUrl: "" });
 
 export { ApiFailure, operations, operationUrl };
 
-/** One sentence for people about anything that was thrown. */
+/** A user-facing sentence for any thrown value. */
 export function errorText(error: unknown): string {
   if (error instanceof ApiFailure) {
     if (error.status === 0) return "Weir is not responding. Is it still running?";
@@ -18,14 +18,14 @@ export function errorText(error: unknown): string {
             : [];
         })
       : [];
-    // A message that was made of its only detail would be said twice.
+    // A message that consists of its only detail would repeat it.
     const isSaid = details.every((detail) => error.message.includes(detail));
     return isSaid ? error.message : `${error.message} (${details.slice(0, 3).join("; ")})`;
   }
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whether a call was given up by us, which is no failure to report. */
+/** Whether a call was aborted by the UI itself, which is not reported as a failure. */
 export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }

@@ -11,38 +11,38 @@ import type {
 
 const FIRST_MS = 500;
 
-/** For a window that nobody looks at. */
+/** Longest reconnect delay of a hidden window. */
 const MAX_MS = 15_000;
 
-/** For one that somebody looks at: who starts the service again should not wait for its window. */
+/** Longest reconnect delay of a visible window, so that it recovers soon after the service restarts. */
 const MAX_WATCHED_MS = 2000;
 
-/** State of the live channel. `retryAtMs` is when the next attempt starts. */
+/** State of the live channel. `retryAtMs` is the time of the next attempt. */
 export type Connection =
   | { readonly state: "connecting" }
   | { readonly state: "live" }
   | { readonly state: "reconnecting"; readonly retryAtMs: number; readonly attempt: number }
   | { readonly state: "offline"; readonly retryAtMs: number; readonly attempt: number };
 
-/** What listeners are told. `resync` means that events were missed and lists must be fetched again. */
+/** Callbacks of the live channel. `resync`: events were missed and lists must be fetched again. */
 export interface LiveListener {
   readonly traffic?: (events: readonly TrafficEvent[]) => void;
   readonly resync?: () => void;
   readonly changed?: (topic: ChangeTopic) => void;
   readonly task?: (task: TaskProgress) => void;
   readonly notice?: (notice: Notice) => void;
-  /** Frames of streams. They are asked of the service while somebody listens to them. */
+  /** Stream frames, subscribed to while a listener has this callback. */
   readonly frames?: (frames: readonly FrameEvent[]) => void;
-  /** Frames were missed. A `resync` means that as well. */
+  /** Frames were missed; `resync` implies it. */
   readonly framesMissed?: () => void;
 }
 
-/** After so many failed attempts the service counts as gone rather than restarting. */
+/** Failed attempts after which the service counts as offline rather than restarting. */
 const OFFLINE_AFTER = 4;
-/** A connection without a word for this long is probed, and closed if the probe is not answered. */
+/** Silence after which the connection is probed; it is closed if the probe gets no response. */
 const SILENCE_MS = 25_000;
 
-/** A service that does not answer a probe for this long counts as away. */
+/** Timeout of a probe. */
 const PROBE_MS = 5000;
 
 const listeners = new Set<LiveListener>();
@@ -69,7 +69,7 @@ export function listenLive(listener: LiveListener): () => void {
   };
 }
 
-/** Whether the channel of frames was asked for on this connection. */
+/** Whether this connection has subscribed to the channel of frames. */
 let hearsFrames = false;
 
 function subscribe(isFresh = false): void {
@@ -79,7 +79,6 @@ function subscribe(isFresh = false): void {
   send({ type: "Subscribe", data: { channels: wanted ? ["changes", "tasks", "frames"] : ["changes", "tasks"] } });
 }
 
-/** The state of the live channel. */
 export function useConnection(): Connection {
   return useSyncExternalStore(
     (watcher) => {
@@ -100,18 +99,18 @@ export function startLive(): void {
   });
 }
 
-/** Tries again at once instead of at the end of the countdown. */
+/** Retries now instead of at the end of the countdown. */
 export function retryNow(): void {
   if (connection.state !== "reconnecting" && connection.state !== "offline") return;
   probe();
 }
 
-/** Whether an answer to a probe is awaited. */
+/** Whether a probe is in flight. */
 let isProbing = false;
 
 /**
- * Asks whether the service is there, and opens the channel if it is. Browsers make a window wait longer and longer whose
- * WebSockets fail again and again; a request costs nothing of the kind.
+ * Probes the service over HTTP, and opens the channel if it responds. Browsers throttle windows whose WebSockets fail
+ * repeatedly; requests are not throttled.
  */
 function probe(): void {
   window.clearTimeout(retryTimer);
@@ -147,7 +146,7 @@ function connect(): void {
     subscribe(true);
     attempt = 0;
     setConnection({ state: "live" });
-    // Whatever happened while we were away is unknown.
+    // Events during the disconnection were missed.
     if (everLive) for (const listener of listeners) listener.resync?.();
     everLive = true;
     watchSilence();

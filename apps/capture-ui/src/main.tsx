@@ -37,7 +37,7 @@ function start(into: HTMLElement): void {
   );
 }
 
-// What the first screen needs is fetched beside the rest; if it cannot be had, the screen itself says so.
+// Fetched in parallel with the rest; if loading fails, the screen itself reports it.
 const first = routeOf(location.pathname === "/" ? "/traffic" : location.pathname);
 (first?.preload() ?? Promise.resolve()).then(
   () => start(root),

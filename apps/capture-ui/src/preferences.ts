@@ -6,15 +6,15 @@ export type Density = "compact" | "normal" | "comfortable";
 /** Local time of day, time since, or UTC. */
 export type TimeFormat = "local" | "relative" | "utc";
 
-/** What this browser remembers about the person's taste. */
+/** Display preferences stored in this browser. */
 export interface Preferences {
   readonly theme: Theme;
   readonly density: Density;
   readonly timeFormat: TimeFormat;
   readonly detailLayout: "right" | "bottom";
-  /** Part of the split that the list takes, 0 to 1. */
+  /** Share of the split taken by the list, 0 to 1. */
   readonly detailShare: number;
-  /** Dim rows that no focus pattern names. */
+  /** Dims rows that match no focus pattern. */
   readonly focusOnly: boolean;
   readonly overview: boolean;
 }
@@ -34,7 +34,7 @@ export const usePreferences = create<Preferences>()(
   ),
 );
 
-/** Changes some preferences; they are kept in this browser. */
+/** Changes preferences and stores them in this browser. */
 export function setPreferences(change: Partial<Preferences>): void {
   usePreferences.setState(change);
 }

@@ -8,11 +8,14 @@ import {
 import { api, ApiFailure } from "./api.ts";
 
 /**
- * A query client whose invalidation also holds for answers that are under way. The base class starts a fetch anew only
- * where there is data already: a first answer that was made before the change would be taken, and count as fresh.
+ * A query client whose invalidation also covers first responses in flight. The base class refetches only queries that
+ * have data: a first response read before the change would be taken as fresh.
  */
 export class InvalidatingClient extends QueryClient {
-  /** Resolves when what is shown was fetched after the call. First answers under way are waited for, then fetched again. */
+  /**
+   * Resolves when all displayed data was fetched after the call. First responses in flight are awaited, then fetched
+   * again.
+   */
   override async invalidateQueries<TaggedQueryKey extends QueryKey = QueryKey>(
     filters?: InvalidateQueryFilters<TaggedQueryKey>,
     options?: InvalidateOptions,
@@ -35,10 +38,10 @@ export const queryClient = new InvalidatingClient({
   defaultOptions: {
     queries: {
       staleTime: 30_000,
-      // Localhost: a refused connection is real, and the live channel tells when the service is back.
+      // On localhost a refused connection is final, and the live channel reports when the service is back.
       retry: (count, error) => count < 1 && error instanceof ApiFailure && error.status >= 500,
       refetchOnWindowFocus: false,
-      // The service is on this machine, mostly: whether the machine has a network says nothing about it.
+      // The service mostly runs on this machine, so network availability is irrelevant.
       networkMode: "always",
     },
     mutations: { networkMode: "always" },
@@ -66,12 +69,12 @@ export const sessionsQuery = queryOptions({
   queryFn: ({ signal }) => api.sessions.listSessions({ signal }),
 });
 
-/** The active session, as far as it is known. */
+/** The active session's id, if loaded. */
 export function activeSessionId(): string | undefined {
   return queryClient.getQueryData(sessionsQuery.queryKey)?.find((session) => session.is_current)?.id;
 }
 
-/** Runs whose traffic goes into sessions of their own. */
+/** Runs that record into sessions of their own. */
 export const runsQuery = queryOptions({
   queryKey: ["sessions", "runs"],
   queryFn: ({ signal }) => api.runs.listRuns({ signal }),
@@ -102,13 +105,13 @@ export const breakpointsQuery = queryOptions({
   queryFn: ({ signal }) => api.breakpoints.listBreakpoints({ query: { limit: 1000 }, signal }),
 });
 
-/** What waits for a decision, without bodies. */
+/** Paused messages, without bodies. */
 export const pausedQuery = queryOptions({
   queryKey: ["breakpoints", "paused"],
   queryFn: ({ signal }) => api.breakpoints.listPausedItems({ query: {}, signal }),
 });
 
-/** Whether everything is paused, and how much waits. */
+/** Whether everything is paused, and the number of paused messages. */
 export const pauseAllQuery = queryOptions({
   queryKey: ["breakpoints", "pause-all"],
   queryFn: ({ signal }) => api.breakpoints.getPauseAll({ signal }),
@@ -129,13 +132,13 @@ export const mockCollectionsQuery = queryOptions({
   queryFn: ({ signal }) => api.mocks.listMockCollections({ signal }),
 });
 
-/** Whether answers are being recorded as mocks. */
+/** Whether responses are being recorded as mocks. */
 export const mockRecordingQuery = queryOptions({
   queryKey: ["mocks", "recording"],
   queryFn: ({ signal }) => api.mocks.getMockRecording({ signal }),
 });
 
-/** Whether a recorded session stands in for all servers. */
+/** Whether a recorded session is served in place of all servers. */
 export const mockServingQuery = queryOptions({
   queryKey: ["mocks", "serving"],
   queryFn: ({ signal }) => api.mocks.getMockServing({ signal }),

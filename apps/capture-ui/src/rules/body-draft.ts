@@ -1,4 +1,4 @@
-/** A body in an editor: as text, or as base64 where its bytes are no text. */
+/** A body in an editor: text, or base64 for binary data. */
 export interface BodyDraft {
   readonly encoding: "utf8" | "base64";
   readonly text: string;
@@ -6,20 +6,19 @@ export interface BodyDraft {
 
 const MARK = "base64:";
 
-/** The draft of a body as the API shows it. */
 export function bodyDraft(body: string | null, encoding: "utf8" | "base64" | null): BodyDraft {
   if (body === null) return { encoding: "utf8", text: "" };
   if (encoding === "base64") return { encoding, text: body.startsWith(MARK) ? body.slice(MARK.length) : body };
   return { encoding: "utf8", text: body };
 }
 
-/** Whether text is standard base64, blanks and line ends left aside. */
+/** Whether text is standard base64, ignoring blanks and line ends. */
 export function isBase64(text: string): boolean {
   const bare = text.replaceAll(/\s+/gu, "");
   return bare.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/u.test(bare);
 }
 
-/** Bytes of a draft; null while base64 is half written. */
+/** Bytes of a draft; null for incomplete base64. */
 export function draftBytes({ encoding, text }: BodyDraft): Uint8Array<ArrayBuffer> | null {
   if (encoding === "utf8") return new TextEncoder().encode(text);
   if (!isBase64(text)) return null;
@@ -39,7 +38,7 @@ export function draftOfBytes(bytes: Uint8Array): BodyDraft {
   return { encoding: "base64", text: btoa(binary) };
 }
 
-/** The body as the API takes it where one text field has to say both. */
+/** The body in the API's single-field form, with a mark for base64. */
 export function markedBody({ encoding, text }: BodyDraft): string {
   return encoding === "utf8" ? text : MARK + text.replaceAll(/\s+/gu, "");
 }

@@ -8,7 +8,7 @@ import { draftBytes, draftOfBytes, type BodyDraft } from "./body-draft.ts";
 import styles from "./editors.module.css";
 import { indentedJson } from "./message-text.ts";
 
-/** A body as text, or as base64 where its bytes are no text; a file may stand in. */
+/** Edits a body as text, or as base64 for binary data; can load a file. */
 export function BodyEditor({
   label = "Body",
   draft,
@@ -19,7 +19,7 @@ export function BodyEditor({
   readonly label?: string;
   readonly draft: BodyDraft;
   readonly onChange: (draft: BodyDraft) => void;
-  /** Something that has to be known before editing. */
+  /** A notice shown before editing. */
   readonly notice?: string | undefined;
   readonly disabled?: boolean;
 }) {

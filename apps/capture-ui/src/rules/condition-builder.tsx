@@ -16,8 +16,7 @@ const WRITINGS: readonly { readonly value: Writing; readonly label: string }[] =
 ];
 
 /**
- * Edits a condition: as lines, as text of the query language, or as JSON. `onChange` is told null while what is written
- * is no condition yet.
+ * Edits a condition as a form, as query language, or as JSON. `onChange` receives null while the input is incomplete.
  */
 export function ConditionBuilder({
   initial,
@@ -25,10 +24,10 @@ export function ConditionBuilder({
   phase,
   error,
 }: {
-  /** The condition to begin with; later changes are the builder's own. */
+  /** Initial condition; later changes stay in the builder. */
   readonly initial: Condition;
   readonly onChange: (condition: Condition | null) => void;
-  /** What the rule looks at; `both` offers a choice for conditions about a message. */
+  /** The message the rule matches; `both` lets conditions choose the message. */
   readonly phase: "request" | "both";
   readonly error?: string | undefined;
 }) {
@@ -39,7 +38,7 @@ export function ConditionBuilder({
     onChange(condition);
   };
   const choose = (next: Writing): void => {
-    // What was half written is given up: every way of writing starts from the last whole condition.
+    // Incomplete input is discarded: each format starts from the last complete condition.
     onChange(current);
     setWriting(next);
   };
@@ -120,7 +119,7 @@ function JsonText({
       const value: unknown = readJson(next);
       const isObject = typeof value === "object" && value !== null && "type" in value;
       setProblem(isObject ? undefined : 'An object with a type, such as { "type": "all" }');
-      // The service says what else is wrong with it.
+      // The service validates the rest.
       onChange(isObject ? (value as Condition) : null);
     } catch (error) {
       setProblem(error instanceof Error ? error.message : "Not valid JSON");

@@ -2,7 +2,7 @@ import { readJson } from "@headworks/json";
 import type { Condition, MessageSide } from "@headworks/capture-contract";
 import { asLiteral, literalPattern } from "./literal-pattern.ts";
 
-/** What a line of the builder is about. */
+/** Field that a line of the builder tests. */
 export type Subject =
   | "host"
   | "path"
@@ -21,24 +21,24 @@ export type Subject =
   | "graphql_variable"
   | "status";
 
-/** How it is compared. `is`, `begins` and `contains` take text as it is; `matches` takes a pattern. */
+/** `is`, `begins` and `contains` take literal text; `matches` takes a pattern. */
 export type Comparison = "is" | "begins" | "contains" | "matches" | "there" | "equals";
 
-/** One line of the builder: text as typed. */
+/** One line of the builder, values as typed. */
 export interface TestDraft {
   readonly key: number;
   readonly kind: "test";
   readonly not: boolean;
   readonly subject: Subject;
   readonly comparison: Comparison;
-  /** Name of the field or parameter, JSON path, or number of the segment. */
+  /** Name of the header or parameter, JSON path, or index of the segment. */
   readonly name: string;
   readonly value: string;
-  /** Null: the message that is passing by. */
+  /** Null: the message being processed. */
   readonly side: MessageSide | null;
 }
 
-/** Lines that belong together. Without any the group holds for everything. */
+/** A group of conditions. An empty group matches everything. */
 export interface GroupDraft {
   readonly key: number;
   readonly kind: "group";
@@ -52,19 +52,19 @@ export type ConditionDraft = TestDraft | GroupDraft;
 interface SubjectSpec {
   readonly label: string;
   readonly comparisons: readonly Comparison[];
-  /** What `name` is, where the subject has one. */
+  /** Label of `name`, for subjects that have one. */
   readonly name?: string;
   readonly example: string;
-  /** Whether it can look at either message. */
+  /** Whether it can test either message. */
   readonly sided?: true;
-  /** The only values there are. */
+  /** Allowed values. */
   readonly choices?: readonly string[];
 }
 
 const TEXT: readonly Comparison[] = ["is", "begins", "contains", "matches"];
 const NAMED: readonly Comparison[] = ["equals", "matches", "there"];
 
-/** Everything a line can be about, in the order of the menu. */
+/** All subjects, in menu order. */
 export const SUBJECTS: Readonly<Record<Subject, SubjectSpec>> = {
   host: { label: "Host", comparisons: TEXT, example: "api.example.com" },
   path: { label: "Path", comparisons: TEXT, example: "/orders" },
@@ -98,15 +98,14 @@ export const COMPARISON_LABELS: Readonly<Record<Comparison, string>> = {
   there: "exists",
 };
 
-/** What the lines of a builder may say, where not everything can be asked. */
+/** Subjects and comparisons offered by a builder. */
 export interface Vocabulary {
-  /** How each thing that can be asked about may be compared; the first is what new lines begin with. */
+  /** Comparisons per subject; the first subject is the default of new lines. */
   readonly comparisons: ReadonlyMap<Subject, readonly Comparison[]>;
-  /** Whether lines and groups can be turned round. */
+  /** Whether lines and groups can be negated. */
   readonly hasNot: boolean;
 }
 
-/** The vocabulary of rules. */
 export const EVERYTHING: Vocabulary = {
   comparisons: new Map((Object.keys(SUBJECTS) as Subject[]).map((each) => [each, SUBJECTS[each].comparisons])),
   hasNot: true,
@@ -115,7 +114,6 @@ export const EVERYTHING: Vocabulary = {
 let lastKey = 0;
 const nextKey = (): number => (lastKey += 1);
 
-/** A new line. */
 export function newTest(subject: Subject = "host"): TestDraft {
   return {
     key: nextKey(),
@@ -129,12 +127,11 @@ export function newTest(subject: Subject = "host"): TestDraft {
   };
 }
 
-/** A new group of lines. */
 export function newGroup(items: readonly ConditionDraft[], op: "and" | "or" = "and"): GroupDraft {
   return { key: nextKey(), kind: "group", not: false, op, items };
 }
 
-/** Changes what a line is about, and keeps of it what still makes sense. */
+/** Changes the subject of a line and keeps the values that still apply. */
 export function withSubject(test: TestDraft, subject: Subject, vocabulary = EVERYTHING): TestDraft {
   const comparisons = vocabulary.comparisons.get(subject) ?? [];
   const spec = SUBJECTS[subject];
@@ -161,13 +158,13 @@ function patternTest(subject: Subject, pattern: string, parts: Partial<TestDraft
     : test({ ...parts, subject, comparison: "matches", value: pattern });
 }
 
-/** A JSON value as it is typed: text without quotes, unless that would read as something else. */
+/** A JSON value as typed: strings without quotes, unless they would parse as another type. */
 function jsonText(value: unknown): string {
   if (typeof value === "string" && readValue(value) === value) return value;
   return JSON.stringify(value) ?? "null";
 }
 
-/** The JSON that a text is, numbers with their digits; any other text as it stands. */
+/** Parses text as JSON, preserving the digits of numbers; other text is a string. */
 function readValue(text: string): unknown {
   try {
     return readJson(text);
@@ -189,7 +186,7 @@ function named(
   return test({ subject, comparison: "equals", name, value: text, side });
 }
 
-/** The draft of a condition; what the builder shows of it means the same. */
+/** The draft of a condition, with the same meaning. */
 export function draftOfCondition(condition: Condition): GroupDraft {
   const draft = draftOf(condition);
   return draft.kind === "group" && !draft.not ? draft : newGroup([draft]);
@@ -292,12 +289,12 @@ function messageDraft(condition: MessageCondition): TestDraft {
   }
 }
 
-/** The condition of a draft, or the lines that say nothing yet, by key. */
+/** The condition of a draft, or the problems of incomplete lines by key. */
 export type BuiltCondition =
   | { readonly ok: true; readonly condition: Condition }
   | { readonly ok: false; readonly problems: ReadonlyMap<number, string> };
 
-/** Builds the condition that a draft stands for. */
+/** Builds the condition of a draft. */
 export function conditionOf(draft: GroupDraft): BuiltCondition {
   const problems = new Map<number, string>();
   const condition = build(draft, problems);
@@ -318,7 +315,7 @@ function buildGroup(group: GroupDraft, problems: Map<number, string>): Condition
 
 const WHOLE_NUMBER = /^\d{1,5}$/u;
 
-/** What is wrong with a line, or null. */
+/** The problem of a line, or null. */
 function testProblem({ subject, comparison, name, value }: TestDraft): string | null {
   const spec = SUBJECTS[subject];
   if (spec.name !== undefined && name.trim() === "") return `${spec.name} is missing`;
@@ -382,7 +379,7 @@ function buildTest(draft: TestDraft, problems: Map<number, string>): Condition {
   }
 }
 
-/** The draft with the line or group of `key` replaced, or taken out where `next` is null. */
+/** The draft with the line or group of `key` replaced, or removed if `next` is null. */
 export function replaceDraft(group: GroupDraft, key: number, next: ConditionDraft | null): GroupDraft {
   return {
     ...group,

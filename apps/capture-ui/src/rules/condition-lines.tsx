@@ -18,14 +18,14 @@ import {
 } from "./condition-draft.ts";
 import type { Comparison, ConditionDraft, GroupDraft, TestDraft, Vocabulary } from "./condition-draft.ts";
 
-/** What lines of a builder may be about. */
+/** Vocabulary and options shared by all lines. */
 interface Words {
-  /** Offers a choice of the message for conditions about one. */
+  /** Lets conditions choose the message. */
   readonly isSided: boolean;
   readonly vocabulary: Vocabulary;
 }
 
-/** A condition as lines and groups of lines. */
+/** A condition as lines and nested groups. */
 export function ConditionLines({
   initial,
   onChange,
@@ -33,7 +33,7 @@ export function ConditionLines({
   vocabulary = EVERYTHING,
 }: {
   readonly initial: Condition;
-  /** Told null while a line says nothing yet. */
+  /** Receives null while a line is incomplete. */
   readonly onChange: (condition: Condition | null) => void;
   readonly isSided: boolean;
   readonly vocabulary?: Vocabulary | undefined;

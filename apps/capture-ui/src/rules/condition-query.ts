@@ -4,12 +4,12 @@ import { anyOf, formatQuery, parseQuery } from "@headworks/query-language";
 import type { FieldTest, Query, TextValue } from "@headworks/query-language";
 import { asLiteral } from "./literal-pattern.ts";
 
-/** When a rule is asked: at the request, at the answer, or at both. */
+/** Phase in which a rule is evaluated: request, response, or both. */
 export type RulePhase = MessageSide | "both";
 
 /**
- * The query that finds the traffic a condition holds for in a phase, or null where the language has no words for it and
- * where the condition is none that Weir takes.
+ * The query that finds the traffic matched by a condition in a phase, or null if the language cannot express it or the
+ * condition is invalid.
  */
 export function queryOfCondition(condition: Condition, phase: RulePhase): string | null {
   const sides: readonly MessageSide[] = phase === "both" ? ["request", "response"] : [phase];
@@ -24,13 +24,13 @@ function converted(condition: Condition, side: MessageSide): Query | null {
     const result = conditionToQuery(condition, side);
     return result.ok ? inWords(result.query) : null;
   } catch (error) {
-    // A pattern that is not whole yet.
+    // Incomplete pattern.
     if (error instanceof RangeError) return null;
     throw error;
   }
 }
 
-/** Writes patterns that stand for text as it is as words: `host:=a.example` for `host:/^a\.example$/i`. */
+/** Writes literal patterns as words: `host:=a.example` for `host:/^a\.example$/i`. */
 function inWords(query: Query): Query {
   switch (query.kind) {
     case "and":
@@ -51,14 +51,14 @@ function testInWords(test: FieldTest, isHost: boolean): FieldTest {
   const literal = asLiteral(value.source);
   if (literal === null) return test;
   const values: readonly TextValue[] = [{ kind: "literal", text: literal.text }];
-  // Names of hosts are kept in small letters, so that case makes no difference.
+  // Host names are stored in lower case, so case is irrelevant.
   const isExact = value.flags === "" || (isHost && literal.text === literal.text.toLowerCase());
   if (literal.comparison === "is" && isExact) return { kind: "text", mode: "equals", values };
   if (literal.comparison === "contains" && value.flags === "i") return { kind: "text", mode: "matches", values };
   return test;
 }
 
-/** The condition that a query's text stands for in a phase, or a sentence about what of it a rule cannot ask. */
+/** The condition of a query in a phase, or a sentence on the part that a rule cannot express. */
 export function conditionOfQuery(
   text: string,
   phase: RulePhase,
@@ -69,7 +69,7 @@ export function conditionOfQuery(
   return result.ok ? result : { ok: false, message: capital(result.message) };
 }
 
-/** Takes `body:` and `header[…]:` as the request's: there is no answer yet that they could be about. */
+/** Reads `body:` and `header[…]:` as the request's: there is no response yet. */
 function aboutTheRequest(query: Query): Query {
   switch (query.kind) {
     case "and":
@@ -87,6 +87,6 @@ function aboutTheRequest(query: Query): Query {
 }
 
 function capital(sentence: string): string {
-  // Names of fields keep their small letters.
+  // Field names stay in lower case.
   return /^[a-z.]+:/u.test(sentence) ? sentence : sentence.charAt(0).toUpperCase() + sentence.slice(1);
 }

@@ -25,7 +25,7 @@ function words(draft: ConditionDraft): string {
 const SIDES = { request: "request ", response: "response " } as const;
 
 function testWords({ subject, comparison, name, value, side }: TestDraft): string {
-  // What speaks for itself needs no word before it.
+  // The method is self-explanatory and needs no label.
   if (subject === "method") return value.toUpperCase();
   const label = SUBJECTS[subject].label;
   const about =

@@ -3,10 +3,10 @@ import { api } from "../api.ts";
 import { Select } from "../ui/field.tsx";
 import { formatTimeOfDay } from "../ui/format.ts";
 
-/** So many of the newest entries are offered. */
+/** Number of recent entries offered. */
 const OFFERED = 50;
 
-/** Chooses one of the newest captured entries, or keeps the one it was given. */
+/** Selects one of the newest captured entries, or keeps the given one. */
 export function EntryPicker({
   value,
   onChange,

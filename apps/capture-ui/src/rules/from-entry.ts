@@ -1,7 +1,7 @@
 import type { Condition } from "@headworks/capture-contract";
 import { literalPattern } from "./literal-pattern.ts";
 
-/** What of a captured request a rule is made from. */
+/** Parts of a captured request that a rule is created from. */
 export interface RequestLine {
   readonly method: string;
   readonly url: string;
@@ -11,7 +11,7 @@ function parsed(url: string): URL | null {
   return URL.canParse(url) ? new URL(url) : null;
 }
 
-/** The condition that holds for requests such as this one: same method, host and path, any query. */
+/** The condition matching similar requests: same method, host and path, any query. */
 export function conditionForRequest({ method, url }: RequestLine): Condition {
   const at = parsed(url);
   if (at === null) return { type: "url_pattern", pattern: literalPattern("is", url) };
@@ -20,14 +20,14 @@ export function conditionForRequest({ method, url }: RequestLine): Condition {
     conditions: [
       { type: "method", method },
       { type: "host", pattern: literalPattern("is", at.hostname) },
-      // A port of its own belongs to the place; a standard one goes without saying.
+      // Only a non-default port is part of the condition.
       ...(at.port === "" ? [] : [{ type: "port", port: Number(at.port) } as const]),
       { type: "path_pattern", pattern: literalPattern("is", at.pathname) },
     ],
   };
 }
 
-/** A name people recognise in a list: `GET api.example.com/orders`. */
+/** A recognisable default name: `GET api.example.com/orders`. */
 export function nameForRequest({ method, url }: RequestLine): string {
   const at = parsed(url);
   const place = at === null ? url : `${at.host}${at.pathname === "/" ? "" : at.pathname}`;
@@ -35,7 +35,6 @@ export function nameForRequest({ method, url }: RequestLine): string {
   return name.length > 100 ? `${name.slice(0, 99)}…` : name;
 }
 
-/** The name of a copy. */
 export function copyName(name: string): string {
   return `${name.slice(0, 240)} (copy)`;
 }

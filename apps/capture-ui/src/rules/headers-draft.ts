@@ -1,4 +1,4 @@
-/** A header field in an editor, with an identity that moves with it. */
+/** A header in an editor; `key` identifies it across moves. */
 export interface HeaderDraft {
   readonly key: number;
   readonly name: string;
@@ -7,23 +7,22 @@ export interface HeaderDraft {
 
 let lastKey = 0;
 
-/** One line of the editor. */
 export function headerDraft(name = "", value = ""): HeaderDraft {
   lastKey += 1;
   return { key: lastKey, name, value };
 }
 
-/** Lines for fields in order, duplicates too. */
+/** Drafts of headers in order, including duplicates. */
 export function headerDrafts(list: readonly (readonly [string, string])[]): readonly HeaderDraft[] {
   return list.map(([name, value]) => headerDraft(name, value));
 }
 
-/** The fields of the lines that have a name. */
+/** The headers of drafts with a name. */
 export function headersList(drafts: readonly HeaderDraft[]): [string, string][] {
   return drafts.flatMap(({ name, value }): [string, string][] => (name.trim() === "" ? [] : [[name.trim(), value]]));
 }
 
-/** Moves a line by some places; at the ends it stays. */
+/** Moves a header by `by` positions, limited to the ends of the list. */
 export function movedHeader(drafts: readonly HeaderDraft[], key: number, by: number): readonly HeaderDraft[] {
   const from = drafts.findIndex((draft) => draft.key === key);
   const moved = drafts[from];
@@ -32,7 +31,7 @@ export function movedHeader(drafts: readonly HeaderDraft[], key: number, by: num
   return drafts.toSpliced(from, 1).toSpliced(to, 0, moved);
 }
 
-/** By name, as mocks write them: a list of values where a name repeats. */
+/** Headers by name, as mocks store them; repeated names have a list of values. */
 export function headersRecord(drafts: readonly HeaderDraft[]): Record<string, string | string[]> {
   const record: Record<string, string | string[]> = {};
   const spelling = new Map<string, string>();
@@ -49,7 +48,7 @@ export function headersRecord(drafts: readonly HeaderDraft[]): Record<string, st
   return record;
 }
 
-/** Lines for fields by name. */
+/** Drafts of headers by name. */
 export function recordDrafts(record: Readonly<Record<string, string | readonly string[]>>): readonly HeaderDraft[] {
   return Object.entries(record).flatMap(([name, value]) =>
     (typeof value === "string" ? [value] : value).map((one) => headerDraft(name, one)),

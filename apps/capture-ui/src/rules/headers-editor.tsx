@@ -5,7 +5,7 @@ import { TextInput } from "../ui/field.tsx";
 import styles from "./editors.module.css";
 import { headerDraft, movedHeader, type HeaderDraft } from "./headers-draft.ts";
 
-/** Header fields in order; the same name may stand there several times. */
+/** Edits headers in order; names may repeat. */
 export function HeadersEditor({
   label,
   drafts,
@@ -71,7 +71,7 @@ export function HeadersEditor({
   );
 }
 
-/** What the bytes of a value say in UTF-8, where the field shows them one by one. */
+/** The value's bytes decoded as UTF-8, for values shown byte by byte. */
 function Reading({ octets }: { readonly octets: string }) {
   const reading = utf8Reading(octets);
   return reading === undefined ? null : <p className={styles["reading"]}>As UTF-8: {reading}</p>;

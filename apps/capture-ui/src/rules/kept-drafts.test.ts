@@ -8,7 +8,7 @@ test("Drafts are the same when they say the same, whatever tells their lines apa
     [lines(1, "v"), lines(2, "v"), true],
     [lines(1, "v"), lines(1, "w"), false],
     [{ condition: null }, { condition: { type: "all" } }, false],
-    // Only numbers tell lines apart; a text of that name is content.
+    // Only numeric keys identify lines; a string key is content.
     [{ key: "a" }, { key: "b" }, false],
   ] as const) {
     assert.equal(isSameDraft(left, right), isSame, JSON.stringify([left, right]));

@@ -1,23 +1,23 @@
-/** What somebody wrote and did not save, and what it was when they began. */
+/** An unsaved draft and its original value. */
 export interface KeptDraft<D> {
   readonly base: D;
   readonly draft: D;
 }
 
-/** Drafts by what they are of. They outlive their editors, so that going elsewhere loses nothing. */
+/** Drafts by name. They outlive their editors, so that navigating away loses nothing. */
 const kept = new Map<string, KeptDraft<unknown>>();
 
-/** The draft that was left, or undefined. Whoever keeps something under a name asks for it with the same type. */
+/** The stored draft, or undefined. Reads of a name must use the type it was stored with. */
 export function keptDraft<D>(name: string): KeptDraft<D> | undefined {
   return kept.get(name) as KeptDraft<D> | undefined;
 }
 
-/** Whether something unsaved was left under a name. */
+/** Whether an unsaved draft exists under a name. */
 export function isKept(name: string): boolean {
   return kept.has(name);
 }
 
-/** Keeps a draft until it is saved or discarded; null lets it go. */
+/** Stores a draft until it is saved or discarded; null removes it. */
 export function keepDraft<D>(name: string, draft: KeptDraft<D> | null): void {
   if (draft === null) kept.delete(name);
   else kept.set(name, draft);
@@ -28,14 +28,14 @@ export function keptNames(prefix: string): string[] {
   return [...kept.keys()].filter((name) => name.startsWith(prefix));
 }
 
-/** Lets the browser ask before a window with unsaved drafts closes or loads anew. Called once, by the entry point. */
+/** Asks for confirmation before a window with unsaved drafts closes or reloads. Called once, by the entry point. */
 export function askBeforeUnload(): void {
   addEventListener("beforeunload", (event) => {
     if (kept.size > 0) event.preventDefault();
   });
 }
 
-/** Whether two drafts say the same. The numbers that tell lines of an editor apart say nothing. */
+/** Whether two drafts are equal, ignoring the numeric keys that identify lines of an editor. */
 export function isSameDraft(left: unknown, right: unknown): boolean {
   return left === right || written(left) === written(right);
 }

@@ -1,13 +1,13 @@
 const SPECIAL = /[\\^$.|?*+()[\]{}]/gu;
 
-/** A pattern that stands for text as it is: all of it, its beginning, or anywhere. */
+/** A pattern matching literal text: exactly, as a prefix, or anywhere. */
 export function literalPattern(comparison: string, text: string): string {
   const escaped = text.replaceAll(SPECIAL, "\\$&");
   if (comparison === "is") return `^${escaped}$`;
   return comparison === "begins" ? `^${escaped}` : escaped;
 }
 
-/** The text that a pattern stands for as it is; null for a real pattern. */
+/** The literal text of a pattern; null for patterns that are not literal. */
 export function asLiteral(
   pattern: string,
 ): { readonly comparison: "is" | "begins" | "contains"; readonly text: string } | null {
@@ -20,7 +20,7 @@ export function asLiteral(
     if (char === "\\") {
       at += 1;
       const next = inner.charAt(at);
-      // `\d`, `\b` and the like are classes, not letters.
+      // `\d`, `\b` and similar are classes, not literals.
       if (next === "" || /[0-9A-Za-z]/u.test(next)) return null;
       text += next;
     } else if (/[\^$.|?*+()[\]{}]/u.test(char)) {

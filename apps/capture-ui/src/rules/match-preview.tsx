@@ -9,12 +9,12 @@ import { formatCount } from "../ui/format.ts";
 import { queryOfCondition } from "./condition-query.ts";
 import styles from "./match-preview.module.css";
 
-/** So many of the newest entries are looked at. */
+/** Number of recent entries examined. */
 const LOOK_BACK = 1000;
-/** Typing goes on while the service counts. */
+/** Debounce of the count while typing. */
 const SETTLE_MS = 250;
 
-/** How much of the traffic so far a condition would have matched, counted by the service as it is edited. */
+/** How much recent traffic a condition matches, counted by the service during editing. */
 export function MatchPreview({
   condition,
   direction,
@@ -28,7 +28,7 @@ export function MatchPreview({
     const timer = window.setTimeout(() => setSettled(text), SETTLE_MS);
     return () => window.clearTimeout(timer);
   }, [text]);
-  // The entry that the rule is made from may be older than those that are looked at.
+  // The source entry may be older than the examined ones.
   const from = usePlace().params.get("from");
   const preview = useQuery({
     queryKey: ["match-preview", settled, direction, from],

@@ -1,7 +1,7 @@
 import { readJson } from "@headworks/json";
 import { utf8Reading } from "@headworks/http-fields";
 
-/** A message as it is compared: first line, fields, body. */
+/** A message in comparable form: first line, headers, body. */
 interface ShownMessage {
   readonly headers_list: readonly (readonly [string, string])[];
   readonly body: string | null;
@@ -18,16 +18,19 @@ interface ShownResponse extends ShownMessage {
   readonly status_message: string | null;
 }
 
-/** Longer bodies are compared as they are, without being indented. */
+/** Longer bodies are compared without indentation. */
 const MAX_INDENTED = 400_000;
 
-/** A field value for people: what its octets say in UTF-8, marked as that, or the octets. Different octets stay different. */
+/**
+ * A header value for display: decoded as UTF-8 and marked as such, or its octets. Different octets stay
+ * distinguishable.
+ */
 export function valueText(octets: string): string {
   const reading = utf8Reading(octets);
   return reading === undefined ? octets : `${reading} (UTF-8)`;
 }
 
-/** First line and fields of a message, one per line. */
+/** First line and headers of a message, one per line. */
 export function headLines(message: ShownRequest | ShownResponse): readonly string[] {
   const first =
     "method" in message
@@ -36,7 +39,7 @@ export function headLines(message: ShownRequest | ShownResponse): readonly strin
   return [first, ...message.headers_list.map(([name, value]) => `${name}: ${valueText(value)}`)];
 }
 
-/** The lines of a body: JSON indented, bytes that are no text as base64. */
+/** The lines of a body: JSON indented, binary data as base64. */
 export function bodyLines({ body, body_encoding: encoding }: ShownMessage): readonly string[] {
   if (body === null || body === "") return [];
   if (encoding === "base64") return body.match(/.{1,76}/gu) ?? [];
@@ -47,7 +50,7 @@ function indented(text: string): string {
   return indentedJson(text) ?? text;
 }
 
-/** JSON text with one member per line; null for what is none, is too long, or would not survive the parser as it is. */
+/** Indented JSON; null if the text is not JSON, too long, or would be altered by parsing. */
 export function indentedJson(text: string): string | null {
   if (text.length > MAX_INDENTED || !/^\s*[[{]/u.test(text)) return null;
   try {

@@ -1,7 +1,7 @@
 import { ArrowDown, ArrowUp, Trash2 } from "lucide-react";
 import { IconButton } from "../ui/button.tsx";
 
-/** Moves one of several things up and down, or takes it out; `remove` names the last button. */
+/** Buttons that move an item up or down, or remove it; `remove` labels the last button. */
 export function OrderButtons<Item>({
   items,
   index,

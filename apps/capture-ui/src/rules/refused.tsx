@@ -1,7 +1,7 @@
 import { errorText } from "../api.ts";
 import styles from "./rule-parts.module.css";
 
-/** Why something was refused or failed, told to screen readers at once; nothing where nothing went wrong. */
+/** Reason of a refusal or failure, announced to screen readers at once. */
 export function Refused({ children }: { readonly children: string | null | undefined }) {
   if (children === null || children === undefined) return null;
   return (
@@ -11,7 +11,7 @@ export function Refused({ children }: { readonly children: string | null | undef
   );
 }
 
-/** Why a call failed; nothing while it did not. */
+/** Error of a failed call. */
 export function Failed({ error }: { readonly error: unknown }) {
   return error === null ? null : <Refused>{errorText(error)}</Refused>;
 }

@@ -10,7 +10,7 @@ import { Menu, type MenuEntry } from "../ui/menu.tsx";
 import { conditionSentence } from "./condition-sentence.ts";
 import styles from "./rule-columns.module.css";
 
-/** What all kinds of rules have. */
+/** Fields common to all kinds of rules. */
 export interface ListedRule {
   readonly id: string;
   readonly name: string;
@@ -20,7 +20,6 @@ export interface ListedRule {
   readonly hit_count: number;
 }
 
-/** What can be done with a rule of a list. */
 export interface RuleActions<R> {
   readonly toggle: (rule: R, enabled: boolean) => void;
   readonly edit: (rule: R) => void;
@@ -29,7 +28,7 @@ export interface RuleActions<R> {
   readonly more?: (rule: R) => readonly MenuEntry[];
 }
 
-/** The columns that every list of rules begins and ends with; those of the kind stand between. */
+/** Columns common to all rule lists; `between` holds those of the kind. */
 export function ruleColumns<R extends ListedRule>({
   actions,
   between = [],
@@ -37,7 +36,7 @@ export function ruleColumns<R extends ListedRule>({
 }: {
   readonly actions: RuleActions<R>;
   readonly between?: readonly ListColumn<R>[];
-  /** Something beside the name. */
+  /** Mark beside the name. */
   readonly mark?: (rule: R) => ReactNode;
 }): readonly ListColumn<R>[] {
   return [

@@ -9,7 +9,7 @@ import type { StoredDraft } from "./use-stored-draft.ts";
 
 type Unsaved = Pick<StoredDraft<unknown>, "isChanged" | "isOutdated" | "discard">;
 
-/** Tells who has unsaved changes that another window or program changed the same, or deleted it. */
+/** Warns that the edited rule was changed or deleted by another client. */
 export function ChangedElsewhere({
   noun,
   isGone,
@@ -29,7 +29,7 @@ export function ChangedElsewhere({
   );
 }
 
-/** The frame in which a rule is written: a head that saves and closes, and what there is to write below. */
+/** The frame of a rule editor: a header with save and close, and the form. */
 export function RuleEditor({
   noun,
   name,
@@ -40,11 +40,11 @@ export function RuleEditor({
   onClose,
   children,
 }: {
-  /** What the rule is: `mock`. */
+  /** Kind of the rule: `mock`. */
   readonly noun: string;
-  /** The name of the stored rule; null for a new one. */
+  /** Name of the stored rule; null for a new one. */
   readonly name: string | null;
-  /** Why it cannot be saved as it is, once that was tried. */
+  /** Validation error, shown after an attempt to save. */
   readonly problem: string | null;
   readonly isSaving: boolean;
   readonly stored: Unsaved;
@@ -86,7 +86,7 @@ export function RuleEditor({
   );
 }
 
-/** What of an editor scrolls when it has no tabs. */
+/** Scrolling part of an editor without tabs. */
 export function EditorBody({ children }: { readonly children: ReactNode }) {
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard
@@ -96,7 +96,7 @@ export function EditorBody({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** A pane beside a list that is no rule: a head with what can be done, and what there is to see below. */
+/** A pane beside a list, with a header and actions, that does not edit a rule. */
 export function SidePanel({
   title,
   actions,
@@ -122,7 +122,7 @@ export function SidePanel({
   );
 }
 
-/** What of a pane scrolls, edge to edge. */
+/** Scrolling part of a pane, without padding. */
 export function ScrollBody({ label, children }: { readonly label: string; readonly children: ReactNode }) {
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard

@@ -9,7 +9,6 @@ interface TextFieldProps {
   readonly error?: string | undefined;
 }
 
-/** The name of a rule. */
 export function NameField({ value, onChange, hint, error }: TextFieldProps) {
   return (
     <Field label="Name" hint={hint} error={error}>
@@ -18,7 +17,7 @@ export function NameField({ value, onChange, hint, error }: TextFieldProps) {
   );
 }
 
-/** The place of a rule among its kind; as typed. */
+/** Priority of a rule, as typed. */
 export function OrderField({ value, onChange, hint, error }: TextFieldProps) {
   return (
     <Field label="Priority" hint={hint} error={error}>
@@ -29,7 +28,7 @@ export function OrderField({ value, onChange, hint, error }: TextFieldProps) {
 
 type Direction = "request" | "response" | "both";
 
-/** Which messages a rule is about. `words` are what requests, answers and both are called. */
+/** The messages a rule applies to. `words` labels requests, responses and both. */
 export function DirectionField({
   label,
   about,
@@ -38,7 +37,7 @@ export function DirectionField({
   onChange,
 }: {
   readonly label: string;
-  /** The whole question, for screen readers. */
+  /** Full question for screen readers. */
   readonly about: string;
   readonly words: Readonly<Record<Direction, string>>;
   readonly value: Direction;

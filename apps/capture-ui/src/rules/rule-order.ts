@@ -3,12 +3,12 @@ interface Ordered {
   readonly priority: number;
 }
 
-/** Room that is left between two rules, for those that come between them later. */
+/** Gap left between priorities, for rules inserted later. */
 const STEP = 10;
 
 /**
- * What to give which rules so that `id` comes to stand before `before` (null: at the end). `rules` are in the order in
- * which they apply. As few rules as possible change.
+ * Priority changes that move `id` before `before` (null: to the end), as few as possible. `rules` are in evaluation
+ * order.
  */
 export function reordered<R extends Ordered>(
   rules: readonly R[],
@@ -38,7 +38,7 @@ function gap(lower: number | undefined, upper: number | undefined): number | nul
   return upper - lower > 1 ? Math.floor((lower + upper) / 2) : null;
 }
 
-/** Rules in the order in which they apply: lowest first, the oldest first among equals. */
+/** Rules in evaluation order: lowest priority first, then oldest. */
 export function inOrder<R extends Ordered & { readonly created_at: string }>(rules: readonly R[]): readonly R[] {
   return rules.toSorted(
     (left, right) => left.priority - right.priority || Date.parse(left.created_at) - Date.parse(right.created_at),

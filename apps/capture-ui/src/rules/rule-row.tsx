@@ -9,7 +9,7 @@ import { useRowFocus } from "../ui/use-row-focus.ts";
 import type { ListedRule } from "./rule-columns.tsx";
 import styles from "./rule-parts.module.css";
 
-/** Rules one below the other; holds {@link RuleRow}s. */
+/** A vertical list of {@link RuleRow}s. */
 export function RuleRows({ label, children }: { readonly label: string; readonly children: ReactNode }) {
   const watchFocus = useRowFocus("li");
   return (
@@ -20,7 +20,7 @@ export function RuleRows({ label, children }: { readonly label: string; readonly
   );
 }
 
-/** A rule of a list beside its editor: a switch, what it does, how often it did, and a menu. */
+/** A row of a rule list beside its editor: switch, summary, hit count and menu. */
 export function RuleRow({
   rule,
   isChosen,
@@ -36,9 +36,9 @@ export function RuleRow({
 }: {
   readonly rule: ListedRule;
   readonly isChosen: boolean;
-  /** When it applies, and what it does. */
+  /** Condition and effect. */
   readonly lines: readonly [when: ReactNode, does: ReactNode];
-  /** Something beside the name. */
+  /** Mark beside the name. */
   readonly mark?: ReactNode;
   readonly before?: ReactNode;
   readonly after?: ReactNode;

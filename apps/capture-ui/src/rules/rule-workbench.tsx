@@ -5,7 +5,7 @@ import { useNarrow } from "../shell/use-narrow.ts";
 import { SplitPane } from "../ui/split-pane.tsx";
 import { EmptyState, ErrorState, Spinner } from "../ui/states.tsx";
 
-/** A list of rules with an editor beside it; where there is no room for both, the editor alone. */
+/** A list of rules with an editor beside it; on narrow screens only the editor. */
 export function RuleWorkbench({
   list,
   editor,
@@ -13,7 +13,7 @@ export function RuleWorkbench({
 }: {
   readonly list: ReactNode;
   readonly editor: ReactNode;
-  /** How much of the width the list begins with. */
+  /** Initial share of the width for the list. */
   readonly share: number;
 }) {
   const narrow = useNarrow();
@@ -32,7 +32,7 @@ export function RuleWorkbench({
   );
 }
 
-/** Stands where a list will be, while it is fetched and when it cannot be had. `noun` is what it holds: `mocks`. */
+/** Placeholder of a list that is loading or failed to load. `noun` names its items: `mocks`. */
 export function ListWaiting({ noun, query }: { readonly noun: string; readonly query: UseQueryResult }) {
   return (
     <>

@@ -1,14 +1,14 @@
 import { useEffect, useRef, type RefObject } from "react";
 
 /**
- * Leads the keyboard into the editor of something new, to its first field, and back to where it came from when the editor
- * goes. Who opened something stored stays in the list and can go on to the next.
+ * Moves the focus to the first field of a new item's editor and restores it when the editor closes. Opening a stored
+ * item leaves the focus in the list.
  */
 export function useEditorFocus<Editor extends HTMLElement>(isNew: boolean): RefObject<Editor | null> {
   const editor = useRef<Editor>(null);
   useEffect(() => {
     const opener = document.activeElement;
-    // Of the fields, not of what else the editor holds; only when it appears.
+    // Only form fields, and only on mount.
     if (isNew) editor.current?.querySelector<HTMLElement>("input, textarea")?.focus();
     return () => {
       if (document.activeElement !== document.body) return;

@@ -1,8 +1,8 @@
 import { useState } from "react";
 
 /**
- * What a window edits, as the list says now; what it was last once the list does not have it any more. `begun` is what it
- * was when the window opened, or something new, which no list has.
+ * The current version of an edited item; its last version after it was removed from the list. `begun` is the version at
+ * opening, or a new item.
  */
 export function useFollowed<Item extends object>(
   begun: Item,

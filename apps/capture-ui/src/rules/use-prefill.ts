@@ -4,7 +4,7 @@ import { api } from "../api.ts";
 import { usePlace } from "../shell/router.ts";
 import { conditionForRequest, nameForRequest } from "./from-entry.ts";
 
-/** The captured entry that the address asks to make a rule from (`?from=<id>`); null without one, or until it is here. */
+/** The captured entry given by `?from=<id>`, to create a rule from; null without one or while it loads. */
 export function usePrefill(): TrafficEntry | null {
   const { params } = usePlace();
   const from = params.get("from");
@@ -17,7 +17,7 @@ export function usePrefill(): TrafficEntry | null {
   return from === null ? null : (entry.data ?? null);
 }
 
-/** Name, condition and direction of a rule about requests such as that of an entry. */
+/** Name, condition and direction of a rule for requests similar to an entry's. */
 export function prefillOf(
   { request }: TrafficEntry,
   direction: string | null,

@@ -4,18 +4,17 @@ import { isolatedName } from "../ui/isolated-name.ts";
 import { toast } from "../ui/toast.tsx";
 import type { ListedRule, RuleActions } from "./rule-columns.tsx";
 
-/** The calls of a kind of rules. */
 interface RuleCalls<R> {
-  /** First part of the keys of its queries. */
+  /** First part of the query keys. */
   readonly topic: string;
   readonly toggle: (rule: R, enabled: boolean) => Promise<unknown>;
   readonly remove: (rule: R) => Promise<unknown>;
-  /** Makes a deleted rule again. */
+  /** Recreates a deleted rule. */
   readonly restore: (rule: R) => Promise<unknown>;
   readonly duplicate: (rule: R) => Promise<unknown>;
 }
 
-/** Switching, copying and deleting rules of a list; what was deleted can be brought back. */
+/** Enables, duplicates and deletes rules of a list; deletion can be undone. */
 export function useRuleList<R extends ListedRule>(calls: RuleCalls<R>): Omit<RuleActions<R>, "edit" | "more"> {
   const refresh = () => queryClient.invalidateQueries({ queryKey: [calls.topic] });
   const act = async (what: string, action: () => Promise<unknown>): Promise<boolean> => {

@@ -6,8 +6,8 @@ import { useRefusal } from "./use-refusal.ts";
 import type { StoredDraft } from "./use-stored-draft.ts";
 
 /**
- * Saves a rule, says so, and sorts what the service refuses to `fields`. `topic` begins the keys of its queries. What
- * is written while the save is under way stays unsaved.
+ * Saves a rule, reports success, and assigns validation errors to `fields`. `topic` is the first part of its query
+ * keys. Edits made during the save stay unsaved.
  */
 export function useRuleSave<Body extends { readonly name?: string }, D>({
   topic,
@@ -18,9 +18,8 @@ export function useRuleSave<Body extends { readonly name?: string }, D>({
 }: {
   readonly topic: string;
   readonly fields: readonly string[];
-  /** What is saved. */
   readonly stored: StoredDraft<D>;
-  /** Stores the rule and answers its id. */
+  /** Stores the rule and returns its id. */
   readonly save: (body: Body) => Promise<string>;
   readonly onSaved: (id: string) => void;
 }) {
@@ -39,7 +38,7 @@ export function useRuleSave<Body extends { readonly name?: string }, D>({
     },
   });
   const mutate = (body: Body): void => {
-    // Given here it is not called once the editor is gone: who went to another screen stays there.
+    // Passed here it is not called after the editor unmounts, so it does not navigate away from another screen.
     save.mutate(body, { onSuccess: onSaved });
   };
   return { save: { ...save, mutate }, refused: useRefusal(save.error, fields) };

@@ -1,29 +1,29 @@
 import { useEffect, useState } from "react";
 import { isSameDraft, keepDraft, keptDraft, type KeptDraft } from "./kept-drafts.ts";
 
-/** A draft of something that is stored, or will be. */
+/** A draft of a stored or new item. */
 export interface StoredDraft<D> {
   readonly draft: D;
-  /** What the draft began with. */
+  /** Original value of the draft. */
   readonly before: D;
   readonly isChanged: boolean;
-  /** What is stored became something else, by another hand, since the draft was begun. */
+  /** The stored item was changed by another client since the draft was begun. */
   readonly isOutdated: boolean;
-  /** Goes up when the draft begins anew: for parts that hold what they were first given. */
+  /** Increases when the draft restarts, for components that keep their initial props. */
   readonly revision: number;
   readonly set: (draft: D) => void;
-  /** Gives the draft up for what is stored now. */
+  /** Discards the draft in favour of the stored item. */
   readonly discard: () => void;
-  /** It is stored, though not yet fetched again: a window may close without a question. */
+  /** Marks the draft as saved before it is fetched again, so that closing does not ask. */
   readonly release: () => void;
-  /** What was stored is no longer unsaved. */
+  /** Marks `stored` as saved. */
   readonly settle: (stored: D) => void;
 }
 
 /**
- * Holds what somebody writes about something stored. While nothing is changed it follows the store, so that no window
- * writes an old state over a new one; a changed draft is never replaced, and waits under `name` when its editor goes.
- * `stored` has to be the same object until the store changes.
+ * Holds a draft of a stored item. An unchanged draft follows the store, so that no window overwrites newer state; a
+ * changed draft is never replaced, and is kept under `name` when its editor unmounts. `stored` must be the same object
+ * until the store changes.
  */
 export function useStoredDraft<D>(name: string, stored: D): StoredDraft<D> {
   const [state, setState] = useState<KeptDraft<D> & { readonly revision: number }>(() => ({
@@ -35,7 +35,7 @@ export function useStoredDraft<D>(name: string, stored: D): StoredDraft<D> {
   const isMoved = !isSameDraft(stored, base);
   const begin = (): void => setState({ base: stored, draft: stored, revision: state.revision + 1 });
   if (isMoved && !isChanged) begin();
-  // Somebody else came to the same.
+  // The other client made the same change.
   else if (isMoved && isSameDraft(draft, stored)) setState({ ...state, base: stored });
   useEffect(() => keepDraft(name, isChanged ? { base, draft } : null), [name, isChanged, base, draft]);
   return {
@@ -51,7 +51,7 @@ export function useStoredDraft<D>(name: string, stored: D): StoredDraft<D> {
     },
     release: () => keepDraft(name, null),
     settle: (next) => {
-      // At once, for the editor of something new ends with its first save.
+      // Immediately, because the editor of a new item unmounts on its first save.
       keepDraft(name, null);
       setState((now) => ({ ...now, base: next }));
     },

@@ -3,12 +3,12 @@ import { BINDINGS, chordOf, meaningOf, shownKeys, type ActionId } from "./keyboa
 
 type Handler = () => void;
 
-/** Handlers by action; the one that was mounted last has the word. */
+/** Handlers by action; the last mounted one is called. */
 const handlers = new Map<ActionId, Handler[]>();
-/** A started sequence (`G` …) is forgotten after this time. */
+/** Timeout of a key sequence (`G` …). */
 const SEQUENCE_MS = 1200;
 
-/** While the component is mounted and `handler` is given, the action's keys and its line in the palette call it. */
+/** Registers `handler` for the action's keys and its palette command while the component is mounted. */
 export function useAction(action: ActionId, handler: Handler | undefined): void {
   const latest = useRef(handler);
   useEffect(() => {
@@ -25,27 +25,27 @@ export function useAction(action: ActionId, handler: Handler | undefined): void 
   }, [action, enabled]);
 }
 
-/** Runs an action. Answers whether anything on screen gives it a meaning. */
+/** Runs an action. Returns whether a handler exists. */
 export function runAction(action: ActionId): boolean {
   const handler = handlers.get(action)?.at(-1);
   handler?.();
   return handler !== undefined;
 }
 
-/** Whether an action has a meaning now. */
+/** Whether an action has a handler. */
 export function canRun(action: ActionId): boolean {
   return (handlers.get(action)?.length ?? 0) > 0;
 }
 
 const MAC = typeof navigator !== "undefined" && /Mac|iPhone|iPad/u.test(navigator.platform);
 
-/** The first keys of an action as this platform names them. */
+/** The first keys of an action, in this platform's notation. */
 export function keysOf(action: ActionId): string {
   const keys = BINDINGS.find((binding) => binding.action === action)?.keys[0];
   return keys === undefined ? "" : shownKeys(keys, MAC);
 }
 
-/** Every way to type a binding, as this platform names the keys. */
+/** All keys of a binding, in this platform's notation. */
 export function allKeys(keys: readonly string[]): readonly string[] {
   return keys.map((one) => shownKeys(one, MAC));
 }
@@ -57,7 +57,7 @@ function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
 
-/** Keys that a focused control uses itself: buttons take Space and Enter, menus and tabs take arrows. */
+/** Keys handled by a focused control: buttons take Space and Enter, menus and tabs take arrows. */
 function belongsToControl(target: EventTarget | null, chord: string): boolean {
   if (!(target instanceof HTMLElement)) return false;
   const control = target.closest(
@@ -71,7 +71,7 @@ function belongsToControl(target: EventTarget | null, chord: string): boolean {
   );
 }
 
-/** Listens to the keyboard for the whole app. Called once by the shell. */
+/** Handles the keyboard for the whole app. Called once by the shell. */
 export function useKeyboard(): void {
   useEffect(() => {
     let prefix: string | undefined;
@@ -89,11 +89,11 @@ export function useKeyboard(): void {
         timer = window.setTimeout(() => (prefix = undefined), SEQUENCE_MS);
         return;
       }
-      // A modal window or an open menu has the keyboard for itself.
+      // A modal window or an open menu takes all keys.
       const modal = document.querySelector(
         "[role=dialog][data-open], [role=alertdialog][data-open], [role=menu][data-open]",
       );
-      // Out of a field, so that single keys work again.
+      // Leaves a text field, so that single keys work again.
       if (chord === "Escape" && modal === null && isTyping(event.target) && event.target instanceof HTMLElement) {
         event.target.blur();
         return;

@@ -2,11 +2,10 @@ import { api, errorText } from "../api.ts";
 import { captureQuery, queryClient } from "../queries.ts";
 import { toast } from "../ui/toast.tsx";
 
-/** Switches between recording and passing through. */
 export async function toggleCapture(): Promise<void> {
   const before = queryClient.getQueryData(captureQuery.queryKey);
   try {
-    // Set rather than flip: two windows that press the key together mean the same.
+    // Set rather than flipped, so that two windows toggling at once agree.
     const status = await api.capture.toggleCapture(
       before === undefined ? {} : { body: { enabled: !before.capture_enabled } },
     );

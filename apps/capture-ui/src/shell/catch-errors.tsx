@@ -6,13 +6,11 @@ import { PartMissing } from "./later.tsx";
 
 interface Props {
   readonly children: ReactNode;
-  /** What is said in place of what broke. */
   readonly title?: string;
 }
 
 /**
- * Keeps what is around a part of the page alive when that breaks, and lets it try again. What could not be fetched is
- * tried again without being told when the service is back.
+ * An error boundary with a retry button. Code that failed to load is retried automatically when the service is back.
  */
 export class CatchErrors extends Component<Props, { readonly error: unknown }> {
   override state = { error: undefined as unknown };

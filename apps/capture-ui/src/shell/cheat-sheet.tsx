@@ -6,7 +6,7 @@ import { BINDINGS, type Binding } from "./keyboard.ts";
 
 const GROUPS: readonly Binding["group"][] = ["Everywhere", "Screens", "Request", "List", "Paused"];
 
-/** All keys, by where they work. */
+/** All keyboard shortcuts by group. */
 export function CheatSheet({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog open onClose={onClose} title="Keyboard shortcuts" size="wide">

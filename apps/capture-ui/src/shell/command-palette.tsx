@@ -13,7 +13,7 @@ import { BINDINGS } from "./keyboard.ts";
 import { navigate } from "./router.ts";
 import { type Command, findCommands } from "./command-search.ts";
 
-/** Moving about makes sense with keys only. */
+/** Movement actions are useful with keys only. */
 const HIDDEN = /^(?:palette|list\.(?:next|previous|first|last|extend)|detail\.(?:next|previous))/u;
 
 function commands(
@@ -87,7 +87,7 @@ function commands(
   return [...bound, ...others, ...switches];
 }
 
-/** Everything the app can do, found by typing. Opened anew each time, so that it knows what can be done now. */
+/** Searchable list of all commands. Mounted on each opening, so that it offers the currently available ones. */
 export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
   const sessions = useQuery(sessionsQuery);
   const [typed, setTyped] = useState("");
@@ -102,7 +102,7 @@ export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
   const run = (command: Command | undefined): void => {
     if (command === undefined) return;
     onClose();
-    // The window has to be gone first: it would take the focus back from what the command focuses.
+    // Runs after the dialog closes, which would otherwise take the focus back.
     window.setTimeout(command.run, 0);
   };
   const onKeyDown = (event: KeyboardEvent): void => {

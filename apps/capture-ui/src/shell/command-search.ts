@@ -1,14 +1,13 @@
-/** Something the palette can do. */
 export interface Command {
   readonly id: string;
   readonly label: string;
-  /** Further words that find it. */
+  /** Additional search words. */
   readonly words?: string;
   readonly keys?: string;
   readonly run: () => void;
 }
 
-/** How well a text fits what was typed: each word must occur; beginnings of words count most. 0 is no match. */
+/** Match score of a text: each word must occur; word beginnings score highest. 0 is no match. */
 export function matchScore(typed: string, label: string, words = ""): number {
   const wanted = typed.toLowerCase().split(/\s+/u).filter(Boolean);
   const name = label.toLowerCase();
@@ -24,7 +23,7 @@ export function matchScore(typed: string, label: string, words = ""): number {
   return score;
 }
 
-/** The commands that fit, best first; those that fit equally keep their order. */
+/** Matching commands, best first, in stable order. */
 export function findCommands(typed: string, commands: readonly Command[]): readonly Command[] {
   return commands
     .map((command) => ({ command, score: matchScore(typed, command.label, command.words) }))

@@ -16,7 +16,7 @@ function useSecondsTo(atMs: number | undefined): number {
   return seconds;
 }
 
-/** Whether what is shown is live, and when the next attempt comes if it is not. */
+/** State of the live channel and the time of the next attempt. */
 export function ConnectionBadge() {
   const connection = useConnection();
   const seconds = useSecondsTo("retryAtMs" in connection ? connection.retryAtMs : undefined);

@@ -1,14 +1,14 @@
 /**
- * Every key of the app, in one table: the cheat sheet, tooltips and the palette are made of it. A screen that is shown
- * gives actions their meaning with `useAction`; keys without one do nothing.
+ * All key bindings in one table, used by the cheat sheet, tooltips and the palette. Screens register handlers with
+ * `useAction`; keys without a handler do nothing.
  */
 export interface Binding {
   readonly action: ActionId;
-  /** Chords such as `Ctrl+K`, or two keys after another such as `G T`. `Ctrl` stands for ⌘ on a Mac too. */
+  /** Chords such as `Ctrl+K`, or sequences such as `G T`. `Ctrl` also stands for ⌘ on a Mac. */
   readonly keys: readonly string[];
   readonly label: string;
   readonly group: "Everywhere" | "Screens" | "List" | "Request" | "Paused";
-  /** Also while a text field has the focus. */
+  /** Also active in text fields. */
   readonly whileTyping?: boolean;
 }
 
@@ -121,7 +121,7 @@ export const BINDINGS: readonly Binding[] = [
   { action: "paused.respond", keys: ["R"], label: "Respond", group: "Paused" },
 ];
 
-/** The parts of a keyboard event that matter. */
+/** The relevant parts of a keyboard event. */
 export interface KeyPress {
   readonly key: string;
   readonly ctrlKey: boolean;
@@ -130,18 +130,18 @@ export interface KeyPress {
   readonly shiftKey: boolean;
 }
 
-/** Names a key press as the table writes it; undefined for a modifier alone and for what the app never uses. */
+/** Names a key press as the table does; undefined for modifiers and unused keys. */
 export function chordOf(press: KeyPress): string | undefined {
   if (press.altKey || ["Control", "Meta", "Shift", "Alt", "Dead", "Process", "Unidentified"].includes(press.key)) {
     return undefined;
   }
   const named = press.key === " " ? "Space" : press.key.length === 1 ? press.key.toUpperCase() : press.key;
-  // Shift is part of how "?" is typed, but a choice for letters and named keys.
+  // Shift is part of typing "?", but a separate modifier for letters and named keys.
   const shift = press.shiftKey && (named.length > 1 || /[A-Z]/u.test(named)) ? "Shift+" : "";
   return `${press.ctrlKey || press.metaKey ? "Ctrl+" : ""}${shift}${named}`;
 }
 
-/** What a key press means: an action, the first half of one, or nothing. */
+/** An action, the first key of a sequence, or nothing. */
 export type KeyMeaning =
   | { readonly kind: "action"; readonly binding: Binding }
   | { readonly kind: "prefix"; readonly chord: string }
@@ -154,8 +154,8 @@ const BY_KEYS = Map.groupBy(
 const PREFIXES = new Set([...BY_KEYS.keys()].flatMap((keys) => (keys.includes(" ") ? (keys.split(" ")[0] ?? []) : [])));
 
 /**
- * Looks a chord up; `prefix` is the first key of a sequence that was begun. Of actions that share keys on different
- * screens, the one counts that `isUsable` now.
+ * Looks a chord up; `prefix` is the first key of a started sequence. Of actions that share keys on different screens,
+ * the one for which `isUsable` returns true wins.
  */
 export function meaningOf(
   chord: string,
@@ -170,7 +170,7 @@ export function meaningOf(
   return { kind: "none" };
 }
 
-/** Keys as shown to people, with this platform's names. */
+/** Keys in this platform's notation. */
 export function shownKeys(keys: string, mac: boolean): string {
   const names: Readonly<Record<string, string>> = mac
     ? { Ctrl: "⌘", Shift: "⇧", ArrowDown: "↓", ArrowUp: "↑", Escape: "Esc", Delete: "Del" }
@@ -186,10 +186,10 @@ export function shownKeys(keys: string, mac: boolean): string {
     .join(" then ");
 }
 
-/** Groups whose keys only work on one screen, each on another one. */
+/** Groups whose keys work on one screen each. */
 const OF_ONE_SCREEN: readonly Binding["group"][] = ["Request", "Paused"];
 
-/** Keys that two actions claim on one screen, or that can never be reached because a prefix comes first. */
+/** Keys bound twice on one screen, or unreachable because a prefix comes first. */
 export function conflicts(bindings: readonly Binding[]): readonly string[] {
   const claims = bindings.flatMap(({ keys, group }) => keys.map((one) => ({ keys: one, group })));
   const all = claims.map((claim) => claim.keys);

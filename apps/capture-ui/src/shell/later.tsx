@@ -1,14 +1,14 @@
 import { useEffect, useReducer, useState } from "react";
 import type { ComponentType, ReactNode } from "react";
 
-/** A component whose code is fetched when it is first shown, or before that by `preload`. */
+/** A component whose code is loaded when it is first shown, or by `preload`. */
 export interface Later<Props> {
   readonly View: ComponentType<Props>;
-  /** Fetches the code ahead, so that the component appears at once. Rejects when it cannot be had. */
+  /** Loads the code ahead. Rejects when loading fails. */
   readonly preload: () => Promise<void>;
 }
 
-/** A part of the app that could not be fetched. It may come when it is asked for again. */
+/** Part of the app whose code failed to load; a retry may succeed. */
 export class PartMissing extends Error {
   constructor(cause: unknown) {
     super("Could not load this part of the page. Is Weir still running?", { cause });
@@ -16,9 +16,9 @@ export class PartMissing extends Error {
 }
 
 /**
- * Splits a component off into a file of its own, and shows `waiting` until that has come. React's own `lazy` would hold
- * back whatever follows a fallback until 300 ms have gone by; here it is shown with the next frame. A failure to load is
- * thrown to the nearest boundary, and the next mount tries again.
+ * Splits a component into a chunk of its own, and shows `waiting` while it loads. React's `lazy` delays content after a
+ * fallback by 300 ms; here it appears with the next frame. A load failure is thrown to the nearest boundary, and the
+ * next mount retries.
  */
 export function later<Props extends object>(
   load: () => Promise<ComponentType<Props>>,

@@ -6,24 +6,24 @@ import { keptNames } from "../rules/kept-drafts.ts";
 import { toast } from "../ui/toast.tsx";
 import { navigate } from "./router.ts";
 
-/** What the names of drafts of messages begin with that wait at breakpoints; the id of the pause follows. */
+/** Name prefix of drafts of paused messages, followed by the pause's id. */
 export const PAUSED = "paused ";
 
-/** The id in the name of such a draft. */
+/** The pause id in a draft's name. */
 export function idOfPaused(name: string): string {
   return name.slice(PAUSED.length).split(" ", 1)[0] ?? "";
 }
 
-/** How often edited messages get more time, and how much: an edit does not run out while its author looks at another view. */
+/** Interval of timer extensions for edited messages, so that an edit does not time out while another view is shown. */
 const HOLD_EVERY_MS = 20_000;
 const HOLD_SECONDS = 60;
 
-/** Gives a message that waits more time. What waits no longer says so by itself. */
+/** Extends the timer of a paused message. Failures are ignored: a message no longer paused is reported by a notice. */
 export async function holdPaused(id: string): Promise<void> {
   await api.breakpoints.holdPausedItem({ params: { id }, body: { seconds: HOLD_SECONDS } }).catch(() => undefined);
 }
 
-/** Shows the service's notices to all clients, and holds paused messages that are being edited. Called once, by the shell. */
+/** Shows notices of the service, and extends paused messages that are being edited. Called once, by the shell. */
 export function useNotices(): void {
   useEffect(() => listenLive({ notice: show }), []);
   useEffect(() => {
@@ -48,7 +48,7 @@ function show(notice: Notice): void {
     return;
   }
   const isEdited = keptNames(PAUSED).some((name) => idOfPaused(name) === notice.paused_id);
-  // A client that goes away is nothing unusual, unless its message was being edited.
+  // A client disconnect is only reported if its message was being edited.
   if (notice.reason === "ended" && !isEdited) return;
   toast({
     key: isEdited ? `${notice.code} ${notice.paused_id}` : notice.code,

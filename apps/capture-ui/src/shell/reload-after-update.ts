@@ -1,10 +1,10 @@
 const KEY = "weir.reloaded";
-/** A page that was just loaded anew and still misses a part is broken in another way. */
+/** A chunk still missing after a recent reload has another cause. */
 const PATIENCE_MS = 15_000;
 
 /**
- * When a part of the app is gone because the service was updated, loads the page anew, once. A part that could not be
- * fetched because the service is away is no reason: the page would go, and the browser has nothing to show in its place.
+ * Reloads the page once when a chunk is missing because the service was updated. Does not reload while the service is
+ * unreachable, when the browser would have nothing to show.
  */
 export function reloadAfterUpdate(): void {
   addEventListener("vite:preloadError", () => void reloadIfUpdated());
@@ -17,7 +17,7 @@ async function reloadIfUpdated(): Promise<void> {
   location.reload();
 }
 
-/** Whether the service is there and its page begins with another script than this one did. */
+/** Whether the service is reachable and serves another entry script. */
 async function servesAnotherApp(): Promise<boolean> {
   const own = document.querySelector('script[type="module"][src]')?.getAttribute("src");
   if (own == null) return false;

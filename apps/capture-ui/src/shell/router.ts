@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-/** Where the page is: path without a slash at its end, and query parameters. */
+/** Current location: path without a trailing slash, and query parameters. */
 export interface Place {
   readonly path: string;
   readonly params: URLSearchParams;
@@ -21,7 +21,7 @@ function update(): void {
 
 addEventListener("popstate", update);
 
-/** The current place; renders again when it changes. */
+/** The current location; re-renders on change. */
 export function usePlace(): Place {
   return useSyncExternalStore(
     (listener) => {
@@ -32,7 +32,7 @@ export function usePlace(): Place {
   );
 }
 
-/** Goes to an address of this app: a path with an optional query and anchor. `replace` leaves no step in the history. */
+/** Navigates to a path of this app, with optional query and anchor. `replace` adds no history entry. */
 export function navigate(address: string, options: { readonly replace?: boolean } = {}): void {
   const next = new URL(address, location.origin);
   if (next.origin !== location.origin) return;
@@ -43,7 +43,7 @@ export function navigate(address: string, options: { readonly replace?: boolean 
   update();
 }
 
-/** Changes query parameters of the current place; null removes one. */
+/** Changes query parameters of the current location; null removes one. */
 export function setParams(
   changes: Readonly<Record<string, string | null>>,
   options: { readonly replace?: boolean } = {},

@@ -16,7 +16,7 @@ import type { ComponentType } from "react";
 import { EmptyState, Spinner } from "../ui/states.tsx";
 import { later } from "./later.tsx";
 
-/** A screen of the rail. Views load when they are first shown. */
+/** A screen of the navigation rail. Views are loaded lazily. */
 export interface Route {
   readonly path: string;
   readonly label: string;
@@ -24,7 +24,7 @@ export interface Route {
   readonly goKey: string;
   readonly icon: ComponentType<{ readonly size?: number }>;
   readonly view: ComponentType;
-  /** Fetches the view ahead, so that it appears without a fallback before it. */
+  /** Loads the view ahead, so that it appears without a fallback. */
   readonly preload: () => Promise<void>;
 }
 
@@ -122,7 +122,7 @@ export const ROUTES: readonly Route[] = [
   },
 ];
 
-/** The route of a path, or undefined for an address that does not exist. */
+/** The route of a path; undefined for unknown paths. */
 export function routeOf(path: string): Route | undefined {
   return ROUTES.find((route) => path === route.path || path.startsWith(`${route.path}/`));
 }

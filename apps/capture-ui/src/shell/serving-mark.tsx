@@ -6,7 +6,7 @@ import { Tooltip } from "../ui/tooltip.tsx";
 import { navigate } from "./router.ts";
 import styles from "./rule-switches.module.css";
 
-/** Says on every screen that a recorded session answers instead of all servers: whoever forgets that wonders for long. */
+/** Reminds on every screen that a recorded session is served in place of all servers. */
 export function ServingMark() {
   const state = useQuery(mockServingQuery).data;
   if (state === undefined || !state.serving) return null;

@@ -14,7 +14,7 @@ import styles from "./top-bar.module.css";
 
 const MAX_SHOWN = 12;
 
-/** The active session, the way to another one, and to a new one. */
+/** The active session, with a menu to switch or create sessions. */
 export function SessionSwitcher() {
   const sessions = useQuery(sessionsQuery);
   const [naming, setNaming] = useState<"create" | "rename" | null>(null);

@@ -22,13 +22,13 @@ const CheatSheet = later(async () => (await import("./cheat-sheet.tsx")).CheatSh
 
 const THEMES = ["system", "light", "dark"] as const;
 
-/** Goes through system, light and dark. */
+/** Cycles through system, light and dark. */
 function nextTheme(): void {
   const now = THEMES.indexOf(usePreferences.getState().theme);
   setPreferences({ theme: THEMES[(now + 1) % THEMES.length] ?? "system" });
 }
 
-/** The frame around every screen: bar, rail, windows, messages, keys. */
+/** The frame around every screen: top bar, rail, dialogs, toasts, keyboard. */
 export function Shell() {
   const { path } = usePlace();
   const route = routeOf(path);
@@ -70,7 +70,7 @@ export function Shell() {
             href={href}
             className={styles["railLink"]}
             aria-current={route?.path === href ? "page" : undefined}
-            // On a phone the bar is longer than the window.
+            // On a phone the rail scrolls.
             ref={route?.path === href ? showInBar : undefined}
           >
             <Icon size={18} />

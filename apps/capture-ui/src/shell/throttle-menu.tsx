@@ -9,7 +9,7 @@ import { Menu, type MenuEntry } from "../ui/menu.tsx";
 import { navigate } from "./router.ts";
 import styles from "./rule-switches.module.css";
 
-/** The presets that a menu has room for; the screen has all of them. */
+/** Presets offered in the menu; the Throttle screen has all. */
 const OFFERED = ["Slow 3G", "3G", "Fast 3G", "4G LTE", "Offline"];
 
 async function change(action: () => Promise<unknown>): Promise<void> {
@@ -17,7 +17,7 @@ async function change(action: () => Promise<unknown>): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: ["throttle"] });
 }
 
-/** Whether lines are slowed down, and the quick way to do so. */
+/** Throttling state, with a quick menu. */
 export function ThrottleMenu() {
   const state = useQuery(throttleQuery).data;
   const on = state?.enabled === true;

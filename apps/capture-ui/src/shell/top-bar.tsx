@@ -103,7 +103,7 @@ function CaptureToggle() {
   );
 }
 
-/** Host and port of an address that listens everywhere are those to give to programs. */
+/** Replaces wildcard listen addresses with the address to configure in programs. */
 function useProxyAddress(): string | undefined {
   const health = useQuery(healthQuery);
   const config = useQuery(configQuery);
@@ -155,7 +155,7 @@ function Quota() {
   );
 }
 
-/** Tells on every screen that nothing of it is live; the traffic says so at its end, also when all is well. */
+/** Reports a lost connection on every screen; Traffic also shows the healthy state. */
 function ConnectionProblem() {
   const { state } = useConnection();
   const { path } = usePlace();
@@ -163,7 +163,7 @@ function ConnectionProblem() {
   return isLost && path !== "/traffic" ? <ConnectionBadge /> : null;
 }
 
-/** What is recorded, where to, and the way to everything else. */
+/** The top bar: recording state, session, proxy address, and menus. */
 export function TopBar({ onCommands, onKeys }: { readonly onCommands: () => void; readonly onKeys: () => void }) {
   return (
     <header className={styles["bar"]}>

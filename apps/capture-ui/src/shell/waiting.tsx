@@ -11,7 +11,7 @@ function useWaitingCount(): number {
   return useQuery(pauseAllQuery).data?.paused_count ?? 0;
 }
 
-/** How much waits for a decision, on the rail. */
+/** Number of paused messages, on the rail. */
 export function WaitingBadge() {
   const count = useWaitingCount();
   if (count === 0) return null;
@@ -22,7 +22,7 @@ export function WaitingBadge() {
   );
 }
 
-/** Pauses everything or stops that, and leads to what waits. It only counts: nothing opens by itself. */
+/** Toggles pausing of all requests, and links to the paused ones. Nothing opens by itself. */
 export function PauseSwitch() {
   const state = useQuery(pauseAllQuery);
   const count = state.data?.paused_count ?? 0;

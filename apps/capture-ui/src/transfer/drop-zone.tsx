@@ -7,7 +7,7 @@ function holdsFiles(event: DragEvent): boolean {
   return event.dataTransfer?.types.includes("Files") === true;
 }
 
-/** Takes files that are dropped anywhere on the page and imports them. */
+/** Imports files dropped anywhere on the page. */
 export function DropZone() {
   const [over, setOver] = useState(false);
   useEffect(() => {

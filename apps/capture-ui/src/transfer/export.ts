@@ -4,15 +4,14 @@ import { filterOf } from "../queries.ts";
 import { formatBytes, formatCount } from "../ui/format.ts";
 import { toast } from "../ui/toast.tsx";
 
-/** Ids that fit into the address of the request. */
+/** Maximum number of ids that fit into the request URL. */
 const MAX_IDS = 10_000;
 
-/** A file name with the date: `weir-2026-11-21-140211.har`. */
 function fileName(extension: string): string {
   return `weir-${new Date().toISOString().slice(0, 19).replace("T", "-").replaceAll(":", "")}.${extension}`;
 }
 
-/** Passes a body on and reports how much of it came. */
+/** Passes a body through and reports the bytes read. */
 function counted(response: Response, report: (bytes: number) => void): Response {
   let bytes = 0;
   const counter = new TransformStream<Uint8Array, Uint8Array>({
@@ -46,7 +45,7 @@ async function download(
   try {
     const response = await request(controller.signal);
     const total = response.headers.get("x-total-count");
-    // The browser keeps large blobs on disk, so nothing here grows with the export.
+    // Browsers keep large blobs on disk, so memory use does not grow with the export.
     const blob = await counted(response, (bytes) => {
       if (performance.now() - shownAt < 150) return;
       shownAt = performance.now();
@@ -64,7 +63,7 @@ async function download(
   }
 }
 
-/** Saves entries as HAR: those of a query, or those that are named. */
+/** Saves entries as HAR, selected by query or by ids. */
 export async function exportHar(
   selection: { readonly q: string; readonly session: string | null } | { readonly ids: readonly string[] },
 ): Promise<void> {
@@ -92,7 +91,7 @@ export async function exportSession(id: string | undefined): Promise<void> {
   });
 }
 
-/** Saves all rules as one document. */
+/** Saves all rules as one JSON document. */
 export async function exportRules(): Promise<void> {
   await download("the rules", fileName("rules.json"), async (signal) => {
     const { data } = await api.persistence.exportRules({ signal });
@@ -100,7 +99,7 @@ export async function exportRules(): Promise<void> {
   });
 }
 
-/** Saves settings and rules as one document, without passwords. */
+/** Saves settings and rules as one JSON document, without passwords. */
 export async function exportSettings(): Promise<void> {
   await download("rules and settings", fileName("config.json"), async (signal) => {
     const document = await api.config.exportConfig({ signal });
@@ -108,7 +107,7 @@ export async function exportSettings(): Promise<void> {
   });
 }
 
-/** Such files go into repositories, where lines are compared. */
+/** Indented, because such files are compared by line in repositories. */
 function indented(json: string): string {
   return `${JSON.stringify(readJson(json), null, 2)}\n`;
 }

@@ -8,7 +8,7 @@ import { toast } from "../ui/toast.tsx";
 import { openSession } from "./open-session.ts";
 import { sendFile } from "./send-file.ts";
 
-/** Bytes that are read to see what a file is. */
+/** Bytes read to detect the kind of a file. */
 const PEEK_BYTES = 4096;
 
 async function send(file: File, kind: FileKind, taskId: string, report: (sent: number) => void, signal: AbortSignal) {
@@ -102,7 +102,7 @@ export async function importFiles(files: readonly File[]): Promise<void> {
   for (const file of files) await importFile(file);
 }
 
-/** Lets the person choose files and imports them. */
+/** Opens a file picker and imports the selection. */
 export function chooseAndImport(): void {
   const input = document.createElement("input");
   input.type = "file";
@@ -115,8 +115,8 @@ export function chooseAndImport(): void {
 type FileKind = "har" | "session";
 
 /**
- * Tells a HAR document from a native session export by name and beginning: a HAR is an object whose first levels hold
- * `log` with `version`, `creator` or `entries`; undefined for what is neither JSON nor named like one.
+ * Distinguishes HAR documents from native session exports by name and prefix: a HAR is an object whose first levels
+ * hold `log` with `version`, `creator` or `entries`; undefined for other files.
  */
 export function fileKind(name: string, beginning: string): FileKind | undefined {
   const text = beginning.replace(/^\uFEFF/u, "").trimStart();
@@ -126,7 +126,7 @@ export function fileKind(name: string, beginning: string): FileKind | undefined 
   return /"log"\s*:\s*\{\s*"(?:version|creator|browser|pages|entries|comment)"/u.test(text) ? "har" : "session";
 }
 
-/** A session name made of a file name. */
+/** A session name derived from a file name. */
 export function sessionName(fileName: string): string {
   const name = fileName
     .replace(/\.(?:har|json|session|weir)$/iu, "")

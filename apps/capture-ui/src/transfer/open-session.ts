@@ -8,14 +8,14 @@ import { isolatedName } from "../ui/isolated-name.ts";
 import { toast } from "../ui/toast.tsx";
 import { sessionTitle } from "../views/sessions/session-form.ts";
 
-/** Shows the traffic of a session; which one is active stays. */
+/** Shows a session's traffic without making it active. */
 export function viewSession(id: string): void {
   navigate(`/traffic?session=${encodeURIComponent(id)}`);
 }
 
 /**
- * Makes a session the active one and shows its traffic; asks first where that would take entries from it. The session of a run
- * is only shown: what others send is not the run's.
+ * Makes a session active and shows its traffic; asks first if that would remove entries. The session of a run is only
+ * shown: other traffic must not be recorded into it.
  */
 export async function openSession(id: string): Promise<void> {
   try {
@@ -47,7 +47,7 @@ async function mayOpen(id: string): Promise<boolean> {
   });
 }
 
-/** Entries that a session loses when it becomes the active one. */
+/** Number of entries a session loses when it becomes active. */
 function droppedEntries(session: CaptureSession, maxRequests: number): number {
   if (session.is_current || maxRequests === 0) return 0;
   return Math.max(0, session.request_count - maxRequests);

@@ -1,6 +1,6 @@
 import { ApiFailure } from "../api.ts";
 
-/** Sends a file and reports how much of it left. `fetch` cannot tell; XMLHttpRequest can. Rejects with ApiFailure. */
+/** Uploads a file with progress, which `fetch` cannot report. Rejects with ApiFailure. */
 export function sendFile(
   url: string,
   file: Blob,

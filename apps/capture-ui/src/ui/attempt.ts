@@ -1,7 +1,7 @@
 import { errorText } from "../api.ts";
 import { toast } from "./toast.tsx";
 
-/** Runs something that may fail and says so; answers whether it worked. */
+/** Runs an action and reports a failure as a toast; returns whether it succeeded. */
 export async function attempt(what: string, action: () => Promise<unknown>): Promise<boolean> {
   try {
     await action();

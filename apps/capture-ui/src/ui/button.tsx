@@ -4,15 +4,14 @@ import { classNames } from "./class-names.ts";
 import { Tooltip } from "./tooltip.tsx";
 
 export interface ButtonProps extends ComponentPropsWithRef<"button"> {
-  /** `primary` at most once in a view; `danger` for what cannot be undone; `ghost` inside toolbars. */
+  /** `primary`: at most one per view; `danger`: irreversible actions; `ghost`: toolbars. */
   readonly variant?: "default" | "primary" | "danger" | "ghost" | undefined;
   readonly size?: "medium" | "large" | undefined;
   readonly icon?: ReactNode | undefined;
-  /** Shows a pressed toggle, for the eye and for screen readers. */
+  /** Toggle state, also exposed to screen readers. */
   readonly pressed?: boolean | undefined;
 }
 
-/** A button with text, and an icon before it if given. */
 export function Button({
   variant = "default",
   size = "medium",
@@ -42,14 +41,14 @@ export function Button({
 }
 
 export interface IconButtonProps extends Omit<ButtonProps, "children" | "icon"> {
-  /** What it does; read aloud and shown as a tooltip. */
+  /** Accessible name and tooltip. */
   readonly label: string;
   readonly icon: ReactNode;
-  /** Keys that do the same, shown in the tooltip. */
+  /** Keyboard shortcut shown in the tooltip. */
   readonly keys?: string | undefined;
 }
 
-/** A button that is only an icon; its label is a tooltip and its accessible name. */
+/** An icon-only button with a tooltip. */
 export function IconButton({ label, icon, keys, className, variant = "ghost", ...rest }: IconButtonProps) {
   return (
     <Tooltip text={label} {...(keys === undefined ? {} : { keys })}>

@@ -1,6 +1,6 @@
 import { toast } from "./toast.tsx";
 
-/** Puts text on the clipboard and says so. `what` names it: `URL`, `cURL command`. */
+/** Copies text to the clipboard and reports success. `what` names it: `URL`, `cURL command`. */
 export async function copyText(text: string, what: string): Promise<void> {
   const done = (await writeClipboard(text)) || copyThroughSelection(text);
   if (done) toast({ key: "copy", tone: "success", title: `${what} copied`, durationMs: 1800 });
@@ -16,7 +16,7 @@ async function writeClipboard(text: string): Promise<boolean> {
   }
 }
 
-/** The clipboard API is missing when the page comes over plain HTTP from another machine. */
+/** The clipboard API is unavailable on plain HTTP pages from another machine. */
 function copyThroughSelection(text: string): boolean {
   const area = document.createElement("textarea");
   area.value = text;

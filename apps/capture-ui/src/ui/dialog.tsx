@@ -8,9 +8,9 @@ import { classNames } from "./class-names.ts";
 import styles from "./dialog.module.css";
 
 /**
- * A modal window. Focus moves in, stays in, and returns when it closes; Esc and a click outside close it. Once somebody
- * has written in its form, a click outside does nothing, and Esc asks first. When its form is refused, the first field
- * with an error gets the focus.
+ * A modal window that traps and restores the focus; Esc and a click outside close it. Once its form has been edited, a
+ * click outside does nothing and Esc asks for confirmation. When its form is refused, the first field with an error is
+ * focused.
  */
 export function Dialog({
   open,
@@ -27,13 +27,13 @@ export function Dialog({
   readonly onClose: () => void;
   readonly title: string;
   readonly description?: ReactNode | undefined;
-  /** `bare` has no padding and hides its title except from screen readers. */
+  /** `bare` has no padding and shows its title to screen readers only. */
   readonly size?: "normal" | "wide" | "bare" | undefined;
-  /** Buttons at the end. */
+  /** Footer buttons. */
   readonly actions?: ReactNode | undefined;
-  /** Whether closing it would lose something, where its fields cannot tell: they may begin with a draft, or follow a store. */
+  /** Whether closing loses edits that the fields cannot reveal, such as restored drafts. */
   readonly isUnsaved?: boolean | undefined;
-  /** With it the content is a form: Enter in a field submits, and a button of type `submit` does too. */
+  /** Makes the content a form, submitted by Enter or a button of type `submit`. */
   readonly onSubmit?: (() => void) | undefined;
   readonly children?: ReactNode | undefined;
 }) {
@@ -42,7 +42,7 @@ export function Dialog({
   const { awaitRefusal, forget } = useFirstError(popup);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    // Esc asked, and Enter is no answer to that.
+    // The confirmation is open; Enter must not submit.
     if (isAsking) return;
     awaitRefusal();
     onSubmit?.();
@@ -89,7 +89,7 @@ export function Dialog({
         <Base.Viewport className={styles["viewport"]}>
           <Base.Popup
             ref={popup}
-            // The first field rather than the button that closes.
+            // The first field rather than the close button.
             initialFocus={() => popup.current?.querySelector<HTMLElement>("input, textarea") ?? popup.current}
             className={className}
             onFocus={onSubmit === undefined ? undefined : watch}
@@ -108,9 +108,9 @@ export function Dialog({
   );
 }
 
-/** Whether something is written in the text fields of a form that was not there at first, and whether it is asked about that. */
+/** Tracks whether text fields were edited, and whether the confirmation is open. */
 function useWritten() {
-  /** The fields that had the focus, and what each said then. A choice is made again with one click; text is not. */
+  /** Initial text of each focused field. Choices are ignored: they can be restored with one click. */
   const fields = useRef(new Map<HTMLInputElement | HTMLTextAreaElement, string>());
   const [isAsking, setAsking] = useState(false);
   return {
@@ -125,7 +125,7 @@ function useWritten() {
   };
 }
 
-/** Leads to the first field in error once the errors of a submitted form are there: at once, or when the service answers. */
+/** Focuses the first invalid field once errors appear, synchronously or after the response. */
 function useFirstError(form: RefObject<HTMLElement | null>) {
   const isAwaited = useRef(false);
   useEffect(() => {
@@ -139,7 +139,7 @@ function useFirstError(form: RefObject<HTMLElement | null>) {
     awaitRefusal: (): void => {
       isAwaited.current = true;
     },
-    /** Who writes on is not to be led away. */
+    /** Cancels a pending jump to the refused field. */
     forget: (): void => {
       isAwaited.current = false;
     },
@@ -150,7 +150,7 @@ const NO_TEXT: readonly string[] = ["checkbox", "radio", "button", "range", "fil
 
 const focusNow = (element: HTMLButtonElement | null): void => element?.focus();
 
-/** Stands in the place of a window's buttons when closing it would lose what was written. */
+/** Replaces a dialog's buttons when closing would lose edits. */
 function LeaveQuestion({ onStay, onLeave }: { readonly onStay: () => void; readonly onLeave: () => void }) {
   return (
     <div className={styles["actions"]}>
@@ -170,7 +170,7 @@ function LeaveQuestion({ onStay, onLeave }: { readonly onStay: () => void; reado
 interface Question {
   readonly title: string;
   readonly text: ReactNode;
-  /** Text of the button that goes ahead: a verb. */
+  /** Label of the confirm button: a verb. */
   readonly action: string;
   readonly danger?: boolean | undefined;
 }
@@ -181,7 +181,7 @@ const useQuestion = create<{ readonly open: (Question & { readonly response: (ye
   }),
 );
 
-/** Asks before something that cannot be undone. Resolves to false when the user closes the window. */
+/** Asks for confirmation of an irreversible action. Resolves to false when the dialog is dismissed. */
 export function confirmAction(question: Question): Promise<boolean> {
   useQuestion.getState().open?.response(false);
   return new Promise((resolve) => {
@@ -197,7 +197,7 @@ export function confirmAction(question: Question): Promise<boolean> {
   });
 }
 
-/** Place where {@link confirmAction} shows its window; the shell renders it once. */
+/** Renders the dialog of {@link confirmAction}; mounted once by the shell. */
 export function ConfirmHost() {
   const question = useQuestion((state) => state.open);
   if (question === null) return null;

@@ -2,7 +2,7 @@ import { useMemo } from "react";
 import styles from "./diff-view.module.css";
 import { diffLines, nearChanges } from "./line-diff.ts";
 
-/** Two texts, compared line by line; what is alike is left out but for the lines next to a change. */
+/** A line diff of two texts; unchanged lines are omitted except near a change. */
 export function DiffView({
   left,
   right,
@@ -11,9 +11,9 @@ export function DiffView({
 }: {
   readonly left: readonly string[];
   readonly right: readonly string[];
-  /** What is compared; read aloud. */
+  /** Accessible name of the comparison. */
   readonly label: string;
-  /** Said where there is no difference. */
+  /** Text shown if both are identical. */
   readonly same?: string | undefined;
 }) {
   const lines = useMemo(() => nearChanges(diffLines(left, right), 3), [left, right]);

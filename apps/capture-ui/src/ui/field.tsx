@@ -15,7 +15,7 @@ interface FieldIds {
 
 const FieldContext = createContext<FieldIds | null>(null);
 
-/** A label, one control (TextInput, TextArea, Select) and a hint or an error, tied together for screen readers. */
+/** A labelled control (TextInput, TextArea, Select) with a hint or an error, associated for screen readers. */
 export function Field({
   label,
   hint,
@@ -62,7 +62,7 @@ function useFieldProps() {
     : { id: field.control, "aria-describedby": field.description, "aria-invalid": field.invalid || undefined };
 }
 
-/** One line of text. `mono` for hosts, patterns, queries and other code. */
+/** A single-line input. `mono` is for hosts, patterns, queries and code. */
 export function TextInput({ mono, className, ...rest }: ComponentPropsWithRef<"input"> & { readonly mono?: boolean }) {
   return (
     <input
@@ -76,7 +76,7 @@ export function TextInput({ mono, className, ...rest }: ComponentPropsWithRef<"i
   );
 }
 
-/** Several lines of text. */
+/** A multi-line input. */
 export function TextArea({
   mono,
   className,
@@ -91,7 +91,7 @@ export function TextArea({
   );
 }
 
-/** On or off, effective at once. With `label` the text is part of the control; otherwise give `aria-label`. */
+/** A switch that takes effect immediately. Needs `label` or `aria-label`. */
 export function Switch({
   checked,
   onChange,
@@ -132,7 +132,7 @@ export interface SelectOption<V extends string> {
   readonly label: string;
 }
 
-/** One choice of a list that is too long for a Segmented. */
+/** A drop-down for lists too long for a Segmented. */
 export function Select<V extends string>({
   value,
   options,

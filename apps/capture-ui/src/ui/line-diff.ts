@@ -6,10 +6,10 @@ export interface DiffLine {
   readonly right: number | null;
 }
 
-/** More edits than this are not looked for: the rest then counts as replaced. */
+/** Maximum edit distance searched; beyond it the rest counts as replaced. */
 const MAX_EDITS = 1500;
 
-/** Compares two lists of lines with as few edits as there are (Myers), and gives up exactness for very different ones. */
+/** Shortest line diff (Myers), approximate for very different lists. */
 export function diffLines(left: readonly string[], right: readonly string[]): readonly DiffLine[] {
   let start = 0;
   while (start < left.length && start < right.length && left[start] === right[start]) start += 1;
@@ -47,7 +47,7 @@ export function diffLines(left: readonly string[], right: readonly string[]): re
   return lines;
 }
 
-/** The moves from `left` to `right`, or null when there are too many. */
+/** The edit path from `left` to `right`, or null beyond {@link MAX_EDITS}. */
 function shortestEdit(left: readonly string[], right: readonly string[]): readonly DiffLine["kind"][] | null {
   const most = Math.min(left.length + right.length, MAX_EDITS);
   let reach = new Map<number, number>([[1, 0]]);
@@ -97,7 +97,7 @@ function movesBack(history: readonly ReadonlyMap<number, number>[], fromX: numbe
   return moves.toReversed();
 }
 
-/** Where unchanged lines are left out: the lines near a change, and how many were skipped before each of them. */
+/** Collapses unchanged lines away from changes into counts of skipped lines. */
 export function nearChanges(
   lines: readonly DiffLine[],
   around: number,

@@ -4,17 +4,19 @@ import styles from "./list-table.module.css";
 import { EmptyState, ErrorState, Spinner } from "./states.tsx";
 import { useRowFocus } from "./use-row-focus.ts";
 
-/** A column of a {@link ListTable}. */
 export interface ListColumn<Item> {
   readonly title: string;
-  /** `switch` is as narrow as can be; `number` and `actions` stand at the end; `quiet` steps back. The title of `actions` is only read out. */
+  /**
+   * `switch` is minimal in width; `number` and `actions` are aligned to the end; `quiet` is dimmed. The title of
+   * `actions` is visually hidden.
+   */
   readonly kind?: "switch" | "number" | "quiet" | "actions";
-  /** How wide the page must be at least for the column to be shown; without it it always is. */
+  /** Minimum page width that shows the column; always shown if absent. */
   readonly from?: "medium" | "wide";
   readonly cell: (item: Item) => ReactNode;
 }
 
-/** What of a query a {@link ListTable} needs. */
+/** The parts of a query that a {@link ListTable} needs. */
 interface LoadedList<Item> {
   readonly data: readonly Item[] | undefined;
   readonly error: unknown;
@@ -23,8 +25,8 @@ interface LoadedList<Item> {
 }
 
 /**
- * A list of at most some hundred things as a table, or what stands in its place: a sign of loading, why it cannot be had,
- * or `empty`. After a failure the rows that were known stay, below the reason.
+ * A table of up to some hundred items, or its loading, error or `empty` state. After a failure the last known rows stay
+ * below the error.
  */
 export function ListTable<Item extends { readonly id: string }>({
   label,
@@ -34,7 +36,7 @@ export function ListTable<Item extends { readonly id: string }>({
   isSelected,
   isOff,
 }: {
-  /** What the things are, as in "The … cannot be loaded"; the name of the table too. */
+  /** Plural noun of the items, and the table's accessible name. */
   readonly label: string;
   readonly list: LoadedList<Item>;
   readonly columns: readonly ListColumn<Item>[];

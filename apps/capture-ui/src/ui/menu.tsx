@@ -6,7 +6,7 @@ import type { MouseEvent, ReactElement, ReactNode } from "react";
 import { classNames } from "./class-names.ts";
 import styles from "./menu.module.css";
 
-/** One line of a menu. Menus are data, so that the same actions can appear in several places. */
+/** One line of a menu. Menus are data, so that several places can share actions. */
 export type MenuEntry =
   | {
       readonly kind: "item";
@@ -41,7 +41,7 @@ export type MenuEntry =
   | { readonly kind: "separator" };
 
 function Items({ items }: { readonly items: readonly MenuEntry[] }) {
-  // Entries of a menu never move while it is open, so their positions are their identities.
+  // Items never move while a menu is open, so the index identifies them.
   return items.map((item, index) => <Item key={`${index}-${item.kind}`} item={item} />);
 }
 
@@ -115,14 +115,14 @@ function Item({ item }: { readonly item: MenuEntry }) {
   }
 }
 
-/** A menu that a button opens. `items` is called when it opens. */
+/** A menu opened by a button. `items` is called on opening. */
 export function Menu({
   trigger,
   items,
   align = "start",
   side = "bottom",
 }: {
-  /** One Button or IconButton. */
+  /** A Button or IconButton. */
   readonly trigger: ReactElement;
   readonly items: () => readonly MenuEntry[];
   readonly align?: "start" | "center" | "end";
@@ -147,8 +147,8 @@ function LazyItems({ items }: { readonly items: () => readonly MenuEntry[] }) {
 }
 
 /**
- * A menu at the pointer for everything inside the child. `items` is called with the event of the right click (or the
- * menu key) and may answer an empty list, which opens nothing.
+ * A context menu for everything inside the child. `items` is called with the event of the right click (or the menu
+ * key); an empty list opens nothing.
  */
 export function ContextMenu({
   items,
@@ -157,7 +157,7 @@ export function ContextMenu({
 }: {
   readonly items: (event: MouseEvent<HTMLElement>) => readonly MenuEntry[];
   readonly onOpenChange?: (open: boolean) => void;
-  /** One element; it must take a ref and event handlers. */
+  /** One element that accepts a ref and event handlers. */
   readonly children: ReactElement;
 }) {
   const [entries, setEntries] = useState<readonly MenuEntry[]>([]);

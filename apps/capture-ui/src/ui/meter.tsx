@@ -1,7 +1,7 @@
 import { classNames } from "./class-names.ts";
 import styles from "./meter.module.css";
 
-/** How much of a limit is used. Amber above 80 %, red when full, unless it is progress; `max` 0 means no limit. */
+/** Usage of a limit: amber above 80 %, red when full, unless `isProgress`; `max` 0 means no limit. */
 export function Meter({
   value,
   max,
@@ -11,11 +11,11 @@ export function Meter({
 }: {
   readonly value: number;
   readonly max: number;
-  /** What is measured; read aloud. */
+  /** Accessible name. */
   readonly label: string;
   /** Shown above the bar: `4,212 of 10,000`. */
   readonly text: string;
-  /** Full is what is wanted. */
+  /** Full means complete, not exhausted. */
   readonly isProgress?: boolean;
 }) {
   const share = max > 0 ? Math.min(1, value / max) : 0;

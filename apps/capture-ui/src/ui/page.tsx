@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import styles from "./page.module.css";
 
-/** The frame of a screen that is not a list over the whole window: heading, actions, content of readable width. */
+/** The frame of a screen: heading, actions, content of readable width. */
 export function Page({
   title,
   description,
@@ -30,7 +30,7 @@ export function Page({
   );
 }
 
-/** A framed part of a page with a heading. */
+/** A framed section with a heading. */
 export function Card({
   title,
   aside,

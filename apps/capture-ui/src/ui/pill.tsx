@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { classNames } from "./class-names.ts";
 import styles from "./pill.module.css";
 
-/** A filter that is on or off, with the number of things it would show. */
+/** A toggle filter with a count of matches. */
 export function Pill({
   pressed,
   count,

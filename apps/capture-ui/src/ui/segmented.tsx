@@ -9,14 +9,14 @@ export interface SegmentedOption<V extends string> {
 
 const STEPS: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
-/** One choice of a few, side by side. Behaves as a radio group: arrows move and choose. */
+/** A radio group of few options, side by side. */
 export function Segmented<V extends string>({
   label,
   value,
   options,
   onChange,
 }: {
-  /** What is chosen; read aloud. */
+  /** Accessible name. */
   readonly label: string;
   readonly value: V;
   readonly options: readonly SegmentedOption<V>[];

@@ -3,8 +3,8 @@ import type { KeyboardEvent, PointerEvent, ReactNode } from "react";
 import styles from "./split-pane.module.css";
 
 /**
- * Two panes with a grip between them. `share` is the part of the first pane, 0 to 1; the caller keeps it. Without a
- * second pane the first one takes all, and keeps its state when the second appears.
+ * Two panes with a draggable separator. `share` is the first pane's part, 0 to 1, held by the caller. Without a second
+ * pane the first fills the area and keeps its state when the second appears.
  */
 export function SplitPane({
   first,
@@ -17,7 +17,6 @@ export function SplitPane({
 }: {
   readonly first: ReactNode;
   readonly second: ReactNode;
-  /** `row`: side by side. */
   readonly direction: "row" | "column";
   readonly share: number;
   readonly onShareChange: (share: number) => void;

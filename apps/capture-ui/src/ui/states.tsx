@@ -5,7 +5,7 @@ import { Button } from "./button.tsx";
 import { classNames } from "./class-names.ts";
 import styles from "./states.module.css";
 
-/** What a view shows when there is nothing to show, and what to do about it. */
+/** Placeholder of an empty view, with suggested actions. */
 export function EmptyState({
   icon,
   title,
@@ -27,7 +27,7 @@ export function EmptyState({
   );
 }
 
-/** What a view shows when its data cannot be had: what failed, why, and a way to try again. */
+/** Placeholder of a view that failed to load, with the error and a retry button. */
 export function ErrorState({
   title,
   error,
@@ -51,7 +51,7 @@ export function ErrorState({
   );
 }
 
-/** Something is under way. Takes the size of the text around it. */
+/** Progress indicator, sized to the surrounding text. */
 export function Spinner({ label = "Loading" }: { readonly label?: string }) {
   return <output className={styles["spinner"]} aria-label={label} />;
 }

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import styles from "./stats.module.css";
 
-/** A row of named figures that stand out; as many beside each other as there is room for. */
+/** A wrapping row of prominent named figures. */
 export function Stats({ figures }: { readonly figures: readonly (readonly [label: string, value: ReactNode])[] }) {
   return (
     <dl className={styles["stats"]}>

@@ -6,13 +6,13 @@ import styles from "./tabs.module.css";
 export interface TabSpec<V extends string> {
   readonly value: V;
   readonly label: ReactNode;
-  /** A number beside the label. */
+  /** Count beside the label. */
   readonly count?: number | string | undefined;
   /** Called only while the tab is shown. */
   readonly content: () => ReactNode;
 }
 
-/** Tabs over panels; fills its parent, the panel scrolls. */
+/** Tabs with panels; fills its parent, the panel scrolls. */
 export function Tabs<V extends string>({
   value,
   onChange,

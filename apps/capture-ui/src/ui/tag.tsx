@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { classNames } from "./class-names.ts";
 import styles from "./tag.module.css";
 
-/** A short mark on a row or a heading. */
+/** A short label on a row or heading. */
 export function Tag({
   tone = "accent",
   title,
@@ -19,7 +19,7 @@ export function Tag({
   );
 }
 
-/** Keys as they are printed on a keyboard: `Ctrl K`. */
+/** Keys in keyboard notation: `Ctrl K`. */
 export function KeyHint({ keys }: { readonly keys: string }) {
   return <kbd className={styles["keys"]}>{keys}</kbd>;
 }

@@ -9,7 +9,7 @@ export interface ToastOptions {
   readonly title: string;
   readonly text?: string;
   readonly tone?: "success" | "error" | "info";
-  /** One thing to do about it. */
+  /** Optional action. */
   readonly action?: { readonly label: string; readonly onSelect: () => void };
   /** Milliseconds on screen; errors stay 10 s, others 4 s. 0 stays until closed or replaced. */
   readonly durationMs?: number;
@@ -27,7 +27,7 @@ let lastId = 0;
 
 const useToasts = create<{ readonly list: readonly ShownToast[] }>(() => ({ list: [] }));
 
-/** Shows a short message in the corner. Returns a function that removes it. */
+/** Shows a toast. Returns a function that removes it. */
 export function toast(options: ToastOptions): () => void {
   const { list } = useToasts.getState();
   const same = options.key === undefined ? undefined : list.find((shown) => shown.key === options.key);
@@ -46,7 +46,7 @@ function dismiss(id: number): void {
 
 const ICONS = { success: CircleCheck, error: CircleAlert, info: Info };
 
-/** Place where toasts appear; the shell renders it once. */
+/** Container of toasts; mounted once by the shell. */
 export function ToastHost() {
   const list = useToasts((state) => state.list);
   return (

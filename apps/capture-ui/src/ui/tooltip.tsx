@@ -2,12 +2,12 @@ import { Tooltip as Base } from "@base-ui/react/tooltip";
 import type { ReactElement, ReactNode } from "react";
 import styles from "./tooltip.module.css";
 
-/** Groups tooltips so that moving between them shows the next one at once. Wraps the whole app. */
+/** Wraps the app, so that moving between tooltips shows the next one immediately. */
 export function TooltipProvider({ children }: { readonly children: ReactNode }) {
   return <Base.Provider delay={500}>{children}</Base.Provider>;
 }
 
-/** Text beside an element while it is hovered or focused. The child must be one element that takes a ref. */
+/** Tooltip on hover or focus. The child must be one element that accepts a ref. */
 export function Tooltip({
   text,
   keys,
@@ -22,7 +22,7 @@ export function Tooltip({
   return (
     <Base.Root
       onOpenChange={(_open, { reason, allowPropagation }) => {
-        // Esc means the window that the button stands in, too.
+        // Esc also closes the surrounding dialog.
         if (reason === "escape-key") allowPropagation();
       }}
     >

@@ -1,9 +1,9 @@
 import { useEffect, useLayoutEffect, useRef, type FocusEvent } from "react";
 
 /**
- * Keeps the keyboard in a list whose row with the focus is taken away: the row in its place gets it, the last one if
- * there is none, and the screen where no row is left. The handler belongs to the element around the rows, which are `li`
- * or `tr` and take the focus with `tabIndex={-1}`.
+ * Keeps the focus in a list when the focused row is removed: on the row that takes its position, the last row, or the
+ * screen if the list is empty. The handler belongs to the element around the rows, which are `li` or `tr` with
+ * `tabIndex={-1}`.
  */
 export function useRowFocus(tag: "li" | "tr"): (event: FocusEvent<HTMLElement>) => void {
   const place = useRef<{ row: HTMLElement; rows: Element; index: number } | null>(null);
@@ -26,7 +26,7 @@ export function useRowFocus(tag: "li" | "tr"): (event: FocusEvent<HTMLElement>) 
   );
   return ({ currentTarget, target }) => {
     const row = target.closest<HTMLElement>(tag);
-    // React tells it of menus and windows as well that a row opened; they stand elsewhere in the document.
+    // React also bubbles events from portals, such as menus and dialogs opened by a row.
     if (row?.parentElement == null || !currentTarget.contains(row)) return;
     place.current = { row, rows: row.parentElement, index: indexOf(row) };
   };

@@ -12,15 +12,15 @@ import { BLOCK_FIELDS, NEW_BLOCK, bodyOf, draftOf, restoreBody } from "./block-f
 import type { BlockDraft } from "./block-form.ts";
 import styles from "./blocklist.module.css";
 
-/** Creates or changes a block entry; what the service refuses is shown at its field. */
+/** Creates or edits a block list entry, with validation errors of the service at their fields. */
 export function BlockDialog({
   entry,
   isGone,
   onClose,
 }: {
-  /** The stored entry as it is now; null for a new one. */
+  /** Current version of the stored entry; null for a new one. */
   readonly entry: BlockEntry | null;
-  /** It was deleted elsewhere; `entry` is what it was last. */
+  /** Deleted by another client; `entry` is its last version. */
   readonly isGone: boolean;
   readonly onClose: () => void;
 }) {

@@ -1,6 +1,5 @@
 import type { BlockEntry, NewBlockEntry } from "@headworks/capture-contract";
 
-/** What the dialog holds: text, as typed. */
 export interface BlockDraft {
   readonly pattern: string;
   readonly note: string;
@@ -19,10 +18,9 @@ export const BLOCK_FIELDS = [
   "device_id",
 ] as const;
 
-/** A new entry's draft; the service fills in what is left empty. */
+/** Draft of a new entry; the service fills empty fields. */
 export const NEW_BLOCK: BlockDraft = { pattern: "", note: "", statusCode: "", contentType: "", responseBody: "" };
 
-/** The draft that edits an entry. */
 export function draftOf(entry: BlockEntry): BlockDraft {
   return {
     pattern: entry.pattern,
@@ -33,7 +31,7 @@ export function draftOf(entry: BlockEntry): BlockDraft {
   };
 }
 
-/** The body that a draft stands for. Text that is no number goes as it is would never be valid, so it is refused here. */
+/** The request body of a draft. A status that is not a number is refused here, because the draft is text. */
 export function bodyOf(
   draft: BlockDraft,
 ):
@@ -57,7 +55,7 @@ export function bodyOf(
   };
 }
 
-/** The body that brings a deleted entry back; its number of hits starts anew. */
+/** The request body that restores a deleted entry; its hit count restarts. */
 export function restoreBody(entry: BlockEntry): NewBlockEntry {
   return {
     pattern: entry.pattern,

@@ -19,7 +19,7 @@ import { restoreBody } from "./block-form.ts";
 import { Stats } from "../../ui/stats.tsx";
 import styles from "./blocklist.module.css";
 
-/** Hosts that Weir answers for instead of letting them be reached. */
+/** Hosts whose requests get a configured response instead of being forwarded. */
 export function BlocklistView() {
   const client = useQueryClient();
   const entries = useQuery(blocklistQuery);
@@ -97,7 +97,7 @@ export function BlocklistView() {
   );
 }
 
-/** The window of an entry, which follows what becomes of it elsewhere. */
+/** The dialog of an entry, which follows changes by other clients. */
 function Editing({ begun, onClose }: { readonly begun: BlockEntry; readonly onClose: () => void }) {
   const entries = useQuery(blocklistQuery);
   const { item, isGone } = useFollowed(begun, entries.data);

@@ -15,7 +15,7 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { Field, TextInput } from "../../ui/field.tsx";
 import styles from "./breakpoints.module.css";
 
-/** What the dialog holds; numbers as typed. */
+/** Form fields; numbers as typed. */
 export interface BreakpointDraft {
   readonly name: string;
   readonly condition: Condition;
@@ -26,7 +26,7 @@ export interface BreakpointDraft {
 
 const FIELDS = ["name", "condition", "direction", "timeout_secs", "priority"] as const;
 
-/** A breakpoint as it is written: the condition apart, for it may be half written. */
+/** A breakpoint in the form. The condition is separate, because it may be incomplete. */
 interface Writing {
   readonly form: BreakpointDraft;
   readonly condition: Condition | null;
@@ -59,15 +59,15 @@ function bodyOf(draft: BreakpointDraft, condition: Condition): NewBreakpoint {
   };
 }
 
-/** Creates or changes a breakpoint; what the service refuses is shown at its field. */
+/** Creates or edits a breakpoint, with validation errors of the service at their fields. */
 export function BreakpointDialog({
   start,
   isGone,
   onClose,
 }: {
-  /** The stored breakpoint as it is now, or what a new one begins with. */
+  /** Current version of the stored breakpoint, or the initial values of a new one. */
   readonly start: Breakpoint | Partial<BreakpointDraft>;
-  /** It was deleted elsewhere; `start` is what it was last. */
+  /** Deleted by another client; `start` is its last version. */
   readonly isGone: boolean;
   readonly onClose: () => void;
 }) {

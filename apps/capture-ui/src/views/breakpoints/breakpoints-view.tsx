@@ -24,13 +24,13 @@ const DIRECTIONS = { request: "request", response: "response", both: "request an
 
 type Part = "waiting" | "rules";
 
-/** Exchanges that wait for a decision, and the rules that make them wait. */
+/** Paused requests, and the breakpoints that pause them. */
 export function BreakpointsView() {
   const { params } = usePlace();
   const paused = useQuery(pausedQuery);
   const count = paused.data?.length ?? 0;
   const [editing, setEditing] = useState<Breakpoint | Partial<BreakpointDraft> | null>(null);
-  // A rule made from an entry comes with the address, so that the way here can be linked.
+  // The source entry of a new breakpoint comes from the URL, so that the form can be linked.
   const prefill = usePrefill();
   const asked = params.get("part");
   const part: Part = asked === "rules" || asked === "waiting" ? asked : "waiting";
@@ -76,14 +76,14 @@ function keyOf(begun: Begun): string {
   return "id" in begun ? begun.id : "new";
 }
 
-/** The window of a breakpoint, which follows what becomes of it elsewhere. */
+/** The dialog of a breakpoint, which follows changes by other clients. */
 function Editing({ begun, onClose }: { readonly begun: Begun; readonly onClose: () => void }) {
   const rules = useQuery(breakpointsQuery);
   const { item, isGone } = useFollowed<Begun>(begun, rules.data);
   return <BreakpointDialog start={"id" in begun ? item : begun} isGone={isGone} onClose={onClose} />;
 }
 
-/** Whether everything waits that no rule names. */
+/** Toggles pausing of all requests, whether or not a breakpoint matches. */
 function PauseAllSwitch() {
   const state = useQuery(pauseAllQuery);
   const set = async (enabled: boolean): Promise<void> => {
@@ -99,7 +99,6 @@ function bodyOf({ name, condition, direction, enabled, priority, timeout_secs }:
   return { name, condition, direction, enabled, priority, timeout_secs };
 }
 
-/** The rules that make exchanges wait. */
 function RuleList({ onEdit, onAdd }: { readonly onEdit: (rule: Breakpoint) => void; readonly onAdd: () => void }) {
   const rules = useQuery({ ...breakpointsQuery, refetchInterval: 5000 });
   const actions = useRuleList<Breakpoint>({

@@ -3,7 +3,7 @@ import { formatAgo } from "../../ui/format.ts";
 import styles from "./breakpoints.module.css";
 import { secondsLeft } from "./paused-draft.ts";
 
-/** How long an item still waits, or how long it has. */
+/** Time until a paused message continues, or the time since it was paused. */
 export function Countdown({ deadline, since }: { readonly deadline: string | null; readonly since: string }) {
   const [nowMs, setNowMs] = useState(() => Date.now());
   useEffect(() => {

@@ -2,7 +2,7 @@ import type { BreakpointDecision, PausedItem } from "@headworks/capture-contract
 import { bodyDraft, draftBytes, markedBody, type BodyDraft } from "../../rules/body-draft.ts";
 import { headerDraft, headerDrafts, headersList, type HeaderDraft } from "../../rules/headers-draft.ts";
 
-/** A paused message in its editor. Texts are as typed. */
+/** A paused message in its editor; texts as typed. */
 export interface PausedDraft {
   readonly side: "request" | "response";
   readonly method: string;
@@ -11,13 +11,13 @@ export interface PausedDraft {
   readonly reason: string;
   readonly headers: readonly HeaderDraft[];
   readonly body: BodyDraft;
-  /** False: the body could not be shown, and passes as it is. */
+  /** False: the body could not be shown, and is forwarded unmodified. */
   readonly hasBody: boolean;
 }
 
 const SHOWN_BODY = new Set(["complete", "coded", "none"]);
 
-/** Why the body of a paused message cannot be edited; null when it can. */
+/** Reason why the body of a paused message cannot be edited, or null. */
 export function bodyObstacle(item: PausedItem): string | null {
   const message = item.direction === "request" ? item.request : item.response;
   switch (message?.body_state) {
@@ -34,7 +34,7 @@ export function bodyObstacle(item: PausedItem): string | null {
   }
 }
 
-/** The draft of the message that waits. */
+/** The draft of a paused message. */
 export function draftOfPaused(item: PausedItem): PausedDraft {
   const { request, response } = item;
   const message = item.direction === "request" || response === null ? request : response;
@@ -50,7 +50,7 @@ export function draftOfPaused(item: PausedItem): PausedDraft {
   };
 }
 
-/** A draft as a message of HTTP/1.1, to be copied. */
+/** A draft as an HTTP/1.1 message, for the clipboard. */
 export function draftText(draft: PausedDraft): string {
   const first =
     draft.side === "request" ? `${draft.method} ${draft.url} HTTP/1.1` : `HTTP/1.1 ${draft.status} ${draft.reason}`;
@@ -58,7 +58,7 @@ export function draftText(draft: PausedDraft): string {
   return [first.trimEnd(), ...fields, "", markedBody(draft.body)].join("\n");
 }
 
-/** An answer to give instead of asking the server. */
+/** Draft of a response that replaces the request to the server. */
 export function responseDraft(item: PausedItem): PausedDraft {
   return {
     side: "response",
@@ -72,7 +72,7 @@ export function responseDraft(item: PausedItem): PausedDraft {
   };
 }
 
-/** Whether two drafts stand for the same message. */
+/** Whether two drafts describe the same message. */
 export function isSameDraft(left: PausedDraft, right: PausedDraft): boolean {
   const facts = (draft: PausedDraft): string =>
     JSON.stringify([
@@ -87,7 +87,7 @@ export function isSameDraft(left: PausedDraft, right: PausedDraft): boolean {
   return facts(left) === facts(right);
 }
 
-/** What is wrong with a draft, or null. */
+/** The validation error of a draft, or null. */
 export function draftProblem(draft: PausedDraft): string | null {
   if (draft.side === "response" && !/^[2-9]\d\d$/u.test(draft.status.trim())) {
     return "Enter a three-digit status, 200 or higher";
@@ -97,15 +97,14 @@ export function draftProblem(draft: PausedDraft): string | null {
   return draftBytes(draft.body) === null ? "The body is not valid base64" : null;
 }
 
-/** The body as a decision carries it. */
 function bodyPart(body: BodyDraft): { readonly body: string; readonly body_encoding?: "utf8" } {
   return body.encoding === "utf8"
     ? { body: body.text, body_encoding: "utf8" }
-    : // Without an encoding the mark in front tells.
+    : // Without an encoding the prefix marks base64.
       { body: markedBody(body) };
 }
 
-/** The decision that sends the message as the draft says; only what was changed is named. */
+/** The decision that forwards the draft; contains only changed parts. */
 export function modifyDecision(item: PausedItem, before: PausedDraft, draft: PausedDraft): BreakpointDecision {
   const message = item.direction === "request" ? item.request : item.response;
   const isBodyChanged =
@@ -136,7 +135,7 @@ export function modifyDecision(item: PausedItem, before: PausedDraft, draft: Pau
   };
 }
 
-/** The decision that answers the client with the draft. */
+/** The decision that responds to the client with the draft. */
 export function respondDecision(draft: PausedDraft): BreakpointDecision {
   return {
     action: "respond",
@@ -147,7 +146,7 @@ export function respondDecision(draft: PausedDraft): BreakpointDecision {
   };
 }
 
-/** Seconds until a paused item continues by itself; null when it waits for ever. */
+/** Seconds until a paused message continues automatically; null without a timeout. */
 export function secondsLeft(deadline: string | null, nowMs: number): number | null {
   if (deadline === null) return null;
   return Math.max(0, Math.ceil((Date.parse(deadline) - nowMs) / 1000));

@@ -33,7 +33,7 @@ import {
 const nameOfPaused = (id: string): string => PAUSED + id;
 const nameOfResponse = (id: string): string => `${PAUSED}${id} answer`;
 
-/** A message opened for editing gets more time at once; the shell goes on holding it. */
+/** Extends the timer when a message is opened for editing; the shell keeps extending it. */
 function useHold(id: string, isEdited: boolean): void {
   useEffect(() => {
     if (!isEdited) return;
@@ -41,12 +41,12 @@ function useHold(id: string, isEdited: boolean): void {
   }, [id, isEdited]);
 }
 
-/** The editor of one item: fetches its body, and decides on it. */
+/** The editor of one paused message: loads its body and sends the decision. */
 export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; readonly onDecided: () => void }) {
   const full = useQuery({
     queryKey: ["breakpoints", "paused", item.id],
     queryFn: ({ signal }) => api.breakpoints.getPausedItem({ params: { id: item.id }, signal }),
-    // The body of a request that is still arriving comes a little later.
+    // The body of a request still being received is polled.
     refetchInterval: (query) => (isReceiving(query.state.data) ? 500 : false),
     retry: false,
   });
@@ -66,7 +66,7 @@ export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; r
     }
     await queryClient.invalidateQueries({ queryKey: pausedQuery.queryKey });
   };
-  // These need nothing of the message, so they work before it is here.
+  // Available before the message has loaded.
   useAction("paused.allow", () => void decide({ action: "continue" }));
   useAction("paused.reject", () => void decide({ action: "abort" }));
   if (full.error !== null) {
@@ -80,7 +80,7 @@ export function PausedEditor({ item, onDecided }: { readonly item: PausedItem; r
     );
   }
   if (full.data === undefined) return <EmptyState icon={<Spinner />} title="" />;
-  // Edits begin with the whole message; once it is whole it does not change any more.
+  // Edits start from the complete message, which does not change any more.
   const state = isReceiving(full.data) ? "arriving" : "whole";
   return <Editor key={state} item={full.data} busy={busy} decide={decide} />;
 }
@@ -186,7 +186,7 @@ function isCoded(item: PausedItem): boolean {
   return message?.body_state === "coded";
 }
 
-/** All of a message: first line, fields, body. */
+/** Form for all of a message: first line, headers, body. */
 function MessageForm({
   title,
   draft,
@@ -197,9 +197,9 @@ function MessageForm({
   readonly title: string;
   readonly draft: PausedDraft;
   readonly onChange: (draft: PausedDraft) => void;
-  /** Why the body cannot be edited. */
+  /** Reason why the body cannot be edited. */
   readonly obstacle?: string | null;
-  /** The content coding could not be undone: these are the bytes as they came. */
+  /** The content coding could not be decoded: the body holds the bytes as received. */
   readonly coded?: boolean;
 }) {
   return (
@@ -253,7 +253,7 @@ function MessageForm({
   );
 }
 
-/** What can become of the chosen item. */
+/** Actions for the selected message. */
 function DecisionBar({
   item,
   isChanged,
@@ -272,7 +272,7 @@ function DecisionBar({
   readonly item: PausedItem;
   readonly isChanged: boolean;
   readonly isAnswering: boolean;
-  /** It is being edited, and gets more time meanwhile. */
+  /** Being edited, so its timeout is extended. */
   readonly isHeld: boolean;
   readonly problem: string | null;
   readonly busy: boolean;

@@ -23,13 +23,13 @@ import { Countdown } from "./countdown.tsx";
 import { draftText, type PausedDraft } from "./paused-draft.ts";
 import { PausedEditor } from "./paused-editor.tsx";
 
-/** The queue and the editor of the chosen item. New items never move the choice or the focus. */
+/** The queue and the editor of the selected message. New messages change neither selection nor focus. */
 export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
   const paused = useQuery({ ...pausedQuery, refetchInterval: 3000 });
   const { params } = usePlace();
   const narrow = useNarrow();
   const [share, setShare] = useState(0.32);
-  // Oldest first: that is the one whose client has waited longest.
+  // Oldest first: its client has waited longest.
   const items = (paused.data ?? []).toReversed();
   const id = params.get("id");
   const [first] = items;
@@ -118,7 +118,7 @@ export function WaitingQueue({ onAdd }: { readonly onAdd: () => void }) {
   );
 }
 
-/** Edits of messages that wait no longer: nothing of them was sent, and nothing is thrown away unasked. */
+/** Unsent edits of messages that are no longer paused; kept until discarded explicitly. */
 function LostEdits({ paused }: { readonly paused: readonly PausedItem[] | undefined }) {
   const [, redraw] = useState(0);
   if (paused === undefined) return null;

@@ -3,29 +3,27 @@ import { type Cookie, parseCookies, parseSetCookie, type SetCookie } from "@head
 import { span } from "./headers/decoded-value.ts";
 import { headerValues } from "./headers/header-groups.ts";
 
-/** Cookies the client sent. */
 export function sentCookies(entry: Pick<TrafficEntry, "request">): Cookie[] {
   return parseCookies(headerValues(entry.request.headers_list, "cookie"));
 }
 
-/** Cookies the server set. */
 export function receivedCookies(entry: Pick<TrafficEntry, "response">): SetCookie[] {
   return headerValues(entry.response?.headers_list ?? [], "set-cookie").map(parseSetCookie);
 }
 
-/** How many cookies went either way. */
+/** Number of cookies in both directions. */
 export function cookieCount(entry: Pick<TrafficEntry, "request" | "response">): number {
   return sentCookies(entry).length + receivedCookies(entry).length;
 }
 
-/** When a cookie ends, in words; `receivedMs` is when the response came. */
+/** Lifetime of a cookie in words; `receivedMs` is the time of the response. */
 export function cookieLife(cookie: SetCookie, receivedMs: number): string {
   const endMs = cookie.maxAgeSeconds === undefined ? cookie.expiresMs : receivedMs + cookie.maxAgeSeconds * 1000;
   if (endMs === undefined) return "Session";
   return endMs <= receivedMs ? "Removed" : span(endMs - receivedMs);
 }
 
-/** What is unsafe about a cookie; empty if nothing is. */
+/** Security concerns of a cookie; empty if none. */
 export function cookieConcerns(cookie: SetCookie, isSecureOrigin: boolean): string[] {
   const concerns: string[] = [];
   if (cookie.sameSite === "None" && !cookie.secure) {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { tabsOf } from "./detail-tabs.ts";
 
-/** An entry as far as its tabs depend on it. */
+/** The parts of an entry that determine its tabs. */
 function entry({
   url = "https://a.example/",
   type = null,
@@ -16,7 +16,7 @@ function entry({
   readonly type?: string | null;
   readonly sent?: readonly (readonly [string, string])[];
   readonly received?: readonly (readonly [string, string])[];
-  /** Stored bytes of the bodies of request and response. */
+  /** Stored body bytes of request and response. */
   readonly sizes?: readonly [request: number, response: number];
   readonly isTunnel?: boolean;
 }): TrafficEntry {
@@ -41,7 +41,7 @@ test("an entry has the tabs that have something to show", () => {
     [entry({ sent: [["Cookie", "a=1"]] }), false, "overview messages cookies timing"],
     [entry({ received: [["Set-Cookie", "a=1"]] }), false, "overview messages cookies timing"],
     [entry({ isTunnel: true }), false, "overview timing"],
-    // Why it did not come about.
+    // Response that explains why the tunnel failed.
     [entry({ isTunnel: true, sizes: [0, 40] }), false, "overview messages timing"],
   ];
   for (const [each, hasStream, tabs] of cases) assert.equal(tabsOf(each, hasStream).join(" "), tabs);

@@ -26,7 +26,7 @@ import { urlParts } from "./url-parts.ts";
 import { hasForm, tabsOf } from "./detail-tabs.ts";
 import { sentCookies, receivedCookies, cookieCount, cookieLife, cookieConcerns } from "./cookie-rows.ts";
 
-/** Larger forms are shown by the body's own viewers only. */
+/** Larger forms are shown by the body viewers only. */
 const MAX_FORM_BYTES = 1_048_576;
 
 const EntryStream = later(
@@ -34,12 +34,12 @@ const EntryStream = later(
   <EmptyState icon={<Spinner />} title="" />,
 );
 
-// Whoever fetched this code ahead is likely to open an entry.
+// Loading this code ahead means an entry is about to be opened.
 prepareWorker();
 
 const detailKey = (id: string) => ["entry", id] as const;
 
-/** Everything about one entry; follows its changes while it is in flight. */
+/** Details of one entry; follows changes while it is in flight. */
 export function EntryDetail({
   id,
   onClose,
@@ -47,14 +47,14 @@ export function EntryDetail({
 }: {
   readonly id: string;
   readonly onClose: () => void;
-  /** Where the pane stands; `full` is alone on a narrow screen. */
+  /** Position of the pane; `full` covers a narrow screen. */
   readonly layout: "right" | "bottom" | "full";
 }) {
   const client = useQueryClient();
   const query = useQuery({
     queryKey: detailKey(id),
     queryFn: ({ signal }) => api.traffic.getTraffic({ params: { id }, query: { include_bodies: "false" }, signal }),
-    // Moving through the list shows the entry before rather than a flash of nothing.
+    // Keeps showing the previous entry while the next one loads.
     placeholderData: (previous) => previous,
   });
   useEffect(
@@ -133,7 +133,7 @@ function Headline({ entry, onClose }: { readonly entry: TrafficEntry; readonly o
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reachable by keyboard */}
       <h1 className={styles["url"]} tabIndex={0}>
         {urlParts(request.url).map((part, index) => (
-          // The pieces of an address stand where they stand.
+          // URL parts do not move, so the index identifies them.
           <span key={`${index}`} className={part.strong ? undefined : styles["dim"]}>
             {part.text}
           </span>
@@ -282,7 +282,7 @@ function CookiesTab({ entry }: { readonly entry: TrafficEntry }) {
                         </td>
                       </tr>
                       {concerns.length > 0 && (
-                        // Sentences: in a column they would leave no room for the others.
+                        // In a row of their own: a column of sentences would be too wide.
                         <tr className={styles["concerns"]}>
                           <td colSpan={5}>{concerns.join("\n")}</td>
                         </tr>
@@ -299,7 +299,7 @@ function CookiesTab({ entry }: { readonly entry: TrafficEntry }) {
   );
 }
 
-/** Parameters of the query and of a form in the request's body. */
+/** Parameters of the query, and of a form in the request body. */
 function ParamsTab({ entry }: { readonly entry: TrafficEntry }) {
   const { request } = entry;
   return (
@@ -341,7 +341,7 @@ function FormParams({ id }: { readonly id: string }) {
   return <ParamTable label="Form" parameters={parseUrlEncoded(form.data)} empty="No form fields." />;
 }
 
-/** The stages of the exchange as a waterfall with their lengths and meanings. */
+/** Stages of the exchange as a waterfall with durations and explanations. */
 function TimingTab({ entry }: { readonly entry: TrafficEntry }) {
   const { bars, totalMs } = timingBars(entry.timings);
   const missing = missingStages(entry.timings);

@@ -1,7 +1,7 @@
 import type { TrafficEntry } from "@headworks/capture-contract";
 import { reasonPhrase } from "@headworks/http-fields";
 
-/** Colour of a method, as a CSS value. */
+/** Colour of a method as a CSS value. */
 export function methodColor(method: string): string {
   switch (method) {
     case "GET":
@@ -20,7 +20,7 @@ export function methodColor(method: string): string {
   }
 }
 
-/** Colour of an entry's outcome, as a CSS value; {@link statusText} says the same in words. */
+/** Colour of an entry's outcome as a CSS value; {@link statusText} is the text. */
 export function statusColor(entry: Pick<TrafficEntry, "state" | "response">): string {
   if (entry.state === "failed") return "var(--server)";
   const status = entry.response?.status_code ?? 0;
@@ -30,13 +30,13 @@ export function statusColor(entry: Pick<TrafficEntry, "state" | "response">): st
   return status < 500 ? "var(--client)" : "var(--server)";
 }
 
-/** Status and reason, or how far the entry has come. */
+/** Status and reason, or the state of an entry without a response. */
 export function statusText(entry: Pick<TrafficEntry, "state" | "response" | "is_passthrough" | "source">): string {
   const { response } = entry;
   if (response !== null) {
     const reason = response.status_message ?? reasonPhrase(response.status_code) ?? "";
     const text = `${response.status_code} ${reason}`.trim();
-    // An answer of ours tells of a failure that came before it, an answer of the server's broke off later.
+    // A response by Weir reports an earlier failure; a server's response was interrupted.
     if (entry.state === "failed") {
       return entry.source === "slice" ? `Failed, Weir responded with ${text}` : `${text}, then failed`;
     }
@@ -47,7 +47,7 @@ export function statusText(entry: Pick<TrafficEntry, "state" | "response" | "is_
   return "No response";
 }
 
-/** Versions of the protocols, for the line of facts. */
+/** Protocol versions. */
 export function entryFacts(entry: Pick<TrafficEntry, "request" | "response" | "tls">): string[] {
   const versions = new Set(
     [entry.request.http_version, entry.response?.http_version].filter((version) => version != null),
@@ -56,11 +56,11 @@ export function entryFacts(entry: Pick<TrafficEntry, "request" | "response" | "t
   return [[...versions].join(" → "), tls ?? ""].filter((fact) => fact !== "");
 }
 
-/** Answers of these types come in frames; what is no stream after all just has none. */
+/** Content types that may be streams. */
 const STREAMED =
   /^(?:text\/event-stream|application\/(?:grpc|(?:x-)?(?:ndjson|jsonl|jsonlines|json-lines)|(?:geo\+)?json-seq|stream\+json|x-json-stream))/iu;
 
-/** Whether an entry may have frames, so that it is worth asking for them. */
+/** Whether an entry may have frames, so that they are worth requesting. */
 export function mayStream({ request, response }: Pick<TrafficEntry, "request" | "response">): boolean {
   if (response === null) return false;
   if (response.status_code === 101 || /^wss?:/iu.test(request.url)) return true;

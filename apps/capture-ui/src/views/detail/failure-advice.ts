@@ -1,11 +1,11 @@
 import type { Failure, TrafficEntry } from "@headworks/capture-contract";
 
-/** A failure in words: what happened and what to do about it. */
+/** A failure explained, with advice. */
 export interface FailureAdvice {
   readonly title: string;
   readonly explanation: string;
   readonly advice: string | null;
-  /** A screen of this interface where it can be mended. */
+  /** A screen where it can be fixed. */
   readonly link: { readonly to: string; readonly label: string } | null;
 }
 
@@ -93,7 +93,7 @@ const TITLES: Readonly<Record<Failure["side"], string>> = {
   internal: "Internal error",
 };
 
-/** What is wrong at an upstream proxy, told apart by code where stages do not tell it. */
+/** Failures of an upstream proxy, by code where the stage is ambiguous. */
 const AT_THE_PROXY: Readonly<Record<string, Omit<FailureAdvice, "title" | "link">>> = {
   UPSTREAM_PROXY_UNREACHABLE: {
     explanation: "Could not connect to the upstream proxy; the server was not contacted.",
@@ -172,7 +172,7 @@ function policyAdvice(failure: Failure): Omit<FailureAdvice, "title"> {
   return { explanation: failure.message, advice: null, link: { to: "/settings", label: "Settings" } };
 }
 
-/** Why the bytes of a tunnel were not read; null for entries that are none. */
+/** Reason why a tunnel's bytes were not decoded; null for other entries. */
 export function tunnelReason(
   entry: Pick<TrafficEntry, "is_passthrough"> & { readonly request: { readonly http_version: string | null } },
 ): string | null {

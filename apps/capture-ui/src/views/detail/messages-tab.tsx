@@ -13,7 +13,7 @@ import { HeaderList } from "./headers/header-list.tsx";
 
 type Message = TrafficEntry["request"] | NonNullable<TrafficEntry["response"]>;
 
-/** Request and response side by side, below each other where there is no room. */
+/** Request and response side by side, or stacked on narrow panes. */
 export function MessagesTab({ entry }: { readonly entry: TrafficEntry }) {
   const [shown, setShown] = useState<"modified" | "changes" | "original">("modified");
   const isChanged = entry.original_request !== null || entry.original_response !== null;
@@ -56,7 +56,7 @@ export function MessagesTab({ entry }: { readonly entry: TrafficEntry }) {
   );
 }
 
-/** Bodies up to this size need only a few lines where sides stand below each other. */
+/** Bodies up to this size need only a few lines in the stacked layout. */
 const SHORT_BODY_BYTES = 240;
 
 function hasNoBody(message: Message): boolean {

@@ -25,7 +25,7 @@ const SCREENS: Readonly<Partial<Record<Step["kind"], (id: string) => string>>> =
 
 type Line = readonly [label: string, value: ReactNode];
 
-/** What happened, in words and numbers. */
+/** Summary of an entry. */
 export function OverviewTab({ entry }: { readonly entry: TrafficEntry }) {
   const tunnel = tunnelReason(entry);
   return (
@@ -239,7 +239,6 @@ function TimingSection({ entry }: { readonly entry: TrafficEntry }) {
 
 type Step = TrafficEntry["trace"][number];
 
-/** Every rule that touched the exchange, in order, and what it did. */
 function RuleTrace({ trace }: { readonly trace: readonly Step[] }) {
   if (trace.length === 0) return null;
   return (
@@ -272,7 +271,7 @@ function RuleName({ step }: { readonly step: Step }) {
   return screen === undefined ? <b>{step.rule_name}</b> : <Link href={screen(step.rule_id)}>{step.rule_name}</Link>;
 }
 
-/** The note of an entry; saved on demand and with Ctrl+Enter. */
+/** Note editor; saves on demand and with Ctrl+Enter. */
 function NoteEditor({ id, notes }: { readonly id: string; readonly notes: string | null }) {
   const client = useQueryClient();
   const name = `note ${id}`;

@@ -7,7 +7,7 @@ import { isolatedName } from "../../ui/isolated-name.ts";
 import styles from "./detail.module.css";
 import { useDetailMemory } from "./detail-memory.ts";
 
-/** Names and values of a query or form, decoded or as they were sent. */
+/** Names and values of a query or form, decoded or as sent. */
 export function ParamTable({
   label,
   parameters,
@@ -37,7 +37,7 @@ export function ParamTable({
         </thead>
         <tbody>
           {parameters.map((parameter, index) => (
-            // The same name may come many times; its place is its identity.
+            // Names may repeat; the index identifies the row.
             <tr key={`${index}-${parameter.rawName}`}>
               <th scope="row">{decoded ? parameter.name : parameter.rawName}</th>
               <td>{decoded ? parameter.value : (parameter.rawValue ?? "")}</td>

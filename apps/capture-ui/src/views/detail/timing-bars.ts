@@ -1,13 +1,12 @@
 import type { Timings } from "@headworks/capture-contract";
 
-/** One stage of an exchange as a bar. */
 export interface TimingBar {
   readonly stage: keyof Timings;
   readonly label: string;
   readonly explanation: string;
   readonly startMs: number;
   readonly durationMs: number;
-  /** Place and width in percent of the whole. */
+  /** Offset and width in percent of the total. */
   readonly left: number;
   readonly width: number;
 }
@@ -22,7 +21,7 @@ const STAGES: readonly (readonly [stage: keyof Timings, label: string, explanati
   ["receive", "Receive", "Receiving the response body"],
 ];
 
-/** The stages that took place, one after another, and their sum. */
+/** The recorded stages in sequence, and their sum. */
 export function timingBars(timings: Timings): { readonly bars: readonly TimingBar[]; readonly totalMs: number } {
   const present = STAGES.flatMap(([stage, label, explanation]) => {
     const durationMs = timings[stage];
@@ -43,7 +42,7 @@ export function timingBars(timings: Timings): { readonly bars: readonly TimingBa
   return { bars, totalMs };
 }
 
-/** Why stages are missing; null if none is. */
+/** Explanation of missing stages; null if none is missing. */
 export function missingStages(timings: Timings): string | null {
   if (timings.connect === null && timings.dns === null) {
     return timings.wait === null

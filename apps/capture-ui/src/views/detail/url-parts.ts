@@ -1,10 +1,10 @@
-/** A piece of an address; `strong` pieces are the ones people look for. */
+/** Part of a URL; `strong` parts are emphasised. */
 export interface UrlPart {
   readonly text: string;
   readonly strong: boolean;
 }
 
-/** Cuts an address for display: host, and names of parameters stand out. Nothing of the text is lost. */
+/** Splits a URL for display, emphasising host and parameter names. The parts join to the URL. */
 export function urlParts(url: string): UrlPart[] {
   const match = /^([a-z][a-z\d+.-]*:\/\/)?([^/?#]*)([^?#]*)(\?[^#]*)?(#[\s\S]*)?$/iu.exec(url);
   if (match === null) return [{ text: url, strong: true }];

@@ -31,7 +31,7 @@ const setupQuery = {
   queryFn: ({ signal }: { readonly signal: AbortSignal }) => api.cert.getSetup({ signal }),
 };
 
-/** The way to the first captured request in four steps. `compact` fits the empty traffic list. */
+/** Guide to the first captured request in four steps. `compact` fits the empty traffic list. */
 export function FirstRunView({ compact = false }: { readonly compact?: boolean }) {
   const setup = useQuery(setupQuery);
   const connection = useConnection();
@@ -117,7 +117,7 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
   );
 }
 
-/** What the traffic says about the set-up: what is there already, and what comes. */
+/** Progress of the setup, derived from stored and live traffic. */
 function useSeen(): Seen {
   const oldest = useQuery({
     queryKey: ["traffic", "first-run", "oldest"],
@@ -145,7 +145,7 @@ function useSeen(): Seen {
   );
   const stored = (latest.data?.rows ?? []).reduce(withEntry, NOTHING_SEEN);
   const first = oldest.data?.rows[0];
-  // The one that is stored may have been in flight then.
+  // The stored one may have been in flight then.
   const isLiveFirst = first === undefined || live.first?.id === first.id;
   return { first: isLiveFirst ? live.first : first, trust: live.trust === "waiting" ? stored.trust : live.trust };
 }
@@ -227,7 +227,7 @@ interface Setup {
 
 type Way = "run" | "terminal" | "device";
 
-/** Ways to send traffic: one command, a terminal, a phone. */
+/** Instructions for sending traffic: a command, a terminal, a phone. */
 function SendTraffic({ setup }: { readonly setup: Setup }) {
   const [way, setWay] = useState<Way>("run");
   const [shell, setShell] = useState<"sh" | "powershell" | "cmd">("sh");
@@ -277,7 +277,7 @@ function SendTraffic({ setup }: { readonly setup: Setup }) {
   );
 }
 
-/** How a phone gets to the set-up page; a code to scan only where scanning it leads anywhere. */
+/** Instructions for a phone; the QR code is shown only if the setup page is reachable from it. */
 function Device({ setup }: { readonly setup: Setup }) {
   if (setup.local_only) {
     return (
@@ -289,7 +289,7 @@ function Device({ setup }: { readonly setup: Setup }) {
   }
   return (
     <div className={styles["device"]}>
-      {/* An image runs nothing, whatever is inside. */}
+      {/** Used as an image, so scripts inside cannot run. */}
       <img
         className={styles["qr"]}
         alt="QR code of the setup page"
@@ -315,7 +315,7 @@ interface Platform {
   readonly command?: string;
 }
 
-/** How each system, browser and runtime is made to trust the certificate. */
+/** Trust instructions per system, browser and runtime. */
 function TrustGuide({ platforms }: { readonly platforms: readonly Platform[] }) {
   const certificate = useQuery(certificateQuery);
   const [chosen, setChosen] = useState(() =>
@@ -365,7 +365,7 @@ function TrustGuide({ platforms }: { readonly platforms: readonly Platform[] }) 
   );
 }
 
-/** Text to type elsewhere, with a button that copies it. */
+/** A command with a copy button. */
 function Command({ text, what }: { readonly text: string; readonly what: string }) {
   return (
     <div className={styles["command"]}>

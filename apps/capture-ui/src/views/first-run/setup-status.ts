@@ -2,19 +2,19 @@ import type { TrafficSnapshot } from "@headworks/capture-contract";
 
 export const NOTHING_SEEN: Seen = { first: null, trust: "waiting" };
 
-/** Where the command looks for the service by itself. */
+/** Origins that the command tries by default. */
 const DEFAULT_ORIGINS: readonly string[] = ["http://127.0.0.1:3001", "http://localhost:3001"];
 
-/** How far a step of the set-up is. */
+/** Status of a setup step. */
 export type StepStatus = "done" | "waiting" | "problem";
 
-/** What the traffic seen so far says about the set-up. */
+/** Setup progress derived from the traffic so far. */
 export interface Seen {
   readonly first: TrafficSnapshot | null;
   readonly trust: StepStatus;
 }
 
-/** Takes one more entry into account. A decrypted exchange proves trust, a refused handshake disproves it until then. */
+/** Adds one entry. A decrypted exchange proves trust; a refused handshake disproves it until the next decrypted one. */
 export function withEntry(seen: Seen, entry: TrafficSnapshot): Seen {
   const isReadable = (entry.scheme === "https" || entry.scheme === "wss") && !entry.is_passthrough;
   const proves = isReadable && entry.source !== "import" && entry.status_code !== null;
@@ -24,7 +24,7 @@ export function withEntry(seen: Seen, entry: TrafficSnapshot): Seen {
   return { first, trust };
 }
 
-/** The platform whose instructions are shown first, from what the browser says about itself. */
+/** The platform shown first, guessed from the user agent. */
 export function guessPlatform(userAgent: string, offered: readonly string[]): string | null {
   const guess = /iPhone|iPad/u.test(userAgent)
     ? "ios"
@@ -38,13 +38,13 @@ export function guessPlatform(userAgent: string, offered: readonly string[]): st
   return offered.find((id) => id === guess) ?? offered.find((id) => id.startsWith(guess)) ?? offered[0] ?? null;
 }
 
-/** A line that captures one program with the Weir this page was loaded from, and no other. */
+/** A command that captures one program with the Weir this page was loaded from. */
 export function runLine(command: string, program: string, origin: string = location.origin): string {
   const address = DEFAULT_ORIGINS.includes(origin) ? "" : ` --api-url ${origin}`;
   return `${command} run${address} -- ${program}`;
 }
 
-/** Lines that set the variables in a shell. Values are quoted so that nothing in them is run. */
+/** Commands that set the variables in a shell. Values are quoted, so that nothing in them is executed. */
 export function exportLines(
   environment: readonly { readonly name: string; readonly value: string }[],
   shell: "sh" | "powershell" | "cmd",

@@ -14,7 +14,7 @@ import { Page } from "../../ui/page.tsx";
 import { attempt } from "../../ui/attempt.ts";
 import styles from "./focus.module.css";
 
-/** Hosts that matter now: the traffic list can dim or hide the rest. */
+/** Focused hosts: the traffic list can dim or hide all others. */
 export function FocusView() {
   const client = useQueryClient();
   const hosts = useQuery(focusQuery);

@@ -12,7 +12,7 @@ import { isolatedName } from "../../ui/isolated-name.ts";
 import { Menu } from "../../ui/menu.tsx";
 import styles from "./mocks.module.css";
 
-/** Collections of mocks, with how many each has; choosing one shows its mocks alone. */
+/** Collections with their mock counts; selecting one filters the list. */
 export function CollectionsNav({
   collections,
   rules,
@@ -22,7 +22,7 @@ export function CollectionsNav({
   readonly collections: readonly MockCollection[];
   readonly rules: readonly MockRule[];
   readonly chosen: string | null;
-  /** Stands for the mocks without a collection. */
+  /** Key for mocks without a collection. */
   readonly none: string;
 }) {
   const [naming, setNaming] = useState<MockCollection | "new" | null>(null);

@@ -3,7 +3,7 @@ interface Hit {
   readonly timestamp: string;
 }
 
-/** How often each mock answered in equal slices of the time up to now, by its id; the newest slice is the last. */
+/** Hits per mock id in equal time slices up to now, newest last. */
 export function hitBins(
   hits: readonly Hit[],
   { nowMs, spanMs, count }: { readonly nowMs: number; readonly spanMs: number; readonly count: number },

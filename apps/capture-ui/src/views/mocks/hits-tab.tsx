@@ -9,7 +9,7 @@ import { EmptyState, ErrorState } from "../../ui/states.tsx";
 import { Stats } from "../../ui/stats.tsx";
 import styles from "./mocks.module.css";
 
-/** Forgets what all mocks answered, once that is confirmed. */
+/** Clears the hit history of all mocks after confirmation. */
 export async function forgetHits(): Promise<void> {
   const sure = await confirmAction({
     title: "Clear hit history?",
@@ -22,7 +22,7 @@ export async function forgetHits(): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: ["mocks"] });
 }
 
-/** What a mock answered lately. */
+/** Recent hits of a mock. */
 export function HitsTab({ id }: { readonly id: string }) {
   const stats = useQuery({
     queryKey: ["mocks", "stats", id],

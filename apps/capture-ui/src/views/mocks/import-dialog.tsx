@@ -23,7 +23,7 @@ const FORMATS = [
   { value: "json", label: "Weir export" },
 ] as const;
 
-/** Makes mocks of a document: first shows what it would make, then makes it. */
+/** Imports mocks from a document, after a preview. */
 export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
   const collections = useQuery(mockCollectionsQuery);
   const [file, setFile] = useState<File | null>(null);
@@ -145,7 +145,7 @@ export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
-/** How far a document is; nothing while none is sent. */
+/** Upload progress. */
 function Sending({ sentBytes, totalBytes }: { readonly sentBytes: number | undefined; readonly totalBytes: number }) {
   if (sentBytes === undefined) return null;
   const isSent = sentBytes >= totalBytes;
@@ -183,12 +183,12 @@ function Preview({ result }: { readonly result: ImportResponse }) {
   );
 }
 
-/** What an import answers. */
+/** Result of an import. */
 type ImportResponse = Awaited<ReturnType<typeof api.mocks.importMockDocument>>;
 
 type ImportQuery = NonNullable<OperationInput<typeof operations.mocks.importMockDocument>["query"]>;
 
-/** Sends a document for import, and knows how much of it has left; undefined while nothing is sent. */
+/** Uploads a document with progress; undefined while nothing is uploaded. */
 function useDocumentSending(): {
   readonly sentBytes: number | undefined;
   readonly send: (file: Blob, query: ImportQuery) => Promise<ImportResponse>;

@@ -1,10 +1,10 @@
 import { type ImportMocks, MAX_MOCK_DOCUMENT_BYTES } from "@headworks/capture-contract";
 import { formatBytes } from "../../ui/format.ts";
 
-/** So much of a file is looked at to see what it is. */
+/** Bytes read to detect the format. */
 export const HEAD_BYTES = 20_000;
 
-/** Why a document of this size is not taken in; undefined when it is. */
+/** Error for a document above its size limit, or undefined. */
 export function sizeProblem(format: ImportMocks["format"], sizeBytes: number): string | undefined {
   const most = MAX_MOCK_DOCUMENT_BYTES[format];
   if (sizeBytes <= most) return undefined;
@@ -14,7 +14,7 @@ export function sizeProblem(format: ImportMocks["format"], sizeBytes: number): s
   return `The file is ${formatBytes(sizeBytes)}; ${kind} can be at most ${formatBytes(most)}`;
 }
 
-/** Guesses what kind of document a file is by its beginning and its name. */
+/** Guesses the format from the beginning and name of a file. */
 export function guessFormat(name: string, head: string): ImportMocks["format"] {
   if (/"?(?:openapi|swagger)"?\s*:/u.test(head)) return "openapi";
   if (head.includes("getpostman.com") || /"_postman_id"/u.test(head)) return "postman";

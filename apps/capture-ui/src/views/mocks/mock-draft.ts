@@ -14,7 +14,7 @@ import {
 export interface MockDraft {
   readonly name: string;
   readonly description: string;
-  /** Labels with commas between. */
+  /** Comma-separated tags. */
   readonly tags: string;
   readonly collectionId: string | null;
   readonly condition: Condition;
@@ -25,7 +25,6 @@ export interface MockDraft {
   readonly schema: string;
 }
 
-/** A new mock. */
 export function newMock(collectionId: string | null = null): MockDraft {
   return {
     name: "",
@@ -41,7 +40,7 @@ export function newMock(collectionId: string | null = null): MockDraft {
   };
 }
 
-/** A mock that answers requests such as that of an entry as it was answered; `body` is that of the answer, decoded. */
+/** A mock that repeats an entry's response for similar requests; `body` is the decoded response body. */
 export function mockFromEntry(entry: TrafficEntry, body: ResponseDraft["body"]): MockDraft {
   const { request, response } = entry;
   const responseDraft: ResponseDraft = {
@@ -59,7 +58,6 @@ export function mockFromEntry(entry: TrafficEntry, body: ResponseDraft["body"]):
   };
 }
 
-/** The draft of a stored mock. */
 export function draftOfMock(rule: MockRule): MockDraft {
   return {
     name: rule.name,
@@ -103,7 +101,7 @@ function expirationOf({ expires, expiresValue }: MockDraft): MockRule["expiratio
   }
 }
 
-/** The rule that a draft stands for, or what is missing. */
+/** The rule of a draft, or its problems. */
 export function mockOf(
   draft: MockDraft,
   condition: Condition | null,

@@ -30,16 +30,15 @@ import { ConfigEditor } from "./response-editor.tsx";
 
 const FIELDS = ["name", "condition", "response_schema", "expiration", "priority"] as const;
 
-/** A mock as it is written: the condition apart, for it may be half written. */
+/** A mock in the editor. The condition is separate, because it may be incomplete. */
 export interface Writing {
   readonly form: MockDraft;
   readonly condition: Condition | null;
 }
 
-/** A tab of the editor of a stored mock. */
 export type MockPart = "rule" | "try" | "versions" | "hits";
 
-/** Creates or changes a mock; tries it, and shows what it was and what it answered. */
+/** Creates or edits a mock, tests it, and shows its versions and hits. */
 export function MockEditor({
   name,
   start,
@@ -49,13 +48,12 @@ export function MockEditor({
   onClose,
   onSaved,
 }: {
-  /** Under which an unsaved draft is kept. */
+  /** Name under which an unsaved draft is kept. */
   readonly name: string;
   /** The same object until the stored mock changes. */
   readonly start: Writing;
   /** The stored rule; null for a new one. */
   readonly rule: MockRule | null;
-  /** The tab that is shown. */
   readonly part: MockPart;
   readonly onPart: (part: MockPart) => void;
   readonly onClose: () => void;
@@ -229,7 +227,7 @@ function RuleForm({
   );
 }
 
-/** What the mock was before, how that differs from now, and the way back. */
+/** Previous versions of the mock, with comparison and restore. */
 function VersionsTab({ rule }: { readonly rule: MockRule }) {
   const versions = useQuery({
     queryKey: ["mocks", "versions", rule.id],
@@ -283,7 +281,7 @@ function VersionsTab({ rule }: { readonly rule: MockRule }) {
   );
 }
 
-/** Whether the stored rule would answer a request, why, and which rule would. Nothing is sent. */
+/** Tests which rule would respond to a request, and why. Nothing is sent. */
 function TryTab({ rule }: { readonly rule: MockRule }) {
   const [by, setBy] = useState<"entry" | "url">("entry");
   const [entryId, setEntryId] = useState<string | null>(null);

@@ -48,7 +48,7 @@ function bodyOf({ name, description, tags, collection_id, condition, response_co
   };
 }
 
-/** The answer of a rule in a few words. */
+/** Short summary of a rule's response. */
 function responseWords({ response_config: config }: MockRule): string {
   switch (config.type) {
     case "single":
@@ -62,7 +62,7 @@ function responseWords({ response_config: config }: MockRule): string {
   }
 }
 
-/** Mocks in the order in which they are asked. */
+/** Mocks in evaluation order. */
 export function MockList({
   rules,
   chosenId,
@@ -121,7 +121,7 @@ export function MockList({
   );
 }
 
-/** Above the list: chooses all of it, and switches what is chosen together. */
+/** Selects all mocks, and switches the selected ones together. */
 function ManyMocks({
   rules,
   chosen,

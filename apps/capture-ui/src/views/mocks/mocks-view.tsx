@@ -35,10 +35,10 @@ function startOf(key: string, form: MockDraft, rule: MockRule | null = null): St
   return { key, writing: { form, condition: form.name === "" && rule === null ? null : form.condition }, rule };
 }
 
-/** Under which the unsaved draft of a mock is kept. */
+/** Name under which a mock's unsaved draft is kept. */
 const nameOf = (key: string): string => `mock ${key}`;
 
-/** Requests that Weir answers itself: rules, their collections, recording, import, and whole sessions. */
+/** Mocks: rules, collections, recording, import, and served sessions. */
 export function MocksView() {
   const { params } = usePlace();
   const [fresh, setFresh] = useState<{ readonly key: string; readonly draft: MockDraft } | null>(null);
@@ -66,7 +66,7 @@ export function MocksView() {
     if (prefill !== null) return startOf(prefill.key, prefill.draft);
     if (fresh !== null) return startOf(fresh.key, fresh.draft);
     if (id === null) return null;
-    // Deleted elsewhere: what was being written about it is kept.
+    // Deleted by another client: an unsaved draft is kept.
     if (isGone) return isKept(nameOf(id)) ? startOf(id, newMock()) : null;
     return chosen.data === undefined ? null : startOf(id, draftOfMock(chosen.data), chosen.data);
   }, [prefill, fresh, id, isGone, chosen.data]);
@@ -98,7 +98,7 @@ export function MocksView() {
   );
 }
 
-/** The browser streams it to disk. */
+/** Streamed to disk by the browser. */
 function exportAll(): void {
   const link = document.createElement("a");
   link.href = operationUrl(operations.mocks.exportMocks, {});
@@ -206,7 +206,7 @@ function MockActions({
   );
 }
 
-/** A new mock from the entry that the address names (`?from=<id>`), with its answer's body decoded; null without one. */
+/** A new mock from the entry given by `?from=<id>`, with the decoded response body; null without one. */
 function useMockPrefill(): { readonly key: string; readonly draft: MockDraft } | null {
   const entry = usePrefill();
   const id = entry?.id ?? "";

@@ -16,7 +16,7 @@ import { EmptyState } from "../../ui/states.tsx";
 import { toast } from "../../ui/toast.tsx";
 import styles from "./mocks.module.css";
 
-/** Begins or ends the recording of answers. */
+/** Starts or stops recording. */
 export async function setRecording(enabled: boolean): Promise<void> {
   await attempt("Could not toggle recording", () => api.mocks.setMockRecording({ body: { enabled } }));
   await queryClient.invalidateQueries({ queryKey: ["mocks"] });
@@ -24,7 +24,7 @@ export async function setRecording(enabled: boolean): Promise<void> {
 
 const responses = (count: number): string => (count === 1 ? "1 response" : `${formatCount(count)} responses`);
 
-/** Says that answers are being recorded, or wait to be reviewed. */
+/** Notice that responses are being recorded or await review. */
 export function RecordingNotice() {
   const state = useQuery({ ...mockRecordingQuery, refetchInterval: 2000 }).data;
   if (state === undefined || (!state.recording && state.recorded === 0)) return null;
@@ -40,7 +40,7 @@ export function RecordingNotice() {
   );
 }
 
-/** Recorded answers: chosen ones become mocks, the others are forgotten. */
+/** Recorded responses: selected ones become mocks, the others can be cleared. */
 export function RecordingPanel({ onClose }: { readonly onClose: () => void }) {
   const state = useQuery(mockRecordingQuery).data;
   const recorded = useQuery({

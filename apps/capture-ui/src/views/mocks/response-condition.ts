@@ -1,7 +1,7 @@
 import type { Condition, MockRequestCondition } from "@headworks/capture-contract";
 import type { Vocabulary } from "../../rules/condition-draft.ts";
 
-/** What the condition of one of several answers can ask: about the request, and never for the opposite. */
+/** Vocabulary of a response's condition: request fields only, without negation. */
 export const RESPONSE_VOCABULARY: Vocabulary = {
   comparisons: new Map([
     ["query_param", ["equals"]],
@@ -12,7 +12,7 @@ export const RESPONSE_VOCABULARY: Vocabulary = {
   hasNot: false,
 };
 
-/** The answer's form of a rule's condition; null for what an answer cannot ask. */
+/** A rule condition in response form; null if it cannot be expressed. */
 export function toResponseCondition(condition: Condition): MockRequestCondition | null {
   switch (condition.type) {
     case "header":

@@ -27,7 +27,7 @@ const CONFIGS: readonly MockResponseConfig[] = [
   },
 ];
 
-/** Without the parts that are null: leaving out and null mean the same. */
+/** Without null members: absent and null are equivalent. */
 const bare = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (_, inner: unknown) => (inner === null ? undefined : inner)));
 

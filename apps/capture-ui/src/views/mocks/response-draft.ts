@@ -10,7 +10,7 @@ import { bodyDraft, markedBody, type BodyDraft } from "../../rules/body-draft.ts
 import { headerDraft, headersRecord, recordDrafts, type HeaderDraft } from "../../rules/headers-draft.ts";
 import { toResponseCondition } from "./response-condition.ts";
 
-/** One answer in the editor; numbers as typed. */
+/** One response in the editor; numbers as typed. */
 export interface ResponseDraft {
   readonly key: number;
   readonly status: string;
@@ -21,13 +21,13 @@ export interface ResponseDraft {
   readonly delayMs: string;
   readonly varianceMs: string;
   readonly template: boolean;
-  /** Of weighted answers. */
+  /** Used by weighted responses. */
   readonly weight: string;
-  /** Of conditional answers; not of the default answer. */
+  /** Used by conditional responses except the default one. */
   readonly when: WhenDraft;
 }
 
-/** The condition of an answer: as it last was whole, and whether it is whole now. */
+/** The condition of a response: its last complete form, and whether it is complete now. */
 export interface WhenDraft {
   readonly condition: Condition;
   readonly isWhole: boolean;
@@ -35,18 +35,17 @@ export interface WhenDraft {
 
 export type ConfigKind = MockResponseConfig["type"];
 
-/** The answers of a rule in the editor. What other kinds hold is kept while the kind is changed to and fro. */
+/** The responses of a rule in the editor. Values of other modes are kept while switching modes. */
 export interface ConfigDraft {
   readonly kind: ConfigKind;
   readonly responses: readonly ResponseDraft[];
-  /** The answer of a conditional rule when no condition holds. */
+  /** Default response of a conditional rule. */
   readonly otherwise: ResponseDraft;
   readonly cycle: boolean;
 }
 
 let lastKey = 0;
 
-/** An empty answer. */
 export function newResponse(): ResponseDraft {
   lastKey += 1;
   return {
@@ -64,7 +63,6 @@ export function newResponse(): ResponseDraft {
   };
 }
 
-/** The draft of an answer. */
 export function draftOfResponse(response: MockResponse | NewMockResponse): ResponseDraft {
   const { body, body_base64: base64, body_file: file } = response;
   return {
@@ -80,7 +78,6 @@ export function draftOfResponse(response: MockResponse | NewMockResponse): Respo
   };
 }
 
-/** The draft of what a rule answers. */
 export function draftOfConfig(config: MockResponseConfig): ConfigDraft {
   const base = { otherwise: newResponse(), cycle: true, kind: config.type };
   switch (config.type) {
@@ -108,7 +105,7 @@ export function draftOfConfig(config: MockResponseConfig): ConfigDraft {
   }
 }
 
-/** What is wrong with an answer, or null. */
+/** The problem of a response, or null. */
 function responseProblem(draft: ResponseDraft, kind: ConfigKind, isDefault: boolean): string | null {
   if (!/^[2-5]\d\d$/u.test(draft.status.trim())) return "Enter a status from 200 to 599";
   for (const text of [draft.delayMs, draft.varianceMs]) {
@@ -127,7 +124,7 @@ function responseCondition({ when }: ResponseDraft): MockRequestCondition | null
 
 const optionalNumber = (text: string): number | null => (text.trim() === "" ? null : Number(text));
 
-/** The answer that a draft stands for. */
+/** The response of a draft. */
 function responseOf(draft: ResponseDraft): NewMockResponse {
   return {
     status_code: Number(draft.status),
@@ -147,7 +144,7 @@ type BuiltConfig =
   | { readonly ok: true; readonly config: ReturnType<typeof build> }
   | { readonly ok: false; readonly message: string };
 
-/** The answers that a draft stands for, or what is wrong with the first one that is not whole. */
+/** The responses of a draft, or the problem of the first invalid one. */
 export function configOf(draft: ConfigDraft): BuiltConfig {
   const shown = draft.kind === "single" ? draft.responses.slice(0, 1) : draft.responses;
   const problem =
@@ -181,7 +178,7 @@ function build({ kind, otherwise, cycle }: ConfigDraft, shown: readonly Response
   }
 }
 
-/** Field names that say how a message was framed or coded, which an answer from text is not. */
+/** Headers about framing and coding, which do not apply to a response given as text. */
 const OF_THE_WIRE = new Set([
   "content-length",
   "content-encoding",
@@ -192,7 +189,7 @@ const OF_THE_WIRE = new Set([
   "trailer",
 ]);
 
-/** The fields of a captured answer that a mock gives again. */
+/** The headers of a captured response to repeat in a mock. */
 export function mockFields(list: readonly (readonly [string, string])[]): [string, string][] {
   return list.flatMap(([name, value]): [string, string][] =>
     OF_THE_WIRE.has(name.toLowerCase()) ? [] : [[name, value]],

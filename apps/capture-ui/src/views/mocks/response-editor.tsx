@@ -25,7 +25,6 @@ const ABOUT: Readonly<Record<ConfigKind, string>> = {
   probabilistic: "Returns a random response, in proportion to the weights.",
 };
 
-/** What a mock answers. */
 export function ConfigEditor({
   draft,
   onChange,

@@ -17,7 +17,7 @@ async function stop(): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: ["mocks"] });
 }
 
-/** Says that a session stands in for all servers. */
+/** Notice that a session is served in place of all servers. */
 export function ServingNotice() {
   const state = useQuery({ ...mockServingQuery, refetchInterval: 2000 }).data;
   if (state === undefined || !state.serving) return null;
@@ -50,7 +50,7 @@ const REPEATS = [
   { value: "none", label: "Report a miss" },
 ] as const;
 
-/** Lets a recorded session answer instead of all servers, and shows what it has no answer for. */
+/** Serves a recorded session in place of all servers, and lists the misses. */
 export function ServingPanel({ onClose }: { readonly onClose: () => void }) {
   const state = useQuery({ ...mockServingQuery, refetchInterval: 2000 }).data;
   const sessions = useQuery(sessionsQuery);

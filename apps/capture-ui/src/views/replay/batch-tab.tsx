@@ -12,7 +12,7 @@ import { Failed } from "../../rules/refused.tsx";
 import { Stats } from "../../ui/stats.tsx";
 import styles from "./replay.module.css";
 
-/** Sends a saved request many times. */
+/** Sends a saved request repeatedly. */
 export function BatchTab({
   id,
   variables,

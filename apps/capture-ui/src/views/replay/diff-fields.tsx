@@ -4,7 +4,7 @@ import { setParams, usePlace } from "../../shell/router.ts";
 import { Field, Switch, TextInput } from "../../ui/field.tsx";
 import styles from "./replay.module.css";
 
-/** What a comparison leaves out of account; kept in the address. */
+/** Exclusions of a comparison, kept in the URL. */
 export function DiffFields({ children }: { readonly children?: ReactNode }) {
   const { params } = usePlace();
   return (
@@ -21,7 +21,7 @@ export function DiffFields({ children }: { readonly children?: ReactNode }) {
   );
 }
 
-/** A text that takes effect when it is left, or by Enter. */
+/** A text field that takes effect on blur or Enter. */
 export function AddressField({
   name,
   label,

@@ -1,6 +1,6 @@
 import type { DiffOptions } from "@headworks/capture-contract";
 
-/** The words of a list as people type it: between commas. */
+/** Items of a comma-separated list. */
 export function words(text: string | null): string[] {
   return (text ?? "")
     .split(",")
@@ -8,7 +8,7 @@ export function words(text: string | null): string[] {
     .filter((part) => part !== "");
 }
 
-/** What may differ, as the address says it, so that a comparison can be linked. */
+/** Comparison options from URL parameters, so that a comparison can be linked. */
 export function diffOptions(params: URLSearchParams): DiffOptions {
   const paths = params.get("paths");
   const headers = params.get("headers");

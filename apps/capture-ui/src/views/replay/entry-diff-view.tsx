@@ -4,7 +4,7 @@ import { formatBytes, formatDuration } from "../../ui/format.ts";
 import { Tag } from "../../ui/tag.tsx";
 import styles from "./replay.module.css";
 
-/** All differences of two exchanges; timings are told and never count. */
+/** All differences of two exchanges; timings are informational. */
 export function EntryDiffView({ diff }: { readonly diff: EntryDiff }) {
   const facts: readonly (readonly [string, EntryDiff["method"]])[] = [
     ["Method", diff.method],

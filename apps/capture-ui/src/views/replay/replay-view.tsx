@@ -18,10 +18,10 @@ import { RequestEditor } from "./request-editor.tsx";
 import { SavedList } from "./saved-list.tsx";
 import { SessionDiffScreen } from "./session-diff-screen.tsx";
 
-/** Under which the unsaved draft of a request is kept. */
+/** Name under which a request's unsaved draft is kept. */
 const nameOf = (key: string): string => `replay ${key}`;
 
-/** Requests to send again, what came of it, and how answers differ. */
+/** Saved requests, their results, and comparisons. */
 export function ReplayView() {
   const { params } = usePlace();
   const [fresh, setFresh] = useState(false);
@@ -79,7 +79,7 @@ export function ReplayView() {
   );
 }
 
-/** How two entries or replays differ. What may differ is kept in the address, so that the comparison can be linked. */
+/** Comparison of two entries or replays. Options are kept in the URL, so that it can be linked. */
 function DiffScreen({ left, right }: { readonly left: string | null; readonly right: string }) {
   const options = diffOptions(usePlace().params);
   const diff = useQuery({
@@ -123,7 +123,7 @@ function DiffScreen({ left, right }: { readonly left: string | null; readonly ri
   );
 }
 
-/** One of the two, by its number in the list and what it asked for: ids of entries begin alike. */
+/** One side, identified by number and request line: ids of entries share long prefixes. */
 function Side({ id }: { readonly id: string | null }) {
   const utc = usePreferences((preferences) => preferences.timeFormat === "utc");
   const entry = useQuery({

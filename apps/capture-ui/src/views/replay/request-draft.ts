@@ -12,12 +12,10 @@ export interface RequestDraft {
   readonly body: BodyDraft;
 }
 
-/** A request that nobody has saved yet. */
 export function newRequest(): RequestDraft {
   return { name: "", collection: "", method: "GET", url: "", headers: [], body: { encoding: "utf8", text: "" } };
 }
 
-/** The draft of a saved request. */
 export function draftOfSaved({ name, collection, request }: SavedRequest): RequestDraft {
   return {
     name: name ?? "",
@@ -29,7 +27,7 @@ export function draftOfSaved({ name, collection, request }: SavedRequest): Reque
   };
 }
 
-/** What is wrong with a draft, or null. Variables may stand anywhere, so the URL is only checked for its beginning. */
+/** The validation error of a draft, or null. Variables may occur anywhere, so only the start of the URL is checked. */
 export function requestProblem(draft: RequestDraft): string | null {
   if (!/^https?:\/\/./iu.test(draft.url.trim()) && !draft.url.trim().startsWith("{{")) {
     return "The URL must begin with http:// or https://";
@@ -38,7 +36,6 @@ export function requestProblem(draft: RequestDraft): string | null {
   return draftBytes(draft.body) === null ? "The body is not valid base64" : null;
 }
 
-/** The request that a draft stands for. */
 export function requestOf(draft: RequestDraft): WrittenRequest {
   const isEmpty = draft.body.text === "";
   return {
@@ -50,13 +47,13 @@ export function requestOf(draft: RequestDraft): WrittenRequest {
   };
 }
 
-/** Name and collection as a save takes them. */
+/** Name and collection in the form of the API. */
 export function aboutOf(draft: RequestDraft): { readonly name: string | null; readonly collection: string | null } {
   const text = (value: string): string | null => (value.trim() === "" ? null : value.trim());
   return { name: text(draft.name), collection: text(draft.collection) };
 }
 
-/** Whether two drafts ask for the same. */
+/** Whether two drafts send the same request. */
 export function isSameRequest(left: RequestDraft, right: RequestDraft): boolean {
   return JSON.stringify(requestOf(left)) === JSON.stringify(requestOf(right));
 }
@@ -71,8 +68,8 @@ function byName(list: readonly (readonly [string, string])[]): ReadonlyMap<strin
 }
 
 /**
- * What a run has to change about the saved request to be as the draft says, so that trying something does not save it;
- * null where modifications cannot say it (fields that repeat, bytes).
+ * Modifications of the saved request that yield the draft, so that it can be sent without saving; null if they cannot
+ * express it (repeated headers, bytes).
  */
 export function modificationsOf(saved: RequestDraft, draft: RequestDraft): ReplayModifications | null {
   const before = byName(headersList(saved.headers));
@@ -86,7 +83,7 @@ export function modificationsOf(saved: RequestDraft, draft: RequestDraft): Repla
   }
   const removed = [...before.keys()].filter((name) => !after.has(name));
   const isBodyChanged = markedBody(saved.body) !== markedBody(draft.body);
-  // Text that begins with the mark would be read as bytes.
+  // Text that begins with the mark would be read as base64.
   if (isBodyChanged && draft.body.encoding === "utf8" && draft.body.text.startsWith("base64:")) return null;
   return {
     ...(saved.url === draft.url ? {} : { url: draft.url.trim() }),
@@ -97,7 +94,7 @@ export function modificationsOf(saved: RequestDraft, draft: RequestDraft): Repla
   };
 }
 
-/** Names in `{{name}}` of URL, fields and body that need a value; those with a dollar sign make their own. */
+/** Names in `{{name}}` of URL, headers and body that need a value; names with a dollar sign are generated. */
 export function variablesIn(draft: RequestDraft): readonly string[] {
   const text = [draft.url, ...headersList(draft.headers).flat(), draft.body.encoding === "utf8" ? draft.body.text : ""];
   const found = text.join("\n").matchAll(/\{\{\s*([A-Za-z_][A-Za-z0-9_.-]{0,63})\s*\}\}/gu);

@@ -37,8 +37,8 @@ import {
 } from "./request-draft.ts";
 
 /**
- * Where the last outcome of a saved request, and what was entered for its variables, are kept: the first save begins the
- * editor anew, and they should not be lost with that.
+ * Query keys of the last result and the entered variables of a saved request: the first save remounts the editor, and
+ * must not lose them.
  */
 const outcomeKey = (id: string) => ["replay-outcome", id] as const;
 
@@ -48,18 +48,18 @@ const refresh = () => queryClient.invalidateQueries({ queryKey: ["replay"] });
 
 type Part = "request" | "batch" | "history";
 
-/** Writes a request, sends it, and shows what came of it. */
+/** Edits a request, sends it, and shows the result. */
 export function RequestEditor({
   saved,
   keptAs,
   isGone,
   onSaved,
 }: {
-  /** Null for one that is not saved yet. */
+  /** Null for an unsaved request. */
   readonly saved: SavedRequest | null;
-  /** Under which an unsaved draft is kept. */
+  /** Name under which an unsaved draft is kept. */
   readonly keptAs: string;
-  /** It was deleted elsewhere while it was written. */
+  /** Deleted by another client during editing. */
   readonly isGone: boolean;
   readonly onSaved: (id: string) => void;
 }) {
@@ -113,7 +113,7 @@ export function RequestEditor({
           disabled={problem !== null || isBusy}
           onClick={() =>
             send.mutate(undefined, {
-              // Called while the editor is there: who went to another screen stays there.
+              // Only called while the editor is mounted, so it does not navigate away from another screen.
               onSuccess: ({ savedId }) => {
                 if (saved === null) onSaved(savedId);
               },
@@ -239,7 +239,7 @@ async function forgetAll(): Promise<void> {
   await queryClient.invalidateQueries({ queryKey: ["replay"] });
 }
 
-/** Every replay of a saved request, newest first. */
+/** All replays of a saved request, newest first. */
 function HistoryTab({ saved }: { readonly saved: SavedRequest }) {
   const history = useQuery({
     queryKey: ["replay", "history", saved.id],
@@ -304,7 +304,7 @@ function HistoryTab({ saved }: { readonly saved: SavedRequest }) {
   );
 }
 
-/** What one replay gave. */
+/** Result of one replay. */
 function Outcome({ result }: { readonly result: ReplayResult }) {
   const { response } = result;
   const lines = useQuery({
@@ -340,34 +340,33 @@ function Outcome({ result }: { readonly result: ReplayResult }) {
   );
 }
 
-/** Values by the names of variables. */
+/** Values by variable name. */
 type Variables = Readonly<Record<string, string>>;
 
 interface Sending {
-  /** Null when the request was saved for the first time and could not be sent. */
+  /** Null if the first save succeeded but sending failed. */
   readonly result: ReplayResult | null;
   readonly savedId: string;
-  /** Whether the request was saved to be sent. */
+  /** Whether the request was saved before sending. */
   readonly isStored: boolean;
 }
 
-/** What was entered for the variables of a request before its first save. */
+/** Variables entered before a request's first save. */
 function enteredVariables(id: string): Variables {
   return queryClient.getQueryData<Variables>(variablesKey(id)) ?? {};
 }
 
-/** Saving a request that is written, and sending it, which may save it as well. */
+/** Mutations that save a request, and send it, which may save it first. */
 function useRequestCalls({
   saved,
   stored,
   variables,
   follow,
 }: {
-  /** Null for one that is not saved yet. */
+  /** Null for an unsaved request. */
   readonly saved: SavedRequest | null;
   readonly stored: StoredDraft<RequestDraft>;
   readonly variables: Variables;
-  /** Whether redirects are followed. */
   readonly follow: boolean;
 }) {
   const { before, draft } = stored;
@@ -391,7 +390,7 @@ function useRequestCalls({
   const send = useMutation({
     mutationFn: async (): Promise<Sending> => {
       const modified = saved === null ? null : modificationsOf(before, draft);
-      // What modifications cannot say has to be saved to be sent.
+      // A draft that modifications cannot express is saved before sending.
       const isStored = saved === null || modified === null;
       const id = isStored ? await store() : saved.id;
       const execute = async () =>
@@ -400,7 +399,7 @@ function useRequestCalls({
           body: { modifications: { ...modified, follow_redirects: follow }, variables },
         });
       if (saved !== null) return { result: await execute(), savedId: id, isStored };
-      // Stored from here on, whatever comes of the sending: written or sent once more it must not be stored twice.
+      // Saved from here on even if sending fails: a retry must not save it twice.
       stored.release();
       const sending: { result: ReplayResult | null } = { result: null };
       await attempt("Request saved, but not sent", async () => {

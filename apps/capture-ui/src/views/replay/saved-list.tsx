@@ -13,7 +13,7 @@ import { useRowFocus } from "../../ui/use-row-focus.ts";
 import { methodColor } from "../detail/entry-facts.ts";
 import styles from "./replay.module.css";
 
-/** The name of a saved request, or what it asks for. */
+/** The name of a saved request, or its request line. */
 export function savedTitle({ name, request }: SavedRequest): string {
   return name ?? nameForRequest(request);
 }
@@ -40,7 +40,6 @@ async function restore({ name, request, collection, tags }: SavedRequest): Promi
   await queryClient.invalidateQueries({ queryKey: savedRequestsQuery.queryKey });
 }
 
-/** Saved requests by collection. */
 export function SavedList({
   chosenId,
   onShow,

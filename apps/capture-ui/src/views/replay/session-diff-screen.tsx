@@ -15,7 +15,7 @@ import { AddressField, DiffFields } from "./diff-fields.tsx";
 import { diffOptions, words } from "./diff-options.ts";
 import styles from "./replay.module.css";
 
-/** How two sessions differ, request by request; each changed pair leads to its own comparison. */
+/** Comparison of two sessions by request; each changed pair links to its own comparison. */
 export function SessionDiffScreen({ left, right }: { readonly left: string; readonly right: string }) {
   const { params } = usePlace();
   const options = diffOptions(params);

@@ -7,10 +7,10 @@ type ActionType = RewriteAction["type"];
 export interface ActionField {
   readonly name: string;
   readonly label: string;
-  /** `flags` are the letters of a pattern; `switch` is on or off; `json` is parsed. */
+  /** `flags`: letters of a pattern; `switch`: on or off; `json`: parsed. */
   readonly kind: "text" | "lines" | "json" | "number" | "flags" | "switch";
   readonly example?: string;
-  /** Left out of the action while empty. */
+  /** Omitted from the action while empty. */
   readonly optional?: true;
 }
 
@@ -29,7 +29,7 @@ const NAME: ActionField = { name: "name", label: "Name", kind: "text", example: 
 const VALUE: ActionField = { name: "value", label: "Value", kind: "text" };
 const APPEND: ActionField = { name: "append", label: "Keep existing values (append)", kind: "switch", optional: true };
 
-/** Everything a rule can do, in the order of the menu. */
+/** All actions, in menu order. */
 export const ACTIONS: Readonly<Record<ActionType, ActionSpec>> = {
   set_header: { label: "Set header", about: "both", fields: [NAME, VALUE, APPEND] },
   remove_header: { label: "Remove header", about: "both", fields: [NAME] },
@@ -112,7 +112,7 @@ export const ACTIONS: Readonly<Record<ActionType, ActionSpec>> = {
   },
 };
 
-/** An action in the editor: texts as typed. */
+/** An action in the editor; values as typed. */
 export interface ActionDraft {
   readonly key: number;
   readonly type: ActionType;
@@ -127,7 +127,7 @@ export function newAction(type: ActionType = "set_header", values: ActionDraft["
   return { key: lastKey, type, values };
 }
 
-/** Another kind of action, with what of the values still has a place. */
+/** Changes the type of an action, keeping the values that still apply. */
 export function withType(draft: ActionDraft, type: ActionType): ActionDraft {
   const names = ACTIONS[type].fields.map((field) => field.name);
   const values = Object.fromEntries(Object.entries(draft.values).filter(([name]) => names.includes(name)));
@@ -141,7 +141,6 @@ function typed(value: unknown, field: ActionField): string {
   return typeof value === "number" ? String(value) : value === true ? "true" : "";
 }
 
-/** The draft of an action. */
 export function draftOfAction(action: RewriteAction): ActionDraft {
   const values: Record<string, string> = {};
   for (const field of ACTIONS[action.type].fields) {
@@ -150,10 +149,10 @@ export function draftOfAction(action: RewriteAction): ActionDraft {
   return newAction(action.type, values);
 }
 
-/** Fields that may well be empty: an empty value or replacement says something. */
+/** Fields that may be empty: an empty value or replacement is meaningful. */
 const MAY_BE_EMPTY = new Set(["value", "replacement", "content"]);
 
-/** The action that a draft stands for, or what is missing. */
+/** The action of a draft, or its problem. */
 export function actionOf(
   draft: ActionDraft,
 ): { readonly ok: true; readonly action: RewriteAction } | { readonly ok: false; readonly message: string } {
@@ -166,7 +165,7 @@ export function actionOf(
     if (value === undefined) return { ok: false, message: `${field.label}: ${WRONG[field.kind] ?? "is invalid"}` };
     action[field.name] = value;
   }
-  // Every field of the kind is there now, in its type.
+  // All fields of the type are present and typed.
   return { ok: true, action: action as unknown as RewriteAction };
 }
 
@@ -194,7 +193,7 @@ function valueOf(field: ActionField, text: string): unknown {
   }
 }
 
-/** What an action does, in a few words. */
+/** Short summary of an action. */
 export function actionWords(action: RewriteAction): string {
   switch (action.type) {
     case "set_header":

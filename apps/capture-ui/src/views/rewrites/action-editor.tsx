@@ -15,7 +15,7 @@ const TYPES = (Object.keys(ACTIONS) as RewriteAction["type"][]).map((value) => (
 
 const ABOUT = { request: "requests only", response: "responses only", both: null } as const;
 
-/** What a rule does, step by step. */
+/** The steps of a rewrite. */
 export function ActionsEditor({
   drafts,
   problems,

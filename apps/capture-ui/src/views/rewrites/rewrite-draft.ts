@@ -2,7 +2,6 @@ import type { Condition, NewRewriteRule, RewriteRule } from "@headworks/capture-
 import { conditionForRequest, nameForRequest, type RequestLine } from "../../rules/from-entry.ts";
 import { actionOf, draftOfAction, newAction, type ActionDraft } from "./action-draft.ts";
 
-/** A rewrite rule in the editor. */
 export interface RewriteDraft {
   readonly name: string;
   readonly condition: Condition;
@@ -11,17 +10,15 @@ export interface RewriteDraft {
   readonly priority: string;
 }
 
-/** An empty rule. */
 export function newRewrite(): RewriteDraft {
   return { name: "", condition: { type: "all" }, direction: "request", actions: [newAction()], priority: "100" };
 }
 
-/** A rule about requests such as this one. */
+/** A rule for similar requests. */
 export function rewriteFromEntry(request: RequestLine): RewriteDraft {
   return { ...newRewrite(), name: `Rewrite ${nameForRequest(request)}`, condition: conditionForRequest(request) };
 }
 
-/** The draft of a stored rule. */
 export function draftOfRule(rule: RewriteRule): RewriteDraft {
   return {
     name: rule.name,
@@ -32,7 +29,7 @@ export function draftOfRule(rule: RewriteRule): RewriteDraft {
   };
 }
 
-/** The rule that a draft stands for, or what is missing, by step. */
+/** The rule of a draft, or its problems by step. */
 export function ruleOf(
   draft: RewriteDraft,
   condition: Condition | null,

@@ -19,7 +19,7 @@ import { ActionsEditor } from "./action-editor.tsx";
 import { type RewriteDraft, ruleOf } from "./rewrite-draft.ts";
 import styles from "./rewrites.module.css";
 
-/** A rewrite as it is written: the condition apart, for it may be half written. */
+/** A rewrite in the editor. The condition is separate, because it may be incomplete. */
 export interface Writing {
   readonly form: RewriteDraft;
   readonly condition: Condition | null;
@@ -28,7 +28,7 @@ export interface Writing {
 const FIELDS = ["name", "condition", "direction", "priority"] as const;
 const NO_PROBLEMS: ReadonlyMap<number, string> = new Map();
 
-/** Creates or changes a rewrite, and tries it on captured traffic. */
+/** Creates or edits a rewrite, and tests it on captured traffic. */
 export function RewriteEditor({
   name,
   start,
@@ -37,13 +37,13 @@ export function RewriteEditor({
   onClose,
   onSaved,
 }: {
-  /** Under which an unsaved draft is kept. */
+  /** Name under which an unsaved draft is kept. */
   readonly name: string;
   /** The same object until the stored rule changes. */
   readonly start: Writing;
   /** The stored rule; null for a new one. */
   readonly rule: RewriteRule | null;
-  /** The entry to try it on first. */
+  /** The entry tested first. */
   readonly entryId: string | null;
   readonly onClose: () => void;
   readonly onSaved: (id: string) => void;
@@ -120,7 +120,7 @@ export function RewriteEditor({
   );
 }
 
-/** Tries the rule as it is written on a captured entry: nothing is sent, nothing is stored. */
+/** Tests the current rule on a captured entry; nothing is sent or stored. */
 function DryRun({ rule, entryId }: { readonly rule: NewRewriteRule | null; readonly entryId: string | null }) {
   const [chosen, setChosen] = useState<string | null>(entryId);
   const run = useMutation({

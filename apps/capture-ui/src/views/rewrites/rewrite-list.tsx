@@ -19,7 +19,7 @@ function bodyOf({ name, condition, direction, rewrites, enabled, priority }: Rew
 
 const DIRECTIONS = { request: "requests", response: "responses", both: "both directions" } as const;
 
-/** The rules in the order in which they apply; dragging or the menu moves them. */
+/** Rules in evaluation order; dragging or the menu reorders them. */
 export function RewriteList({
   rules,
   chosenId,
@@ -111,7 +111,7 @@ export function RewriteList({
   );
 }
 
-/** Dropped on a rule further down it comes behind that rule, on one further up before it. */
+/** Dropping on a lower rule inserts after it, on a higher one before it. */
 function placeBefore(rules: readonly RewriteRule[], dragged: string | null, index: number): string | null {
   const from = rules.findIndex((rule) => rule.id === dragged);
   return rules[from !== -1 && from < index ? index + 1 : index]?.id ?? null;

@@ -30,10 +30,10 @@ function startOf(key: string, form: RewriteDraft, rule: RewriteRule | null = nul
   return { key, writing: { form, condition: form.condition }, rule };
 }
 
-/** Under which the unsaved draft of a rule is kept. */
+/** Name under which a rule's unsaved draft is kept. */
 const nameOf = (key: string): string => `rewrite ${key}`;
 
-/** Rules that change requests and answers on their way. */
+/** Rules that modify requests and responses. */
 export function RewritesView() {
   const rules = useQuery({ ...rewritesQuery, refetchInterval: 5000 });
   const { params } = usePlace();
@@ -48,7 +48,7 @@ export function RewritesView() {
     if (prefill !== null) return startOf(prefill.id, rewriteFromEntry(prefill.request));
     if (fresh !== null) return startOf(fresh.key, fresh.draft);
     if (chosen !== undefined) return startOf(chosen.id, draftOfRule(chosen), chosen);
-    // Deleted elsewhere while it was written.
+    // Deleted by another client during editing.
     return id !== null && isLoaded && isKept(nameOf(id)) ? startOf(id, newRewrite()) : null;
   }, [prefill, fresh, chosen, id, isLoaded]);
   const begin = (draft: RewriteDraft, key: string): void => {
@@ -113,7 +113,6 @@ export function RewritesView() {
   );
 }
 
-/** Rules to begin with. */
 function TemplateGallery({
   onChoose,
   onClose,

@@ -1,7 +1,7 @@
 import type { CaptureSession } from "@headworks/capture-contract";
 import { formatDateTime } from "../../ui/format.ts";
 
-/** What a session is called: its name, or when it began. */
+/** Title of a session: its name, or its start time. */
 export function sessionTitle(session: Pick<CaptureSession, "name" | "created_at">): string {
   return session.name ?? `Session ${formatDateTime(Date.parse(session.created_at)).slice(0, 16)}`;
 }
@@ -10,7 +10,7 @@ export type ParsedTags =
   | { readonly ok: true; readonly tags: readonly string[] }
   | { readonly ok: false; readonly message: string };
 
-/** Tags between commas; blank and repeated ones are dropped. */
+/** Comma-separated tags; blanks and duplicates are dropped. */
 export function parseTags(text: string): ParsedTags {
   const tags = [...new Set(text.split(",").map((tag) => tag.trim()))].filter((tag) => tag !== "");
   if (tags.length > 64) return { ok: false, message: "At most 64 tags" };
@@ -18,7 +18,7 @@ export function parseTags(text: string): ParsedTags {
   return { ok: true, tags };
 }
 
-/** A name for a downloaded session: what file systems allow, with the ending of the format. */
+/** File name of an exported session: safe characters, with the format's extension. */
 export function exportFileName(
   session: Pick<CaptureSession, "name" | "created_at">,
   format: "har" | "session",

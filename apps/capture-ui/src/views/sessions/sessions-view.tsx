@@ -35,7 +35,7 @@ import styles from "./sessions.module.css";
 
 const FIELDS = ["name", "notes", "tags", "description"] as const;
 
-/** Named sets of traffic: make, name, open, export, import and delete them. */
+/** Creates, renames, opens, exports, imports and deletes sessions. */
 export function SessionsView() {
   const sessions = useQuery({ ...sessionsQuery, refetchInterval: 10_000 });
   const [editing, setEditing] = useState<CaptureSession | "new" | null>(null);
@@ -90,7 +90,7 @@ export function SessionsView() {
 }
 
 function download(session: CaptureSession, format: "har" | "session"): void {
-  // The browser streams it to disk and shows how far it is.
+  // The browser streams it to disk and shows progress.
   const link = document.createElement("a");
   link.href = operationUrl(operations.sessions.exportSession, { params: { id: session.id }, query: { format } });
   link.download = exportFileName(session, format);
@@ -112,7 +112,7 @@ function SessionName({ session }: { readonly session: CaptureSession }) {
     isBack.current = true;
     setRenaming(false);
   };
-  /** The keyboard goes on where the field was opened. */
+  /** Returns the focus to the button that opened the field. */
   const takeBack = (button: HTMLButtonElement | null): void => {
     if (button === null || !isBack.current) return;
     isBack.current = false;
@@ -246,7 +246,7 @@ function RenameField({ session, onDone }: { readonly session: CaptureSession; re
   return (
     <span className={styles["renaming"]}>
       <TextInput
-        // The field appears because the user asked for it.
+        // The field appears on user request.
         // oxlint-disable-next-line jsx-a11y/no-autofocus -- see above
         autoFocus
         aria-label="Session name"
@@ -267,7 +267,7 @@ function RenameField({ session, onDone }: { readonly session: CaptureSession; re
   );
 }
 
-/** Makes a session, or changes the name, notes and tags of one. */
+/** Creates a session, or edits its name, notes and tags. */
 function SessionDialog({
   session,
   onClose,

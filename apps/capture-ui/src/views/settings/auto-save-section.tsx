@@ -11,9 +11,9 @@ import styles from "./settings.module.css";
 
 const REFRESH_MS = 5000;
 
-/** Snapshots of the active session: how they go, one at once, and the settings. */
+/** Snapshots of the active session: status, manual save, and settings. */
 export function AutoSaveSection({ group }: { readonly group: SettingGroup }) {
-  // What was saved below must show at once, not with the next refresh.
+  // Saved settings must show immediately, not with the next refresh.
   const version = group.fields.map((field) => JSON.stringify(field.value)).join(" ");
   const autoSave = useQuery({
     queryKey: ["autosave", version],

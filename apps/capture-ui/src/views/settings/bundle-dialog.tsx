@@ -31,7 +31,7 @@ const ABOUT: Readonly<Record<Mode, string>> = {
   replace: "Removes all other rules of the kinds contained in the file.",
 };
 
-/** Takes a file of rules in: first shows what it would change, then changes it. */
+/** Imports a rules file after a preview of its changes. */
 export function BundleDialog({ onClose }: { readonly onClose: () => void }) {
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const [problem, setProblem] = useState<string>();
@@ -118,7 +118,7 @@ export function BundleDialog({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
-/** Everything that was found wrong, each with its place in the file. */
+/** All validation errors with their positions in the file. */
 function Refusal({ error }: { readonly error: unknown }) {
   const details: readonly unknown[] = error instanceof ApiFailure && Array.isArray(error.details) ? error.details : [];
   const issues = details.flatMap((detail) => {

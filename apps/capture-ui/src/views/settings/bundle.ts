@@ -2,14 +2,14 @@ import { readJson } from "@headworks/json";
 
 const LABELS: Readonly<Record<string, string>> = { block_list: "Block list", focus: "Focused hosts" };
 
-/** What a file holds that Weir wrote: rules alone, or settings and rules. */
+/** Content of an exported file: rules only, or settings and rules. */
 export type BundleKind = "rules" | "config";
 
 export type ReadBundle =
   | { readonly ok: true; readonly kind: BundleKind }
   | { readonly ok: false; readonly message: string };
 
-/** Sees by its outermost names what a file holds; the service checks everything inside. */
+/** Detects the content of an export by its top-level members; the service validates the rest. */
 export function readBundle(text: string): ReadBundle {
   let value: unknown;
   try {
@@ -26,7 +26,7 @@ export function readBundle(text: string): ReadBundle {
   return { ok: false, message: "Not a Weir export: the version is missing" };
 }
 
-/** A kind of rules for people: `block_list` gives `Block list`. */
+/** Display name of a kind of rules: `block_list` gives `Block list`. */
 export function sectionLabel(section: string): string {
   const known = LABELS[section];
   if (known !== undefined) return known;
@@ -34,7 +34,7 @@ export function sectionLabel(section: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Where in a document something is wrong, without the name that the request had for it: `body/mocks/1` gives `mocks/1`. */
+/** Position of an error in the document, without the request's prefix: `body/mocks/1` gives `mocks/1`. */
 export function placeInFile(path: string): string {
   return path.replace(/^\/?body\/?/u, "");
 }

@@ -13,13 +13,12 @@ import { InterceptionTest } from "./interception-test.tsx";
 import { Fact, Facts, LiveSection, SectionActions } from "./section.tsx";
 import styles from "./settings.module.css";
 
-/** The CA certificate as every screen reads it. */
+/** Query of the CA certificate, shared by all screens. */
 export const certificateQuery = {
   queryKey: ["cert", "info"] as const,
   queryFn: ({ signal }: { readonly signal: AbortSignal }) => api.cert.getCertificateInfo({ signal }),
 };
 
-/** Starts a download of the CA certificate. */
 function downloadCertificate(format: "pem" | "der" | "mobileconfig"): void {
   const link = document.createElement("a");
   link.href =
@@ -30,7 +29,7 @@ function downloadCertificate(format: "pem" | "der" | "mobileconfig"): void {
   link.click();
 }
 
-/** The menu of forms in which the certificate can be had. */
+/** Download menu with the formats of the certificate. */
 export function CertificateDownload() {
   return (
     <Menu

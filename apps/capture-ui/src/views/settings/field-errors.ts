@@ -1,14 +1,14 @@
 import { ApiFailure, errorText } from "../../api.ts";
 
-/** What the service found wrong, by field. */
+/** Validation errors of the service by field. */
 export interface FieldErrors {
-  /** Sentences by dotted name of the field: `pattern`, `upstream_proxy.port`. */
+  /** Messages by dotted field name: `pattern`, `upstream_proxy.port`. */
   readonly fields: Readonly<Record<string, string>>;
-  /** What belongs to no known field; null if nothing. */
+  /** Errors that belong to no known field, or null. */
   readonly general: string | null;
 }
 
-/** Sorts the details of a refusal to the fields of a form; `known` are the names that the form shows. */
+/** Assigns validation errors to form fields; `known` are the names in the form. */
 export function fieldErrors(error: unknown, known: readonly string[]): FieldErrors {
   if (!(error instanceof ApiFailure)) {
     return { fields: {}, general: error instanceof Error ? error.message : String(error) };

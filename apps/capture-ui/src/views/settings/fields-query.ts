@@ -1,7 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api } from "../../api.ts";
 
-/** What the service says about each of its settings. */
+/** The service's description of each setting. */
 export const fieldsQuery = queryOptions({
   queryKey: ["config", "fields"],
   queryFn: ({ signal }) => api.config.describeConfig({ signal }),

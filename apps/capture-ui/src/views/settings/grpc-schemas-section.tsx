@@ -22,7 +22,7 @@ const schemasQuery = queryOptions({
   queryFn: ({ signal }) => api.grpc.listGrpcSchemas({ signal }),
 });
 
-/** The schemas that gRPC messages are decoded with: what there is, files to add, servers to ask. */
+/** Schemas for decoding gRPC messages: list, upload of files, and server reflection. */
 export function GrpcSchemasSection() {
   const schemas = useQuery(schemasQuery);
   return (

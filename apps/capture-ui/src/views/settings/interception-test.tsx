@@ -5,7 +5,7 @@ import { Spinner } from "../../ui/states.tsx";
 import { TestSteps } from "./test-steps.tsx";
 import styles from "./settings.module.css";
 
-/** Sends one HTTPS request through the proxy and shows how each step went. */
+/** Sends one HTTPS request through the proxy and shows the result of each step. */
 export function InterceptionTest({
   label = "Test decryption",
   hint,

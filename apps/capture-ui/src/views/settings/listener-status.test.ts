@@ -4,7 +4,7 @@ import { proxyProblem, socksAddress, socksStatus, upstreamAddress, upstreamStatu
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Settings in force, and those of them that are configured otherwise. */
+/** Running settings, and differing configured ones. */
 function fields(running: Values, configured: Values = {}) {
   return Object.entries(running).map(([name, value]) => ({
     name,
@@ -93,7 +93,7 @@ test("trouble at the upstream proxy is over once a server was reached again", ()
   });
   assert.equal(proxyProblem([entry("1", null), entry("2", "UPSTREAM_REFUSED")]), null);
   assert.deepEqual(proxyProblem([entry("3", "UPSTREAM_PROXY_AUTH"), entry("2", null)])?.isLatest, true);
-  // What Weir answered itself says nothing about the way.
+  // Weir's own responses say nothing about the upstream proxy.
   assert.deepEqual(proxyProblem([entry("4", null, "slice"), entry("3", "UPSTREAM_PROXY_AUTH")])?.isLatest, true);
   const over = proxyProblem([entry("4", null), entry("3", "UPSTREAM_PROXY_AUTH")]);
   assert.deepEqual([over?.entry.id, over?.isLatest], ["3", false]);

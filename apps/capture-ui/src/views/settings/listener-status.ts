@@ -1,7 +1,7 @@
 import type { ConfigField } from "@headworks/capture-contract";
 import type { StatusTone } from "./section.tsx";
 
-/** How a part of the service is doing, in one sentence. */
+/** Status of a part of the service, in one sentence. */
 export interface Status {
   readonly tone: StatusTone;
   readonly text: string;
@@ -9,13 +9,13 @@ export interface Status {
 
 type Named = Pick<ConfigField, "name" | "value" | "running">;
 
-/** The value in force and the configured one of a setting; both undefined where there is no such setting. */
+/** Running and configured value of a setting; both undefined for unknown settings. */
 function valuesOf(fields: readonly Named[], name: string): { readonly running: unknown; readonly configured: unknown } {
   const field = fields.find((each) => each.name === name);
   return { running: field?.running, configured: field?.value };
 }
 
-/** What is said of the SOCKS listener. Weir does not start when it cannot listen: what is in force listens. */
+/** Status of the SOCKS listener. Weir does not start if it cannot listen, so a running listener is listening. */
 export function socksStatus(fields: readonly Named[]): Status {
   const on = valuesOf(fields, "enable_socks");
   if (on.running !== true) {
@@ -35,8 +35,8 @@ const ANY_ADDRESS = new Set(["0.0.0.0", "::", "[::]"]);
 const LOOPBACK = /^(?:127\.|\[?::1\]?$|localhost$)/u;
 
 /**
- * The address that clients of the SOCKS listener are given, and whether anybody in the network can use it; null while it
- * is off. `shownHost` is the address by which devices reach this machine.
+ * Address of the SOCKS listener for clients, and whether the whole network can use it; null while disabled. `shownHost`
+ * is the address at which devices reach this machine.
  */
 export function socksAddress(
   fields: readonly Named[],
@@ -57,7 +57,7 @@ export function socksAddress(
   };
 }
 
-/** Where an upstream proxy is: `socks5://proxy.example:1080`; null as long as it has no host or port. */
+/** URL of the upstream proxy: `socks5://proxy.example:1080`; null without a host or port. */
 export function upstreamAddress(fields: readonly Named[], which: "running" | "configured"): string | null {
   const value = (name: string): unknown => valuesOf(fields, `upstream_proxy.${name}`)[which];
   const [protocol, host, port] = [value("protocol"), value("host"), value("port")];
@@ -65,7 +65,7 @@ export function upstreamAddress(fields: readonly Named[], which: "running" | "co
   return `${String(protocol)}://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}`;
 }
 
-/** What is said of the upstream proxy. */
+/** Status of the upstream proxy. */
 export function upstreamStatus(fields: readonly Named[]): Status {
   const on = valuesOf(fields, "upstream_proxy.enabled");
   const running = upstreamAddress(fields, "running");
@@ -89,7 +89,7 @@ export function upstreamStatus(fields: readonly Named[]): Status {
       };
 }
 
-/** An entry as far as it tells about the upstream proxy. */
+/** The parts of an entry that matter for the upstream proxy. */
 interface Passed {
   readonly id: string;
   readonly source: string;
@@ -98,7 +98,7 @@ interface Passed {
 }
 
 /**
- * The newest entry that failed at the upstream proxy, and whether none has reached a server since. `entries` are newest
+ * The newest entry that failed at the upstream proxy, and whether no later one reached a server. `entries` are newest
  * first.
  */
 export function proxyProblem<Entry extends Passed>(

@@ -2,7 +2,6 @@ import type { LogStatus } from "@headworks/capture-contract";
 import { formatBytes, formatCount } from "../../ui/format.ts";
 import type { Status } from "./listener-status.ts";
 
-/** What is said of the log. */
 export function logStatus(log: LogStatus): Status {
   if (log.current_file === null) return { tone: "idle", text: "No file: logging to standard output only" };
   if (log.problem !== null) return { tone: "bad", text: "Cannot write the file; retrying every second" };
@@ -10,7 +9,6 @@ export function logStatus(log: LogStatus): Status {
   return { tone: "good", text: `Written to ${log.current_file.path}${waits}` };
 }
 
-/** What is said of traffic in the log. */
 export function trafficLogText(log: LogStatus): string {
   const { enabled, level, host_filter: hosts } = log.debug_logging;
   if (!enabled) return "not logged";
@@ -20,7 +18,6 @@ export function trafficLogText(log: LogStatus): string {
   return `${level} of ${whose}, ${formatCount(log.traffic_events.logged)} events since start`;
 }
 
-/** The old files in a few words. */
 export function archivesText(log: LogStatus): string {
   const size = log.archived_files.reduce((sum, file) => sum + file.size_bytes, 0);
   if (log.archived_count === 0) return "none yet";

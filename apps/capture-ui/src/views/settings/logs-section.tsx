@@ -10,9 +10,9 @@ import { logStatus, trafficLogText, archivesText } from "./log-status.ts";
 
 const REFRESH_MS = 5000;
 
-/** The log: where it goes and how that does, a new file at once, its last lines, and the settings. */
+/** The log: status, rotation, last lines, and settings. */
 export function LogsSection({ group }: { readonly group: SettingGroup }) {
-  // What was saved below must show at once, not with the next refresh.
+  // Saved settings must show immediately, not with the next refresh.
   const version = group.fields.map((field) => JSON.stringify(field.value)).join(" ");
   const log = useQuery({
     queryKey: ["logs", version],
@@ -47,7 +47,7 @@ export function LogsSection({ group }: { readonly group: SettingGroup }) {
   );
 }
 
-/** A new file at the press of a button, and the last lines on request. */
+/** Rotates the log and shows its last lines on request. */
 function LogActions() {
   const client = useQueryClient();
   const rotate = useMutation({

@@ -6,12 +6,12 @@ import { Fact, Facts, LiveSection, Problem, StatusLine } from "./section.tsx";
 import { ConfigForm } from "./setting-group.tsx";
 import type { SettingGroup } from "./setting-model.ts";
 
-/** The mirror's counters change with the traffic. */
+/** Counters change with traffic. */
 const REFRESH_MS = 5000;
 
-/** The files that answers are written to: how many there are, what was dropped and why, and the settings. */
+/** The mirror: counters, dropped files with the reason, and settings. */
 export function MirrorSection({ group }: { readonly group: SettingGroup }) {
-  // What was saved below must show at once, not with the next refresh.
+  // Saved settings must show immediately, not with the next refresh.
   const version = group.fields.map((field) => JSON.stringify(field.running)).join(" ");
   const mirror = useQuery({
     queryKey: ["mirror", version],

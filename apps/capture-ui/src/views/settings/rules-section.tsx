@@ -16,7 +16,7 @@ import { ConfigForm } from "./setting-group.tsx";
 import type { SettingGroup } from "./setting-model.ts";
 import styles from "./settings.module.css";
 
-/** Bounds of rules, and all rules as one file. */
+/** Rule limits, export, import, and the snapshot of rules. */
 export function RulesSection({ group }: { readonly group: SettingGroup }) {
   return (
     <Card id={group.id} title={group.title}>

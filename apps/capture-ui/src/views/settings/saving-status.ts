@@ -2,7 +2,7 @@ import type { AutoSaveStatus, MirrorStatus } from "@headworks/capture-contract";
 import { formatBytes, formatCount, formatDateTime } from "../../ui/format.ts";
 import type { Status } from "./listener-status.ts";
 
-/** What is said of the mirror. */
+/** Status of the mirror. */
 export function mirrorStatus(mirror: MirrorStatus): Status {
   if (!mirror.enabled) return { tone: "idle", text: "Off: no files are written" };
   if (!mirror.writing) return { tone: "bad", text: "On, but files are being dropped" };
@@ -15,11 +15,11 @@ export function mirrorStatus(mirror: MirrorStatus): Status {
   return { tone: "good", text: `On: writing responses ${whose} to ${mirror.output_dir}` };
 }
 
-/** What is said of the automatic backup. */
+/** Status of the auto-save. */
 export function autoSaveStatus(autoSave: AutoSaveStatus): Status {
   if (autoSave.saving) return { tone: "waiting", text: "Writing a snapshot" };
   if (autoSave.last_error !== null) return { tone: "bad", text: "Could not save a session" };
-  // A change that something else overrides comes with no start.
+  // A setting overridden by flag or environment does not change at restart.
   const isEnabledNext = autoSave.overridden_by["enabled"] === undefined ? autoSave.enabled : autoSave.running;
   if (!autoSave.running) {
     return isEnabledNext
@@ -32,7 +32,7 @@ export function autoSaveStatus(autoSave: AutoSaveStatus): Status {
   return { tone: "good", text: `Saving snapshots at the configured interval${until}${next}` };
 }
 
-/** The newest snapshot in a few words. */
+/** Summary of the newest snapshot. */
 export function lastSnapshotText(autoSave: AutoSaveStatus): string {
   if (autoSave.last_snapshot === null) return "none since start";
   const entries = autoSave.last_snapshot_entries ?? 0;

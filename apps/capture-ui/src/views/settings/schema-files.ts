@@ -1,12 +1,12 @@
 import type { NewGrpcSchema } from "@headworks/capture-contract";
 
-/** The request that adds them may have 10 MiB, base64 included. */
+/** The request may have 10 MiB, base64 included. */
 const MAX_BYTES = 7 * 1024 * 1024;
 
-/** So many bytes become characters at a time: arguments of a call have a limit. */
+/** Chunk size for converting bytes to characters: calls limit the number of arguments. */
 const CHUNK_BYTES = 8192;
 
-/** As much of a browser's file as is needed; in a folder that was chosen, `webkitRelativePath` begins with its name. */
+/** The needed parts of a browser File; for a selected folder, `webkitRelativePath` starts with its name. */
 export interface ChosenFile {
   readonly name: string;
   readonly size: number;
@@ -14,12 +14,11 @@ export interface ChosenFile {
   arrayBuffer(): Promise<ArrayBuffer>;
 }
 
-/** What to send for the files that somebody chose, or a sentence on what is wrong with them. */
+/** The request body for the selected files, or an error. */
 export type ReadSchema =
   | { readonly ok: true; readonly body: NewGrpcSchema }
   | { readonly ok: false; readonly message: string };
 
-/** Reads .proto files, or one descriptor set. */
 export async function readSchemaFiles(files: readonly ChosenFile[]): Promise<ReadSchema> {
   const protos = files.filter(({ name }) => name.endsWith(".proto"));
   const [only] = files;
@@ -28,7 +27,7 @@ export async function readSchemaFiles(files: readonly ChosenFile[]): Promise<Rea
     return { ok: false, message: "The files exceed 7 MiB in total" };
   }
   if (protos.length > 0) {
-    // In a folder others than .proto are no matter.
+    // Other files of a selected folder are ignored.
     const read = protos.map(async (file) => ({ name: importName(file), base64: await base64Of(file) }));
     return { ok: true, body: { files: await Promise.all(read) } };
   }
@@ -36,7 +35,7 @@ export async function readSchemaFiles(files: readonly ChosenFile[]): Promise<Rea
   return { ok: true, body: { descriptor_set: await base64Of(only), name: only.name } };
 }
 
-/** The path inside the chosen folder, by which files import each other. */
+/** The path inside the selected folder, used by imports. */
 function importName({ name, webkitRelativePath = "" }: ChosenFile): string {
   return webkitRelativePath === "" ? name : webkitRelativePath.slice(webkitRelativePath.indexOf("/") + 1);
 }

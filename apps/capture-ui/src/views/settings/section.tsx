@@ -4,7 +4,7 @@ import { Card } from "../../ui/page.tsx";
 import { ErrorState, Spinner } from "../../ui/states.tsx";
 import styles from "./settings.module.css";
 
-/** A section about something that the service tells of itself; says so while that is fetched and when it cannot be had. */
+/** A section with data of the service, including its loading and error states. */
 export function LiveSection<T>({
   id,
   title,
@@ -35,10 +35,10 @@ export function LiveSection<T>({
   );
 }
 
-/** How something is doing: `good` works, `idle` is switched off, `waiting` needs something first, `bad` does not work. */
+/** `good`: works; `idle`: disabled; `waiting`: needs an action or restart; `bad`: fails. */
 export type StatusTone = "good" | "idle" | "waiting" | "bad";
 
-/** One sentence at the head of a section on how it is doing. Told to screen readers when it changes. */
+/** Status sentence at the head of a section; changes are announced to screen readers. */
 export function StatusLine({ tone, children }: { readonly tone: StatusTone; readonly children: ReactNode }) {
   return (
     <p className={styles["status"]} data-tone={tone} role="status">
@@ -48,7 +48,7 @@ export function StatusLine({ tone, children }: { readonly tone: StatusTone; read
   );
 }
 
-/** What went wrong, framed so that nobody misses it. */
+/** A prominent error message. */
 export function Problem({ children }: { readonly children: ReactNode }) {
   return (
     <p className={styles["problem"]} role="alert">
@@ -57,12 +57,12 @@ export function Problem({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** Names and values below each other; holds {@link Fact}s. */
+/** A list of {@link Fact}s. */
 export function Facts({ children }: { readonly children: ReactNode }) {
   return <dl className={styles["facts"]}>{children}</dl>;
 }
 
-/** One named value; `bad` marks one that should not be. */
+/** A named value; `bad` highlights a problem. */
 export function Fact({
   name,
   bad = false,
@@ -80,7 +80,7 @@ export function Fact({
   );
 }
 
-/** Buttons and what they answered, in one row that wraps. */
+/** Buttons and their results, in a wrapping row. */
 export function SectionActions({ children }: { readonly children: ReactNode }) {
   return <div className={styles["actions"]}>{children}</div>;
 }

@@ -10,20 +10,20 @@ import { SocksSection } from "./socks-section.tsx";
 import { StorageCard } from "./storage-card.tsx";
 import { UpstreamSection } from "./upstream-section.tsx";
 
-/** A part of Settings with a heading and an anchor of its own. */
+/** A part of Settings with a heading and an anchor. */
 export interface Section {
   readonly id: string;
   readonly title: string;
   readonly Component: ComponentType;
 }
 
-/** What comes before the groups of settings. */
+/** Sections before the groups of settings. */
 export const LEADING_SECTIONS: readonly Section[] = [
   { id: "certificate", title: "Certificate", Component: CertificateCard },
   { id: "storage", title: "Storage", Component: StorageCard },
 ];
 
-/** Groups of settings that show more than their fields, by the group's id. */
+/** Custom sections of setting groups, by group id. */
 export const GROUP_SECTIONS: Readonly<Record<string, ComponentType<{ readonly group: SettingGroup }>>> = {
   "auto-save": AutoSaveSection,
   logs: LogsSection,
@@ -33,7 +33,7 @@ export const GROUP_SECTIONS: Readonly<Record<string, ComponentType<{ readonly gr
   "upstream-proxy": UpstreamSection,
 };
 
-/** What comes after the groups of settings. */
+/** Sections after the groups of settings. */
 export const TRAILING_SECTIONS: readonly Section[] = [
   { id: "grpc-schemas", title: "gRPC schemas", Component: GrpcSchemasSection },
 ];

@@ -17,7 +17,7 @@ type Drafts = Readonly<Record<string, Draft>>;
 const NO_DRAFTS: Drafts = {};
 const NO_ERRORS: FieldErrors = { fields: {}, general: null };
 
-/** The settings of one subject, as a section of their own. */
+/** A group of settings as a section. */
 export function SettingGroupCard({ group }: { readonly group: SettingGroup }) {
   return (
     <Card title={group.title} id={group.id}>
@@ -26,7 +26,7 @@ export function SettingGroupCard({ group }: { readonly group: SettingGroup }) {
   );
 }
 
-/** The settings of one subject, saved with `PATCH /config`. */
+/** A group of settings, saved with `PATCH /config`. */
 export function ConfigForm({ group }: { readonly group: SettingGroup }) {
   const client = useQueryClient();
   const save = async (changes: Readonly<Record<string, unknown>>): Promise<void> => {
@@ -38,8 +38,8 @@ export function ConfigForm({ group }: { readonly group: SettingGroup }) {
 }
 
 /**
- * Settings that are saved together, so that what belongs together is accepted or refused together. `save` gets the
- * changed values by name, and rejects with what the service refused.
+ * Settings that are validated and saved together. `save` receives the changed values by name, and rejects with the
+ * service's validation errors.
  */
 function SettingForm({
   title,

@@ -12,7 +12,7 @@ import {
   valueText,
 } from "./setting-model.ts";
 
-/** Every real setting, nested ones dotted, as the service describes it. */
+/** All settings of the contract, nested ones dotted. */
 const fields: ConfigField[] = Object.entries(Settings.properties).flatMap(([name, schema]) => {
   const { properties } = schema as unknown as { properties?: object };
   return properties

@@ -1,6 +1,6 @@
 import type { ConfigField } from "@headworks/capture-contract";
 
-/** The control that a setting gets. */
+/** The control of a setting. */
 export type SettingControl =
   | { readonly kind: "switch" }
   | {
@@ -41,7 +41,7 @@ const GROUPS: readonly (readonly [id: string, title: string, pattern: RegExp])[]
   ["logs", "Logs", /^(?:log_config\.|debug_logging\.|verbose$)/u],
 ];
 
-/** Settings by subject, each exactly once; unknown ones come last. */
+/** Settings by group, each exactly once; unknown ones come last. */
 export function groupSettings(fields: readonly ConfigField[]): SettingGroup[] {
   const placed = GROUPS.map(([id, title, pattern]) => ({
     id,
@@ -117,7 +117,7 @@ const LABELS: Readonly<Record<string, string>> = {
   "upstream_proxy.auth_password": "Password",
 };
 
-/** A name for people: `connect_timeout_ms` gives `Connect timeout, ms`. */
+/** Display name of a setting: `connect_timeout_ms` gives `Connect timeout, ms`. */
 export function settingLabel(name: string): string {
   const known = LABELS[name];
   if (known !== undefined) return known;
@@ -137,7 +137,7 @@ interface JsonSchema {
   readonly "x-secret"?: unknown;
 }
 
-/** Chooses the control by the setting's JSON Schema. */
+/** Selects the control from the setting's JSON Schema. */
 export function settingControl(field: Pick<ConfigField, "schema">): SettingControl {
   const outer = (field.schema ?? {}) as JsonSchema;
   const choices: readonly unknown[] = Array.isArray(outer.anyOf) ? outer.anyOf : [];
@@ -161,10 +161,10 @@ export function settingControl(field: Pick<ConfigField, "schema">): SettingContr
   }
 }
 
-/** A draft is what the control holds: a boolean or text. */
+/** Value held by the control: a boolean or text. */
 export type Draft = boolean | string;
 
-/** What the control shows for a value. Secrets start empty. */
+/** The draft of a value. Secrets start empty. */
 export function toDraft(control: SettingControl, value: unknown): Draft {
   switch (control.kind) {
     case "switch":
@@ -197,7 +197,7 @@ function parsedRotation(draft: string): ParsedDraft {
   return { ok: true, value: { mode, size_mb: sizeMb } };
 }
 
-/** The value that a draft stands for, or what is wrong with it. The service has the last word. */
+/** The value of a draft, or its error. The service validates finally. */
 export function fromDraft(control: SettingControl, draft: Draft): ParsedDraft {
   if (typeof draft === "boolean") return { ok: true, value: draft };
   switch (control.kind) {
@@ -237,7 +237,7 @@ export function fromDraft(control: SettingControl, draft: Draft): ParsedDraft {
   }
 }
 
-/** A change of one group as the body of a PATCH: dotted names become nested objects. */
+/** Changes as the body of a PATCH: dotted names become nested objects. */
 export function patchOf(changes: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const patch: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(changes)) {
@@ -248,7 +248,7 @@ export function patchOf(changes: Readonly<Record<string, unknown>>): Record<stri
   return patch;
 }
 
-/** A value in a few words: `off`, `none`, `3 lines`. */
+/** Summary of a value: `off`, `none`, `3 lines`. */
 export function valueText(value: unknown): string {
   if (value === true) return "on";
   if (value === false) return "off";

@@ -15,7 +15,7 @@ const SOURCES: Readonly<Record<ConfigField["source"], string>> = {
   flag: "from command line",
 };
 
-/** One setting: its control, where its value came from, and when a change takes effect. */
+/** One setting: control, source of its value, and when a change takes effect. */
 export function SettingRow({
   field,
   draft,
@@ -40,7 +40,7 @@ export function SettingRow({
       <div className={styles["control"]}>
         <Field
           label={label}
-          // Some are described by nothing but their name.
+          // Omits a description that equals the label.
           hint={field.description === undefined || field.description === label ? undefined : marked(field.description)}
           error={error}
           className={control.kind === "switch" ? styles["switchField"] : undefined}
@@ -173,10 +173,10 @@ const ROTATIONS = [
   { value: "size", label: "by size" },
 ];
 
-/** A description of the contract, in which backticks set off what is code. */
+/** A description from the contract; backticks mark code. */
 function marked(text: string): ReactNode {
   return text.split("`").map((part, index) =>
-    // The pieces of a sentence stand where they stand.
+    // The parts do not move, so the index identifies them.
     index % 2 === 0 ? part : <code key={`${index}`}>{part}</code>,
   );
 }

@@ -8,7 +8,7 @@ import { SettingGroupCard } from "./setting-group.tsx";
 import { groupSettings } from "./setting-model.ts";
 import styles from "./settings.module.css";
 
-/** Every setting, made from what the service says about itself, and what else is set up once. */
+/** All settings, built from the service's description, and other setup sections. */
 export function SettingsView() {
   const fields = useQuery(fieldsQuery);
   const groups = groupSettings(fields.data ?? []);
@@ -58,7 +58,7 @@ export function SettingsView() {
   );
 }
 
-/** Goes to the section that the address names, and stays there while sections above it fill, until somebody moves on. */
+/** Scrolls to the section named in the URL, and keeps it in place while sections above load, until the user scrolls. */
 function useAnchor(isReady: boolean): void {
   useEffect(() => {
     if (!isReady || location.hash === "") return undefined;

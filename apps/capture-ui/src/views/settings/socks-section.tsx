@@ -11,7 +11,7 @@ import { ConfigForm } from "./setting-group.tsx";
 import type { SettingGroup } from "./setting-model.ts";
 import styles from "./settings.module.css";
 
-/** The SOCKS listener: whether it takes clients, where, and its settings. */
+/** The SOCKS listener: status, address and settings. */
 export function SocksSection({ group }: { readonly group: SettingGroup }) {
   const fields = useQuery(fieldsQuery).data ?? [];
   const config = useQuery(configQuery);

@@ -4,7 +4,7 @@ import { formatBytes, formatCount } from "../../ui/format.ts";
 import { Fact, Facts, LiveSection, Problem } from "./section.tsx";
 import styles from "./settings.module.css";
 
-/** What is stored, against its limits, and what could not be stored. */
+/** Storage use against its limits, and losses. */
 export function StorageCard() {
   const stats = useQuery({ ...statsQuery, refetchInterval: 5000 });
   return (

@@ -1,14 +1,13 @@
 import { CircleCheck, CircleX } from "lucide-react";
 import styles from "./settings.module.css";
 
-/** One step of a test that the service made. */
 export interface TestStep {
   readonly name: string;
   readonly ok: boolean;
   readonly detail: string;
 }
 
-/** The steps of a test, in the order in which they were made, with how each went. */
+/** The steps of a test in order, with their results. */
 export function TestSteps({ steps }: { readonly steps: readonly TestStep[] }) {
   return (
     <ol className={styles["steps"]}>

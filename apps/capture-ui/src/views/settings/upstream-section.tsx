@@ -15,7 +15,7 @@ import type { SettingGroup } from "./setting-model.ts";
 import styles from "./settings.module.css";
 import { TestSteps } from "./test-steps.tsx";
 
-/** The proxy behind Weir: whether it is used, what went wrong there, a test, and its settings. */
+/** The upstream proxy: status, recent failure, test, and settings. */
 export function UpstreamSection({ group }: { readonly group: SettingGroup }) {
   const status = upstreamStatus(group.fields);
   const isUsed = group.fields.some((field) => field.name === "upstream_proxy.enabled" && field.running === true);
@@ -31,7 +31,7 @@ export function UpstreamSection({ group }: { readonly group: SettingGroup }) {
   );
 }
 
-/** So many of the newest entries are looked at. */
+/** Number of recent entries examined. */
 const LOOK_BACK = 50;
 
 /** The last exchange that failed at the upstream proxy. */

@@ -22,7 +22,7 @@ const FORMATS: Readonly<Record<AssembledChat["format"], string>> = {
   ollama: "Ollama",
 };
 
-/** What a stream says as a whole, while it runs too. */
+/** The assembled content of a stream, also while it is open. */
 export function AssembledTab({ stream }: { readonly stream: StreamDetail }) {
   const client = useQueryClient();
   const { id } = stream;
@@ -112,7 +112,7 @@ function Choice({ choice, isOnly }: { readonly choice: AssembledChat["choices"][
       )}
       {choice.refusal !== "" && <p className={styles["problem"]}>{choice.refusal}</p>}
       {choice.tool_calls.map((call, index) => (
-        // Calls stand in the order in which they were begun.
+        // Calls keep their order, so the index identifies them.
         <div key={`${index}`} className={styles["call"]}>
           <h4>
             <Wrench size={13} aria-hidden /> {call.name === "" ? "unnamed" : call.name}
@@ -130,7 +130,7 @@ function Choice({ choice, isOnly }: { readonly choice: AssembledChat["choices"][
   );
 }
 
-/** Arguments that are not complete, or no JSON, stay as they came. */
+/** Indented arguments; incomplete or invalid JSON is unchanged. */
 function prettyJson(text: string): string {
   try {
     return JSON.stringify(readJson(text), null, 2);

@@ -14,13 +14,13 @@ import { Arrow } from "./frame-list.tsx";
 import { frameKind } from "./frame-text.ts";
 import styles from "./streams.module.css";
 
-/** More depth than this is a mistake of the guess. */
+/** Greater depth indicates a wrong inference. */
 const MAX_DEPTH = 12;
 
-/** Attributes that the headline tells already. */
+/** Attributes already shown in the heading. */
 const TOLD = new Set(["event"]);
 
-/** One message of a stream: what is known of it, and its payload in the viewers of bodies. */
+/** One message of a stream: metadata, and its payload in the body viewers. */
 export function FrameDetail({
   streamId,
   ordinal,
@@ -83,7 +83,7 @@ function Facts({ frame }: { readonly frame: StreamFrame }) {
 }
 
 function Payload({ frame }: { readonly frame: StreamFrame }) {
-  // Trailers may have no bytes and still say something.
+  // Trailers may carry information without bytes.
   if (frame.type === "close") {
     return (
       <>
@@ -131,7 +131,7 @@ function Bytes({ frame }: { readonly frame: StreamFrame }) {
 
 type Field = GrpcDecoded["fields"][number];
 
-/** A message of gRPC, decoded by the schemas of now, or its bytes. */
+/** A gRPC message decoded with the current schemas, or its bytes. */
 function GrpcMessage({ frame, bytes }: { readonly frame: StreamFrame; readonly bytes: ReactNode }) {
   const [view, setView] = useState<"decoded" | "bytes">("decoded");
   const query = useQuery({

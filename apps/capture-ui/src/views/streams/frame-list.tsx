@@ -25,11 +25,11 @@ import type { ActionType, WsRuleDraft } from "./ws-rule-draft.ts";
 import { WsRulesDialog } from "./ws-rules-dialog.tsx";
 
 const ROW_PX = 26;
-/** The store has frames within 250 ms; what is told sooner is fetched then. */
+/** The store has frames within 250 ms; earlier notifications are fetched then. */
 const GROW_MS = 260;
 const SEARCH_AFTER_MS = 250;
 
-/** The frames of a stream in their order, of which only those in view are held. */
+/** The frames of a stream in order; only pages in view are held. */
 export function FrameList({
   stream,
   chosen,
@@ -38,7 +38,7 @@ export function FrameList({
 }: {
   readonly stream: StreamDetail;
   readonly chosen: number | null;
-  /** The keys of lists are for this one, wherever the focus is. */
+  /** Whether this list handles the list keys, independent of focus. */
   readonly hasKeys: boolean;
   readonly onChoose: (ordinal: number | null) => void;
 }) {
@@ -55,7 +55,7 @@ export function FrameList({
     <div
       className={styles["frames"]}
       onWheel={(event) => {
-        // Who scrolls back wants to read, not to be taken to the end again.
+        // Scrolling back stops following.
         if (event.deltaY < 0) setFollows(false);
       }}
     >
@@ -101,7 +101,7 @@ export function FrameList({
   );
 }
 
-/** Searches when typing paused, so that a large stream is not searched for each letter. */
+/** Debounced search, so that a large stream is not searched for each character. */
 function SearchField({
   input,
   onSearch,
@@ -137,7 +137,7 @@ function SearchField({
   );
 }
 
-/** Follows a stream that runs: frames that were added, or everything when some were missed or schemas changed. */
+/** Follows an open stream: fetches added frames, or everything if some were missed or schemas changed. */
 function useGrowth({ id, kind }: Pick<StreamDetail, "id" | "kind">, rows: PagedRows<ListedFrame>): void {
   useEffect(() => {
     const grow = throttled(() => rows.grow(), GROW_MS);
@@ -182,7 +182,7 @@ function Rows({
   const list = useRef<WindowListHandle>(null);
   const [draft, setDraft] = useState<WsRuleDraft | null>(null);
   const prefix = useId();
-  /** Where the chosen frame stood last; it is known by its number, which is no place in a filtered list. */
+  /** Last index of the selected frame, which is identified by its ordinal, not by an index in a filtered list. */
   const place = useRef(-1);
   const { total } = rows;
   useEffect(() => {
@@ -255,7 +255,7 @@ function Rows({
       <ContextMenu
         items={(event) => {
           const row = event.target instanceof Element ? event.target.closest("[data-place]") : null;
-          // The menu key acts on the message that is chosen.
+          // The menu key acts on the selected message.
           const index = row === null ? place.current : Number(row.getAttribute("data-place"));
           const frame = rows.row(index);
           return frame === undefined ? [] : ruleMenu(stream, frame, setDraft);
@@ -275,7 +275,7 @@ const RULE_LABELS: Readonly<Record<ActionType, string>> = {
   delay: "Delay…",
 };
 
-/** Rules that can be made of a message, to be looked over before they hold. */
+/** Rules that can be created from a message; opened for review before saving. */
 function ruleMenu(stream: StreamDetail, frame: StreamFrame, onDraft: (draft: WsRuleDraft) => void): MenuEntry[] {
   const actions = actionsFor(frame);
   if (actions.length === 0) return [];
@@ -332,12 +332,12 @@ function FrameRow({
   );
 }
 
-/** Frames that keep a stream alive rather than say something. */
+/** Keep-alive frames without content. */
 function isControl(frame: StreamFrame): boolean {
   return frame.size === 0 || frame.type === "ping" || frame.type === "pong";
 }
 
-/** Which way a frame went. */
+/** Direction of a frame. */
 export function Arrow({ direction, text }: { readonly direction: "send" | "receive"; readonly text?: string }) {
   const Icon = direction === "send" ? ArrowUp : ArrowDown;
   return (

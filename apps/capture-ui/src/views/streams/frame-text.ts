@@ -1,7 +1,7 @@
 import type { StreamFrame, StreamSummary } from "@headworks/capture-contract";
 import type { ListedFrame } from "./load-rows.ts";
 
-/** Words for kinds of streams, as they stand on marks. */
+/** Labels of stream types. */
 export const KIND_LABELS: Readonly<Record<StreamSummary["kind"], string>> = {
   websocket: "WS",
   sse: "SSE",
@@ -9,7 +9,7 @@ export const KIND_LABELS: Readonly<Record<StreamSummary["kind"], string>> = {
   grpc: "gRPC",
 };
 
-/** One line that says what a frame holds. */
+/** One-line summary of a frame. */
 export function frameLine(
   frame: Pick<ListedFrame, "text" | "base64" | "size" | "attributes" | "type" | "decodedLine">,
 ): string {
@@ -24,14 +24,14 @@ export function frameLine(
   return frame.text === null ? hexLine(frame.base64 ?? "") : oneLine(frame.text);
 }
 
-/** What kind of frame it is: the type of an event where it has one. */
+/** The frame's type: the event name if it has one. */
 export function frameKind(frame: Pick<StreamFrame, "type" | "attributes" | "size">): string {
   const { event, comment } = frame.attributes;
   if (frame.type === "event") return event ?? (frame.size === 0 && comment !== undefined ? "comment" : "message");
   return frame.type;
 }
 
-/** Whether it ended before it was whole. */
+/** Whether it ended before it was complete. */
 export function isIncomplete(frame: Pick<StreamFrame, "attributes">): boolean {
   return frame.attributes["incomplete"] === "true";
 }
@@ -47,7 +47,7 @@ function hexLine(base64: string): string {
   return Array.from(bytes.slice(0, SHOWN_BYTES), (byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
 }
 
-/** Seconds and milliseconds since the frame before or the stream's begin: `+0.250`. */
+/** Seconds and milliseconds since the previous frame or the stream's start: `+0.250`. */
 export function sinceStart(timestamp: string, createdAt: string): string {
   const seconds = Math.max(0, Date.parse(timestamp) - Date.parse(createdAt)) / 1000;
   if (!Number.isFinite(seconds)) return "—";

@@ -14,7 +14,7 @@ import { throttled } from "./use-paged-rows.ts";
 const REFRESH_MS = 500;
 const MAX_CALLS = 200;
 
-/** How a call ended, or that it runs. */
+/** Result of a call, or that it is running. */
 export function CallStatus({ call }: { readonly call: GrpcStream }) {
   if (call.failure !== null) return <Tag tone="error">{call.failure}</Tag>;
   const hint = call.status_message || call.issues.join("; ");
@@ -33,7 +33,7 @@ export function CallStatus({ call }: { readonly call: GrpcStream }) {
   );
 }
 
-/** Calls of gRPC by their methods, with how each ended. */
+/** gRPC calls with method and result. */
 export function GrpcCalls({ onShow }: { readonly onShow: (id: string) => void }) {
   const client = useQueryClient();
   const calls = useQuery({
@@ -92,7 +92,7 @@ export function GrpcCalls({ onShow }: { readonly onShow: (id: string) => void })
   );
 }
 
-/** What is known of a call beside its messages; nothing for what turned out to be none. */
+/** The call of a gRPC stream; undefined for other streams. */
 export function useCall(id: string, isGrpc: boolean, revision: string): GrpcStream | undefined {
   const { data } = useQuery({
     queryKey: ["grpc", "call", id, revision],

@@ -4,20 +4,19 @@ import type { GrpcFrame, StreamFrame, StreamSummary } from "@headworks/capture-c
 import { ApiFailure, operationUrl, operations } from "../../api.ts";
 import type { RowPage } from "./paged-rows.ts";
 
-/** Characters of a payload that a row can show; four bytes each at most. */
+/** Bytes of a payload shown in a row: characters of at most four bytes. */
 const PREVIEW_BYTES = 400;
 
-/** The service decodes 4 MiB for one response, the first 64 KiB of each message: all of so many large ones. */
+/** The service decodes 4 MiB per response, of each message the first 64 KiB. */
 const DECODED_AT_ONCE_BYTES = 4_194_304;
 const LARGE_MESSAGES_AT_ONCE = 64;
 
-/** What of the frames of a stream is shown. */
+/** Filter of a stream's frames. */
 export interface FrameFilter {
   readonly direction: "all" | "send" | "receive";
   readonly search: string;
 }
 
-/** A page of streams, newest first. */
 export async function loadStreams(
   kind: StreamSummary["kind"] | "all",
   offset: number,
@@ -28,12 +27,12 @@ export async function loadStreams(
   return await load<StreamSummary>(operationUrl(operations.streams.listStreams, { query }), signal);
 }
 
-/** A frame and, for messages of gRPC that the service decodes, their line in a list. */
+/** A frame with its decoded summary, for gRPC messages. */
 export interface ListedFrame extends StreamFrame {
   readonly decodedLine?: string | undefined;
 }
 
-/** A page of a stream's frames, in their order. */
+/** A page of a stream's frames, in order. */
 export async function loadFrames(
   { id, kind }: Pick<StreamSummary, "id" | "kind">,
   filter: FrameFilter,
@@ -57,7 +56,7 @@ export async function loadFrames(
   const bytes = page.rows.reduce((sum, { size }) => sum + size, 0);
   const step = bytes > DECODED_AT_ONCE_BYTES ? LARGE_MESSAGES_AT_ONCE : limit;
   const lines = new Map<number, string | undefined>();
-  // After the frames, so that no frame of a stream that grows is without its line.
+  // Loaded after the frames, so that each frame of a growing stream has its summary.
   for (let at = 0; at < page.rows.length; at += step) {
     const rows = await loadGrpcFrames(id, filter, offset + at, Math.min(step, limit - at), signal);
     for (const frame of rows) lines.set(frame.ordinal, grpcFrameLine(frame)?.slice(0, PREVIEW_BYTES));
@@ -65,7 +64,7 @@ export async function loadFrames(
   return { ...page, rows: page.rows.map((frame) => ({ ...frame, decodedLine: lines.get(frame.ordinal) })) };
 }
 
-/** The same frames as the service decodes them. */
+/** The decoded form of the same frames. */
 async function loadGrpcFrames(
   id: string,
   { direction, search }: FrameFilter,
@@ -84,13 +83,13 @@ async function loadGrpcFrames(
   try {
     return (await load<GrpcFrame>(operationUrl(operations.grpc.listGrpcFrames, { query }), signal)).rows;
   } catch (error) {
-    // A service with gRPC turned off keeps messages and decodes none.
+    // A service with gRPC disabled keeps messages and decodes none.
     if (error instanceof ApiFailure && error.status === 404) return [];
     throw error;
   }
 }
 
-/** The number of all rows stands in a header field, which the typed client does not give. */
+/** The total count is a header, which the typed client does not expose. */
 async function load<T>(url: string, signal: AbortSignal): Promise<RowPage<T>> {
   let response: Response;
   try {

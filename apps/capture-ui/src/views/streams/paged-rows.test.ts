@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { PagedRows } from "./paged-rows.ts";
 
-/** A list of numbers that can grow, and what was asked of it. */
+/** A growing list of numbers that records requests. */
 function source(length: number) {
   const asked: number[] = [];
   const state = { length, asked, factor: 1, isBroken: false };

@@ -1,10 +1,10 @@
-/** A part of a long list, and how long the list is. */
+/** A page of a list, and the list's length. */
 export interface RowPage<T> {
   readonly rows: readonly T[];
   readonly total: number;
 }
 
-/** Gives the rows from `offset` on. `showEarly` takes rows that lack a part which takes longer. */
+/** Loads the rows from `offset`. `showEarly` accepts rows that lack a slower part. */
 export type LoadRows<T> = (
   offset: number,
   limit: number,
@@ -18,8 +18,8 @@ interface Page<T> {
 }
 
 /**
- * A list of any length of which only the pages around what is looked at are held. Rows that are out of date stay until
- * the new ones are there. A snapshot is a number that changes with every change, for `useSyncExternalStore`.
+ * A list of any length that holds only the pages near the view. Stale rows are kept until replaced. The snapshot is a
+ * version number for `useSyncExternalStore`.
  */
 export class PagedRows<T> {
   total = 0;
@@ -28,10 +28,10 @@ export class PagedRows<T> {
   readonly #load: LoadRows<T>;
   readonly #pageRows: number;
   readonly #maxPages: number;
-  /** The page that was used last is the last one. */
+  /** Ordered by last use, most recent last. */
   readonly #pages = new Map<number, Page<T>>();
   readonly #loading = new Map<number, AbortController>();
-  /** Became stale while they were being fetched. */
+  /** Pages that became stale while being fetched. */
   readonly #staleAgain = new Set<number>();
   readonly #listeners = new Set<() => void>();
   #from = 0;
@@ -51,17 +51,16 @@ export class PagedRows<T> {
 
   readonly snapshot = (): number => this.#version;
 
-  /** Rows that are held now. */
   get heldRows(): number {
     return [...this.#pages.values()].reduce((sum, { rows }) => sum + rows.length, 0);
   }
 
-  /** A row, or undefined while it is not there. */
+  /** A row, or undefined while not loaded. */
   row(index: number): T | undefined {
     return this.#pages.get(Math.floor(index / this.#pageRows))?.rows[index % this.#pageRows];
   }
 
-  /** The rows from `from` to before `to` are in view: whatever of them is missing or stale is fetched. */
+  /** Sets the rows `[from, to)` in view; missing or stale pages are fetched. */
   want(from: number, to: number): void {
     this.#from = from;
     this.#to = Math.min(to, this.total);
@@ -72,12 +71,12 @@ export class PagedRows<T> {
         this.#pages.delete(page);
         this.#pages.set(page, held);
       }
-      // What just failed is not asked for again with every redraw.
+      // Failed pages are not requested again with every render.
       if ((held === undefined || held.isStale) && this.error === null) void this.#fetch(page);
     }
   }
 
-  /** Everything may have changed. */
+  /** Marks all pages stale. */
   refresh(): void {
     for (const page of this.#pages.values()) page.isStale = true;
     for (const page of this.#loading.keys()) this.#staleAgain.add(page);
@@ -87,18 +86,18 @@ export class PagedRows<T> {
   /** Rows were added at the end. */
   grow(): void {
     for (const page of this.#pages.values()) if (page.rows.length < this.#pageRows) page.isStale = true;
-    // The last page says how long the list is now.
+    // The last page reports the new length.
     this.#renew(Math.floor(this.total / this.#pageRows));
   }
 
-  /** Nothing more is fetched. */
+  /** Stops fetching. */
   close(): void {
     for (const controller of this.#loading.values()) controller.abort();
     this.#loading.clear();
     this.#listeners.clear();
   }
 
-  /** Pages in view; the first one when nothing is known yet. */
+  /** Pages in view; the first page initially. */
   #wanted(): number[] {
     const first = Math.floor(this.#from / this.#pageRows);
     const last = Math.max(first, Math.floor(Math.max(0, this.#to - 1) / this.#pageRows));
@@ -116,7 +115,7 @@ export class PagedRows<T> {
     this.#loading.set(page, controller);
     const { signal } = controller;
     const showEarly = (part: RowPage<T>): void => {
-      // Whole rows that are out of date say more.
+      // Complete stale rows are preferred to incomplete ones.
       if (signal.aborted || this.#pages.has(page)) return;
       this.#take(page, part, true);
       this.#changed();

@@ -26,7 +26,7 @@ export const KIND_CHOICES: readonly KindChoice[] = ["all", "websocket", "sse", "
 const ROW_PX = 50;
 const REFRESH_MS = 400;
 
-/** Which messages the service can remove apart from their entries. */
+/** Messages that the service can clear independently of their entries. */
 const CLEARABLE: Readonly<Partial<Record<KindChoice, string>>> = {
   all: "messages of WebSocket connections and gRPC calls",
   websocket: "messages of WebSocket connections",
@@ -47,7 +47,7 @@ async function clearMessages(kind: KindChoice, what: string): Promise<void> {
   });
 }
 
-/** All streams of the active session, newest first, as they come and go. */
+/** All streams of the active session, newest first, updated live. */
 export function StreamList({
   kind,
   chosenId,
@@ -57,7 +57,7 @@ export function StreamList({
 }: {
   readonly kind: KindChoice;
   readonly chosenId: string | null;
-  /** Shown in the place of the rows. */
+  /** Replaces the rows. */
   readonly instead?: ReactNode;
   readonly onKind: (kind: KindChoice) => void;
   readonly onShow: (id: string) => void;
@@ -73,7 +73,7 @@ export function StreamList({
       framesMissed: refresh.ask,
       resync: refresh.ask,
       changed: (topic) => {
-        // Another session is another list.
+        // Another session has another list.
         if (topic === "sessions") refresh.ask();
       },
     });
@@ -176,7 +176,7 @@ function StreamRows({
   );
 }
 
-/** Where the chosen stream stands, among those that are held. */
+/** Index of the selected stream among the loaded rows. */
 function indexOf(rows: PagedRows<StreamSummary>, id: string | null): number {
   if (id === null) return -1;
   for (let index = 0; index < Math.min(rows.total, 5000); index += 1) if (rows.row(index)?.id === id) return index;

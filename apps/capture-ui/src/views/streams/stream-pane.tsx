@@ -28,12 +28,11 @@ import { useStream } from "./use-stream.ts";
 import { WsPausedMessages } from "./ws-paused.tsx";
 import { wsConnectionQuery } from "./ws-queries.ts";
 
-/** The code of a WebSocket without a close frame (RFC 6455, 7.1.5). */
+/** Close code of a WebSocket without a close frame (RFC 6455, 7.1.5). */
 const ABNORMAL_CLOSURE = 1006;
 
 type PaneTab = "messages" | "assembled" | "fields";
 
-/** Everything about one stream. */
 export function StreamPane({
   id,
   frame,
@@ -43,7 +42,7 @@ export function StreamPane({
   readonly id: string;
   readonly frame: number | null;
   readonly onFrame: (ordinal: number | null) => void;
-  /** Given where the list is not beside it. */
+  /** Set if the list is not shown beside the stream. */
   readonly onBack: (() => void) | undefined;
 }) {
   const query = useStream(id);
@@ -66,7 +65,7 @@ export function StreamPane({
   );
 }
 
-/** The messages of a stream, and one of them below. */
+/** The messages of a stream, and the selected one below. */
 export function Messages({
   stream,
   frame,
@@ -75,7 +74,7 @@ export function Messages({
 }: {
   readonly stream: StreamDetail;
   readonly frame: number | null;
-  /** False where another list has the keys. */
+  /** False if another list handles the keys. */
   readonly hasKeys?: boolean;
   readonly onFrame: (ordinal: number | null) => void;
 }) {
@@ -116,7 +115,7 @@ function StreamTabs({
   readonly onFrame: (ordinal: number | null) => void;
 }) {
   const [tab, setTab] = useState<PaneTab>("messages");
-  // Frames of gRPC are no text that could be joined.
+  // gRPC frames cannot be assembled into text.
   const shown = TABS.filter((each) => each !== "assembled" || stream.kind !== "grpc");
   const step = (by: number): void => {
     setTab(shown[(shown.indexOf(tab) + by + shown.length) % shown.length] ?? "messages");
@@ -185,7 +184,7 @@ function Headline({ stream, onBack }: { readonly stream: StreamDetail; readonly 
   );
 }
 
-/** How a stream that is no call ended: a close code of WebSockets, or why it broke off. */
+/** How a stream other than a call ended: WebSocket close code, or failure. */
 function CloseFact({ stream: { close_code: code, close_reason: reason } }: { readonly stream: StreamDetail }) {
   const text = code === null ? (reason ?? "") : `closed with ${closeCodeText(code, reason ?? "")}`;
   if (text === "") return null;
@@ -207,7 +206,7 @@ function Fields({ stream }: { readonly stream: StreamDetail }) {
 
 type Form = "text" | "binary" | "ping";
 
-/** Adds messages to an open WebSocket connection, towards either side, and closes it. */
+/** Sends messages on an open WebSocket connection in either direction, and closes it. */
 function WsComposer({ stream }: { readonly stream: StreamDetail }) {
   const { data: connection } = useQuery(wsConnectionQuery(stream.id, stream.state));
   const [direction, setDirection] = useState<"send" | "receive">("send");

@@ -9,7 +9,7 @@ import type { KindChoice } from "./stream-list.tsx";
 import { StreamPane } from "./stream-pane.tsx";
 import styles from "./streams.module.css";
 
-/** Connections that go on: who streams, each message, and what it all says. */
+/** Streams, their messages and assembled content. */
 export function StreamsView() {
   const { params } = usePlace();
   const narrow = useNarrow();

@@ -2,7 +2,7 @@ import { useEffect, useState, useSyncExternalStore } from "react";
 import { PagedRows } from "./paged-rows.ts";
 import type { LoadRows } from "./paged-rows.ts";
 
-/** A list that is fetched as it comes into view; another `key` is another list. `load` is taken from the first render of a key. */
+/** A list fetched on demand; another `key` is another list. `load` is taken from the first render of a key. */
 export function usePagedRows<T>(key: string, load: LoadRows<T>): PagedRows<T> {
   const [current, setCurrent] = useState(() => ({ key, rows: new PagedRows(load) }));
   let { rows } = current;
@@ -18,7 +18,7 @@ export function usePagedRows<T>(key: string, load: LoadRows<T>): PagedRows<T> {
   return rows;
 }
 
-/** Calls `action` `everyMs` after it was asked for, once for all that asked meanwhile. */
+/** Calls `action` at most once per `everyMs`, after a request. */
 export function throttled(
   action: () => void,
   everyMs: number,

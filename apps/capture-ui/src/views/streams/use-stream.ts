@@ -6,7 +6,7 @@ import { throttled } from "./use-paged-rows.ts";
 
 const REFRESH_MS = 400;
 
-/** A stream as it is now; fetched again while it runs. Without `isKept` nothing is asked. */
+/** A stream, refetched while it is open. Disabled unless `isWanted`. */
 export function useStream(id: string, isWanted = true) {
   const client = useQueryClient();
   useEffect(() => {
@@ -34,7 +34,7 @@ export function useStream(id: string, isWanted = true) {
   });
 }
 
-/** Whether an event of the traffic is about that entry. */
+/** Whether a traffic event concerns an entry. */
 function touches(event: object, id: string): boolean {
   const data: unknown = Reflect.get(event, "data");
   if (Array.isArray(data)) return data.includes(id);

@@ -11,7 +11,7 @@ import { Arrow } from "./frame-list.tsx";
 import styles from "./streams.module.css";
 import { wsPausedQuery } from "./ws-queries.ts";
 
-/** How many messages wait, whatever is shown; leads to the connection of the oldest. */
+/** Number of paused messages on all connections; links to the connection of the oldest. */
 export function WsWaiting({ onShow }: { readonly onShow: (id: string) => void }) {
   const { data: paused = [] } = useQuery(wsPausedQuery);
   const [oldest] = paused;
@@ -23,7 +23,7 @@ export function WsWaiting({ onShow }: { readonly onShow: (id: string) => void })
   );
 }
 
-/** The messages of a connection that wait; the oldest can be changed. */
+/** Paused messages of a connection; the oldest can be edited. */
 export function WsPausedMessages({ connectionId }: { readonly connectionId: string }) {
   const { data = [] } = useQuery(wsPausedQuery);
   const paused = data.filter((each) => each.connection_id === connectionId);

@@ -1,19 +1,19 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api } from "../../api.ts";
 
-/** Messages that wait for a decision, of all connections. */
+/** Paused messages of all connections. */
 export const wsPausedQuery = queryOptions({
   queryKey: ["ws-traffic", "paused"],
   queryFn: ({ signal }) => api["ws-traffic"].listWsPaused({ signal }),
 });
 
-/** Rules for messages, newest first. */
+/** Message rules, newest first. */
 export const wsRulesQuery = queryOptions({
   queryKey: ["ws-traffic", "rules"],
   queryFn: ({ signal }) => api["ws-traffic"].listWsRules({ query: { limit: 1000 }, signal }),
 });
 
-/** A connection, and whether messages can be added to it. */
+/** A connection, and whether messages can be injected. */
 export const wsConnectionQuery = (id: string, revision: string) =>
   queryOptions({
     queryKey: ["ws-traffic", "connection", id, revision],

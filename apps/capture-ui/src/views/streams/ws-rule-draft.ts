@@ -3,7 +3,7 @@ import { literalPattern } from "../../rules/literal-pattern.ts";
 
 export type ActionType = WsRule["action"]["type"];
 
-/** A rule for messages as it stands in its form. */
+/** A message rule in its form. */
 export interface WsRuleDraft {
   readonly name: string;
   readonly host: string;
@@ -26,18 +26,18 @@ export const NEW_RULE: WsRuleDraft = {
   delayMs: "1000",
 };
 
-/** Of a longer text the rule asks for the beginning. */
+/** A rule for a longer text matches its beginning. */
 const MAX_TEXT_CHARACTERS = 200;
-/** What a pattern may have, as the service takes it. */
+/** Pattern limit of the service. */
 const MAX_PATTERN_CHARACTERS = 1000;
 
-/** The actions that a rule may take on messages like this one; none for what rules do not decide on. */
+/** Rule actions available for a message; none for frames that rules do not apply to. */
 export function actionsFor({ kind, type, text }: Pick<StreamFrame, "kind" | "type" | "text">): readonly ActionType[] {
   if (kind !== "websocket" || (type !== "text" && type !== "binary")) return [];
   return type === "text" && text !== null ? ["pause", "replace", "drop", "delay"] : ["pause", "drop", "delay"];
 }
 
-/** A rule for messages like this one: of the same connection's address and direction, with the same text. */
+/** A rule for similar messages: same URL, direction and text. */
 export function draftOfMessage(
   stream: Pick<StreamDetail, "host" | "url">,
   frame: Pick<StreamFrame, "direction" | "type" | "text" | "size" | "is_final">,
@@ -58,17 +58,16 @@ export function draftOfMessage(
     direction: frame.direction,
     text: pattern,
     action,
-    // What stands there is to be edited; a dollar sign would stand for something found.
+    // The shown text is to be edited; a dollar sign would insert a match.
     replacement: action === "replace" ? shown.replaceAll("$", "$$$$") : "",
   };
 }
 
-/** A field of one line takes no line ends. */
+/** Escapes line ends, since the field has one line. */
 function onOneLine(pattern: string): string {
   return pattern.replaceAll("\r", "\\r").replaceAll("\n", "\\n").replaceAll("\t", "\\t");
 }
 
-/** What the service is sent. */
 export function ruleOf(draft: WsRuleDraft): NewWsRule {
   const match = {
     ...(draft.host.trim() === "" ? {} : { host: draft.host.trim() }),
@@ -80,7 +79,6 @@ export function ruleOf(draft: WsRuleDraft): NewWsRule {
   return { name, match, action: actionOf(draft) };
 }
 
-/** The draft of a stored rule. */
 export function draftOfWsRule({ name, match, action }: WsRule): WsRuleDraft {
   return {
     name,
@@ -94,7 +92,7 @@ export function draftOfWsRule({ name, match, action }: WsRule): WsRuleDraft {
   };
 }
 
-/** What the service is sent about a rule that is there already: what the form does not show stays as it is. */
+/** The body of an update: properties not in the form are unchanged. */
 export function changedRule({ match, action, enabled }: WsRule, draft: WsRuleDraft): NewWsRule {
   const rule = ruleOf(draft);
   const type = match.message_type === undefined ? {} : { message_type: match.message_type };
@@ -130,7 +128,7 @@ function nameOf({ action, host, direction }: WsRuleDraft): string {
   return `${VERBS[action]} ${what}${host.trim() === "" ? "" : ` of ${host.trim()}`}`;
 }
 
-/** What a rule does and to which messages, in a sentence. */
+/** Summary of a rule. */
 export function ruleSentence({ match, action }: Pick<WsRule, "match" | "action">): string {
   const conditions = [
     match.direction === "send" ? "sent" : match.direction === "receive" ? "received" : "",

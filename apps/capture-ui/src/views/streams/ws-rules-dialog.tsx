@@ -17,12 +17,12 @@ import { changedRule, draftOfWsRule, NEW_RULE, ruleOf, ruleSentence } from "./ws
 import type { WsRuleDraft } from "./ws-rule-draft.ts";
 import { wsRulesQuery } from "./ws-queries.ts";
 
-/** Rules for messages of WebSocket connections: which there are, and a form for one more or to change one. */
+/** Lists the rules for WebSocket messages, with a form to create or edit one. */
 export function WsRulesDialog({
   initial = NEW_RULE,
   onClose,
 }: {
-  /** What the form begins with. */
+  /** Initial values of the form. */
   readonly initial?: WsRuleDraft;
   readonly onClose: () => void;
 }) {

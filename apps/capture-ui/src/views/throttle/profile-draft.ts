@@ -15,12 +15,11 @@ export interface ProfileDraft {
 
 const KILO = 1000;
 
-/** Bytes per second as kilobytes per second, with as many digits as it takes. */
+/** Bytes per second as kilobytes per second, without rounding. */
 function kilobytes(bps: number): string {
   return String(bps / KILO);
 }
 
-/** The draft of a profile. */
 export function draftOfProfile(profile: ThrottleProfile): ProfileDraft {
   return {
     name: profile.name,
@@ -34,7 +33,7 @@ export function draftOfProfile(profile: ThrottleProfile): ProfileDraft {
   };
 }
 
-/** The profile that a draft stands for, or the field that is no number, in a sentence. */
+/** The profile of a draft, or an error naming the invalid field. */
 export function profileOf(
   draft: ProfileDraft,
 ): { readonly ok: true; readonly body: NewThrottle } | { readonly ok: false; readonly message: string } {
@@ -63,7 +62,7 @@ export function profileOf(
   };
 }
 
-/** All of a line in a few words: `400 kbit/s down, 400 kbit/s up, 2000 ms`. */
+/** Summary of a profile: `400 kbit/s down, 400 kbit/s up, 2000 ms`. */
 export function formatProfile(profile: ThrottleProfile): string {
   const { download_bps: down, upload_bps: up, latency_ms: latency, jitter_ms: jitter } = profile;
   const loss = profile.packet_loss_percent;
@@ -76,15 +75,15 @@ export function formatProfile(profile: ThrottleProfile): string {
   return parts.length === 0 ? "No limits" : parts.join(", ");
 }
 
-/** Whether two profiles slow a line down alike, whatever hosts they are for. */
+/** Whether two profiles have the same limits, regardless of hosts. */
 export function sameLine(one: ThrottleProfile, other: ThrottleProfile): boolean {
   return one.name === other.name && formatProfile(one) === formatProfile(other);
 }
 
-/** The speeds of the dial, in kilobytes per second; the last place is no limit. */
+/** Steps of the dial in kilobytes per second; the last step is unlimited. */
 export const DIAL_KBPS: readonly number[] = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 0];
 
-/** The place of the dial that comes closest to a speed. */
+/** The dial step closest to a speed. */
 export function dialPlace(kbps: number): number {
   if (!(kbps > 0)) return DIAL_KBPS.length - 1;
   let best = 0;

@@ -15,14 +15,14 @@ import { Segmented } from "../../ui/segmented.tsx";
 import { DIAL_KBPS, dialPlace, draftOfProfile, profileOf, type ProfileDraft } from "./profile-draft.ts";
 import styles from "./throttle.module.css";
 
-/** All of a profile, and the hosts it is for. */
+/** Form of a profile and its hosts. */
 export function ProfileForm({
   profile,
   host,
   onSaved,
 }: {
   readonly profile: ThrottleProfile;
-  /** A host that the address asks to put on the list. */
+  /** A host from the URL, added to the list. */
   readonly host: string | null;
   readonly onSaved: () => void;
 }) {

@@ -10,7 +10,7 @@ interface Reading {
   readonly upload_bytes: number;
 }
 
-/** Adds the rate between two readings of ever growing counters, and drops the oldest samples beyond `most`. */
+/** Adds the rate between two counter readings, and drops the oldest samples beyond `most`. */
 export function addSample(
   samples: readonly RateSample[],
   before: Reading,
@@ -19,7 +19,7 @@ export function addSample(
 ): readonly RateSample[] {
   const seconds = (after.atMs - before.atMs) / 1000;
   if (seconds <= 0) return samples;
-  // Counters start anew with the service.
+  // Counters reset when the service restarts.
   const rate = (from: number, to: number): number => Math.max(0, to - from) / seconds;
   const sample = {
     down: rate(before.download_bytes, after.download_bytes),

@@ -31,7 +31,7 @@ async function applyPreset(name: string): Promise<void> {
   await refresh();
 }
 
-/** Makes lines as slow and lossy as those of users. */
+/** Simulates slow and lossy networks. */
 export function ThrottleView() {
   const state = useQuery(throttleQuery);
   const presets = useQuery({
@@ -81,7 +81,7 @@ export function ThrottleView() {
   );
 }
 
-/** What passes the line now, second by second, and what was delayed and lost. */
+/** Current throughput per second, and delayed and dropped requests. */
 function RateGraph({ profile }: { readonly profile: ThrottleProfile | null }) {
   const stats = useQuery({
     queryKey: ["throttle", "stats"],
@@ -131,7 +131,7 @@ function RateGraph({ profile }: { readonly profile: ThrottleProfile | null }) {
 
 type Reading = ThrottleStats & { readonly atMs: number };
 
-/** Rates between readings, taken when a new one comes. */
+/** Rates between successive readings. */
 function useSamples(reading: Reading | undefined): readonly RateSample[] {
   const [state, setState] = useState<{
     readonly seen: Reading | undefined;
@@ -139,7 +139,7 @@ function useSamples(reading: Reading | undefined): readonly RateSample[] {
   }>({ seen: undefined, samples: [] });
   if (reading === undefined || reading === state.seen) return state.samples;
   const samples = state.seen === undefined ? state.samples : addSample(state.samples, state.seen, reading, SAMPLES);
-  // A new reading changes what is derived of it; React draws once with both.
+  // Derived during render, so that React draws once with both.
   setState({ seen: reading, samples });
   return samples;
 }

@@ -22,7 +22,7 @@ const MODES: readonly { readonly value: ViewMode; readonly label: string }[] = [
   { value: "waterfall", label: "Waterfall" },
 ];
 
-/** Filter, pills, modes, and what can be done with the whole list. */
+/** Filter, pills, modes, and actions on the whole list. */
 export function Toolbar({
   view,
   queryInput,

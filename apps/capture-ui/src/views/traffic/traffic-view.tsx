@@ -38,7 +38,7 @@ const EntryDetail = later(
   <EmptyState icon={<Spinner />} title="" />,
 );
 
-/** The captured traffic: filter, list, and the details of one entry beside it. */
+/** The captured traffic: filter, list, and details of one entry. */
 export function TrafficView() {
   const view = useViewState();
   const narrow = useNarrow();
@@ -56,7 +56,7 @@ export function TrafficView() {
   const actions = useRowActions(view, data, chosen);
   useListKeys({ list, grid, queryInput, chosen, openId: view.id, actions });
 
-  // The first click on a row must not wait for code.
+  // Preloads the details, so that the first click on a row does not wait for code.
   useEffect(() => {
     if (list.loaded) EntryDetail.preload().catch(() => undefined);
   }, [list.loaded]);
@@ -144,7 +144,7 @@ export function TrafficView() {
   );
 }
 
-/** Says that a session is looked at which is not the active one, and whether a run is recorded into it. */
+/** Notice that the viewed session is not active, and whether a run is recorded into it. */
 function ViewedSession({ id }: { readonly id: string }) {
   const sessions = useQuery(sessionsQuery);
   const runs = useQuery(runsQuery);
@@ -167,7 +167,7 @@ function ViewedSession({ id }: { readonly id: string }) {
   );
 }
 
-/** True when the first window of a list has been awaited for longer than an eye notices. */
+/** True once the first window of a list has taken noticeably long. */
 function useBusy(list: TrafficList): boolean {
   const waiting = !list.loaded && list.error === undefined;
   const [busy, setBusy] = useState(false);
@@ -182,7 +182,7 @@ function useBusy(list: TrafficList): boolean {
   return busy;
 }
 
-/** Totals of what is shown, and how the store and the live channel are. */
+/** Totals of the list, and status of the store and the live channel. */
 function Footer({
   summary,
   stats,
@@ -249,7 +249,7 @@ function Footer({
   );
 }
 
-/** What stands in place of rows: a failure, a filter that shows nothing, or the way to the first traffic. */
+/** Placeholder instead of rows: an error, a filter without matches, or the setup guide. */
 function WhenEmpty({
   list,
   filtered,
@@ -280,7 +280,7 @@ function WhenEmpty({
   return <FirstRun.View compact />;
 }
 
-/** Scrolls the list to the entry that the screen was opened with, once, wherever it stands. */
+/** Scrolls once to the entry given at navigation. */
 function useArrival(list: TrafficList, grid: RefObject<GridHandle | null>, openId: string | null): void {
   const wanted = useRef(openId);
   const { loaded } = list;
@@ -293,7 +293,7 @@ function useArrival(list: TrafficList, grid: RefObject<GridHandle | null>, openI
     };
     const firstRow = async (q: string) =>
       await api.traffic.listTrafficRows({ query: { ...filterOf(q, list.scope.session), limit: 1 } });
-    // Whoever opened the entry has its details; without its place the list stays where it is.
+    // The details are shown anyway; if the position is unknown the list does not scroll.
     placeOfEntry(list, id, firstRow).then(show, () => undefined);
   }, [list, grid, loaded]);
 }

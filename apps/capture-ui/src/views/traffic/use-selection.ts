@@ -19,14 +19,14 @@ import {
 import type { TrafficList } from "./list/traffic-list.ts";
 
 const MAX_SELECTED = 10_000;
-/** While an arrow key is held down, the details follow only when it rests. */
+/** Debounce of the details while an arrow key is held down. */
 const FOLLOW_MS = 90;
 
-/** Selection by mouse and keyboard, and the entry whose details are open. */
+/** Selection by mouse and keyboard, and the opened entry. */
 export function useSelection(list: TrafficList, grid: RefObject<GridHandle | null>, openId: string | null) {
   const [selection, setSelection] = useState<Selection>(openId === null ? NOTHING_SELECTED : selectOne(openId));
   const [seenId, setSeenId] = useState(openId);
-  // A link to an entry, or the back button, selects it too.
+  // Navigation to an entry also selects it.
   if (openId !== seenId) {
     setSeenId(openId);
     if (openId === null) setSelection(afterClosing(selection));
@@ -68,7 +68,7 @@ export function useSelection(list: TrafficList, grid: RefObject<GridHandle | nul
 
   const moveTo = (index: number, extend: boolean): void => {
     const target = Math.max(0, Math.min(list.length - 1, index));
-    // Nobody else has the keyboard: a screen reader says which row is active only of what has the focus.
+    // Screen readers announce the active row only of a focused element; an existing focus is not taken away.
     if (document.activeElement === document.body) grid.current?.focus();
     grid.current?.show(target);
     if (extend) {

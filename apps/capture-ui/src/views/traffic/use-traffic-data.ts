@@ -23,7 +23,7 @@ function useSummary(q: string, session: string | null, enabled = true) {
   });
 }
 
-/** The list and the totals for what the screen is asked to show. */
+/** The list and totals of the current view. */
 export function useTrafficData(view: ReturnType<typeof useViewState>) {
   const focusOnly = usePreferences((preferences) => preferences.focusOnly);
   const views = useViews((state) => state.views);
@@ -45,17 +45,17 @@ export function useTrafficData(view: ReturnType<typeof useViewState>) {
   const withoutPills = useSummary(effectiveQuery(parts, { pills: true }), session, view.pills.length > 0);
   const withoutRange = useSummary(effectiveQuery(parts, { range: true }), session, view.range !== null);
   return {
-    /** One query text of everything that is chosen. */
+    /** All filters combined into one query. */
     q,
     list,
     summary: summary.data,
-    /** Counted without the pills, so that each pill says what it would show. */
+    /** Counted without the pills, so that each pill shows its own count. */
     pillSummary: view.pills.length > 0 ? withoutPills.data : summary.data,
-    /** Counted without the time range, so that the strip shows what lies around it. */
+    /** Counted without the time range, so that the overview shows all traffic. */
     stripSummary: view.range === null ? summary.data : withoutRange.data,
     stats: stats.data,
     hasFocusPatterns: patterns.length > 0,
-    /** Tells focused hosts; undefined when nothing is to be dimmed. */
+    /** Matches focused hosts; undefined when nothing is dimmed. */
     focused: focusOnly ? undefined : focused,
   };
 }

@@ -13,7 +13,7 @@ function readSort(text: string | null): Pick<ListScope, "sort" | "order"> {
   return sort === undefined ? { sort: "seq", order: "desc" } : { sort, order: order === "asc" ? "asc" : "desc" };
 }
 
-/** What the screen shows, kept in the address so that it can be linked and gone back to. */
+/** State of the screen, kept in the URL so that it can be linked and restored. */
 export function useViewState() {
   const { params } = usePlace();
   const q = params.get("q") ?? "";
@@ -39,11 +39,11 @@ export function useViewState() {
     const now = readSort(new URLSearchParams(location.search).get("sort"));
     const first = column.firstOrder ?? "asc";
     const second = first === "asc" ? "desc" : "asc";
-    // First order, other order, and back to the newest first.
+    // Cycles through first order, other order, and newest first.
     const next = now.sort !== column.sort ? first : now.order === first ? second : undefined;
     setParams({ sort: next === undefined ? null : `${column.sort}:${next}` }, { replace: true });
   }, []);
-  /** A session that is looked at while another one is active. */
+  /** A session viewed while another one is active. */
   const session = params.get("session");
   return { q, pills, range, sort, mode, session, id: params.get("id"), setQ, setPills, setRange, setMode, toggleSort };
 }

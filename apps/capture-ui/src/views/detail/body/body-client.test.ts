@@ -5,7 +5,7 @@ import type { WorkerResponse, WorkerRequest } from "./body-worker-client.ts";
 import { BodyClient, CallTimeout } from "./body-client.ts";
 import type { BodyWorker } from "./body-client.ts";
 
-/** A worker in this thread. */
+/** A worker that runs in this thread. */
 function localWorker(body: string): BodyWorker & { ended: boolean; sent: WorkerRequest[] } {
   const worker: BodyWorker & { ended: boolean; sent: WorkerRequest[] } = {
     ended: false,
@@ -14,7 +14,7 @@ function localWorker(body: string): BodyWorker & { ended: boolean; sent: WorkerR
     onerror: null,
     postMessage: (message) => {
       worker.sent.push(message);
-      // What a pattern without end looks like from outside: no answer.
+      // Simulates a pattern that never finishes: no reply.
       if (message.kind === "call" && message.name === "search") return;
       void serve(message);
     },

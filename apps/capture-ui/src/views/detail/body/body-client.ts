@@ -1,7 +1,7 @@
 import type { BodyCallName, BodyCalls, WorkerResponse, WorkerRequest } from "./body-worker-client.ts";
 import type { BodyProgress, BodySource } from "./body-document.ts";
 
-/** The part of a Worker that is used; tests give their own. */
+/** The used part of a Worker, so that tests can replace it. */
 export interface BodyWorker {
   postMessage(message: WorkerRequest): void;
   terminate(): void;
@@ -11,16 +11,16 @@ export interface BodyWorker {
 
 type Response<N extends BodyCallName> = Awaited<ReturnType<BodyCalls[N]>>;
 
-/** A call that took longer than it may; the worker was ended, since a pattern that never ends cannot be interrupted. */
+/** A call exceeded its timeout. The worker was terminated, since a running pattern cannot be interrupted. */
 export class CallTimeout extends Error {}
 
-/** One body, held by its own worker. Calls are answered in order. */
+/** One body held by its own worker. Replies arrive in call order. */
 export class BodyClient {
   readonly #worker: BodyWorker;
   readonly #waiting = new Map<number, { resolve: (value: never) => void; reject: (reason: Error) => void }>();
   #lastId = 0;
 
-  /** `onFailure` hears when the worker broke by itself; it answers nothing from then on. */
+  /** `onFailure` is called when the worker fails; it sends no more replies. */
   constructor(
     worker: BodyWorker,
     source: BodySource,
@@ -40,7 +40,7 @@ export class BodyClient {
     worker.postMessage({ kind: "open", source });
   }
 
-  /** Asks the worker. With `timeoutMs` the worker is ended when the answer does not come in time. */
+  /** Calls the worker. With `timeoutMs` the worker is terminated if no reply arrives in time. */
   call<N extends BodyCallName>(
     name: N,
     parameters: Parameters<BodyCalls[N]>,
@@ -66,7 +66,7 @@ export class BodyClient {
     });
   }
 
-  /** Ends the worker; calls that wait are refused. */
+  /** Terminates the worker; pending calls are rejected. */
   close(): void {
     this.#end(new Error("The body was closed"));
   }

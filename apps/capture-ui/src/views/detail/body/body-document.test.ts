@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { BodyDocument } from "./body-document.ts";
 import type { BodyProgress } from "./body-document.ts";
 
-/** Serves a body by range and records what was asked for. */
+/** Serves a body by range and records the requests. */
 function serve(body: Uint8Array<ArrayBuffer>, converted?: Uint8Array<ArrayBuffer>) {
   const asked: string[] = [];
   const fetchBody: typeof fetch = (input, init) => {

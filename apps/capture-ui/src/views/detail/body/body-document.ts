@@ -3,13 +3,13 @@ import { printBraces } from "./brace-printer.ts";
 import { JsonPrinter, type JsonProblem } from "./json-printer.ts";
 import { TextLayer } from "./text-layer.ts";
 
-/** Elements that never have content. */
+/** Void elements. */
 const VOID = new Set("area base br col embed hr img input link meta param source track wbr".split(" "));
 
-/** Elements whose content is printed as it is. */
+/** Elements whose content is printed verbatim. */
 const VERBATIM = new Set(["script", "style", "pre", "textarea", "title"]);
 
-/** Elements inside a line of text: no line break is put around them. */
+/** Inline elements: no line break is put around them. */
 const INLINE = new Set(
   "a abbr b bdi bdo br button cite code data dfn em i img input kbd label mark q s samp select small span strong sub sup time u var wbr".split(
     " ",
@@ -21,51 +21,51 @@ const MAX_INDENT = 40;
 const TOKEN =
   /<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[[\s\S]*?(?:\]\]>|$)|<[?!][^>]*>?|<\/?[A-Za-z_](?:[^>"']|"[^"]*"|'[^']*')*>?|[^<]+|</gu;
 
-/** Where a body is fetched from and what was declared about it. */
+/** URL and declared properties of a body. */
 export interface BodySource {
-  /** Address of the decoded body, with a query part. */
+  /** URL of the decoded body, including a query. */
   readonly url: string;
   readonly contentType: string | null;
 }
 
-/** How far a body has come. Sent whenever something changed, some ten times a second at most. */
+/** Loading progress of a body, sent on each change, at most about ten times a second. */
 export interface BodyProgress {
   readonly kind: BodyKind;
   readonly type: string;
   readonly loadedBytes: number;
   readonly totalBytes: number | null;
-  /** All bytes that are wanted have arrived. */
+  /** All wanted bytes have been received. */
   readonly done: boolean;
   readonly error: string | null;
   readonly rawRows: number;
   readonly prettyRows: number;
   readonly prettyBytes: number;
-  /** The body is larger than is held in memory; the end is missing in text views. */
+  /** The body exceeds the memory limit; text views lack the end. */
   readonly cut: boolean;
   readonly problem: JsonProblem | null;
-  /** The content coding is damaged or cut: what is there is all that could be decoded. */
+  /** The content coding is damaged or truncated; only the decodable part is present. */
   readonly isBroken: boolean;
-  /** The body is not in the content coding that it names, or that is unknown: it is there as it came. */
+  /** The body does not match its declared content coding, or the coding is unknown; the bytes are as received. */
   readonly isAsSent: boolean;
-  /** Counts how often rows were laid out anew: rows fetched before are stale. */
+  /** Number of layouts; rows fetched before the last one are stale. */
   readonly layout: number;
 }
 
-/** Bytes of the first request: enough for a screen and for telling the kind. */
+/** Size of the first range request: enough for one screen and for detecting the kind. */
 const FIRST_BYTES = 262_144;
 const RAW_LIMIT_BYTES = 128 * 1024 * 1024;
 const PRETTY_LIMIT_BYTES = 256 * 1024 * 1024;
-/** Layout of markup, scripts and styles works on whole strings; larger ones are shown as sent. */
+/** Markup, scripts and styles are laid out as whole strings; larger ones are shown as sent. */
 const WHOLE_PRINT_LIMIT_BYTES = 4 * 1024 * 1024;
 const REPORT_INTERVAL_MS = 100;
-/** Read before anything is shown: more rows than a screen has, whatever they look like. */
+/** Bytes read before anything is shown: more rows than a screen has. */
 const FIRST_SCREEN_BYTES = 32_768;
 const PIECE_BYTES = 131_072;
-/** So long the page's questions about rows may wait while a body is laid out. */
+/** Longest uninterrupted layout, so that row requests of the page are served in time. */
 const WORK_SLICE_MS = 12;
 
 interface Slice {
-  /** The content coding ended too early or is damaged: these are only the bytes that could be decoded. */
+  /** The content coding is truncated or damaged: only the decodable bytes. */
   readonly isBroken: boolean;
   readonly isAsSent: boolean;
   readonly body: ReadableStream<Uint8Array> | null;
@@ -73,7 +73,7 @@ interface Slice {
   readonly isPartial: boolean;
 }
 
-/** A decoded body that is fetched piece by piece and held as bytes; runs in a worker. */
+/** A decoded body, fetched in ranges and held as bytes; runs in a worker. */
 export class BodyDocument {
   readonly #source: BodySource;
   readonly #fetch: typeof fetch;
@@ -89,10 +89,10 @@ export class BodyDocument {
   #done = false;
   #error: string | null = null;
   #reportedMs = -Infinity;
-  /** Whether the beginning could be had. */
+  /** Resolves to whether the beginning was loaded. */
   #beginning: Promise<boolean> = Promise.resolve(false);
   #whole: Promise<void> | null = null;
-  /** What to add to the address so that the text comes as UTF-8. */
+  /** Query part that requests conversion to UTF-8. */
   #query = "";
   #columns: number | null = null;
   #layout = 0;
@@ -103,7 +103,7 @@ export class BodyDocument {
   constructor(source: BodySource, report: (progress: BodyProgress) => void, fetchBody?: typeof fetch) {
     this.#source = source;
     this.#report = report;
-    // A worker's own fetch refuses to be called as a method of something else.
+    // A worker's `fetch` must not be called as a method of another object.
     this.#fetch = fetchBody ?? ((input, init) => fetch(input, init));
   }
 
@@ -115,12 +115,12 @@ export class BodyDocument {
     return this.#raw;
   }
 
-  /** The laid-out form; null where the kind has none. */
+  /** The formatted text; null for kinds without formatting. */
   get pretty(): TextLayer | null {
     return this.#pretty;
   }
 
-  /** Fetches the beginning, tells the kind, and goes on if the kind is shown as text. */
+  /** Loads the beginning, detects the kind, and continues for text kinds. */
   async open(): Promise<void> {
     this.#beginning = this.#loadBeginning();
     if (!(await this.#beginning)) return;
@@ -131,13 +131,15 @@ export class BodyDocument {
     }
   }
 
-  /** Resolves when all that is wanted is there or has failed; fetches it for kinds that are not loaded by themselves. */
+  /**
+   * Resolves when all wanted bytes are loaded or loading failed; also loads kinds that are not loaded automatically.
+   */
   loadRest(): Promise<void> {
     this.#whole ??= this.#loadWhole();
     return this.#whole;
   }
 
-  /** Lays lines out for a width in characters; null to not wrap. */
+  /** Wraps lines at a width in characters; null disables wrapping. */
   wrapAt(columns: number | null): void {
     if (columns === this.#columns) return;
     this.#columns = columns;
@@ -216,7 +218,7 @@ export class BodyDocument {
     return layer;
   }
 
-  /** Takes a chunk in pieces, and between them lets the page ask for rows of what is there. */
+  /** Processes a chunk in slices, serving row requests of the page in between. */
   async #takeAll(chunk: Uint8Array): Promise<void> {
     for (let at = 0; at < chunk.length && !this.#stop.signal.aborted;) {
       const isFirst = this.#loaded === 0;
@@ -314,21 +316,21 @@ async function readAll(body: ReadableStream<Uint8Array> | null): Promise<Uint8Ar
   return body === null ? new Uint8Array(0) : new Uint8Array(await new Response(body as BodyInit).arrayBuffer());
 }
 
-/** The service's sentence about why there is no body. */
+/** The service's error message. */
 async function failureText(response: Response): Promise<string> {
   const text = await response.text();
   try {
     const { error } = JSON.parse(text) as { error?: unknown };
     if (typeof error === "string") return error;
   } catch {
-    // Not the service's own answer.
+    // Not a response of the service.
   }
   return `Weir responded with ${response.status}`;
 }
 
 /**
- * Indents XML or HTML for reading. Nothing is parsed into a document and nothing is corrected; what is not markup passes
- * as text. White space between elements is layout here, so the result is for eyes only.
+ * Indents XML or HTML for reading. The markup is neither parsed nor corrected; other text passes unchanged. White space
+ * between elements is changed, so the result is for display only.
  */
 export function printMarkup(source: string, language: "xml" | "html"): string {
   const lines: string[] = [];
@@ -343,7 +345,7 @@ export function printMarkup(source: string, language: "xml" | "html"): string {
     flush();
     line = indent(level);
   };
-  /** The element whose end tag ends verbatim content. */
+  /** The element whose end tag ends the verbatim content. */
   let verbatim: string | null = null;
   let openedHere: string | null = null;
   for (const [token] of source.matchAll(TOKEN)) {

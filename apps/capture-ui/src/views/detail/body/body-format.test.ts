@@ -54,9 +54,9 @@ test("text in a declared UTF-16 needs no byte order mark", () => {
     ["text/plain; charset=utf-16be", utf16("hello").map((_, index, all) => all[index ^ 1] ?? 0), "text"],
     ["application/json; charset=utf-16le", utf16('{"a":1}'), "json"],
     ["application/x-www-form-urlencoded; charset=utf-16le", utf16("a=1"), "form"],
-    // The mark says more than the declaration.
+    // The byte order mark overrides the declaration.
     ["text/plain; charset=utf-16", bytes("\xfe\xff\x01\0"), "text"],
-    // A first part may end inside a character.
+    // A prefix may end inside a character.
     ["text/plain; charset=utf-16le", utf16("😀".repeat(1000)).subarray(0, 1003), "text"],
     ["text/plain; charset=utf-16le", utf16("a\x01b"), "binary"],
     ["text/plain; charset=utf-16le", utf16("\ud800a"), "binary"],

@@ -1,6 +1,6 @@
 import { parseMediaType } from "@headworks/http-fields";
 
-/** What a body is, as far as its display goes. */
+/** Kind of a body for display. */
 export type BodyKind =
   | "empty"
   | "json"
@@ -42,7 +42,7 @@ export const VIEW_LABELS: Readonly<Record<BodyViewName, string>> = {
   hex: "Hex",
 };
 
-/** Views of each kind; the first one is shown unless the user chose another. */
+/** Views of each kind; the first is the default. */
 export const KIND_VIEWS: Readonly<Record<BodyKind, readonly BodyViewName[]>> = {
   empty: [],
   json: ["pretty", "raw", "tree", "table", "hex"],
@@ -60,7 +60,7 @@ export const KIND_VIEWS: Readonly<Record<BodyKind, readonly BodyViewName[]>> = {
   binary: ["hex", "raw"],
 };
 
-/** Pictures that every browser shows; others stay bytes. */
+/** Image types supported by all browsers; others are shown as bytes. */
 const IMAGE_TYPES = new Set([
   "image/png",
   "image/jpeg",
@@ -74,8 +74,8 @@ const IMAGE_TYPES = new Set([
 ]);
 
 /**
- * Decides by the declared media type, and by the first bytes where the type is absent, generic or contradicted by them.
- * `prefix` are the first bytes after the content coding was removed; some 1,000 are enough.
+ * Detects the kind from the declared media type, and from the first bytes if the type is absent, generic or
+ * contradicted. `prefix` holds the first bytes after content decoding; about 1,000 suffice.
  */
 export function detectBody(
   contentType: string | null,
@@ -89,7 +89,7 @@ export function detectBody(
     return { kind: kindOfType(magic) ?? "binary", type: magic };
   }
   if (type === "multipart/form-data" || type.startsWith("multipart/")) return { kind: "multipart", type };
-  // A declared text may be in any charset; the service converts it. Undeclared text must be UTF-8.
+  // Declared text may use any charset, which the service converts. Undeclared text must be UTF-8.
   const readable = fromUtf16(media?.charset, prefix);
   const isText = looksLikeText(readable) || (kindOfType(type) !== null && isLegacyText(readable));
   if (type === "application/x-www-form-urlencoded" && isText) return { kind: "form", type };
@@ -99,7 +99,7 @@ export function detectBody(
     return { kind: isMedia || isText ? declared : "binary", type };
   }
   if (!isText) return { kind: "binary", type };
-  // JavaScript, Markdown and CSV begin with anything; only what cannot be mistaken is taken for more than text.
+  // JavaScript, Markdown and CSV have no signature; only unambiguous content is detected as more than text.
   const sniffed = declared === null || type === "text/plain" || type === "text/html" ? sniffText(readable) : null;
   return { kind: sniffed ?? "text", type };
 }
@@ -139,7 +139,7 @@ const MAGIC: readonly (readonly [type: string, at: number, bytes: string])[] = [
   ["audio/flac", 0, "fLaC"],
 ];
 
-/** The type that the first bytes prove, if any. */
+/** The type proven by a signature, if any. */
 function magicType(prefix: Uint8Array): string | null {
   const text = String.fromCharCode(...prefix.subarray(0, 16));
   if (text.startsWith("RIFF")) {
@@ -147,7 +147,7 @@ function magicType(prefix: Uint8Array): string | null {
     return text.startsWith("WAVE", 8) ? "audio/wav" : null;
   }
   for (const [type, at, bytes] of MAGIC) {
-    // Two letters prove little: a bitmap also has zero bytes near its beginning.
+    // Two-byte signatures are weak: a bitmap also has zero bytes near its beginning.
     if (text.startsWith(bytes, at) && (bytes.length > 2 || !looksLikeText(prefix))) return type;
   }
   return null;
@@ -180,7 +180,9 @@ function isControl(byte: number): boolean {
   return byte < 9 || byte === 11 || (byte > 13 && byte < 32 && byte !== 27);
 }
 
-/** The prefix in UTF-8 if it is declared to be UTF-16 and is: half of its bytes look like control characters. */
+/**
+ * The prefix converted to UTF-8 if it is declared as UTF-16 and valid: half of its bytes look like control characters.
+ */
 function fromUtf16(charset: string | undefined, prefix: Uint8Array): Uint8Array {
   if (charset === undefined || hasUtf16Mark(prefix)) return prefix;
   try {
@@ -192,7 +194,7 @@ function fromUtf16(charset: string | undefined, prefix: Uint8Array): Uint8Array 
   }
 }
 
-/** Text in another charset: no control characters, or the byte order mark of UTF-16. */
+/** Text in another charset: no control characters, or a UTF-16 byte order mark. */
 function isLegacyText(prefix: Uint8Array): boolean {
   return hasUtf16Mark(prefix) || !prefix.some(isControl);
 }
@@ -201,13 +203,12 @@ function hasUtf16Mark(prefix: Uint8Array): boolean {
   return (prefix[0] === 0xff && prefix[1] === 0xfe) || (prefix[0] === 0xfe && prefix[1] === 0xff);
 }
 
-/** Whether the service has to convert a text before it can be read as UTF-8. */
+/** Whether the service must convert a text to UTF-8. */
 export function needsConversion(contentType: string | null, prefix: Uint8Array): boolean {
   const charset = parseMediaType(contentType ?? "")?.charset ?? "";
   return !looksLikeText(prefix) || !["", "utf-8", "utf8", "us-ascii", "ascii"].includes(charset);
 }
 
-/** Kinds whose bytes are read as text. */
 export function isTextKind(kind: BodyKind): boolean {
   return ["json", "xml", "html", "css", "javascript", "text", "form", "svg"].includes(kind);
 }

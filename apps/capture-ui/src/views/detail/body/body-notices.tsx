@@ -8,7 +8,7 @@ import styles from "./body.module.css";
 import type { BodyProgress } from "./body-document.ts";
 import type { Message } from "./message-side.ts";
 
-/** How large the body is, received and decoded. */
+/** Received and decoded size of the body. */
 export function BodySize({
   message,
   progress,
@@ -32,7 +32,7 @@ export function BodySize({
   );
 }
 
-/** What is missing or wrong about the body, and how far it has come. */
+/** Missing or invalid parts of the body, and loading progress. */
 export function Notices({
   message,
   progress,
@@ -43,7 +43,7 @@ export function Notices({
   readonly onRetry: () => void;
 }) {
   const notices: ReactNode[] = [];
-  // Two sizes that read alike would say nothing.
+  // Two sizes that format identically are shown in bytes.
   const isNear = formatBytes(message.body_stored_size) === formatBytes(message.body_size);
   const bytesText = (bytes: number): string => (isNear ? `${formatCount(bytes)} bytes` : formatBytes(bytes));
   if (message.body_state === "truncated") {

@@ -28,7 +28,7 @@ interface BodyProps {
   readonly message: Message;
 }
 
-/** The body of one side: nothing, a reason why it is not there, or its viewers. */
+/** The body of one message: empty, missing with a reason, or its viewers. */
 export function BodyPanel({ entryId, side, message }: BodyProps) {
   if (message.body_state === "not_stored") {
     return (
@@ -52,7 +52,7 @@ export function BodyPanel({ entryId, side, message }: BodyProps) {
       />
     );
   }
-  // A body that has grown is another body.
+  // A body that has grown is opened again.
   const revision = `${message.body_state} ${message.body_stored_size}`;
   return (
     <StoredBody
@@ -69,7 +69,7 @@ export function BodyPanel({ entryId, side, message }: BodyProps) {
   );
 }
 
-/** Bytes that are fetched from an address as they are, such as those of one message of a stream. */
+/** Bytes fetched unmodified from a URL, such as one message of a stream. */
 export function BytesPanel({ url, message }: { readonly url: string; readonly message: Message }) {
   return <StoredBody key={url} side="message" message={message} bodyUrl={() => url} />;
 }
@@ -136,7 +136,7 @@ function StoredBody({
   };
 
   return (
-    // Ctrl+F inside a body means the body.
+    // Ctrl+F inside a body searches the body.
     // oxlint-disable-next-line jsx-a11y/no-static-element-interactions -- keys bubble here from what is inside
     <div
       className={styles["keys"]}
@@ -199,7 +199,7 @@ function StoredBody({
   );
 }
 
-/** The field, the options and the number of matches of a search in a body. */
+/** Search field with options and the number of matches. */
 function SearchBar({ search, onClose }: { readonly search: BodySearch; readonly onClose: () => void }) {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => input.current?.focus(), []);
@@ -268,13 +268,13 @@ function SearchBar({ search, onClose }: { readonly search: BodySearch; readonly 
   );
 }
 
-/** An open body: the way to ask for its rows, and how far it has come. */
+/** An open body: the client of its worker, and loading progress. */
 interface OpenBody {
   readonly client: BodyClient | null;
   readonly progress: BodyProgress | null;
-  /** Why nothing more will come. */
+  /** Set when the worker failed. */
   readonly failure: Error | null;
-  /** Opens it anew, after a failure or a pattern without end. */
+  /** Reopens it after a failure or a search timeout. */
   readonly reopen: () => void;
 }
 
@@ -298,7 +298,7 @@ function useBody(url: string, contentType: string | null): OpenBody {
   return { ...open, reopen: () => setAttempt((count) => count + 1) };
 }
 
-/** Choice of the view, search, wrapping, copy and download of a body. */
+/** View selection, search, wrapping, copy and download of a body. */
 function BodyTools({
   side,
   view,
@@ -313,7 +313,7 @@ function BodyTools({
   readonly side: BodyOwner;
   readonly view: BodyViewName | null;
   readonly offered: readonly BodyViewName[];
-  /** Content coding of the body; empty for none. */
+  /** Content coding of the body; empty if none. */
   readonly coding: string;
   readonly searching: boolean;
   readonly onChoose: (view: BodyViewName) => void;

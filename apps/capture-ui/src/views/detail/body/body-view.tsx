@@ -13,12 +13,11 @@ import { TextViewer } from "./text-viewer.tsx";
 import { TreeViewer } from "./tree-viewer.tsx";
 import type { BodySearch } from "./use-search.tsx";
 
-/** Nothing of the decoded body can be had, only the bytes as they came. */
+/** No decoded bytes are available, only the bytes as received. */
 export function isUndecodable(progress: BodyProgress): boolean {
   return progress.loadedBytes === 0 && (progress.error !== null || progress.isBroken);
 }
 
-/** One view of a body. */
 export function BodyView({
   view,
   client,

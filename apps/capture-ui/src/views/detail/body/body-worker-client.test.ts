@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { serveBody } from "./body-worker-client.ts";
 import type { BodyCallName, WorkerResponse } from "./body-worker-client.ts";
 
-/** Opens a body behind the worker's messages; gives a function that makes one call. */
+/** Opens a body through the worker's messages; returns a function that makes one call. */
 async function client(body: string, contentType = "application/json") {
   const responses: WorkerResponse[] = [];
   const serve = serveBody(
@@ -50,7 +50,7 @@ test("rows are handed out while a large body is still laid out, and its text onl
   const body = `[${'{"id":1,"text":"abc"},'.repeat(40_000)}0]`;
   const responses: WorkerResponse[] = [];
   const ask = (name: BodyCallName, ...parameters: unknown[]): void =>
-    // As a message would come: not before what is under way has paused.
+    // Delivered like a message: not before the current work yields.
     void setTimeout(() => void serve({ kind: "call", id: 0, name, parameters }), 0);
   const serve = serveBody(
     (response) => {

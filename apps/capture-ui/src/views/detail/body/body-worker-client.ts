@@ -7,7 +7,7 @@ import { type TreeRow, TreeRows } from "./tree-rows.ts";
 
 const MAX_COLUMNS = 60;
 
-/** Rows that are read to find the columns. */
+/** Number of rows read to determine the columns. */
 const SAMPLE_ROWS = 300;
 
 const CELL_BYTES = 200;
@@ -58,7 +58,7 @@ export class JsonTable {
 
 export type LayerName = "raw" | "pretty";
 
-/** Text above this is never handed over as one string. */
+/** Longer text is never transferred as one string. */
 const WHOLE_TEXT_BYTES = 1_048_576;
 const PART_PREVIEW_BYTES = 2000;
 
@@ -76,16 +76,16 @@ export interface PartPreview {
   /** `[start, end)` of the content in the body. */
   readonly start: number;
   readonly end: number;
-  /** The beginning as text; null for bytes that are no text. */
+  /** The beginning as text; null for binary data. */
   readonly preview: string | null;
 }
 
-/** What the page may ask of the worker that holds a body. Each answer is bounded, whatever the size of the body. */
+/** Calls of the page to the worker that holds a body. Each reply is bounded, whatever the size of the body. */
 export interface BodyCalls {
   rows(layer: LayerName, from: number, to: number): readonly TextRow[];
-  /** Lays lines out for a width in characters; null to not wrap. The new numbers of rows come as progress. */
+  /** Wraps lines at a width in characters; null disables wrapping. The new row counts are sent as progress. */
   wrap(columns: number | null): void;
-  /** The whole text, once it has come, if it is small, else null. */
+  /** The whole text once loaded, if small; otherwise null. */
   text(layer: LayerName): Promise<string | null>;
   search(layer: LayerName, query: SearchQuery): FoundMatches;
   loadRest(): Promise<void>;
@@ -95,7 +95,7 @@ export interface BodyCalls {
   expandNode(node: number): { readonly rows: number; readonly complete: boolean };
   collapseTree(): number;
   nodePath(node: number): string;
-  /** The node's value as sent; null above the size for one string. */
+  /** The node's value as sent; null above the size limit. */
   nodeValue(node: number): string | null;
   tables(): readonly { readonly node: number; readonly path: string; readonly count: number }[];
   openTable(node: number): { readonly columns: readonly string[]; readonly rows: number };
@@ -123,7 +123,7 @@ export type WorkerResponse =
   | { readonly kind: "result"; readonly id: number; readonly value: unknown }
   | { readonly kind: "failure"; readonly id: number; readonly message: string };
 
-/** Answers calls about one body. */
+/** Implements the calls for one body. */
 class BodyWorkerClient implements BodyCalls {
   readonly #document: BodyDocument;
   #tree: TreeRows | null = null;
@@ -246,7 +246,7 @@ function previewOf(body: Uint8Array): string | null {
   return new TextDecoder().decode(beginning);
 }
 
-/** Connects a desk to the messages of a worker: call the result with every message of the page. */
+/** Connects a body to the messages of a worker: call the result with each message of the page. */
 export function serveBody(post: (response: WorkerResponse) => void, fetchBody?: typeof fetch) {
   let client: BodyWorkerClient | null = null;
   return async (request: WorkerRequest): Promise<void> => {
@@ -266,7 +266,7 @@ export function serveBody(post: (response: WorkerResponse) => void, fetchBody?: 
   };
 }
 
-/** A cell, cut for display; null where the row has no such member. */
+/** A cell, truncated for display; null if the row lacks the member. */
 interface TableCell {
   readonly text: string;
   readonly kind: string;
@@ -277,7 +277,7 @@ interface TableRow {
   readonly cells: readonly (TableCell | null)[];
 }
 
-/** Arrays worth a table, largest first: arrays whose first item is an object, at most three levels down. */
+/** Arrays suitable for a table, largest first: arrays whose first item is an object, at most three levels deep. */
 export function tableCandidates(
   tree: JsonTree,
 ): { readonly node: number; readonly path: string; readonly count: number }[] {

@@ -1,5 +1,5 @@
 const MAX_INDENT = 40;
-/** After these a slash begins a regular expression, not a division. */
+/** After these a slash starts a regular expression, not a division. */
 const BEFORE_PATTERN =
   /(?:^|[=([{,;:!&|?+*%~^<>-]|\b(?:return|typeof|case|in|of|delete|void|throw|new|do|else|yield|await))$/u;
 const SCRIPT_TOKEN =
@@ -9,8 +9,8 @@ const STYLE_TOKEN =
 const PATTERN = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/uy;
 
 /**
- * Breaks and indents minified JavaScript or CSS along its braces and semicolons, for reading. Names, strings, patterns and
- * comments are not touched; source that already has lines keeps them.
+ * Breaks and indents minified JavaScript or CSS at braces and semicolons. Names, strings, patterns and comments are
+ * unchanged; source that already has lines keeps them.
  */
 export function printBraces(source: string, language: "javascript" | "css"): string {
   const out = new Lines();
@@ -82,7 +82,7 @@ function patternAt(source: string, position: number, before: string): string | n
   return PATTERN.exec(source)?.[0] ?? null;
 }
 
-/** The printed lines; a break is only made once something follows it. */
+/** The printed lines; a break is written once more text follows. */
 class Lines {
   #done: string[] = [];
   #line = "";
@@ -90,7 +90,7 @@ class Lines {
   #pendingBreak = false;
   #pendingSpace = false;
 
-  /** The last few letters, to tell a pattern from a division. */
+  /** The last characters, to distinguish a pattern from a division. */
   tail(): string {
     return (this.#line === "" ? (this.#done.at(-1) ?? "") : this.#line).slice(-12).trimEnd();
   }
@@ -114,7 +114,7 @@ class Lines {
     this.#pendingBreak = true;
   }
 
-  /** After a closing brace a line ends, unless what follows belongs to it. */
+  /** Ends the line after a closing brace, unless the following token continues the statement. */
   afterBlock(following: string): void {
     if (/^\s*(?:else|catch|finally|while|from|of|in|instanceof)\b/u.test(following)) this.#pendingSpace = true;
     else if (!/^\s*[,;.()[\]:?&|=*+]/u.test(following)) this.#pendingBreak = true;

@@ -1,4 +1,4 @@
-/** A list of bytes that grows at its end, up to a limit. What does not fit is left out and {@link ByteStore.full} is set. */
+/** A growing byte buffer with a limit. Excess bytes are dropped and {@link ByteStore.full} is set. */
 export class ByteStore {
   readonly limitBytes: number;
   #bytes: Uint8Array<ArrayBuffer>;
@@ -14,7 +14,7 @@ export class ByteStore {
     return this.#length;
   }
 
-  /** True once something was left out. */
+  /** Whether bytes were dropped. */
   get full(): boolean {
     return this.#full;
   }
@@ -41,7 +41,7 @@ export class ByteStore {
   }
 }
 
-/** A list of unsigned 32-bit numbers that grows at its end; a tenth of the memory of an array of numbers. */
+/** A growing list of unsigned 32-bit integers; uses a tenth of the memory of an array. */
 export class NumberList {
   #values = new Uint32Array(1024);
   #length = 0;
@@ -59,7 +59,7 @@ export class NumberList {
     this.#values[this.#length++] = value;
   }
 
-  /** The number at `index`, 0 outside the list. */
+  /** The number at `index`; 0 outside the list. */
   at(index: number): number {
     return index < this.#length ? (this.#values[index] ?? 0) : 0;
   }
@@ -72,7 +72,7 @@ export class NumberList {
     this.#length = 0;
   }
 
-  /** The last index whose number is not above `value`, in an ascending list; -1 if all are above. */
+  /** The last index whose number is at most `value`, in an ascending list; -1 if none. */
   floorIndex(value: number): number {
     let low = 0;
     let high = this.#length;

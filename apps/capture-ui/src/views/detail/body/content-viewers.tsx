@@ -11,7 +11,7 @@ import type { PartPreview } from "./body-worker-client.ts";
 import styles from "./body.module.css";
 import { previewDocument, withoutActiveParts } from "./preview-document.ts";
 
-/** The raw text of a body that is small enough for one string. */
+/** The raw text of a body small enough for one string. */
 function useWholeText(
   client: BodyClient,
   done: boolean,
@@ -40,7 +40,7 @@ export function PreviewViewer({ client, done }: { readonly client: BodyClient; r
   const { text, problem, ready } = useWholeText(client, done);
   const page = useMemo(() => {
     if (text === null) return "";
-    // A parsed document that is not shown loads and runs nothing.
+    // A parsed but unattached document loads and runs nothing.
     const parsed = new DOMParser().parseFromString(text, "text/html");
     withoutActiveParts(parsed);
     const doctype = parsed.doctype === null ? "" : "<!doctype html>";
@@ -76,7 +76,7 @@ export function FormViewer({ client, done }: { readonly client: BodyClient; read
   );
 }
 
-/** Parts of a multipart body with their headers, a glance at their content, and each for download. */
+/** Parts of a multipart body with headers, a preview, and a download. */
 export function PartsViewer({
   client,
   done,

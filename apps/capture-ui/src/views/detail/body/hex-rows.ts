@@ -1,17 +1,17 @@
 const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
-/** Bytes of one row: two groups of eight, or one where there is no room for two. */
+/** Bytes per row: two groups of eight, or one in narrow panes. */
 export type HexRowBytes = 8 | 16;
 
 export interface HexRow {
   readonly offset: number;
-  /** Two digits a byte in groups of eight. */
+  /** Two digits per byte in groups of eight. */
   readonly hex: string;
-  /** Printable ASCII; a dot for the rest. */
+  /** Printable ASCII; dots for other bytes. */
   readonly ascii: string;
 }
 
-/** Rows for bytes that begin at `offset` of the body (a multiple of `rowBytes`). */
+/** Rows of bytes that start at `offset` of the body (a multiple of `rowBytes`). */
 export function hexRows(bytes: Uint8Array, offset: number, rowBytes: HexRowBytes): HexRow[] {
   const rows: HexRow[] = [];
   for (let at = 0; at < bytes.length; at += rowBytes) {
@@ -26,7 +26,7 @@ export function hexRows(bytes: Uint8Array, offset: number, rowBytes: HexRowBytes
   return rows;
 }
 
-/** Digits that the offsets of a body need: at least six. */
+/** Digits needed for offsets of the body: at least six. */
 export function offsetDigits(size: number): number {
   return Math.max(6, Math.max(0, size - 1).toString(16).length);
 }

@@ -7,14 +7,14 @@ import { WindowList } from "./window-list.tsx";
 import { type HexRowBytes, hexRows, offsetDigits } from "./hex-rows.ts";
 
 const ROW_PX = 19;
-/** 64 KiB a request, or half of that. */
+/** 64 KiB per request, or half of it. */
 const BLOCK_ROWS = 4096;
-/** Below this width a row of sixteen would lose its text. */
+/** Minimum width for rows of sixteen bytes. */
 const WIDE_PX = 580;
 
 type Coding = "decoded" | "received";
 
-/** Bytes of a body, fetched by range as they come into view. */
+/** Bytes of a body, fetched by range on demand. */
 export function HexViewer({
   bodyUrl,
   decodedBytes,
@@ -22,9 +22,9 @@ export function HexViewer({
   isEncoded,
   label,
 }: {
-  /** Address of the body for either form. */
+  /** URL of the body, decoded or as received. */
   readonly bodyUrl: (decoded: boolean) => string;
-  /** Null when decoding failed. */
+  /** Null if decoding failed. */
   readonly decodedBytes: number | null;
   readonly storedBytes: number;
   readonly isEncoded: boolean;
@@ -48,7 +48,7 @@ export function HexViewer({
       }
       setProblem(null);
       const bytes = new Uint8Array(await response.arrayBuffer());
-      // A service that ignores ranges sends everything.
+      // A service without range support sends the whole body.
       return hexRows(response.status === 206 ? bytes : bytes.subarray(start, end), start, rowBytes);
     },
     [url, rowBytes],
@@ -80,12 +80,12 @@ export function HexViewer({
           onResize={fit}
           renderRow={(index) => {
             const known = blocks.row(index);
-            // Rows of the width before are kept until the new ones are there.
+            // Rows of the previous width are kept until the new ones are loaded.
             const row = known?.offset === index * rowBytes ? known : undefined;
             return (
               <div key={index} className={styles["hexRow"]} style={{ height: ROW_PX }}>
                 <span className={styles["quiet"]}>{(index * rowBytes).toString(16).padStart(digits, "0")}</span>
-                {/* The last row is shorter, its letters stand where those of the others do. */}
+                {/** Pads the last row so that its text is aligned. */}
                 <span style={{ width: `${rowBytes * 3}ch` }}>{row?.hex ?? ""}</span>
                 <span className={styles["ascii"]}>{row?.ascii ?? ""}</span>
               </div>

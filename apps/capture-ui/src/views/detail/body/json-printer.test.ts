@@ -73,7 +73,7 @@ test("what the printer accepts, JSON.parse accepts, and the other way round", ()
       }
       const { problem } = print(source);
       if (valid) assert.equal(problem, null, source);
-      // Several values in a row are the one thing accepted beyond JSON.
+      // Multiple values in sequence are the only accepted extension of JSON.
       else if (problem === null) {
         assert.doesNotThrow(() => JSON.parse(`[${print(source).text.replaceAll(/\n(?=\S)(?![}\]])/gu, ",")}]`), source);
       }

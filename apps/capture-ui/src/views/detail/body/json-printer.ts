@@ -1,6 +1,6 @@
-/** The first place at which a text stops being JSON. */
+/** The first position at which a text is not valid JSON. */
 export interface JsonProblem {
-  /** Byte of the input. */
+  /** Byte offset in the input. */
   readonly offset: number;
   readonly message: string;
 }
@@ -18,15 +18,18 @@ const COLON = 0x3a;
 const NEWLINE = 0x0a;
 const SPACE = 0x20;
 
-/** Deeper levels are not indented further, and much deeper ones not broken, or nested brackets alone would fill memory. */
+/**
+ * Deeper levels are not indented further, and much deeper ones not broken, because nested brackets alone could exhaust
+ * memory.
+ */
 const MAX_INDENT_LEVELS = 40;
 const MAX_BROKEN_LEVELS = 200;
 const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/u;
 
 /**
- * Lays out JSON that arrives in pieces, without parsing it into values: numbers, escapes, the order of keys and repeated
- * keys stay as they were sent. Several values one after another (NDJSON) are printed one after another. Text that is not
- * JSON is printed as well as it goes, and {@link problem} says where it went wrong.
+ * Formats JSON that arrives in chunks, without parsing values: numbers, escapes, key order and repeated keys are
+ * unchanged. Sequences of values (NDJSON) are supported. Invalid JSON is printed as far as possible, and {@link
+ * problem} gives the position.
  */
 export class JsonPrinter {
   readonly #write: (bytes: Uint8Array) => void;
@@ -60,7 +63,6 @@ export class JsonPrinter {
     this.#flush();
   }
 
-  /** Ends the text. */
   finish(): void {
     this.#endScalar();
     if (this.#inString) this.#fail("Unterminated string");
@@ -74,7 +76,7 @@ export class JsonPrinter {
       this.#endScalar();
       return;
     }
-    // A byte order mark says nothing here.
+    // A byte order mark is ignored.
     if (!this.#started && (byte === 0xef || byte === 0xbb || byte === 0xbf) && this.#offset < 3) return;
     switch (byte) {
       case OPEN_OBJECT:
@@ -106,7 +108,7 @@ export class JsonPrinter {
         return;
       default:
         if (this.#scalar === "") this.#beginValue(false);
-        // Only as much as a literal can need; the rest is wrong anyway.
+        // Longer than any literal; the excess is invalid anyway.
         if (this.#scalar.length < 400) this.#scalar += String.fromCharCode(byte);
         this.#put(byte);
     }

@@ -5,7 +5,7 @@ import { JsonTree, JsonTreeError } from "./json-tree.ts";
 
 const parse = (source: string) => JsonTree.parse(new TextEncoder().encode(source));
 
-/** Builds the value back from the columns. */
+/** Rebuilds the value from the columns. */
 function rebuild(tree: JsonTree, node = 0): unknown {
   switch (tree.kind(node)) {
     case "object":

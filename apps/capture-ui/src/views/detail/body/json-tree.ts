@@ -3,17 +3,17 @@ import { NumberList } from "./byte-store.ts";
 const NODE_KINDS = ["object", "array", "string", "number", "true", "false", "null"] as const;
 export type NodeKind = (typeof NODE_KINDS)[number];
 
-/** More nodes than this are not read; the memory for them would be some 200 MB. */
+/** Node limit; this many need about 200 MB. */
 const MAX_NODES = 6_000_000;
 const SPACES = new Set([0x20, 0x0a, 0x0d, 0x09]);
 const decoder = new TextDecoder();
 
-/** Why a text has no tree. */
+/** Reason why a text has no tree. */
 export class JsonTreeError extends Error {}
 
 /**
- * The structure of a JSON text as columns of numbers: nodes in document order, each with its place in the text, its
- * parent and the node after its subtree. Values stay in the text and are decoded when shown.
+ * The structure of a JSON text as columns of numbers: nodes in document order, each with its position in the text, its
+ * parent and the node after its subtree. Values stay in the text and are decoded on display.
  */
 export class JsonTree {
   readonly bytes: Uint8Array;
@@ -30,8 +30,8 @@ export class JsonTree {
   }
 
   /**
-   * Reads a text; throws {@link JsonTreeError} where it is not JSON. Several values in a row become the children of an
-   * array that is not in the text.
+   * Parses a text; throws {@link JsonTreeError} on invalid JSON. Multiple values in sequence become children of a
+   * synthetic array.
    */
   static parse(bytes: Uint8Array): JsonTree {
     const tree = new JsonTree(bytes);
@@ -51,7 +51,6 @@ export class JsonTree {
     return this.#kind.at(node) <= 1;
   }
 
-  /** Number of members or items. */
   count(node: number): number {
     return this.#count.at(node);
   }
@@ -66,24 +65,23 @@ export class JsonTree {
     return this.#next.at(node);
   }
 
-  /** The key in an object, decoded; null in arrays and at the root. */
+  /** The decoded key in an object; null in arrays and at the root. */
   key(node: number): string | null {
     const at = this.#key.at(node);
     return at === 0 ? null : decodeString(this.bytes, at - 1, stringEnd(this.bytes, at - 1));
   }
 
-  /** The text of a node as it was sent. */
+  /** The source text of a node. */
   source(node: number, maxBytes = Infinity): string {
     const start = this.#start.at(node);
     return decoder.decode(this.bytes.subarray(start, Math.min(this.#end.at(node), start + maxBytes)));
   }
 
-  /** Bytes of a node's text. */
   size(node: number): number {
     return this.#end.at(node) - this.#start.at(node);
   }
 
-  /** The value of a node for people: strings decoded, others as sent; cut at `maxBytes`. */
+  /** The value of a node for display: strings decoded, others as sent; truncated to `maxBytes`. */
   text(node: number, maxBytes = Infinity): string {
     if (this.kind(node) !== "string") return this.source(node, maxBytes);
     const start = this.#start.at(node);
@@ -91,7 +89,7 @@ export class JsonTree {
     return decodeString(this.bytes, start, Math.min(end, start + maxBytes));
   }
 
-  /** Position among the siblings, counted from the first. */
+  /** Index among the siblings. */
   position(node: number): number {
     let position = 0;
     for (let sibling = this.parent(node) + 1; sibling < node; sibling = this.next(sibling)) position++;
@@ -140,7 +138,7 @@ export class JsonTree {
     let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
     at = skipSpaces(bytes, at);
     if (skipSpaces(bytes, this.#value(at, 0, 0)) >= bytes.length) return;
-    // Read again below an array of our own: node numbers start after it.
+    // Parsed again below a synthetic array: node numbers start after it.
     for (const list of this.#columns()) list.clear();
     const root = this.#add(1, 0, 0, 0);
     while (at < bytes.length) {
@@ -154,7 +152,7 @@ export class JsonTree {
     return [this.#kind, this.#start, this.#end, this.#key, this.#parent, this.#next, this.#count];
   }
 
-  /** Reads one value with everything below it; gives the byte after it. */
+  /** Parses one value with all descendants; returns the offset after it. */
   #value(from: number, firstKey: number, firstParent: number): number {
     const { bytes } = this;
     const open: number[] = [];
@@ -176,7 +174,7 @@ export class JsonTree {
       } else {
         at = this.#scalar(at, key, parent);
       }
-      // The value is complete: count it, and close what ends here.
+      // The value is complete: count it, and close the containers that end here.
       for (;;) {
         const container = open.at(-1);
         if (container === undefined) return at;
@@ -233,7 +231,7 @@ function skipSpaces(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/** The byte after the string that begins at `start`. */
+/** The offset after the string that starts at `start`. */
 function stringEnd(bytes: Uint8Array, start: number): number {
   for (let at = start + 1; at < bytes.length; at++) {
     const byte = bytes[at] ?? 0;
@@ -250,7 +248,7 @@ function decodeString(bytes: Uint8Array, start: number, end: number): string {
     const value: unknown = JSON.parse(raw);
     if (typeof value === "string") return value;
   } catch {
-    // Cut, or with an escape that JSON does not know: shown as sent.
+    // Truncated, or with an invalid escape: shown as sent.
   }
   return raw.replace(/^"/u, "").replace(/"$/u, "");
 }

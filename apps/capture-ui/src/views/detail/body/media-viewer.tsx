@@ -5,10 +5,10 @@ import { Segmented } from "../../../ui/segmented.tsx";
 import { EmptyState, Spinner } from "../../../ui/states.tsx";
 import styles from "./body.module.css";
 
-/** Pictures and films above this are only offered for download. */
+/** Larger images and media are only offered for download. */
 const MAX_OBJECT_BYTES = 128 * 1024 * 1024;
 
-/** A picture with its dimensions. SVG comes as a picture too, where browsers neither run scripts nor load anything. */
+/** An image with its dimensions. SVG is shown as an image too, where browsers run no scripts and load nothing. */
 export function ImageViewer({
   url,
   type,
@@ -70,7 +70,7 @@ function Picture({ url, type }: { readonly url: string; readonly type: string })
   );
 }
 
-/** A recording with the browser's own controls. */
+/** Audio or video with the browser's controls. */
 export function MediaViewer({
   url,
   type,
@@ -120,13 +120,13 @@ function TooLarge({ totalBytes }: { readonly totalBytes: number }) {
   return <EmptyState title="Too large to display">{formatBytes(totalBytes)}; download it to view it.</EmptyState>;
 }
 
-/** A fetched body as an address for an element, or why there is none. */
+/** Object URL of a fetched body, or the error. */
 type ObjectUrl =
   | { readonly state: "loading" }
   | { readonly state: "ready"; readonly url: string; readonly sizeBytes: number }
   | { readonly state: "failed"; readonly problem: string };
 
-/** Fetches a body as a blob of exactly the given type. The type is ours, never the captured one as it stands. */
+/** Fetches a body as a blob of the given type, never of the captured type. */
 function useObjectUrl(url: string, type: string): ObjectUrl {
   const [object, setObject] = useState<ObjectUrl>({ state: "loading" });
   useEffect(() => {

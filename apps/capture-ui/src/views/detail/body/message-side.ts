@@ -1,6 +1,6 @@
 import type { RequestData, ResponseData } from "@headworks/capture-contract";
 
-/** The part of a message that its body's display needs. */
+/** The parts of a message needed to display its body. */
 export type Message = Pick<
   RequestData | ResponseData,
   "headers_list" | "content_type" | "body_state" | "body_size" | "body_stored_size"
@@ -8,5 +8,5 @@ export type Message = Pick<
 
 export type Side = "request" | "response";
 
-/** Whose bytes a viewer shows: those of a side, or of one message of a stream. */
+/** Owner of the bytes: one side, or one message of a stream. */
 export type BodyOwner = Side | "message";

@@ -1,19 +1,19 @@
-/** Nothing runs, nothing is fetched, nothing is sent. */
+/** Forbids scripts, loading and sending. */
 const POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; media-src data:; form-action 'none'; base-uri 'none'";
 
 /**
- * The page that shows captured HTML inside a sandboxed frame. The policy stands before any captured byte, so it is in
- * force whatever follows; the frame's sandbox and the app's own policy are the second and third fence.
+ * The page that shows captured HTML in a sandboxed frame. The policy precedes all captured bytes, so it always applies;
+ * the sandbox and the app's own policy are second and third lines of defence.
  */
 export function previewDocument(html: string): string {
   const head = `<meta http-equiv="Content-Security-Policy" content="${POLICY}"><meta name="referrer" content="no-referrer"><meta http-equiv="x-dns-prefetch-control" content="off"><meta name="color-scheme" content="light">`;
-  // Without a doctype of its own the page would be laid out in quirks mode, with one it keeps the mode it has.
+  // Without its own doctype the page would be laid out in quirks mode.
   const doctype = /^\s*(?:<!--[\s\S]*?-->\s*)*<!doctype[^>]*>/iu.exec(html)?.[0] ?? "";
   return `${doctype}<html><head>${head}</head>${html.slice(doctype.length)}`;
 }
 
-/** Removes what the policy cannot forbid: connections opened ahead, refreshes, other bases, nested pages. */
+/** Removes what the policy cannot forbid: preconnects, refreshes, base URLs, nested pages. */
 export function withoutActiveParts(page: Document): void {
   for (const element of page.querySelectorAll(
     "script, iframe, frame, object, embed, portal, fencedframe, base, link, noscript, template",
@@ -34,7 +34,7 @@ export function withoutActiveParts(page: Document): void {
         element.removeAttribute(name);
       }
     }
-    // Links lead nowhere, not even to a page of their own making.
+    // Links are removed, even to anchors in the page.
     if (element.localName === "a" || element.localName === "area") element.removeAttribute("href");
   }
 }

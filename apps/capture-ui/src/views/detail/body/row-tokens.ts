@@ -9,18 +9,18 @@ const CODE_TOKEN =
 const STYLE_TOKEN =
   /(\/\*.*?(?:\*\/|$))|("[^"]*"|'[^']*')|(#[\da-fA-F]{3,8}\b|-?\d[\d.]*[a-z%]*)|(@[\w-]+|!important)|([\w-]+)(?=\s*:[^:{]*(?:;|$))/gu;
 
-/** Tones of the pattern's groups, in order. */
+/** Tones of the pattern's capture groups, in order. */
 const PATTERNS: Readonly<Record<Exclude<TokenLanguage, "plain" | "json">, readonly [RegExp, readonly Tone[]]>> = {
   markup: [MARKUP_TOKEN, ["note", "key", "number", "string", "word"]],
   script: [CODE_TOKEN, ["note", "string", "number", "word"]],
   style: [STYLE_TOKEN, ["note", "string", "number", "word", "key"]],
 };
 
-/** A piece of a row in one colour. */
+/** A run of text in one colour. */
 export interface RowToken {
   readonly text: string;
   readonly tone: "plain" | "key" | "string" | "number" | "word" | "note";
-  /** Part of a match of the search; `current` is the one the user is at. */
+  /** Part of a search match; `current` is the selected one. */
   readonly mark?: "match" | "current";
 }
 
@@ -28,7 +28,7 @@ export type TokenLanguage = "json" | "markup" | "script" | "style" | "plain";
 
 type Tone = RowToken["tone"];
 
-/** Cuts a row into coloured pieces; `inString`: the row begins inside a JSON string. Nothing of the text is lost. */
+/** Splits a row into coloured tokens; `inString`: the row starts inside a JSON string. The tokens join to the text. */
 export function rowTokens(text: string, language: TokenLanguage, inString = false): RowToken[] {
   if (language === "plain" || text === "") return text === "" ? [] : [{ text, tone: "plain" }];
   if (language === "json") return jsonTokens(text, inString);
@@ -67,14 +67,14 @@ function jsonTokens(text: string, inString: boolean): RowToken[] {
   return tokens;
 }
 
-/** A stretch of a row that a search found, in positions of its text. */
+/** A search match in a row, in positions of its text. */
 export interface RowMark {
   readonly start: number;
   readonly end: number;
   readonly current: boolean;
 }
 
-/** Cuts tokens further at the edges of marks. Marks ascend and do not overlap. */
+/** Splits tokens at the edges of marks. Marks ascend and do not overlap. */
 export function markTokens(tokens: readonly RowToken[], marks: readonly RowMark[]): RowToken[] {
   if (marks.length === 0) return [...tokens];
   const result: RowToken[] = [];

@@ -4,18 +4,18 @@ function startWorker(): Worker {
   return new Worker(new URL("./body-worker.ts", import.meta.url), { type: "module" });
 }
 
-/** Starts a worker for the next body ahead, since starting one takes as long as showing a small body. */
+/** Starts a worker for the next body ahead of time, since startup takes as long as showing a small body. */
 export function prepareWorker(): void {
   if (spare !== null) return;
   const worker = startWorker();
   spare = worker;
-  // One that could not be loaded must not be given to a body, which would wait for it without end.
+  // A worker that failed to load must not be used: its body would never open.
   worker.onerror = () => {
     if (spare === worker) spare = null;
   };
 }
 
-/** A worker that no one else uses; it is the caller's to end. */
+/** Hands over the prepared worker, or a new one; the caller terminates it. */
 export function takeWorker(): Worker {
   const worker = spare ?? startWorker();
   spare = null;

@@ -7,8 +7,8 @@ const BLOCK_BYTES = 65_536;
 type State = 0 | 1 | 2;
 
 /**
- * Knows for any byte of a JSON text whether it lies inside a string, without reading the text from its beginning: a state
- * is kept for each block. A line break ends a string, since JSON allows none inside.
+ * Tells for any byte of a JSON text whether it is inside a string, without reading from the beginning: the state is
+ * stored per block. A line break ends a string, since JSON forbids them inside.
  */
 export class StringStates {
   readonly #blocks: State[] = [];
@@ -23,7 +23,7 @@ export class StringStates {
     }
   }
 
-  /** Whether the byte at `offset` continues a string that began before it. */
+  /** Whether the byte at `offset` is inside a string. */
   insideAt(bytes: Uint8Array, offset: number): boolean {
     const block = Math.floor(offset / BLOCK_BYTES);
     let state = this.#blocks[block] ?? this.#state;

@@ -16,7 +16,6 @@ interface Candidate {
   readonly count: number;
 }
 
-/** Arrays of a JSON body as tables. */
 export function TableViewer({ client, label }: { readonly client: BodyClient; readonly label: string }) {
   const [candidates, setCandidates] = useState<readonly Candidate[] | null>(null);
   const [chosen, setChosen] = useState<number | null>(null);

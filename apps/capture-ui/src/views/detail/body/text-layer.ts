@@ -7,8 +7,8 @@ const NEWLINE = 10;
 const RETURN = 13;
 
 /**
- * Cuts text that arrives in pieces into rows of at most `maxRowBytes` bytes, never inside a UTF-8 sequence. A line longer
- * than that takes several rows, so that a body of one endless line can be scrolled like any other.
+ * Splits text that arrives in chunks into rows of at most `maxRowBytes` bytes, never inside a UTF-8 sequence. Longer
+ * lines take several rows, so that a body of one long line scrolls like any other.
  */
 export class RowIndex {
   readonly maxRowBytes: number;
@@ -32,13 +32,12 @@ export class RowIndex {
     return this.#line;
   }
 
-  /** Takes the next piece. */
   push(chunk: Uint8Array): void {
     const base = this.#length;
     for (let index = 0; index < chunk.length; index++) {
       const byte = chunk[index] ?? 0;
       const offset = base + index;
-      // A row may be four bytes over its width rather than split a character.
+      // A row may exceed its width by four bytes rather than split a character.
       if (
         offset - this.#rowStart >= this.maxRowBytes &&
         byte !== NEWLINE &&
@@ -47,7 +46,7 @@ export class RowIndex {
       ) {
         this.#open(offset);
       } else if (offset - this.#rowStart >= this.maxRowBytes + 4 && byte !== NEWLINE) {
-        // Not UTF-8 at all: any place is as good as another.
+        // Not UTF-8: any position is acceptable.
         this.#open(offset);
       }
       if (byte === NEWLINE) {
@@ -58,7 +57,7 @@ export class RowIndex {
     this.#length += chunk.length;
   }
 
-  /** The rows `[from, to)`; `bytes` is the text of which the pieces were pushed. */
+  /** The rows `[from, to)`; `bytes` is the pushed text. */
   ranges(from: number, to: number, bytes: Uint8Array): RowRange[] {
     const found: RowRange[] = [];
     for (let row = Math.max(0, from); row < Math.min(to, this.length); row++) {
@@ -71,12 +70,12 @@ export class RowIndex {
     return found;
   }
 
-  /** The row that holds a byte. */
+  /** The row containing a byte. */
   rowOf(offset: number): number {
     return Math.max(0, this.#starts.floorIndex(offset));
   }
 
-  /** The first row of the line that holds a byte. */
+  /** The first row of the line containing a byte. */
   lineStart(row: number): number {
     const line = this.#lines.at(row);
     let low = 0;
@@ -100,26 +99,26 @@ export class RowIndex {
 export interface TextRow {
   readonly text: string;
   readonly line: number;
-  /** The row carries on the line above it. */
+  /** The row continues the previous line. */
   readonly continued: boolean;
-  /** The row begins inside a JSON string that began in a row above. */
+  /** The row starts inside a JSON string. */
   readonly inString: boolean;
 }
 
-/** A match with its place on the screen; columns are positions in the row's text. */
+/** A match on screen; columns are positions in the row's text. */
 export interface RowMatch {
   readonly row: number;
   readonly startColumn: number;
-  /** Past the row's end if the match goes on in the next row. */
+  /** Past the row's end if the match continues in the next row. */
   readonly endColumn: number;
 }
 
-/** Rows are cut here when lines are not wrapped: longer ones make scrolling slow in every browser. */
+/** Row limit without wrapping: longer rows make scrolling slow in every browser. */
 const UNWRAPPED_ROW_BYTES = 2000;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** Text that grows while it arrives, as rows: the body as sent, or its laid-out form. */
+/** Growing text as rows: the body as sent, or formatted. */
 export class TextLayer {
   readonly #store: ByteStore;
   readonly #isJson: boolean;
@@ -143,7 +142,7 @@ export class TextLayer {
     return this.#store.view();
   }
 
-  /** True once something did not fit. */
+  /** Whether text was dropped at the limit. */
   get cut(): boolean {
     return this.#store.full;
   }
@@ -156,7 +155,7 @@ export class TextLayer {
     if (this.#isJson) this.#states.push(added);
   }
 
-  /** Lays the rows out anew; null for lines that are not wrapped. */
+  /** Splits the rows again; null disables wrapping. */
   wrapAt(columns: number | null): void {
     this.#index = new RowIndex(columns === null ? UNWRAPPED_ROW_BYTES : Math.min(UNWRAPPED_ROW_BYTES, columns));
     this.#index.push(this.bytes);
@@ -173,7 +172,7 @@ export class TextLayer {
     }));
   }
 
-  /** Where matches of a search lie on the screen. */
+  /** Positions of search matches on screen. */
   locate(result: SearchResult): RowMatch[] {
     const bytes = this.bytes;
     return result.matches.map(({ start, end }) => {
@@ -185,18 +184,18 @@ export class TextLayer {
     });
   }
 
-  /** The whole as one string, or null above `limitBytes`. */
+  /** The whole text as one string, or null above `limitBytes`. */
   text(limitBytes: number): string | null {
     return this.#store.length > limitBytes ? null : decoder.decode(this.bytes);
   }
 }
 
-/** One row on the screen: `[start, end)` in bytes, without the line break. */
+/** One row: `[start, end)` in bytes, without the line break. */
 interface RowRange {
   readonly start: number;
   readonly end: number;
-  /** Number of the line from 1. */
+  /** Line number from 1. */
   readonly line: number;
-  /** True if the row carries on a line that began in a row above. */
+  /** The row continues a line of a previous row. */
   readonly continued: boolean;
 }

@@ -1,4 +1,4 @@
-/** What to look for. */
+/** A search and its options. */
 export interface SearchQuery {
   readonly text: string;
   readonly regex: boolean;
@@ -13,31 +13,31 @@ export interface SearchMatch {
 
 export interface SearchResult {
   readonly matches: readonly SearchMatch[];
-  /** True if there are more than were collected. */
+  /** Whether more matches exist than were collected. */
   readonly more: boolean;
 }
 
-/** Matches beyond this are not collected. */
+/** Maximum number of collected matches. */
 export const MAX_MATCHES = 10_000;
 /** Text is searched in windows of about this size; a match longer than the overlap may be missed at an edge. */
 const WINDOW_BYTES = 1 << 20;
 const OVERLAP_BYTES = 1 << 14;
 const NEWLINE = 10;
 
-/** The pattern of a query; throws SyntaxError with the engine's words for an invalid expression. */
+/** The pattern of a query; throws SyntaxError with the engine's message for an invalid expression. */
 function searchPattern(query: SearchQuery): RegExp {
   const source = query.regex ? query.text : query.text.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, String.raw`\$&`);
   return new RegExp(source, query.matchCase ? "gmu" : "gimu");
 }
 
-/** Finds a query in UTF-8 text. Empty matches are not matches. */
+/** Finds a query in UTF-8 text. Empty matches are ignored. */
 export function searchBytes(bytes: Uint8Array, query: SearchQuery): SearchResult {
   const matches: SearchMatch[] = [];
   if (query.text === "") return { matches, more: false };
   const pattern = searchPattern(query);
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let from = 0;
-  /** Where the last match ended: an overlap must not find it again. */
+  /** End of the last match: the overlap must not find it again. */
   let reached = 0;
   while (from < bytes.length) {
     const to = windowEnd(bytes, from);
@@ -58,7 +58,7 @@ export function searchBytes(bytes: Uint8Array, query: SearchQuery): SearchResult
   return { matches, more: false };
 }
 
-/** A line end near the window's end if there is one, else a character boundary. */
+/** A line end near the window's end if there is one, otherwise a character boundary. */
 function windowEnd(bytes: Uint8Array, from: number): number {
   const wanted = from + WINDOW_BYTES;
   if (wanted >= bytes.length) return bytes.length;
@@ -72,7 +72,7 @@ function characterStart(bytes: Uint8Array, offset: number): number {
   return at;
 }
 
-/** Turns ascending positions of a string into byte offsets, walking it once. */
+/** Converts ascending string positions to byte offsets in one pass. */
 class ByteOffsets {
   readonly #text: string;
   #position = 0;
@@ -89,7 +89,7 @@ class ByteOffsets {
       const unit = this.#text.charCodeAt(this.#position++);
       if (unit < 0x80) this.#offset += 1;
       else if (unit < 0x800) this.#offset += 2;
-      // Each half of a surrogate pair stands for two of its four bytes.
+      // Each half of a surrogate pair accounts for two of its four bytes.
       else this.#offset += unit >= 0xd800 && unit <= 0xdfff ? 2 : 3;
     }
     return this.#offset;

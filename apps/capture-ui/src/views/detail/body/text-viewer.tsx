@@ -21,7 +21,7 @@ const LANGUAGES: Readonly<Partial<Record<BodyKind, TokenLanguage>>> = {
   css: "style",
 };
 
-/** The text of a body in rows, of which only those in view are in the page, whatever its size. */
+/** The text of a body; only rows in view are rendered. */
 export function TextViewer({
   client,
   progress,
@@ -45,7 +45,7 @@ export function TextViewer({
 
   useEffect(() => {
     if (widthPx === 0) return undefined;
-    // Dragging the grip between panes changes the width many times a second.
+    // Debounced: dragging the separator changes the width many times a second.
     const timer = window.setTimeout(() => {
       const rulerPx = ruler.current?.getBoundingClientRect().width ?? 0;
       const charPx = rulerPx > 0 ? rulerPx / 100 : 7.2;
@@ -88,7 +88,7 @@ export function TextViewer({
                 {row === undefined
                   ? ""
                   : markTokens(rowTokens(row.text, language, row.inString), marks).map((token, position) => (
-                      // Pieces of a row have no identity besides their place.
+                      // Tokens have no identity besides their index.
                       <span
                         key={`${position}`}
                         className={styles[token.mark === undefined ? token.tone : `${token.mark}Mark`]}
@@ -105,7 +105,7 @@ export function TextViewer({
   );
 }
 
-/** What the rows will be when all has come: a gutter that grows while a body loads would move the text. */
+/** Estimated final row count, so that the gutter does not grow and move the text while loading. */
 function expectedRows(rows: number, { loadedBytes, totalBytes, done }: BodyProgress): number {
   return done || loadedBytes === 0 ? rows : Math.ceil((rows * (totalBytes ?? loadedBytes)) / loadedBytes);
 }

@@ -5,23 +5,23 @@ import type { JsonTree, NodeKind } from "./json-tree.ts";
 export interface TreeRow {
   readonly node: number;
   readonly depth: number;
-  /** Key in an object, position in an array, null for the root. */
+  /** Key in an object, index in an array, null for the root. */
   readonly label: string | null;
   readonly inArray: boolean;
   readonly kind: NodeKind;
   readonly count: number;
   readonly expanded: boolean;
-  /** The value, cut; for containers a glance at their content. */
+  /** The truncated value, or a summary of a container. */
   readonly preview: string;
   readonly cut: boolean;
 }
 
 const PREVIEW_BYTES = 400;
 const GLANCE_BYTES = 120;
-/** "Expand all" stops here; opening single nodes goes on. */
+/** Limit of "Expand all"; single nodes can still be expanded. */
 const EXPAND_LIMIT = 100_000;
 
-/** Which nodes of a tree are open, and the list of lines that this makes. */
+/** The expanded nodes of a tree, and the visible lines. */
 export class TreeRows {
   readonly tree: JsonTree;
   readonly #expanded = new Set<number>();
@@ -49,7 +49,7 @@ export class TreeRows {
     this.#list();
   }
 
-  /** Opens what is above a node; gives the node's line. */
+  /** Expands the ancestors of a node; returns the node's line. */
   reveal(node: number): number {
     for (let at = this.tree.parent(node); ; at = this.tree.parent(at)) {
       this.#expanded.add(at);
@@ -59,7 +59,7 @@ export class TreeRows {
     return this.#nodes.floorIndex(node);
   }
 
-  /** Opens everything below a node, until the list is {@link EXPAND_LIMIT} lines long. Says whether all fitted. */
+  /** Expands all descendants of a node, up to {@link EXPAND_LIMIT} lines in total. Returns whether all fitted. */
   expandAll(node: number): boolean {
     const end = this.tree.next(node);
     let lines = this.length;
@@ -83,7 +83,6 @@ export class TreeRows {
     this.#list();
   }
 
-  /** The lines `[from, to)`. */
   rows(from: number, to: number): TreeRow[] {
     const found: TreeRow[] = [];
     for (let row = Math.max(0, from); row < Math.min(to, this.length); row++) found.push(this.#row(row));
@@ -114,7 +113,7 @@ export class TreeRows {
     const nodes = new NumberList();
     const positions = new NumberList();
     const depths = new NumberList();
-    /** Ends of the open containers and the positions reached in them. */
+    /** Ends of the open containers, and the positions reached in them. */
     const ends: number[] = [];
     const reached: number[] = [];
     for (let at = 0; at < tree.length;) {

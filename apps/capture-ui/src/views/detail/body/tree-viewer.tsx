@@ -27,7 +27,7 @@ const TONES: Readonly<Record<NodeKind, string>> = {
   null: "word",
 };
 
-/** A JSON body as a tree that opens and closes; copies paths and values. */
+/** A JSON body as an expandable tree; copies paths and values. */
 export function TreeViewer({ client, label }: { readonly client: BodyClient; readonly label: string }) {
   const id = useId();
   const list = useRef<WindowListHandle>(null);
@@ -230,7 +230,7 @@ function TreeValue({ row }: { readonly row: TreeRow }) {
   );
 }
 
-/** The line of the node above, as far as its block is at hand. */
+/** The line of the parent node, if its block is loaded. */
 function parentLine(active: number, rowAt: (index: number) => TreeRow | undefined): number {
   const depth = rowAt(active)?.depth ?? 0;
   for (let line = active - 1; line >= 0; line--) {

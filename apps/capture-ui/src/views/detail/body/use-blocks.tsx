@@ -1,18 +1,18 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 
-/** Rows of a long list, held in blocks that are fetched when they come into view. */
+/** Rows of a long list, loaded in blocks on demand. */
 export interface Blocks<T> {
-  /** A row if it is there already. */
+  /** A row, if loaded. */
   readonly row: (index: number) => T | undefined;
-  /** Fetches what is missing of `[from, to)`. */
+  /** Loads the missing rows of `[from, to)`. */
   readonly want: (from: number, to: number) => void;
 }
 
 const KEPT_BLOCKS = 40;
 
 /**
- * Fetches rows through `load` in blocks. A change of `version` makes all rows stale; the old ones stay until the new ones
- * are there, so that nothing flickers. A block at the end that was not full is fetched again once the list has grown.
+ * Loads rows through `load` in blocks. A change of `version` makes all rows stale; stale rows are kept until replaced,
+ * to avoid flicker. A partial last block is loaded again after the list has grown.
  */
 export function useBlocks<T>(
   load: (from: number, to: number) => Promise<readonly T[]>,
@@ -23,7 +23,7 @@ export function useBlocks<T>(
   const held = useRef(new Map<number, { readonly version: string; readonly rows: readonly T[] }>());
   const asked = useRef(new Map<number, string>());
   const latest = useRef({ load, version });
-  // Before the effects that ask for rows, which are those of components below.
+  // Runs before the effects of child components, which request rows.
   useLayoutEffect(() => {
     latest.current = { load, version };
   });

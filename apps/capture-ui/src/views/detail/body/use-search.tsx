@@ -5,7 +5,7 @@ import type { BodyClient } from "./body-client.ts";
 import type { RowMatch } from "./text-layer.ts";
 import type { SearchQuery } from "./text-search.ts";
 
-/** A search in a body and the match the user is at. */
+/** A search in a body and the selected match. */
 export interface BodySearch {
   readonly query: SearchQuery;
   readonly setQuery: (query: SearchQuery) => void;
@@ -20,10 +20,10 @@ export interface BodySearch {
 
 const EMPTY: SearchQuery = { text: "", regex: false, matchCase: false };
 const NONE: readonly RowMatch[] = [];
-/** A pattern that takes longer is taken for one without end. */
+/** Timeout after which a pattern is assumed never to finish. */
 const TIMEOUT_MS = 6000;
 
-/** Searches a layer of a body in its worker, again whenever its rows were laid out anew. */
+/** Searches a text layer in its worker, again after each layout. */
 export function useSearch(
   client: BodyClient | null,
   layer: LayerName | null,

@@ -14,12 +14,12 @@ import styles from "./body.module.css";
 import { contentPx, isScaled, topRow, scrollOf, renderedRows, topToShow } from "./window-math.ts";
 
 export interface WindowListHandle {
-  /** Scrolls just as far as needed to show a row. */
+  /** Scrolls by the minimum needed to show a row. */
   readonly show: (row: number) => void;
   readonly focus: () => void;
 }
 
-/** A list of any length of which only the rows in view exist in the page. */
+/** A virtual list: only rows in view are rendered. */
 export function WindowList({
   rows,
   rowPx,
@@ -38,15 +38,15 @@ export function WindowList({
   readonly rowPx: number;
   readonly label: string;
   readonly renderRow: (row: number) => ReactNode;
-  /** Told which rows are needed, after each render. */
+  /** Receives the needed rows after each render. */
   readonly onVisible: (from: number, to: number) => void;
-  /** Stays at the top. */
+  /** Sticky header. */
   readonly header?: ReactNode;
   readonly role?: "tree" | "table" | "group";
   readonly className?: string | undefined;
   readonly handle?: Ref<WindowListHandle>;
   readonly onKeyDown?: (event: KeyboardEvent<HTMLDivElement>) => void;
-  /** The element of a row, if that is the one a screen reader takes as focused; asked only for rows in the page. */
+  /** Element id of the active row for screen readers; called only for rendered rows. */
   readonly activeId?: (row: number) => string | undefined;
   readonly onResize?: (widthPx: number) => void;
 }) {
@@ -81,7 +81,7 @@ export function WindowList({
     focus: () => frame.current?.focus({ preventScroll: true }),
   }));
 
-  // In a scaled list a turn of the wheel would jump over thousands of rows.
+  // In a scaled list the browser's wheel scrolling would skip thousands of rows.
   const scaled = isScaled(geometry);
   useEffect(() => {
     const element = frame.current;
@@ -118,9 +118,9 @@ export function WindowList({
       role={role ?? "group"}
       aria-label={label}
       aria-rowcount={role === "table" ? rows + 1 : undefined}
-      // A screen reader that is sent to an element which is not there loses its place.
+      // A reference to a missing element would make screen readers lose their position.
       aria-activedescendant={shownRows.map((row) => activeId?.(row)).find((found) => found !== undefined)}
-      // A scrolled region must be reachable by keyboard.
+      // Scrollable regions must be reachable by keyboard.
       tabIndex={0}
       className={classNames(styles["window"], className)}
       onScroll={(event) => setScrollPx(event.currentTarget.scrollTop)}

@@ -1,24 +1,23 @@
-/** Browsers stop laying out boxes somewhere above 17 million pixels; taller lists scroll in proportion instead. */
+/** Browsers fail to lay out elements above about 17 million pixels; taller lists scroll proportionally. */
 export const MAX_SCROLL_PX = 8_000_000;
 
-/** A list of rows of equal height, seen through a window. */
+/** A list of equally high rows and its viewport. */
 export interface WindowGeometry {
   readonly rows: number;
   readonly rowPx: number;
   readonly viewportPx: number;
 }
 
-/** Height of the scrolled content. */
 export function contentPx({ rows, rowPx }: WindowGeometry): number {
   return Math.min(MAX_SCROLL_PX, rows * rowPx);
 }
 
-/** Whether one pixel of the scroll bar stands for more than one pixel of the list. */
+/** Whether one scroll pixel represents more than one list pixel. */
 export function isScaled({ rows, rowPx }: WindowGeometry): boolean {
   return rows * rowPx > MAX_SCROLL_PX;
 }
 
-/** The row at the upper edge, with a fraction, for a scroll position. */
+/** The fractional row at the upper edge for a scroll position. */
 export function topRow(geometry: WindowGeometry, scrollPx: number): number {
   const { rows, rowPx, viewportPx } = geometry;
   const lastTop = Math.max(0, rows - viewportPx / rowPx);
@@ -27,7 +26,7 @@ export function topRow(geometry: WindowGeometry, scrollPx: number): number {
   return range <= 0 ? 0 : Math.min(1, Math.max(0, scrollPx / range)) * lastTop;
 }
 
-/** The scroll position that puts a row (with a fraction) at the upper edge. */
+/** The scroll position that puts a fractional row at the upper edge. */
 export function scrollOf(geometry: WindowGeometry, top: number): number {
   const { rows, rowPx, viewportPx } = geometry;
   const lastTop = Math.max(0, rows - viewportPx / rowPx);
@@ -36,7 +35,7 @@ export function scrollOf(geometry: WindowGeometry, top: number): number {
   return lastTop === 0 ? 0 : (row / lastTop) * (contentPx(geometry) - viewportPx);
 }
 
-/** Rows to render, `overscan` more on each side, and where the first of them stands in the content. */
+/** Rows to render, with `overscan` more on each side, and the offset of the first. */
 export function renderedRows(
   geometry: WindowGeometry,
   scrollPx: number,
@@ -49,7 +48,7 @@ export function renderedRows(
   return { from, to, offsetPx };
 }
 
-/** The top row after scrolling just as far as needed to show `row`, with some rows around it. */
+/** The top row after the minimum scrolling that shows `row` with some context. */
 export function topToShow(geometry: WindowGeometry, currentTop: number, row: number): number {
   const shown = geometry.viewportPx / geometry.rowPx;
   const margin = Math.min(3, shown / 3);

@@ -32,7 +32,7 @@ async function compared(id: string, signal: AbortSignal): Promise<readonly Compa
   ];
 }
 
-/** What rules made of the messages of an entry: the differences, or the messages as they were before. */
+/** Changes by rules to an entry's messages: the differences, or the original messages. */
 export function ChangesView({ entry, mode }: { readonly entry: TrafficEntry; readonly mode: Mode }) {
   const query = useQuery({
     queryKey: ["entry", entry.id, "changes", entry.state],

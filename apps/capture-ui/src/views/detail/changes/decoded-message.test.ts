@@ -39,7 +39,7 @@ test("what cannot be undone is said, and broken bytes are no error", async () =>
 });
 
 test("what grows beyond any use is given up on the way", async () => {
-  // Undone once it is 32 MB that nothing more can be undone of.
+  // Expands to 32 MB, above the limit.
   const shown = await messageLines(response(gzipSync(Buffer.alloc(32_000_000)), "gzip, gzip"));
   assert.deepEqual([shown.body, shown.note], [[], "The body is too large to compare."]);
 });

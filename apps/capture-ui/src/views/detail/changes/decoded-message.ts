@@ -4,7 +4,7 @@ import { bodyLines, headLines } from "../../../rules/message-text.ts";
 
 type Message = TrafficEntry["request"] | NonNullable<TrafficEntry["response"]>;
 
-/** A message as lines that can be compared, and what of its body could not be shown. */
+/** A message as comparable lines, and a note on missing body content. */
 export interface MessageLines {
   readonly head: readonly string[];
   readonly body: readonly string[];
@@ -12,12 +12,12 @@ export interface MessageLines {
 }
 
 const MARK = "base64:";
-/** Larger bodies are left to the body viewer, which shows them in windows. */
+/** Larger bodies are left to the body viewer, which is virtual. */
 const MAX_BYTES = 2_000_000;
-/** What a coding, one of several perhaps, may give on the way; a few kilobytes can stand for gigabytes. */
+/** Limit of decoded bytes per coding; a few kilobytes can expand to gigabytes. */
 const MAX_UNDONE_BYTES = 16_000_000;
 
-/** The lines of a message, its content codings undone where the browser can. */
+/** The lines of a message, with content codings decoded where the browser supports them. */
 export async function messageLines(message: Message): Promise<MessageLines> {
   const head = headLines(message);
   if (message.body === null || message.body === "") return { head, body: [], note: bodyNote(message) };
@@ -50,7 +50,7 @@ function bodyNote(message: Message): string | null {
   return message.body_state === "not_stored" ? "The body was not stored." : null;
 }
 
-/** Codings in the order in which they were applied. */
+/** Codings in order of application. */
 export function contentCodings(message: Pick<Message, "headers_list">): readonly string[] {
   return message.headers_list
     .filter(([name]) => name.toLowerCase() === "content-encoding")
@@ -79,7 +79,7 @@ async function undone(
   return now;
 }
 
-/** All of a stream; undefined as soon as it is known to be too much. */
+/** All bytes of a stream; undefined above the limit. */
 async function piecesOf(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
 ): Promise<Uint8Array<ArrayBuffer>[] | undefined> {

@@ -2,18 +2,18 @@ import { isNumeric } from "@headworks/json";
 import { decodeJwt, parseAuthorization, parseCookies, parseSetCookie } from "@headworks/http-fields";
 import type { Jwt } from "@headworks/http-fields";
 
-/** What a field's value says once it is decoded here, in the browser; nothing is verified or sent. */
+/** A header value decoded in the browser; nothing is verified or sent. */
 export interface DecodedValue {
-  /** A few words for a mark beside the value. */
+  /** Short text beside the value. */
   readonly mark: string;
   readonly tone: "accent" | "warning" | "error";
-  /** The decoded content, name and value a line. */
+  /** Name and value per line. */
   readonly details: readonly (readonly [name: string, value: string])[];
 }
 
 const TOKEN = /\beyJ[\w-]{5,}\.[\w-]{5,}\.[\w-]*/u;
 
-/** Decodes credentials, cookies and tokens; null where there is nothing to decode. */
+/** Decodes credentials, cookies and tokens; null for other values. */
 export function decodeValue(name: string, value: string, nowMs: number): DecodedValue | null {
   switch (name.toLowerCase()) {
     case "authorization":
@@ -105,7 +105,7 @@ function show(value: unknown, name: string): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
 
-/** A length of time in its largest unit: `11 min`, `3 h`, `40 d`. */
+/** A duration in its largest unit: `11 min`, `3 h`, `40 d`. */
 export function span(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   for (const [unit, size] of [

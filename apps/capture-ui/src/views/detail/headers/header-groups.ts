@@ -1,14 +1,14 @@
 import { utf8Reading } from "@headworks/http-fields";
 
-/** A field as it came, with its place in the message. */
+/** A received header and its index in the message. */
 export interface HeaderLine {
   readonly position: number;
   readonly name: string;
-  /** Its octets, one character for each, as in Latin-1. */
+  /** Octets as Latin-1, one character each. */
   readonly value: string;
-  /** What the octets say in UTF-8, where that is something else. */
+  /** The octets decoded as UTF-8, if that differs. */
   readonly reading: string | undefined;
-  /** How many fields of this name the message has. */
+  /** Number of headers with this name in the message. */
   readonly occurrences: number;
 }
 
@@ -41,7 +41,7 @@ const GROUPS: readonly (readonly [title: string, pattern: RegExp])[] = [
   ["Client hints", /^(?:sec-ch-.*|accept-ch|dnt|sec-gpc|save-data|priority)$/u],
 ];
 
-/** Fields in wire order; `search` keeps those with the text in name or value, in either reading. */
+/** Headers in wire order; `search` filters by name or value, in either decoding. */
 export function headerLines(headers: readonly (readonly [string, string])[], search = ""): HeaderLine[] {
   const counts = new Map<string, number>();
   for (const [name] of headers) counts.set(name.toLowerCase(), (counts.get(name.toLowerCase()) ?? 0) + 1);
@@ -54,12 +54,12 @@ export function headerLines(headers: readonly (readonly [string, string])[], sea
   });
 }
 
-/** Lines by subject; inside a group the order of the wire stays. Groups without lines are left out. */
+/** Headers by topic, in wire order within a group. Empty groups are omitted. */
 export function groupHeaders(lines: readonly HeaderLine[]): HeaderGroup[] {
   const byTitle = new Map<string, HeaderLine[]>();
   for (const line of lines) {
     const name = line.name.toLowerCase();
-    // Accept-CH tells about hints although its name begins like the others of content.
+    // Accept-CH concerns client hints despite its prefix.
     const title =
       name === "accept-ch" ? "Client hints" : (GROUPS.find(([, pattern]) => pattern.test(name))?.[0] ?? "Other");
     const group = byTitle.get(title);
@@ -72,12 +72,12 @@ export function groupHeaders(lines: readonly HeaderLine[]): HeaderGroup[] {
   });
 }
 
-/** The fields as lines of HTTP/1.1, for the clipboard. */
+/** The headers as HTTP/1.1 lines, for the clipboard. */
 export function headersAsText(headers: readonly (readonly [string, string])[]): string {
   return headers.map(([name, value]) => `${name}: ${value}`).join("\n");
 }
 
-/** Values of all fields of a name, in order. */
+/** Values of all headers with a name, in order. */
 export function headerValues(headers: readonly (readonly [string, string])[], name: string): string[] {
   return headers.flatMap(([key, value]) => (key.toLowerCase() === name ? [value] : []));
 }

@@ -15,7 +15,7 @@ import { headerNote } from "./header-notes.ts";
 
 type Headers = readonly (readonly [string, string])[];
 
-/** Fields of a message as they came, with search, explanations and decoded values. */
+/** Headers of a message with search, explanations and decoded values. */
 export function HeaderList({
   title,
   headers,
@@ -111,7 +111,7 @@ function HeaderField({ line }: { readonly line: HeaderLine }) {
   const decoded = decodeValue(line.name, line.value, nowMs);
   const text = line.reading ?? line.value;
   const isLong = text.length > LONG_VALUE && !whole;
-  // What is decoded below need not fill lines with letters that nobody reads; copying gives all of it.
+  // Long tokens are truncated, since the decoded form follows; copying yields the full value.
   const isFolded = decoded !== null && decoded.mark.startsWith("JWT") && text.length > 40 && !whole;
   const shown = isFolded ? `${text.slice(0, 22)}…` : isLong ? `${text.slice(0, LONG_VALUE)}…` : text;
   return (
@@ -150,7 +150,7 @@ function HeaderField({ line }: { readonly line: HeaderLine }) {
       {open && decoded !== null && (
         <dd className={classNames(styles["decoded"])}>
           {decoded.details.map(([name, value], index) => (
-            // Cookies of one name may repeat.
+            // Cookies of the same name may repeat.
             <DecodedLine key={`${index}-${name}`} name={name} value={value} />
           ))}
         </dd>
@@ -159,7 +159,7 @@ function HeaderField({ line }: { readonly line: HeaderLine }) {
   );
 }
 
-/** A name with its explanation. The tooltip only exists once it is wanted: a message may have hundreds of fields. */
+/** A name with its explanation. The tooltip is created on demand: a message may have hundreds of headers. */
 function Explained({ name, note }: { readonly name: string; readonly note: string }) {
   const [wanted, setWanted] = useState(false);
   const id = useId();
@@ -188,7 +188,7 @@ function Explained({ name, note }: { readonly name: string; readonly note: strin
   );
 }
 
-/** Stands in the top layer, so that no scrolled part cuts it. */
+/** In the top layer, so that scroll containers do not clip it. */
 function NoteBubble({ id, note }: { readonly id: string; readonly note: string }) {
   const bubble = useRef<HTMLSpanElement>(null);
   useLayoutEffect(() => {

@@ -1,4 +1,4 @@
-/** What common fields mean, in a sentence each. Keys are lower case. */
+/** One-sentence explanations of common headers. Keys are lower case. */
 const NOTES: Readonly<Record<string, string>> = {
   ":authority": "Host and port the request is for; HTTP/2 and later use it in place of Host",
   ":method": "Method of the request, in HTTP/2 and later",
@@ -122,7 +122,7 @@ const NOTES: Readonly<Record<string, string>> = {
   "x-xss-protection": "XSS filter of older browsers; obsolete",
 };
 
-/** One sentence about a field; null for fields that are not well known. */
+/** Explanation of a header; null for unknown ones. */
 export function headerNote(name: string): string | null {
   const key = name.toLowerCase();
   return Object.hasOwn(NOTES, key) ? (NOTES[key] ?? null) : null;

@@ -9,7 +9,7 @@ import { toast } from "../../../ui/toast.tsx";
 
 export type SnippetFormat = (typeof SNIPPET_FORMATS)[number];
 
-/** Formats in the order of menus. */
+/** Formats in menu order. */
 export const SNIPPETS: readonly { readonly format: SnippetFormat; readonly label: string }[] = [
   { format: "curl", label: "cURL" },
   { format: "curl-powershell", label: "cURL for PowerShell" },
@@ -20,7 +20,7 @@ export const SNIPPETS: readonly { readonly format: SnippetFormat; readonly label
   { format: "wget", label: "wget" },
 ];
 
-/** Copies a request as a command or as code. */
+/** Copies a request as a command or code. */
 export async function copySnippet(id: string, format: SnippetFormat): Promise<void> {
   const label = SNIPPETS.find((snippet) => snippet.format === format)?.label ?? format;
   await attempt(`Could not create the ${label} text`, async () => {
@@ -29,18 +29,18 @@ export async function copySnippet(id: string, format: SnippetFormat): Promise<vo
   });
 }
 
-/** Copies the call that gets the entry from the API. */
+/** Copies the API call that returns the entry. */
 export async function copyApiCall(id: string): Promise<void> {
   const url = location.origin + operationUrl(operations.traffic.getTraffic, { params: { id } });
   await copyText(`curl -s '${url}'`, "API call");
 }
 
-/** Copies the URLs of entries, one per line. */
+/** Copies URLs, one per line. */
 export async function copyUrls(rows: readonly TrafficSnapshot[]): Promise<void> {
   await copyText(rows.map((row) => row.url).join("\n"), rows.length === 1 ? "URL" : `${formatCount(rows.length)} URLs`);
 }
 
-/** Deletes entries; more than one only after a question. Answers whether they are gone. */
+/** Deletes entries, after confirmation for more than one. Returns whether they were deleted. */
 export async function deleteEntries(ids: readonly string[]): Promise<boolean> {
   const [first] = ids;
   if (first === undefined) return false;
@@ -56,7 +56,7 @@ export async function deleteEntries(ids: readonly string[]): Promise<boolean> {
   return sure && attempt("Could not delete the requests", () => api.traffic.clearTraffic({ body: { ids: [...ids] } }));
 }
 
-/** Empties a session (null: the active one) after a question that says how much there is at this moment. */
+/** Clears a session (null: the active one) after confirmation with the current count. */
 export async function clearAll(session: string | null): Promise<boolean> {
   const query = filterOf("", session);
   let total = 0;
@@ -73,12 +73,11 @@ export async function clearAll(session: string | null): Promise<boolean> {
   return sure && attempt("Could not clear the session", () => api.traffic.clearTraffic({ query }));
 }
 
-/** The host without its port, as rules take it. */
+/** The host without its port, as used by rules. */
 export function ruleHost(row: Pick<TrafficSnapshot, "host">): string {
   return row.host.replace(/:\d+$/u, "");
 }
 
-/** Adds a host to the block list. */
 export async function blockHost(host: string): Promise<void> {
   const done = await attempt(`${host} could not be blocked`, () =>
     api.blocklist.createBlockEntry({ body: { pattern: host } }),
@@ -88,7 +87,6 @@ export async function blockHost(host: string): Promise<void> {
   toast({ tone: "success", title: `${host} is blocked`, text: "See the block list." });
 }
 
-/** Adds a host to the focus patterns. */
 export async function focusHost(host: string): Promise<void> {
   const done = await attempt(`${host} could not be focused`, () => api.focus.addFocusHost({ body: { pattern: host } }));
   if (!done) return;
@@ -106,12 +104,12 @@ async function addToList(name: "ignored_domains" | "passthrough_domains", host: 
   });
 }
 
-/** Proxies a host from now on without recording it. */
+/** Excludes a host from recording. */
 export function ignoreHost(host: string): Promise<void> {
   return addToList("ignored_domains", host, `${host} is no longer recorded`);
 }
 
-/** Leaves the TLS of a host alone from now on. */
+/** Excludes a host from decryption. */
 export function passThroughHost(host: string): Promise<void> {
   return addToList("passthrough_domains", host, `TLS of ${host} is no longer intercepted`);
 }

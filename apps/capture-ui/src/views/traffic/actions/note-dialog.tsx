@@ -10,7 +10,6 @@ import { attempt } from "../../../ui/attempt.ts";
 
 const focusNow = (element: HTMLElement | null): void => element?.focus();
 
-/** Writes the note of an entry. */
 export function NoteDialog({ id, onClose }: { readonly id: string; readonly onClose: () => void }) {
   const entry = useQuery({
     queryKey: ["entry", id, "note"],

@@ -44,7 +44,7 @@ import {
   throttleHost,
 } from "./rule-actions.ts";
 
-/** What the screen does for the menu. */
+/** Screen actions used by the menu. */
 export interface MenuActions {
   readonly open: (id: string) => void;
   readonly addFilter: (term: string) => void;
@@ -69,7 +69,7 @@ function filterTerms(row: TrafficSnapshot): readonly { readonly label: string; r
 
 const ICON = 14;
 
-/** Everything that can be done with one entry. */
+/** All actions on one entry. */
 export function rowMenu(row: TrafficSnapshot, actions: MenuActions): readonly MenuEntry[] {
   const host = ruleHost(row);
   const terms = filterTerms(row);
@@ -172,7 +172,7 @@ export function rowMenu(row: TrafficSnapshot, actions: MenuActions): readonly Me
   ];
 }
 
-/** Every kind of rule from this entry, and sending it again. A tunnel has no request to do that with. */
+/** Actions that create rules from an entry, and replay. Not available for tunnels, which have no request. */
 function ruleEntries(row: TrafficSnapshot, host: string): readonly MenuEntry[] {
   const throttle: MenuEntry = {
     kind: "item",
@@ -228,7 +228,7 @@ function ruleEntries(row: TrafficSnapshot, host: string): readonly MenuEntry[] {
   ];
 }
 
-/** What can be done with several entries at once; `rows` are those that are loaded. */
+/** Actions on several entries; `rows` are the loaded ones. */
 export function selectionMenu(
   ids: readonly string[],
   rows: readonly TrafficSnapshot[],

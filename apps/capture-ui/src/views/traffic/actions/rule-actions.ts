@@ -8,27 +8,27 @@ import { toast } from "../../../ui/toast.tsx";
 const place = (path: string, params: Readonly<Record<string, string>>): string =>
   `${path}?${new URLSearchParams(params).toString()}`;
 
-/** Opens a new breakpoint for requests such as that of an entry. */
+/** Opens a new breakpoint for similar requests. */
 export function makeBreakpoint(id: string, direction: "request" | "response" | "both"): void {
   navigate(place("/breakpoints", { part: "rules", from: id, direction }));
 }
 
-/** Opens a new mock that answers as an entry was answered. */
+/** Opens a new mock with an entry's response. */
 export function makeMock(id: string): void {
   navigate(place("/mocks", { from: id }));
 }
 
-/** Opens a new rewrite for requests such as that of an entry. */
+/** Opens a new rewrite for similar requests. */
 export function makeRewrite(id: string): void {
   navigate(place("/rewrites", { from: id }));
 }
 
-/** Opens the throttle with a host put on its list. */
+/** Opens Throttle with a host added. */
 export function throttleHost(host: string): void {
   navigate(place("/throttle", { host }));
 }
 
-/** Makes a mock of each entry at once. */
+/** Creates a mock from each entry. */
 export async function makeMocks(ids: readonly string[]): Promise<void> {
   await attempt("Could not create the mocks", async () => {
     const { created, errors } = await api.mocks.createMocksFromTraffic({ body: { entry_ids: [...ids] } });
@@ -42,7 +42,7 @@ export async function makeMocks(ids: readonly string[]): Promise<void> {
   });
 }
 
-/** Sends the request of an entry again, and offers the comparison. */
+/** Resends an entry's request, and offers a comparison. */
 export async function replayNow(id: string): Promise<void> {
   await attempt("Could not resend the request", async () => {
     const result = await api.replay.executeReplay({ params: { id } });
@@ -61,7 +61,7 @@ export async function replayNow(id: string): Promise<void> {
   });
 }
 
-/** Saves the request of an entry and opens it for editing. */
+/** Saves an entry's request and opens it for editing. */
 export async function editAndReplay(id: string): Promise<void> {
   await attempt("Could not save the request", async () => {
     const saved = await api.replay.saveRequest({ body: { entry_id: id } });
@@ -70,7 +70,6 @@ export async function editAndReplay(id: string): Promise<void> {
   });
 }
 
-/** Saves the requests of entries. */
 export async function saveForReplay(ids: readonly string[]): Promise<void> {
   await attempt("Could not save the requests", async () => {
     const { saved } = await api.replay.saveFromTraffic({ body: { entry_ids: [...ids] } });
@@ -83,7 +82,7 @@ export async function saveForReplay(ids: readonly string[]): Promise<void> {
   });
 }
 
-/** Shows how two entries differ. */
+/** Opens the comparison of two entries. */
 export function compareEntries(ids: readonly string[]): void {
   const [left, right] = ids;
   if (left !== undefined && right !== undefined) navigate(place("/replay", { left, right }));

@@ -8,7 +8,7 @@ import { copySnippet, copyUrls } from "./entry-actions.ts";
 import { compareEntries, editAndReplay, makeBreakpoint, makeMock, replayNow } from "./rule-actions.ts";
 import type { useRowActions } from "./use-row-actions.ts";
 
-/** Gives the keys of the list and of the chosen entry their meaning. */
+/** Registers the key actions of the list and the selected entry. */
 export function useListKeys({
   list,
   grid,

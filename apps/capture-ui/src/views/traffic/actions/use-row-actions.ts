@@ -9,13 +9,13 @@ import type { useViewState } from "../use-view-state.ts";
 import { clearAll, deleteEntries } from "./entry-actions.ts";
 import { rowMenu, selectionMenu, type MenuActions } from "./row-menu.tsx";
 
-/** Totals must not contradict the list until the next event of the traffic. */
+/** Refetches totals, which would contradict the list until the next traffic event. */
 function countAgain(): void {
   void queryClient.invalidateQueries({ queryKey: ["traffic"] });
   void queryClient.invalidateQueries({ queryKey: statsQuery.queryKey });
 }
 
-/** What can be done with entries on this screen, and the menu of a row. */
+/** Actions on entries of this screen, and the menu of a row. */
 export function useRowActions(
   view: ReturnType<typeof useViewState>,
   data: ReturnType<typeof useTrafficData>,
@@ -62,7 +62,7 @@ export function useRowActions(
     remove: actions.remove,
     clear: () => void clear(),
     editNote: setNoteId,
-    /** The entry whose note is being written. */
+    /** The entry whose note is being edited. */
     noteId,
     closeNote: () => setNoteId(null),
   };

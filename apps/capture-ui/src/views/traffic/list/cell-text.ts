@@ -9,10 +9,9 @@ const SHORT_TYPES: Readonly<Record<string, string>> = {
   other: "—",
 };
 
-/** Kinds of traffic that are more than a request and its answer, or less: they get a sign of their own. */
+/** Kinds of traffic other than plain exchanges, marked by an icon. */
 export type Channel = "websocket" | "event-stream" | "grpc" | "tunnel" | "socks";
 
-/** The channel of a row; null for a plain exchange. */
 export function channelOf(
   row: Pick<TrafficSnapshot, "resource_type" | "is_passthrough" | "http_version">,
 ): Channel | null {
@@ -28,7 +27,7 @@ export function channelOf(
   }
 }
 
-/** What is spoken, as far as it is known: `HTTP/2`, `gRPC, HTTP/2`, `WebSocket`, `SOCKS5`, `CONNECT`. */
+/** The protocol, as far as known: `HTTP/2`, `gRPC, HTTP/2`, `WebSocket`, `SOCKS5`, `CONNECT`. */
 export function protocolLabel(row: TrafficSnapshot): string {
   const version = row.http_version ?? "—";
   switch (channelOf(row)) {
@@ -46,26 +45,26 @@ export function protocolLabel(row: TrafficSnapshot): string {
   }
 }
 
-/** Where a tunnel leads besides its host, which has no path: `port 8443`. Null for anything else. */
+/** Port of a tunnel, which has no path: `port 8443`. Null for other entries. */
 export function tunnelPort(row: Pick<TrafficSnapshot, "is_passthrough" | "url">): string | null {
   if (!row.is_passthrough || !URL.canParse(row.url)) return null;
   const { port, protocol } = new URL(row.url);
   return `port ${port === "" ? (protocol === "http:" ? 80 : 443) : port}`;
 }
 
-/** `:8080` for a port that the scheme does not have by itself; empty otherwise, and for tunnels, which say it in full. */
+/** `:8080` for a non-default port; empty otherwise, and for tunnels, which show it in full. */
 export function portSuffix(row: Pick<TrafficSnapshot, "is_passthrough" | "url">): string {
   if (row.is_passthrough || !URL.canParse(row.url)) return "";
   const { port } = new URL(row.url);
   return port === "" ? "" : `:${port}`;
 }
 
-/** Whether something is still going on in a channel whose beginning was answered. */
+/** Whether a stream is still open after its response started. */
 export function isOpen(row: TrafficSnapshot): boolean {
   return row.state === "pending" && row.status_code !== null && channelOf(row) !== null;
 }
 
-/** A short word for what came back: `json`, `webp`, `html`, `ws`. */
+/** A short label of the content type: `json`, `webp`, `html`, `ws`. */
 export function typeLabel(row: TrafficSnapshot): string {
   if (channelOf(row) === "socks") return "socks";
   if (row.resource_type === "image" || row.resource_type === "media") {
@@ -75,7 +74,7 @@ export function typeLabel(row: TrafficSnapshot): string {
   return SHORT_TYPES[row.resource_type] ?? row.resource_type;
 }
 
-/** What a status means at a glance; decides colour and wording together. */
+/** Category of a status, for colour and text. */
 export type StatusTone = "ok" | "redirect" | "client" | "server" | "waiting" | "failed";
 
 export function statusTone(row: Pick<TrafficSnapshot, "state" | "status_code">): StatusTone {
@@ -87,7 +86,7 @@ export function statusTone(row: Pick<TrafficSnapshot, "state" | "status_code">):
   return status >= 300 ? "redirect" : "ok";
 }
 
-/** Category of the colour bar, most telling first: failures, changes of data, then the type. */
+/** Category of the colour bar, in precedence order: failures, modifications, then the type. */
 export type BarTone =
   | "failed"
   | "server"
@@ -131,7 +130,7 @@ export function barTone(row: TrafficSnapshot): BarTone {
   }
 }
 
-/** Says a row in one sentence for screen readers. */
+/** A row as one sentence for screen readers. */
 export function rowSentence(row: TrafficSnapshot): string {
   const result =
     row.state === "failed"

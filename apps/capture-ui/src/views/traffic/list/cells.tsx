@@ -18,7 +18,7 @@ import type { ColumnId } from "./columns.ts";
 import styles from "./grid.module.css";
 import { durationLength, segments } from "./waterfall-maths.ts";
 
-/** What cells need beside the row. */
+/** Context of cells besides the row. */
 export interface CellContext {
   readonly timeFormat: TimeFormat;
   readonly nowMs: number;
@@ -99,7 +99,7 @@ function time(row: TrafficSnapshot, { timeFormat, nowMs }: CellContext): string 
   return timeFormat === "relative" ? formatAgo(at, nowMs) : formatTimeOfDay(at, timeFormat === "utc");
 }
 
-/** What a column shows for a row. */
+/** Content of a column for a row. */
 export function cellContent(column: ColumnId, row: TrafficSnapshot, context: CellContext): ReactNode {
   switch (column) {
     case "seq":

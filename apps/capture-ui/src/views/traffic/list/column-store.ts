@@ -2,7 +2,7 @@ import { create } from "zustand";
 import { persist } from "zustand/middleware";
 import { DEFAULT_LAYOUT, readLayout, type ColumnLayout } from "./columns.ts";
 
-/** The column layout of this browser. */
+/** The column layout, stored in this browser. */
 export const useColumns = create<ColumnLayout>()(
   persist((): ColumnLayout => DEFAULT_LAYOUT, {
     name: "weir.columns",
@@ -11,7 +11,7 @@ export const useColumns = create<ColumnLayout>()(
   }),
 );
 
-/** Changes the layout; it is kept in this browser. */
+/** Changes and stores the layout. */
 export function changeColumns(change: (layout: ColumnLayout) => ColumnLayout): void {
   useColumns.setState((layout) => change(layout));
 }

@@ -22,18 +22,18 @@ export type ColumnId =
 export interface ColumnSpec {
   readonly id: ColumnId;
   readonly label: string;
-  /** Server-side order, if there is one. */
+  /** Server-side sort key, if sortable. */
   readonly sort?: SortColumn;
-  /** Which order a first click gives. */
+  /** Sort order of the first click. */
   readonly firstOrder?: "asc" | "desc";
   readonly widthPx: number;
   readonly minPx: number;
-  /** Takes a part of the room that is left over. */
+  /** Share of the remaining width. */
   readonly grow?: number;
-  /** Width that a growing column has before columns of low importance get any. */
+  /** Minimum width of a growing column before columns of low importance are shown. */
   readonly wantedPx?: number;
   readonly numeric?: boolean;
-  /** When the room is too small, columns with a low number go last. */
+  /** Columns with a high rank are hidden first when the width is insufficient. */
   readonly rank: number;
   readonly shownByDefault: boolean;
 }
@@ -148,11 +148,11 @@ export const COLUMNS: readonly ColumnSpec[] = [
 
 const BY_ID = new Map(COLUMNS.map((column) => [column.id, column]));
 
-/** The columns as this browser remembers them. */
+/** The column layout as stored. */
 export interface ColumnLayout {
   readonly order: readonly ColumnId[];
   readonly hidden: readonly ColumnId[];
-  /** Widths that were dragged, in pixels. */
+  /** Resized widths in pixels. */
   readonly widths: Readonly<Partial<Record<ColumnId, number>>>;
 }
 
@@ -162,7 +162,7 @@ export const DEFAULT_LAYOUT: ColumnLayout = {
   widths: {},
 };
 
-/** Makes a layout of whatever was stored: unknown columns go, new ones come in at their default place. */
+/** Reads a stored layout: unknown columns are dropped, new ones inserted at their default position. */
 export function readLayout(stored: unknown): ColumnLayout {
   const { order, hidden, widths } = (typeof stored === "object" && stored !== null ? stored : {}) as Record<
     string,
@@ -192,19 +192,18 @@ function clampWidth(column: ColumnSpec, widthPx: number): number {
   return Math.round(Math.max(column.minPx, Math.min(1200, widthPx)));
 }
 
-/** Sets a column's width. */
 export function resizeColumn(layout: ColumnLayout, id: ColumnId, widthPx: number): ColumnLayout {
   const column = BY_ID.get(id);
   return column === undefined ? layout : { ...layout, widths: { ...layout.widths, [id]: clampWidth(column, widthPx) } };
 }
 
-/** Gives a column its own width back. */
+/** Restores a column's default width. */
 export function resetColumnWidth(layout: ColumnLayout, id: ColumnId): ColumnLayout {
   const { [id]: _gone, ...widths } = layout.widths;
   return { ...layout, widths };
 }
 
-/** Puts a column before another one, or at the end. */
+/** Moves a column before another, or to the end. */
 export function moveColumn(layout: ColumnLayout, id: ColumnId, before: ColumnId | null): ColumnLayout {
   if (id === before) return layout;
   const rest = layout.order.filter((other) => other !== id);
@@ -212,19 +211,19 @@ export function moveColumn(layout: ColumnLayout, id: ColumnId, before: ColumnId 
   return { ...layout, order: rest.toSpliced(at === -1 ? rest.length : at, 0, id) };
 }
 
-/** Shows or hides a column; the last one stays. */
+/** Toggles a column; the last visible one stays. */
 export function toggleColumn(layout: ColumnLayout, id: ColumnId): ColumnLayout {
   if (layout.hidden.includes(id)) return { ...layout, hidden: layout.hidden.filter((other) => other !== id) };
   const left = layout.order.filter((other) => other !== id && !layout.hidden.includes(other));
   return left.length === 0 ? layout : { ...layout, hidden: [...layout.hidden, id] };
 }
 
-/** Columns from this rank on give way before the growing ones become hard to read. */
+/** Columns from this rank on are hidden before growing columns become too narrow. */
 const SPARE_RANK = 5;
 const GAP_PX = 8;
 const BAR_PX = 3;
 
-/** Columns that are chosen and fit into the room, in order. Those of low importance give way. */
+/** Enabled columns that fit the width, in order. Columns of low importance are hidden first. */
 export function visibleColumns(layout: ColumnLayout, roomPx: number): readonly ColumnSpec[] {
   const chosen = layout.order.flatMap((id) => (layout.hidden.includes(id) ? [] : (BY_ID.get(id) ?? [])));
   const need = (column: ColumnSpec): number => {
@@ -244,7 +243,7 @@ export function visibleColumns(layout: ColumnLayout, roomPx: number): readonly C
   return chosen.filter((column) => kept.has(column.id));
 }
 
-/** `grid-template-columns` for the colour bar and the columns. One column always takes the room that is left. */
+/** `grid-template-columns` of the colour bar and the columns. One column always takes the remaining width. */
 export function gridTemplate(layout: ColumnLayout, columns: readonly ColumnSpec[]): string {
   const growing = columns.some((column) => column.grow !== undefined && layout.widths[column.id] === undefined);
   const last = columns.at(-1);

@@ -1,6 +1,6 @@
 import { compileHostPatterns } from "@headworks/host-patterns";
 
-/** Makes a test of focus patterns, which mean what they mean to the proxy. Hosts may have a port. */
+/** A matcher of focus patterns with the proxy's semantics. Hosts may have a port. */
 export function focusMatcher(patterns: readonly string[]): (host: string) => boolean {
   const matcher = compileHostPatterns(patterns, "focus");
   const seen = new Map<string, boolean>();
@@ -8,7 +8,7 @@ export function focusMatcher(patterns: readonly string[]): (host: string) => boo
     let known = seen.get(host);
     if (known === undefined) {
       known = matcher.matches(host.replace(/(?<=^[^:]*|\]):\d+$/u, ""));
-      // A page full of random host names must not fill the memory.
+      // Bounds memory for traffic with many random host names.
       if (seen.size > 5000) seen.clear();
       seen.set(host, known);
     }

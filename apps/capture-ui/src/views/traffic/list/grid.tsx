@@ -31,30 +31,30 @@ import { type Viewport, scrollHeight, type DrawnWindow, drawnWindow, scrollToSho
 /** More than are ever drawn at once. */
 const SLOTS = 256;
 
-/** Rows beyond the edges that are drawn too. */
+/** Extra rows drawn beyond the edges. */
 const OVERSCAN = 8;
 
-/** With fewer rows than this left beyond an edge, the next ones are drawn. */
+/** New rows are drawn when fewer than this are left beyond an edge. */
 const RESERVE = 2;
 
-/** The header is inside the scrolled element. */
+/** The header is inside the scroll container. */
 const HEADER_PX = 26;
 
 const AT_TOP_PX = 2;
 
-/** What depends on the rows in sight (a time axis moves every bar) follows scrolling only so often. */
+/** Minimum interval of updates that depend on visible rows (the time axis moves every bar). */
 const SEEN_MS = 120;
 
-/** What the rest of the screen may ask of the grid. */
+/** Imperative interface of the grid. */
 export interface GridHandle {
-  /** Scrolls as little as possible to show a row. */
+  /** Scrolls by the minimum needed to show a row. */
   show(index: number): void;
-  /** Rows that fit on one page. */
+  /** Rows per page. */
   pageSize(): number;
   focus(): void;
 }
 
-/** The waterfall gives its room to the time axis. */
+/** Column template of the waterfall. */
 const WATERFALL = {
   wide: {
     columns: COLUMNS.filter((column) => ["status", "method", "host", "path"].includes(column.id)),
@@ -69,7 +69,7 @@ const WATERFALL = {
 };
 const NARROW_PX = 640;
 
-/** The present, renewed each second while it is needed. */
+/** Current time, updated every second while active. */
 function useNow(active: boolean): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
@@ -86,21 +86,21 @@ export interface GridProps {
   readonly ref: Ref<GridHandle>;
   readonly list: TrafficList;
   readonly mode: "list" | "waterfall";
-  /** New rows wait until they are asked for: somebody reads an entry or chooses some. They also do while a menu is open. */
+  /** Holds back new rows while the user reads or selects entries. They are also held back while a menu is open. */
   readonly hold: boolean;
   readonly selection: Selection;
   readonly focused: ((host: string) => boolean) | undefined;
   readonly onRowClick: (index: number, event: MouseEvent) => void;
   readonly onRowOpen: (index: number) => void;
   readonly onSort: (column: ColumnSpec) => void;
-  /** The rows that waited are asked for. */
+  /** Called to show the held rows. */
   readonly onShowNew: () => void;
   readonly rowMenu: (index: number) => readonly MenuEntry[];
-  /** Shown instead of rows when there are none. */
+  /** Shown instead of rows if there are none. */
   readonly whenEmpty: ReactNode;
 }
 
-/** The virtual list of entries as an ARIA grid: rows are drawn for what can be seen, and loaded in windows. */
+/** The virtual list of entries as an ARIA grid: visible rows are rendered, and loaded in windows. */
 export function Grid({
   ref,
   list,
@@ -143,7 +143,7 @@ export function Grid({
   );
   const context = useMemo(() => ({ timeFormat, nowMs }), [timeFormat, nowMs]);
   const axis = useMemo(() => {
-    // The list is the same object when its rows change; its version is not.
+    // The list object stays the same when its rows change; only the version differs.
     void version;
     return waterfall ? visibleAxis(list, seen, nowMs, arrangement.ticks) : undefined;
   }, [waterfall, list, version, seen, nowMs, arrangement]);
@@ -154,7 +154,7 @@ export function Grid({
     <div className={styles["frame"]}>
       <ContextMenu
         items={(event) => {
-          // The menu key acts on the row that the keyboard is on.
+          // The menu key acts on the active row.
           const byKey = event.button !== 2 && event.target === scroller.current;
           const index = byKey ? activeIndex : rowIndexOf(event);
           return index === undefined ? [] : rowMenu(index);
@@ -176,7 +176,7 @@ export function Grid({
           style={{ "--columns": template } as CSSProperties}
           onScroll={update}
           onMouseDown={(event) => {
-            // With Shift it chooses rows; text can still be marked by dragging.
+            // Shift-click selects rows; plain dragging can still select text.
             if (!event.shiftKey || rowIndexOf(event) === undefined) return;
             event.preventDefault();
             event.currentTarget.focus({ preventScroll: true });
@@ -221,7 +221,7 @@ export function Grid({
   );
 }
 
-/** The position of the row that an event happened in. */
+/** Index of the row of an event. */
 function rowIndexOf(event: MouseEvent): number | undefined {
   const row = event.target instanceof Element ? event.target.closest("[data-index]") : null;
   return row === null ? undefined : Number(row.getAttribute("data-index"));
@@ -253,7 +253,7 @@ function visibleAxis(
   return axisOf(exchanges, ticks);
 }
 
-/** Width and height inside the scroll bars. */
+/** Size inside the scroll bars. */
 function useSize(ref: RefObject<HTMLElement | null>): { readonly width: number; readonly height: number } {
   const [size, setSize] = useState({ width: 0, height: 0 });
   useLayoutEffect(() => {
@@ -276,9 +276,8 @@ function needsDrawing(drawn: DrawnWindow, next: DrawnWindow, length: number): bo
 }
 
 /**
- * Which rows to draw in a scrolled element; tells the list what is seen and whether the reader is at the top. `exact`
- * also gives the rows that are really in sight. While `hold` is set, rows stay
- * where they are even at the top.
+ * Rows to draw in a scroll container; reports visible rows, and whether the list is at the top. `exact` also returns
+ * the rows actually visible. While `hold` is set, rows keep their position even at the top.
  */
 function useDrawnRows(
   list: TrafficList,
@@ -326,7 +325,7 @@ function useDrawnRows(
     );
   };
 
-  // The length and the measures decide what is visible as much as scrolling does.
+  // Length and size determine the visible rows as well as scrolling.
   const measured = useEffectEvent(update);
   useLayoutEffect(() => {
     latest.current = viewport;
@@ -335,7 +334,6 @@ function useDrawnRows(
   return { viewport, latest, drawn, seen, update };
 }
 
-/** The rows of a window. */
 function GridRows({
   list,
   drawn,
@@ -347,7 +345,7 @@ function GridRows({
   axis,
 }: {
   readonly list: TrafficList;
-  /** Changes with the list, so that rows are looked up again. */
+  /** Changes with the list, to look rows up again. */
   readonly version: number;
   readonly drawn: DrawnWindow;
   readonly rowHeightPx: number;
@@ -363,7 +361,7 @@ function GridRows({
     const row = list.rowAt(index);
     rows.push(
       <Row
-        // Slots are used again while scrolling, and stay with their rows while new ones come on top.
+        // Slots are reused while scrolling, and stay with their rows when new ones are inserted on top.
         key={((list.ordinalAt(index) % SLOTS) + SLOTS) % SLOTS}
         row={row}
         index={index}

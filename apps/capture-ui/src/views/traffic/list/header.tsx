@@ -19,7 +19,7 @@ import styles from "./grid.module.css";
 import type { ListScope } from "./row-sequence.ts";
 import { hasRoomForLabel, type Axis } from "./waterfall-maths.ts";
 
-/** Which columns are shown, and back to the beginning. */
+/** Menu of column visibility and reset. */
 export function columnMenu(): readonly MenuEntry[] {
   const { hidden, order } = useColumns.getState();
   const labels = new Map(COLUMNS.map((column) => [column.id, column.label]));
@@ -36,7 +36,7 @@ export function columnMenu(): readonly MenuEntry[] {
   ];
 }
 
-/** How much a menu changes a width; dragging and arrows are finer. */
+/** Step of width changes by menu; dragging and arrows are finer. */
 const STEP_PX = 40;
 
 function headerMenu(column: ColumnSpec, columns: readonly ColumnSpec[], widthPx: number): readonly MenuEntry[] {
@@ -77,7 +77,7 @@ function headerMenu(column: ColumnSpec, columns: readonly ColumnSpec[], widthPx:
   ];
 }
 
-/** The names of the columns: a click sorts, the edge resizes, dragging reorders, the context menu does all of it. */
+/** Column headers: click sorts, the edge resizes, dragging reorders, the context menu does all of it. */
 export function HeaderRow({
   columns,
   scope,
@@ -89,7 +89,7 @@ export function HeaderRow({
   readonly scope: ListScope;
   readonly onSort: (column: ColumnSpec) => void;
   readonly axis: Axis | undefined;
-  /** The columns belong to the mode and cannot be arranged. */
+  /** The columns are fixed by the mode. */
   readonly fixed: boolean;
 }) {
   const [dragged, setDragged] = useState<ColumnId | null>(null);

@@ -6,7 +6,7 @@ import type { ListScope } from "./row-sequence.ts";
 
 const SOUGHT = fakeRow(40);
 
-/** A list with 100 rows, of which the row of number 100 is loaded alone. */
+/** A list of 100 rows, of which only number 100 is loaded. */
 function listOf(scope: Partial<ListScope> = {}, newCount = 0) {
   return {
     scope: { q: "", sort: "seq", order: "desc", session: null, ...scope } as const,
@@ -16,7 +16,7 @@ function listOf(scope: Partial<ListScope> = {}, newCount = 0) {
   };
 }
 
-/** A service that finds the sought row, and so many above it. */
+/** A service that finds the row, with the given number above it. */
 function serviceOf(total: number, isComplete = true) {
   const asked: string[] = [];
   const firstRow = async (q: string) => {

@@ -1,12 +1,12 @@
 import type { Window } from "./row-sequence.ts";
 import type { TrafficList } from "./traffic-list.ts";
 
-/** Asks for the first row of what a query finds, and how many there are. */
+/** Returns the first row matching a query, and the total count. */
 export type FirstRowSource = (q: string) => Promise<Window>;
 
 /**
- * How many rows stand above an entry. Undefined where it is not in the list, the order is another one than that of
- * entries, or not everything was counted: neither a part of what stands above nor a list that ends before it is a place.
+ * Number of rows above an entry. Undefined if it is not in the list, the list is sorted differently, or the count is
+ * incomplete.
  */
 export async function placeOfEntry(
   list: Pick<TrafficList, "indexOf" | "scope" | "newCount" | "length">,

@@ -1,9 +1,9 @@
 import type { SORT_COLUMNS, TrafficEvent, TrafficSnapshot } from "@headworks/capture-contract";
 
 /**
- * Rows by ordinal. Ordinals fall from top to bottom, so that rows which arrive on top of a list get new, higher ordinals
- * and all others keep theirs. A row has one ordinal: putting it elsewhere moves it. Holds at most `capacity` rows near
- * the place that is looked at.
+ * Rows by ordinal. Ordinals decrease from top to bottom: rows added on top get new, higher ordinals and others keep
+ * theirs. A row has one ordinal; setting it elsewhere moves it. Holds at most `capacity` rows near the current
+ * position.
  */
 export class RowStore {
   readonly #capacity: number;
@@ -35,7 +35,7 @@ export class RowStore {
     this.#ordinals.set(row.id, ordinal);
   }
 
-  /** Replaces a known row where it is. Answers whether it was known. */
+  /** Replaces a known row in place. Returns whether it was known. */
   update(row: TrafficSnapshot): boolean {
     const ordinal = this.#ordinals.get(row.id);
     if (ordinal === undefined) return false;
@@ -43,7 +43,7 @@ export class RowStore {
     return true;
   }
 
-  /** Takes rows out; what lies below each of them moves up. Answers the ordinals they had. */
+  /** Removes rows; lower ones move up. Returns their ordinals. */
   remove(ids: readonly string[]): readonly number[] {
     const gone = ids.flatMap((id) => this.#ordinals.get(id) ?? []).toSorted((left, right) => right - left);
     if (gone.length === 0) return gone;
@@ -64,7 +64,7 @@ export class RowStore {
     return gone;
   }
 
-  /** Drops rows far from `center` when there are more than `capacity`. */
+  /** Drops the rows farthest from `center` above `capacity`. */
   trim(center: number): void {
     if (this.#rows.size <= this.#capacity) return;
     const reach = this.#capacity / 3;
@@ -83,42 +83,42 @@ export class RowStore {
 
 export type SortColumn = (typeof SORT_COLUMNS)[number];
 
-/** What a list shows, and in which order. */
+/** Query, order and session of a list. */
 export interface ListScope {
-  /** Text of the query language; empty for everything. */
+  /** Query text; empty matches everything. */
   readonly q: string;
   readonly sort: SortColumn;
   readonly order: "asc" | "desc";
-  /** Id of a session; null for the active one. */
+  /** Session id; null for the active one. */
   readonly session: string | null;
 }
 
-/** A part of a list as the service answers it. */
+/** A window of a list, as returned by the service. */
 export interface Window {
   readonly total: number;
-  /** False while the service has not looked at everything: there may be more. */
+  /** False while the service has not examined all entries: there may be more. */
   readonly total_complete: boolean;
   readonly rows: readonly TrafficSnapshot[];
 }
 
-/** What was known when a window was asked for: its answer is about the list of that moment. */
+/** State at the time of a window request: its response describes that moment. */
 export interface Asked {
-  /** Place of the window's first row in the list of the service. */
+  /** Index of the window's first row in the service's list. */
   readonly offset: number;
-  /** Ordinal of the newest row, and how many rows had been taken out. */
+  /** Ordinal of the newest row, and number of removed rows. */
   readonly head: number;
   readonly removed: number;
-  /** Events may have been missed before it. */
+  /** Events before it may have been missed. */
   readonly afterGap: boolean;
 }
 
 const CAPACITY = 12_000;
 
 /**
- * Which row stands where in a list of the service, as far as windows and events tell; knows neither time nor requests.
- * The newest-first list without a filter is merged exactly: additions go on top, changes in place. Every other list takes
- * changes of rows it knows in place and says when it has to be asked for again. Additions stay hidden until they are
- * shown, so that no visible row moves.
+ * Positions of rows in a list of the service, derived from windows and events; independent of time and requests. The
+ * newest-first list without a filter is merged exactly: additions on top, changes in place. Other lists apply changes
+ * of known rows in place and report when they must be fetched again. Additions are hidden until shown, so that no
+ * visible row moves.
  */
 export class RowSequence {
   readonly #rows = new RowStore(CAPACITY);
@@ -134,15 +134,15 @@ export class RowSequence {
   get scope(): ListScope {
     return this.#scope;
   }
-  /** Rows that are shown, loaded or not. */
+  /** Number of shown rows, loaded or not. */
   get length(): number {
     return Math.max(0, this.#total - this.#hidden);
   }
-  /** Whether `length` is that of the whole list; until then it grows. */
+  /** Whether `length` is final; until then it grows. */
   get isLengthKnown(): boolean {
     return this.#isTotalKnown;
   }
-  /** Rows that arrived and are not shown; for lists with another order, events that may concern it. */
+  /** Number of hidden new rows; for other orders, of events that may affect the list. */
   get newCount(): number {
     return this.isNewestFirst ? this.#hidden : this.#unseen;
   }
@@ -157,30 +157,29 @@ export class RowSequence {
     return this.isNewestFirst && this.#scope.q === "";
   }
 
-  /** The row at a position, 0 at the top, if it is loaded. */
+  /** The row at an index, if loaded. */
   at(index: number): TrafficSnapshot | undefined {
     return this.#rows.get(this.ordinalAt(index));
   }
 
-  /** A number that stays with the row at a position while rows come on top of it. */
+  /** A number that stays with a row while rows are added on top. */
   ordinalAt(index: number): number {
     return this.#head - this.#hidden - index;
   }
 
-  /** Where an entry is, if it is loaded and shown. */
+  /** Index of an entry, if loaded and shown. */
   indexOf(id: string): number | undefined {
     const ordinal = this.#rows.ordinalOf(id);
     const index = ordinal === undefined ? -1 : this.#head - this.#hidden - ordinal;
     return index >= 0 ? index : undefined;
   }
 
-  /** A loaded row by id, shown or not. */
   byId(id: string): TrafficSnapshot | undefined {
     const ordinal = this.#rows.ordinalOf(id);
     return ordinal === undefined ? undefined : this.#rows.get(ordinal);
   }
 
-  /** Begins anew; the rows of before stay until the first window is placed. */
+  /** Starts a new list; the old rows stay until the first window is placed. */
   restart(scope: ListScope): void {
     this.#scope = scope;
     this.#loaded = false;
@@ -188,7 +187,7 @@ export class RowSequence {
     this.#unseen = 0;
   }
 
-  /** Shows what arrived. Answers whether there was anything. */
+  /** Shows new rows. Returns whether there were any. */
   showNew(): boolean {
     const isNew = this.newCount > 0;
     this.#hidden = 0;
@@ -196,22 +195,22 @@ export class RowSequence {
     return isNew;
   }
 
-  /** What to hold against the answer for a window that begins at the shown position `first`. */
+  /** State to pass to {@link place} with the response of a window that begins at the shown index `first`. */
   ask(first: number, afterGap: boolean): Asked {
     return { offset: this.offsetOf(first), head: this.#head, removed: this.#removed, afterGap };
   }
 
-  /** Place of a shown position in the list of the service. */
+  /** Index of a shown position in the service's list. */
   offsetOf(index: number): number {
     return index + this.#hidden;
   }
 
-  /** Drops rows far from a position when there are too many. */
+  /** Drops rows far from an index above the capacity. */
   trim(index: number): void {
     this.#rows.trim(this.ordinalAt(index));
   }
 
-  /** Takes a change. Answers whether the list has to be asked for again to be right. */
+  /** Applies an event. Returns whether the list must be fetched again. */
   merge(event: TrafficEvent): boolean {
     switch (event.type) {
       case "Added":
@@ -219,7 +218,7 @@ export class RowSequence {
       case "Updated": {
         const known = this.#rows.update(event.data);
         if (this.#exact) return false;
-        // A change can bring an entry into a filter, out of it, or to another place.
+        // A change can add an entry to a filter, remove it, or move it.
         return this.#scope.q !== "" || (known && this.#scope.sort !== "seq");
       }
       case "Deleted":
@@ -255,8 +254,8 @@ export class RowSequence {
   }
 
   /**
-   * Takes entries out; those nobody knows here are taken for the oldest ones, which the quota removes. Answers as
-   * {@link merge} does.
+   * Removes entries; unknown ones are assumed to be the oldest, removed by the quota. Returns the same as {@link
+   * merge}.
    */
   remove(ids: readonly string[]): boolean {
     const shownTop = this.#head - this.#hidden;
@@ -268,7 +267,7 @@ export class RowSequence {
     return gone.length < ids.length;
   }
 
-  /** Takes the answer for a window; while `following`, rows found on top are shown at once. */
+  /** Applies the response for a window; while `following`, new rows on top are shown at once. */
   place(asked: Asked, { total, total_complete: isComplete, rows }: Window, following: boolean): void {
     const wasKnown = this.#isTotalKnown;
     this.#isTotalKnown = isComplete;
@@ -287,15 +286,15 @@ export class RowSequence {
       this.#putAll(top, rows);
       return;
     }
-    // What is found while the service counts on is older than what is known, not newer.
+    // Rows found by continued counting are older than the known ones, not newer.
     const added = wasKnown ? Math.max(0, total - this.#total) : 0;
     const grown = this.#grown(top, rows, added, asked.afterGap);
-    // Something above was taken away that we never saw, or too much came to see how: only this window is certain.
+    // Rows above were removed unseen, or too many were added to align: only this window is certain.
     if (grown === undefined || grown < 0) this.#rows.clear();
     const above = Math.max(0, grown ?? 0);
     this.#putAll(top + above, rows);
     if (this.#exact) {
-      // Rows that came on top are counted when their events arrive.
+      // Rows added on top are counted when their events arrive.
       this.#total = total + (this.#head - asked.head) - above - (this.#removed - asked.removed);
       if (asked.afterGap) this.#raise(asked.head + above, following);
     } else {
@@ -307,7 +306,7 @@ export class RowSequence {
     this.#total = Math.max(this.#hidden, this.#total);
   }
 
-  /** Counts rows on top whose events never came. */
+  /** Counts rows on top whose events were missed. */
   #raise(head: number, following: boolean): void {
     const missed = Math.max(0, head - this.#head);
     this.#head += missed;
@@ -316,8 +315,8 @@ export class RowSequence {
   }
 
   /**
-   * How many rows came on top between what we knew at the request and the answer, told from rows that are known, else
-   * from how many were `added` in all; undefined when that cannot be told but matters.
+   * Number of rows added on top between request and response, derived from known rows, or from the total `added`;
+   * undefined if it matters but cannot be determined.
    */
   #grown(top: number, rows: readonly TrafficSnapshot[], added: number, afterGap: boolean): number | undefined {
     for (const [index, row] of rows.entries()) {

@@ -17,16 +17,16 @@ export interface RowProps {
   readonly active: boolean;
   readonly dimmed: boolean;
   readonly context: CellContext;
-  /** Given in the waterfall: the common time axis. */
+  /** Set in the waterfall: the common time axis. */
   readonly axis: Axis | undefined;
 }
 
-/** The id of a row's element, for `aria-activedescendant`. */
+/** Element id of a row, for `aria-activedescendant`. */
 export function rowElementId(id: string): string {
   return `entry-${id}`;
 }
 
-/** One line of the list. Clicks are handled by the list. */
+/** One row of the list. Clicks are handled by the list. */
 export const Row = memo(function Row({
   row,
   index,

@@ -1,11 +1,11 @@
-/** Chosen entries and the one the keyboard is on. */
+/** Selected entries and the active one. */
 export interface Selection {
   readonly ids: ReadonlySet<string>;
-  /** The row that has the focus ring and that Enter opens. */
+  /** The row with the focus ring, opened by Enter. */
   readonly active: string | null;
-  /** Where a range selection starts. */
+  /** Start of a range selection. */
   readonly anchor: string | null;
-  /** Somebody is choosing: rows stay where they are. What is left when an entry was closed holds nothing. */
+  /** Keeps rows in place while the user selects. The selection left after closing an entry does not. */
   readonly isHolding: boolean;
 }
 
@@ -16,34 +16,33 @@ export function selectOne(id: string): Selection {
   return { ids: new Set([id]), active: id, anchor: id, isHolding: true };
 }
 
-/** Ctrl-click: in or out. */
+/** Ctrl-click: toggles a row. */
 export function toggleOne(selection: Selection, id: string): Selection {
   const ids = new Set(selection.ids);
   if (!ids.delete(id)) ids.add(id);
   return { ids, active: id, anchor: id, isHolding: ids.size > 0 };
 }
 
-/** Shift-click or Shift with an arrow: everything from the anchor, which stays; `range` are the ids in between. */
+/** Shift-click or Shift with an arrow: selects from the anchor, which stays; `range` are the ids in between. */
 export function selectRange(selection: Selection, id: string, range: readonly string[]): Selection {
   return { ids: new Set(range), active: id, anchor: selection.anchor ?? id, isHolding: true };
 }
 
-/** For a menu, which holds the rows itself while it is open: a row that is chosen already stays as it was chosen. */
+/** For a context menu, which holds rows itself while open: a selected row keeps the selection. */
 export function selectForMenu(selection: Selection, id: string): Selection {
   return selection.ids.has(id) ? selection : letGo(selectOne(id));
 }
 
-/** After an entry was closed. Several chosen ones are still wanted for something. */
+/** After an entry was closed; a multiple selection is kept. */
 export function afterClosing(selection: Selection): Selection {
   return selection.ids.size > 1 ? selection : letGo(selection);
 }
 
-/** Rows may move again; the same ones stay chosen. */
+/** Releases the hold, keeping the selection. */
 export function letGo(selection: Selection): Selection {
   return { ...selection, isHolding: false };
 }
 
-/** After entries were deleted. */
 export function withoutIds(selection: Selection, gone: readonly string[]): Selection {
   const ids = new Set(selection.ids);
   for (const id of gone) ids.delete(id);

@@ -6,7 +6,7 @@ import { fakeRow } from "../../../../test/fake-rows.ts";
 import type { ListScope, Window } from "./row-sequence.ts";
 import { TrafficList, type ListClock, type WindowSource } from "./traffic-list.ts";
 
-/** Time that stands still until it is moved. */
+/** A clock advanced by hand. */
 class TestClock implements ListClock {
   #now = 0;
   #timers: { at: number; callback: () => void }[] = [];
@@ -38,18 +38,18 @@ class TestClock implements ListClock {
   }
 }
 
-/** Lets promises that are due go on. */
+/** Lets pending promises settle. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();
 }
 
-/** A service with rows oldest first; answers at once unless it is held. */
+/** A service with rows oldest first; responds immediately unless held. */
 class TestService {
   rows: TrafficSnapshot[] = [];
   calls: { scope: ListScope; offset: number }[] = [];
   held: (() => void)[] | undefined;
   failure: Error | undefined;
-  /** So many rows were counted so far; a window is always found whole. */
+  /** Rows counted so far; a window is always complete. */
   counted = Infinity;
   #seq = 0;
 

@@ -5,34 +5,33 @@ import type { Asked, ListScope, Window } from "./row-sequence.ts";
 /** Fetches rows `offset` to `offset + limit` of a list. Rejects when the signal aborts. */
 export type WindowSource = (scope: ListScope, offset: number, limit: number, signal: AbortSignal) => Promise<Window>;
 
-/** Timers, so that tests can move the time. */
+/** Timers, replaceable by tests. */
 export interface ListClock {
   now(): number;
-  /** Calls back once after `ms`; the answer cancels it. */
+  /** Calls back once after `ms`; the returned function cancels it. */
   after(ms: number, callback: () => void): () => void;
 }
 
-/** Rows per request. */
 const WINDOW_SIZE = 200;
-/** Rows beyond the visible ones that are wanted too. */
+/** Rows loaded beyond the visible ones. */
 const MARGIN = 40;
-/** At most ten changes a second reach the screen. */
+/** Minimum interval of screen updates. */
 const FLUSH_MS = 100;
-/** While somebody drags the scroll bar, only every so often a window is asked for. */
+/** Minimum interval of window requests during fast scrolling. */
 const FETCH_GAP_MS = 40;
-/** Lists that cannot be merged from events are fetched again at most this often. */
+/** Minimum interval of refetches of lists that cannot be merged from events. */
 const REFRESH_MS = 1000;
 
 interface Flight {
   readonly controller: AbortController;
-  /** First position that was asked for. */
+  /** First requested index. */
   readonly first: number;
   readonly asked: Asked;
 }
 
 /**
- * A list on the server, seen through windows that are fetched as they come into view, and kept current by events. While
- * the reader is not at the top, additions stay hidden (`newCount` counts them) and no visible row moves.
+ * A list on the service, loaded in windows on demand and kept current by events. While not at the top, additions are
+ * hidden (counted by `newCount`) and no visible row moves.
  */
 export class TrafficList {
   readonly #source: WindowSource;
@@ -56,7 +55,7 @@ export class TrafficList {
     this.#clock = clock;
   }
 
-  /** Grows with every visible change. */
+  /** Increases with every visible change. */
   readonly version = (): number => this.#version;
 
   readonly subscribe = (watcher: () => void): (() => void) => {
@@ -67,48 +66,47 @@ export class TrafficList {
   get scope(): ListScope {
     return this.#rows.scope;
   }
-  /** Rows that are shown, loaded or not. */
+  /** Number of shown rows, loaded or not. */
   get length(): number {
     return this.#rows.length;
   }
-  /** Whether `length` is that of the whole list; until then it grows. */
+  /** Whether `length` is final; until then it grows. */
   get isLengthKnown(): boolean {
     return this.#rows.isLengthKnown;
   }
-  /** Rows that arrived since the reader left the top; for lists with another order, events that may concern it. */
+  /** Rows added since leaving the top; for other orders, events that may affect the list. */
   get newCount(): number {
     return this.#rows.newCount;
   }
-  /** Whether the first window has been answered. */
+  /** Whether the first window has loaded. */
   get loaded(): boolean {
     return this.#rows.loaded;
   }
-  /** Why the last request failed; undefined after a success. */
+  /** Error of the last request; undefined after a success. */
   get error(): unknown {
     return this.#error;
   }
 
-  /** The row at a position, 0 at the top, if it is loaded. */
+  /** The row at an index, if loaded. */
   rowAt(index: number): TrafficSnapshot | undefined {
     return this.#rows.at(index);
   }
 
-  /** A number that stays with the row at a position while rows come on top of it. */
+  /** A number that stays with a row while rows are added on top. */
   ordinalAt(index: number): number {
     return this.#rows.ordinalAt(index);
   }
 
-  /** Where an entry is, if it is loaded and shown. */
+  /** Index of an entry, if loaded and shown. */
   indexOf(id: string): number | undefined {
     return this.#rows.indexOf(id);
   }
 
-  /** A loaded row by id, shown or not. */
   byId(id: string): TrafficSnapshot | undefined {
     return this.#rows.byId(id);
   }
 
-  /** Shows another list; the rows of the old one stay until the first window of the new one is here. */
+  /** Switches to another list; the old rows stay until its first window has loaded. */
   setScope(scope: ListScope): void {
     const { q, sort, order, session } = this.scope;
     const isSame = scope.q === q && scope.sort === sort && scope.order === order && scope.session === session;
@@ -116,7 +114,7 @@ export class TrafficList {
     this.#restart(scope);
   }
 
-  /** Forgets everything and starts at the top. */
+  /** Discards everything and starts at the top. */
   reload(): void {
     this.#restart(this.scope);
   }
@@ -130,21 +128,21 @@ export class TrafficList {
     this.#changed();
   }
 
-  /** Tells which rows are on screen, so that they are loaded. */
+  /** Sets the visible rows, which are then loaded. */
   setRange(first: number, last: number): void {
     if (first === this.#range.first && last === this.#range.last) return;
     this.#range = { first, last };
     this.#ensure();
   }
 
-  /** Whether the reader is at the top; then additions appear at once. */
+  /** Whether the list is at the top, where additions appear at once. */
   setFollowing(following: boolean): void {
     if (this.#following === following) return;
     this.#following = following;
     if (following) this.showNew();
   }
 
-  /** Shows the rows that arrived meanwhile. */
+  /** Shows the new rows. */
   showNew(): void {
     if (!this.#rows.showNew()) return;
     if (!this.#rows.isNewestFirst) this.#refresh();
@@ -152,7 +150,7 @@ export class TrafficList {
     this.#changed();
   }
 
-  /** Takes events of the live channel; they reach the screen at the next flush. */
+  /** Applies live events at the next flush. */
   apply(events: readonly TrafficEvent[]): void {
     this.#events.push(...events);
     this.#cancelFlush ??= this.#clock.after(FLUSH_MS, () => {
@@ -161,22 +159,20 @@ export class TrafficList {
     });
   }
 
-  /** Takes entries out at once, before the service says so. */
+  /** Removes entries before the service confirms it. */
   remove(ids: readonly string[]): void {
     this.#rows.remove(ids);
     this.#ensure();
     this.#changed();
   }
 
-  /** Fetches what is on screen again: events were missed. */
+  /** Refetches the visible rows after missed events. */
   resync(): void {
     if (this.loaded) this.#fetch(this.#windowStart(), true);
     else this.reload();
   }
 
-  /**
-   * Ids of the rows from one position to another, both included, also of those that are not loaded; at most `limit`.
-   */
+  /** Ids of the rows from one index to another, inclusive, also of rows not loaded; at most `limit`. */
   async idsBetween(from: number, to: number, limit: number): Promise<readonly string[]> {
     const first = Math.max(0, Math.min(from, to));
     const last = Math.min(this.length - 1, Math.max(from, to), first + limit - 1);
@@ -197,7 +193,6 @@ export class TrafficList {
     return [...new Set(ids)];
   }
 
-  /** Stops timers and requests. */
   dispose(): void {
     this.#abort();
     this.#cancelFlush?.();
@@ -232,7 +227,7 @@ export class TrafficList {
 
   #scheduleRefresh(): void {
     if (this.#cancelRefresh !== undefined) return;
-    // Another order would shuffle the rows under the reader's eyes; the "new" button does it.
+    // Resorting would move rows under the user's eyes; the "new" button does it.
     if (!this.#following && !this.#rows.isNewestFirst && this.scope.order === "desc") return;
     const wait = Math.max(FLUSH_MS, this.#lastRefresh + REFRESH_MS - this.#clock.now());
     this.#cancelRefresh = this.#clock.after(wait, () => {
@@ -252,7 +247,7 @@ export class TrafficList {
     return Math.max(0, Math.round((first + last) / 2 - WINDOW_SIZE / 2));
   }
 
-  /** Asks for what is visible and missing, but not on every frame of a fast scroll. */
+  /** Requests visible missing rows, but not on every frame of a fast scroll. */
   #ensure(): void {
     if (!this.loaded || this.#cancelFetch !== undefined || !this.#missing()) return;
     const wait = this.#lastFetch + FETCH_GAP_MS - this.#clock.now();
@@ -278,7 +273,7 @@ export class TrafficList {
   #fetch(first: number, afterGap = false): void {
     this.#flight?.controller.abort();
     const controller = new AbortController();
-    // An answer that was to close a gap and is given up leaves the gap to the next one.
+    // An aborted request that was to close a gap passes this on to the next one.
     const asked = this.#rows.ask(first, afterGap || this.#flight?.asked.afterGap === true);
     const flight: Flight = { controller, first, asked };
     this.#flight = flight;
@@ -289,7 +284,7 @@ export class TrafficList {
         this.#flight = undefined;
         this.#error = undefined;
         this.#rows.place(asked, window, this.#following);
-        // The service went on counting for this answer only: it does again when it is asked again.
+        // The service counts on only per request: it continues when asked again.
         if (!window.total_complete) this.#scheduleRefresh();
         this.#ensure();
         this.#changed();

@@ -24,10 +24,10 @@ function createList(): TrafficList {
   }, clock);
 }
 
-/** Totals and trees are fetched again at most this often while traffic flows. */
+/** Minimum interval of refetches of totals and trees during traffic. */
 const TOTALS_MS = 1500;
 
-/** Keeps totals, trees and store sizes current while traffic flows. */
+/** Keeps totals, trees and store sizes current during traffic. */
 function useTotalsRefresh(): void {
   useEffect(() => {
     let timer: number | undefined;
@@ -46,7 +46,7 @@ function useTotalsRefresh(): void {
   }, []);
 }
 
-/** Whether a list of a session shows what an event tells; `active` is undefined until it is known. */
+/** Whether an event concerns the list of a session; `active` is undefined until known. */
 function concerns(event: TrafficEvent, session: string | null, active: string | undefined): boolean {
   switch (event.type) {
     case "Added":
@@ -62,7 +62,7 @@ function concerns(event: TrafficEvent, session: string | null, active: string | 
   }
 }
 
-/** The list for a scope, kept current by the live channel. */
+/** The list of a scope, updated live. */
 export function useTrafficList(scope: ListScope): TrafficList {
   const [list] = useState(createList);
   useTotalsRefresh();
@@ -90,7 +90,7 @@ export function useTrafficList(scope: ListScope): TrafficList {
     const before = shown.current;
     if (current === undefined || current === before) return;
     shown.current = current;
-    // The first answer only tells which session the list has been showing all along.
+    // The first result only identifies the session already shown.
     if (before === undefined || list.scope.session !== null) return;
     list.reload();
     void queryClient.invalidateQueries({ queryKey: ["traffic"] });

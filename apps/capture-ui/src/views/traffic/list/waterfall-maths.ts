@@ -1,17 +1,17 @@
 import type { Timings } from "@headworks/capture-contract";
 
-/** Stages in the order in which they happen. */
+/** Stages in chronological order. */
 const STAGES = ["blocked", "dns", "connect", "tls", "send", "wait", "receive"] as const;
 export type Stage = (typeof STAGES)[number];
 
-/** A stage as a part of a bar: left edge and width in 0…1. */
+/** A stage as part of a bar: left edge and width in 0…1. */
 export interface Segment {
   readonly stage: Stage;
   readonly start: number;
   readonly width: number;
 }
 
-/** Cuts a bar of width 1 into stages. Without timings the whole duration counts as waiting. */
+/** Splits a bar of width 1 into stages. Without timings the whole duration counts as waiting. */
 export function segments(timings: Timings): readonly Segment[] {
   const parts = STAGES.map((stage) => ({ stage, ms: Math.max(0, timings[stage] ?? 0) }));
   const sum = parts.reduce((total, part) => total + part.ms, 0);
@@ -25,13 +25,13 @@ export function segments(timings: Timings): readonly Segment[] {
   });
 }
 
-/** Durations from 1 ms to a minute as a length from 0.06 to 1, so that rows can be compared without a common axis. */
+/** Maps durations from 1 ms to a minute to lengths from 0.06 to 1, comparable without a common axis. */
 export function durationLength(durationMs: number | null): number {
   if (durationMs === null || !(durationMs > 1)) return 0.06;
   return Math.min(1, 0.06 + (0.94 * Math.log(durationMs)) / Math.log(60_000));
 }
 
-/** A time axis: from `startMs`, `spanMs` long, with round ticks. */
+/** A time axis from `startMs`, `spanMs` long, with round ticks. */
 export interface Axis {
   readonly startMs: number;
   readonly spanMs: number;
@@ -39,14 +39,14 @@ export interface Axis {
   readonly ticksMs: readonly number[];
 }
 
-/** Whether the label behind a tick ends before the axis does: it takes most of the way to the next tick. */
+/** Whether the label after the last tick fits before the axis ends. */
 export function hasRoomForLabel({ spanMs, ticksMs: [first = 0, second = spanMs] }: Axis, tickMs: number): boolean {
   return spanMs - tickMs >= 0.7 * (second - first);
 }
 
 const STEPS = [1, 2, 5];
 
-/** The axis over the given exchanges. Undefined when there are none. */
+/** The axis of the given exchanges; undefined if there are none. */
 export function axisOf(
   exchanges: readonly { readonly startMs: number; readonly durationMs: number }[],
   maxTicks: number,
@@ -66,14 +66,14 @@ export function axisOf(
   return { startMs, spanMs, ticksMs };
 }
 
-/** The smallest of 1, 2, 5, 10, 20, … ms that gives at most `maxTicks` ticks after the first. */
+/** The smallest step of 1, 2, 5, 10, 20, … ms with at most `maxTicks` ticks after the first. */
 export function tickStep(spanMs: number, maxTicks: number): number {
   for (let power = 1; ; power *= 10) {
     for (const step of STEPS) if (spanMs / (step * power) <= maxTicks) return step * power;
   }
 }
 
-/** Where an exchange is on the axis, in 0…1; never narrower than `minWidth`. */
+/** Position of an exchange on the axis, in 0…1; at least `minWidth` wide. */
 export function barOnAxis(
   axis: Axis,
   startMs: number,

@@ -24,7 +24,7 @@ test("millions of rows stay below the height that browsers lay out, and both end
   assert.equal(drawnWindow(million, 0).first, 0);
   const end = drawnWindow(million, MAX_HEIGHT_PX - 700);
   assert.equal(end.last, 999_999);
-  // The last row ends where the view ends.
+  // The last row ends at the lower edge.
   const bottom = (end.last + 1) * 28 + end.shiftPx;
   assert.ok(Math.abs(bottom - MAX_HEIGHT_PX) < 0.5, String(bottom));
 });

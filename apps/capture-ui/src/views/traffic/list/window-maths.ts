@@ -1,34 +1,33 @@
-/** Browsers lay out elements of up to some 17 million pixels (Firefox) or 33 million (Chromium) correctly. */
+/** Browsers lay out elements correctly up to about 17 (Firefox) or 33 (Chromium) million pixels. */
 export const MAX_HEIGHT_PX = 12_000_000;
 
-/** The measures of a list of equally high rows. */
+/** Measures of a list of equally high rows. */
 export interface Viewport {
   readonly rowHeightPx: number;
   readonly heightPx: number;
   readonly length: number;
 }
 
-/** Height of the element that gives the scroll bar its length. */
+/** Height of the element that sizes the scroll bar. */
 export function scrollHeight({ rowHeightPx, length }: Viewport): number {
   return Math.min(MAX_HEIGHT_PX, rowHeightPx * length);
 }
 
-/** Pixels of rows for one pixel of scrolling: 1, or more when the list is too long to be laid out whole. */
+/** List pixels per scroll pixel: 1, or more if the list exceeds the limit. */
 function ratio({ rowHeightPx, heightPx, length }: Viewport): number {
   const content = rowHeightPx * length;
   if (content <= MAX_HEIGHT_PX) return 1;
   return (content - heightPx) / (MAX_HEIGHT_PX - heightPx);
 }
 
-/** What to draw at a scroll position. Rows are `shiftPx` off their place `index * rowHeight` in a very long list. */
+/** Rows to draw at a scroll position. In very long lists rows are shifted by `shiftPx` from `index * rowHeight`. */
 export interface DrawnWindow {
-  /** First and last row that can be seen, partly or whole; `last` is -1 for an empty list. */
+  /** First and last visible row, also partly; `last` is -1 for an empty list. */
   readonly first: number;
   readonly last: number;
   readonly shiftPx: number;
 }
 
-/** The rows to draw at `scrollTopPx`. */
 export function drawnWindow(viewport: Viewport, scrollTopPx: number): DrawnWindow {
   const { rowHeightPx, heightPx, length } = viewport;
   if (length === 0) return { first: 0, last: -1, shiftPx: 0 };
@@ -39,7 +38,7 @@ export function drawnWindow(viewport: Viewport, scrollTopPx: number): DrawnWindo
   return { first, last: Math.max(first, last), shiftPx: Math.max(0, scrolled) - contentTop };
 }
 
-/** Scroll position at which a row can be seen whole, moving as little as possible from `scrollTopPx`. */
+/** Scroll position that shows a row completely, moving as little as possible from `scrollTopPx`. */
 export function scrollToShow(viewport: Viewport, scrollTopPx: number, index: number): number {
   const { rowHeightPx, heightPx } = viewport;
   const factor = ratio(viewport);

@@ -1,10 +1,10 @@
-/** A bar of the overview: heights in 0…1; `errors` is the part of the bar that failed. */
+/** A bar with heights in 0…1; `errors` is the failed part. */
 export interface HistogramBar {
   readonly height: number;
   readonly errors: number;
 }
 
-/** Scales counts by their square root, so that a few requests beside a burst can be seen. Empty slices stay empty. */
+/** Scales counts by their square root, so that small counts stay visible beside bursts. Empty slices stay empty. */
 export function histogramBars(
   buckets: readonly { readonly count: number; readonly errors: number }[],
 ): readonly HistogramBar[] {
@@ -15,7 +15,9 @@ export function histogramBars(
   }));
 }
 
-/** The time range between two places (0…1) of a strip from `startMs` to `endMs`, in order; at least a millisecond. */
+/**
+ * The time range between two positions (0…1) of a chart from `startMs` to `endMs`, in order; at least one millisecond.
+ */
 export function dragRange(
   startMs: number,
   endMs: number,
@@ -29,7 +31,7 @@ export function dragRange(
   return { fromMs, toMs: Math.max(fromMs + 1, Math.ceil(startMs + (endMs - startMs) * right)) };
 }
 
-/** Where a range lies on a strip, in 0…1; undefined when it does not touch it. */
+/** Position of a range on a chart, in 0…1; undefined if outside. */
 export function rangeOnStrip(
   startMs: number,
   endMs: number,

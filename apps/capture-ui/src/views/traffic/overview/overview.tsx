@@ -10,7 +10,7 @@ interface Range {
   readonly toMs: number;
 }
 
-/** Traffic over time. Dragging shows only what started in that stretch; `summary` counts without the range. */
+/** Traffic over time. Dragging filters by start time; `summary` counts without that filter. */
 export function Overview({
   summary,
   range,
@@ -26,9 +26,9 @@ export function Overview({
   const startMs = Date.parse(summary?.first_timestamp ?? "");
   const endMs = Date.parse(summary?.last_timestamp ?? "");
   const known = Number.isFinite(startMs) && Number.isFinite(endMs) && endMs > startMs;
-  // Milliseconds tell the ends apart only when they are close.
+  // Milliseconds are shown only for short ranges.
   const label = (atMs: number): string => formatTimeOfDay(atMs, utc).slice(0, endMs - startMs < 10_000 ? 12 : 8);
-  // Before the first entry there is no time to show.
+  // There is no time range before the first entry.
   if (summary?.total === 0) return null;
   const buckets = summary?.histogram ?? [];
   const bars = histogramBars(buckets);

@@ -1,11 +1,11 @@
-/** The choices that, beside the text, decide what a list shows. */
+/** Filters that determine the list besides the text. */
 export interface QueryParts {
   readonly q: string;
   /** Names of type pills. */
   readonly pills: readonly PillId[];
   /** Start times, in milliseconds since 1970. */
   readonly range: { readonly fromMs: number; readonly toMs: number } | null;
-  /** Host patterns that alone are shown; empty shows all hosts. */
+  /** Host patterns to show exclusively; empty shows all hosts. */
   readonly hosts: readonly string[];
 }
 
@@ -14,11 +14,11 @@ export interface PillSpec {
   readonly label: string;
   /** Term of the query language. */
   readonly q: string;
-  /** Resource types that are counted for it. */
+  /** Resource types counted for it. */
   readonly types: readonly string[];
 }
 
-/** In the order of the screen: the row may be cut at its end, so what is looked for first comes first. */
+/** In screen order: the row may be truncated, so the most used pills come first. */
 export const PILLS = [
   { id: "errors", label: "Errors", q: "(status:>=400 OR state:failed)", types: [] },
   { id: "api", label: "API", q: "type:(json|xml|grpc)", types: ["json", "xml", "grpc"] },
@@ -36,13 +36,13 @@ export const PILLS = [
 
 export type PillId = (typeof PILLS)[number]["id"];
 
-/** Reads the `show` parameter of the address; unknown names are left out. */
+/** Reads the `show` parameter of the URL, ignoring unknown names. */
 export function readPills(text: string | null): readonly PillId[] {
   const names = (text ?? "").split(",");
   return PILLS.flatMap((pill) => (names.includes(pill.id) ? [pill.id] : []));
 }
 
-/** Reads the `time` parameter of the address, `from-to` in milliseconds. */
+/** Reads the `time` parameter of the URL, `from-to` in milliseconds. */
 export function readRange(text: string | null): QueryParts["range"] {
   const match = /^(\d{1,15})-(\d{1,15})$/u.exec(text ?? "");
   if (match === null) return null;
@@ -51,20 +51,20 @@ export function readRange(text: string | null): QueryParts["range"] {
   return fromMs < toMs ? { fromMs, toMs } : null;
 }
 
-/** A value as the query language writes it: bare when it can be, quoted otherwise. */
+/** A value in query syntax: bare if possible, otherwise quoted. */
 export function queryValue(text: string): string {
   if (/^[\p{L}\p{N}_.:/%~=+,;&?#$!-]+$/u.test(text) && !text.startsWith("/") && !text.startsWith("-")) return text;
   return `"${text.replace(/[\\"]/gu, "\\$&")}"`;
 }
 
-/** A host pattern (`name`, `.name`, `*.name`, `a*b`) as a term about the host. */
+/** A host pattern (`name`, `.name`, `*.name`, `a*b`) as a query term. */
 export function hostTerm(pattern: string): string {
   const name = pattern.trim().toLowerCase();
   if (name.startsWith(".")) return `(host:=${queryValue(name.slice(1))} OR host:*${name})`;
   return name.includes("*") ? `host:${name}` : `host:=${queryValue(name)}`;
 }
 
-/** What a node of the tree stands for, as terms: a host, named with its port or without, and perhaps one of its paths. */
+/** Query terms of a tree node: a host with or without port, and optionally one of its paths. */
 export function nodeTerms(name: string, path: string | null): readonly string[] {
   const port = /:(\d{1,5})$/u.exec(name)?.[1];
   const host = port === undefined ? name : name.slice(0, -port.length - 1);
@@ -75,7 +75,7 @@ export function nodeTerms(name: string, path: string | null): readonly string[] 
   ];
 }
 
-/** One query text of all parts. `without` leaves parts out, for counts that must not depend on them. */
+/** Combines all parts into one query. `without` omits parts, for counts independent of them. */
 export function effectiveQuery(
   parts: QueryParts,
   without: { readonly pills?: boolean; readonly range?: boolean } = {},
@@ -100,7 +100,7 @@ export function effectiveQuery(
   return terms.join(" ");
 }
 
-/** Adds a term to a query text with AND; a term that is there already is not added twice. */
+/** Adds a term to a query with AND, unless already present. */
 export function addTerm(q: string, term: string): string {
   const text = q.trim();
   if (text === "") return term;

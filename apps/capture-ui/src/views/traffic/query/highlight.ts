@@ -1,15 +1,15 @@
 import { type Token, tokens } from "@headworks/query-language";
 
-/** A stretch of a query text with what it is; `gap` is white space and punctuation. */
+/** A run of query text with its token kind; `gap` is white space and punctuation. */
 export interface Stretch {
   readonly text: string;
   readonly kind: Token["kind"] | "gap";
   readonly start: number;
-  /** Inside the part that an error points at. */
+  /** Inside the range of an error. */
   readonly wrong: boolean;
 }
 
-/** Cuts a text into coloured stretches that together are the text again. */
+/** Splits a text into coloured runs that join to the text. */
 export function stretches(text: string, error?: { readonly start: number; readonly end: number }): readonly Stretch[] {
   const list: Stretch[] = [];
   const push = (start: number, end: number, kind: Stretch["kind"]): void => {

@@ -3,7 +3,7 @@ import { formatCount } from "../../../ui/format.ts";
 import { Pill } from "../../../ui/pill.tsx";
 import { PILLS, type PillId } from "./effective-query.ts";
 
-/** How many entries a pill stands for; none needs no number, and leaves room for the kinds that are there. */
+/** Number of entries matching a pill; hidden if zero, to save space. */
 function countOf(summary: TrafficSummary | undefined, pill: (typeof PILLS)[number]): string | undefined {
   if (summary === undefined) return undefined;
   const count =
@@ -11,7 +11,7 @@ function countOf(summary: TrafficSummary | undefined, pill: (typeof PILLS)[numbe
   return count === 0 ? undefined : formatCount(count);
 }
 
-/** Kinds of traffic to show. Several may be on; `summary` counts without them. */
+/** Type filters. Several can be active; `summary` counts without them. */
 export function TypePills({
   pills,
   summary,

@@ -21,15 +21,15 @@ const APPLY_MS = 180;
 interface QueryBarProps {
   readonly inputRef: RefObject<HTMLInputElement | null>;
   readonly q: string;
-  /** Called a moment after typing stops, with a text that parses. */
+  /** Called shortly after typing stops, with a valid query. */
   readonly onChange: (q: string) => void;
   readonly busy: boolean;
-  /** What the service says against the query. */
+  /** Error of the service about the query. */
   readonly problem: string | undefined;
   readonly onLeave: () => void;
 }
 
-/** The filter: coloured while it is typed, completed from the language and from traffic, explained in words. */
+/** The filter with syntax colouring, completion and an explanation. */
 export function QueryBar({ inputRef, q, onChange, busy, problem, onLeave }: QueryBarProps) {
   const [caret, setCaret] = useState(q.length);
   const [open, setOpen] = useState(false);
@@ -136,7 +136,7 @@ export function QueryBar({ inputRef, q, onChange, busy, problem, onLeave }: Quer
   );
 }
 
-/** A text field whose text is drawn in colours below its transparent own. */
+/** A text field with transparent text over a coloured copy. */
 function PaintedInput({
   inputRef,
   text,
@@ -233,12 +233,11 @@ function historyMenu(apply: (q: string) => void): readonly MenuEntry[] {
   ];
 }
 
-/** The id of a suggestion's element, for `aria-activedescendant`. */
 function suggestionId(listId: string, index: number): string {
   return `${listId}-${index}`;
 }
 
-/** Below the filter while it has the focus: what it means or what is wrong with it, and what could come next. */
+/** Shown while the filter is focused: its meaning or error, and completions. */
 function CompletionList({
   listId,
   sayId,
@@ -277,7 +276,7 @@ function CompletionList({
             aria-selected={index === chosen}
             className={styles["option"]}
             onPointerDown={(event) => {
-              // The input keeps the focus.
+              // Keeps the focus in the input.
               event.preventDefault();
               onAccept(suggestion);
             }}
@@ -292,11 +291,11 @@ function CompletionList({
   );
 }
 
-/** The text while it is typed, and what it means. It is applied a moment after typing stops, if it can be understood. */
+/** The typed text and its meaning. A valid text is applied shortly after typing stops. */
 function useQueryDraft(q: string, presets: Presets, onChange: (q: string) => void) {
   const [text, setText] = useState(q);
   const [applied, setApplied] = useState(q);
-  // The address may change from elsewhere: a menu, a saved view, the back button.
+  // The URL may change elsewhere: a menu, a saved view, the back button.
   if (q !== applied) {
     setApplied(q);
     setText(q);
@@ -320,12 +319,12 @@ function useQueryDraft(q: string, presets: Presets, onChange: (q: string) => voi
     setText,
     apply,
     error: parsed.ok ? undefined : parsed.error,
-    /** The filter in words; undefined for the empty one and for a text that is no query. */
+    /** The filter in words; undefined if empty or invalid. */
     inWords: parsed.ok && text.trim() !== "" ? `Shows requests where ${describeQuery(parsed.query)}.` : undefined,
   };
 }
 
-/** Values for completion come from the traffic of the active session; without an answer there are none. */
+/** Completion values from the traffic of the active session; none if the request fails. */
 async function seenValues(request: { readonly field: string; readonly prefix: string }, signal: AbortSignal) {
   const field = VALUE_FIELDS.find((known) => known === request.field);
   if (field === undefined) return [];
@@ -342,7 +341,10 @@ interface Found {
   readonly suggestions: readonly Suggestion[];
 }
 
-/** What could be typed at the caret. Suggestions for another text are none: accepting one would garble this text. */
+/**
+ * Completions at the caret. Suggestions for an outdated text are discarded, since accepting one would garble the
+ * current text.
+ */
 function useCompletions(open: boolean, text: string, caret: number, presets: Presets): readonly Suggestion[] {
   const [found, setFound] = useState<Found>();
   useEffect(() => {

@@ -2,8 +2,8 @@ import { parseQuery } from "@headworks/query-language";
 import { ApiFailure } from "../../../api.ts";
 
 /**
- * Fails as the service would on a query that cannot be read, without asking it: both read with the same parser, and
- * while traffic flows the answer would be asked for again and again.
+ * Throws the service's error for an invalid query without a request: both use the same parser, and refetches during
+ * traffic would repeat it.
  */
 export function refuseUnreadable(q: string): void {
   const parsed = parseQuery(q);

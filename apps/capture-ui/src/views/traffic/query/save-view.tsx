@@ -7,7 +7,6 @@ import { toast } from "../../../ui/toast.tsx";
 import { viewNameProblem } from "./saved-views.ts";
 import { keepView } from "./view-store.ts";
 
-/** Asks for a name and keeps the query under it. */
 export function SaveViewDialog({ q, onClose }: { readonly q: string; readonly onClose: () => void }) {
   const [name, setName] = useState("");
   const [tried, setTried] = useState(false);

@@ -1,4 +1,4 @@
-/** A query that was given a name. */
+/** A named query. */
 export interface SavedView {
   readonly name: string;
   readonly q: string;
@@ -6,10 +6,10 @@ export interface SavedView {
 
 const MAX_VIEWS = 50;
 const MAX_HISTORY = 30;
-/** Names can be used as presets (`@name`), so they are written as the language allows. */
+/** Names are usable as presets (`@name`), so they follow the language's syntax. */
 const NAME = /^[A-Za-z0-9_.-]{1,40}$/u;
 
-/** Makes a list of views of whatever was stored. */
+/** Reads stored views, ignoring invalid ones. */
 export function readViews(stored: unknown): readonly SavedView[] {
   if (!Array.isArray(stored)) return [];
   return stored
@@ -22,40 +22,39 @@ export function readViews(stored: unknown): readonly SavedView[] {
     .slice(0, MAX_VIEWS);
 }
 
-/** A sentence that says what is wrong with a name, or undefined. */
+/** The error of a name, or undefined. */
 export function viewNameProblem(name: string, taken: readonly string[]): string | undefined {
   if (name === "") return "Enter a name.";
   if (!NAME.test(name)) return "Use only letters, digits, dots, dashes and underscores.";
   return taken.includes(name) ? "This name is used by a built-in filter." : undefined;
 }
 
-/** Adds a view or replaces the one of the same name. */
+/** Adds a view, or replaces the one of the same name. */
 export function saveView(views: readonly SavedView[], view: SavedView): readonly SavedView[] {
   return [...views.filter((other) => other.name !== view.name), view].slice(-MAX_VIEWS);
 }
 
-/** Puts a query at the top of the history; each text is there once. */
+/** Moves a query to the top of the history, without duplicates. */
 export function addToHistory(history: readonly string[], q: string): readonly string[] {
   const text = q.trim();
   if (text === "") return history;
   return [text, ...history.filter((other) => other !== text)].slice(0, MAX_HISTORY);
 }
 
-/** Makes a history of whatever was stored. */
+/** Reads a stored history, ignoring invalid items. */
 export function readHistory(stored: unknown): readonly string[] {
   return Array.isArray(stored)
     ? stored.filter((item): item is string => typeof item === "string").slice(0, MAX_HISTORY)
     : [];
 }
 
-/** The saved views as presets of the query language. */
 export function viewPresets(views: readonly SavedView[]): Readonly<Record<string, string>> {
   return Object.fromEntries(views.map((view) => [view.name, view.q]));
 }
 
 /**
- * Replaces `@name` of saved views by their text: they are kept in this browser, and the service knows only the built-in
- * ones. Names inside quotes stay.
+ * Replaces `@name` of saved views by their text: the service only knows built-in ones. Names inside quotes are
+ * unchanged.
  */
 export function expandViews(q: string, views: readonly SavedView[], depth = 0): string {
   if (views.length === 0 || depth > 8) return q;

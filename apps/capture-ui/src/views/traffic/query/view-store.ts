@@ -7,7 +7,7 @@ interface Views {
   readonly history: readonly string[];
 }
 
-/** Saved views and the history of queries of this browser. */
+/** Saved views and query history, stored in this browser. */
 export const useViews = create<Views>()(
   persist((): Views => ({ views: [], history: [] }), {
     name: "weir.views",
@@ -19,17 +19,15 @@ export const useViews = create<Views>()(
   }),
 );
 
-/** Keeps a view under its name. */
 export function keepView(view: SavedView): void {
   useViews.setState(({ views }) => ({ views: saveView(views, view) }));
 }
 
-/** Forgets a view. */
 export function dropView(name: string): void {
   useViews.setState(({ views }) => ({ views: views.filter((view) => view.name !== name) }));
 }
 
-/** Remembers that a query was used. */
+/** Adds a query to the history. */
 export function rememberQuery(q: string): void {
   useViews.setState(({ history }) => ({ history: addToHistory(history, q) }));
 }

@@ -14,7 +14,7 @@ import styles from "./tree.module.css";
 
 const MAX_SHOWN = 500;
 
-/** Hosts with their paths, how often and how well they were asked. Choosing a path shows its entries. */
+/** Hosts and paths with request counts and errors. Selecting a path filters the list. */
 export function TrafficTree({
   q,
   session,
