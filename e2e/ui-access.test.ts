@@ -135,7 +135,7 @@ journey("No screen of rules has a serious barrier, in either theme", async (benc
   for (const [path, landmark] of [
     [`/rewrites?id=${rewrite.id}`, "Test on captured traffic"],
     [`/mocks?id=${mock.id}`, "Repeat from the first after the last"],
-    ["/mocks?panel=recording", "Nothing is recorded"],
+    ["/mocks?panel=recording", "No recorded responses"],
     ["/mocks?panel=serving", "Start serving"],
     [`/replay?id=${saved.id}`, "Follow redirects"],
     [`/replay?right=${replay.id}`, "Times"],

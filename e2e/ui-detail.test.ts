@@ -122,7 +122,7 @@ journey("A field whose bytes are UTF-8 is read as that, and is copied and sent a
   await page.keyboard.press("e");
   const field = page.getByRole("textbox", { name: "Value of X-City" });
   await eventually("the field holds the bytes", async () => (await field.inputValue().catch(() => "")) === octets);
-  await page.getByText("In UTF-8: grün").waitFor();
+  await page.getByText("As UTF-8: grün").waitFor();
   await page.getByRole("button", { name: "Send", exact: true }).click();
   await page.getByRole("region", { name: "Response" }).waitFor();
   const [first, again] = await bench.weir.entries("/green");

@@ -17,7 +17,7 @@ journey("A mock is made of a row, answers, is changed, and brought back to what 
   await row(page, "/orders").click({ button: "right" });
   await page.getByRole("menuitem", { name: "Mock this response…" }).click();
   const fresh = page.getByRole("form", { name: "New mock" });
-  await fresh.getByText("Would have matched 1 of the last").waitFor();
+  await fresh.getByText("Matches 1 of the last").waitFor();
   const name = `GET 127.0.0.1:${bench.origin.port}/orders`;
   assert.equal(await fresh.getByRole("textbox", { name: "Name", exact: true }).inputValue(), name);
   const body = fresh.getByRole("textbox", { name: "Body", exact: true });
@@ -50,7 +50,10 @@ journey("A mock is made of a row, answers, is changed, and brought back to what 
   await editor.getByRole("table", { name: "Hits" }).getByText("503 (response 2)").first().waitFor();
   await editor.getByRole("tab", { name: "Versions" }).click();
   await editor.getByRole("button", { name: "Compare with current" }).click();
-  await editor.getByRole("group", { name: "Version 1 compared with now" }).getByText('"type": "sequence"').waitFor();
+  await editor
+    .getByRole("group", { name: "Version 1 compared with current" })
+    .getByText('"type": "sequence"')
+    .waitFor();
   await editor.getByRole("button", { name: "Restore" }).click();
   await eventually("one answer again", async () => {
     const responses = [await bench.client.fetch(url), await bench.client.fetch(url)];
@@ -145,7 +148,7 @@ journey("Answers of one mock are chosen by conditions that are built line by lin
   const line = when.getByRole("group", { name: "Query parameter condition" });
   await line.getByRole("textbox", { name: "Name" }).fill("step");
   // Rules can ask for the opposite, answers cannot.
-  assert.equal(await when.getByRole("button", { name: /^not/u }).count(), 0);
+  assert.equal(await when.getByRole("button", { name: /^Negate/u }).count(), 0);
   await line.getByRole("textbox", { name: "Value" }).fill("pay");
   await when.getByRole("button", { name: "Add condition" }).click();
   const second = when.getByRole("group", { name: "Query parameter condition" }).nth(1);
@@ -165,7 +168,7 @@ journey("Answers of one mock are chosen by conditions that are built line by lin
   await eventually("the answer of the first condition", async () => (await status("?step=pay")) === 402);
   assert.equal(await status("", "card=1"), 402);
   assert.equal(await status("?step=cart"), 418);
-  await page.getByText("Checkout is saved").waitFor();
+  await page.getByText("Checkout saved").waitFor();
   await page.reload();
   await body.getByRole("textbox", { name: "Value" }).waitFor();
   assert.equal(await body.getByRole("textbox", { name: "Value" }).inputValue(), "card=");

@@ -152,7 +152,7 @@ journey("A browser that believes to be without a network shows and changes what 
     .getByRole("button", { name: /^Offline/u })
     .waitFor();
   await page.getByRole("link", { name: "Block", exact: true }).click();
-  await page.getByText("Nothing is blocked").waitFor();
+  await page.getByText("No blocked hosts").waitFor();
 });
 
 journey("A batch runs, shows its times, and is stopped", async (bench) => {
@@ -193,7 +193,7 @@ journey("Two selected rows are compared, and the rest of their menu makes rules 
     /^GET 127\.0\.0\.1:\d+\/count$/u,
   );
   assert.equal(await dialog.getByRole("radio", { name: "Response" }).getAttribute("aria-checked"), "true");
-  await dialog.getByText("Would have matched 2 of the last").waitFor();
+  await dialog.getByText("Matches 2 of the last").waitFor();
   await page.keyboard.press("Escape");
   await waitForCount(dialog, 0);
   await page.goBack();
@@ -249,7 +249,7 @@ journey("Two sessions are compared request by request, and a changed answer lead
   await bench.send("/count");
   await bench.send("/anything/right");
   const page = await bench.open("/sessions");
-  await page.getByRole("button", { name: "More for Before" }).click();
+  await page.getByRole("button", { name: "More actions for Before" }).click();
   await page.getByRole("menuitem", { name: "Compare with the active session" }).click();
   await page.getByRole("heading", { name: "Compare sessions" }).waitFor();
   await page
@@ -287,7 +287,7 @@ journey(
     await page.getByRole("dialog").getByRole("button", { name: "Clear" }).click();
     await page.getByText("Not sent yet").waitFor();
     await page.getByRole("button", { name: "Delete Keep me" }).click();
-    await page.getByRole("region", { name: "Messages" }).getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("region", { name: "Notifications" }).getByRole("button", { name: "Undo" }).click();
     await page
       .getByRole("list", { name: "Shop" })
       .getByRole("button", { name: /^Keep me/u })

@@ -118,7 +118,7 @@ journey(
 
     // Its time runs out before a decision: the page says so.
     assert.equal((await client.fetch(`${bench.origin.url}/orders?expired`)).status, 200);
-    const messages = page.getByRole("region", { name: "Messages" });
+    const messages = page.getByRole("region", { name: "Notifications" });
     await messages.getByText("Continued without a decision").waitFor();
     await messages.getByText(/orders\?expired continued unmodified after 3 s without a decision/u).waitFor();
 
@@ -200,7 +200,7 @@ journey("A rewrite is tried on captured traffic, saved, put in order and switche
   await editor.getByRole("combobox", { name: "Field" }).click();
   await page.getByRole("option", { name: "Path", exact: true }).click();
   await editor.getByRole("textbox", { name: "Value" }).first().fill("/orders");
-  await editor.getByText("Would have matched 1 of the last").waitFor();
+  await editor.getByText("Matches 1 of the last").waitFor();
   await editor.getByRole("radio", { name: "Responses" }).click();
   await editor.getByRole("combobox", { name: "What step 1 does" }).click();
   await page.getByRole("option", { name: "Replace in body" }).click();
@@ -257,7 +257,7 @@ journey("An entry that a rule changed shows the rule, what it changed, and how i
   await clearRules(bench, "rewrites");
   const page = await bench.open("/traffic");
   const pane = await openRow(page, "/orders");
-  await row(page, "/orders").getByText("changed").waitFor();
+  await row(page, "/orders").getByText("modified").waitFor();
   await pane.getByRole("tab", { name: "Overview" }).click();
   const trace = pane.getByRole("list", { name: "Applied rules" });
   await trace.getByRole("link", { name: "Cheap gates" }).first().waitFor();
@@ -267,7 +267,7 @@ journey("An entry that a rule changed shows the rule, what it changed, and how i
   const response = pane.getByRole("group", { name: "Response: changes" });
   await response.getByText('"price": 12.5,').waitFor();
   await response.getByText('"price": 1.25,').waitFor();
-  await pane.getByRole("group", { name: "Request: what changed" }).getByText("X-Env: staging").waitFor();
+  await pane.getByRole("group", { name: "Request: changes" }).getByText("X-Env: staging").waitFor();
   await pane.getByRole("radio", { name: "Original" }).click();
   await pane.getByText('"price": 12.5').waitFor();
   assert.equal(await pane.getByText("X-Env").count(), 0);
@@ -288,7 +288,7 @@ journey("A condition is written as lines, as a query, and as JSON, and stays the
   await dialog.getByRole("radio", { name: "Form" }).click();
   const status = dialog.getByRole("group", { name: "Status condition" });
   assert.equal(await status.getByRole("textbox", { name: "Value" }).inputValue(), "5xx");
-  assert.equal(await status.getByRole("button", { name: /^not/u }).getAttribute("aria-pressed"), "true");
+  assert.equal(await status.getByRole("button", { name: /^Negate/u }).getAttribute("aria-pressed"), "true");
   await status.getByRole("textbox", { name: "Value" }).fill("404");
   await dialog.getByRole("radio", { name: "JSON" }).click();
   const json = dialog.getByRole("textbox", { name: "Condition as JSON" });

@@ -71,7 +71,7 @@ journey("A session that the limits would take entries from is opened only by who
       .getByRole("button", { name: "Open", exact: true });
     const question = page.getByRole("dialog", { name: /without its oldest requests/u });
     await open.click();
-    await question.getByText("The oldest 1 of the 2 in this one would be gone for good").waitFor();
+    await question.getByText("The oldest 1 of the 2 in this one would be permanently removed").waitFor();
     await question.getByRole("button", { name: "Cancel" }).click();
     await question.waitFor({ state: "hidden" });
     assert.equal(await entries(), 2);
@@ -104,11 +104,11 @@ journey("A block entry is refused at its field, made, switched off, deleted and 
   await page.getByRole("switch", { name: "Block 127.0.0.1" }).click();
   await eventually("the request passes again", async () => (await bench.client.fetch(url)).status === 200);
   await page.getByRole("button", { name: "Delete 127.0.0.1" }).click();
-  await page.getByText("Nothing is blocked").waitFor();
+  await page.getByText("No blocked hosts").waitFor();
   await page.getByRole("button", { name: "Undo" }).click();
   await page.getByRole("switch", { name: "Block 127.0.0.1" }).waitFor();
   await page.getByRole("button", { name: "Delete 127.0.0.1" }).click();
-  await page.getByText("Nothing is blocked").waitFor();
+  await page.getByText("No blocked hosts").waitFor();
 });
 
 journey("A focused host stands out, and alone on demand", async (bench) => {
@@ -272,7 +272,7 @@ journey(
     const page = await bench.open(`${first.apiUrl}/mocks`);
     await page.getByText("No mocks").waitFor();
     await page.getByRole("link", { name: "Block", exact: true }).click();
-    await page.getByText("Nothing is blocked").waitFor();
+    await page.getByText("No blocked hosts").waitFor();
     await first.stop();
     const away = page.getByRole("banner").getByRole("button", { name: /^(?:Reconnecting|Offline)/u });
     await away.waitFor();
@@ -296,7 +296,7 @@ journey(
     await away.filter({ hasText: "Offline" }).waitFor();
     const asked = page.waitForRequest("**/health");
     await asked;
-    await away.filter({ hasText: /again in [12] s|now/u }).waitFor();
+    await away.filter({ hasText: /retry in [12] s|now/u }).waitFor();
     assert.deepEqual(sockets, []);
     await page.getByRole("link", { name: "Focus", exact: true }).click();
     await page.getByText("Could not show this screen").waitFor();

@@ -32,7 +32,7 @@ journey("The log's file is put away at the press of a button, and its last lines
   await card.getByRole("button", { name: "Show last lines" }).click();
   await card.getByRole("region", { name: "Last log lines" }).getByText("Weir has started").waitFor();
   await card.getByRole("button", { name: "Rotate now" }).click();
-  await card.getByText(/^Put away as weir\.log\.\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d/u).waitFor();
+  await card.getByText(/^Archived as weir\.log\.\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d/u).waitFor();
   assert.equal(readdirSync(directory).filter((name) => name.startsWith("weir.log.")).length, 1);
   await eventually("the count of old files", async () =>
     ((await fact(card, "Archived files").textContent()) ?? "").startsWith("1 of at most 7"),
@@ -43,7 +43,7 @@ journey("Traffic is logged as soon as it is switched on, and what waits for a re
   const page = await bench.open("/settings");
   const card = page.locator("#logs");
   await card.getByRole("switch", { name: "Log traffic" }).click();
-  await card.getByRole("combobox", { name: "How much of it" }).click();
+  await card.getByRole("combobox", { name: "Detail level" }).click();
   await page.getByRole("option", { name: "headers" }).click();
   await card.getByRole("combobox", { name: "Rotation" }).click();
   await page.getByRole("option", { name: "by size" }).click();
@@ -85,7 +85,7 @@ journey("The mirror is switched on, counts what it writes, and says why it canno
   await card.getByRole("textbox", { name: "Output directory" }).fill(output);
   await card.getByRole("switch", { name: "Write responses to files" }).click();
   await save(card);
-  await card.getByRole("status").getByText(`On: answers of all hosts are written to ${output}`).waitFor();
+  await card.getByRole("status").getByText(`On: writing responses of all hosts to ${output}`).waitFor();
   await bench.send("/orders", "/orders/1");
   await eventually(
     "the number of files",
@@ -116,9 +116,9 @@ journey("A snapshot is saved at the press of a button, and what waits for a rest
   const card = page.locator("#auto-save");
   await card.getByRole("status").getByText("Off: snapshots are saved only on request").waitFor();
   await card.getByRole("button", { name: "Save snapshot now" }).click();
-  await card.getByText(/^Saved 3 entries as session-\d{8}-\d{6}\.har/u).waitFor();
+  await card.getByText(/^Saved 3 requests as session-\d{8}-\d{6}\.har/u).waitFor();
   await eventually("the newest snapshot", async () =>
-    /3 entries/u.test((await fact(card, "Newest snapshot").textContent()) ?? ""),
+    /3 requests/u.test((await fact(card, "Newest snapshot").textContent()) ?? ""),
   );
   const path = (await fact(card, "File").textContent()) ?? "";
   const har = JSON.parse(readFileSync(path, "utf8")) as { log: { entries: unknown[] } };
@@ -282,7 +282,7 @@ journey("Settings and rules come back from one file, and say which settings chan
   const dialog = await openImport(page);
   await choose(dialog, file);
   await dialog.getByRole("button", { name: "Preview" }).click();
-  await dialog.getByText("Settings that change: Entries kept.").waitFor();
+  await dialog.getByText("Changed settings: Requests to keep.").waitFor();
   assert.deepEqual(await counts(dialog, "Rewrites"), ["1", "–", "–", "–"]);
   await dialog.getByRole("button", { name: "Import", exact: true }).click();
   await waitForCount(dialog, 0);

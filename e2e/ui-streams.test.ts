@@ -132,7 +132,7 @@ journey("An entry of the traffic shows the messages of its stream, and leads to 
   await messages(page).focus();
   await page.keyboard.press("ArrowUp");
   await pane.getByRole("region", { name: "Message", exact: true }).getByText('"level": "info"').waitFor();
-  await pane.getByRole("link", { name: "Open in Streams" }).click();
+  await pane.getByRole("link", { name: "View assembled message" }).click();
   await page.getByRole("heading", { level: 2, name: /\/lines/u }).waitFor();
 });
 
@@ -348,7 +348,7 @@ journey("Messages of a WebSocket are shown, added, held, changed and left out, a
 
   // Held and left out by a key.
   echo.client.send("secret again");
-  await waiting.getByText("held by Pause sent messages").waitFor();
+  await waiting.getByText("paused by Pause sent messages").waitFor();
   await page.getByRole("heading", { level: 2 }).click();
   await page.keyboard.press("x");
   await rows.filter({ hasText: "dropped" }).filter({ hasText: "secret again" }).waitFor();
@@ -414,13 +414,13 @@ journey(
     const name = dialog.getByRole("textbox", { name: "Name" });
     await eventually("the form is filled in", async () => (await name.inputValue()) === "Prices");
     await dialog.getByRole("textbox", { name: "Host" }).fill("shop.example");
-    await dialog.getByRole("button", { name: "Save the rule" }).click();
+    await dialog.getByRole("button", { name: "Save rule" }).click();
     await dialog.getByText("text, host shop.example, text price: drop").waitFor();
     await dialog.getByRole("button", { name: "Add rule" }).waitFor();
     await dialog.getByRole("button", { name: "Delete Prices" }).click();
     await eventually("it is deleted", async () => (await rules()).length === 0);
     await dialog.getByRole("button", { name: "Done" }).click();
-    await page.getByRole("region", { name: "Messages" }).getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("region", { name: "Notifications" }).getByRole("button", { name: "Undo" }).click();
     await eventually("it is there again", async () => (await rules())[0]?.match.host === "shop.example");
 
     const messages = async () => await bench.weir.get<readonly unknown[]>("/ws-traffic/messages");

@@ -50,7 +50,7 @@ journey("A run's traffic is seen live in its session, while the active one gets 
     .getByRole("menuitem", { name: /login flow/u })
     .first()
     .click();
-  await page.getByText("is not the active session; a run is recorded into it").waitFor();
+  await page.getByText("is not the active session; a run is being recorded into it").waitFor();
   await program.fetch(`${bench.origin.url}/orders?mine`);
   await row(page, /\/orders\?mine, 200/u).waitFor();
   await bench.send("/orders?theirs");
@@ -109,7 +109,7 @@ journey("The filter completes, says what is wrong without asking, applies, and p
   await waitForCount(rows, 1);
   await row(page, "/missing").waitFor();
   assert.match(page.url(), /q=status/u);
-  await page.getByRole("button", { name: "Clear the filter" }).click();
+  await page.getByRole("button", { name: "Clear filter" }).click();
   await waitForCount(rows, 4);
   await page.getByRole("button", { name: /^CSS/u }).click();
   await waitForCount(rows, 1);
@@ -163,7 +163,7 @@ journey("A failed exchange shows the status that the client got and why", async 
   const failed = row(page, /\/reset, failed/u);
   await failed.getByText("502", { exact: true }).waitFor();
   const pane = await openRow(page, "/reset");
-  await pane.getByText(/answered with 502/u).waitFor();
+  await pane.getByText(/Weir responded with 502/u).waitFor();
 });
 
 journey(
@@ -196,7 +196,7 @@ journey("The menu of a row blocks its host, and the next request is stopped", as
   await row(page, /after, 403/u).waitFor();
   await page.getByRole("link", { name: "Block", exact: true }).click();
   await page.getByRole("button", { name: "Delete 127.0.0.1" }).click();
-  await page.getByText("Nothing is blocked").waitFor();
+  await page.getByText("No blocked hosts").waitFor();
   const [, open] = await bench.send("/orders?open", "/orders?open2");
   assert.equal(open?.response?.status_code, 200);
 });
@@ -220,10 +220,10 @@ journey("Entries are deleted one by one and all at once, the latter only after a
   await row(page, "one").click({ button: "right" });
   await page.getByRole("menuitem", { name: /^Delete/u }).click();
   await waitForCount(row(page, "one"), 0);
-  await page.getByRole("button", { name: "Clear the session" }).click();
+  await page.getByRole("button", { name: "Clear session" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
   assert.equal((await bench.weir.entries()).length, 2);
-  await page.getByRole("button", { name: "Clear the session" }).click();
+  await page.getByRole("button", { name: "Clear session" }).click();
   const asked: string[] = [];
   page.on("request", (request) => asked.push(new URL(request.url()).pathname));
   await page.getByRole("dialog", { name: "Clear 2 requests?" }).getByRole("button", { name: "Clear" }).click();

@@ -157,7 +157,7 @@ function NotButton({
 const SIDES = [
   { value: "any", label: "current message" },
   { value: "request", label: "request" },
-  { value: "response", label: "answer" },
+  { value: "response", label: "response" },
 ] as const;
 
 function Line({

@@ -31,7 +31,7 @@ export function HeadersEditor({
           <TextInput
             mono
             className={styles["headerName"]}
-            aria-label={`Name of header ${index + 1}`}
+            aria-label={`Header name ${index + 1}`}
             placeholder="Name"
             maxLength={255}
             value={draft.name}

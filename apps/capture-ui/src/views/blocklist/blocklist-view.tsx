@@ -139,7 +139,7 @@ function columnsOf({
     {
       title: "Response",
       cell: (entry) => (
-        <span className={styles["answer"]}>
+        <span className={styles["response"]}>
           {entry.status_code} <span className={styles["quiet"]}>{entry.content_type}</span>
         </span>
       ),

@@ -31,7 +31,7 @@ import {
 } from "./paused-draft.ts";
 
 const nameOfPaused = (id: string): string => PAUSED + id;
-const nameOfResponse = (id: string): string => `${PAUSED}${id} answer`;
+const nameOfResponse = (id: string): string => `${PAUSED}${id} response`;
 
 /** Extends the timer when a message is opened for editing; the shell keeps extending it. */
 function useHold(id: string, isEdited: boolean): void {

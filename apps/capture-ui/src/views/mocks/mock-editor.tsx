@@ -311,7 +311,7 @@ function TryTab({ rule }: { readonly rule: MockRule }) {
       {by === "entry" ? (
         <EntryPicker value={entryId} onChange={setEntryId} />
       ) : (
-        <div className={styles["answerHead"]}>
+        <div className={styles["responseHead"]}>
           <Field label="Method" className={styles["short"]}>
             <TextInput mono maxLength={64} value={method} onChange={(event) => setMethod(event.target.value)} />
           </Field>

@@ -211,7 +211,7 @@ function useMockPrefill(): { readonly key: string; readonly draft: MockDraft } |
   const entry = usePrefill();
   const id = entry?.id ?? "";
   const body = useQuery({
-    queryKey: ["entry", id, "decoded-answer"],
+    queryKey: ["entry", id, "decoded-response"],
     queryFn: async ({ signal }) => {
       const url = operationUrl(operations.traffic.getTrafficBody, {
         params: { id, side: "response" },

@@ -39,14 +39,14 @@ export function ConfigEditor({
   const choose = (next: ConfigKind): void =>
     onChange({ ...draft, kind: next, responses: responses.length === 0 ? [newResponse()] : responses });
   return (
-    <div className={styles["answers"]} role="group" aria-label="Responses">
+    <div className={styles["responses"]} role="group" aria-label="Responses">
       <div className={styles["kinds"]}>
         <span className={styles["label"]}>Response</span>
         <Segmented label="Response mode" value={kind} options={KINDS} onChange={choose} />
         <span className={styles["count"]}>{ABOUT[kind]}</span>
       </div>
       {shown.map((response, index) => (
-        <div key={response.key} className={styles["answer"]} role="group" aria-label={`Response ${index + 1}`}>
+        <div key={response.key} className={styles["response"]} role="group" aria-label={`Response ${index + 1}`}>
           <ResponseEditor draft={response} kind={kind} onChange={(next) => set(index, next)}>
             {kind !== "single" && (
               <OrderButtons
@@ -77,7 +77,7 @@ export function ConfigEditor({
         </div>
       )}
       {kind === "conditional" && (
-        <div className={styles["answer"]} role="group" aria-label="Otherwise">
+        <div className={styles["response"]} role="group" aria-label="Otherwise">
           <b>Otherwise</b>
           <ResponseEditor
             draft={draft.otherwise}
@@ -117,7 +117,7 @@ function ResponseEditor({
           />
         </fieldset>
       )}
-      <div className={styles["answerHead"]}>
+      <div className={styles["responseHead"]}>
         <Field label="Status" className={styles["short"]}>
           <TextInput
             mono

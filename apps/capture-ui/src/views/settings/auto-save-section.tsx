@@ -78,7 +78,7 @@ function SaveNow() {
       </Button>
       {save.data !== undefined && (
         <span className={styles["quiet"]} role="status">
-          Saved {formatCount(save.data.entries)} {save.data.entries === 1 ? "entry" : "entries"} as{" "}
+          Saved {formatCount(save.data.entries)} {save.data.entries === 1 ? "request" : "requests"} as{" "}
           {save.data.path.split(/[\\/]/u).at(-1)} ({formatBytes(save.data.size_bytes)})
         </span>
       )}
