@@ -182,7 +182,7 @@ journey("Long names leave every button within reach where there is little room",
   await page.getByRole("button", { name: "Rules for WebSocket messages" }).click();
   const line = page.getByRole("dialog").getByRole("listitem");
   const [change, remove] = await Promise.all(
-    ["Change", "Delete"].map((verb) => line.getByRole("button", { name: new RegExp(`^${verb}`, "u") }).boundingBox()),
+    ["Edit", "Delete"].map((verb) => line.getByRole("button", { name: new RegExp(`^${verb}`, "u") }).boundingBox()),
   );
   assert.equal(change?.y, remove?.y, "the buttons of a rule are in one line");
 

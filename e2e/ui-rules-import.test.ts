@@ -176,7 +176,7 @@ const DOCUMENTS: readonly Imported[] = [
 ];
 
 async function openWizard(page: Page): Promise<Locator> {
-  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("button", { name: "More actions", exact: true }).click();
   await page.getByRole("menuitem", { name: "Import…" }).click();
   const dialog = page.getByRole("dialog", { name: "Import mocks" });
   await dialog.waitFor();

@@ -72,7 +72,7 @@ journey("Answers are recorded, reviewed, and made mocks; collections switch them
   await page.getByRole("dialog").getByRole("textbox", { name: "Name" }).fill("Shop");
   await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
   await page.getByRole("button", { name: /^Shop/u }).waitFor();
-  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("button", { name: "More actions", exact: true }).click();
   await page.getByRole("menuitem", { name: "Record responses" }).click();
   await page.getByText("Recording responses as mocks.").waitFor();
   await bench.client.fetch(`${bench.origin.url}/recorded-1`);
@@ -99,7 +99,7 @@ journey("Answers are recorded, reviewed, and made mocks; collections switch them
 
 journey("An OpenAPI document shows what it makes before it makes it", async (bench) => {
   const page = await bench.open("/mocks");
-  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("button", { name: "More actions", exact: true }).click();
   await page.getByRole("menuitem", { name: "Import…" }).click();
   const dialog = page.getByRole("dialog", { name: "Import mocks" });
   const document = {
@@ -213,9 +213,9 @@ journey(
     await bench.client.fetch(`${bench.origin.url}/one`);
     const page = await bench.open("/mocks");
     const several = page.getByRole("group", { name: "Bulk actions" });
-    await page.getByRole("checkbox", { name: "Choose one" }).check();
-    await page.getByRole("checkbox", { name: "Choose three" }).check();
-    await several.getByText("2 of 3 chosen").waitFor();
+    await page.getByRole("checkbox", { name: "Select one" }).check();
+    await page.getByRole("checkbox", { name: "Select three" }).check();
+    await several.getByText("2 of 3 selected").waitFor();
     const on = async (): Promise<readonly string[]> =>
       (await bench.weir.get<readonly { readonly name: string; readonly enabled: boolean }[]>("/mocks"))
         .filter(({ enabled }) => enabled)
@@ -237,7 +237,7 @@ journey(
     await page.getByRole("button", { name: "Clear hit history of all mocks" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
     assert.notDeepEqual(await bench.weir.get("/mocks/analytics"), []);
-    await page.getByRole("button", { name: "More actions" }).click();
+    await page.getByRole("button", { name: "More actions", exact: true }).click();
     await page.getByRole("menuitem", { name: "Clear hit history…" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Clear" }).click();
     await page.getByText("No recent hits").waitFor();
