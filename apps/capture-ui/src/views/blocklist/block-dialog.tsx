@@ -12,6 +12,8 @@ import { BLOCK_FIELDS, NEW_BLOCK, bodyOf, draftOf, restoreBody } from "./block-f
 import type { BlockDraft } from "./block-form.ts";
 import styles from "./blocklist.module.css";
 
+type BlockField = (typeof BLOCK_FIELDS)[number];
+
 /** Creates or edits a block list entry, with validation errors of the service at their fields. */
 export function BlockDialog({
   entry,
@@ -49,7 +51,7 @@ export function BlockDialog({
     save.error === null
       ? { fields: {} as Readonly<Record<string, string>>, general: null }
       : fieldErrors(save.error, BLOCK_FIELDS);
-  const errorOf = (name: (typeof BLOCK_FIELDS)[number]) => problems[name] ?? refused.fields[name];
+  const errorOf = (name: BlockField) => problems[name] ?? refused.fields[name];
   const set = (change: Partial<BlockDraft>): void => {
     stored.set({ ...draft, ...change });
     setProblems({});
@@ -79,6 +81,27 @@ export function BlockDialog({
       {(isGone || stored.isOutdated) && !save.isPending && (
         <ChangedElsewhere noun="entry" isGone={isGone} stored={stored} />
       )}
+      <BlockFields draft={draft} errorOf={errorOf} set={set} />
+      {refused.general !== null && (
+        <p className={styles["error"]} role="alert">
+          {refused.general}
+        </p>
+      )}
+    </Dialog>
+  );
+}
+
+function BlockFields({
+  draft,
+  errorOf,
+  set,
+}: {
+  readonly draft: BlockDraft;
+  readonly errorOf: (name: BlockField) => string | undefined;
+  readonly set: (change: Partial<BlockDraft>) => void;
+}) {
+  return (
+    <>
       <Field label="Host or pattern" hint="ads.example.com, *.ads.example.com, 10.0.0.0/8" error={errorOf("pattern")}>
         <TextInput
           mono
@@ -123,11 +146,6 @@ export function BlockDialog({
           onChange={(event) => set({ responseBody: event.target.value })}
         />
       </Field>
-      {refused.general !== null && (
-        <p className={styles["error"]} role="alert">
-          {refused.general}
-        </p>
-      )}
-    </Dialog>
+    </>
   );
 }

@@ -133,34 +133,44 @@ export function BreakpointDialog({
         onChange={(next) => write({ condition: next })}
       />
       <MatchPreview condition={condition} direction={draft.direction} />
-      <div className={styles["options"]}>
-        <DirectionField
-          label="Pause"
-          about="Messages to pause"
-          words={{ request: "Request", response: "Response", both: "Both" }}
-          value={draft.direction}
-          onChange={(direction) => set({ direction })}
-        />
-        <Field
-          label="Continues after"
-          hint="Seconds. Leave empty to wait indefinitely."
-          error={refused.fields["timeout_secs"]}
-        >
-          <TextInput
-            inputMode="numeric"
-            maxLength={6}
-            value={draft.timeout}
-            onChange={(event) => set({ timeout: event.target.value })}
-          />
-        </Field>
-        <OrderField
-          hint="If several rules match, the lowest number wins."
-          value={draft.priority}
-          error={refused.fields["priority"]}
-          onChange={(priority) => set({ priority })}
-        />
-      </div>
+      <BreakpointOptions draft={draft} errors={refused.fields} set={set} />
       <Refused>{refused.general}</Refused>
     </Dialog>
+  );
+}
+
+function BreakpointOptions({
+  draft,
+  errors,
+  set,
+}: {
+  readonly draft: BreakpointDraft;
+  readonly errors: Readonly<Record<string, string>>;
+  readonly set: (change: Partial<BreakpointDraft>) => void;
+}) {
+  return (
+    <div className={styles["options"]}>
+      <DirectionField
+        label="Pause"
+        about="Messages to pause"
+        words={{ request: "Request", response: "Response", both: "Both" }}
+        value={draft.direction}
+        onChange={(direction) => set({ direction })}
+      />
+      <Field label="Continues after" hint="Seconds. Leave empty to wait indefinitely." error={errors["timeout_secs"]}>
+        <TextInput
+          inputMode="numeric"
+          maxLength={6}
+          value={draft.timeout}
+          onChange={(event) => set({ timeout: event.target.value })}
+        />
+      </Field>
+      <OrderField
+        hint="If several rules match, the lowest number wins."
+        value={draft.priority}
+        error={errors["priority"]}
+        onChange={(priority) => set({ priority })}
+      />
+    </div>
   );
 }

@@ -23,14 +23,19 @@ const FORMATS = [
   { value: "json", label: "Weir export" },
 ] as const;
 
+interface ImportOptions {
+  readonly format: ImportMocks["format"];
+  /** Id of the collection; empty for none. */
+  readonly collection: string;
+  readonly enabled: boolean;
+  readonly baseUrl: string;
+}
+
 /** Imports mocks from a document, after a preview. */
 export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
-  const collections = useQuery(mockCollectionsQuery);
   const [file, setFile] = useState<File | null>(null);
-  const [format, setFormat] = useState<ImportMocks["format"]>("har");
-  const [collection, setCollection] = useState("");
-  const [enabled, setEnabled] = useState(true);
-  const [baseUrl, setBaseUrl] = useState("");
+  const [options, setOptions] = useState<ImportOptions>({ format: "har", collection: "", enabled: true, baseUrl: "" });
+  const { format, collection, enabled, baseUrl } = options;
   const { sentBytes, send, stop } = useDocumentSending();
   const sendFile = async (isDryRun: boolean): Promise<ImportResponse> =>
     await send(file ?? new Blob(), {
@@ -53,13 +58,15 @@ export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
       onClose();
     },
   });
-  const change = (): void => dryRun.reset();
+  const change = (changed: Partial<ImportOptions>): void => {
+    setOptions((before) => ({ ...before, ...changed }));
+    dryRun.reset();
+  };
   const choose = async (chosen: File | undefined): Promise<void> => {
     if (chosen === undefined) return;
     const head = await chosen.slice(0, HEAD_BYTES).text();
     setFile(chosen);
-    setFormat(guessFormat(chosen.name, head));
-    change();
+    change({ format: guessFormat(chosen.name, head) });
   };
   const problem = dryRun.error ?? make.error;
   const tooLarge = file === null ? undefined : sizeProblem(format, file.size);
@@ -91,57 +98,56 @@ export function ImportDialog({ onClose }: { readonly onClose: () => void }) {
       <Field label="Document">
         <input type="file" aria-label="Document" onChange={(event) => void choose(event.target.files?.[0])} />
       </Field>
-      <div className={styles["two"]}>
-        <Field label="Format">
-          <Select<ImportMocks["format"]>
-            value={format}
-            options={FORMATS}
-            onChange={(next) => {
-              setFormat(next);
-              change();
-            }}
-          />
-        </Field>
-        <Field label="Collection">
-          <Select
-            value={collection}
-            options={[
-              { value: "", label: "None" },
-              ...(collections.data ?? []).map(({ id, name }) => ({ value: id, label: name })),
-            ]}
-            onChange={(next) => {
-              setCollection(next);
-              change();
-            }}
-          />
-        </Field>
-        {format === "openapi" && (
-          <Field label="Base URL" hint="Overrides the document's servers">
-            <TextInput
-              mono
-              placeholder="https://api.example.com"
-              value={baseUrl}
-              onChange={(event) => {
-                setBaseUrl(event.target.value);
-                change();
-              }}
-            />
-          </Field>
-        )}
-      </div>
-      <Switch
-        label="Enable immediately"
-        checked={enabled}
-        onChange={(next) => {
-          setEnabled(next);
-          change();
-        }}
-      />
+      <ImportFields options={options} onChange={change} />
       <Refused>{tooLarge}</Refused>
       <Sending sentBytes={sentBytes} totalBytes={file?.size ?? 0} />
       <Failed error={problem} />
       {dryRun.data !== undefined && <Preview result={dryRun.data} />}
     </Dialog>
+  );
+}
+
+function ImportFields({
+  options,
+  onChange,
+}: {
+  readonly options: ImportOptions;
+  readonly onChange: (change: Partial<ImportOptions>) => void;
+}) {
+  const collections = useQuery(mockCollectionsQuery);
+  return (
+    <>
+      <div className={styles["two"]}>
+        <Field label="Format">
+          <Select<ImportMocks["format"]>
+            value={options.format}
+            options={FORMATS}
+            onChange={(next) => onChange({ format: next })}
+          />
+        </Field>
+        <Field label="Collection">
+          <Select
+            value={options.collection}
+            options={[
+              { value: "", label: "None" },
+              ...(collections.data ?? []).map(({ id, name }) => ({ value: id, label: name })),
+            ]}
+            onChange={(next) => onChange({ collection: next })}
+          />
+        </Field>
+        {options.format === "openapi" && (
+          <Field label="Base URL" hint="Overrides the document's servers">
+            <TextInput
+              mono
+              placeholder="https://api.example.com"
+              value={options.baseUrl}
+              onChange={(event) => onChange({ baseUrl: event.target.value })}
+            />
+          </Field>
+        )}
+      </div>
+      <Switch label="Enable immediately" checked={options.enabled} onChange={(next) => onChange({ enabled: next })} />
+    </>
   );
 }
 

@@ -1,7 +1,7 @@
 import type { StreamDetail, StreamFrame } from "@headworks/capture-contract";
 import { ArrowDown, ArrowDownToLine, ArrowUp } from "lucide-react";
 import { useEffect, useId, useRef, useState } from "react";
-import type { Ref } from "react";
+import type { ReactElement, Ref } from "react";
 import { listenLive } from "../../live.ts";
 import { useAction } from "../../shell/actions.ts";
 import { Button } from "../../ui/button.tsx";
@@ -202,17 +202,8 @@ function Rows({
   useAction("list.previous", hasKeys ? previous : undefined);
   useAction("list.first", hasKeys ? () => go(0) : undefined);
   useAction("list.last", hasKeys ? () => go(total - 1) : undefined);
-  if (rows.error !== null && !rows.isLoaded) {
-    return <ErrorState title="Could not load the messages" error={rows.error} onRetry={() => rows.refresh()} />;
-  }
-  if (!rows.isLoaded) return <EmptyState title="Loading messages" icon={<Spinner />} />;
-  if (total === 0) {
-    return (
-      <EmptyState title={isFiltered ? "No matching messages" : "No messages yet"}>
-        {!isFiltered && stream.state !== "closed" && "The stream is open; new messages appear here."}
-      </EmptyState>
-    );
-  }
+  const placeholder = placeholderOf(stream, rows, isFiltered);
+  if (placeholder !== null) return placeholder;
   const messages = (
     <WindowList
       handle={list}
@@ -266,6 +257,22 @@ function Rows({
       {draft !== null && <WsRulesDialog initial={draft} onClose={() => setDraft(null)} />}
     </>
   );
+}
+
+/** Error, loading or empty state of a list; null if it has rows. */
+function placeholderOf(stream: StreamDetail, rows: PagedRows<ListedFrame>, isFiltered: boolean): ReactElement | null {
+  if (rows.error !== null && !rows.isLoaded) {
+    return <ErrorState title="Could not load the messages" error={rows.error} onRetry={() => rows.refresh()} />;
+  }
+  if (!rows.isLoaded) return <EmptyState title="Loading messages" icon={<Spinner />} />;
+  if (rows.total === 0) {
+    return (
+      <EmptyState title={isFiltered ? "No matching messages" : "No messages yet"}>
+        {!isFiltered && stream.state !== "closed" && "The stream is open; new messages appear here."}
+      </EmptyState>
+    );
+  }
+  return null;
 }
 
 const RULE_LABELS: Readonly<Record<ActionType, string>> = {

@@ -27,14 +27,11 @@ const TONES: Readonly<Record<NodeKind, string>> = {
   null: "word",
 };
 
-/** A JSON body as an expandable tree; copies paths and values. */
-export function TreeViewer({ client, label }: { readonly client: BodyClient; readonly label: string }) {
-  const id = useId();
-  const list = useRef<WindowListHandle>(null);
+/** The lines of a tree held by the worker, and the actions on them. */
+function useTree(client: BodyClient) {
   const [rows, setRows] = useState<number | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const [change, setChange] = useState(0);
-  const [active, setActive] = useState(0);
 
   useEffect(() => {
     let current = true;
@@ -66,6 +63,16 @@ export function TreeViewer({ client, label }: { readonly client: BodyClient; rea
     changed(result.rows);
     if (!result.complete) toast({ title: "Expanded the first 100,000 lines", text: "Expand the rest node by node." });
   };
+  const collapse = async (): Promise<void> => changed(await client.call("collapseTree", []));
+  return { rows, problem, blocks, toggle, copyPath, copyValue, expandAll, collapse };
+}
+
+/** A JSON body as an expandable tree; copies paths and values. */
+export function TreeViewer({ client, label }: { readonly client: BodyClient; readonly label: string }) {
+  const id = useId();
+  const list = useRef<WindowListHandle>(null);
+  const [active, setActive] = useState(0);
+  const { rows, problem, blocks, toggle, copyPath, copyValue, expandAll, collapse } = useTree(client);
 
   if (problem !== null) return <EmptyState title="No tree">{problem}</EmptyState>;
   if (rows === null) return <EmptyState title="Reading structure" icon={<Spinner />} />;
@@ -109,7 +116,7 @@ export function TreeViewer({ client, label }: { readonly client: BodyClient; rea
         <Button variant="ghost" onClick={() => void expandAll()}>
           Expand all
         </Button>
-        <Button variant="ghost" onClick={() => void client.call("collapseTree", []).then(changed)}>
+        <Button variant="ghost" onClick={() => void collapse()}>
           Collapse
         </Button>
         <span className={styles["grow"]} />

@@ -2,6 +2,7 @@ import {
   type KeyboardEvent,
   type ReactNode,
   type Ref,
+  type RefObject,
   useCallback,
   useEffect,
   useImperativeHandle,
@@ -11,7 +12,7 @@ import {
 } from "react";
 import { classNames } from "../../../ui/class-names.ts";
 import styles from "./body.module.css";
-import { contentPx, isScaled, topRow, scrollOf, renderedRows, topToShow } from "./window-math.ts";
+import { contentPx, isScaled, topRow, scrollOf, renderedRows, topToShow, type WindowGeometry } from "./window-math.ts";
 
 export interface WindowListHandle {
   /** Scrolls by the minimum needed to show a row. */
@@ -81,21 +82,7 @@ export function WindowList({
     focus: () => frame.current?.focus({ preventScroll: true }),
   }));
 
-  // In a scaled list the browser's wheel scrolling would skip thousands of rows.
-  const scaled = isScaled(geometry);
-  useEffect(() => {
-    const element = frame.current;
-    if (element === null || !scaled) return undefined;
-    const onWheel = (event: WheelEvent): void => {
-      if (event.ctrlKey || event.deltaY === 0) return;
-      event.preventDefault();
-      const size = { rows, rowPx, viewportPx };
-      const unit = event.deltaMode === 1 ? 1 : event.deltaMode === 2 ? viewportPx / rowPx : 1 / rowPx;
-      scrollTo(scrollOf(size, topRow(size, element.scrollTop) + event.deltaY * unit));
-    };
-    element.addEventListener("wheel", onWheel, { passive: false });
-    return () => element.removeEventListener("wheel", onWheel);
-  }, [scaled, rows, rowPx, viewportPx, scrollTo]);
+  useScaledWheel(frame, geometry, scrollTo);
 
   const onKey = (event: KeyboardEvent<HTMLDivElement>): void => {
     onKeyDown?.(event);
@@ -134,4 +121,27 @@ export function WindowList({
       </div>
     </div>
   );
+}
+
+/** Scrolls a scaled list by rows: the browser's wheel scrolling would skip thousands of them. */
+function useScaledWheel(
+  frame: RefObject<HTMLDivElement | null>,
+  geometry: WindowGeometry,
+  scrollTo: (px: number) => void,
+): void {
+  const { rows, rowPx, viewportPx } = geometry;
+  const scaled = isScaled(geometry);
+  useEffect(() => {
+    const element = frame.current;
+    if (element === null || !scaled) return undefined;
+    const onWheel = (event: WheelEvent): void => {
+      if (event.ctrlKey || event.deltaY === 0) return;
+      event.preventDefault();
+      const size = { rows, rowPx, viewportPx };
+      const unit = event.deltaMode === 1 ? 1 : event.deltaMode === 2 ? viewportPx / rowPx : 1 / rowPx;
+      scrollTo(scrollOf(size, topRow(size, element.scrollTop) + event.deltaY * unit));
+    };
+    element.addEventListener("wheel", onWheel, { passive: false });
+    return () => element.removeEventListener("wheel", onWheel);
+  }, [frame, scaled, rows, rowPx, viewportPx, scrollTo]);
 }

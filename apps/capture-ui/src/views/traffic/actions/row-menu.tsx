@@ -69,26 +69,8 @@ function filterTerms(row: TrafficSnapshot): readonly { readonly label: string; r
 
 const ICON = 14;
 
-/** All actions on one entry. */
-export function rowMenu(row: TrafficSnapshot, actions: MenuActions): readonly MenuEntry[] {
-  const host = ruleHost(row);
-  const terms = filterTerms(row);
+function copyItems(row: TrafficSnapshot): readonly MenuEntry[] {
   return [
-    {
-      kind: "item",
-      label: "Open",
-      icon: <PanelRight size={ICON} />,
-      keys: keysOf("list.open"),
-      onSelect: () => actions.open(row.id),
-    },
-    {
-      kind: "item",
-      label: row.has_note ? "Edit note…" : "Add note…",
-      icon: <StickyNote size={ICON} />,
-      keys: keysOf("note"),
-      onSelect: () => actions.editNote(row.id),
-    },
-    { kind: "separator" },
     {
       kind: "item",
       label: "Copy URL",
@@ -115,6 +97,30 @@ export function rowMenu(row: TrafficSnapshot, actions: MenuActions): readonly Me
         { kind: "item", label: "API call", onSelect: () => void copyApiCall(row.id) },
       ],
     },
+  ];
+}
+
+/** All actions on one entry. */
+export function rowMenu(row: TrafficSnapshot, actions: MenuActions): readonly MenuEntry[] {
+  const host = ruleHost(row);
+  const terms = filterTerms(row);
+  return [
+    {
+      kind: "item",
+      label: "Open",
+      icon: <PanelRight size={ICON} />,
+      keys: keysOf("list.open"),
+      onSelect: () => actions.open(row.id),
+    },
+    {
+      kind: "item",
+      label: row.has_note ? "Edit note…" : "Add note…",
+      icon: <StickyNote size={ICON} />,
+      keys: keysOf("note"),
+      onSelect: () => actions.editNote(row.id),
+    },
+    { kind: "separator" },
+    ...copyItems(row),
     { kind: "separator" },
     {
       kind: "submenu",

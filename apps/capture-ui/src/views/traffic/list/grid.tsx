@@ -118,7 +118,6 @@ export function Grid({
   const version = useSyncExternalStore(list.subscribe, list.version);
   const scroller = useRef<HTMLDivElement>(null);
   const size = useSize(scroller);
-  const layout = useColumns();
   const { timeFormat, density } = usePreferences();
   const waterfall = mode === "waterfall";
   const nowMs = useNow(timeFormat === "relative" || waterfall);
@@ -136,18 +135,8 @@ export function Grid({
     focus: () => scroller.current?.focus({ preventScroll: true }),
   }));
 
-  const arrangement = size.width < NARROW_PX ? WATERFALL.narrow : WATERFALL.wide;
-  const columns = useMemo(
-    () => (waterfall ? arrangement.columns : visibleColumns(layout, size.width - 10)),
-    [layout, size.width, waterfall, arrangement],
-  );
+  const { columns, axis, template } = useArrangement({ list, version, widthPx: size.width, waterfall, seen, nowMs });
   const context = useMemo(() => ({ timeFormat, nowMs }), [timeFormat, nowMs]);
-  const axis = useMemo(() => {
-    // The list object stays the same when its rows change; only the version differs.
-    void version;
-    return waterfall ? visibleAxis(list, seen, nowMs, arrangement.ticks) : undefined;
-  }, [waterfall, list, version, seen, nowMs, arrangement]);
-  const template = waterfall ? arrangement.template : gridTemplate(layout, columns);
   const activeIndex = selection.active === null ? undefined : list.indexOf(selection.active);
   const activeShown = activeIndex !== undefined && activeIndex >= drawn.first && activeIndex <= drawn.last;
   return (
@@ -175,12 +164,7 @@ export function Grid({
           className={styles["grid"]}
           style={{ "--columns": template } as CSSProperties}
           onScroll={update}
-          onMouseDown={(event) => {
-            // Shift-click selects rows; plain dragging can still select text.
-            if (!event.shiftKey || rowIndexOf(event) === undefined) return;
-            event.preventDefault();
-            event.currentTarget.focus({ preventScroll: true });
-          }}
+          onMouseDown={preventTextSelection}
           onClick={(event) => {
             const index = rowIndexOf(event);
             if (index !== undefined) onRowClick(index, event);
@@ -219,6 +203,44 @@ export function Grid({
       />
     </div>
   );
+}
+
+/** Columns that fit the width, their template, and the time axis of the waterfall. */
+function useArrangement({
+  list,
+  version,
+  widthPx,
+  waterfall,
+  seen,
+  nowMs,
+}: {
+  readonly list: TrafficList;
+  readonly version: number;
+  readonly widthPx: number;
+  readonly waterfall: boolean;
+  readonly seen: { readonly first: number; readonly last: number };
+  readonly nowMs: number;
+}) {
+  const layout = useColumns();
+  const arrangement = widthPx < NARROW_PX ? WATERFALL.narrow : WATERFALL.wide;
+  const columns = useMemo(
+    () => (waterfall ? arrangement.columns : visibleColumns(layout, widthPx - 10)),
+    [layout, widthPx, waterfall, arrangement],
+  );
+  const axis = useMemo(() => {
+    // The list object stays the same when its rows change; only the version differs.
+    void version;
+    return waterfall ? visibleAxis(list, seen, nowMs, arrangement.ticks) : undefined;
+  }, [waterfall, list, version, seen, nowMs, arrangement]);
+  const template = waterfall ? arrangement.template : gridTemplate(layout, columns);
+  return { columns, axis, template };
+}
+
+/** Shift-click selects rows instead of text; plain dragging can still select text. */
+function preventTextSelection(event: MouseEvent<HTMLElement>): void {
+  if (!event.shiftKey || rowIndexOf(event) === undefined) return;
+  event.preventDefault();
+  event.currentTarget.focus({ preventScroll: true });
 }
 
 /** Index of the row of an event. */

@@ -122,17 +122,27 @@ export function QueryBar({ inputRef, q, onChange, busy, problem, onLeave }: Quer
           onAccept={accept}
         />
       ) : (
-        sentence !== undefined && (
-          <p
-            id={`${id}-say`}
-            className={wrong ? styles["under"] : "visually-hidden"}
-            title={wrong ? sentence : undefined}
-          >
-            {sentence}
-          </p>
-        )
+        <Explanation id={`${id}-say`} sentence={sentence} wrong={wrong} />
       )}
     </search>
+  );
+}
+
+/** The meaning of the filter for screen readers, or its error for all. */
+function Explanation({
+  id,
+  sentence,
+  wrong,
+}: {
+  readonly id: string;
+  readonly sentence: string | undefined;
+  readonly wrong: boolean;
+}) {
+  if (sentence === undefined) return null;
+  return (
+    <p id={id} className={wrong ? styles["under"] : "visually-hidden"} title={wrong ? sentence : undefined}>
+      {sentence}
+    </p>
   );
 }
 
