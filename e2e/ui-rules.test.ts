@@ -202,7 +202,7 @@ journey("A rewrite is tried on captured traffic, saved, put in order and switche
   await editor.getByRole("textbox", { name: "Value" }).first().fill("/orders");
   await editor.getByText("Matches 1 of the last").waitFor();
   await editor.getByRole("radio", { name: "Responses" }).click();
-  await editor.getByRole("combobox", { name: "What step 1 does" }).click();
+  await editor.getByRole("combobox", { name: "Action of step 1" }).click();
   await page.getByRole("option", { name: "Replace in body" }).click();
   await editor.getByRole("textbox", { name: "Find" }).fill("12\\.5");
   await editor.getByRole("textbox", { name: "Replace with" }).fill("1.25");

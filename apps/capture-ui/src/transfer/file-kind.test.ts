@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fileKind, sessionName } from "./import.ts";
+import { fileKind, sessionName } from "./file-kind.ts";
 
 test("a document is told by its beginning and its name", () => {
   const cases: readonly [string, string, ReturnType<typeof fileKind>][] = [

@@ -12,7 +12,15 @@ import {
 } from "react";
 import { classNames } from "../../../ui/class-names.ts";
 import styles from "./body.module.css";
-import { contentPx, isScaled, topRow, scrollOf, renderedRows, topToShow, type WindowGeometry } from "./window-math.ts";
+import {
+  contentPx,
+  isScaled,
+  topRow,
+  scrollOf,
+  renderedRows,
+  topToShow,
+  type WindowGeometry,
+} from "../../../ui/window-math.ts";
 
 export interface WindowListHandle {
   /** Scrolls by the minimum needed to show a row. */

@@ -26,7 +26,7 @@ import { Row, rowElementId } from "./row.tsx";
 import type { Selection } from "./selection.ts";
 import type { TrafficList } from "./traffic-list.ts";
 import { type Axis, axisOf } from "./waterfall-maths.ts";
-import { type Viewport, scrollHeight, type DrawnWindow, drawnWindow, scrollToShow } from "./window-maths.ts";
+import { type Viewport, scrollHeight, type DrawnWindow, drawnWindow, scrollToShow } from "../../../ui/window-math.ts";
 
 /** More than are ever drawn at once. */
 const SLOTS = 256;
