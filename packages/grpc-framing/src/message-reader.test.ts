@@ -43,7 +43,7 @@ test("messages come out the same however the body is cut", () => {
   );
 });
 
-test("any bytes are read without a throw, and what is kept stays within the limit", () => {
+test("any bytes are read without an exception, and kept bytes stay within the limit", () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 200 })), fc.boolean(), (pieces, allowsTrailers) => {
       const { messages, end } = read(

@@ -27,7 +27,7 @@ test("entries are chained over restarts, for this user alone, and a changed or m
   assert.equal(firstBrokenLine(`${text}{"torn`), 4);
 });
 
-test("a file that cannot be written is told in the log, and the change goes on", async () => {
+test("an unwritable file is logged, and the change proceeds", async () => {
   await using directory = await temporaryDirectory();
   const lines: string[] = [];
   const log = pino({ base: null }, { write: (line) => void lines.push(line) });
@@ -47,7 +47,7 @@ test("a path that leads to a pipe, a directory or a device is refused at once, a
   }
 });
 
-test("a pipe that takes the place of the file is no place for entries, and nobody waits for it", async () => {
+test("a pipe in place of the file is refused without blocking", async () => {
   await using directory = await temporaryDirectory();
   const lines: string[] = [];
   const log = pino({ base: null }, { write: (line) => void lines.push(line) });
@@ -80,7 +80,7 @@ test("an entry behind one that was torn is whole, and follows the last whole one
   assert.equal(firstBrokenLine(`${whole}${lines[2]}\n`), undefined, "without it the chain is whole");
 });
 
-test("of a large file the end is read, from the first whole line on, and the chain goes on", async () => {
+test("only the end of a large file is read, from the first complete line, and the chain continues", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("audit.jsonl");
   const log = pino({ enabled: false });

@@ -23,7 +23,7 @@ test("routes come with their share of all requests, most first", () => {
   });
 });
 
-test("a plan's routes come in its order; one that is new had no requests, and nobody divides by none", () => {
+test("a plan's routes keep their order; a new one has no requests, without a division by zero", () => {
   const plan = { changes: [], routes: ["new", "b"], consumers: ["k"], upstreams: ["u"], rebound: ["l"] };
   assert.deepEqual(affectedBy(plan, RECENT), {
     span_seconds: 90,

@@ -55,7 +55,7 @@ void test("numbers go on over a restart, and what was published before is listed
   assert.equal(await after.history.find(4), undefined);
 });
 
-void test("the document that ran last goes on as the same generation when it is started again, an older one is a new one", async () => {
+void test("after a restart the latest document keeps its generation, an older one gets a new one", async () => {
   const archive = archiveOf();
   await started(archive, routes("a"));
   await started(archive, routes("b"));
@@ -98,7 +98,7 @@ void test("inline secrets are in no archive; those of a generation come back fro
   assert.deepEqual(outcome.outcome === "rejected" && outcome.issues.map(({ code }) => code), ["redacted_placeholder"]);
 });
 
-void test("what the archive does not take stays in the history of the process, and is told in the log", async () => {
+void test("generations rejected by the archive stay in memory and are logged", async () => {
   const archive = archiveOf();
   const refusing: GenerationArchive = {
     ...archive,

@@ -27,14 +27,14 @@ function watched(prepare: (candidate: AcceptedCandidate) => readonly Issue[] = (
   return { steps, candidates, ...generationRig({ subscribers }) };
 }
 
-void test("a candidate is prepared elsewhere before it is published, and published there before that is told", async () => {
+void test("a candidate is prepared by subscribers before publication, and published there before listeners are notified", async () => {
   const { generations, steps } = watched();
   generations.onPublished(() => void steps.push("here"));
   await generations.submit({ text: documentOf("a"), source: "startup" });
   assert.deepEqual(steps, ["prepare 1", "here", "publish"]);
 });
 
-void test("what cannot be prepared elsewhere is rejected here and told once", async () => {
+void test("a candidate that a subscriber cannot prepare is rejected and reported once", async () => {
   const issue: Issue = { code: "compile_failed", path: "", message: "Worker 1: no", severity: "error" };
   const { generations, steps, events } = watched(({ generation }) => (generation === 2 ? [issue] : []));
   await generations.submit({ text: documentOf("a"), source: "startup" });

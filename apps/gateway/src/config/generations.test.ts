@@ -13,7 +13,7 @@ const good = `routes: [${respond("a")}]`;
 const other = `routes: [${respond("a")}, ${respond("b", "/b")}]`;
 const bad = "routes: [{name: a}]\nsurprise: 1";
 
-void test("a good candidate is published: numbered from 1, current, told once", async () => {
+void test("a valid candidate is published: numbered from 1, current, reported once", async () => {
   const { generations, history, events } = generationRig();
   assert.deepEqual(await history.newest(100), []);
   const first = await generations.submit({ text: good, source: "startup" });
@@ -32,7 +32,7 @@ void test("a good candidate is published: numbered from 1, current, told once", 
   ]);
 });
 
-void test("a bad candidate changes nothing and is told once, and a good one after it is published", async () => {
+void test("an invalid candidate changes nothing and is reported once, and a valid one after it is published", async () => {
   const { generations, history, events } = generationRig();
   const before = await generations.submit({ text: bad, source: "startup" });
   assert.ok(before.outcome === "rejected" && before.issues.length >= 3, "all issues, not only the first");
@@ -91,7 +91,7 @@ void test("a secret's file that changed counts as changed content, and each buil
   assert.ok(!told.includes("first-secret") && !told.includes("second-secret"));
 });
 
-void test("a text that cannot be had is a rejected candidate, told once", async () => {
+void test("an unreadable text is a rejected candidate, reported once", async () => {
   const { generations, events } = generationRig();
   await generations.submit({ text: good, source: "startup" });
   const outcome = await generations.submit(() => ({ why: "The file gateway.yaml does not exist" }));
@@ -100,7 +100,7 @@ void test("a text that cannot be had is a rejected candidate, told once", async 
   assert.equal(generations.current?.number, 1);
 });
 
-void test("a dry run tells nobody, changes nothing, and says what would change", async () => {
+void test("a dry run notifies no listeners, changes nothing, and returns the changes", async () => {
   const { generations, events, lines } = generationRig();
   await generations.submit({ text: good, source: "startup" });
   const logged = lines.length;
@@ -338,7 +338,7 @@ void test("a check has the warning of what needs a restart, too, once something 
   assert.deepEqual(await codes(), ["restart_needed /admin/bind"]);
 });
 
-void test("warnings of a publication are a line of the log, whoever asked for it, with the first of many", async () => {
+void test("warnings of a publication are one log line with the first of many", async () => {
   const { generations, lines } = generationRig();
   const logged = (): { warnings: unknown[]; level: number }[] =>
     lines.splice(0).flatMap((line) => {

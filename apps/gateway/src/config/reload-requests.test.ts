@@ -14,7 +14,7 @@ function rig() {
   return { begun, requests };
 }
 
-test("one at a time: all that are asked for meanwhile become one, forced if any of them is", async () => {
+test("one at a time: requests made meanwhile are merged into one, forced if any of them is", async () => {
   const { begun, requests } = rig();
   const first = requests.ask(false);
   await turn();
@@ -34,7 +34,7 @@ test("one at a time: all that are asked for meanwhile become one, forced if any 
   assert.deepEqual(new Set(await Promise.all(others)), new Set(["second"]));
 });
 
-test("what is asked for while the second runs is a third: the second may have read the file already", async () => {
+test("a request during the second reload starts a third: the second may have read the file already", async () => {
   const { begun, requests } = rig();
   const outcomes = [requests.ask(false)];
   await turn();
@@ -52,7 +52,7 @@ test("what is asked for while the second runs is a third: the second may have re
   );
 });
 
-test("one that fails does so for those who asked for it, and the next is tried", async () => {
+test("a failed reload rejects its requests, and the next is tried", async () => {
   const { begun, requests } = rig();
   const first = requests.ask(true);
   await turn();

@@ -103,7 +103,7 @@ void test(
   },
 );
 
-void test("one build sees one content of a file, whoever asks; the next build sees the next", async () => {
+void test("one build sees one content of a file; the next build sees the next", async () => {
   await using directory = await temporaryDirectory();
   const text = `\${file:${directory.file("key")}}`;
   await writeFile(directory.file("key"), "one");

@@ -49,7 +49,7 @@ void test("writing in place, and renaming over the file as editors do, are notic
   );
 });
 
-void test("a file that is removed and comes back is told both times", async () => {
+void test("removal and return of a file are both reported", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("gateway.yaml");
   await writeFile(path, "one");
@@ -101,7 +101,7 @@ void test("the poll notices what the system does not tell, such as a directory t
   await waitUntil(() => seen.texts.at(-1) === "here");
 });
 
-void test("the same content is not told, whatever happens to the file", async () => {
+void test("unchanged content is not reported, whatever happens to the file", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("gateway.yaml");
   await writeFile(path, "one");
@@ -192,7 +192,7 @@ void test("replacing keeps the mode and links, leaves nothing behind, and a fail
   assert.deepEqual(names.toSorted(), ["created", "folder", "gateway.yaml", "link"]);
 });
 
-void test("whoever reads while the file is replaced finds one content or the other, whole", async () => {
+void test("a reader during the replacement sees one complete content or the other", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("gateway.yaml");
   const contents = ["a".repeat(300_000), "b".repeat(200_000)];

@@ -330,7 +330,7 @@ test("usage is added per consumer, hour and day, and summed over stretches", asy
   assert.equal(await store.usage.oldestHour(), DAY_S);
 });
 
-test("what is asked of a closed store fails, and closing waits for what was asked before", async () => {
+test("calls of a closed store fail, and closing waits for earlier calls", async () => {
   await using directory = await temporaryDirectory();
   const path = directory.file("state.db");
   const store = await open(path);
@@ -358,7 +358,7 @@ async function smallDisk(context: TestContext, path: string): Promise<AsyncDispo
   return { [Symbol.asyncDispose]: async () => void (await runProcess("umount", ["-l", path])) };
 }
 
-test("on a full disk charges fail with a sentence, told once; with room again they are counted without a restart", async (context) => {
+test("on a full disk charges fail with a message, logged once; with space again they are counted without a restart", async (context) => {
   await using directory = await temporaryDirectory();
   await using disk = await smallDisk(context, directory.file("disk"));
   if (disk === undefined) return;

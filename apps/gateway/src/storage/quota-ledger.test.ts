@@ -142,7 +142,7 @@ test("unsigned 64 bits: the last unit of 2^64 - 1 is given, the next is not, and
   assert.equal(rig.rows.get("2 0"), MOST);
 });
 
-test("a consumer nobody asked a row for is unsynced; one whose row cannot be made fails, and is tried again", async () => {
+test("a consumer without a requested row is unsynced; one whose row cannot be created fails and is retried", async () => {
   const rig = await synced("a");
   assert.deepEqual(rig.ledger.charge("b", [daily(1n)], true), { outcome: "unsynced" });
   const sync = rig.ledger.sync(["b"]);
@@ -159,7 +159,7 @@ test("a consumer nobody asked a row for is unsynced; one whose row cannot be mad
   await rig.ledger.sync(["a", "b"]);
 });
 
-test("a disk that does not answer: who waits fails, who comes fails at once, and what it did after all counts", async () => {
+test("a blocked disk: waiting charges fail, new ones fail at once, and a late commit counts", async () => {
   const rig = await synced("a");
   const warm = rig.ledger.charge("a", [daily(9n)], true);
   rig.drain();
@@ -230,7 +230,7 @@ const stepOf: fc.Arbitrary<Step> = fc.record({
  * what was acknowledged and never more than what was begun; both budgets or none; an enforced charge never takes a unit
  * beyond its limit; every charge has exactly one outcome.
  */
-test("in any order of charges, commits and failures, the disk holds what was told and nobody gets more than the limit", async () => {
+test("in any order of charges, commits and failures, the disk matches the results and no limit is exceeded", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(stepOf, { maxLength: 120, size: "max" }),

@@ -60,7 +60,7 @@ test("however many networks there are, a set agrees with asking each of them", (
   );
 });
 
-test("a network that is all of a family is told from one that is not", () => {
+test("a network that covers a whole address family is detected", () => {
   for (const text of ["0.0.0.0/0", "10.0.0.0/0", "::/0", "2001:db8::/0", "::ffff:0.0.0.0/96"]) {
     assert.equal(isEverything(text), true, text);
   }

@@ -16,7 +16,7 @@ test("vary: not Authorization, Cookie, hop-by-hop, X-Consumer-*", () => {
   );
 });
 
-test("a route whose action asks nobody has nothing to keep", () => {
+test("a route whose action has no upstream cannot cache", () => {
   const slice = createCache({ clock: new FakeClock() });
   const action = { type: "respond", status: 200 } as const;
   assert.deepEqual(issuesOfRoute(slice, { cache, action }), ["warning unused routes.0.cache"]);

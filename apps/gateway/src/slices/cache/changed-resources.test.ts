@@ -6,7 +6,7 @@ import { ChangedResources } from "./changed-resources.ts";
 const put = (path: string): ReturnType<typeof requestFor> => requestFor({ method: "PUT", target: path });
 const get = (path: string): ReturnType<typeof requestFor> => requestFor({ target: path });
 
-test("what was asked for before a change may be different, what was asked for after it not, nor anything else", () => {
+test("only responses of the resource requested before its change are invalidated", () => {
   const changed = new ChangedResources();
   const before = changed.count;
   changed.answered(put("/a"), 204);
@@ -28,7 +28,7 @@ for (const [what, method, status] of [
   });
 }
 
-test("too many changes to remember are changes of everything that was asked for until then", () => {
+test("on overflow, all earlier responses count as changed", () => {
   const changed = new ChangedResources(2);
   changed.answered(put("/a"), 200);
   const between = changed.count;

@@ -17,7 +17,7 @@ for (const [target, names] of queries) {
   });
 }
 
-test("nobody known, no host and no route are null", () => {
+test("unknown consumer, host and route are null", () => {
   const { consumer, host, route, path } = calloutInput(requestFor({ target: "/x?y" }));
   assert.deepEqual({ consumer, host, route, path }, { consumer: null, host: null, route: null, path: "/x" });
 });
@@ -27,7 +27,7 @@ test("fields that may carry credentials are left out, whatever the letter case",
   assert.deepEqual(calloutInput(requestFor({ fields })).headers, { origin: "o" });
 });
 
-test("of a verified token the claims are told", () => {
+test("claims of a verified token are included", () => {
   const request = requestFor();
   request.consumer = {
     name: "acme",
@@ -44,7 +44,7 @@ test("of a verified token the claims are told", () => {
   });
 });
 
-test("where the client asked is told only as trusted proxies say it", () => {
+test("forwarded fields are included only from trusted proxies", () => {
   const fields = ["X-Forwarded-Host", "public.test", "X-Forwarded-Proto", "https"];
   assert.deepEqual(calloutInput(requestFor({ fields })).headers, {});
   assert.deepEqual(calloutInput(requestFor({ fields, trusted: ["127.0.0.1"] })).headers, {

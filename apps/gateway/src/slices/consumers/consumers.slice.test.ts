@@ -91,13 +91,13 @@ function codeOf(verdict: Verdict | Promise<Verdict> | undefined): string | undef
   return verdict !== undefined && "code" in verdict ? verdict.code : undefined;
 }
 
-test("a document without consumers and providers has no gate, except where a route asks for a consumer", () => {
+test("a document without consumers and providers has no gate, except on routes with auth_required", () => {
   assert.equal(gateOf(documentOf()), undefined);
   assert.notEqual(gateOf(documentOf(), true), undefined);
   assert.notEqual(gateOf(documentOf(KEYED)), undefined);
 });
 
-test("a certificate tells who it is where no field does", () => {
+test("a certificate identifies the consumer if no field does", () => {
   const document = documentOf(KEYED, CERTIFIED);
   const cases: readonly [
     title: string,
@@ -128,7 +128,7 @@ test("a certificate tells who it is where no field does", () => {
   }
 });
 
-test("where nobody has a certificate, showing one means nothing", () => {
+test("a certificate is ignored if no consumer has one", () => {
   const document = documentOf(KEYED);
   const request = requestOf(document, [], certificate);
   assert.equal(codeOf(gateOf(document)?.check(request)), undefined);

@@ -95,7 +95,7 @@ test("keys are believed for a day without their issuer, not for longer", async (
   assert.deepEqual(kidsOf(await back), ["a"]);
 });
 
-test("a key id that cannot be looked for is not told from one that nobody has", async () => {
+test("an unavailable key set is indistinguishable from an unknown key id", async () => {
   const issuer = new SlowIssuer();
   const clock = new FakeClock();
   const keys = keySetOf(issuer, clock);

@@ -27,7 +27,7 @@ test("a key that fills its share is refused, and others are not", () => {
   assert.equal(memory.add("busy", "3", 100, 100), "new", "there is room again when the time is over");
 });
 
-test("when all keys together fill it, what is over makes room, whoever's it is", () => {
+test("when the total limit is reached, expired nonces of any key are removed", () => {
   const memory = new NonceMemory({ perKey: 10, total: 3 });
   for (const key of ["a", "b", "c"]) assert.equal(memory.add(key, "1", 0, 100), "new");
   assert.equal(memory.add("d", "1", 50, 100), "full");

@@ -14,7 +14,7 @@ async function fetched(server: RawServer, signal = AbortSignal.timeout(20_000)):
   return (await fetchPublished(dialer, { url, roots: undefined, purpose: "key-set" }, signal)).toString();
 }
 
-test("what an issuer publishes is asked for by one plain GET, and read however its body is framed", async () => {
+test("published documents are fetched with one plain GET, whatever the body framing", async () => {
   for (const response of [
     "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nkeys",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nke\r\n2\r\nys\r\n0\r\n\r\n",
@@ -32,7 +32,7 @@ test("what an issuer publishes is asked for by one plain GET, and read however i
   }
 });
 
-test("an answer that is not whole, not one, or too large is a failure", async () => {
+test("an incomplete, invalid or oversized response is a failure", async () => {
   const cases: readonly [response: string, code: string][] = [
     ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nkeys", "bad_answer"],
     ["HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nkeys", "bad_answer"],
@@ -56,7 +56,7 @@ test("an answer that is not whole, not one, or too large is a failure", async ()
   }
 });
 
-test("a server that never answers is given up with the signal, and its connection is closed", async () => {
+test("the signal aborts a request without a response and closes its connection", async () => {
   const asked = Promise.withResolvers<undefined>();
   let isClosed = false;
   await using server = await startRawServer(async (connection) => {

@@ -57,12 +57,12 @@ test("deprecation rule 3: a route without the block lets the upstream's values p
   assert.equal(decoratorOf(deprecation, routeWith("r", { path })), undefined);
 });
 
-test("deprecation rule 4: short-circuit answers are not decorated", () => {
+test("deprecation rule 4: short-circuit responses are not decorated", () => {
   const decorator = decoratorOf(deprecation, routeWith("r", { path }, { deprecation: { since } }));
   assert.equal(decorator?.on, "action-responses");
 });
 
-test("the fields of one answer are not those of the next", () => {
+test("fields of one response do not leak into the next", () => {
   const decorator = decoratorOf(deprecation, routeWith("r", { path }, { deprecation: { since } }));
   decorated(decorator, [], "action").push("X", "1");
   assert.deepEqual(decorated(decorator, [], "action"), ["Deprecation", "@1767225600"]);

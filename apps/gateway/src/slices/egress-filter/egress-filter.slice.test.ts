@@ -33,7 +33,7 @@ for (const [name, filter, expected] of cases) {
   });
 }
 
-test("egress rules 1 and 2: a published filter stands before the next connection, and goes with the next generation", async () => {
+test("egress rules 1 and 2: a published filter applies to the next connection and is removed with the next generation", async () => {
   await using server = await startRawServer(() => undefined);
   const dialer = new EgressDialer({ log: logged.log });
   const filter = createEgressFilter(dialer);

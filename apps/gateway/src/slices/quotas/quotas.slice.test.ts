@@ -137,7 +137,7 @@ test("quota rule 1: quotas need a budget, and a budget is greater than zero; all
   ]);
 });
 
-test("a document without quotas has no gate, and other consumers and nobody in particular pass without a turn", async () => {
+test("a document without quotas has no gate; consumers without quotas and anonymous clients pass synchronously", async () => {
   await using rig = await opened();
   const { publish } = rigOf(rig.store, rig.clock);
   assert.equal(publish(documentOf({ name: "plain" })), undefined);

@@ -20,7 +20,7 @@ test("keys: idle first, which loses nothing", () => {
   for (let index = 0; index < 20_000; index += 1) assert.equal(buckets.of(`busy ${index}`, 1000)[1], 5000);
 });
 
-test("keys: then the idlest half, so that those who are limited most stay limited", () => {
+test("keys: then the idlest half, so that the most limited keys stay limited", () => {
   const buckets = new KeyBuckets(1);
   buckets.of("limited", 0)[0] = 1_000_000;
   for (let index = 0; index < 300_000; index += 1) buckets.of(`flood ${index}`, 0)[0] = 1000;

@@ -17,7 +17,7 @@ const all: SecurityHeaders = {
   frame_options: "sameorigin",
 };
 
-test("security headers are on every response of the route, whoever made it, and replace the upstream's", () => {
+test("security headers are on every response of the route, including refusals, and replace the upstream's", () => {
   const decorator = decoratorWith(all);
   assert.equal(decorator?.on, "every-route-response");
   const expected = [
@@ -41,7 +41,7 @@ for (const [block, expected] of [
   });
 }
 
-test("a block that asks for nothing, and a route without one, cost nothing", () => {
+test("an empty block, and a route without one, have no cost", () => {
   assert.equal(decoratorWith({ nosniff: false }), undefined);
   assert.equal(decoratorOf(securityHeaders, routeWith("r", { path: { type: "prefix", value: "/" } })), undefined);
 });

@@ -45,7 +45,7 @@ for (const [name, ...values] of bad) {
   });
 }
 
-test("a parent replaces all that were there, and the state of another trace goes with it", () => {
+test("a parent replaces existing ones together with the state of another trace", () => {
   const fields = ["Traceparent", "x", "A", "1", "tracestate", "a=1", "traceparent", "y"];
   const kept = [...fields];
   setTraceParent(kept, TRACE, SPAN, true);

@@ -59,7 +59,7 @@ for (const [name, block, issues] of CASES) {
   });
 }
 
-test("transforms rules: requests of a route that asks nobody are not changed, which is a warning", () => {
+test("transforms rules: request transforms of a route without an upstream are a warning", () => {
   const found = issuesOfRoute(transforms, {
     transforms: request({ set: { A: "1" } }),
     action: { type: "respond", status: 200 },

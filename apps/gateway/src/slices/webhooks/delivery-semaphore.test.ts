@@ -11,7 +11,7 @@ test("delivery rule 6: there are 32 places, and no more", () => {
   assert.deepEqual([semaphore.take(), semaphore.take()], [true, false]);
 });
 
-test("who waits gets the next free place, in order, before anybody else", async () => {
+test("a queued delivery gets the next free permit in FIFO order, before others", async () => {
   const semaphore = new DeliverySemaphore(1);
   const order: string[] = [];
   await semaphore.acquireQueued();
@@ -30,7 +30,7 @@ test("who waits gets the next free place, in order, before anybody else", async 
   assert.equal(semaphore.taken, 0);
 });
 
-test("those who wait leave places for those who do not", async () => {
+test("queued deliveries leave permits for others", async () => {
   const semaphore = new DeliverySemaphore(4, 2);
   await semaphore.acquireQueued();
   await semaphore.acquireQueued();
@@ -47,7 +47,7 @@ test("those who wait leave places for those who do not", async () => {
   assert.equal(semaphore.taken, 3);
 });
 
-test("whatever is taken and given back, no bound is exceeded and everybody who waits gets in", async () => {
+test("whatever is acquired and released, no limit is exceeded and every queued delivery runs", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.constantFrom("take", "wait", "release", "releasePatient"), { maxLength: 60 }),

@@ -30,7 +30,7 @@ for (const [value, waitMs] of values) {
   });
 }
 
-test("delivery rule 4: only 429, 502, 503, 504 and no answer at all are retried, and only 2xx is delivered", () => {
+test("delivery rule 4: only 429, 502, 503, 504 and missing responses are retried, and only 2xx is delivered", () => {
   for (let status = 200; status < 600; status += 1) {
     const { step } = nextStep({ kind: "response", status, retryAfter: undefined }, 1, rule, 10_000);
     const expected = status < 300 ? "delivered" : [429, 502, 503, 504].includes(status) ? "retry" : "failed";
@@ -55,7 +55,7 @@ const results: fc.Arbitrary<AttemptResult> = fc.oneof(
   }),
 );
 
-test("delivery rules 2 and 5: however a target answers, no delivery has more attempts or waits longer than it may", () => {
+test("delivery rules 2 and 5: whatever the responses, no delivery exceeds its attempts or time", () => {
   fc.assert(
     fc.property(
       fc.array(results, { minLength: 12, maxLength: 12 }),

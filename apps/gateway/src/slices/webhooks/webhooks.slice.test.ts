@@ -93,7 +93,7 @@ for (const [name, targets, expected] of cases) {
   });
 }
 
-test("a target gets only the kinds it lists, and a new generation changes who gets what", () => {
+test("a target gets only the kinds it lists, and a new generation changes the targets", () => {
   const document = documentWith({
     webhooks: [target({}), target({ url: "http://h.test/2", events: ["breaker_opened", "breaker_closed"] })],
   });
