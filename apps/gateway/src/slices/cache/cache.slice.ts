@@ -1,13 +1,26 @@
 import type { ConfigDocument, Route } from "@headworks/gateway-contract";
 import { removeField } from "@headworks/http1";
 import { systemTimer, type Timer } from "#egress/timer.ts";
-import type { ResponseStore, Decorator } from "#request/phases.ts";
-import type { Clock, GatewaySlice } from "#slice.ts";
-import { ResponseMemory } from "./response-memory.ts";
-import { checkCache } from "./cache.check.ts";
+import type { Decorator, ResponseStore } from "#request/phases.ts";
+import type { Clock, GatewaySlice, IssueReport } from "#slice.ts";
 import { ChangedResources } from "./changed-resources.ts";
 import { RequestCoalescer } from "./request-coalescer.ts";
-import { RouteCache, type CacheOutcome, type CacheState } from "./route-cache.ts";
+import { ResponseMemory } from "./response-memory.ts";
+import { type CacheOutcome, type CacheState, RouteCache } from "./route-cache.ts";
+
+/** Fields of a connection or a single client; responses that depend on them are never stored. */
+const REFUSED: ReadonlySet<string> = new Set([
+  "authorization",
+  "connection",
+  "cookie",
+  "keep-alive",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
 
 export interface CacheHost {
   readonly clock: Clock;
@@ -127,4 +140,20 @@ function identityOf(route: Route, { services, upstreams }: ConfigDocument): stri
   const service = services.find(({ name }) => name === route.service);
   const names = new Set([service?.upstream, ...(service?.split?.targets ?? []).map(({ upstream }) => upstream)]);
   return JSON.stringify([route, service, upstreams.filter(({ name }) => names.has(name))]);
+}
+
+/** Fields in the key must come from the client unchanged. */
+function checkCache(document: ConfigDocument, report: IssueReport): void {
+  for (const [index, { cache, action }] of document.routes.entries()) {
+    if (cache === undefined) continue;
+    const fieldPath = ["routes", index, "cache"];
+    for (const [at, name] of (cache.vary ?? []).entries()) {
+      const lower = name.toLowerCase();
+      if (!REFUSED.has(lower) && !lower.startsWith("x-consumer-")) continue;
+      report.error("bad_header", [...fieldPath, "vary", at], `Answers cannot be kept by ${name}`);
+    }
+    if (action.type !== "proxy") {
+      report.warning("unused", fieldPath, "Only upstream responses are cached: this route's action generates its own");
+    }
+  }
 }

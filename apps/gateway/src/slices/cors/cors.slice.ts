@@ -1,12 +1,18 @@
-import { namedMethods, type Cors, type Route } from "@headworks/gateway-contract";
-import { fieldValue, fieldValues, type RawFields } from "@headworks/http1";
+import { type ConfigDocument, type Cors, namedMethods, type Route } from "@headworks/gateway-contract";
+import { canonicalHost } from "@headworks/host-patterns";
 import { foldVary } from "@headworks/http-fields";
+import { fieldValue, fieldValues, type RawFields } from "@headworks/http1";
 import type { RequestContext } from "#request/context.ts";
+import type { Decorator, Gate, Response } from "#request/phases.ts";
 import { asksAhead, isPreflight } from "#request/preflight.ts";
-import type { Response, Decorator, Gate } from "#request/phases.ts";
-import type { GatewaySlice } from "#slice.ts";
-import { checkCors, TOKEN } from "./cors.check.ts";
-import { normalOrigin } from "./origin.ts";
+import type { GatewaySlice, IssueReport } from "#slice.ts";
+
+const ORIGIN = /^([a-z][a-z0-9+.-]*):\/\/((?:\[[0-9a-f:.]+\]|[^\s/?#@\\[\]:,*]+)(?::[0-9]{1,5})?)$/;
+
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: ":80", https: ":443", ws: ":80", wss: ":443" };
+
+/** A token, as methods and header names are (RFC 9110 section 5.6.2). */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /**
  * CORS protocol (Fetch standard). Preflights are handled by the gateway and never reach the upstream; CORS fields of
@@ -136,4 +142,62 @@ function removeUpstreamFields(fields: RawFields): void {
     kept += 2;
   }
   fields.length = kept;
+}
+
+type FieldPath = readonly (string | number)[];
+
+/** Checks syntax of origins, that a wildcard is the only entry, and that it is not combined with credentials. */
+function checkCors(document: ConfigDocument, report: IssueReport): void {
+  for (const [index, { cors }] of document.routes.entries()) {
+    if (cors !== undefined) checkBlock(cors, ["routes", index, "cors"], report);
+  }
+}
+
+function checkBlock(cors: Cors, fieldPath: FieldPath, report: IssueReport): void {
+  const { allowed_origins: origins, allowed_headers: headers = [], expose_headers: exposed = [] } = cors;
+  for (const [index, origin] of origins.entries()) {
+    if (origin === "*" ? origins.length === 1 : normalOrigin(origin) !== undefined) continue;
+    const message =
+      origin === "*"
+        ? "* allows every origin, so it must stand alone"
+        : "This is no origin: it must be * or scheme://host[:port], without path, query and wildcard";
+    report.error("bad_value", [...fieldPath, "allowed_origins", index], message);
+  }
+  for (const [index, header] of headers.entries()) {
+    if (TOKEN.test(header)) continue;
+    report.error(
+      "bad_header",
+      [...fieldPath, "allowed_headers", index],
+      `This is no header name, and not *${header.includes(",") ? "; write each name for itself" : ""}`,
+    );
+  }
+  for (const [index, header] of exposed.entries()) {
+    if (header !== "*") continue;
+    report.error("bad_header", [...fieldPath, "expose_headers", index], "Headers to expose must be named one by one");
+  }
+  if (cors.allow_credentials !== true) return;
+  const at = [...fieldPath, "allow_credentials"];
+  if (origins.includes("*")) {
+    report.error("bad_value", at, "Credentials cannot be allowed to every origin: name the origins");
+  }
+  if (headers.includes("*")) {
+    report.error("bad_value", at, "Credentials cannot be allowed with every header: name the headers");
+  }
+}
+
+/**
+ * Normalizes an origin (RFC 6454): lower case, IDNs as A-labels, without the default port; undefined for an invalid
+ * origin and for `null`.
+ */
+export function normalOrigin(text: string): string | undefined {
+  const [, scheme, host] = ORIGIN.exec(text.toLowerCase()) ?? [];
+  if (scheme === undefined || host === undefined) return undefined;
+  const port = Object.hasOwn(DEFAULT_PORTS, scheme) ? DEFAULT_PORTS[scheme] : undefined;
+  const bare = port !== undefined && host.endsWith(port) ? host.slice(0, -port.length) : host;
+  return `${scheme}://${/[^\x00-\x7f]/.test(bare) ? wireHost(bare) : bare}`;
+}
+
+function wireHost(host: string): string {
+  const [, name = "", port = ""] = /^(.*?)(:[0-9]+)?$/.exec(host) ?? [];
+  return `${canonicalHost(name)}${port}`;
 }

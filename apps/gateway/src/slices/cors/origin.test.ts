@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { normalOrigin } from "./origin.ts";
+import { normalOrigin } from "./cors.slice.ts";
 
 for (const [text, expected] of [
   ["https://a.test", "https://a.test"],

@@ -1,15 +1,13 @@
-import type { ConfigDocument } from "@headworks/gateway-contract";
 import type { Logger } from "pino";
-import type { Clock, CompiledSlice, GatewaySlice } from "#slice.ts";
+import type { ConfigDocument } from "@headworks/gateway-contract";
+import type { Clock, CompiledSlice, GatewaySlice, IssueReport } from "#slice.ts";
 import type { StateStore } from "#storage/state-store.ts";
-import { budgetsOf } from "./consumer-budgets.ts";
-import type { ConsumerBudgets } from "./consumer-budgets.ts";
+import { budgetsOf, type ConsumerBudgets } from "./consumer-budgets.ts";
 import { InertQuotaGate, QuotaGate } from "./quota-gate.ts";
-import { QuotaReports } from "./quota-reports.ts";
-import type { QuotaMetrics } from "./quota-reports.ts";
-import { checkQuotas } from "./quotas.check.ts";
-import { usageRecordOf } from "./usage-record.ts";
-import type { UsageRecord, UsageRefusal } from "./usage-record.ts";
+import { type QuotaMetrics, QuotaReports } from "./quota-reports.ts";
+import { type UsageRecord, usageRecordOf, type UsageRefusal } from "./usage-record.ts";
+
+const BUDGETS = ["daily_requests", "monthly_requests"] as const;
 
 export type { QuotaMetrics } from "./quota-reports.ts";
 export { usageJson } from "./usage-record.ts";
@@ -74,4 +72,22 @@ export function quotas(host: QuotasHost): QuotasSlice {
       return await usageRecordOf(store, running, nowMs, consumer);
     },
   };
+}
+
+/** Quota rule 1: a consumer with quotas has at least one budget, none of them zero. */
+function checkQuotas(document: ConfigDocument, report: IssueReport): void {
+  for (const [index, consumer] of document.consumers.entries()) {
+    const { quotas } = consumer;
+    if (quotas === undefined) continue;
+    const fieldPath = ["consumers", index, "quotas"];
+    if (BUDGETS.every((budget) => quotas[budget] === undefined)) {
+      const message = `consumer '${consumer.name}' has quotas without a budget: set daily_requests or monthly_requests, or leave quotas out`;
+      report.error("quota_empty", fieldPath, message);
+    }
+    for (const budget of BUDGETS) {
+      if (quotas[budget] !== 0n) continue;
+      const message = `consumer '${consumer.name}' has ${budget} 0: a budget is greater than zero; leave it out for no budget`;
+      report.error("quota_zero", [...fieldPath, budget], message);
+    }
+  }
 }

@@ -1,16 +1,18 @@
-import type { Analytics } from "@headworks/gateway-contract";
-import { wireText } from "@headworks/http1";
 import type { Logger } from "pino";
+import type { Analytics, ConfigDocument } from "@headworks/gateway-contract";
+import { wireText } from "@headworks/http1";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
 import { parseEgressUrl } from "#egress/egress-url.ts";
+import { fieldNameIssue } from "#egress/outbound-fields.ts";
 import { systemTimer, type Timer } from "#egress/timer.ts";
 import type { Tracer } from "#request/request-trace.ts";
-import type { Clock, CompileScope, GatewaySlice } from "#slice.ts";
+import type { Clock, CompileScope, GatewaySlice, IssueReport } from "#slice.ts";
 import { RequestSpans } from "./request-spans.ts";
+import { type ExportRules, type SpanCounts, SpanExporter } from "./span-exporter.ts";
 import type { SpanSource } from "./span.ts";
-import { SpanExporter, type ExportRules, type SpanCounts } from "./span-exporter.ts";
 import { traceParent } from "./trace-context.ts";
-import { checkTracing, DEFAULTS } from "./tracing.check.ts";
+
+const DEFAULTS = { sampleRatio: 1, timeoutMs: 5000, buffer: 8192, flushMs: 1000, batchMax: 512 } as const;
 
 export interface TracingHost {
   readonly dialer: EgressDialer;
@@ -108,4 +110,21 @@ function tracesOf(endpoint: string | undefined, log: Logger): Traces | undefined
   if (!("issue" in read)) return { url };
   log.error({ code: "trace_endpoint_refused", why: read.issue }, "GATEWAY_OTLP_ENDPOINT is not used");
   return undefined;
+}
+
+function checkTracing({ analytics }: ConfigDocument, report: IssueReport): void {
+  const traces = analytics?.traces;
+  if (traces === undefined) return;
+  const fieldPath = ["analytics", "traces"];
+  const url = parseEgressUrl(traces.url);
+  if ("issue" in url) report.error("bad_url", [...fieldPath, "url"], url.issue);
+  for (const name of Object.keys(traces.headers ?? {})) {
+    const issue = fieldNameIssue(name);
+    if (issue !== undefined) report.error("bad_header", [...fieldPath, "headers", name], issue);
+  }
+  const { buffer = DEFAULTS.buffer, batch_max: batchMax = DEFAULTS.batchMax } = traces;
+  if (batchMax > buffer) {
+    const message = `batch_max (${batchMax}) must not be above buffer (${buffer}): a batch would never be full`;
+    report.error("out_of_range", [...fieldPath, "batch_max"], message);
+  }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { backoffMs, nextStep, retryAfterMs, type AttemptResult } from "./retry-rule.ts";
+import { backoffMs, nextStep, retryAfterMs, type AttemptResult } from "./webhooks.slice.ts";
 
 const rule = { maxAttempts: 5, backoffBaseMs: 100, backoffCapMs: 1000 };
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { test } from "node:test";
-import { signatureFields, signingKey } from "./signature.ts";
+import { signatureFields, signingKey } from "./webhooks.slice.ts";
 
 test("the signature is the one of the Standard Webhooks specification's own example", () => {
   const key = signingKey("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");

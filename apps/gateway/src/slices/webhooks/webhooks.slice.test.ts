@@ -6,8 +6,7 @@ import { documentWith, issuesOf, publish, realClock } from "../../../test/egress
 import { logLines } from "../../../test/egress/log-lines.ts";
 import { response, ok, startReceiver } from "../../../test/webhooks/receiver.ts";
 import { SAMPLE, target as sampleTarget, webhookRig } from "../../../test/webhooks/webhook-rig.ts";
-import { signatureFields } from "./signature.ts";
-import { createWebhooks } from "./webhooks.slice.ts";
+import { createWebhooks, signatureFields } from "./webhooks.slice.ts";
 
 const logged = logLines();
 const slice = createWebhooks({

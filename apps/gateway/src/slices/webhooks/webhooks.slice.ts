@@ -1,16 +1,30 @@
+import { createHmac } from "node:crypto";
 import type { Logger } from "pino";
-import type { EventKind } from "@headworks/gateway-contract";
-import { fieldValue } from "@headworks/http1";
+import { type ConfigDocument, EVENT_KINDS, type EventKind, type WebhookTarget } from "@headworks/gateway-contract";
+import { fieldValue, type RawFields, wireText } from "@headworks/http1";
 import type { EgressDialer } from "#egress/egress-dialer.ts";
+import { type EgressUrl, parseEgressUrl } from "#egress/egress-url.ts";
+import { fieldNameIssue, fieldValueIssue } from "#egress/outbound-fields.ts";
 import { post, type PostResult } from "#egress/post.ts";
 import { systemTimer, type Timer } from "#egress/timer.ts";
 import type { DeliveryOutcome, Recipient, RecipientList, SerialisedEvent } from "#events/recipient.ts";
-import type { Clock, GatewaySlice } from "#slice.ts";
-import type { DeliveryTarget } from "./delivery-target.ts";
-import { type AttemptResult, nextStep } from "./retry-rule.ts";
-import { signatureFields } from "./signature.ts";
-import { checkWebhooks } from "./webhooks.check.ts";
-import { compileTargets } from "./webhooks.compile.ts";
+import type { CheckScope, Clock, CompileScope, GatewaySlice, IssueReport } from "#slice.ts";
+
+const PREFIX = "whsec_";
+
+const MIN_KEY_BYTES = 24;
+
+const MAX_KEY_BYTES = 64;
+
+const RETRIED_STATUSES = new Set([429, 502, 503, 504]);
+
+/** See decisions, webhook defaults. */
+const DEFAULTS = { timeoutMs: 2000, maxAttempts: 3, backoffBaseMs: 100, backoffCapMs: 1000 } as const;
+
+const known: ReadonlySet<string> = new Set(EVENT_KINDS);
+
+/** Canonical form for duplicate detection. */
+const sameEverywhere = (url: EgressUrl): string => `${String(url.isSecure)} ${url.host} ${url.port} ${url.target}`;
 
 class DeliveryCounts {
   readonly #counts = new Map<EventKind, Record<CountedOutcome, number>>();
@@ -344,4 +358,190 @@ async function pause(waitMs: number, timer: Timer, signal: AbortSignal): Promise
   await promise;
   cancel();
   signal.removeEventListener("abort", done);
+}
+
+function checkWebhooks(document: ConfigDocument, report: IssueReport, scope: CheckScope): void {
+  const seen = new Map<string, number>();
+  for (const [index, target] of document.webhooks.entries()) {
+    const fieldPath = ["webhooks", index];
+    checkUrl(target, fieldPath, seen, report);
+    checkEvents(target, fieldPath, report);
+    checkHeaders(target, fieldPath, report, scope);
+    checkBackoff(target, fieldPath, report);
+    checkSigning(target, fieldPath, report, scope);
+  }
+}
+
+type FieldPath = readonly (string | number)[];
+
+function checkUrl(target: WebhookTarget, fieldPath: FieldPath, seen: Map<string, number>, report: IssueReport): void {
+  const url = parseEgressUrl(target.url);
+  if ("issue" in url) {
+    report.error("bad_url", [...fieldPath, "url"], url.issue);
+    return;
+  }
+  const spelling = sameEverywhere(url);
+  const first = seen.get(spelling);
+  if (first === undefined) seen.set(spelling, fieldPath.length > 1 ? Number(fieldPath[1]) : 0);
+  else report.error("duplicate_url", [...fieldPath, "url"], `The webhook number ${first + 1} has this URL already.`);
+}
+
+function checkEvents(target: WebhookTarget, fieldPath: FieldPath, report: IssueReport): void {
+  if (target.events.length === 0) {
+    report.error("empty_events", [...fieldPath, "events"], "A webhook must name at least one kind of event.");
+  }
+  for (const [index, kind] of target.events.entries()) {
+    if (known.has(kind)) continue;
+    const hint = kind === "quota_near_limit" ? "This kind is reserved for later. " : "";
+    report.error(
+      "unknown_event_kind",
+      [...fieldPath, "events", index],
+      `${hint}The kinds of events are ${EVENT_KINDS.join(", ")}.`,
+    );
+  }
+}
+
+function checkHeaders(target: WebhookTarget, fieldPath: FieldPath, report: IssueReport, scope: CheckScope): void {
+  const names = new Set<string>();
+  for (const [name, text] of Object.entries(target.headers ?? {})) {
+    const field = [...fieldPath, "headers", name];
+    const nameIssue = fieldNameIssue(name);
+    if (nameIssue !== undefined) report.error("bad_header", field, nameIssue);
+    const lower = name.toLowerCase();
+    if (names.has(lower)) report.error("bad_header", field, "The header is named twice, in different letter case.");
+    names.add(lower);
+    if (target.signing !== undefined && /^webhook-(?:id|timestamp|signature)$/.test(lower)) {
+      report.error("bad_header", field, "This header is set by the signature.");
+    }
+    const value = scope.secret(text);
+    const valueIssue = value === undefined ? undefined : fieldValueIssue(value.reveal());
+    if (valueIssue !== undefined) report.error("bad_header", field, valueIssue);
+  }
+}
+
+function checkBackoff(target: WebhookTarget, fieldPath: FieldPath, report: IssueReport): void {
+  const baseMs = target.backoff_base_ms ?? DEFAULTS.backoffBaseMs;
+  const capMs = target.backoff_cap_ms ?? DEFAULTS.backoffCapMs;
+  if (capMs >= baseMs) return;
+  report.error(
+    "out_of_range",
+    [...fieldPath, "backoff_cap_ms"],
+    `backoff_cap_ms (${capMs}) must not be below backoff_base_ms (${baseMs}).`,
+  );
+}
+
+function checkSigning(target: WebhookTarget, fieldPath: FieldPath, report: IssueReport, scope: CheckScope): void {
+  if (target.signing === undefined) return;
+  const secret = scope.secret(target.signing.secret);
+  if (secret === undefined || signingKey(secret.reveal()) !== undefined) return;
+  report.error(
+    "bad_value",
+    [...fieldPath, "signing", "secret"],
+    "The secret must be base64 of 24 to 64 bytes, with or without the prefix whsec_.",
+  );
+}
+
+/** The targets of a valid document with newly resolved secrets. */
+function compileTargets(document: ConfigDocument, scope: CompileScope): DeliveryTarget[] {
+  return document.webhooks.map((target) => compileTarget(target, scope)).filter((target) => target !== undefined);
+}
+
+function compileTarget(target: WebhookTarget, scope: CompileScope): DeliveryTarget | undefined {
+  const url = parseEgressUrl(target.url);
+  if ("issue" in url) return undefined;
+  const fields = ["Content-Type", "application/json", "User-Agent", "gateway-webhook"];
+  for (const [name, text] of Object.entries(target.headers ?? {})) {
+    fields.push(name, wireText(scope.secret(text).reveal()));
+  }
+  return {
+    key: target.url,
+    url,
+    kinds: new Set(EVENT_KINDS.filter((kind) => target.events.includes(kind))),
+    fields,
+    timeoutMs: target.timeout_ms ?? DEFAULTS.timeoutMs,
+    retry: {
+      maxAttempts: target.max_attempts ?? DEFAULTS.maxAttempts,
+      backoffBaseMs: target.backoff_base_ms ?? DEFAULTS.backoffBaseMs,
+      backoffCapMs: target.backoff_cap_ms ?? DEFAULTS.backoffCapMs,
+    },
+    signingKey: target.signing === undefined ? undefined : signingKey(scope.secret(target.signing.secret).reveal()),
+  };
+}
+
+/** A compiled webhook target of one generation. */
+interface DeliveryTarget {
+  /** The URL in the document; the target's key in the store. */
+  readonly key: string;
+  readonly url: EgressUrl;
+  readonly kinds: ReadonlySet<EventKind>;
+  /** Fields independent of the event. Contains resolved secrets; never log it. */
+  readonly fields: Readonly<RawFields>;
+  readonly timeoutMs: number;
+  readonly retry: RetryRule;
+  readonly signingKey: Buffer | undefined;
+}
+
+interface RetryRule {
+  readonly maxAttempts: number;
+  readonly backoffBaseMs: number;
+  readonly backoffCapMs: number;
+}
+
+/** Status and Retry-After of a response, or no response. */
+export type AttemptResult =
+  | { readonly kind: "response"; readonly status: number; readonly retryAfter: string | undefined }
+  | { readonly kind: "no-answer"; readonly isFinal: boolean };
+
+type NextStep =
+  | { readonly step: "delivered" }
+  | { readonly step: "failed"; readonly reason: "answer_not_retried" | "attempts_spent" | "time_spent" | "not_allowed" }
+  | { readonly step: "retry"; readonly waitMs: number };
+
+/**
+ * Delivery rules 2 to 5 for attempt number `attempt`, from 1, with `leftMs` of the total time left. A delay that would
+ * use up the remaining time fails at once.
+ */
+export function nextStep(result: AttemptResult, attempt: number, rule: RetryRule, leftMs: number): NextStep {
+  if (result.kind === "response") {
+    if (result.status >= 200 && result.status < 300) return { step: "delivered" };
+    if (!RETRIED_STATUSES.has(result.status)) return { step: "failed", reason: "answer_not_retried" };
+  } else if (result.isFinal) {
+    return { step: "failed", reason: "not_allowed" };
+  }
+  if (attempt >= rule.maxAttempts) return { step: "failed", reason: "attempts_spent" };
+  const requestedMs = result.kind === "response" ? retryAfterMs(result.retryAfter) : undefined;
+  const waitMs = requestedMs ?? backoffMs(attempt, rule);
+  return waitMs >= leftMs ? { step: "failed", reason: "time_spent" } : { step: "retry", waitMs };
+}
+
+/** Delay after attempt number `attempt`: the base, doubled per attempt, up to the cap. */
+export function backoffMs(attempt: number, rule: RetryRule): number {
+  return Math.min(rule.backoffCapMs, rule.backoffBaseMs * 2 ** (attempt - 1));
+}
+
+/** Retry-After in seconds; undefined for other forms, dates included. */
+export function retryAfterMs(value: string | undefined): number | undefined {
+  return value !== undefined && /^[0-9]+$/.test(value) ? Number(value) * 1000 : undefined;
+}
+
+/**
+ * Decodes a Standard Webhooks secret: base64 of 24 to 64 bytes, optionally with the prefix `whsec_`. Undefined if
+ * invalid.
+ */
+export function signingKey(secret: string): Buffer | undefined {
+  const text = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret;
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined;
+  const key = Buffer.from(text, "base64");
+  const isWhole = key.toString("base64").replace(/=+$/, "") === text.replace(/=+$/, "");
+  return isWhole && key.length >= MIN_KEY_BYTES && key.length <= MAX_KEY_BYTES ? key : undefined;
+}
+
+/**
+ * The three Standard Webhooks fields of one attempt, names and values alternating. The id is that of the event, equal
+ * for all attempts; the timestamp is the attempt's, so that receivers can reject replays.
+ */
+export function signatureFields(key: Buffer, id: string, body: Buffer, nowMs: number): string[] {
+  const timestamp = String(Math.floor(nowMs / 1000));
+  const signature = createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest("base64");
+  return ["webhook-id", id, "webhook-timestamp", timestamp, "webhook-signature", `v1,${signature}`];
 }
