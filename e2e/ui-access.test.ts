@@ -55,7 +55,7 @@ journey("No screen has a serious barrier, in either theme", async (bench) => {
     ["/sessions", "active"],
     ["/blocklist", "tracker"],
     ["/focus", "*.shop.example"],
-    ["/connect", "Test"],
+    ["/connect", "Test setup"],
     ["/settings", "Requests to keep"],
   ] as const) {
     await visit(page, path);

@@ -21,7 +21,7 @@ journey("The first run shows four steps, tests interception, and lets the first 
     await page.getByRole("heading", { name: title }).waitFor();
   }
   await page.getByRole("link", { name: "Instructions for each system" }).click();
-  await page.getByRole("button", { name: "Test" }).click();
+  await page.getByRole("button", { name: "Test setup" }).click();
   await page.getByText("Decryption works on Weir's side").waitFor();
   await page.getByText("Waiting for traffic").waitFor();
   await bench.send("/orders?first");

@@ -67,7 +67,7 @@ export function FirstRunView({ compact = false }: { readonly compact?: boolean }
         ) : (
           <>
             {setup.data !== undefined && <TrustGuide platforms={setup.data.platforms} />}
-            <InterceptionTest label="Test" hint="Sends one HTTPS request through the proxy." />
+            <InterceptionTest label="Test setup" hint="Sends one HTTPS request through the proxy." />
           </>
         )}
       </Step>

@@ -104,7 +104,7 @@ export function RewriteList({
             setDragged(null);
             setOver(null);
           }}
-          onDrop={(event) => drop(event, placeBefore(rules, dragged, index))}
+          onDrop={(event) => drop(event, insertBefore(rules, dragged, index))}
         />
       ))}
     </RuleRows>
@@ -112,7 +112,7 @@ export function RewriteList({
 }
 
 /** Dropping on a lower rule inserts after it, on a higher one before it. */
-function placeBefore(rules: readonly RewriteRule[], dragged: string | null, index: number): string | null {
+function insertBefore(rules: readonly RewriteRule[], dragged: string | null, index: number): string | null {
   const from = rules.findIndex((rule) => rule.id === dragged);
   return rules[from !== -1 && from < index ? index + 1 : index]?.id ?? null;
 }

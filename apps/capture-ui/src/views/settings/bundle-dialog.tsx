@@ -11,7 +11,7 @@ import { Segmented } from "../../ui/segmented.tsx";
 import { toast } from "../../ui/toast.tsx";
 import { settingLabel } from "./setting-model.ts";
 import styles from "./settings.module.css";
-import { type BundleKind, readBundle, sectionLabel, placeInFile } from "./bundle.ts";
+import { type BundleKind, readBundle, sectionLabel, positionInFile } from "./bundle.ts";
 
 type Mode = RulesImport["mode"];
 type Outcome = RulesImport | ConfigImport;
@@ -123,7 +123,7 @@ function Refusal({ error }: { readonly error: unknown }) {
   const details: readonly unknown[] = error instanceof ApiFailure && Array.isArray(error.details) ? error.details : [];
   const issues = details.flatMap((detail) => {
     const { path, message } = (detail ?? {}) as { readonly path?: unknown; readonly message?: unknown };
-    return typeof path === "string" && typeof message === "string" ? [{ path: placeInFile(path), message }] : [];
+    return typeof path === "string" && typeof message === "string" ? [{ path: positionInFile(path), message }] : [];
   });
   return (
     <div className={styles["problem"]} role="alert">

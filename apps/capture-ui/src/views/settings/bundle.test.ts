@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { placeInFile, readBundle, sectionLabel } from "./bundle.ts";
+import { positionInFile, readBundle, sectionLabel } from "./bundle.ts";
 
 test("a file is known by its outermost names", () => {
   assert.deepEqual(readBundle('{"version":1,"mocks":[]}'), { ok: true, kind: "rules" });
@@ -30,7 +30,7 @@ test("kinds of rules have names for people", () => {
 });
 
 test("places are told as they are in the file", () => {
-  assert.equal(placeInFile("body/mocks/1/text"), "mocks/1/text");
-  assert.equal(placeInFile("/body/rules/rewrites"), "rules/rewrites");
-  assert.equal(placeInFile("body"), "");
+  assert.equal(positionInFile("body/mocks/1/text"), "mocks/1/text");
+  assert.equal(positionInFile("/body/rules/rewrites"), "rules/rewrites");
+  assert.equal(positionInFile("body"), "");
 });

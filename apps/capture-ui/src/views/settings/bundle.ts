@@ -35,6 +35,6 @@ export function sectionLabel(section: string): string {
 }
 
 /** Position of an error in the document, without the request's prefix: `body/mocks/1` gives `mocks/1`. */
-export function placeInFile(path: string): string {
+export function positionInFile(path: string): string {
   return path.replace(/^\/?body\/?/u, "");
 }

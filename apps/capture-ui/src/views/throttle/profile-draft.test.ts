@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatBitRate, formatRate } from "@headworks/capture-contract";
 import type { ThrottleProfile } from "@headworks/capture-contract";
-import { DIAL_KBPS, dialPlace, draftOfProfile, formatProfile, profileOf, sameLine } from "./profile-draft.ts";
+import { DIAL_KBPS, dialStep, draftOfProfile, formatProfile, profileOf, sameLine } from "./profile-draft.ts";
 
 const profile: ThrottleProfile = {
   name: "3G",
@@ -64,8 +64,8 @@ test("a profile is a preset when it has its values, not only its name", () => {
 });
 
 test("the dial stands at the closest speed, and at its end for no limit", () => {
-  for (const [place, speed] of DIAL_KBPS.entries()) assert.equal(dialPlace(speed), place);
-  assert.equal(DIAL_KBPS[dialPlace(420)], 500);
-  assert.equal(dialPlace(Number.NaN), DIAL_KBPS.length - 1);
-  assert.equal(dialPlace(1), 0);
+  for (const [place, speed] of DIAL_KBPS.entries()) assert.equal(dialStep(speed), place);
+  assert.equal(DIAL_KBPS[dialStep(420)], 500);
+  assert.equal(dialStep(Number.NaN), DIAL_KBPS.length - 1);
+  assert.equal(dialStep(1), 0);
 });

@@ -84,7 +84,7 @@ export function sameLine(one: ThrottleProfile, other: ThrottleProfile): boolean 
 export const DIAL_KBPS: readonly number[] = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 0];
 
 /** The dial step closest to a speed. */
-export function dialPlace(kbps: number): number {
+export function dialStep(kbps: number): number {
   if (!(kbps > 0)) return DIAL_KBPS.length - 1;
   let best = 0;
   for (const [place, speed] of DIAL_KBPS.entries()) {

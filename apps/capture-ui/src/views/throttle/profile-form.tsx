@@ -12,7 +12,7 @@ import { Field, TextInput } from "../../ui/field.tsx";
 import { isolatedName } from "../../ui/isolated-name.ts";
 import { Card } from "../../ui/page.tsx";
 import { Segmented } from "../../ui/segmented.tsx";
-import { DIAL_KBPS, dialPlace, draftOfProfile, profileOf, type ProfileDraft } from "./profile-draft.ts";
+import { DIAL_KBPS, dialStep, draftOfProfile, profileOf, type ProfileDraft } from "./profile-draft.ts";
 import styles from "./throttle.module.css";
 
 /** Form of a profile and its hosts. */
@@ -126,7 +126,7 @@ function Dial({
         step={1}
         aria-label={`${label} dial`}
         aria-valuetext={words}
-        value={dialPlace(value)}
+        value={dialStep(value)}
         onChange={(event) => onChange(String(DIAL_KBPS[Number(event.target.value)] ?? 0))}
       />
       <TextInput

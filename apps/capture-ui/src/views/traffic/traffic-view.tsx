@@ -19,7 +19,7 @@ import { NoteDialog } from "./actions/note-dialog.tsx";
 import { useListKeys } from "./actions/use-list-keys.ts";
 import { useRowActions } from "./actions/use-row-actions.ts";
 import { Grid, type GridHandle } from "./list/grid.tsx";
-import { placeOfEntry } from "./list/place-of-entry.ts";
+import { positionOfEntry } from "./list/position-of-entry.ts";
 import type { TrafficList } from "./list/traffic-list.ts";
 import { Overview } from "./overview/overview.tsx";
 import { addTerm, nodeTerms } from "./query/effective-query.ts";
@@ -87,7 +87,7 @@ export function TrafficView() {
           if (row !== undefined) chosen.open(row.id, true);
         }}
         onSort={view.toggleSort}
-        onShowNew={chosen.letGo}
+        onShowNew={chosen.releaseHold}
         rowMenu={actions.menuFor}
         whenEmpty={<WhenEmpty list={list} filtered={q !== ""} onShowAll={() => navigate("/traffic")} />}
       />
@@ -294,6 +294,6 @@ function useArrival(list: TrafficList, grid: RefObject<GridHandle | null>, openI
     const firstRow = async (q: string) =>
       await api.traffic.listTrafficRows({ query: { ...filterOf(q, list.scope.session), limit: 1 } });
     // The details are shown anyway; if the position is unknown the list does not scroll.
-    placeOfEntry(list, id, firstRow).then(show, () => undefined);
+    positionOfEntry(list, id, firstRow).then(show, () => undefined);
   }, [list, grid, loaded]);
 }

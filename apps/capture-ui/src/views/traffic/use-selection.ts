@@ -8,7 +8,7 @@ import type { GridHandle } from "./list/grid.tsx";
 import {
   NOTHING_SELECTED,
   afterClosing,
-  letGo,
+  releaseHold,
   selectForMenu,
   selectOne,
   selectRange,
@@ -116,7 +116,7 @@ export function useSelection(list: TrafficList, grid: RefObject<GridHandle | nul
     moveTo,
     selectAll,
     chooseForMenu: (id: string) => setSelection((now) => selectForMenu(now, id)),
-    letGo: () => setSelection(letGo),
+    releaseHold: () => setSelection(releaseHold),
     clear: () => setSelection(NOTHING_SELECTED),
     drop: (ids: readonly string[]) => setSelection((now) => withoutIds(now, ids)),
   };

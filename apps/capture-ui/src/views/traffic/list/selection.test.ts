@@ -3,7 +3,7 @@ import { test } from "node:test";
 import {
   NOTHING_SELECTED,
   afterClosing,
-  letGo,
+  releaseHold,
   selectForMenu,
   selectOne,
   selectRange,
@@ -40,11 +40,11 @@ test("choosing holds the rows until nothing is chosen, an entry is closed, or ne
   assert.equal(withoutIds(two, ["a", "b"]).isHolding, false);
   assert.equal(afterClosing(one).isHolding, false);
   assert.equal(afterClosing(two).isHolding, true);
-  assert.deepEqual(letGo(two), { ...two, isHolding: false });
+  assert.deepEqual(releaseHold(two), { ...two, isHolding: false });
 });
 
 test("a menu chooses its row without holding the rows beyond it, and leaves a choice as it was", () => {
   const one = selectOne("a");
   assert.equal(selectForMenu(one, "a"), one);
-  assert.deepEqual(selectForMenu(one, "b"), letGo(selectOne("b")));
+  assert.deepEqual(selectForMenu(one, "b"), releaseHold(selectOne("b")));
 });

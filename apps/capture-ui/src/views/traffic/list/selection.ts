@@ -30,16 +30,16 @@ export function selectRange(selection: Selection, id: string, range: readonly st
 
 /** For a context menu, which holds rows itself while open: a selected row keeps the selection. */
 export function selectForMenu(selection: Selection, id: string): Selection {
-  return selection.ids.has(id) ? selection : letGo(selectOne(id));
+  return selection.ids.has(id) ? selection : releaseHold(selectOne(id));
 }
 
 /** After an entry was closed; a multiple selection is kept. */
 export function afterClosing(selection: Selection): Selection {
-  return selection.ids.size > 1 ? selection : letGo(selection);
+  return selection.ids.size > 1 ? selection : releaseHold(selection);
 }
 
 /** Releases the hold, keeping the selection. */
-export function letGo(selection: Selection): Selection {
+export function releaseHold(selection: Selection): Selection {
   return { ...selection, isHolding: false };
 }
 

@@ -8,7 +8,7 @@ export type FirstRowSource = (q: string) => Promise<Window>;
  * Number of rows above an entry. Undefined if it is not in the list, the list is sorted differently, or the count is
  * incomplete.
  */
-export async function placeOfEntry(
+export async function positionOfEntry(
   list: Pick<TrafficList, "indexOf" | "scope" | "newCount" | "length">,
   id: string,
   firstRow: FirstRowSource,

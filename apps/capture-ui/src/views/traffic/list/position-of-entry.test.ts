@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fakeRow } from "../../../../test/fake-rows.ts";
-import { placeOfEntry } from "./place-of-entry.ts";
+import { positionOfEntry } from "./position-of-entry.ts";
 import type { ListScope } from "./row-sequence.ts";
 
 const SOUGHT = fakeRow(40);
@@ -33,30 +33,30 @@ function serviceOf(total: number, isComplete = true) {
 
 test("an entry stands below those that the service counts above it, whatever the direction and the filter", async () => {
   const newest = serviceOf(60);
-  assert.equal(await placeOfEntry(listOf(), SOUGHT.id, newest.firstRow), 60);
+  assert.equal(await positionOfEntry(listOf(), SOUGHT.id, newest.firstRow), 60);
   assert.deepEqual(newest.asked, [`id:${SOUGHT.id}`, "seq:>40"]);
   const oldest = serviceOf(20);
   const filtered = listOf({ q: "a OR b", order: "asc" });
-  assert.equal(await placeOfEntry(filtered, SOUGHT.id, oldest.firstRow), 20);
+  assert.equal(await positionOfEntry(filtered, SOUGHT.id, oldest.firstRow), 20);
   assert.deepEqual(oldest.asked, [`(a OR b) id:${SOUGHT.id}`, "(a OR b) seq:<40"]);
 });
 
 test("rows that are not shown yet are not above an entry", async () => {
-  assert.equal(await placeOfEntry(listOf({}, 5), SOUGHT.id, serviceOf(60).firstRow), 55);
+  assert.equal(await positionOfEntry(listOf({}, 5), SOUGHT.id, serviceOf(60).firstRow), 55);
 });
 
 test("an entry whose row is loaded needs no count", async () => {
   const { asked, firstRow } = serviceOf(60);
-  assert.equal(await placeOfEntry(listOf(), fakeRow(100).id, firstRow), 0);
+  assert.equal(await positionOfEntry(listOf(), fakeRow(100).id, firstRow), 0);
   assert.deepEqual(asked, []);
 });
 
 test("a count that was not brought to its end is no place, nor is one that the list does not reach", async () => {
-  assert.equal(await placeOfEntry(listOf(), SOUGHT.id, serviceOf(60, false).firstRow), undefined);
-  assert.equal(await placeOfEntry(listOf(), SOUGHT.id, serviceOf(100).firstRow), undefined);
+  assert.equal(await positionOfEntry(listOf(), SOUGHT.id, serviceOf(60, false).firstRow), undefined);
+  assert.equal(await positionOfEntry(listOf(), SOUGHT.id, serviceOf(100).firstRow), undefined);
 });
 
 test("an entry that the list does not have, or in another order, has no place", async () => {
-  assert.equal(await placeOfEntry(listOf(), fakeRow(41).id, serviceOf(60).firstRow), undefined);
-  assert.equal(await placeOfEntry(listOf({ sort: "host" }), SOUGHT.id, serviceOf(60).firstRow), undefined);
+  assert.equal(await positionOfEntry(listOf(), fakeRow(41).id, serviceOf(60).firstRow), undefined);
+  assert.equal(await positionOfEntry(listOf({ sort: "host" }), SOUGHT.id, serviceOf(60).firstRow), undefined);
 });
