@@ -124,7 +124,7 @@ journey("A field whose bytes are UTF-8 is read as that, and is copied and sent a
   await eventually("the field holds the bytes", async () => (await field.inputValue().catch(() => "")) === octets);
   await page.getByText("As UTF-8: grün").waitFor();
   await page.getByRole("button", { name: "Send", exact: true }).click();
-  await page.getByRole("region", { name: "Response" }).waitFor();
+  await page.getByRole("region", { name: "Response", exact: true }).waitFor();
   const [first, again] = await bench.weir.entries("/green");
   const valueOf = (entry = first): unknown => entry?.request.headers_list.find(([name]) => name === "X-City")?.[1];
   assert.deepEqual([valueOf(), valueOf(again)], [octets, octets]);

@@ -33,7 +33,7 @@ journey(
       .fill("X-Place");
     await page.getByRole("textbox", { name: "Value of X-Place" }).fill("here");
     await page.getByRole("button", { name: "Send edited" }).click();
-    const outcome = page.getByRole("region", { name: "Response" });
+    const outcome = page.getByRole("region", { name: "Response", exact: true });
     await outcome.getByText('"place": "here"').waitFor();
     await outcome.getByRole("link", { name: "Compare with original" }).click();
     const changes = page.getByRole("table", { name: "Response body" });
@@ -66,7 +66,7 @@ journey("A new request with a variable is saved, sent, and found in its history"
     .waitFor();
   await page.getByRole("textbox", { name: "{{id}}" }).fill("17");
   await page.getByRole("button", { name: "Send", exact: true }).click();
-  await page.getByRole("region", { name: "Response" }).getByText("you asked for /anything/17").waitFor();
+  await page.getByRole("region", { name: "Response", exact: true }).getByText("you asked for /anything/17").waitFor();
   // A save begins the draft anew, but not what was entered for its variables.
   await page.getByRole("textbox", { name: "Name", exact: true }).fill("Anything else");
   await page.getByRole("button", { name: "Save", exact: true }).click();
@@ -77,12 +77,12 @@ journey("A new request with a variable is saved, sent, and found in its history"
   await page.getByRole("heading", { name: "New request" }).waitFor();
   await page.getByRole("textbox", { name: "URL" }).fill(`${bench.origin.url}/never-saved`);
   await page.getByRole("button", { name: "Send", exact: true }).click();
-  await page.getByRole("region", { name: "Response" }).getByText("you asked for /never-saved").waitFor();
+  await page.getByRole("region", { name: "Response", exact: true }).getByText("you asked for /never-saved").waitFor();
   await page
     .getByRole("list", { name: "Shop" })
     .getByRole("button", { name: /^Anything/u })
     .click();
-  await page.getByRole("region", { name: "Response" }).getByText("you asked for /anything/17").waitFor();
+  await page.getByRole("region", { name: "Response", exact: true }).getByText("you asked for /anything/17").waitFor();
   await page.getByRole("tab", { name: "History" }).click();
   await waitForCount(page.getByRole("table", { name: "Replays" }).getByRole("row"), 2);
 });
@@ -106,7 +106,7 @@ journey(
     await page.unroute(execute);
     await page.getByRole("heading", { name: /^GET/u }).waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).click();
-    await page.getByRole("region", { name: "Response" }).getByText("you asked for /first/17").waitFor();
+    await page.getByRole("region", { name: "Response", exact: true }).getByText("you asked for /first/17").waitFor();
     assert.equal(await saved(), 1);
 
     const late = Promise.withResolvers<void>();

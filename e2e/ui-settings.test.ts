@@ -196,7 +196,7 @@ async function clearRewrites(bench: UiBench): Promise<void> {
 async function saved(page: Page, button: string): Promise<string> {
   const [download] = await Promise.all([
     page.waitForEvent("download"),
-    page.getByRole("button", { name: button }).click(),
+    page.getByRole("button", { name: button, exact: true }).click(),
   ]);
   return await readFile(await download.path(), "utf8");
 }
