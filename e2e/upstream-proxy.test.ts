@@ -329,7 +329,7 @@ test("weir upstream test prints each step, up to the one that fails", { skip: mi
   const good = await run("--target", `https://localhost:${secure.port}/`);
   assert.equal(good.code, 0, good.stderr);
   assert.match(good.stdout, /✓ Open a tunnel: SOCKS5 to localhost:\d+ \([\d.]+ ms\)\n.*✓ TLS with the target: TLSv1.3/);
-  assert.match(good.stdout, /✓ Get an answer: Status 200/);
+  assert.match(good.stdout, /✓ Get a response: Status 200/);
   const bad = await run("--target", `localhost:${await freePort()}`);
   assert.match(bad.stdout, /✗ Open a tunnel: The upstream proxy socks5:.* could not connect/);
 });

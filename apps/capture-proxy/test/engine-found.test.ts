@@ -86,7 +86,7 @@ test("messages about a place at an IPv6 address name it in brackets", async () =
   assert.deepEqual(
     (await proxy.waitFor(2)).map(({ state }) => state.step === "failed" && state.failure.message),
     [
-      `[::1]:${origin.port} closed the connection without an answer`,
+      `[::1]:${origin.port} closed the connection without a response`,
       `[::1]:${proxy.port} is this proxy itself ([::1]:${proxy.port}); the request would go round for ever`,
     ],
   );
@@ -217,7 +217,7 @@ test("an answer whose head cannot be written is a page that says so", async () =
   const proxy = await engine({ interceptors: [rules] });
   const { status, body } = await proxyClient(proxy.port).fetch(`http://127.0.0.1:${origin.port}/`);
   assert.equal(status, 502);
-  assert.match(body.toString(), /a field that cannot be passed on/);
+  assert.match(body.toString(), /a field that cannot be forwarded/);
   assert.equal(await failureOf(proxy), "UPSTREAM_PROTOCOL");
 });
 

@@ -338,7 +338,7 @@ test("an answer that cannot be said in HTTP/2 is a page that says so; trailers t
     const [exchange] = await proxy.waitFor(1);
     const isGood = place === "trailers";
     assert.deepEqual([status, code], [isGood ? 200 : 502, 0], place);
-    assert.match(body, isGood ? /^body$/ : /a field that cannot be passed on/);
+    assert.match(body, isGood ? /^body$/ : /a field that cannot be forwarded/);
     assert.equal(exchange?.state.step, isGood ? "completed" : "failed");
   }
 });

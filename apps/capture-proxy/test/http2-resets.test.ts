@@ -51,7 +51,7 @@ for (const code of [2, CANCEL, ENHANCE_YOUR_CALM]) {
   });
 }
 
-test("an origin's reset in the middle of its answer never looks like the end of it", async () => {
+test("an origin's reset in the middle of its response never looks like the end of it", async () => {
   await using server = await startResettingHttp2Origin({ body: "half", code: ENHANCE_YOUR_CALM });
   await using proxy = await http2Engine();
   await using client = await clientOf("2", proxy, server.port, { isPlain: true });

@@ -244,7 +244,7 @@ test("a connection that its origin closes is left alone, and one that closes und
   assert.equal(proxy.finished.at(-1)?.state.step, "completed");
 });
 
-test("a client that goes away in the middle of its answer leaves no connection behind", async () => {
+test("a client that goes away in the middle of its response leaves no connection behind", async () => {
   await using origin = await startRawServer(async (connection) => {
     await connection.readUntil("\r\n\r\n");
     await connection.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");

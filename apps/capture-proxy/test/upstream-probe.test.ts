@@ -49,13 +49,13 @@ const ways: readonly [string, Pick<ProbeRequest, "proxy" | "target"> & Partial<P
     "an http proxy and HTTPS",
     { proxy: at("http", http.port), target: toSecure() },
     "tunnel",
-    ["Connect to the proxy", "Open a tunnel", "TLS with the target", "Get an answer"],
+    ["Connect to the proxy", "Open a tunnel", "TLS with the target", "Get a response"],
   ],
   [
     "an http proxy and HTTP",
     { proxy: at("http", http.port), target: toOrigin("/") },
     "forward",
-    ["Connect to the proxy", "Get an answer"],
+    ["Connect to the proxy", "Get a response"],
   ],
   [
     "a socks5 proxy and a bare connection",
@@ -67,7 +67,7 @@ const ways: readonly [string, Pick<ProbeRequest, "proxy" | "target"> & Partial<P
     "a target on the bypass list",
     { proxy: at("socks5", 1), target: toOrigin("/"), bypass: ["127.0.0.0/8"] },
     "direct",
-    ["Connect to the target", "Get an answer"],
+    ["Connect to the target", "Get a response"],
   ],
 ];
 
@@ -91,7 +91,7 @@ test("the failing step is the last one, with a reason", async () => {
   );
   for (const [request, name, code] of [
     [{ proxy: at("http", refusing.port), target: toSecure() }, "Open a tunnel", "UPSTREAM_PROXY_DENIED"],
-    [{ proxy: at("http", asking.port), target: toOrigin("/") }, "Get an answer", "UPSTREAM_PROXY_AUTH"],
+    [{ proxy: at("http", asking.port), target: toOrigin("/") }, "Get a response", "UPSTREAM_PROXY_AUTH"],
     [{ proxy: at("socks5", secure.port), target: toOrigin("/") }, "Open a tunnel", undefined],
     [{ proxy: at("https", http.port), target: toSecure() }, "Choose a way", "UPSTREAM_PROXY_CANNOT_TUNNEL"],
     [{ proxy: at("https", http.port), target: toOrigin("/") }, "TLS with the proxy", undefined],

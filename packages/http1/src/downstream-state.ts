@@ -68,7 +68,7 @@ export class DownstreamState {
 
   /** A request head was read. */
   requestStarted(head: Pick<RequestHead, "version" | "keepAlive" | "expectContinue">): void {
-    demand(this.isIdle, "a request starts only when the one before is answered");
+    demand(this.isIdle, "a request starts only after the previous response ended");
     this.#request = "arriving";
     this.#response = "none";
     this.#isModern = head.version === "1.1";
@@ -109,7 +109,7 @@ export class DownstreamState {
    * @param framing  how the answer's body arrives
    */
   responseStarted(framing: Framing): ResponseStart {
-    demand(this.mayRespond, "one answer for each request");
+    demand(this.mayRespond, "one response per request");
     this.#response = "started";
     // An answer before the end of the request: the rest of the body and a next request could not be told apart.
     if (this.#request !== "complete") this.#mustClose = true;
@@ -123,13 +123,13 @@ export class DownstreamState {
 
   /** The head that was about to be written cannot be; nothing of the answer left, and another may be started. */
   responseWithdrawn(): void {
-    demand(this.#ownership === "open" && this.#response === "started", "an answer is withdrawn only after it started");
+    demand(this.#ownership === "open" && this.#response === "started", "a response is withdrawn only after it started");
     this.#response = "none";
   }
 
   /** The answer was written to its end. */
   responseEnded(): AfterResponse {
-    demand(this.#ownership === "open" && this.#response === "started", "an answer ends only after it started");
+    demand(this.#ownership === "open" && this.#response === "started", "a response ends only after it started");
     this.#response = "none";
     this.#request = "none";
     this.#expectation = "none";
@@ -178,7 +178,7 @@ export class DownstreamState {
 
   /** The head that switches protocols (101, or 2xx to CONNECT) is about to be written: all further bytes are the tunnel's. */
   tunnelStarted(): void {
-    demand(this.mayRespond && this.#request === "complete", "a tunnel answers a complete request");
+    demand(this.mayRespond && this.#request === "complete", "a tunnel requires a complete request");
     this.#ownership = "tunnel";
   }
 

@@ -34,9 +34,9 @@ const REFUSALS = {
   "forbidden-trailer": [400, "A trailer carries a field that is only allowed in the head"],
   "trailers-too-large": [431, "The trailer section is too large"],
   truncated: [400, "The peer ended the connection inside a message"],
-  "unexpected-answer": [502, "Bytes arrived although no answer is expected"],
-  "unexpected-upgrade": [502, "The answer switches protocols although the request offered no upgrade"],
-  "too-many-informational": [502, "Too many informational answers before the final one"],
+  "unexpected-answer": [502, "Bytes arrived although no response is expected"],
+  "unexpected-upgrade": [502, "The response switches protocols although the request offered no upgrade"],
+  "too-many-informational": [502, "Too many informational responses before the final one"],
   "unsafe-text": [500, "A part of the head cannot be written: it would change the meaning of the message"],
 } as const satisfies Record<string, readonly [status: number, message: string]>;
 

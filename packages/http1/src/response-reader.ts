@@ -64,7 +64,7 @@ export class ResponseReader extends MessageReader<ResponseHead> {
    * @throws Error when the present answer has begun and not ended
    */
   expect(method: string, upgrade?: string): void {
-    demand(this.state !== "body" && !this.hasPartialHead, "the next answer is expected behind the present one");
+    demand(this.state !== "body" && !this.hasPartialHead, "the next response is expected only after the current one");
     this.next();
     this.#method = method;
     this.#offersUpgrade = upgrade !== undefined;

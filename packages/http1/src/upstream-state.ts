@@ -72,7 +72,7 @@ export class UpstreamState {
 
   /** The final head was read. */
   responseStarted(head: Pick<ResponseHead, "keepAlive" | "framing" | "oddities">): void {
-    demand(this.#phase === "busy", "an answer belongs to a request");
+    demand(this.#phase === "busy", "a response belongs to a request");
     this.#hasResponseBytes = true;
     this.#responseAllowsReuse = head.keepAlive && head.framing.kind !== "until-close" && head.oddities.length === 0;
   }
@@ -84,7 +84,7 @@ export class UpstreamState {
    * @returns `keep` only if the request was sent completely and nobody and nothing speaks against another exchange
    */
   responseEnded(surplus: boolean, oddityCount: number): "keep" | "destroy" {
-    demand(this.#phase === "busy", "an answer ends after it started");
+    demand(this.#phase === "busy", "a response ends after it started");
     const keeps =
       this.#isSent && this.#request?.keepAlive === true && this.#responseAllowsReuse && !surplus && oddityCount === 0;
     this.#phase = keeps ? "idle" : "closed";
@@ -94,7 +94,7 @@ export class UpstreamState {
 
   /** The answer switched protocols: all further bytes are the tunnel's, and the connection is never used again. */
   tunnelStarted(): void {
-    demand(this.#phase === "busy", "a tunnel answers a request");
+    demand(this.#phase === "busy", "a tunnel requires a request");
     this.#phase = "tunnel";
   }
 

@@ -544,7 +544,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
       this.#budget.spend(1, "PING");
       return this.#out.ping(content, true);
     }
-    if (!this.#pings.response(content)) this.#budget.spend(1, "PING that answers none");
+    if (!this.#pings.response(content)) this.#budget.spend(1, "unexpected PING acknowledgement");
   }
 
   #onGoaway(id: number, content: Buffer): void {

@@ -51,7 +51,7 @@ export async function probeInterception(request: ProbeRequest): Promise<ProbeSte
     socket.on("error", () => undefined);
     passed(`CONNECT ${target.hostname}:443 was accepted`, "Make TLS with a certificate of this CA");
     const status = await fetchThrough(socket, target, request.caPem, signal, (detail) =>
-      passed(detail, "Get an answer"),
+      passed(detail, "Get a response"),
     );
     if (status !== 200) throw new Error(`The answer had status ${status}`);
     passed("The answer had status 200", "");

@@ -28,7 +28,7 @@ export function stalled(
 ): Failure {
   switch (waitsFor) {
     case "answer-taken": {
-      const message = `The client took nothing of the answer for ${idleTimeoutMs} ms`;
+      const message = `The client read nothing of the response for ${idleTimeoutMs} ms`;
       return { stage: "client-write", side: "client", code: "CLIENT_TIMEOUT", message };
     }
     case "body": {

@@ -95,7 +95,7 @@ class ServerFirstProbe {
     };
     socket.on("error", (cause: NodeJS.ErrnoException) => {
       if (this.#upstream === undefined) return;
-      const message = `${address} broke the connection before anybody spoke (${cause.code ?? cause.message})`;
+      const message = `${address} broke the connection before either side sent anything (${cause.code ?? cause.message})`;
       const failure: Failure = { stage: "receive", side: "upstream", code: "UPSTREAM_RESET", message, cause };
       this.#upstream = undefined;
       this.#tellLater(() => this.#outcome.failed(failure, moments, address));
@@ -519,7 +519,7 @@ function clientName({ address = "" }: ClientFacts, fields: readonly string[]): s
 
 function blocked(host: string, verdict: Refusal): Failure {
   const message =
-    verdict.kind === "abort" ? verdict.reason : `A rule answers for ${host} with ${verdict.response.status}`;
+    verdict.kind === "abort" ? verdict.reason : `A rule responds for ${host} with ${verdict.response.status}`;
   return { stage: "policy", side: "internal", code: "BLOCKED", message };
 }
 

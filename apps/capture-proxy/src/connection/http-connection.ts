@@ -358,7 +358,7 @@ export class HttpConnection implements ExchangeClient, Timed {
       if (!this.#linger.isOn && this.#reader.hasPartialHead) return this.#respondWithTimeout();
       if (this.#linger.goesOn(this, this.#socket)) return;
       const mayWaitForServer = !this.#hasReceived && mayBeForeign(this.#base);
-      if (mayWaitForServer) failTunnel(this.#base, invalidRequest("The client said nothing"));
+      if (mayWaitForServer) failTunnel(this.#base, invalidRequest("The client sent nothing"));
       return void this.#socket.destroy();
     }
     const exchange = this.#exchange;

@@ -51,17 +51,17 @@ abstract class HeldExchange extends LiveExchange {
   abstract onResponseMoved(): void;
 
   requestContent(limitBytes: number): Promise<Content> {
-    if (this.sending.isSent && !this.isFinished) throw new TypeError("The request is on its way already");
+    if (this.sending.isSent && !this.isFinished) throw new TypeError("The request has already been sent");
     return this.sending.held.content(limitBytes, this.isFinished, () => this.readRequestOn());
   }
 
   responseContent(limitBytes: number): Promise<Content> {
-    if (this.responseSender.hasStarted && !this.isFinished) throw new TypeError("The answer is on its way already");
+    if (this.responseSender.hasStarted && !this.isFinished) throw new TypeError("The response has already started");
     return this.responseSender.held.content(limitBytes, this.isFinished, () => this.readResponseOn());
   }
 
   setRequestContent(bytes: Buffer): void {
-    if (this.sending.isSent) throw new TypeError("The request is on its way already");
+    if (this.sending.isSent) throw new TypeError("The request has already been sent");
     const { fields } = this.changeRequest();
     (this.originalRequest as Original<RequestMessage>).body ??= this.sending.held.joined();
     this.sending.replace(bytes);
@@ -76,7 +76,7 @@ abstract class HeldExchange extends LiveExchange {
   }
 
   setResponseContent(bytes: Buffer): void {
-    if (this.responseSender.hasStarted) throw new TypeError("The answer is on its way already");
+    if (this.responseSender.hasStarted) throw new TypeError("The response has already started");
     const response = this.changeResponse();
     (this.originalResponse as Original<ResponseMessage>).body ??= this.responseSender.held.joined();
     this.responseSender.replace(bytes);
@@ -522,7 +522,7 @@ export class HttpExchange extends HeldExchange implements ResponseHandler {
         stage: "receive",
         side: "upstream",
         code: "UPSTREAM_PROTOCOL",
-        message: "The answer has a field that cannot be passed on",
+        message: "The response has a field that cannot be forwarded",
         cause: error,
       });
     }

@@ -27,7 +27,7 @@ import { UpstreamConnections } from "./upstream-connections.ts";
 
 const WEBSOCKET_KEY_BYTES = 16;
 
-const TOO_MANY_RESETS = new Error("Too many streams ended before their answers");
+const TOO_MANY_RESETS = new Error("Too many streams ended before their responses");
 
 /** A client that closed its sending side counts as gone after this time without progress. */
 const HALF_CLOSED_MS = 5000;
@@ -251,7 +251,7 @@ function overlong({ headBytes, fieldCount }: HeadLimits): Http2RequestProblem {
 }
 
 function refusal({ problem, message }: Http2RequestProblem): Failure {
-  const text = problem === "tunnel" ? "No tunnel leads out of here; CONNECT is for the proxy itself" : message;
+  const text = problem === "tunnel" ? "CONNECT is not allowed inside a tunnel; send it to the proxy itself" : message;
   return invalidRequest(text);
 }
 

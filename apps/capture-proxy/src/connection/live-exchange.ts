@@ -103,7 +103,7 @@ export abstract class LiveExchange implements Exchange {
   }
 
   changeResponse(): ResponseMessage {
-    if (this.response === undefined) throw new TypeError("There is no answer to change yet");
+    if (this.response === undefined) throw new TypeError("There is no response to change yet");
     this.response.fieldLines = undefined;
     this.originalResponse ??= { message: { ...this.response, fields: [...this.response.fields] }, body: undefined };
     return this.response;

@@ -179,7 +179,7 @@ function toProxyItself(
   const isOwn = host === MAGIC_HOST || host === "localhost" || host === socket.localAddress || host === "127.0.0.1";
   if (!isOwn) {
     return refused(
-      `This is a proxy: ask it for an absolute URL, as programs do that were told to use a proxy, or open http://${MAGIC_HOST}/ through it`,
+      `This is a proxy: send requests with an absolute URL, as clients configured to use a proxy do, or open http://${MAGIC_HOST}/ through it`,
     );
   }
   return ownPage(message(head, "http", host, hostField?.port ?? 80, head.target), services, false);

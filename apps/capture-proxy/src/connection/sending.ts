@@ -175,7 +175,7 @@ export class Sending {
     const status = this.#head?.status;
     const message =
       status === undefined
-        ? "The connection broke before the answer was complete"
+        ? "The connection broke before the response was complete"
         : `The request was refused with ${status} before it was sent`;
     return { stage: "client-read", side: "client", code: "CLIENT_PROTOCOL", message };
   }

@@ -246,7 +246,7 @@ const NO_ADDRESS = new Uint8Array(4);
 
 function blocked(host: string, verdict: Exclude<Verdict, { kind: "continue" }>): Failure {
   const message =
-    verdict.kind === "abort" ? verdict.reason : `A rule answers for ${host} with ${verdict.response.status}`;
+    verdict.kind === "abort" ? verdict.reason : `A rule responds for ${host} with ${verdict.response.status}`;
   return { stage: "policy", side: "internal", code: "BLOCKED", message };
 }
 

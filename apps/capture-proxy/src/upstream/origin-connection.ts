@@ -274,8 +274,8 @@ export class OriginConnection implements Origin {
       code: error.code === "truncated" ? "UPSTREAM_CLOSED" : "UPSTREAM_PROTOCOL",
       message:
         error.code === "truncated"
-          ? `${place} closed the connection in the middle of its answer`
-          : `The answer of ${place} is not valid HTTP: ${error.message}`,
+          ? `${place} closed the connection in the middle of its response`
+          : `The response of ${place} is not valid HTTP: ${error.message}`,
       cause: error,
     });
   }
@@ -335,7 +335,7 @@ export class OriginConnection implements Origin {
   #closedEarly(): void {
     const place = hostPortText(this.#destination.host, this.#destination.port);
     const note = clientCertificateNote(this.tls?.clientCertificate);
-    const message = `${place} closed the connection without an answer${note}`;
+    const message = `${place} closed the connection without a response${note}`;
     this.#lose({ stage: "receive", side: "upstream", code: "UPSTREAM_CLOSED", message });
   }
 
@@ -377,7 +377,7 @@ function proxyResponseFailure(status: number, { proxy, authorization }: Forwardi
 function forwardedFailure(failure: Failure, { proxy }: Forwarding, hasResponse: boolean): Failure {
   const isBroken = failure.code === "UPSTREAM_CLOSED" || failure.code === "UPSTREAM_RESET";
   if (!hasResponse && isBroken) {
-    const message = `${capitalized(proxyText(proxy))} closed the connection without an answer`;
+    const message = `${capitalized(proxyText(proxy))} closed the connection without a response`;
     return proxyFailure(failure.stage, "UPSTREAM_PROXY_CLOSED", message, failure.cause);
   }
   if (failure.side !== "upstream") return failure;

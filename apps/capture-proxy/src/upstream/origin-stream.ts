@@ -219,7 +219,8 @@ export class OriginStream implements Origin, StreamHandler {
 
   #readInformational(status: number, section: RawFields): void {
     this.#informational += 1;
-    if (this.#informational > RESPONSE_LIMITS.informationalCount) return this.#refuse("too many informational answers");
+    if (this.#informational > RESPONSE_LIMITS.informationalCount)
+      return this.#refuse("too many informational responses");
     if (status !== 101) this.#handler?.onInformational(headOf(status, section, NO_BODY));
   }
 
@@ -257,7 +258,7 @@ export class OriginStream implements Origin, StreamHandler {
   }
 
   #refuse(what: string): void {
-    const message = `The answer of ${this.#owner.place} is not valid HTTP/2: ${what}`;
+    const message = `The response of ${this.#owner.place} is not valid HTTP/2: ${what}`;
     const failure: Failure = { stage: "receive", side: "upstream", code: "UPSTREAM_PROTOCOL", message };
     this.#settle("fail", failure);
     this.#stream?.reset(PROTOCOL_ERROR);
@@ -294,11 +295,11 @@ export class OriginStream implements Origin, StreamHandler {
   #failure(code: number): Failure {
     const { place, session } = this.#owner;
     const { error } = session;
-    const when = this.#hasHead ? "in the middle of its answer" : "without an answer";
+    const when = this.#hasHead ? "in the middle of its response" : "without a response";
     const stage = this.#hasHead ? "receive" : "send";
     const problem = this.#stream?.problem;
     if (problem !== undefined) {
-      const message = `The answer of ${place} is not valid HTTP/2: ${problem}`;
+      const message = `The response of ${place} is not valid HTTP/2: ${problem}`;
       return { stage: "receive", side: "upstream", code: "UPSTREAM_PROTOCOL", message };
     }
     if (error instanceof Http2Error && code === NO_ERROR) {

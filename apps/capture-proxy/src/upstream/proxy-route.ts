@@ -52,7 +52,7 @@ class Socks5Connect implements TunnelHandshake {
   #failure(failure: ClientFailure): Failure {
     switch (failure.kind) {
       case "invalid": {
-        const message = `What ${proxyText(this.#proxy)} answered is not SOCKS5 (${failure.problem})`;
+        const message = `The reply of ${proxyText(this.#proxy)} is not SOCKS5 (${failure.problem})`;
         return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_PROTOCOL", message);
       }
       case "no-method":

@@ -43,7 +43,7 @@ export async function probeRoute(dialer: Dialer, request: ProbeRequest): Promise
   const detail = isAnswered ? `Status ${response.value}` : response.failure.message;
   return {
     via,
-    steps: [...steps, { name: "Get an answer", ok: isAnswered, detail, durationMs }],
+    steps: [...steps, { name: "Get a response", ok: isAnswered, detail, durationMs }],
     failure: isAnswered ? undefined : response.failure,
   };
 }

@@ -69,7 +69,7 @@ export class HttpConnect implements TunnelHandshake {
   }
 
   #garbage(error: Http1Error): Failure {
-    const message = `What ${proxyText(this.#proxy)} answered to CONNECT is not valid HTTP: ${error.message}`;
+    const message = `The response of ${proxyText(this.#proxy)} to CONNECT is not valid HTTP: ${error.message}`;
     return proxyFailure("proxy-handshake", "UPSTREAM_PROXY_PROTOCOL", message, error);
   }
 
