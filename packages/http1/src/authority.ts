@@ -4,8 +4,8 @@ const IP_LITERAL = /^\[[0-9a-f]*:[0-9a-f:.]*\]$/i;
 const PORT = /^[0-9]{1,5}$/;
 
 /**
- * Whether `text` is `host[:port]` with nothing two parsers could read differently: no user information, no percent
- * escapes, no list, no zone identifier. The host is a DNS-like name, an IPv4 address or a bracketed IPv6 address.
+ * Whether `text` is an unambiguous `host[:port]`: no user information, percent escapes, lists or zone identifiers. The
+ * host is a DNS-like name, an IPv4 address or a bracketed IPv6 address.
  */
 export function isAuthority(text: string): boolean {
   let hostEnd = text.length;

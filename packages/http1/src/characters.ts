@@ -5,7 +5,7 @@ export const SP = 0x20;
 export const COLON = 0x3a;
 export const SEMICOLON = 0x3b;
 
-/** A table indexed by latin1 code: 1 where `accepts` says yes. */
+/** A table indexed by latin1 code: 1 if `accepts` returns true. */
 function table(accepts: (code: number) => boolean): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, code) => (accepts(code) ? 1 : 0));
 }
@@ -24,12 +24,12 @@ export const TCHAR = table(members(`!#$%&'*+-.^_\`|~${ALPHANUMERIC}`));
 export const FIELD_VALUE = table((code) => code === TAB || (code >= 0x20 && code !== 0x7f));
 
 /**
- * What may stand in a request target: visible ASCII without the fragment mark, which is never sent, and the octets
- * beyond ASCII that programs send which do not percent-encode.
+ * Characters of a request target: visible ASCII without "#", and non-ASCII octets, which some clients do not
+ * percent-encode.
  */
 export const TARGET = table((code) => code > 0x20 && code !== 0x7f && code !== 0x23);
 
-/** Letters of a host name that mean the same to everybody; percent escapes and sub-delimiters do not. */
+/** Characters of a host name that all parsers treat alike; percent escapes and sub-delimiters are excluded. */
 export const HOST_NAME = table(members(`-._~${ALPHANUMERIC}`));
 
 /** Value of a hexadecimal digit, or 255. */

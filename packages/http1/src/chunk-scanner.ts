@@ -9,18 +9,18 @@ const QUOTE = 0x22;
 
 const BACKSLASH = 0x5c;
 
-/** Where the scanner hands what it finds. */
+/** Receives the scanner's output. */
 export interface ChunkSink {
   onChunkData(data: Buffer): void;
-  /** The trailer section with its closing empty line; only called when it has at least one line. */
+  /** The trailer section including its final empty line; called only if it has at least one line. */
   onTrailerSection(text: string): void;
 }
 
-/** What the scanner accepts beyond plain sizes. */
+/** Deviations that the scanner accepts. */
 export interface ChunkRules {
-  /** Extensions are dropped rather than refused. */
+  /** Chunk extensions are dropped instead of refused. */
   readonly dropsExtensions: boolean;
-  /** Called for each tolerated oddity; absent: nothing is tolerated. */
+  /** Called for each tolerated oddity; without it none is tolerated. */
   readonly tolerate: ((oddity: Oddity) => void) | undefined;
 }
 
@@ -35,7 +35,10 @@ const TRAILERS = 7;
 const DONE = 8;
 const MAX_SIZE_DIGITS = 8;
 
-/** Scans the chunked coding (RFC 9112 section 7.1) in input cut anywhere; data is passed on as views, never copied. */
+/**
+ * Scans the chunked coding (RFC 9112 section 7.1) in arbitrarily split input; data is passed on as views, never
+ * copied.
+ */
 export class ChunkScanner {
   readonly #sink: ChunkSink;
   readonly #rules: ChunkRules;
@@ -59,12 +62,12 @@ export class ChunkScanner {
     return this.#phase === DONE;
   }
 
-  /** Only the empty line that closes the trailer section is missing. */
+  /** Only the empty line after the trailer section is missing. */
   get onlyLastLineMissing(): boolean {
     return this.#phase === TRAILERS && this.#trailers.heldBytes === 0;
   }
 
-  /** Ready for the first chunk of another message. */
+  /** Prepares for the first chunk of another message. */
   reset(): void {
     this.#phase = SIZE;
     this.#digits = 0;
@@ -75,8 +78,8 @@ export class ChunkScanner {
   }
 
   /**
-   * Scans from `offset` up to the end of the body, the end of the input, or just behind the first piece of data
-   * handed on, whichever comes first. Returns the offset reached.
+   * Scans from `offset` to the end of the body, the end of the input, or the end of the first data piece, whichever
+   * comes first. Returns the offset reached.
    * @throws Http1Error
    */
   read(chunk: Buffer, offset: number): number {
@@ -179,7 +182,7 @@ export class ChunkScanner {
   }
 
   #onExtensionByte(byte: number): void {
-    // A lone LF inside an extension ends the line for some parsers and not for others, so nobody may accept it.
+    // Parsers disagree on whether a lone LF inside an extension ends the line, so it is always refused.
     if (byte === LF) throw new Http1Error("bad-line-end");
     let place = nextExtensionPlace(this.#extension, byte);
     if (place === "bad") {
@@ -216,7 +219,7 @@ export class ChunkScanner {
   }
 }
 
-/** Where in `*( ";" name [ "=" ( token / quoted-string ) ] )` (RFC 9112 section 7.1.1) the next byte stands. */
+/** Position within `*( ";" name [ "=" ( token / quoted-string ) ] )` (RFC 9112 section 7.1.1). */
 type ExtensionPlace =
   | "name-start"
   | "name"
@@ -225,12 +228,12 @@ type ExtensionPlace =
   | "quoted"
   | "escaped"
   | "behind-quoted"
-  /** A lenient reader gave up on the grammar and skips to the end of the line. */
+  /** Invalid, but tolerated: skip to the end of the line. */
   | "anything"
   | "end"
   | "bad";
 
-/** The place behind `byte`, for a byte that is not LF; `end` for the CR that ends the line. */
+/** The position after `byte`, which is not LF; `end` for the CR that ends the line. */
 function nextExtensionPlace(place: ExtensionPlace, byte: number): ExtensionPlace {
   switch (place) {
     case "name-start":

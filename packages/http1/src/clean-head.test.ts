@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { bytes } from "../test/recording.ts";
 import { cleanHeadEnd } from "./head-collector.ts";
 
-/** The same answer by the letter of the description. */
+/** A direct implementation of the description. */
 function naiveEnd(text: string, start: number, maxBytes: number): number {
   const match = /^(?:[\t\x20-\x7e\x80-\xff]+\r\n)*\r\n/.exec(text.slice(start));
   return match === null || match[0].length > maxBytes ? -1 : start + match[0].length;

@@ -7,7 +7,7 @@ const MODERN = { version: "1.1", keepAlive: true, expectContinue: false } as con
 const EXPECTING = { ...MODERN, expectContinue: true } as const;
 const OLD = { version: "1.0", keepAlive: true, expectContinue: false } as const;
 
-/** A state in which a whole request was read. */
+/** A state after a complete request. */
 function asked(
   head: { version: "1.0" | "1.1"; keepAlive: boolean; expectContinue: boolean } = MODERN,
 ): DownstreamState {
@@ -136,7 +136,7 @@ test("an owner that breaks the order is stopped", () => {
   assert.throws(() => state.responseStarted(NO_BODY), /Broken rule/);
 });
 
-/** What happened, and nothing else: the reference judges the whole history anew at every step. */
+/** The recorded events; the reference re-evaluates the whole history at every step. */
 type Event =
   | { kind: "head"; keepAlive: boolean; expectContinue: boolean; version: "1.0" | "1.1" }
   | {
@@ -146,7 +146,7 @@ type Event =
 
 class History {
   readonly events: Event[] = [];
-  /** The events since the last answer ended with "read". */
+  /** Events since the last response that ended with "read". */
   get present(): Event[] {
     return this.events.slice(this.events.findLastIndex(({ kind }) => kind === "answer-end") + 1);
   }
@@ -162,7 +162,7 @@ class History {
   get isFinished(): boolean {
     return this.ever("over") || this.ever("tunnel");
   }
-  /** Everything that forbids another request on this connection. */
+  /** Conditions that forbid another request on this connection. */
   get mustClose(): boolean {
     const responseAt = this.present.findIndex(({ kind }) => kind === "response");
     const requestEndAt = this.present.findIndex(({ kind }) => kind === "request-end");
@@ -224,7 +224,7 @@ function responseStep(framing: Framing, mayStart: (model: History) => boolean): 
   );
 }
 
-/** What carries a connection on. */
+/** Events that advance a connection. */
 const progress = [
   heads.map((head) =>
     step(
@@ -325,7 +325,7 @@ const others = [
   ),
 ];
 
-/** Without weight on progress nearly all sequences would end within the first exchange. */
+/** Without weighted progress nearly all sequences would end within the first exchange. */
 const steps = [...Array.from({ length: 8 }, () => progress).flat(), ...others];
 
 test("any order of events gives the decisions of a reference that judges the whole history", () => {

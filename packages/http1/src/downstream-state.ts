@@ -1,25 +1,24 @@
 import { UNTIL_CLOSE, type Framing, type RequestHead } from "./message.ts";
 import { demand } from "./owner-rule.ts";
 
-/** What the answer's head must say, and how its body is framed for this client. */
+/** How to write a response head for this client. */
 export interface ResponseStart {
   readonly framing: Framing;
-  /** The value of the Connection field to write, or undefined to leave it out. */
+  /** Value of the Connection field; undefined to omit it. */
   readonly connection: "close" | "keep-alive" | undefined;
   readonly closeAfterResponse: boolean;
 }
 
 /**
- * What follows an answer. `read`: the next request. `close`: end the connection. `linger`: end the writing side, then
- * read and discard for a bounded time before destroying it, since the client may still be sending and a reset would
- * take the answer away from it.
+ * What follows a response. `read`: the next request. `close`: close the connection. `linger`: end the writing side,
+ * then discard input for a bounded time, since the client may still be sending and a reset would discard the response.
  */
 export type AfterResponse = "read" | "close" | "linger";
 
-/** `answer`: an error may be answered, then the connection ends. `destroy`: nothing sensible can be said any more. */
+/** `response`: an error response may be sent, then the connection closes. `destroy`: no response is possible. */
 export type AfterRefusal = "response" | "destroy";
 
-/** `close`: nothing is going on, end it. `finish`: let the present exchange end first. `destroy`: it cannot end. */
+/** `close`: idle, close now. `finish`: complete the current exchange first. `destroy`: it cannot complete. */
 export type AfterClientEnd = "close" | "finish" | "destroy";
 
 const READ_BEHIND: ResponseStart = Object.freeze({
@@ -29,9 +28,9 @@ const READ_BEHIND: ResponseStart = Object.freeze({
 });
 
 /**
- * The rules of one client connection on the server side, without the connection: which bytes are read when, which
- * answers close it, who sends 100 (Continue). One request is answered at a time, in the order of arrival.
- * Events in, decisions out; an event that the owner may not raise in the present state is an error.
+ * The server-side state machine of one client connection, without I/O: when input is read, which responses close the
+ * connection, and who sends 100 (Continue). One request is processed at a time, in order. An event that is invalid in
+ * the current state throws.
  */
 export class DownstreamState {
   #request: "none" | "arriving" | "complete" | "refused" = "none";
@@ -42,12 +41,12 @@ export class DownstreamState {
   #clientEnded = false;
   #isModern = true;
 
-  /** Whether input goes to the request reader now; otherwise it stays unread (or belongs to a tunnel). */
+  /** Whether input may be passed to the request reader now; otherwise it stays unread or belongs to a tunnel. */
   get mayRead(): boolean {
     return this.#ownership === "open" && (this.#request === "none" || this.#request === "arriving");
   }
 
-  /** No request is being received or answered: the time for idle connections is running. */
+  /** No request is being received or answered: the idle timeout applies. */
   get isIdle(): boolean {
     return this.#ownership === "open" && this.#request === "none";
   }
@@ -56,17 +55,16 @@ export class DownstreamState {
     return this.#ownership === "tunnel";
   }
 
-  /** Whether an answer may still be started for the present request. */
+  /** Whether a response to the current request may still be started. */
   get mayRespond(): boolean {
     return this.#ownership === "open" && this.#request !== "none" && this.#response === "none";
   }
 
-  /** The client holds its body back until it gets a 100 (Continue) or an answer. */
+  /** The client withholds its body until it receives 100 (Continue) or a response. */
   get isAwaitingContinue(): boolean {
     return this.#expectation === "waiting";
   }
 
-  /** A request head was read. */
   requestStarted(head: Pick<RequestHead, "version" | "keepAlive" | "expectContinue">): void {
     demand(this.isIdle, "a request starts only after the previous response ended");
     this.#request = "arriving";
@@ -76,19 +74,16 @@ export class DownstreamState {
     this.#expectation = head.expectContinue ? "waiting" : "none";
   }
 
-  /** A part of the request body was read: the client did not wait for 100 (Continue), or no longer does. */
+  /** Body data arrived: the client did not wait for 100 (Continue), or stopped waiting. */
   requestData(): void {
     if (this.#expectation === "waiting") this.#expectation = "settled";
   }
 
-  /** The request was read to its end. */
   requestEnded(): void {
     if (this.#request === "arriving") this.#request = "complete";
   }
 
-  /**
-   * The body is wanted now. True: write `100 Continue`, once; false: nobody waits for it.
-   */
+  /** The body is wanted now. True: write `100 Continue` once; false: the client does not wait for it. */
   bodyWanted(): boolean {
     if (this.#expectation !== "waiting" || !this.mayRespond || this.#request !== "arriving") return false;
     this.#expectation = "settled";
@@ -96,8 +91,8 @@ export class DownstreamState {
   }
 
   /**
-   * The origin sent an informational answer. True: pass it on. A 100 is passed on only to a client that waits for one
-   * and got none yet; nothing at all to HTTP/1.0, and nothing behind the final head.
+   * The origin sent an informational response. True: forward it. A 100 is forwarded only to a client that awaits one;
+   * HTTP/1.0 clients get none, and none follows the final head.
    */
   informational(status: number): boolean {
     if (!this.#isModern || !this.mayRespond || status === 101) return false;
@@ -106,12 +101,12 @@ export class DownstreamState {
 
   /**
    * The final head is about to be written.
-   * @param framing  how the answer's body arrives
+   * @param framing  of the response body as received
    */
   responseStarted(framing: Framing): ResponseStart {
     demand(this.mayRespond, "one response per request");
     this.#response = "started";
-    // An answer before the end of the request: the rest of the body and a next request could not be told apart.
+    // The response precedes the end of the request: body and next request could not be told apart.
     if (this.#request !== "complete") this.#mustClose = true;
     if (framing.kind === "until-close" || (framing.kind === "chunked" && !this.#isModern)) {
       this.#mustClose = true;
@@ -121,13 +116,12 @@ export class DownstreamState {
     return { framing, connection: this.#mustClose ? "close" : keeps, closeAfterResponse: this.#mustClose };
   }
 
-  /** The head that was about to be written cannot be; nothing of the answer left, and another may be started. */
+  /** The head cannot be written; no byte was sent, and another response may be started. */
   responseWithdrawn(): void {
     demand(this.#ownership === "open" && this.#response === "started", "a response is withdrawn only after it started");
     this.#response = "none";
   }
 
-  /** The answer was written to its end. */
   responseEnded(): AfterResponse {
     demand(this.#ownership === "open" && this.#response === "started", "a response ends only after it started");
     this.#response = "none";
@@ -138,7 +132,6 @@ export class DownstreamState {
     return this.#clientEnded ? "close" : "linger";
   }
 
-  /** The request reader refused the input. */
   requestRefused(): AfterRefusal {
     this.#mustClose = true;
     if (this.#ownership === "open" && this.#response === "none") {
@@ -149,7 +142,7 @@ export class DownstreamState {
     return "destroy";
   }
 
-  /** The client sent its last byte, but may still read. */
+  /** The client closed its sending side but may still read. */
   clientEnded(): AfterClientEnd {
     if (this.#ownership === "tunnel") return "finish";
     this.#clientEnded = true;
@@ -163,12 +156,12 @@ export class DownstreamState {
     return wasIdle ? "close" : "destroy";
   }
 
-  /** The service is stopping: the present exchange, or one that is on its way already, is the last one. */
+  /** Shutdown: the current exchange, or a request in flight, is the last one. */
   endsSoon(): void {
     this.#mustClose = true;
   }
 
-  /** The service is stopping: the present exchange is the last one. */
+  /** Shutdown: the current exchange is the last one. */
   drain(): "close" | "finish" {
     this.#mustClose = true;
     if (!this.isIdle) return "finish";
@@ -176,13 +169,16 @@ export class DownstreamState {
     return "close";
   }
 
-  /** The head that switches protocols (101, or 2xx to CONNECT) is about to be written: all further bytes are the tunnel's. */
+  /**
+   * The head that switches protocols (101, or 2xx to CONNECT) is about to be written: all further bytes belong to the
+   * tunnel.
+   */
   tunnelStarted(): void {
     demand(this.mayRespond && this.#request === "complete", "a tunnel requires a complete request");
     this.#ownership = "tunnel";
   }
 
-  /** The connection is gone, for whatever reason. Returns whether an exchange was cut short: abort its upstream side. */
+  /** The connection closed. Returns whether an exchange was interrupted, whose upstream side must be aborted. */
   closed(): boolean {
     const wasBusy = this.#ownership === "open" && this.#request !== "none";
     this.#ownership = "closed";

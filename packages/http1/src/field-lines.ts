@@ -2,11 +2,14 @@ import { COLON, CR, FIELD_VALUE, LF, SP, TAB, TCHAR } from "./characters.ts";
 import { Http1Error } from "./http1-error.ts";
 import type { FieldLines, RawFields } from "./message.ts";
 
-/** What the fields of one head say about framing, the connection and routing. Reused from head to head. */
+/** Facts from the fields of one head about framing, connection and routing. Reused for every head. */
 export class HeadFacts {
-  /** Of responses: white space between a field name and its colon is removed (RFC 9112 section 5.1), not refused. */
+  /**
+   * In responses, white space between field name and colon is removed (RFC 9112 section 5.1); in requests it is
+   * refused.
+   */
   readonly areOfResponses: boolean;
-  /** Values of Content-Length in order; undefined when there is none. */
+  /** Values of Content-Length in order; undefined if absent. */
   contentLength: string | undefined = undefined;
   contentLengthCount = 0;
   /** Whether two Content-Length values differ. */
@@ -21,9 +24,9 @@ export class HeadFacts {
   connectionClose = false;
   connectionKeepAlive = false;
   connectionUpgrade = false;
-  /** Whether every line has exactly one space behind its colon and none behind its value. */
+  /** Whether every line has exactly one space after its colon and none after its value. */
   isPlain = true;
-  /** Whether white space stood before the colon of Content-Length or Transfer-Encoding. */
+  /** Whether Content-Length or Transfer-Encoding had white space before its colon. */
   hasPaddedFraming = false;
 
   constructor(of: "requests" | "responses") {
@@ -48,7 +51,7 @@ export class HeadFacts {
     this.hasPaddedFraming = false;
   }
 
-  /** Takes note of a field if it is one of the few that matter to the codec. */
+  /** Records a field if it is one that matters to the codec. */
   note(name: string, value: string): void {
     switch (name.length) {
       case 4:
@@ -101,22 +104,22 @@ export class HeadFacts {
   }
 }
 
-/** Whether `name` is `lowerName` in any letter case. */
+/** Case-insensitive comparison. */
 function isName(name: string, lowerName: string): boolean {
-  // The first letter decides most comparisons without making a lower-cased copy.
+  // Comparing the first letter avoids most lower-cased copies.
   return (name.charCodeAt(0) | 0x20) === lowerName.charCodeAt(0) && name.toLowerCase() === lowerName;
 }
 
-/** The lines of a head from `start` to its empty line, if {@link readFieldLines} found them plain. */
+/** The field lines from `start` to the empty line, if {@link readFieldLines} found them plain. */
 export function plainLines(text: string, start: number, facts: HeadFacts): FieldLines {
   return facts.isPlain ? text.slice(start, -2) : undefined;
 }
 
 /**
- * Parses field lines of `text` from `at` to the empty line at its end (RFC 9112 section 5, nothing tolerated but, in
- * responses, white space before a colon).
- * @param isClean  the text is nothing but field-value characters and pairs of CR LF
- * @throws Http1Error for the first byte, in reading order, that does not belong there.
+ * Parses field lines from `at` to the empty line at the end (RFC 9112 section 5; strict, except for white space before
+ * a colon in responses).
+ * @param isClean  the text contains only field-value characters and CR LF pairs
+ * @throws Http1Error for the first invalid byte in reading order
  */
 export function readFieldLines(
   text: string,
@@ -164,8 +167,8 @@ export function readFieldLines(
 }
 
 /**
- * Refuses a tab behind a Transfer-Encoding value. It is white space by RFC 9110, but widely used parsers, Node's among
- * them, then no longer see `chunked`: they end the message somewhere else.
+ * Refuses a tab after a Transfer-Encoding value. RFC 9110 allows it as white space, but common parsers, including
+ * Node's, then do not recognize `chunked` and end the message elsewhere.
  * @throws Http1Error `bad-transfer-encoding`
  */
 export function checkBlanksBehind(name: string, blanks: string): void {
@@ -173,8 +176,8 @@ export function checkBlanksBehind(name: string, blanks: string): void {
 }
 
 /**
- * The place of the colon behind white space that stands at `nameEnd`, as far as that may be.
- * @throws Http1Error where there is none, or in a request
+ * Index of the colon after the white space at `nameEnd`.
+ * @throws Http1Error if there is none, or in a request
  */
 function paddedColon(text: string, nameEnd: number, nameStart: number, isFirst: boolean, facts: HeadFacts): number {
   const at = blanksEnd(text, nameEnd);
@@ -185,14 +188,14 @@ function paddedColon(text: string, nameEnd: number, nameStart: number, isFirst: 
   return at;
 }
 
-/** The first place from `at` where neither SP nor HTAB stands. */
+/** Index of the first character from `at` that is neither SP nor HTAB. */
 function blanksEnd(text: string, at: number): number {
   let end = at;
   while (isBlank(text.charCodeAt(end))) end++;
   return end;
 }
 
-/** Whether a field of that name says where the body ends. */
+/** Whether the field determines the end of the body. */
 function isFramingName(name: string): boolean {
   return isName(name, "content-length") || isName(name, "transfer-encoding");
 }
@@ -202,7 +205,7 @@ export function isBlank(code: number): boolean {
   return code === SP || code === TAB;
 }
 
-/** The code for a byte that ended a value, a method or a target although it may not stand there. */
+/** The error code for an invalid byte in a value, method or target. */
 export function strayByteCode(code: number): "bad-line-end" | "control-character" {
   return code === CR || code === LF ? "bad-line-end" : "control-character";
 }

@@ -1,11 +1,11 @@
 import type { Framing, RawFields } from "./message.ts";
 
-/** Whether `name` is `lowerName` in any letter case. */
+/** Case-insensitive comparison. */
 function isName(name: string, lowerName: string): boolean {
   return name.length === lowerName.length && (name === lowerName || name.toLowerCase() === lowerName);
 }
 
-/** Value of the first field called `lowerName`, or undefined. */
+/** Value of the first field named `lowerName`, or undefined. */
 export function fieldValue(fields: Readonly<RawFields>, lowerName: string): string | undefined {
   for (let at = 0; at < fields.length; at += 2) {
     if (isName(fields[at] ?? "", lowerName)) return fields[at + 1];
@@ -13,7 +13,7 @@ export function fieldValue(fields: Readonly<RawFields>, lowerName: string): stri
   return undefined;
 }
 
-/** Values of all fields called `lowerName`, in order; not split at commas. */
+/** Values of all fields named `lowerName`, in order; not split at commas. */
 export function fieldValues(fields: Readonly<RawFields>, lowerName: string): string[] {
   const values: string[] = [];
   for (let at = 0; at < fields.length; at += 2) {
@@ -22,12 +22,12 @@ export function fieldValues(fields: Readonly<RawFields>, lowerName: string): str
   return values;
 }
 
-/** Whether there is a field called `lowerName`. */
+/** Whether a field named `lowerName` exists. */
 export function hasField(fields: Readonly<RawFields>, lowerName: string): boolean {
   return fieldValue(fields, lowerName) !== undefined;
 }
 
-/** Whether both have the same names, letter by letter, with the same values in the same order. */
+/** Whether both have the same names (case-sensitive) and values in the same order. */
 export function areSameFields(fields: Readonly<RawFields>, others: Readonly<RawFields>): boolean {
   if (fields.length !== others.length) return false;
   for (let at = 0; at < fields.length; at++) if (fields[at] !== others[at]) return false;
@@ -35,8 +35,8 @@ export function areSameFields(fields: Readonly<RawFields>, others: Readonly<RawF
 }
 
 /**
- * Gives the field `name` exactly one value, in place: where the first one stood (its spelling becomes `name`),
- * otherwise at the end. Repeats are removed.
+ * Sets `name` to exactly one value, in place: at the position of the first occurrence (taking over the spelling
+ * `name`), otherwise at the end. Repeats are removed.
  */
 export function setField(fields: RawFields, name: string, value: string): void {
   const lowerName = name.toLowerCase();
@@ -55,7 +55,7 @@ export function setField(fields: RawFields, name: string, value: string): void {
   if (!isSet) fields.push(name, value);
 }
 
-/** Removes all fields called `lowerName`, in place; returns whether there was one. */
+/** Removes all fields named `lowerName`, in place; returns whether there were any. */
 export function removeField(fields: RawFields, lowerName: string): boolean {
   let kept = 0;
   for (let at = 0; at < fields.length; at += 2) {
@@ -70,7 +70,7 @@ export function removeField(fields: RawFields, lowerName: string): boolean {
   return found;
 }
 
-/** The lower-cased options of all Connection fields (RFC 9110 section 7.6.1), empty members left out. */
+/** The lower-cased options of all Connection fields (RFC 9110 section 7.6.1), without empty members. */
 export function connectionOptions(fields: Readonly<RawFields>): string[] {
   const options: string[] = [];
   for (let at = 0; at < fields.length; at += 2) {
@@ -94,17 +94,16 @@ const NEVER_BY_CONNECTION = new Set([
   "transfer-encoding",
 ]);
 
-/** How `withoutHopByHop` differs from its fixed list. */
 export interface HopByHopOptions {
-  /** Hop-by-hop fields to keep all the same, in lower case, for example `te` or `trailer` where trailers are passed on. */
+  /** Hop-by-hop fields to keep, in lower case, for example `te` or `trailer` if trailers are forwarded. */
   readonly keep?: ReadonlySet<string>;
 }
 
 /**
- * A copy without what concerns only one connection: Connection and the fields it names, Keep-Alive, Proxy-*, TE,
- * Trailer, Upgrade (RFC 9110 section 7.6.1). Connection can never remove Host, Content-Length, Transfer-Encoding,
- * Authorization, cookies, Forwarded or X-Forwarded-*: a client would use that to strip what a proxy relies on.
- * Framing fields stay; see `setFraming`.
+ * A copy without hop-by-hop fields: Connection and the fields it names, Keep-Alive, Proxy-*, TE, Trailer, Upgrade (RFC
+ * 9110 section 7.6.1). Connection can never remove Host, Content-Length, Transfer-Encoding, Authorization, cookies,
+ * Forwarded or X-Forwarded-*, since a client could use that to strip fields a proxy relies on. Framing fields stay;
+ * see `setFraming`.
  */
 export function withoutHopByHop(fields: Readonly<RawFields>, { keep }: HopByHopOptions = {}): RawFields {
   const options = connectionOptions(fields);
@@ -123,7 +122,7 @@ export function withoutHopByHop(fields: Readonly<RawFields>, { keep }: HopByHopO
 
 const LOWER_P = 0x70;
 
-/** Compares before it makes another string: most names are none of these. */
+/** Compares before it creates a string: most names do not match. */
 function isHopByHop(name: string): boolean {
   for (const lowerName of HOP_BY_HOP) if (isName(name, lowerName)) return true;
   return (name.charCodeAt(0) | 0x20) === LOWER_P && name.toLowerCase().startsWith("proxy-");
@@ -138,9 +137,9 @@ function isProtected(lowerName: string): boolean {
 }
 
 /**
- * Makes the framing fields say `framing` and nothing else, in place: what is forwarded is framed by what was read,
- * never by what else a lenient reader saw. `none` keeps one Content-Length, because in an answer to HEAD and in
- * a 304 it describes the body that would have come; remove it yourself from 204 and 2xx to CONNECT.
+ * Replaces the framing fields according to `framing`, in place: forwarded messages are framed as they were parsed.
+ * `none` keeps one Content-Length, which describes the omitted body in a response to HEAD and in a 304; the caller
+ * removes it from 204 and from 2xx to CONNECT.
  */
 export function setFraming(fields: RawFields, framing: Framing): void {
   switch (framing.kind) {

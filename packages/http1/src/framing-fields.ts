@@ -6,7 +6,7 @@ import { CHUNKED, lengthFraming, type Framing, type Version } from "./message.ts
 const MAX_LENGTH_DIGITS = 15;
 
 /**
- * Reads a Content-Length value: digits only, at most 15 of them, so that the number is exact.
+ * Parses a Content-Length value: at most 15 digits, so that the number is exact.
  * @throws Http1Error `bad-content-length`
  */
 export function readContentLength(value: string): number {
@@ -20,12 +20,11 @@ export function readContentLength(value: string): number {
   return lengthBytes;
 }
 
-/** Whether a Transfer-Encoding value is exactly `chunked`. */
 function isChunked(value: string): boolean {
   return value === "chunked" || (value.length === 7 && value.toLowerCase() === "chunked");
 }
 
-/** Why a Transfer-Encoding value other than `chunked` is refused: an unknown coding, or not a list of codings. */
+/** The error for a Transfer-Encoding value other than `chunked`: an unknown coding, or invalid syntax. */
 function transferEncodingErrorCode(value: string): Http1ErrorCode {
   const codings = value.split(",").map((part) => part.trim());
   const allTokens = codings.every((coding) => coding.length > 0 && consistsOf(coding, TCHAR));
@@ -35,7 +34,7 @@ function transferEncodingErrorCode(value: string): Http1ErrorCode {
 }
 
 /**
- * Framing from Content-Length or Transfer-Encoding, one of which is present, without tolerance.
+ * Strict framing from Content-Length or Transfer-Encoding, one of which is present.
  * @throws Http1Error
  */
 export function fieldFraming(version: Version, facts: HeadFacts): Framing {

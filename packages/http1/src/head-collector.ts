@@ -13,21 +13,20 @@ const words = new Int32Array(memory);
 const MIN_HOLD_BYTES = 512;
 
 /**
- * Finds the end of a head (or trailer section) in input that may be cut anywhere. The usual case, a whole head inside
- * one chunk, costs one pass over its words; a cut head is copied aside and every byte is looked at once, so the total work
- * is linear however small the pieces are.
+ * Finds the end of a head or trailer section in arbitrarily split input. In the usual case, a whole head inside one
+ * chunk, this costs one pass over its words; a split head is copied and each byte examined once, so total work is
+ * linear for any split.
  */
 export class HeadCollector {
   /**
-   * The collected bytes as latin1, set when a call returned an offset: from the first byte to the end of the empty
-   * line, or in strict mode to the first byte that no valid head can contain. Such a text does not end with an empty
-   * line, so parsing it fails, at the first error in reading order; waiting for the rest would only keep the peer
-   * waiting too.
+   * The collected bytes as latin1, set when a call returned an offset: up to the empty line or, in strict mode, up to
+   * the first byte invalid in any head. The latter does not end with an empty line, so parsing fails at the first
+   * error in reading order without waiting for the rest.
    */
   text = "";
-  /** The text is nothing but field-value characters and pairs of CR LF. */
+  /** The text contains only field-value characters and CR LF pairs. */
   isClean = false;
-  /** The limit was passed before the end was found. */
+  /** The limit was exceeded before the end was found. */
   overflowed = false;
   readonly #limitBytes: number;
   readonly #toleratesLines: boolean;
@@ -36,7 +35,7 @@ export class HeadCollector {
   #lineBytes = 0;
   #afterCr = false;
 
-  /** @param toleratesLines  true: LF alone ends a line, and control characters are left to the parser. */
+  /** @param toleratesLines  LF alone ends a line, and control characters are left to the parser */
   constructor(limitBytes: number, toleratesLines: boolean) {
     this.#limitBytes = limitBytes;
     this.#toleratesLines = toleratesLines;
@@ -46,12 +45,12 @@ export class HeadCollector {
     return this.#heldBytes;
   }
 
-  /** The held byte at `index`, or -1. */
+  /** The buffered byte at `index`, or -1. */
   heldByte(index: number): number {
     return index < this.#heldBytes ? (this.#held?.[index] ?? -1) : -1;
   }
 
-  /** All that came of the present head, in latin1. */
+  /** Everything received of the current head, in latin1. */
   get seen(): string {
     return this.text === "" ? (this.#held?.toString("latin1", 0, this.#heldBytes) ?? "") : this.text;
   }
@@ -67,8 +66,8 @@ export class HeadCollector {
   }
 
   /**
-   * The fast path, when nothing is held: takes a whole and clean head from `offset`. Returns the offset just behind
-   * it with `text` set, or -1 without having taken anything.
+   * Fast path without buffered bytes: takes a whole clean head from `offset`. Returns the offset behind it with `text`
+   * set, or -1 with nothing taken.
    */
   takeClean(chunk: Buffer, offset: number): number {
     const end = cleanHeadEnd(chunk, offset, this.#limitBytes);
@@ -79,8 +78,8 @@ export class HeadCollector {
   }
 
   /**
-   * The careful path: takes bytes up to the first empty line. Returns the offset behind it with `text` set,
-   * or -1 when everything was taken and more is needed, or when the limit was passed (`overflowed`).
+   * Slow path: takes bytes up to the first empty line. Returns the offset behind it with `text` set, or -1 if more
+   * input is needed or the limit was exceeded (`overflowed`).
    */
   take(chunk: Buffer, offset: number): number {
     const stop = Math.min(chunk.length, offset + this.#limitBytes - this.#heldBytes);
@@ -147,13 +146,11 @@ export class HeadCollector {
 }
 
 /**
- * Looks for a head that lies whole in `chunk` from `start` and is clean: nothing but field-value characters and
- * pairs of CR LF up to the first empty line. Returns the offset behind that line, or -1 if the head is not whole, not
- * clean, or longer than `maxBytes` (or 64 KiB). In a clean head a parser may search for line ends natively instead
- * of judging every character, which halves the cost of a head.
- *
- * Four bytes are judged at a time: the expression is zero exactly if none of them is below 0x20 or equal to 0x7f.
- * Only words with a line end (or a tab, or worse) are looked at byte by byte.
+ * Finds a head that lies whole in `chunk` from `start` and is clean: only field-value characters and CR LF pairs up to
+ * the first empty line. Returns the offset behind that line, or -1 if the head is not whole, not clean, or longer than
+ * `maxBytes` (or 64 KiB). In a clean head the parser can search for line ends natively, which halves its cost. Four
+ * bytes are tested at a time: the expression is zero exactly if none is below 0x20 or equal to 0x7f. Only words with a
+ * line end (or a tab, or worse) are examined byte by byte.
  */
 export function cleanHeadEnd(chunk: Buffer, start: number, maxBytes: number): number {
   const available = Math.min(chunk.length - start, maxBytes, MAX_BYTES);

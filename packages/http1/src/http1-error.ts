@@ -43,14 +43,14 @@ const REFUSALS = {
 /** Stable name of a reason to refuse a message. */
 export type Http1ErrorCode = keyof typeof REFUSALS;
 
-/** Every code there is, for tables in documentation and tests. */
+/** All codes, for tables in documentation and tests. */
 export const HTTP1_ERROR_CODES = Object.freeze(Object.keys(REFUSALS) as Http1ErrorCode[]);
 
-/** A message was refused. The connection it came from cannot be used for another message. */
+/** A message was refused. Its connection cannot be used for another message. */
 export class Http1Error extends Error {
   override readonly name = "Http1Error";
   readonly code: Http1ErrorCode;
-  /** Suggested status of the answer to the client: 400, 431, 501, 505 for its own fault, 502 for an origin's. */
+  /** Suggested response status: 400, 431, 501, 505 for the client's fault, 502 for an origin's. */
   readonly status: number;
 
   constructor(code: Http1ErrorCode, status: number = REFUSALS[code][0]) {

@@ -4,8 +4,8 @@ import { CHUNKED, lengthFraming, type Framing, type RawFields } from "./message.
 const LENGTH = /^[0-9]{1,15}$/;
 
 /**
- * How the fields of HTTP/2 announce the body behind them: by a length, or not at all, which over HTTP/1.1 is chunked. Undefined
- * when what they say means nothing, or two things (RFC 9113, 8.1.1).
+ * The framing announced by HTTP/2 fields: a length, or none, which becomes chunked over HTTP/1.1. Undefined if they
+ * are invalid or contradictory (RFC 9113, 8.1.1).
  */
 export function announcedFraming(fields: Readonly<RawFields>): Framing | undefined {
   const lengths = fieldValues(fields, "content-length");

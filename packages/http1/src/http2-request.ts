@@ -3,7 +3,7 @@ import { fieldValues, removeField } from "./fields.ts";
 import { announcedFraming } from "./http2-framing.ts";
 import { lengthFraming, NO_BODY, type Framing, type RawFields } from "./message.ts";
 
-/** A request of HTTP/2 that means the same to everybody who reads it over HTTP/1.1. */
+/** An HTTP/2 request that has one unambiguous HTTP/1.1 equivalent. */
 export interface Http2Request {
   readonly method: string;
   /** Path and query, or `*`. */
@@ -11,30 +11,27 @@ export interface Http2Request {
   readonly targetForm: "origin" | "asterisk";
   readonly scheme: "http" | "https";
   readonly authority: string;
-  /** Host is the first of them. */
+  /** Host comes first. */
   readonly fields: RawFields;
   readonly framing: Framing;
-  /**
-   * `websocket` when one is to begin on the stream (RFC 8441): a GET as in HTTP/1.1, but without the fields that prove
-   * there that the server understood.
-   */
+  /** `websocket` for an extended CONNECT (RFC 8441): a GET as in HTTP/1.1, but without Sec-WebSocket-Key. */
   readonly upgrade: string | undefined;
 }
 
-/** Why a field section of HTTP/2 is no such request. */
+/** Why an HTTP/2 field section is refused. */
 export interface Http2RequestProblem {
   readonly problem: "malformed" | "too-many-fields" | "tunnel";
   readonly message: string;
 }
 
-/** Visible ASCII without the fragment mark, and octets beyond ASCII, as in HTTP/1.1. */
+/** Visible ASCII without "#", and non-ASCII octets, as in HTTP/1.1. */
 const TARGET = /^\/[\x21\x22\x24-\x7e\x80-\xff]*$/;
 const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
-/** No control character but the tab, nothing beyond one byte, no blanks at the ends. */
+/** No control characters except tab, nothing beyond one byte, no white space at the ends. */
 const VALUE = /^(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$/;
 
-/** Fields of an HTTP/1 connection, in lower case; what has one is malformed in HTTP/2 (RFC 9113, 8.2.2). */
+/** Connection-specific fields in lower case, which are malformed in HTTP/2 (RFC 9113, 8.2.2). */
 export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
@@ -43,7 +40,7 @@ export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Whether a value of TE may stand in HTTP/2 (RFC 9113, 8.2.2). */
+/** Whether a TE value is allowed in HTTP/2 (RFC 9113, 8.2.2). */
 export function isHttp2Te(value: string): boolean {
   return value === "trailers" || value.toLowerCase() === "trailers";
 }
@@ -51,9 +48,9 @@ export function isHttp2Te(value: string): boolean {
 const malformed = (message: string): Http2RequestProblem => ({ problem: "malformed", message });
 
 /**
- * Makes a request of a field section `[name0, value0, …]` (RFC 9113, 8.3.1). Judges everything that could mean something
- * else to whoever gets it over HTTP/1, also what libraries of HTTP/2 refuse by themselves.
- * @param fields  the section without its pseudo-fields, pieces of Cookie joined; becomes the request's
+ * Converts a field section `[name0, value0, …]` into a request (RFC 9113, 8.3.1). Rejects everything that an HTTP/1
+ * recipient could interpret differently, including what HTTP/2 libraries refuse themselves.
+ * @param fields  the section without pseudo-fields, Cookie pieces joined; becomes the request's fields
  * @param isWhole  no body follows
  */
 export function readHttp2Request(
@@ -68,7 +65,7 @@ export function readHttp2Request(
   const isWebSocket = pseudo.method === "CONNECT" && protocol === "websocket";
   if (!isWebSocket && (pseudo.method === "CONNECT" || protocol !== undefined)) return tunnelProblem(pseudo);
   if (isWebSocket && isWhole) return malformed("A WebSocket cannot end with its head");
-  // What HTTP/1.1 says with a GET (RFC 8441, 5).
+  // The equivalent HTTP/1.1 method (RFC 8441, 5).
   const method = isWebSocket ? "GET" : pseudo.method;
   if (method === undefined || !METHOD.test(method)) return malformed("The request has no valid :method");
   if (scheme !== "http" && scheme !== "https") return malformed("The request has no valid :scheme");
@@ -113,7 +110,7 @@ const PSEUDO_NAMES = {
   ":protocol": "protocol",
 } as const;
 
-/** Why a request for a tunnel that is no WebSocket is refused: CONNECT of a place (RFC 9113, 8.5), or of a protocol (RFC 8441, 4). */
+/** The refusal of a CONNECT that is no WebSocket: a tunnel (RFC 9113, 8.5) or another protocol (RFC 8441, 4). */
 function tunnelProblem({ method, scheme, path, authority, protocol }: Pseudo): Http2RequestProblem {
   if (method !== "CONNECT") return malformed("Only CONNECT may have :protocol");
   if (protocol === undefined) {
@@ -125,7 +122,7 @@ function tunnelProblem({ method, scheme, path, authority, protocol }: Pseudo): H
   return { problem: "tunnel", message: "Of all tunnels only WebSockets are there" };
 }
 
-/** What stands before the fields, each once; or what is wrong with it. */
+/** The pseudo-fields, each at most once, or the problem with them. */
 function pseudoFields(section: readonly string[]): Pseudo | string {
   const found: Pseudo = {};
   let isBehind = false;
@@ -155,10 +152,7 @@ function fieldProblem(fields: readonly string[]): string | undefined {
   return undefined;
 }
 
-/**
- * The one host that a request is for. Afterwards the fields have it as Host, first, as requests of HTTP/1.1 do, for
- * whoever compares fields.
- */
+/** Determines the request's only host and puts it into the fields as Host, first, as in HTTP/1.1. */
 function authorityOf(named: string | undefined, fields: string[]): string | undefined {
   const [host, second] = fieldValues(fields, "host");
   if (second !== undefined) return undefined;

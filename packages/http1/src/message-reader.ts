@@ -3,25 +3,24 @@ import { HeadCollector } from "./head-collector.ts";
 import { Http1Error } from "./http1-error.ts";
 import { NO_BODY, type Framing, type Limits, type RawFields } from "./message.ts";
 
-/** Receives one message after the other. Calls come synchronously out of `read`, `end`. */
+/** Receives messages. Called synchronously from `read` and `end`. */
 export interface MessageSink<Head> {
   onHead(head: Head): void;
-  /** A view of the buffer that was read, never empty and not copied: copy it to keep it beyond the call. */
+  /** A non-empty view of the input buffer: copy it to keep it beyond the call. */
   onData(data: Buffer): void;
-  /** Trailer fields that passed the checks; called before `onEnd`, only when there are any. */
+  /** The allowed trailer fields, if any; called before `onEnd`. */
   onTrailers?(fields: RawFields): void;
   onEnd(): void;
   /**
-   * At most once, and the last call of all.
-   * @param headText  what came of a head that was refused, one character per byte; empty behind a head
+   * Called at most once, and last.
+   * @param headText  the refused head as received, one character per byte; empty for errors after the head
    */
   onError(error: Http1Error, headText: string): void;
 }
 
-/** Where a reader is in its present message. */
 export type ReaderState = "head" | "body" | "ended" | "failed";
 
-/** What the request reader and the response reader have in common: bodies, ends, failure, pausing. */
+/** Common part of the request and response readers: bodies, ends, failures, pausing. */
 export abstract class MessageReader<Head> {
   protected readonly sink: MessageSink<Head>;
   protected readonly limits: Limits;
@@ -45,17 +44,17 @@ export abstract class MessageReader<Head> {
     return this.#state;
   }
 
-  /** Some, but not all, bytes of a head have come: the time to wait for it is running. */
+  /** Part of a head has arrived: the head timeout applies. */
   get hasPartialHead(): boolean {
     return this.#state === "head" && this.collector.heldBytes > 0;
   }
 
-  /** `read` returns after the present callback and takes nothing until `resume`. */
+  /** `read` returns after the current callback and takes no more input until `resume`. */
   pause(): void {
     this.#paused = true;
   }
 
-  /** `read` takes bytes again; the owner passes it what was left over. */
+  /** Allows `read` again; the owner passes the remaining input. */
   resume(): void {
     this.#paused = false;
   }
@@ -65,15 +64,15 @@ export abstract class MessageReader<Head> {
   }
 
   /**
-   * Reads from `offset` and returns the offset up to which bytes were taken. All of them, except that reading stops
-   * behind the end of a message (state `ended`, also when the sink called `next` meanwhile) and after `pause`;
-   * the rest stays with the owner. A refused message (`failed`) swallows everything.
+   * Reads from `offset` and returns the offset up to which input was taken. Reading stops at the end of a message
+   * (state `ended`, even if the sink called `next` meanwhile) and after `pause`; the owner keeps the rest. After a
+   * refused message (`failed`) all input is discarded.
    */
   read(chunk: Buffer, offset = 0): number {
     const endedCount = this.#endedCount;
     let at = offset;
     try {
-      // The count rather than the state: the sink may have called `next`, or even read on, from inside a callback.
+      // Compares the count, not the state: the sink may have called `next`, or even read on, inside a callback.
       while (at < chunk.length && !this.#paused && this.#endedCount === endedCount) {
         if (this.#state === "head") at = this.readHead(chunk, at);
         else if (this.#state === "body") at = this.#readBody(chunk, at);
@@ -87,12 +86,12 @@ export abstract class MessageReader<Head> {
     }
   }
 
-  /** Ready for the next message; only after the present one ended. */
+  /** Prepares for the next message; only after the current one ended. */
   next(): void {
     if (this.#state === "ended") this.#state = "head";
   }
 
-  /** The peer will send nothing more: the end of an until-close body, an error inside any other message. */
+  /** The peer closed: ends an until-close body; an error inside any other message. */
   end(): void {
     if (this.#state === "body") {
       if (this.#framing.kind === "until-close" || this.endsWithoutLastLine()) this.#finish();
@@ -102,13 +101,13 @@ export abstract class MessageReader<Head> {
     }
   }
 
-  /** Parses what it finds and calls `beginBody`; returns the new offset, at least `at + 1`. */
+  /** Parses a head and calls `beginBody`; returns the new offset, at least `at + 1`. */
   protected abstract readHead(chunk: Buffer, at: number): number;
-  /** Parses a trailer section, already complete; returns what may be delivered. */
+  /** Parses a complete trailer section and returns the fields to deliver. */
   protected abstract parseTrailers(text: string): RawFields;
   protected abstract asError(code: Http1Error["code"]): Http1Error;
 
-  /** Whether a body that lacks only its closing empty line may end here. */
+  /** Whether a body that lacks only its final empty line may end here. */
   protected endsWithoutLastLine(): boolean {
     return false;
   }
@@ -117,7 +116,7 @@ export abstract class MessageReader<Head> {
     return this.#framing.kind === "chunked" && this.#chunks?.onlyLastLineMissing === true;
   }
 
-  /** The head is complete: delivers it, then waits for its body or ends the message at once. */
+  /** Delivers the head, then expects its body or ends the message. */
   protected beginBody(head: Head, framing: Framing): void {
     this.collector.reset();
     this.#framing = framing;
@@ -136,7 +135,7 @@ export abstract class MessageReader<Head> {
     if (framing.kind === "none" || (framing.kind === "length" && framing.lengthBytes === 0)) this.#finish();
   }
 
-  /** Ends the reader for good. Further calls of `read` and `end` do nothing. */
+  /** Puts the reader into its final state; further calls of `read` and `end` have no effect. */
   protected fail(error: Http1Error): void {
     if (this.#state === "failed") return;
     this.#state = "failed";

@@ -1,13 +1,13 @@
-/** Flat list `[name0, value0, name1, value1, …]` in latin1; case, order and repeats are those of the wire. */
+/** Flat list `[name0, value0, name1, value1, …]` in latin1 with the case, order and repeats of the wire. */
 export type RawFields = string[];
 
 /**
- * The lines that fields were read from, each with its line end, if they are what would be written of the fields: one space
- * behind each colon, none behind the values. Otherwise, and over HTTP/2, undefined. Who changes fields forgets their lines.
+ * The original field lines with their line ends, if serializing the fields would give the same text: one space after
+ * each colon, no white space after values. Otherwise, and over HTTP/2, undefined. Changing fields invalidates them.
  */
 export type FieldLines = string | undefined;
 
-/** How the end of a message body is found (RFC 9112 section 6). */
+/** How the end of a message body is determined (RFC 9112 section 6). */
 export type Framing =
   | { readonly kind: "none" }
   | { readonly kind: "length"; readonly lengthBytes: number }
@@ -20,52 +20,50 @@ export const UNTIL_CLOSE: Framing = Object.freeze({ kind: "until-close" });
 
 const ZERO_LENGTH: Framing = Object.freeze({ kind: "length", lengthBytes: 0 });
 
-/** A body of exactly `lengthBytes` bytes. */
 export function lengthFraming(lengthBytes: number): Framing {
   return lengthBytes === 0 ? ZERO_LENGTH : { kind: "length", lengthBytes };
 }
 
-/** Whether at least one body byte must, or may, follow the head. */
+/** Whether a body may follow the head. */
 export function hasBody(framing: Framing): boolean {
   return framing.kind === "length" ? framing.lengthBytes > 0 : framing.kind !== "none";
 }
 
-/** The protocol versions this codec speaks. */
 export type Version = "1.0" | "1.1";
 
-/** Which of the four request-target forms of RFC 9112 section 3.2 a request used. */
+/** Request-target forms of RFC 9112 section 3.2. */
 export type TargetForm = "origin" | "absolute" | "authority" | "asterisk";
 
-/** A request head that passed every check of the strict reader. */
+/** A request head that passed all strict checks. */
 export interface RequestHead {
   readonly method: string;
-  /** The request-target exactly as sent. */
+  /** The request-target as sent. */
   readonly target: string;
   readonly targetForm: TargetForm;
   /**
-   * The one authority (`host[:port]`) this request is for: that of an absolute-form or CONNECT target, otherwise
-   * the Host field. Route on it and forward it; `undefined` only in HTTP/1.0 without Host.
+   * The authority (`host[:port]`) of this request: from an absolute-form or CONNECT target, otherwise from Host. Route
+   * on it and forward it; `undefined` only in HTTP/1.0 without Host.
    */
   readonly authority: string | undefined;
   readonly version: Version;
   readonly fields: RawFields;
   readonly fieldLines: FieldLines;
   readonly framing: Framing;
-  /** What the client wants: false after `Connection: close`, and in HTTP/1.0 without `keep-alive`. */
+  /** False after `Connection: close`, and in HTTP/1.0 without `keep-alive`. */
   readonly keepAlive: boolean;
   /** `Expect: 100-continue` in HTTP/1.1. */
   readonly expectContinue: boolean;
   /**
-   * Lower-cased Upgrade value, when Connection names `upgrade`, the version is 1.1, there is no body and `h2c` is not
-   * among the protocols; otherwise the offer must be ignored and this is `undefined`.
+   * Lower-cased Upgrade value, if Connection names `upgrade`, the version is 1.1, there is no body and `h2c` is not
+   * among the protocols; otherwise `undefined`, and the offer must be ignored.
    */
   readonly upgrade: string | undefined;
-  /** The Host value as sent; may differ from `authority`, which wins. */
+  /** The Host value as sent; `authority` takes precedence. */
   readonly host: string | undefined;
   readonly headSizeBytes: number;
 }
 
-/** What the lenient reader of answers tolerated. Any of them forbids reusing the connection. */
+/** Deviations tolerated by the lenient response reader. Any of them forbids reusing the connection. */
 export type Oddity =
   | "bare-lf"
   | "chunk-size-padding"
@@ -85,7 +83,7 @@ export type Oddity =
   | "space-before-colon"
   | "status-line-spacing";
 
-/** The head of an answer, final or informational. */
+/** A final or informational response head. */
 export interface ResponseHead {
   readonly version: Version;
   readonly status: number;
@@ -93,27 +91,27 @@ export interface ResponseHead {
   readonly fields: RawFields;
   readonly fieldLines: FieldLines;
   readonly framing: Framing;
-  /** Whether the connection may carry another exchange as far as this head can tell; false with any oddity. */
+  /** Whether this head allows another exchange on the connection; false with any oddity. */
   readonly keepAlive: boolean;
   /** Lower-cased Upgrade value of a 101. */
   readonly upgrade: string | undefined;
-  /** What was tolerated in the head; the body may add more, see `ResponseReader.oddities`. */
+  /** Oddities of the head; the body may add more, see `ResponseReader.oddities`. */
   readonly oddities: readonly Oddity[];
   readonly headSizeBytes: number;
 }
 
-/** Bounds on what one message may make the reader hold or do. */
+/** Limits on what one message may consume. */
 export interface Limits {
-  /** The start line and all fields, with their line ends. */
+  /** The start line and all fields, with line ends. */
   readonly headBytes: number;
   readonly fieldCount: number;
-  /** The trailer section with its line ends. */
+  /** The trailer section with line ends. */
   readonly trailerBytes: number;
   /** One chunk-size line with its extensions. */
   readonly chunkLineBytes: number;
-  /** All chunk extensions of one message together, so that tiny chunks cannot carry endless ballast. */
+  /** All chunk extensions of one message, so that tiny chunks cannot carry unlimited extensions. */
   readonly chunkExtensionBytes: number;
-  /** Informational answers before a final one. */
+  /** Informational responses before a final one. */
   readonly informationalCount: number;
 }
 
@@ -127,7 +125,7 @@ export const REQUEST_LIMITS: Limits = Object.freeze({
 });
 
 /**
- * Origins are chattier than clients: security policies and cookies fill many lines. What browsers, curl and Node take is
- * bounded by about this size and by thousands of fields.
+ * Origins send larger heads than clients (security policies, cookies). Browsers, curl and Node accept about this size
+ * and thousands of fields.
  */
 export const RESPONSE_LIMITS: Limits = Object.freeze({ ...REQUEST_LIMITS, headBytes: 262_144, fieldCount: 2000 });

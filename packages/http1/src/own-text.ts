@@ -1,8 +1,8 @@
 const BEYOND_LATIN1 = /[^\0-\xff]/;
 
 /**
- * The same text in memory of its own. A text that was cut out of another one, or joined with such a one, keeps all of that in
- * memory: whoever remembers a name or a value of a head, or a key made of one, would remember the head.
+ * A copy of a string in memory of its own. V8 keeps the parent of a sliced or concatenated string alive, so
+ * remembering a name or value of a head would retain the whole head.
  */
 export function ownText(text: string): string {
   const encoding = BEYOND_LATIN1.test(text) ? "utf16le" : "latin1";

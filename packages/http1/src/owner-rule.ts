@@ -1,5 +1,5 @@
 /**
- * Stops an owner that raises an event which its state forbids: a fault in our own code, never in what a peer sent.
+ * Asserts that the owner raised a valid event: a failure is a bug in our code, never caused by a peer.
  * @throws Error
  */
 export function demand(holds: boolean, rule: string): asserts holds {

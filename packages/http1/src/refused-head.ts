@@ -1,13 +1,13 @@
 import { isBlank } from "./field-lines.ts";
 import { RESPONSE_LIMITS, type RawFields, type Version } from "./message.ts";
 
-/** What a refused head says, for whoever wants to know what a client tried. Nothing of it may be forwarded. */
+/** The readable parts of a refused head, for records. They must not be forwarded. */
 export interface RefusedHead {
   readonly method: string;
-  /** Whatever stands between the method and the version. */
+  /** Everything between method and version. */
   readonly target: string;
   readonly version: Version;
-  /** The lines that are fields beyond doubt. */
+  /** The lines that are certainly fields. */
   readonly fields: RawFields;
 }
 
@@ -20,8 +20,8 @@ const VERSIONS: ReadonlyMap<string, Version> = new Map([
 const VERSION_LENGTH = " HTTP/1.1".length;
 
 /**
- * Reads the text of a head that the strict reader refused, as far as it can be told what was meant.
- * @param text  one character per byte, perhaps cut
+ * Parses a head refused by the strict reader as far as possible.
+ * @param text  one character per byte, possibly truncated
  */
 export function readRefusedHead(text: string): RefusedHead | undefined {
   const [start = "", ...lines] = text.split(/\r\n|[\r\n]/u);

@@ -9,12 +9,12 @@ const SLASH = 0x2f;
 const HTTP_1_1 = "HTTP/1.1\r\n";
 const HTTP_1_0 = "HTTP/1.0\r\n";
 const VERSION_LENGTH = HTTP_1_1.length;
-/** Letters only, as in http, https, ws and wss: other parsers stumble over the digits that RFC 3986 allows. */
+/** Letters only, as in http, https, ws and wss: some parsers fail on the digits that RFC 3986 allows. */
 const SCHEME = /^[a-z]+:\/\//i;
 
 /**
- * Parses a whole request head, from the method to the empty line (RFC 9112 sections 3 to 6, nothing tolerated).
- * @param isClean  the text is nothing but field-value characters and pairs of CR LF; nothing but speed depends on it
+ * Parses a request head including the empty line (RFC 9112 sections 3 to 6, strict).
+ * @param isClean  the text contains only field-value characters and CR LF pairs; affects only speed
  * @param tidiesAuthority  see {@link RequestReaderOptions}
  * @throws Http1Error
  */
@@ -69,7 +69,7 @@ export function parseRequestHead(
   };
 }
 
-/** HTTP/2 over an upgrade is gone from HTTP (RFC 9113 section 3.1); behind it requests would pass that nobody reads. */
+/** h2c upgrades were removed from HTTP (RFC 9113 section 3.1); requests behind one would pass unread. */
 function offeredUpgrade({ upgrade }: HeadFacts): string | undefined {
   const lower = upgrade?.toLowerCase();
   return lower?.split(",").some((protocol) => protocol.trim() === "h2c") === true ? undefined : lower;
@@ -120,7 +120,7 @@ function authorityOf(
     if (host !== undefined && !isAuthority(host)) throw new Http1Error("bad-host");
     return host;
   }
-  // An empty Host is what RFC 9110 section 7.2 asks for when the target has no authority of its own to repeat.
+  // RFC 9110 section 7.2 requires an empty Host if the target has no authority.
   const plainHost = host !== undefined && tidiesAuthority && form === "absolute" ? tidyAuthority(host) : host;
   if (plainHost !== undefined && plainHost !== "" && !isAuthority(plainHost)) throw new Http1Error("bad-host");
   if (form === "authority") return target;
@@ -134,8 +134,8 @@ function authorityOf(
 }
 
 /**
- * What stands behind the only "@", without the colon of an empty port; with several of them nobody can say where the host
- * begins, so nothing is dropped.
+ * Removes user information and an empty port; with several "@" the start of the host is ambiguous, and nothing is
+ * removed.
  */
 function tidyAuthority(text: string): string {
   const at = text.indexOf("@");

@@ -7,22 +7,22 @@ import { allowedTrailers } from "./trailer-fields.ts";
 
 export interface RequestReaderOptions {
   /**
-   * Accepts `user:password@` before the host of an absolute target and an empty port behind it, as some clients write
-   * them, and leaves them out of `authority`. Whoever forwards the request must build its target anew. Refused otherwise
-   * (RFC 9110 section 4.2.4).
+   * Accepts `user:password@` before the host of an absolute target and an empty port after it, as some clients send,
+   * and omits both from `authority`. The forwarded target must then be rebuilt. Otherwise refused (RFC 9110 section
+   * 4.2.4).
    */
   readonly tidiesAuthority?: boolean;
 }
 
-/** Clients of old put one behind a body; one before a request line is skipped (RFC 9112 section 2.2). */
+/** Old clients send an empty line after a body; one before a request line is skipped (RFC 9112 section 2.2). */
 const EMPTY_LINE = "\r\n";
 
-/** Of the head that is being parsed, by whichever reader: nothing is left to idle ones. */
+/** Shared by all readers while they parse a head; idle ones keep nothing. */
 const facts = new HeadFacts("requests");
 
 /**
- * Reads requests from bytes cut anywhere, one at a time and strictly: whatever two parsers could read differently is
- * refused. Never throws on input; errors go to the sink once and end the reader.
+ * Reads requests one at a time from arbitrarily split input and refuses everything ambiguous. Never throws on input;
+ * an error is reported to the sink once and ends the reader.
  */
 export class RequestReader extends MessageReader<RequestHead> {
   readonly #tidiesAuthority: boolean;

@@ -14,25 +14,24 @@ import {
 import { fieldFraming, readContentLength } from "./framing-fields.ts";
 
 const NO_ODDITIES: readonly Oddity[] = Object.freeze([]);
-/** Another reader of the same bytes may have ended the message elsewhere: nothing may follow it on its connection. */
+/** Another reader may have ended the message elsewhere, so nothing may follow it on its connection. */
 const PADDED_FRAMING: readonly Oddity[] = Object.freeze(["space-before-colon"]);
 const VERSION_LENGTH = "HTTP/1.1".length;
 const STATUS_AT = VERSION_LENGTH + 1;
 const REASON_AT = STATUS_AT + 4;
 
-/** A status line taken apart. */
 export interface StatusLine {
   readonly version: Version;
   readonly status: number;
   readonly reason: string;
-  /** Where the first field line starts. */
+  /** Offset of the first field line. */
   readonly end: number;
 }
 
 /**
- * Parses a whole answer head (RFC 9112 sections 4 to 6, nothing tolerated that the RFC does not ask a proxy to remove).
- * @param isClean  the text is nothing but field-value characters and pairs of CR LF; nothing but speed depends on it
- * @param method  method of the request this answers
+ * Parses a response head (RFC 9112 sections 4 to 6, strict except for what the RFC tells a proxy to remove).
+ * @param isClean  the text contains only field-value characters and CR LF pairs; affects only speed
+ * @param method  of the request
  * @throws Http1Error
  */
 export function parseResponseHead(
@@ -64,13 +63,13 @@ function readStatusLine(text: string): StatusLine {
   return { version, status, reason: text.slice(REASON_AT, at), end: at + 2 };
 }
 
-/** The code for an answer that does not start with a known version. */
+/** The code for a response that does not start with a supported version. */
 export function startErrorCode(text: string): Http1Error["code"] {
   if (text.startsWith("\r") || text.startsWith("\n")) return "leading-empty-line";
   return "bad-status-line";
 }
 
-/** Three digits from `at`, 100 to 999, or undefined. */
+/** Three digits at `at`, 100 to 999, or undefined. */
 export function readStatus(text: string, at: number): number | undefined {
   const hundreds = text.charCodeAt(at) - 0x30;
   const tens = text.charCodeAt(at + 1) - 0x30;
@@ -85,8 +84,8 @@ function declaredFraming(version: Version, facts: HeadFacts): Framing {
 }
 
 /**
- * The framing that holds for an answer whose fields declare `declared`: no body for 1xx, 204, 304, for any answer to
- * HEAD, and for 2xx to CONNECT (RFC 9112 section 6.3).
+ * The effective framing: no body for 1xx, 204, 304, in responses to HEAD, and for 2xx to CONNECT (RFC 9112 section
+ * 6.3).
  */
 export function actualFraming(method: string, status: number, declared: Framing): Framing {
   const isBodiless =
@@ -94,7 +93,6 @@ export function actualFraming(method: string, status: number, declared: Framing)
   return isBodiless ? NO_BODY : declared;
 }
 
-/** Puts a head together from what was parsed. */
 export function responseHead(
   line: StatusLine,
   fields: string[],
@@ -120,8 +118,8 @@ export function responseHead(
 }
 
 /**
- * Framing of a leniently read answer. Tolerates only what every reader that goes on at all reads the same way.
- * @throws Http1Error where two readings would end the message at different bytes
+ * Framing of a leniently read response. Tolerates only deviations that all lenient readers interpret alike.
+ * @throws Http1Error where two interpretations would end the message at different bytes
  */
 export function tolerantFraming(version: Version, facts: HeadFacts, tolerate: (oddity: Oddity) => void): Framing {
   const { transferEncoding } = facts;
@@ -135,7 +133,7 @@ export function tolerantFraming(version: Version, facts: HeadFacts, tolerate: (o
   }
   const { contentLength } = facts;
   if (transferEncoding.toLowerCase() === "identity") {
-    // Today's rules read such a body until the connection closes, yesterday's by its Content-Length.
+    // Current rules read such a body until the connection closes, older ones by its Content-Length.
     if (contentLength !== undefined) throw new Http1Error("ambiguous-framing");
     tolerate("identity-transfer-encoding");
     return UNTIL_CLOSE;
@@ -145,7 +143,7 @@ export function tolerantFraming(version: Version, facts: HeadFacts, tolerate: (o
     tolerate("content-length-with-transfer-encoding");
     facts.contentLength = undefined;
   }
-  // Browsers ignore the field in HTTP/1.0 and others obey it, so there it stays an error.
+  // In HTTP/1.0 some readers ignore the field and others obey it, so it stays an error.
   return fieldFraming(version, facts);
 }
 

@@ -8,17 +8,16 @@ import { parseResponseHead, startErrorCode } from "./response-head.ts";
 import { parseTolerantly, parseTrailersTolerantly } from "./tolerant-response-head.ts";
 import { allowedTrailers } from "./trailer-fields.ts";
 
-/** Of the head that is being parsed, by whichever reader: nothing is left to idle ones. */
+/** Shared by all readers while they parse a head; idle ones keep nothing. */
 const facts = new HeadFacts("responses");
 
-/** A message sink that also hears the informational answers (1xx other than 101) before the final one. */
+/** A message sink that also receives informational responses (1xx other than 101). */
 export interface ResponseSink extends MessageSink<ResponseHead> {
   onInformational(head: ResponseHead): void;
 }
 
-/** How a response reader treats what an origin sends. */
 export interface ResponseReaderOptions {
-  /** true: read what browsers read, recording each oddity; false: refuse it. */
+  /** Accepts what browsers accept and records each oddity; otherwise refuses it. */
   readonly lenient: boolean;
   readonly limits?: Partial<Limits>;
 }
@@ -27,7 +26,10 @@ const MAX_EMPTY_LINES = 16;
 const START = "HTTP/";
 const RADIO_START = "ICY ";
 
-/** Reads answers from bytes cut anywhere. Never throws on input; errors go to the sink once and end the reader. */
+/**
+ * Reads responses from arbitrarily split input. Never throws on input; an error is reported to the sink once and ends
+ * the reader.
+ */
 export class ResponseReader extends MessageReader<ResponseHead> {
   readonly #sink: ResponseSink;
   readonly #lenient: boolean;
@@ -50,18 +52,18 @@ export class ResponseReader extends MessageReader<ResponseHead> {
   }
 
   /**
-   * Everything tolerated so far in the present answer, head and body. Not empty: close the connection after it. A strict
-   * reader has one for white space before the colon of a framing field.
+   * Oddities tolerated so far in the current response. If there are any, close the connection after it. A strict
+   * reader reports one for white space before the colon of a framing field.
    */
   get oddities(): readonly Oddity[] {
     return this.#oddities;
   }
 
   /**
-   * Announces that a request was, or is being, sent: needed before each answer, which is framed by its method.
-   * Bytes without it are refused. Implies `next` after an ended answer.
-   * @param upgrade  the protocols the request offered; without it a 101 is refused
-   * @throws Error when the present answer has begun and not ended
+   * Announces a request; required before each response, whose framing depends on the method. Other input is refused.
+   * Implies `next` after a complete response.
+   * @param upgrade  the protocols offered; without it a 101 is refused
+   * @throws Error while a response is in progress
    */
   expect(method: string, upgrade?: string): void {
     demand(this.state !== "body" && !this.hasPartialHead, "the next response is expected only after the current one");
@@ -74,7 +76,7 @@ export class ResponseReader extends MessageReader<ResponseHead> {
     if (this.#oddities.length > 0) this.#oddities = [];
   }
 
-  /** Ready for another `expect`; bytes before it are refused. */
+  /** Prepares for another `expect`; input before it is refused. */
   override next(): void {
     if (this.state === "ended") this.#method = undefined;
     super.next();
@@ -109,7 +111,7 @@ export class ResponseReader extends MessageReader<ResponseHead> {
       try {
         return this.#parseStrictly(text, method);
       } catch {
-        // Not plain; whether it can be tolerated is for the other parser to say.
+        // Not plain; the tolerant parser decides.
       }
     }
     return parseTolerantly(text, method, this.limits.fieldCount, facts, this.#oddities);
@@ -152,7 +154,7 @@ export class ResponseReader extends MessageReader<ResponseHead> {
     return at;
   }
 
-  /** Whatever does not start like an answer is refused before its end is waited for. */
+  /** Input that does not start like a response is refused immediately. */
   #checkStart(): void {
     const { collector } = this;
     let start = "";

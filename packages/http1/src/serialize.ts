@@ -3,27 +3,26 @@ import { Http1Error } from "./http1-error.ts";
 import type { FieldLines, RawFields } from "./message.ts";
 import { ownText } from "./own-text.ts";
 
-/** Names are few and come again and again; hostile ones must not fill memory. */
+/** Bounds the cache against hostile names. */
 const MAX_KNOWN_NAMES = 2000;
 const MAX_KNOWN_NAME_LENGTH = 64;
 
-/** Line ends with the names behind them that were found to be tokens. */
+/** Cached line starts of names validated as tokens. */
 const lineStarts = new Map<string, string>();
 
 const UNSAFE_IN_LINE = /[\0\r\n]|[^\0-\xff]/;
 const BEYOND_LATIN1 = /[^\0-\xff]/;
 
-/** Ends the data of a chunk. */
 export const CHUNK_END = "\r\n";
 
-/** The last chunk with an empty trailer section: ends a chunked body. */
+/** The last chunk with an empty trailer section. */
 export const LAST_CHUNK = "0\r\n\r\n";
 
 /**
- * A request head as latin1 text, with the empty line. The version is always HTTP/1.1.
- * @param lines  of the head that exactly these fields were read from; they are not looked at once more
- * @throws Http1Error `unsafe-text` when a part would break out of its place: method or field name no token, a
- *   blank, a control character or a fragment in the target, CR, LF, NUL or a character beyond latin1 in a value.
+ * A request head as latin1 text with the empty line, always HTTP/1.1.
+ * @param lines  the lines of exactly these fields, not validated again
+ * @throws Http1Error `unsafe-text` if a part would break the syntax: method or field name no token; a blank, control
+ * character or fragment in the target; CR, LF, NUL or a non-latin1 character in a value
  */
 export function requestHeadText(
   method: string,
@@ -37,9 +36,9 @@ export function requestHeadText(
 }
 
 /**
- * The head of an answer as latin1 text, with the empty line. The version is always HTTP/1.1.
- * @param lines  of the head that exactly these fields were read from; they are not looked at once more
- * @throws Http1Error `unsafe-text` as for `requestHeadText`, and for a status that is not 100 to 999.
+ * A response head as latin1 text with the empty line, always HTTP/1.1.
+ * @param lines  the lines of exactly these fields, not validated again
+ * @throws Http1Error `unsafe-text` as for `requestHeadText`, and for a status outside 100 to 999
  */
 export function responseHeadText(
   status: number,
@@ -55,7 +54,7 @@ export function responseHeadText(
 }
 
 /**
- * What stands before the data of a chunk of `sizeBytes` bytes; `CHUNK_END` goes behind it.
+ * The text before a chunk's data; `CHUNK_END` follows the data.
  * @throws RangeError for a size of 0, which would end the body, or beyond 8 hexadecimal digits
  */
 export function chunkPrefix(sizeBytes: number): string {
@@ -66,7 +65,7 @@ export function chunkPrefix(sizeBytes: number): string {
 }
 
 /**
- * The last chunk with trailer fields: ends a chunked body.
+ * The last chunk with trailer fields.
  * @throws Http1Error `unsafe-text`
  */
 export function lastChunkWithTrailers(fields: Readonly<RawFields>): string {
@@ -74,9 +73,9 @@ export function lastChunkWithTrailers(fields: Readonly<RawFields>): string {
 }
 
 /**
- * The line and the fields behind it, with the empty line, if that has exactly as many lines as there are parts, all ended
- * by CR LF, no other CR or LF, no NUL, and fits latin1. Looking at the whole text with native searches is several times
- * cheaper than at each character of each part, and catches the same: a line end inside a part makes one line too many.
+ * The start line and fields with the empty line, after checking that the text has exactly as many lines as parts, all
+ * ended by CR LF, no other CR or LF, no NUL, and only latin1. Native searches over the whole text are several times
+ * cheaper than per-character checks and catch the same: a line end inside a part adds a line.
  */
 function checked(firstLine: string, fields: Readonly<RawFields>): string {
   let text = firstLine;
@@ -93,7 +92,7 @@ function checked(firstLine: string, fields: Readonly<RawFields>): string {
   return text;
 }
 
-/** The end of the line before a field, and its name. */
+/** The previous line's end and the field's name. */
 function lineStart(name: string): string {
   const known = lineStarts.get(name);
   if (known !== undefined) return known;

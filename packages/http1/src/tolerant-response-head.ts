@@ -9,12 +9,12 @@ type Tolerate = (oddity: Oddity) => void;
 const START = /^(?:HTTP\/|ICY )/i;
 const STATUS_LINE = /^(HTTP\/([0-9])(?:\.([0-9]))?|ICY)([ \t]+)([0-9]{3})(?:([ \t]+)(.*))?$/i;
 const FRAMING_NAME = /content-length|transfer-encoding/i;
-/** A folded line which readers that do not fold take for a framing field. */
+/** A folded line that a reader without folding takes for a framing field. */
 const FRAMING_FIELD = /^[ \t]+(?:content-length|transfer-encoding)[ \t]*:/i;
 
 /**
- * Parses an answer head that the strict parser refused, the way browsers read what real sites send. Each deviation
- * is reported; a deviation that touches the framing fields is refused, because there readers disagree.
+ * Parses a response head refused by the strict parser the way browsers do. Each deviation is reported; one that
+ * affects framing fields is refused, because readers disagree there.
  * @throws Http1Error
  */
 export function parseTolerantly(
@@ -37,14 +37,14 @@ export function parseTolerantly(
 }
 
 /**
- * Parses a trailer section that the strict parser refused.
+ * Parses a trailer section refused by the strict parser.
  * @throws Http1Error
  */
 export function parseTrailersTolerantly(text: string, fieldCount: number, tolerate: Tolerate): RawFields {
   return readFields(splitLines(text, tolerate), 0, fieldCount, tolerate);
 }
 
-/** The lines before the empty one at the end. */
+/** The lines before the final empty one. */
 function splitLines(text: string, tolerate: Tolerate): string[] {
   if (text.includes("\0")) throw new Http1Error("control-character");
   const lines = text.split("\n");
@@ -89,7 +89,7 @@ function readFields(lines: string[], from: number, fieldCount: number, tolerate:
     const line = lines[index] ?? "";
     if (isBlank(line.charCodeAt(0))) {
       if (FRAMING_FIELD.test(line)) throw new Http1Error("ambiguous-framing");
-      // The continuation of a dropped line goes with it, never into the field before.
+      // The continuation of a dropped line is dropped too, never joined to the field before.
       if (!afterDropped) foldInto(fields, line, tolerate);
       continue;
     }
@@ -98,7 +98,7 @@ function readFields(lines: string[], from: number, fieldCount: number, tolerate:
     const name = trimBlanks(rawName);
     afterDropped = colon < 0 || !isToken(name);
     if (afterDropped) {
-      // What is dropped here may still be obeyed elsewhere; with a framing field that would be smuggling.
+      // Others may obey what is dropped here; with a framing field that would allow smuggling.
       if (FRAMING_NAME.test(rawName)) throw new Http1Error("ambiguous-framing");
       tolerate("dropped-line");
       continue;
@@ -126,7 +126,7 @@ function foldInto(fields: RawFields, line: string, tolerate: Tolerate): void {
   if (continuation !== "") fields[fields.length - 1] = value === "" ? continuation : `${value} ${continuation}`;
 }
 
-/** Without SP and HTAB at both ends; other white space stays. A loop, because a pattern would be quadratic. */
+/** Trims SP and HTAB only. A loop, because a regular expression would be quadratic. */
 function trimBlanks(text: string): string {
   let start = 0;
   let end = text.length;

@@ -1,8 +1,8 @@
 import type { RawFields } from "./message.ts";
 
 /**
- * Fields that change framing, routing, the connection, authentication or how the body is read, and therefore may
- * not come after it (RFC 9110 section 6.5.1).
+ * Fields that affect framing, routing, the connection, authentication or content processing and so are not allowed in
+ * trailers (RFC 9110 section 6.5.1).
  */
 const HEAD_ONLY = new Set([
   "authorization",
@@ -29,7 +29,7 @@ const HEAD_ONLY = new Set([
   "www-authenticate",
 ]);
 
-/** The fields of a trailer section that may be there; the same list when all may. */
+/** The allowed fields of a trailer section; the same list if all are allowed. */
 export function allowedTrailers(fields: RawFields): RawFields {
   let kept: RawFields | undefined;
   for (let at = 0; at < fields.length; at += 2) {

@@ -14,7 +14,7 @@ import {
 const GET: UpstreamRequest = { method: "GET", hasBody: false, keepAlive: true, isRetry: false };
 const CLEAN = { keepAlive: true, framing: lengthFraming(1), oddities: [] as readonly Oddity[] };
 
-/** A connection that carried one exchange and was kept. */
+/** A connection kept after one exchange. */
 function reused(): UpstreamState {
   const state = new UpstreamState();
   state.requestStarted(GET);
@@ -148,7 +148,7 @@ interface Exchange {
   head: { keepAlive: boolean; framing: typeof CHUNKED; oddities: readonly Oddity[] } | undefined;
 }
 
-/** Judges each exchange from the bare facts, without phases. */
+/** Judges each exchange from the facts alone, without phases. */
 class Reference {
   finished = 0;
   present: Exchange | undefined;

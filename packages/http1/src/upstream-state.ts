@@ -1,26 +1,26 @@
 import type { ResponseHead } from "./message.ts";
 import { demand } from "./owner-rule.ts";
 
-/** What about a request decides how its connection may be used. */
+/** Properties of a request that affect connection reuse. */
 export interface UpstreamRequest {
   readonly method: string;
   readonly hasBody: boolean;
   /** false: the request says `Connection: close`. */
   readonly keepAlive: boolean;
-  /** true: this is already the second attempt. */
+  /** This is the second attempt. */
   readonly isRetry: boolean;
 }
 
 const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
 
-/** Whether sending a request of this method twice means the same as once (RFC 9110 section 9.2.2). */
+/** Idempotent methods (RFC 9110 section 9.2.2). */
 export function isIdempotent(method: string): boolean {
   return IDEMPOTENT.has(method);
 }
 
 /**
- * The rules of one connection to an origin, without the connection: one exchange at a time, and when it may carry
- * another. Events in, decisions out; an event that the owner may not raise in the present state is an error.
+ * The state machine of one origin connection, without I/O: one exchange at a time, and when another may follow. An
+ * event that is invalid in the current state throws.
  */
 export class UpstreamState {
   #phase: "idle" | "busy" | "tunnel" | "closed" = "idle";
@@ -30,7 +30,6 @@ export class UpstreamState {
   #hasResponseBytes = false;
   #responseAllowsReuse = false;
 
-  /** Whether a request may be sent on it now. */
   get isIdle(): boolean {
     return this.#phase === "idle";
   }
@@ -51,14 +50,14 @@ export class UpstreamState {
     this.#responseAllowsReuse = false;
   }
 
-  /** The last byte of the request was handed over. */
+  /** The last byte of the request was written. */
   requestSent(): void {
     if (this.#phase === "busy") this.#isSent = true;
   }
 
   /**
-   * Bytes arrived. `read`: they belong to the present answer (or the tunnel). `destroy`: nobody asked for them, and
-   * whatever they are they may never become part of a later exchange.
+   * Bytes arrived. `read`: they belong to the current response or tunnel. `destroy`: they are unsolicited and must
+   * never become part of a later exchange.
    */
   bytesArrived(): "read" | "destroy" {
     if (this.#phase === "busy") {
@@ -70,7 +69,6 @@ export class UpstreamState {
     return "destroy";
   }
 
-  /** The final head was read. */
   responseStarted(head: Pick<ResponseHead, "keepAlive" | "framing" | "oddities">): void {
     demand(this.#phase === "busy", "a response belongs to a request");
     this.#hasResponseBytes = true;
@@ -78,10 +76,10 @@ export class UpstreamState {
   }
 
   /**
-   * The answer was read to its end.
-   * @param surplus  bytes behind the end were already read
-   * @param oddityCount  what the lenient reader tolerated in head and body together
-   * @returns `keep` only if the request was sent completely and nobody and nothing speaks against another exchange
+   * The response is complete.
+   * @param surplus  bytes behind its end were already read
+   * @param oddityCount  oddities in head and body
+   * @returns `keep` only if the request was sent completely and nothing forbids another exchange
    */
   responseEnded(surplus: boolean, oddityCount: number): "keep" | "destroy" {
     demand(this.#phase === "busy", "a response ends after it started");
@@ -92,16 +90,16 @@ export class UpstreamState {
     return keeps ? "keep" : "destroy";
   }
 
-  /** The answer switched protocols: all further bytes are the tunnel's, and the connection is never used again. */
+  /** The response switched protocols: all further bytes belong to the tunnel, and the connection is not reused. */
   tunnelStarted(): void {
     demand(this.#phase === "busy", "a tunnel requires a request");
     this.#phase = "tunnel";
   }
 
   /**
-   * The connection ended or failed. `retry`: the request may be sent once more on another connection, since this one
-   * was reused and probably already closed by the origin: nothing of an answer came, the method is idempotent,
-   * there is no body, and it is the first attempt. `fail`: the exchange failed. `none`: nothing was going on.
+   * The connection ended or failed. `retry`: the request may be resent on another connection, since this one was
+   * reused and probably closed by the origin: no response byte arrived, the method is idempotent, there is no body,
+   * and it is the first attempt. `fail`: the exchange failed. `none`: idle.
    */
   lost(): "retry" | "fail" | "none" {
     const request = this.#request;
@@ -113,7 +111,7 @@ export class UpstreamState {
     return isStale && isIdempotent(request.method) && !request.hasBody && !request.isRetry ? "retry" : "fail";
   }
 
-  /** The client went away, a time limit passed, or the answer was refused: the connection must be destroyed. */
+  /** The client disconnected, a timeout expired, or the response was refused: the connection must be destroyed. */
   abandon(): void {
     this.#phase = "closed";
     this.#request = undefined;

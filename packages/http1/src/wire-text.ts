@@ -1,9 +1,6 @@
 const encoder = new TextEncoder();
 
-/**
- * Text as it stands on the wire: its UTF-8 bytes, one character each, as this codec gives and takes fields. ASCII text
- * is itself.
- */
+/** The UTF-8 bytes of a text, one character each, as this codec represents fields. ASCII text is unchanged. */
 export function wireText(text: string): string {
   let wire = "";
   for (const byte of encoder.encode(text)) wire += String.fromCharCode(byte);
@@ -13,10 +10,7 @@ export function wireText(text: string): string {
 const BEYOND_ASCII = /[\x80-\xff]/;
 const EACH_BEYOND_ASCII = /[\x80-\xff]/g;
 
-/**
- * A request target of the wire with its octets beyond ASCII percent-encoded (RFC 3986 section 2.1), as the programs meant
- * that send them unencoded. ASCII text is itself.
- */
+/** Percent-encodes the non-ASCII octets of a request target (RFC 3986 section 2.1). ASCII text is unchanged. */
 export function asciiTarget(target: string): string {
   if (!BEYOND_ASCII.test(target)) return target;
   return target.replaceAll(EACH_BEYOND_ASCII, (octet) => `%${octet.charCodeAt(0).toString(16).toUpperCase()}`);

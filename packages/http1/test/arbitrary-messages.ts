@@ -69,7 +69,7 @@ const fields = fc
   .array(fc.tuple(token, value), { maxLength: 6 })
   .map((pairs) => pairs.map(([name, text]) => `${name}: ${text}\r\n`).join(""));
 
-/** Bytes near a request: often valid, often wrong in one place. */
+/** Near-valid requests: often valid, often with one fault. */
 export function nearRequests(methods: readonly string[]): fc.Arbitrary<Buffer> {
   return withFaults(
     fc
@@ -97,7 +97,7 @@ export function nearRequests(methods: readonly string[]): fc.Arbitrary<Buffer> {
   );
 }
 
-/** Bytes near an answer. */
+/** Near-valid responses. */
 export const nearResponses: fc.Arbitrary<Buffer> = withFaults(
   fc
     .tuple(
@@ -114,7 +114,7 @@ export const nearResponses: fc.Arbitrary<Buffer> = withFaults(
     ),
 );
 
-/** The text as it is, or with one to three small faults: bytes put in, taken out, doubled or replaced. */
+/** The text, possibly with one to three small faults: bytes inserted, removed, doubled or replaced. */
 function withFaults(texts: fc.Arbitrary<string>): fc.Arbitrary<Buffer> {
   const fault = fc.tuple(
     fc.constantFrom("insert", "delete", "replace", "double"),
@@ -134,7 +134,7 @@ function withFaults(texts: fc.Arbitrary<string>): fc.Arbitrary<Buffer> {
   });
 }
 
-/** The input cut at random places. */
+/** The input split at the given positions. */
 export function cutAt(input: Buffer, places: readonly number[]): Buffer[] {
   const sorted = [...new Set(places.map((place) => place % (input.length + 1)))].toSorted((a, b) => a - b);
   const pieces: Buffer[] = [];

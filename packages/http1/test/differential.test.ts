@@ -32,9 +32,9 @@ test("what the strict reader accepts, Node's parser accepts, with the same reque
       const whole = readRequests([input]);
       assert.deepEqual(readRequests(cutAt(input, cuts)), whole, "cuts change nothing");
       const complete = whole.messages.filter(({ ended }) => ended);
-      // Unknown methods are the one thing we accept and Node's parser does not: a proxy passes them on.
+      // Unknown methods are the one difference: a proxy forwards them, Node's parser refuses them.
       if (complete.length === 0 || !complete.every(({ head }) => ORACLE_METHODS.includes(head.method))) return;
-      // Behind a CONNECT Node's parser gives the bytes away, and behind a close it reads none.
+      // Behind a CONNECT Node's parser hands over the bytes, and behind a close it reads none.
       const last = complete.findIndex(({ head }) => head.method === "CONNECT" || !head.keepAlive);
       const compared = last < 0 ? complete : complete.slice(0, last + 1);
       const taken = asciiTargets(input.toString("latin1", 0, whole.takenBytes), complete);
@@ -58,7 +58,7 @@ test("what the strict reader accepts, Node's parser accepts, with the same reque
   assert(accepted > RUNS / 20 && withBody > RUNS / 200, `only ${accepted} accepted, ${withBody} with a body`);
 });
 
-/** Octets beyond ASCII in a target, which Node's parser takes only in its lenient mode, become letters. */
+/** Non-ASCII octets in a target, accepted by Node's parser only in lenient mode, are replaced by letters. */
 function asciiTargets(text: string, messages: readonly Recorded<RequestHead>[]): string {
   let ascii = text;
   for (const { head } of messages) {
@@ -89,7 +89,7 @@ test("what the strict reader accepts as an answer, Node's parser accepts, with t
       if (message?.ended !== true || whole.error !== undefined) return;
       const taken = input.toString("latin1", 0, input.length - whole.rest.length);
       const headEnd = taken.indexOf("\r\n\r\n");
-      // A proxy has to remove blanks before a colon (RFC 9112, 5.1), where Node's parser refuses them.
+      // A proxy removes white space before a colon (RFC 9112, 5.1); Node's parser refuses it.
       const head = taken.slice(0, headEnd).replaceAll(BLANK_BEFORE_COLON, "$1:");
       const trailers = message.trailers === undefined ? [] : taken.slice(headEnd).match(BLANK_BEFORE_COLON);
       if (trailers !== null && trailers.length > 0) return;

@@ -41,10 +41,10 @@ interface NativeModule {
 
 const native = createRequire(import.meta.url)("_http_common") as NativeModule;
 
-/** The method names Node's parser knows; it refuses all others. */
+/** The methods supported by Node's parser; it refuses all others. */
 export const ORACLE_METHODS: readonly string[] = native.methods;
 
-/** Reads requests, or answers (to a request that allows a body), in strict mode. */
+/** Reads requests, or responses to a request that allows a body, in strict mode. */
 export function readWithOracle(kind: "request" | "response", pieces: readonly Buffer[], end = false): OracleReading {
   const { HTTPParser, methods } = native;
   const parser = new HTTPParser();
@@ -69,7 +69,7 @@ export function readWithOracle(kind: "request" | "response", pieces: readonly Bu
   ) => {
     reading.messages.push({
       method: method === undefined ? undefined : methods[method],
-      // Behind trailers the parser hands out even a small head in parts.
+      // After trailers the parser delivers even a small head in parts.
       target: target ?? pendingTarget,
       status,
       version: `${major}.${minor}`,

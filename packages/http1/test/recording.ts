@@ -9,7 +9,7 @@ import {
   type ResponseHead,
 } from "../src/index.ts";
 
-/** One message as a reader delivered it. */
+/** One message as delivered by a reader. */
 export interface Recorded<Head> {
   readonly head: Head;
   body: string;
@@ -17,21 +17,21 @@ export interface Recorded<Head> {
   ended: boolean;
 }
 
-/** Everything that came out of reading one input. */
+/** The result of reading one input. */
 export interface Recording<Head> {
   readonly messages: Recorded<Head>[];
   readonly informational: number[];
   error: Http1ErrorCode | undefined;
   status: number | undefined;
-  /** Bytes up to the end of the last whole request. */
+  /** Bytes up to the end of the last complete request. */
   takenBytes: number;
-  /** Bytes behind an answer. */
+  /** Bytes behind a response. */
   rest: string;
   state: string;
   oddities: readonly Oddity[];
 }
 
-/** A sink that writes everything down and checks the order of calls. */
+/** Records the calls and checks their order. */
 class RecordingSink<Head extends RequestHead | ResponseHead> {
   readonly recording: Recording<Head> = {
     messages: [],
@@ -88,7 +88,7 @@ class RecordingSink<Head extends RequestHead | ResponseHead> {
   }
 }
 
-/** Reads pipelined requests out of the pieces, then, if told so, the end of the connection. */
+/** Reads pipelined requests from the pieces, then optionally the end of the connection. */
 export function readRequests(
   pieces: readonly Buffer[],
   options: { end?: boolean; limits?: Partial<Limits> } = {},
@@ -114,7 +114,7 @@ export function readRequests(
   return sink.recording;
 }
 
-/** Reads one final answer to `method` out of the pieces; what follows it is `rest`. */
+/** Reads one final response to `method`; what follows is `rest`. */
 export function readResponse(
   pieces: readonly Buffer[],
   options: { method?: string; lenient?: boolean; end?: boolean; limits?: Partial<Limits>; upgrade?: string } = {},
@@ -140,7 +140,7 @@ export function bytes(text: string): Buffer {
   return Buffer.from(text, "latin1");
 }
 
-/** The input whole, cut once at every place, and cut at all of them. */
+/** The input whole, split once at every position, and split at all of them. */
 export function* everyCut(input: Buffer): Generator<Buffer[]> {
   yield [input];
   for (let at = 1; at < input.length; at++) yield [input.subarray(0, at), input.subarray(at)];
