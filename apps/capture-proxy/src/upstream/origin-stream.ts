@@ -219,8 +219,9 @@ export class OriginStream implements Origin, StreamHandler {
 
   #readInformational(status: number, section: RawFields): void {
     this.#informational += 1;
-    if (this.#informational > RESPONSE_LIMITS.informationalCount)
+    if (this.#informational > RESPONSE_LIMITS.informationalCount) {
       return this.#refuse("too many informational responses");
+    }
     if (status !== 101) this.#handler?.onInformational(headOf(status, section, NO_BODY));
   }
 
