@@ -1,4 +1,4 @@
-/** Types of frames (RFC 9113, 6). */
+/** Frame types (RFC 9113, 6). */
 export const DATA = 0;
 export const HEADERS = 1;
 export const PRIORITY = 2;
@@ -10,7 +10,7 @@ export const GOAWAY = 7;
 export const WINDOW_UPDATE = 8;
 export const CONTINUATION = 9;
 
-/** Flags of frames. */
+/** Frame flags. */
 export const END_STREAM = 0x1;
 export const ACK = 0x1;
 export const END_HEADERS = 0x4;
@@ -48,7 +48,7 @@ const NAMES: readonly string[] = [
   "HTTP_1_1_REQUIRED",
 ];
 
-/** The name of an error code of HTTP/2 (RFC 9113, 7), for people. */
+/** The name of an error code (RFC 9113, 7). */
 export function http2CodeName(code: number): string {
   return NAMES[code] ?? `code ${code}`;
 }

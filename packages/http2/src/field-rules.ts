@@ -1,11 +1,11 @@
 import { CONNECTION_FIELDS, isHttp2Te } from "@headworks/http1";
 
-/** Characters of a name in lower case (RFC 9113, 8.2.1). */
+/** Characters of a lower-case field name (RFC 9113, 8.2.1). */
 const NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
-/** What would break out of a value over HTTP/1, or is beyond one byte. */
+/** Characters that would break an HTTP/1 field value, or exceed one byte. */
 const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 
-/** Whether every field of a section may be written: one that may not could mean something else at the other end. */
+/** Whether every field of a section is valid for sending. */
 export function isSendable(section: readonly string[]): boolean {
   for (let at = 0; at < section.length; at += 2) {
     const name = section[at] ?? "";
@@ -15,7 +15,7 @@ export function isSendable(section: readonly string[]): boolean {
   return true;
 }
 
-/** The first value of a field of this name; what other fields have for values does not matter. */
+/** The first value of the named field. */
 export function sectionField(section: readonly string[], name: string): string | undefined {
   for (let at = 0; at < section.length; at += 2) if (section[at] === name) return section[at + 1];
   return undefined;
@@ -26,9 +26,9 @@ const STATUS = /^[1-9][0-9]{2}$/;
 const BLANKS_AROUND = /^[\t ]|[\t ]$/;
 
 /**
- * What is wrong with the section of an answer or of trailers (RFC 9113, 8.2 and 8.3.2); undefined when nothing is. Those of
- * requests are judged by the server's owner. Blanks around a value of a server are removed, in place: many send them, and
- * browsers and curl take no notice.
+ * The problem with a response or trailer section (RFC 9113, 8.2 and 8.3.2); undefined if it is valid. Requests are
+ * validated by the server's owner. White space around a server's values is removed in place, since many send it and
+ * browsers and curl accept it.
  */
 export function sectionProblem(section: string[], isTrailer: boolean, isOfServer: boolean): string | undefined {
   for (let at = 0; at < section.length; at += 2) {

@@ -1,25 +1,25 @@
 import { ENHANCE_YOUR_CALM } from "./codes.ts";
 import { Http2Error } from "./http2-error.ts";
 
-/** Frames that move nothing, ahead of those that do. */
+/** Initial allowance of frames without effect. */
 const BURST = 10_000;
-/** So many more in each second. */
+/** Refill per second. */
 const PER_S = 1000;
 
 /**
- * What a peer may make us work for nothing: pings, settings, priorities, windows that nobody waits for, empty frames, streams
- * that break the rules. What moves something earns some: windows are widened for each frame of a long body.
+ * A token bucket for frames that cause work without progress: PING, SETTINGS, PRIORITY, unneeded WINDOW_UPDATE, empty
+ * frames, stream errors. Progress earns tokens, as a long body needs a WINDOW_UPDATE per frame.
  */
 export class FrameBudget {
   #left = BURST;
   #atMs = performance.now();
 
-  /** Something was moved. */
+  /** Progress was made. */
   earn(frames: number): void {
     if (this.#left < BURST) this.#left += frames;
   }
 
-  /** @throws Http2Error when nothing is left */
+  /** @throws Http2Error when the budget is exhausted */
   spend(frames: number, what: string): void {
     this.#left -= frames;
     if (this.#left > 0) return;

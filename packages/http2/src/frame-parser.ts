@@ -12,41 +12,41 @@ import {
 import { Http2Error } from "./http2-error.ts";
 import { PREFACE } from "./preface.ts";
 
-/** The largest content of a frame that is taken and sent: what every peer must take (RFC 9113, 4.2). */
+/** Maximum frame payload sent and accepted, which every peer must support (RFC 9113, 4.2). */
 export const FRAME_BYTES = 16_384;
-/** Length, type, flags and stream of a frame (RFC 9113, 4.1). */
+/** Frame header size: length, type, flags and stream id (RFC 9113, 4.1). */
 export const FRAME_HEAD_BYTES = 9;
 
 const NOTHING = Buffer.alloc(0);
 
-/** Told of frames in their order. What it throws ends the reading. */
+/** Receives frames in order. An exception ends parsing. */
 export interface FrameSink {
-  /** Nothing more is to be told. */
+  /** No more frames are wanted. */
   readonly isFinished: boolean;
-  /** DATA begins; `sizeBytes` counts against windows, padding included. */
+  /** A DATA frame begins; `sizeBytes` counts against flow-control windows, padding included. */
   onDataFrame(stream: number, flags: number, sizeBytes: number): void;
-  /** Some of its content, in memory that is the receiver's. */
+  /** Part of its content, in the receiver's own memory. */
   onDataPiece(piece: Buffer): void;
   onDataFrameEnd(): void;
-  /** Any other frame, whole; `content` is not looked at again. */
+  /** Any other frame, complete; `content` is not used by the parser again. */
   onFrame(type: number, flags: number, stream: number, content: Buffer): void;
 }
 
 /**
- * Cuts what a peer sends into frames (RFC 9113, 4.1). Content of DATA is passed on as it comes, everything else once it is
- * whole.
+ * Splits a peer's input into frames (RFC 9113, 4.1). DATA content is passed on as it arrives, other frames once they
+ * are complete.
  */
 export class FrameParser {
   readonly #sink: FrameSink;
   #prefaceAt: number;
   #hasSettings = false;
-  /** The begin of a frame whose rest is still to come. */
+  /** The start of an incomplete frame. */
   #held = NOTHING;
-  /** Of the DATA frame under way. */
+  /** State of the current DATA frame. */
   #isInData = false;
   #contentLeft = 0;
   #paddingLeft = 0;
-  /** The length of the padding is the next byte. */
+  /** The next byte is the padding length. */
   #isPaddingNext = false;
 
   /** `expectsPreface`: the peer is a client. */
@@ -56,8 +56,8 @@ export class FrameParser {
   }
 
   /**
-   * Reads on.
-   * @throws Http2Error when these are no frames
+   * Parses input.
+   * @throws Http2Error for invalid frames
    */
   read(chunk: Buffer): void {
     let bytes = chunk;
@@ -71,7 +71,7 @@ export class FrameParser {
       if (next === -1) break;
       at = next;
     }
-    // A slice would keep a whole read of the socket alive.
+    // A slice would retain the whole read buffer.
     if (at < bytes.length && !this.#sink.isFinished) this.#held = Buffer.from(bytes.subarray(at));
   }
 
@@ -84,7 +84,10 @@ export class FrameParser {
     return sizeBytes;
   }
 
-  /** Reads one frame, or of DATA its head; gives where the next begins, -1 when too little is there. */
+  /**
+   * Parses one frame, or the header of a DATA frame; returns the offset of the next one, or -1 if more input is
+   * needed.
+   */
   #readFrame(bytes: Buffer, at: number): number {
     if (bytes.length - at < FRAME_HEAD_BYTES) return -1;
     const sizeBytes = ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);
@@ -146,8 +149,8 @@ export class FrameParser {
 }
 
 /**
- * The content of a HEADERS or CONTINUATION frame that belongs to the field block (RFC 9113, 6.2).
- * @throws Http2Error when padding or priority do not fit in
+ * The field block fragment of a HEADERS or CONTINUATION frame (RFC 9113, 6.2).
+ * @throws Http2Error if padding or priority exceed the frame
  */
 export function blockOf(type: typeof HEADERS | typeof CONTINUATION, flags: number, content: Buffer): Buffer {
   if (type === CONTINUATION) return content;
@@ -166,7 +169,7 @@ export function blockOf(type: typeof HEADERS | typeof CONTINUATION, flags: numbe
   return content.subarray(start, end);
 }
 
-/** Whether the priority in a PRIORITY frame, or in HEADERS behind `start`, is that of a stream that depends on itself. */
+/** Whether the priority in a PRIORITY frame, or in HEADERS after `start`, makes the stream depend on itself. */
 export function dependsOnItself(stream: number, content: Buffer, start = 0): boolean {
   return content.length >= start + 4 && (content.readUInt32BE(start) & 0x7fffffff) === stream;
 }

@@ -15,7 +15,7 @@ import {
 import { FRAME_BYTES, FRAME_HEAD_BYTES } from "./frame-parser.ts";
 import { PREFACE } from "./preface.ts";
 
-/** Writes frames (RFC 9113, 6); all of a turn leave together. */
+/** Writes frames (RFC 9113, 6), batched per turn of the event loop. */
 export class FrameWriter {
   readonly #out: PooledWriter;
 
@@ -23,17 +23,16 @@ export class FrameWriter {
     this.#out = new PooledWriter(socket);
   }
 
-  /** The socket takes no more for now. */
+  /** Backpressure from the socket. */
   get isFull(): boolean {
     return this.#out.isFull;
   }
 
-  /** How often something was handed over to the socket. */
+  /** Number of flushes to the socket. */
   get handOvers(): number {
     return this.#out.handOvers;
   }
 
-  /** Hands over what is written. */
   flush(): void {
     this.#out.flush();
   }
@@ -69,12 +68,12 @@ export class FrameWriter {
     this.#numbers(RST_STREAM, stream, code);
   }
 
-  /** Widens the window of a stream, or of the connection with 0. */
+  /** Sends WINDOW_UPDATE for a stream, or for the connection with 0. */
   widen(stream: number, byBytes: number): void {
     this.#numbers(WINDOW_UPDATE, stream, byBytes);
   }
 
-  /** A field block, in as many frames as it takes (RFC 9113, 6.10). */
+  /** Sends a field block in as many frames as needed (RFC 9113, 6.10). */
   block(stream: number, block: Buffer, isEnd: boolean): void {
     let type = HEADERS;
     let start = 0;
@@ -89,14 +88,17 @@ export class FrameWriter {
     } while (start < block.length);
   }
 
-  /** One DATA frame without an end, or the end alone; gives its place, which holds until {@link handOvers} changes. */
+  /**
+   * Writes one DATA frame without END_STREAM, or the end alone; returns its offset, valid until {@link handOvers}
+   * changes.
+   */
   data(stream: number, piece: Buffer | undefined, start: number, end: number): number {
     const at = this.#begin(DATA, piece === undefined ? END_STREAM : 0, stream, end - start);
     piece?.copy(this.#out.pooledBuffer, at, start, end);
     return at - FRAME_HEAD_BYTES;
   }
 
-  /** Makes the frame at this place the last of its stream. */
+  /** Sets END_STREAM on the frame at this offset. */
   endAt(place: number): void {
     this.#out.pooledBuffer[place + 4] = END_STREAM;
   }
@@ -107,7 +109,7 @@ export class FrameWriter {
     if (second !== undefined) this.#out.pooledBuffer.writeUInt32BE(second, at + 4);
   }
 
-  /** Writes the head of a frame; gives where its content is to be. */
+  /** Writes a frame header; returns the offset of its content. */
   #begin(type: number, flags: number, stream: number, sizeBytes: number): number {
     const at = this.#out.reserve(FRAME_HEAD_BYTES + sizeBytes);
     const { pooledBuffer } = this.#out;

@@ -1,9 +1,8 @@
 import { http2CodeName } from "./codes.ts";
 
-/** The peer, or we, broke the rules of a connection, which ends with this code (RFC 9113, 5.4.1). */
+/** A connection error with its code (RFC 9113, 5.4.1). */
 export class Http2Error extends Error {
   override readonly name = "Http2Error";
-  /** As errors of sockets have one. */
   readonly code = "ERR_HTTP2_CONNECTION";
   readonly http2Code: number;
 

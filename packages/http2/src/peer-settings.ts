@@ -13,36 +13,36 @@ export const SETTING = {
   enableConnectProtocol: 8,
 } as const;
 
-/** What a window, and the sum of what widened it, may come to (RFC 9113, 6.9.1). */
+/** Maximum flow-control window (RFC 9113, 6.9.1). */
 export const MAX_WINDOW_BYTES = 2 ** 31 - 1;
-/** The window of a stream and of a connection before anybody said otherwise. */
+/** Initial window of streams and connections. */
 export const FIRST_WINDOW_BYTES = 65_535;
 
 const MAX_FRAME_BYTES = 2 ** 24 - 1;
 const SETTING_BYTES = 6;
-/** Nobody has more to say at once. */
+/** Maximum number of settings accepted in one SETTINGS frame. */
 const MAX_SETTINGS_PER_FRAME = 32;
 
-/** What the other side allows. */
+/** The peer's settings. */
 export class PeerSettings {
-  /** Streams that we may have open at a time. */
+  /** Streams that we may have open concurrently. */
   maxConcurrentStreams = Number.POSITIVE_INFINITY;
-  /** Bytes of one body that we may send unasked. */
+  /** Initial send window of a stream. */
   firstWindowBytes = FIRST_WINDOW_BYTES;
-  /** What its decoder of field sections may remember. */
+  /** Dynamic table size of the peer's decoder. */
   headerTableBytes = 4096;
-  /** Whether it takes WebSockets on streams (RFC 8441, 3). */
+  /** Extended CONNECT is supported (RFC 8441, 3). */
   takesWebSockets = false;
   readonly #isServer: boolean;
 
-  /** `isServer`: the settings are those of a server. */
+  /** `isServer`: the peer is a server. */
   constructor(isServer: boolean) {
     this.#isServer = isServer;
   }
 
   /**
-   * Takes the content of a SETTINGS frame over.
-   * @throws Http2Error for a value that may not be
+   * Applies a SETTINGS frame.
+   * @throws Http2Error for an invalid value
    */
   read(content: Buffer): void {
     if (content.length % SETTING_BYTES !== 0) throw new Http2Error(FRAME_SIZE_ERROR, "SETTINGS is cut off");
@@ -60,7 +60,7 @@ export class PeerSettings {
         this.headerTableBytes = value;
         break;
       case SETTING.enablePush:
-        // Of a server only 0 has a meaning (RFC 9113, 6.5.2).
+        // From a server only 0 is valid (RFC 9113, 6.5.2).
         if (value > (this.#isServer ? 0 : 1)) throw new Http2Error(PROTOCOL_ERROR, "ENABLE_PUSH is not valid");
         break;
       case SETTING.maxConcurrentStreams:
@@ -76,7 +76,7 @@ export class PeerSettings {
         }
         break;
       case SETTING.enableConnectProtocol:
-        // RFC 8441, 3: what was allowed once stays so.
+        // RFC 8441, 3: it may not be revoked.
         if (value > 1 || (value === 0 && this.takesWebSockets)) {
           throw new Http2Error(PROTOCOL_ERROR, "ENABLE_CONNECT_PROTOCOL is not valid");
         }

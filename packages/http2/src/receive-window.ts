@@ -2,20 +2,20 @@ import { FLOW_CONTROL_ERROR } from "./codes.ts";
 import { Http2Error } from "./http2-error.ts";
 import { FIRST_WINDOW_BYTES } from "./peer-settings.ts";
 
-/** What a connection may have on its way. */
+/** Receive window of a connection. */
 export const CONNECTION_WINDOW_BYTES = 16_777_216;
 
-/** What bodies may have on their way, or wait unread. */
+/** Limits on body bytes in flight or unread. */
 export interface BodyLimits {
-  /** Of one body that is read as fast as it comes; a first window at least. */
+  /** Maximum window of a body that is read as fast as it arrives; at least the initial window. */
   readonly widestBytes: number;
-  /** Of all bodies of a connection together, beyond their first windows. */
+  /** For all bodies of a connection together, beyond their initial windows. */
   readonly sharedBytes: number;
 }
 
 const DEFAULT_LIMITS: BodyLimits = { widestBytes: 1_048_576, sharedBytes: 4_194_304 };
 
-/** What the bodies of a connection may have on their way, or wait unread, beyond their first windows. */
+/** The shared allowance of body windows beyond their initial size. */
 export class WindowShare {
   readonly widestBytes: number;
   #leftBytes: number;
@@ -37,28 +37,28 @@ export class WindowShare {
 }
 
 /**
- * How much the peer may send of a body (RFC 9113, 5.2). Begins narrow, as many bodies may come that nobody reads, and is
- * doubled each time half of it was read. What nobody takes is never given back.
+ * The receive window of a body (RFC 9113, 5.2). It starts small, since many bodies may arrive unread, and doubles each
+ * time half of it was read. Unread bytes are never credited.
  */
 export class ReceiveWindow {
   readonly #share: WindowShare;
   #widthBytes = FIRST_WINDOW_BYTES;
-  /** The peer may send so many bytes. */
+  /** Bytes that the peer may still send. */
   #leftBytes = FIRST_WINDOW_BYTES;
-  /** Taken, and not told to the peer. */
+  /** Read, but not yet credited to the peer. */
   #takenBytes = 0;
 
   constructor(share: WindowShare) {
     this.#share = share;
   }
 
-  /** So many bytes came; false when that is more than was allowed. */
+  /** Accounts for received bytes; false if they exceed the window. */
   came(sizeBytes: number): boolean {
     this.#leftBytes -= sizeBytes;
     return this.#leftBytes >= 0;
   }
 
-  /** So many bytes were taken. Gives by how many bytes the peer is to be told that its window is wider. */
+  /** Accounts for read bytes. Returns the WINDOW_UPDATE increment to send. */
   taken(sizeBytes: number, goesOn: boolean): number {
     this.#takenBytes += sizeBytes;
     if (!goesOn || this.#takenBytes < this.#widthBytes / 2) return 0;
@@ -70,7 +70,6 @@ export class ReceiveWindow {
     return byBytes;
   }
 
-  /** Nothing comes any more. */
   close(): void {
     this.#share.giveBack(this.#widthBytes - FIRST_WINDOW_BYTES);
     this.#widthBytes = FIRST_WINDOW_BYTES;
@@ -78,15 +77,15 @@ export class ReceiveWindow {
 }
 
 /**
- * How much the peer may send on a connection. What came is given back at once: a body that nobody reads is stopped by its own
- * window, and must not stop others.
+ * The receive window of a connection. Received bytes are credited at once: an unread body is stopped by its own window
+ * and must not block others.
  */
 export class ConnectionWindow {
   #leftBytes = CONNECTION_WINDOW_BYTES;
 
   /**
-   * So many bytes came. Gives by how many the peer is to be told that the window is wider.
-   * @throws Http2Error when that is more than was allowed
+   * Accounts for received bytes. Returns the WINDOW_UPDATE increment to send.
+   * @throws Http2Error if they exceed the window
    */
   came(sizeBytes: number): number {
     this.#leftBytes -= sizeBytes;

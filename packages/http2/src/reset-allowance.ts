@@ -1,17 +1,17 @@
-/** Streams that a peer may have ended before their answers, ahead of those that do not; */
+/** Initial allowance of streams ended before their responses. */
 const BURST = 500;
-/** so many more in each second. */
+/** Refill per second. */
 const PER_S = 100;
 
 /**
- * Bounds how many streams of a connection end before their answers do, whoever's doing that is: each was work for nothing.
- * Counted by whoever answers, since only that knows whether an answer was taken.
+ * Limits how many streams of a connection end before their responses, whichever side ends them, since their work was
+ * wasted. The owner counts, as only it knows whether a response was complete.
  */
 export class ResetAllowance {
   #left = BURST;
   #atMs = performance.now();
 
-  /** Another one was ended. False: that was one too many. */
+  /** Counts one. False: the limit is exceeded. */
   take(nowMs = performance.now()): boolean {
     const back = ((nowMs - this.#atMs) / 1000) * PER_S;
     this.#left = Math.min(BURST, this.#left + back) - 1;

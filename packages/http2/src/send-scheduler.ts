@@ -4,11 +4,11 @@ import type { FrameWriter } from "./frame-writer.ts";
 import { FIRST_WINDOW_BYTES, MAX_WINDOW_BYTES } from "./peer-settings.ts";
 import type { Http2Stream } from "./stream.ts";
 
-/** What streams send, as windows and the socket let it go: in turn, a frame each, where not all of it can. */
+/** Sends queued stream data as windows and socket allow: round-robin, one frame each, under contention. */
 export class SendScheduler {
   readonly #out: FrameWriter;
   readonly #budget: FrameBudget;
-  /** Streams that wait for the socket, or for the connection's window, and whose turn it is. */
+  /** Streams waiting for the socket or the connection window, in turn. */
   readonly #waiting: Http2Stream[] = [];
   #turn = 0;
   #windowBytes = FIRST_WINDOW_BYTES;
@@ -18,7 +18,7 @@ export class SendScheduler {
     this.#budget = budget;
   }
 
-  /** Sends of one stream what goes. */
+  /** Sends what is possible of one stream. */
   pump(stream: Http2Stream): void {
     while (stream.waitingBytes > 0 && stream.windowBytes > 0) {
       if (!this.#hasRoom) return this.#wait(stream);
@@ -26,7 +26,7 @@ export class SendScheduler {
     }
   }
 
-  /** Sends of all what goes. */
+  /** Sends what is possible of all streams. */
   pumpAll(): void {
     while (this.#hasRoom) {
       const stream = this.#waiting[this.#turn] ?? this.#waiting[0];
@@ -40,13 +40,13 @@ export class SendScheduler {
     }
   }
 
-  /** Ends the stream, with its last frame if that is not on its way yet. */
+  /** Ends the stream, on its last DATA frame if that is still buffered. */
   end(stream: Http2Stream): void {
     if (stream.lastHandOver === this.#out.handOvers) this.#out.endAt(stream.lastPlace);
     else this.#out.data(stream.id, undefined, 0, 0);
   }
 
-  /** The peer lets the connection send more. False: more than a window can be. */
+  /** The peer widened the connection window. False: overflow. */
   widen(byBytes: number): boolean {
     this.#windowBytes += byBytes;
     if (this.#windowBytes > MAX_WINDOW_BYTES) return false;
@@ -54,7 +54,7 @@ export class SendScheduler {
     return true;
   }
 
-  /** Nothing of it is sent any more. */
+  /** Drops the stream. */
   forget(stream: Http2Stream): void {
     if (!stream.isWaiting) return;
     stream.isWaiting = false;
@@ -75,7 +75,7 @@ export class SendScheduler {
     const maxBytes = Math.min(FRAME_BYTES, this.#windowBytes, stream.windowBytes);
     const { piece, start, end } = stream.next(maxBytes);
     this.#windowBytes -= end - start;
-    // Each may be answered by a wider window of the stream and one of the connection, by some peers for each kilobyte.
+    // Peers may respond with WINDOW_UPDATE for stream and connection, some for each kilobyte.
     this.#budget.earn(2 + ((end - start) >>> 10));
     stream.lastPlace = this.#out.data(stream.id, piece, start, end);
     stream.lastHandOver = this.#out.handOvers;

@@ -41,20 +41,20 @@ import { Http2Stream, type StreamCarrier } from "./stream.ts";
 const PING_BYTES = 8;
 
 /**
- * The pings of ours that wait for their answers. They are taken in their order only, which RFC 9113 does not demand, but
- * which everybody keeps.
+ * Outstanding PINGs. Acknowledgements are matched in order, which RFC 9113 does not require but all implementations
+ * follow.
  */
 class Pings {
   readonly #waiting: ((isAnswered: boolean) => void)[] = [];
   #answered = 0;
 
-  /** Notes one; gives what it is to carry. */
+  /** Adds a PING; returns its payload. */
   add(answered: (isAnswered: boolean) => void): Buffer {
     this.#waiting.push(answered);
     return payloadOf(this.#answered + this.#waiting.length - 1);
   }
 
-  /** One is answered. False: it is none of ours, which means nothing (RFC 9113, 6.7). */
+  /** Handles an acknowledgement. False: unsolicited, which is harmless (RFC 9113, 6.7). */
   response(content: Buffer): boolean {
     const answered = this.#waiting[0];
     if (answered === undefined || !content.equals(payloadOf(this.#answered))) return false;
@@ -64,20 +64,20 @@ class Pings {
     return true;
   }
 
-  /** None will be answered any more. */
+  /** No more acknowledgements will arrive. */
   end(): void {
     for (const answered of this.#waiting.splice(0)) answered(false);
   }
 }
 
-/** A block that is cut into more frames than this is cut to be cut. */
+/** More CONTINUATION frames than this have no legitimate use. */
 const MAX_FRAMES = 64;
 
-/** Puts field blocks together (RFC 9113, 4.3) and decodes them. */
+/** Assembles field blocks (RFC 9113, 4.3) and decodes them. */
 class SectionReader {
   readonly #limits: SectionLimits;
   readonly #decoder = new HpackDecoder();
-  /** Of a block under way. */
+  /** The block in progress. */
   #stream = 0;
   #isWhole = false;
   #isSelfDependent = false;
@@ -88,13 +88,13 @@ class SectionReader {
     this.#limits = limits;
   }
 
-  /** A block is under way: nothing but its next frame may come. */
+  /** A block is in progress: only its CONTINUATION frames are allowed. */
   get isAmid(): boolean {
     return this.#stream !== 0;
   }
 
   /**
-   * Takes a frame of a block; gives the section when that is complete.
+   * Adds a frame; returns the section when it is complete.
    * @throws Http2Error
    */
   read(
@@ -128,7 +128,7 @@ class SectionReader {
     this.#stream = stream;
     this.#parts.push(Buffer.from(block));
     this.#sizeBytes += block.length;
-    // No section within the limits needs more: its literals would be smaller than their fields.
+    // A section within the limits cannot need more, as literals are smaller than their fields.
     if (this.#parts.length > MAX_FRAMES || this.#sizeBytes > this.#limits.listBytes * 2) {
       throw new Http2Error(ENHANCE_YOUR_CALM, "A field block without an end");
     }
@@ -146,13 +146,13 @@ class SectionReader {
   }
 }
 
-/** Takes DATA frames in (RFC 9113, 6.1): counts them against windows, and gives their content to their streams. */
+/** Receives DATA frames (RFC 9113, 6.1): accounts for windows and passes content to streams. */
 class DataReceiver {
   readonly #out: FrameWriter;
   readonly #budget: FrameBudget;
   readonly #isServer: boolean;
   readonly #window = new ConnectionWindow();
-  /** The stream of the frame under way, whether it ends there, and how much of it is no content. */
+  /** The current frame's stream, its END_STREAM flag and its remaining padding. */
   #stream: Http2Stream | undefined;
   #isLast = false;
   #restBytes = 0;
@@ -164,15 +164,15 @@ class DataReceiver {
   }
 
   /**
-   * A frame begins; `stream` is undefined when it is over.
-   * @throws Http2Error when it is more than the connection's window
+   * A frame begins; `stream` is undefined if it is closed.
+   * @throws Http2Error if the connection window is exceeded
    */
   begin(stream: Http2Stream | undefined, flags: number, sizeBytes: number): void {
     const byBytes = this.#window.came(sizeBytes);
     if (byBytes > 0) this.#out.widen(0, byBytes);
     if (stream?.hasReceivedEnd === true) stream.fail(STREAM_CLOSED, "DATA behind its end");
     const isLast = (flags & END_STREAM) !== 0;
-    // Of a stream that is over nothing is moved, but its peer may not know yet.
+    // DATA for a closed stream makes no progress, but its peer may not know yet.
     if (sizeBytes === 0 && (!isLast || stream === undefined)) this.#budget.spend(1, "empty DATA");
     else if (stream !== undefined) this.#budget.earn(1);
     const isTaken = stream !== undefined && !stream.hasReceivedEnd && stream.frameCame(sizeBytes);
@@ -200,21 +200,21 @@ class DataReceiver {
   }
 }
 
-/** A peer that broke the rules has so long to read what was wrong. */
+/** Time for a misbehaving peer to read the GOAWAY. */
 const LAST_WORDS_MS = 500;
 
-/** A stream that breaks the rules costs as much as so many frames for nothing. */
+/** Cost of a stream error in frames of the budget. */
 const FAULT_FRAMES = 50;
 const MAX_STREAM_ID = 2 ** 31 - 1;
-/** A peer that reads no answers is not read either: those of pings, and heads, are held back by no window. */
+/** Reading pauses while this much output is unread: responses to PING and heads are not limited by windows. */
 const MAX_UNREAD_BYTES = 1_048_576;
 
 /**
- * An HTTP/2 connection (RFC 9113), either end of it, on a socket that nobody else reads or writes. Frames of one turn of the
- * event loop leave in one write.
+ * An HTTP/2 connection (RFC 9113), client or server, with exclusive use of its socket. Frames of one turn of the event
+ * loop leave in one write.
  */
 export class Http2Session implements FrameSink, StreamCarrier {
-  /** What the peer allows. */
+  /** The peer's settings. */
   readonly peer: PeerSettings;
   readonly #socket: ByteSocket;
   readonly #options: SessionOptions;
@@ -233,9 +233,9 @@ export class Http2Session implements FrameSink, StreamCarrier {
   readonly #data: DataReceiver;
   #hasSettings = false;
   #unackedSettings = 1;
-  /** Of the peer's streams the highest that was seen; of ours the next. */
+  /** Highest stream id seen from the peer; next id of ours. */
   #lastPeerStream = 0;
-  /** The highest that was looked at, as GOAWAY says: not those that came behind one (RFC 9113, 6.8). */
+  /** Highest processed stream id, for GOAWAY; streams after a GOAWAY are not included (RFC 9113, 6.8). */
   #lastTaken = 0;
   #nextStream = 1;
   #isPeerLeaving = false;
@@ -265,27 +265,26 @@ export class Http2Session implements FrameSink, StreamCarrier {
     socket.resume();
   }
 
-  /** Nothing goes on on it any more. */
   get isFinished(): boolean {
     return this.#isFinished;
   }
 
-  /** The peer said what it allows: it does speak HTTP/2. */
+  /** SETTINGS were received, which proves that the peer speaks HTTP/2. */
   get hasSettings(): boolean {
     return this.#hasSettings;
   }
 
-  /** What broke it, if something did. */
+  /** The cause of the end, if it was an error. */
   get error(): Error | undefined {
     return this.#error;
   }
 
-  /** Whether the peer takes new streams at all, as far as we know. */
+  /** Whether the peer accepts new streams, as far as known. */
   get takesStreams(): boolean {
     return !this.#isFinished && !this.#isClosing && !this.#isPeerLeaving && this.#nextStream <= MAX_STREAM_ID;
   }
 
-  /** Opens a stream where one is taken. Nothing is told of it before the caller has set its handler. */
+  /** Opens a stream if possible. No callback occurs before the caller has set its handler. */
   request(section: readonly string[], isWhole: boolean): Http2Stream {
     const stream = this.#newStream(this.#nextStream);
     this.#nextStream += 2;
@@ -293,18 +292,18 @@ export class Http2Session implements FrameSink, StreamCarrier {
     return stream;
   }
 
-  /** Asks whether the peer is there; `answered` is called once. */
+  /** Sends a PING; `answered` is called once. */
   ping(answered: (isAnswered: boolean) => void): void {
     if (this.#isFinished) return answered(false);
     this.#out.ping(this.#pings.add(answered), false);
   }
 
-  /** Says that the connection will end; streams that the peer begins before it knows are still taken (RFC 9113, 6.8). */
+  /** Sends the first GOAWAY; streams that the peer opens before it receives it are still accepted (RFC 9113, 6.8). */
   warn(): void {
     if (!this.#isFinished && !this.#isClosing) this.#out.goaway(MAX_STREAM_ID, NO_ERROR);
   }
 
-  /** Takes no more streams, and ends when those that are there have. */
+  /** Accepts no more streams and ends after the existing ones. */
   close(): void {
     if (this.#isFinished || this.#isClosing) return;
     this.#isClosing = true;
@@ -312,7 +311,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     if (this.#streams.size === 0) this.#finish();
   }
 
-  /** Ends at once whatever goes on; a code other than NO_ERROR tells the peer why. */
+  /** Ends at once; a code other than NO_ERROR is sent in GOAWAY. */
   destroy(code: number = NO_ERROR, error?: Error): void {
     if (this.#isFinished) return;
     this.#error ??= error;
@@ -393,13 +392,14 @@ export class Http2Session implements FrameSink, StreamCarrier {
 
   #newStream(id: number): Http2Stream {
     const stream = new Http2Stream(id, this, this.peer.firstWindowBytes, new ReceiveWindow(this.#share));
-    // Requests of a client that is gone are for nobody; answers of a server that is gone are for whoever asked.
+    // Undelivered requests of a disconnected client are dropped; responses of a disconnected server are still
+    // delivered.
     stream.dropsUntold = this.#isServer;
     this.#streams.add(stream);
     return stream;
   }
 
-  /** The stream of a frame; undefined when it was, and is no more. */
+  /** The stream of a frame; undefined if it is closed. */
   #known(id: number, what: string): Http2Stream | undefined {
     const stream = this.#streams.get(id);
     if (stream === undefined && this.#isIdle(id)) {
@@ -415,9 +415,8 @@ export class Http2Session implements FrameSink, StreamCarrier {
   }
 
   /**
-   * A frame of a stream that is over. RFC 9113, 5.1 leaves open what to do with it where RFC 7540, 5.1 does not: behind the
-   * peer's end it is an error of the connection, behind the peer's reset one of the stream, and behind our end nothing, as
-   * the peer may not have known.
+   * A frame for a closed stream. Where RFC 9113, 5.1 is silent, RFC 7540, 5.1 applies: after the peer's END_STREAM a
+   * connection error, after the peer's reset a stream error, after our end ignored, since the peer may not have known.
    */
   #cameBehindEnd(id: number, what: string): void {
     if (this.#closed.wasLeftOut(id)) throw new Http2Error(PROTOCOL_ERROR, `${what} of a stream number below the last`);
@@ -440,7 +439,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     const [code, problem] = isCut
       ? [FRAME_SIZE_ERROR, `PRIORITY of ${content.length} bytes`]
       : [PROTOCOL_ERROR, "PRIORITY by which it depends on itself"];
-    // What never was cannot be reset (RFC 9113, 6.4).
+    // An idle stream cannot be reset (RFC 9113, 6.4).
     if (this.#isIdle(id)) throw new Http2Error(code, problem);
     this.#streams.get(id)?.fail(code, problem);
   }
@@ -476,7 +475,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     if (isWhole) stream.endedWithSection();
   }
 
-  /** Resets a stream that was not announced to the owner. */
+  /** Resets a stream not yet announced to the owner. */
   #refuse(id: number, code: number, what: string): void {
     this.#budget.spend(FAULT_FRAMES, `HEADERS ${what}`);
     this.#closed.note(id, "left");
@@ -522,7 +521,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     const before = this.peer.firstWindowBytes;
     this.peer.read(content);
     this.#encoder.limitTable(this.peer.headerTableBytes);
-    // Before anything that they allow: until then the peer may judge by what it said before (RFC 9113, 6.5.3).
+    // Acknowledged first: until then the peer may apply the old settings (RFC 9113, 6.5.3).
     this.#out.settingsTaken();
     const byBytes = this.peer.firstWindowBytes - before;
     if (byBytes !== 0) this.#shiftWindows(byBytes);
@@ -530,7 +529,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     this.#events.onSettings?.();
   }
 
-  /** The first window of streams holds for those that are there as well (RFC 9113, 6.9.2). */
+  /** A new initial window also adjusts existing streams (RFC 9113, 6.9.2). */
   #shiftWindows(byBytes: number): void {
     for (const stream of this.#streams.all()) {
       if (!stream.widened(byBytes)) throw new Http2Error(FLOW_CONTROL_ERROR, "A window is too large");
@@ -555,7 +554,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     this.#isPeerLeaving = true;
     this.#events.onGoaway?.(content.readUInt32BE(4));
     if (this.#isServer) return;
-    // The server did not look at those, and they may be sent again elsewhere (RFC 9113, 6.8).
+    // The server did not process these, and they may be resent elsewhere (RFC 9113, 6.8).
     for (const stream of this.#streams.all()) if (stream.id > last) stream.lost(REFUSED_STREAM);
   }
 
@@ -588,7 +587,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
 
   readonly #onEnd = (): void => {
     this.#events.onPeerEnd?.();
-    // Nothing that a client still waits for can come.
+    // No response can arrive any more.
     if (!this.#isServer) this.destroy();
   };
 
@@ -608,7 +607,7 @@ export class Http2Session implements FrameSink, StreamCarrier {
     this.#events.onClose(this.#error);
   };
 
-  /** Nothing is read any more, and nothing but what is on its way is written. */
+  /** Reading stops, and only buffered output is still written. */
   #end(): void {
     if (this.#isFinished) return;
     this.#out.flush();
@@ -629,7 +628,7 @@ function expectSize(content: Buffer, sizeBytes: number, what: string): void {
   if (content.length !== sizeBytes) throw new Http2Error(FRAME_SIZE_ERROR, `${what} of ${content.length} bytes`);
 }
 
-/** The problem of a field section that is not the first of a request; undefined for a valid one. */
+/** The problem with a section that is not a request head; undefined if valid. */
 function nextSectionProblem(
   { fields, isWhole, isCut, isSelfDependent }: ReceivedSection,
   { carriesTunnel }: Http2Stream,
@@ -644,8 +643,8 @@ function nextSectionProblem(
 }
 
 /**
- * Ends a socket of ours to a client. What that still sends, windows for one, would cause a reset, which takes the end of its
- * answers away from it.
+ * Lingering close of a socket to a client: later input, such as WINDOW_UPDATE, would cause a reset that discards the
+ * end of responses.
  */
 function endBehindResponses(socket: ByteSocket): void {
   socket.end(() => {
@@ -654,7 +653,7 @@ function endBehindResponses(socket: ByteSocket): void {
   socket.resume();
 }
 
-/** Ends a socket whose peer broke the rules. A reset at once would take the GOAWAY away from one that still sends. */
+/** Closes after a connection error. An immediate reset would discard the GOAWAY while the peer is still sending. */
 function endWithLastWords(socket: ByteSocket): void {
   cutIn(LAST_WORDS_MS, socket);
   socket.end();
@@ -666,18 +665,17 @@ function cutIn(ms: number, socket: ByteSocket): void {
   socket.once("close", () => clearTimeout(timer));
 }
 
-/** A field section as a peer sent it. */
 interface ReceivedSection {
   readonly stream: number;
   readonly isWhole: boolean;
   readonly fields: string[];
-  /** It was larger than allowed, and is not complete. */
+  /** It exceeded the limits and is truncated. */
   readonly isCut: boolean;
-  /** Its stream depends on itself, which is an error of the stream (RFC 7540, 5.3.1). */
+  /** The stream depends on itself, a stream error (RFC 7540, 5.3.1). */
   readonly isSelfDependent: boolean;
 }
 
-/** What either side says first (RFC 9113, 3.4). */
+/** The connection preface of either side (RFC 9113, 3.4). */
 function connectionPreface(out: FrameWriter, options: SessionOptions): void {
   const { role, maxConcurrentStreams, section, takesWebSockets = false } = options;
   const said: [number, number][] = [[SETTING.headerListBytes, section.listBytes]];

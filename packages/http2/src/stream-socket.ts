@@ -2,19 +2,19 @@ import { Duplex } from "node:stream";
 import { CANCEL, NO_ERROR } from "./codes.ts";
 import type { Http2Stream, StreamHandler } from "./stream.ts";
 
-/** Bytes that wait for the peer's window before the writer is asked to wait. */
+/** Bytes buffered for the peer's window before writers see backpressure. */
 const SEND_BUFFER_BYTES = 65_536;
 
 interface StreamSocketOptions {
-  /** What a reset of ours says. */
+  /** Code of our resets. */
   readonly resetCode?: number;
-  /** A reset of the peer's is an error, and not only an end. */
+  /** A reset by the peer is an error rather than an end. */
   readonly resetsAreErrors?: boolean;
 }
 
 /**
- * A stream as the socket of the protocol that was switched to on it (RFC 8441, 5), or of a tunnel (RFC 9113, 8.5): ending it
- * ends a side. Paused, as sockets are, until somebody reads.
+ * A stream as a socket, for a switched protocol (RFC 8441, 5) or a tunnel (RFC 9113, 8.5): ending it ends one side.
+ * Starts paused.
  */
 export class StreamSocket extends Duplex implements StreamHandler {
   readonly #stream: Http2Stream;
@@ -31,7 +31,7 @@ export class StreamSocket extends Duplex implements StreamHandler {
     this.#resetsAreErrors = resetsAreErrors;
     stream.handler = this;
     stream.carriesTunnel = true;
-    // As over TCP: what was sent before the end is read, whatever becomes of the connection.
+    // Like TCP: data sent before the end is readable even after the connection is gone.
     stream.dropsUntold = false;
   }
 
@@ -44,7 +44,7 @@ export class StreamSocket extends Duplex implements StreamHandler {
   }
 
   onTrailers(): void {
-    // Nothing that is carried has any.
+    // Tunnels have no trailers.
   }
 
   onEnd(): void {
@@ -60,11 +60,11 @@ export class StreamSocket extends Duplex implements StreamHandler {
 
   onClose(code: number): void {
     if (this.#hasEnded && code === NO_ERROR) return this.#endWriting();
-    // Before its end even a reset without an error is a break.
+    // Before its end even a reset without error is a failure.
     this.destroy(this.#resetsAreErrors ? new Error("The other side reset the stream") : undefined);
   }
 
-  /** Ends the writing side and destroys the rest once everything written has left. */
+  /** Ends the writing side and destroys the socket once everything written was sent. */
   destroySoon(): void {
     if (this.destroyed) return;
     if (this.writableFinished) return void this.destroy();
@@ -72,7 +72,7 @@ export class StreamSocket extends Duplex implements StreamHandler {
     if (!this.writableEnded) this.end();
   }
 
-  /** The peer sees a break at once. */
+  /** Closes with a reset. */
   resetAndDestroy(): void {
     this.#isReset = true;
     this.destroy();
@@ -100,7 +100,7 @@ export class StreamSocket extends Duplex implements StreamHandler {
     destroyed(error);
   }
 
-  /** Nothing that is written arrives any more. What came can still be read; then a writer has to learn of it. */
+  /** Further writes fail. Received data stays readable; then writers see an error. */
   #endWriting(): void {
     this.onDrain();
     if (this.#stream.hasSentEnd) return;
@@ -108,7 +108,7 @@ export class StreamSocket extends Duplex implements StreamHandler {
     else this.once("end", () => this.destroy());
   }
 
-  /** What waits for the peer's window is not finished yet. */
+  /** Delays completion while bytes wait for the peer's window. */
   #whenSent(finished: () => void): void {
     if (this.#stream.isClosed || this.#stream.hasRoom(1)) finished();
     else this.#written = finished;

@@ -1,8 +1,8 @@
 import type { Http2Stream } from "./stream.ts";
 
 /**
- * The streams of a connection that are open. A list in the order of their numbers, as streams begin in it: a map under such
- * use would keep former streams alive (decision 015).
+ * The open streams of a connection, a list ordered by id, as streams are opened in that order. A Map under such use
+ * would retain closed streams (decision 015).
  */
 export class StreamTable {
   readonly #streams: Http2Stream[] = [];
@@ -16,7 +16,7 @@ export class StreamTable {
     return stream?.id === id ? stream : undefined;
   }
 
-  /** Adds one whose number is above all others. */
+  /** Adds a stream with the highest id so far. */
   add(stream: Http2Stream): void {
     this.#streams.push(stream);
   }
@@ -26,12 +26,12 @@ export class StreamTable {
     if (this.#streams[place] === stream) this.#streams.splice(place, 1);
   }
 
-  /** Those that are there now, in a list of its own. */
+  /** A copy of the list. */
   all(): Http2Stream[] {
     return this.#streams.slice();
   }
 
-  /** Where a stream of this number is, or would be. */
+  /** The index of the stream id, or where it would be inserted. */
   #placeOf(id: number): number {
     let low = 0;
     let high = this.#streams.length - 1;

@@ -3,15 +3,15 @@ import { FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM } from "./
 import { MAX_WINDOW_BYTES } from "./peer-settings.ts";
 import type { ReceiveWindow } from "./receive-window.ts";
 
-/** Pieces below this are copied together: each would keep a whole read of its socket, and be a thing of its own. */
+/** Smaller pieces are copied together: each would retain a whole read buffer. */
 const SMALL_BYTES = 4096;
 
 const BLOCK_BYTES = 16_384;
 
-/** Content that arrived and nobody takes yet. Its size is bounded by whoever lets it arrive. */
+/** Content that was received but not read. Its size is bounded by flow control. */
 class HeldPieces {
   readonly #pieces: Buffer[] = [];
-  /** Memory behind the last piece, if that is one of ours. */
+  /** Free memory after the last copied piece. */
   #spare: Buffer | undefined;
 
   get isEmpty(): boolean {
@@ -49,77 +49,73 @@ class HeldPieces {
 
 const NOTHING = Buffer.alloc(0);
 
-/** Told of what comes on a stream, in the order of the wire, from within the reading of the connection. */
+/** Receives the events of a stream in wire order, synchronously while the connection reads. */
 export interface StreamHandler {
-  /** A field section before the body; of answers also those with a status of 1xx. `isWhole`: nothing follows it. */
+  /** A field section before the body, including 1xx responses. `isWhole`: nothing follows. */
   onSection(section: string[], isWhole: boolean): void;
   /** Content; not while the stream is held. */
   onData(piece: Buffer): void;
   onTrailers(section: string[]): void;
-  /** Everything was told. Not called behind a section that was whole. */
+  /** All data was delivered. Not called after a whole section. */
   onEnd(): void;
-  /** What waited to be written has left, after {@link Http2Stream.hasRoom} had said no. */
+  /** The queue is empty after {@link Http2Stream.hasRoom} returned false. */
   onDrain(): void;
   /**
-   * It is over, and nothing more is told: both sides ended, or `code` says why not. NO_ERROR then means that the connection
-   * is gone, or that the peer wants no more of a body.
+   * The stream is closed: both sides ended, or `code` is the reason. With NO_ERROR before the end, the connection is
+   * gone or the peer wants no more of a body.
    */
   onClose(code: number): void;
 }
 
-/** What a stream needs of its connection. */
 export interface StreamCarrier {
-  /** Sends of its queue what goes. */
+  /** Sends queued data as far as possible. */
   pump(stream: Http2Stream): void;
-  /** Sends a field section. */
   sendBlock(stream: Http2Stream, section: readonly string[], isEnd: boolean): void;
-  /** Sends the end alone. */
   sendEnd(stream: Http2Stream): void;
   sendReset(stream: Http2Stream, code: number): void;
-  /** Its content was taken: the peer may send more of it. */
+  /** Content was read: widens the receive window. */
   widen(stream: Http2Stream, byBytes: number): void;
-  /** Neither side sends any more on it. */
+  /** Both sides have ended. */
   forget(stream: Http2Stream): void;
 }
 
-/** A stream of an HTTP/2 connection (RFC 9113, 5). What is written is queued until windows and the socket let it go. */
+/** A stream of an HTTP/2 connection (RFC 9113, 5). Writes are queued until windows and socket allow them. */
 export class Http2Stream {
   readonly id: number;
-  /** Set before anything is told. */
+  /** Set before the first event. */
   handler: StreamHandler | undefined;
-  /** Bytes that the peer takes of it now (RFC 9113, 6.9); less than 0 when it changed its mind. */
+  /** Send window (RFC 9113, 6.9); negative after the peer reduced its initial window. */
   windowBytes: number;
-  /** Bytes that wait to be sent. */
   waitingBytes = 0;
-  /** Bytes of content that left it so far. */
+  /** Content bytes sent. */
   leftBytes = 0;
-  /** What was not told yet is of no use once nothing can be answered any more: then it is closed at once. */
+  /** Drop undelivered data on a connection loss, as no response is possible any more. */
   dropsUntold = false;
-  /** Kept by the connection: the place of the last DATA frame, and of which hand-over. */
+  /** Kept by the connection: offset of the last DATA frame, and its flush count. */
   lastPlace = -1;
   lastHandOver = -1;
-  /** Kept by the connection: it is called up when more can be sent. */
+  /** Kept by the connection: the stream is in the send queue. */
   isWaiting = false;
-  /** Kept by the connection: the section before the body came. */
+  /** Kept by the connection: the section before the body was received. */
   hasHead = false;
-  /** Kept by the connection: the peer reset it. */
+  /** Kept by the connection: the peer reset the stream. */
   wasReset = false;
-  /** It carries a tunnel or another protocol, and so nothing but content (RFC 9113, 8.5). */
+  /** It carries a tunnel or another protocol, and so DATA only (RFC 9113, 8.5). */
   carriesTunnel = false;
-  /** What the peer did wrong on it, for people, if we ended it for that. */
+  /** The peer's protocol violation, if we ended the stream for it. */
   problem: string | undefined;
   readonly window: ReceiveWindow;
   readonly #carrier: StreamCarrier;
   readonly #queue: Buffer[] = [];
-  /** Sent already of the first piece of the queue. */
+  /** Bytes already sent of the queue's first piece. */
   #sentBytes = 0;
   #wantsDrain = false;
   #isEnding = false;
   #trailersToSend: readonly string[] | undefined;
   #hasSentEnd = false;
-  /** The code that goes out behind the queue. */
+  /** Reset code to send after the queue. */
   #resetBehind = -1;
-  /** The code that goes out behind the end. */
+  /** Reset code to send after the end. */
   #resetBehindEnd = -1;
   #held: HeldPieces | undefined;
   #isHeld = false;
@@ -138,22 +134,20 @@ export class Http2Stream {
     this.window = window;
   }
 
-  /** Nothing is told or sent any more. */
+  /** No more events or output. */
   get isClosed(): boolean {
     return this.#closeCode !== undefined;
   }
 
-  /** What it was closed with. */
   get closeCode(): number | undefined {
     return this.#closeCode;
   }
 
-  /** The peer sends nothing more on it. */
   get hasReceivedEnd(): boolean {
     return this.#hasReceivedEnd;
   }
 
-  /** Everything that was to be sent is on its way, the end included. */
+  /** Everything was sent, including the end. */
   get hasSentEnd(): boolean {
     return this.#hasSentEnd;
   }
@@ -162,7 +156,7 @@ export class Http2Stream {
     return this.#isHeld;
   }
 
-  /** Sends a field section; what is in it was judged by whoever made it. */
+  /** Sends a field section, which the caller has validated. */
   sendSection(section: readonly string[], isEnd: boolean): void {
     if (this.#isForgotten || this.#hasSentEnd) return;
     this.#carrier.sendBlock(this, section, isEnd);
@@ -170,8 +164,8 @@ export class Http2Stream {
   }
 
   /**
-   * Sends content, which is not looked at after it left, and not to be changed before. `isShared`: it may be changed after the
-   * call, so that what cannot leave at once is copied.
+   * Queues content by reference; it must not be changed until it was sent. `isShared`: it may be changed after the
+   * call, so whatever cannot be sent at once is copied.
    */
   write(piece: Buffer, isShared = false): void {
     if (this.#isForgotten || this.#isEnding || piece.length === 0) return;
@@ -181,7 +175,7 @@ export class Http2Stream {
     if (isShared && this.waitingBytes > 0) this.#keepLast();
   }
 
-  /** Nothing follows what was written but these trailers. */
+  /** Ends the writing side, optionally with trailers. */
   end(trailers?: readonly string[]): void {
     if (this.#isForgotten || this.#isEnding) return;
     this.#isEnding = true;
@@ -189,14 +183,14 @@ export class Http2Stream {
     if (this.waitingBytes === 0) this.#sendEnd();
   }
 
-  /** Whether less than `maxBytes` wait; if not, `onDrain` tells when nothing does any more. */
+  /** Whether fewer than `maxBytes` are queued; if not, `onDrain` is called when the queue is empty. */
   hasRoom(maxBytes: number): boolean {
     if (this.waitingBytes < maxBytes) return true;
     this.#wantsDrain = true;
     return false;
   }
 
-  /** Ends both sides at once. */
+  /** Resets the stream at once. */
   reset(code: number): void {
     if (this.isClosed) return;
     if (!this.#isForgotten) {
@@ -206,48 +200,48 @@ export class Http2Stream {
     this.#close(code);
   }
 
-  /** For the connection: ends both sides, since the peer broke the rules on it (RFC 9113, 5.4.2). */
+  /** For the connection: a stream error of the peer (RFC 9113, 5.4.2). */
   fail(code: number, problem: string): void {
     if (this.isClosed) return;
     this.problem = problem;
     this.reset(code);
   }
 
-  /** Ends both sides once what was written has left. */
+  /** Resets the stream after the queue was sent. */
   resetBehind(code: number): void {
     if (this.waitingBytes === 0) this.reset(code);
     else this.#resetBehind = code;
   }
 
-  /** Once the end has left, the peer is told that what was answered was malformed (RFC 9113, 8.1.1). */
+  /** After the end, reports the request as malformed (RFC 9113, 8.1.1). */
   resetBehindEnd(code: number): void {
     this.#resetBehindEnd = code;
   }
 
-  /** The body is to have so many bytes; one that has not ends the stream (RFC 9113, 8.1.1). */
+  /** Sets the announced body length; a different length is a stream error (RFC 9113, 8.1.1). */
   announce(lengthBytes: number): void {
     this.#missingBytes = lengthBytes;
   }
 
-  /** Tells nothing for now. */
+  /** Suspends events. */
   hold(): void {
     this.#isHeld = true;
   }
 
-  /** Tells what is there, and goes on. */
+  /** Delivers buffered events and resumes. */
   release(): void {
     this.#isHeld = false;
     this.#tell();
   }
 
-  /** For the connection: the bytes to send next, at most so many; some wait. */
+  /** For the connection: up to `maxBytes` of the queue, which is not empty. */
   next(maxBytes: number): { readonly piece: Buffer; readonly start: number; readonly end: number } {
     const piece = this.#queue[0] ?? NOTHING;
     const start = this.#sentBytes;
     return { piece, start, end: Math.min(piece.length, start + maxBytes) };
   }
 
-  /** For the connection: so many of them were. */
+  /** For the connection: accounts for sent bytes. */
   sent(sizeBytes: number): void {
     this.windowBytes -= sizeBytes;
     this.waitingBytes -= sizeBytes;
@@ -259,7 +253,7 @@ export class Http2Stream {
     if (this.#queue.length === 0) this.#drained();
   }
 
-  /** For the connection: the end was sent with something else. */
+  /** For the connection: the end was sent with another frame. */
   sentEnd(): void {
     this.#isEnding = true;
     this.#hasSentEnd = true;
@@ -271,7 +265,7 @@ export class Http2Stream {
     this.#close(NO_ERROR);
   }
 
-  /** For the connection: the peer lets us send more. False: more than a window can be. */
+  /** For the connection: the send window was widened. False: overflow. */
   widened(byBytes: number): boolean {
     this.windowBytes += byBytes;
     if (this.windowBytes > MAX_WINDOW_BYTES) return false;
@@ -279,7 +273,7 @@ export class Http2Stream {
     return true;
   }
 
-  /** For the connection: a frame with so many bytes begins, some of which may be padding. False: the stream is over for it. */
+  /** For the connection: a DATA frame of this size, padding included, begins. False: the stream has ended. */
   frameCame(sizeBytes: number): boolean {
     if (this.window.came(sizeBytes)) return true;
     this.fail(FLOW_CONTROL_ERROR, "more content than its window allows");
@@ -301,13 +295,13 @@ export class Http2Stream {
     this.#tellPiece(piece);
   }
 
-  /** For the connection: so many bytes need not be told to anybody. */
+  /** For the connection: bytes that will not be delivered. */
   taken(sizeBytes: number): void {
     const byBytes = this.window.taken(sizeBytes, !this.#hasReceivedEnd && !this.#isForgotten);
     if (byBytes > 0) this.#carrier.widen(this, byBytes);
   }
 
-  /** For the connection: the peer's side ended. */
+  /** For the connection: the peer ended its side. */
   endCame(trailers: string[] | undefined): void {
     if (this.isClosed) return;
     if (this.#missingBytes > 0) return this.fail(PROTOCOL_ERROR, "less content than its content-length says");
@@ -317,21 +311,21 @@ export class Http2Stream {
     this.#tell();
   }
 
-  /** For the connection: a section was whole, so the end need not be told. */
+  /** For the connection: the section was whole, so no end event follows. */
   endedWithSection(): void {
     this.#hasReceivedEnd = true;
     this.#isEndTold = true;
     this.#settle();
   }
 
-  /** For the connection: the peer reset it. */
+  /** For the connection: the peer reset the stream. */
   resetCame(code: number): void {
     if (this.isClosed) return;
     this.wasReset = true;
     this.#forget();
-    // Of an announced body that is there nothing is missing: servers at times reset a stream in place of saying that it ends.
+    // The announced body is complete: some servers send a reset instead of END_STREAM.
     if (code === NO_ERROR && this.#missingBytes === 0) this.#hasReceivedEnd = true;
-    // A server that has said everything, and wants no more of the request (RFC 9113, 8.1).
+    // The response is complete, and the server wants no more of the request (RFC 9113, 8.1).
     if (this.#hasReceivedEnd && code === NO_ERROR && !this.dropsUntold) this.#finish();
     else this.#close(code);
   }
@@ -378,7 +372,7 @@ export class Http2Stream {
     this.taken(piece.length);
   }
 
-  /** Tells what is held, and the end when nothing is. */
+  /** Delivers buffered content, then the end. */
   #tell(): void {
     if (this.#isTelling) return;
     while (!this.#isHeld && !this.isClosed) {
@@ -395,14 +389,14 @@ export class Http2Stream {
     this.#settle();
   }
 
-  /** Both sides said everything: the connection knows it no more, and once all is told it is over. */
+  /** Closes the stream when both sides have ended and everything was delivered. */
   #settle(): void {
     if (this.isClosed || !this.#hasReceivedEnd) return;
     if (this.#hasSentEnd && !this.#isForgotten) this.#forget();
     if (this.#isForgotten && this.#isEndTold) this.#close(NO_ERROR);
   }
 
-  /** Nothing can be sent any more, but the end may not have been told. */
+  /** Output is impossible, but the end may still have to be delivered. */
   #finish(): void {
     this.#tell();
     if (this.#isEndTold) this.#close(NO_ERROR);
