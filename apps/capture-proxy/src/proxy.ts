@@ -29,13 +29,17 @@ import type { SettingsStore } from "#settings/settings.ts";
 import { StartupError } from "#settings/startup-error.ts";
 import { readClientCertificate, readTlsMinVersion } from "#settings/upstream-tls.ts";
 import type { CaptureStore } from "#storage/capture-store.ts";
-import { openDatabase, storageErrorReason, STATE_MIGRATIONS } from "#storage/database.ts";
-import type { Database } from "#storage/database.ts";
+import {
+  DatabaseTooNewError,
+  openDatabase,
+  STATE_MIGRATIONS,
+  StorageError,
+  storageErrorReason,
+  type Database,
+} from "#storage/database.ts";
 import { DataDirectoryInUseError } from "#storage/data-lock.ts";
-import { ForeignFileError } from "#storage/import/foreign-file.ts";
-import { DatabaseTooNewError } from "#storage/migrations.ts";
+import { ForeignFileError } from "#storage/foreign-file.ts";
 import { openCaptureStore } from "#storage/open-capture-store.ts";
-import { StorageError } from "#storage/storage-error.ts";
 import { Dialer } from "#upstream/dial.ts";
 import { IdleOrigins } from "#upstream/idle-origins.ts";
 import type { OriginConnection } from "#upstream/origin-connection.ts";

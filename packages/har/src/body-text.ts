@@ -1,8 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { isBase64Text, NOT_BASE64 } from "./base64-check.ts";
 import type { HarText } from "./har.ts";
-import { LargeBody } from "./large-body.ts";
-import { LARGE_TEXT_BYTES } from "./large-text.ts";
+import { LARGE_TEXT_BYTES, LargeBody } from "./large-text.ts";
 
 /** Bytes in HAR: text or base64. */
 export interface BodyText {

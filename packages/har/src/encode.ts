@@ -1,5 +1,5 @@
 import type { HarEntry, HarHeader, HarPage } from "./har.ts";
-import { LargeBody } from "./large-body.ts";
+import { LargeBody } from "./large-text.ts";
 import { readOwnRecord } from "./own-record.ts";
 
 export function harPrologue(header: HarHeader): string {

@@ -2,7 +2,7 @@ import { isBase64Text } from "./base64-check.ts";
 import { bodyBytes } from "./body-text.ts";
 import type { HarBody, HarExchange, HarWebSocketMessage } from "./exchange.ts";
 import type { HarEntry, HarPair, HarPostData, HarResponse, HarText } from "./har.ts";
-import { LargeBody } from "./large-body.ts";
+import { LargeBody } from "./large-text.ts";
 import type { LargeText } from "./large-text.ts";
 import { MULTIPART_FORM, multipartForm, type RebuiltForm } from "./multipart.ts";
 import { readOwnRecord, type OwnBodyRecord, type OwnRecord } from "./own-record.ts";

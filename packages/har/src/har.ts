@@ -1,5 +1,4 @@
-import type { LargeBody } from "./large-body.ts";
-import type { LargeText } from "./large-text.ts";
+import type { LargeBody, LargeText } from "./large-text.ts";
 
 /** Members with a leading underscore are extensions (HAR 1.2, "Custom fields"). */
 export interface Extensible {

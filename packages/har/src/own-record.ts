@@ -1,7 +1,6 @@
 import { base64HarText } from "./body-text.ts";
 import type { HarText } from "./har.ts";
-import { LargeBody } from "./large-body.ts";
-import { LargeText } from "./large-text.ts";
+import { LargeBody, LargeText } from "./large-text.ts";
 import type { HarBody, HarExchange, HarExchangeTimings } from "./exchange.ts";
 
 /** Facts about a body that HAR cannot express. */

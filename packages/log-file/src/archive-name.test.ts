@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { archiveNames, archiveStamp, parseArchiveName } from "./archive-name.ts";
+import { archiveNames, archiveStamp, parseArchiveName } from "./archives.ts";
 
 test("every name that is given is read again, in the order of its second", () => {
   fc.assert(

@@ -20,7 +20,7 @@ import { basename, dirname, join } from "node:path";
 import { afterEach, test } from "node:test";
 import { FakeClock, temporaryDirectory } from "@headworks/testkit";
 import type { TemporaryDirectory } from "@headworks/testkit";
-import { archiveStamp } from "./archive-name.ts";
+import { archiveStamp } from "./archives.ts";
 import { LogFile } from "./log-file.ts";
 import type { LogFileOptions } from "./log-file.ts";
 

@@ -12,8 +12,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { makeDirectorySync } from "@headworks/files";
-import { archiveNames } from "./archive-name.ts";
-import { pruneArchives } from "./archives.ts";
+import { archiveNames, pruneArchives } from "./archives.ts";
 import { periodStart, type Rotation } from "./rotation-period.ts";
 import { problemSentence } from "./write-error.ts";
 import { type OverflowRule, WaitingLines } from "./waiting-lines.ts";

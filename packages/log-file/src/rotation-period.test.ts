@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
-import { archiveStamp } from "./archive-name.ts";
+import { archiveStamp } from "./archives.ts";
 import { periodStart } from "./rotation-period.ts";
 
 const HOURLY = { mode: "hourly" } as const;

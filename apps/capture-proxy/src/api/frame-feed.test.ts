@@ -5,7 +5,7 @@ import { waitUntil } from "@headworks/testkit";
 import { WebSocket } from "ws";
 import { startApi } from "../../test/api-rig.ts";
 import type { ApiRig } from "../../test/api-rig.ts";
-import { sampleFrame } from "#storage/read/sample-frame.ts";
+import { sampleFrame } from "#storage/read/sample-exchange.ts";
 import type { FrameRecord } from "#storage/streams/stream-store.ts";
 
 interface Listener extends AsyncDisposable {

@@ -1,7 +1,29 @@
-import { DatabaseSync } from "node:sqlite";
-import type { StatementSync } from "node:sqlite";
+import { readdirSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { fileURLToPath } from "node:url";
 import { storageErrorKind, type StorageErrorKind } from "@headworks/files";
-import { migrate } from "./migrations.ts";
+
+/** The disk or the file rejected an operation; it may be retried. */
+export class StorageError extends Error {
+  override readonly name = "StorageError";
+}
+
+/** Written by a newer version; opening it here could damage it. */
+export class DatabaseTooNewError extends Error {
+  override readonly name = "DatabaseTooNewError";
+}
+
+const FILE_NAME = /^(\d{4})-[a-z0-9-]+\.sql$/u;
+
+/** Minimum unused space worth a VACUUM. */
+const WORTHWHILE_BYTES = 67_108_864;
+
+/** The same on a tight disk. */
+const WORTHWHILE_TIGHT_BYTES = 1_048_576;
+
+/** VACUUM copies the used pages in memory and blocks the thread. */
+const MAX_USED_BYTES = 16_777_216;
 
 export type SqlValue = null | number | bigint | string | Uint8Array;
 export type SqlRow = Record<string, SqlValue>;
@@ -147,4 +169,69 @@ export function storageErrorReason(error: unknown): string {
   const errorKind = storageErrorKind(error);
   const message = error instanceof Error ? error.message : String(error);
   return errorKind === "other" ? message : `${REASONS[errorKind]} (${message})`;
+}
+
+/**
+ * Checkpoints the log so that it is overwritten from its start; `empty` truncates its file, too. Readers of older
+ * states delay part of it. Throws SQLite's error, as on a full disk.
+ */
+export function moveLog(database: Database, empty = false): void {
+  database.prepare(`PRAGMA wal_checkpoint(${empty ? "TRUNCATE" : "PASSIVE"})`).all();
+}
+
+/** Returns unused space to the disk if most of the database is unused, as after clearing. Throws SQLite's error. */
+export function shrink(database: Database, isTight: boolean): void {
+  const number = (pragma: string): number => Number(Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0]);
+  const pageBytes = number("page_size");
+  const unusedBytes = number("freelist_count") * pageBytes;
+  const usedBytes = number("page_count") * pageBytes - unusedBytes;
+  if (unusedBytes < (isTight ? WORTHWHILE_TIGHT_BYTES : WORTHWHILE_BYTES) || usedBytes > MAX_USED_BYTES) return;
+  database.exec("PRAGMA temp_store = MEMORY");
+  try {
+    database.exec("VACUUM");
+  } finally {
+    database.exec("PRAGMA temp_store = DEFAULT");
+  }
+  moveLog(database, true);
+}
+
+interface Migration {
+  readonly version: number;
+  readonly sql: string;
+}
+
+/**
+ * Applies new migrations in order, each in one transaction with its version number. Rejects a newer database before any
+ * write.
+ */
+function migrate(database: Database, folder: URL, readOnly: boolean): void {
+  const migrations = readMigrations(folder);
+  const known = migrations.length;
+  const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0);
+  if (version > known) {
+    throw new DatabaseTooNewError(
+      `The database has schema version ${version}, this program knows up to ${known}: start the newer program that wrote it, or use another data directory`,
+    );
+  }
+  if (readOnly) return;
+  for (const migration of migrations.slice(version)) {
+    database.transaction(() => {
+      database.exec(migration.sql);
+      database.exec(`PRAGMA user_version = ${migration.version}`);
+    });
+  }
+}
+
+/** Numbers must be contiguous: a gap or a duplicate would apply files in another order elsewhere. */
+function readMigrations(folder: URL): Migration[] {
+  const names = readdirSync(folder)
+    .filter((name) => name.endsWith(".sql"))
+    .sort();
+  return names.map((name, index) => {
+    const version = Number(FILE_NAME.exec(name)?.[1]);
+    if (version !== index + 1) {
+      throw new Error(`Migration ${name} in ${basename(fileURLToPath(folder))} should have number ${index + 1}`);
+    }
+    return { version, sql: readFileSync(new URL(name, folder), "utf8") };
+  });
 }

@@ -31,12 +31,12 @@ import type {
 } from "./capture-store.ts";
 import { lockForThisProcess } from "./data-lock.ts";
 import { exportChunks } from "./export/export-chunks.ts";
-import { refuseForeignFile, refuseLinkedFile } from "./import/foreign-file.ts";
+import { refuseForeignFile, refuseLinkedFile } from "./foreign-file.ts";
 import { SessionImports } from "./import/session-imports.ts";
 import { snapshotOfExchange } from "./read/entry-snapshot.ts";
 import type { SessionScope } from "./read/reader-messages.ts";
 import { readerOf, ReaderPool } from "./read/reader-pool.ts";
-import { shownSession } from "./sessions/shown-session.ts";
+import { shownSession } from "./sessions/session-table.ts";
 import { ThreadedStreamStore } from "./streams/open-stream-store.ts";
 import type { StreamStore } from "./streams/stream-store.ts";
 import { WriterClient } from "./write/writer-client.ts";

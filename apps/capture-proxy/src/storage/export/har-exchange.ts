@@ -5,10 +5,9 @@ import type { SqlRow } from "../database.ts";
 import { entryState, FLAG_PASSTHROUGH } from "../read/entry-facts.ts";
 import { BODY_STATES } from "../write/entry-record.ts";
 import { urlOfRow } from "../read/entry-shapes.ts";
-import { parsed, storedFields } from "../read/stored-json.ts";
+import { parsed, storedFields, storedTls } from "../read/stored-json.ts";
 import { shownEffect } from "../read/rule-effects.ts";
 import type { StoredBodies } from "../read/stored-bodies.ts";
-import { storedTls } from "../read/stored-tls.ts";
 
 /** `_weir.more`: facts of a stored entry that HAR cannot express. */
 export interface HarExtras {

@@ -1,14 +1,85 @@
+import { parentPort, workerData } from "node:worker_threads";
 import { HarFormatError } from "@headworks/har";
-import { harReader, sessionReader } from "../export/document-entries.ts";
-import type { DocumentReader, DocumentTarget } from "../export/document-entries.ts";
+import type { FrameBatch, FrameTuple, StreamOpening, StreamProgress } from "../streams/stream-message.ts";
 import { BatchMemory } from "../write/batch-memory.ts";
-import { FILES_OF_AN_IMPORT, MAX_ERRORS } from "./import-messages.ts";
-import type { FromImport, ImportedSession, ImportSetup, ToImport } from "./import-messages.ts";
-import { encodeImported } from "./imported-entry.ts";
-import type { ImportedEntry } from "./imported-entry.ts";
-import { FrameGatherer } from "../write/frame-gatherer.ts";
+import { MemberError } from "./checked-members.ts";
+import { type DocumentReader, type DocumentTarget, harReader, sessionReader } from "./document-entries.ts";
+import {
+  FILES_OF_AN_IMPORT,
+  type FromImport,
+  type ImportedSession,
+  type ImportSetup,
+  MAX_ERRORS,
+  STREAMS_OF_AN_IMPORT,
+  type ToImport,
+} from "./import-messages.ts";
+import { encodeImported, type ImportedEntry } from "./imported-entry.ts";
+import type { ImportedFrame, ImportedStream } from "./imported-stream.ts";
 import { DocumentError } from "./member-scanner.ts";
-import { TextFiles } from "../search/text-files.ts";
+import { TextFiles } from "./text-files.ts";
+
+const BATCH_FRAMES = 1024;
+
+const BATCH_BYTES = 4_194_304;
+
+/** Batches the streams and frames of an imported document. */
+class FrameGatherer {
+  readonly #firstStream: number;
+  readonly #session: number;
+  readonly #post: (batch: FrameBatch) => void;
+  readonly #progress: StreamProgress[] = [];
+  #openings: StreamOpening[] = [];
+  readonly #touched = new Set<number>();
+  #frames: FrameTuple[] = [];
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+
+  constructor(firstStream: number, session: number, post: (batch: FrameBatch) => void) {
+    this.#firstStream = firstStream;
+    this.#session = session;
+    this.#post = post;
+  }
+
+  /** Returns the stream's index in the document. */
+  stream({ opening, progress }: ImportedStream): number {
+    const place = this.#progress.length;
+    if (place === STREAMS_OF_AN_IMPORT) throw new MemberError("the document has too many streams");
+    const number = this.#firstStream + place;
+    this.#openings.push({ ...opening, number, session: this.#session });
+    this.#progress.push({ ...progress, number });
+    this.#touched.add(place);
+    return place;
+  }
+
+  frame({ stream, tuple, payload, original }: ImportedFrame): void {
+    if (stream >= this.#progress.length) throw new MemberError("`stream` is the place of no stream before it");
+    this.#touched.add(stream);
+    const [, ...rest] = tuple;
+    this.#frames.push([this.#firstStream + stream, ...rest]);
+    for (const piece of [payload, original]) {
+      if (piece === undefined) continue;
+      this.#pieces.push(piece);
+      this.#bytes += piece.length;
+    }
+    if (this.#frames.length >= BATCH_FRAMES || this.#bytes >= BATCH_BYTES) this.flush();
+  }
+
+  flush(): void {
+    if (this.#touched.size === 0) return;
+    const joined = Buffer.concat(this.#pieces);
+    const payloads = new ArrayBuffer(joined.length);
+    new Uint8Array(payloads).set(joined);
+    const progress = [...this.#touched].flatMap((place) => this.#progress[place] ?? []);
+    const text = JSON.stringify({ openings: this.#openings, progress, frames: this.#frames });
+    const bytes = text.length + joined.length;
+    this.#post({ kind: "frames", frames: this.#frames.length, bytes, text, payloads, isImported: true });
+    this.#openings = [];
+    this.#touched.clear();
+    this.#frames = [];
+    this.#pieces = [];
+    this.#bytes = 0;
+  }
+}
 
 const PIECE_BYTES = 1_048_576;
 /** Body bytes in flight to files before reading pauses. */
@@ -145,4 +216,17 @@ export class ImportThread {
     const { entries, usedBytes: bytes, memory } = batch;
     this.#post({ kind: "batch", entries, bytes, memory }, [memory]);
   }
+}
+
+// The entry of the thread; importing the class elsewhere has no side effect.
+const port = parentPort;
+if (port !== null) {
+  const post = (message: FromImport, transfer: ArrayBuffer[]): void => port.postMessage(message, transfer);
+  const thread = new ImportThread(workerData as ImportSetup, post);
+  const receive = async (message: ToImport): Promise<void> => {
+    await thread.receive(message);
+    if (message.kind === "end") port.close();
+  };
+  // Errors end the thread and reach the parent.
+  port.on("message", (message: ToImport) => void receive(message));
 }

@@ -1,8 +1,22 @@
+import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import type { LargeText } from "@headworks/har";
-import { createContentDecoder, encodeInPieces, parseContentEncoding } from "@headworks/http-fields/content-coding";
-import { codedBody } from "../read/coded-body.ts";
-import { keptBytes } from "./imported-entry.ts";
-import type { ImportedMessage, StoredFile } from "./imported-entry.ts";
+import {
+  type ContentCoding,
+  createContentDecoder,
+  decodeContentSync,
+  decodingPlan,
+  encodeInPieces,
+  parseContentEncoding,
+} from "@headworks/http-fields/content-coding";
+import { type ImportedMessage, keptBytes, type StoredFile } from "./imported-entry.ts";
+
+/** Fast settings: nobody transfers the result. */
+const ENCODERS: Readonly<Record<ContentCoding, (bytes: Uint8Array) => Uint8Array>> = {
+  gzip: (bytes) => gzipSync(bytes, { level: 1 }),
+  deflate: (bytes) => deflateSync(bytes, { level: 1 }),
+  br: (bytes) => brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
+  zstd: (bytes) => zstdCompressSync(bytes),
+};
 
 /** The text of a large HAR body, in a file. */
 export interface LargeContent {
@@ -141,4 +155,23 @@ class FileWriter {
     this.#used = 0;
     await this.#target.hasRoom();
   }
+}
+
+/**
+ * Restores the content codings of an imported body, since entries hold bodies as announced by Content-Encoding. Most
+ * programs write decoded bodies: those are encoded again, so fields and content stay consistent although the bytes are
+ * not the received ones. Bodies that still have their codings stay as they are. Undefined for unknown or too many
+ * codings.
+ */
+function codedBody(bytes: Uint8Array, contentEncoding: readonly string[]): Uint8Array | undefined {
+  const { steps, remaining } = decodingPlan(contentEncoding);
+  if (bytes.length === 0 || steps.length + remaining.length === 0 || isCodedBytes(bytes, contentEncoding)) return bytes;
+  if (remaining.length > 0) return undefined;
+  return steps.toReversed().reduce((coded, coding) => ENCODERS[coding](coded), bytes);
+}
+
+/** Whether decoding succeeds with a non-empty result; uncoded data hardly ever does. */
+function isCodedBytes(bytes: Uint8Array, contentEncoding: readonly string[]): boolean {
+  const { bytes: decoded, stop } = decodeContentSync(bytes, contentEncoding);
+  return stop === "limit" || (stop === undefined && decoded.length > 0);
 }

@@ -7,7 +7,7 @@ import type { EntryStateCode, FieldFacts } from "../read/entry-facts.ts";
 import { BODY_STATES, NO_BODY, NOT_STORED, entryText } from "../write/entry-record.ts";
 import type { EffectRecord } from "../read/rule-effects.ts";
 import type { BodyRecord, EntryRecord } from "../write/entry-record.ts";
-import { tlsText } from "../read/stored-tls.ts";
+import { tlsText } from "../read/stored-json.ts";
 
 /** A validated entry from any format. */
 export interface ImportedEntry {

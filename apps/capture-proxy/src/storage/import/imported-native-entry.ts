@@ -1,7 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { Failure } from "@headworks/capture-contract";
-import { flagsOfKinds } from "../read/applied-kinds.ts";
-import { ENTRY_STATES, finalState, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "../read/entry-facts.ts";
+import {
+  ENTRY_STATES,
+  finalState,
+  FLAG_MODIFIED,
+  FLAG_PASSTHROUGH,
+  FLAG_SCRIPTED,
+  flagsOfKinds,
+} from "../read/entry-facts.ts";
 import { checkedFailure, checkedTls } from "./checked-members.ts";
 import type { CheckedMembers } from "./checked-members.ts";
 import { importedEffect } from "./imported-effect.ts";

@@ -104,7 +104,7 @@ class Conversation {
 
   constructor(setup: ImportSetup, target: ImportTarget) {
     this.#target = target;
-    this.#worker = new Worker(new URL("./import.worker.ts", import.meta.url), {
+    this.#worker = new Worker(new URL("./import-thread.ts", import.meta.url), {
       workerData: setup,
       name: "weir-import",
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },

@@ -4,9 +4,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { makeDirectorySync } from "@headworks/files";
 import { createContentDecoder, decodeText } from "@headworks/http-fields/content-coding";
 import { parseMediaType } from "@headworks/http-fields";
-import { storageErrorReason } from "../database.ts";
+import { StorageError, storageErrorReason } from "../database.ts";
 import { readFilePart } from "./stored-bodies.ts";
-import { StorageError } from "../storage-error.ts";
 
 /** Larger results go to a file. */
 const MEMORY_BYTES = 1_048_576;

@@ -1,9 +1,21 @@
-import type { EntryState, ResourceType } from "@headworks/capture-contract";
+import type { EntryState, ResourceType, RuleKind } from "@headworks/capture-contract";
 import { resourceType } from "@headworks/http-fields";
-import { flagsOfKinds } from "./applied-kinds.ts";
-import { isClosedByClient } from "#exchange/exchange.ts";
-import type { ExchangeView, Moments } from "#exchange/exchange.ts";
+import { type ExchangeView, isClosedByClient, type Moments } from "#exchange/exchange.ts";
 import type { SqlRow } from "../database.ts";
+
+/** Order of the bits; append new kinds. */
+export const KINDS = [
+  "block",
+  "rewrite",
+  "mock",
+  "breakpoint",
+  "throttle",
+  "script",
+  "plugin",
+] as const satisfies readonly RuleKind[];
+
+/** Above {@link FLAG_MODIFIED} and its like. One bit for each kind of rule that affected the entry. */
+const FIRST_BIT = 8;
 
 /** Codes of `entry.state`, in contract order. */
 export const ENTRY_STATES = ["pending", "complete", "failed", "closed"] as const;
@@ -113,4 +125,14 @@ function typeOfMedia(mediaType: string): ResourceType {
   const found = resourceType(mediaType, "/");
   if (MEDIA_TYPES.size < MAX_MEDIA_TYPES) MEDIA_TYPES.set(mediaType, found);
   return found;
+}
+
+/** Bits of `entry.flags`. */
+export function flagsOfKinds(trace: readonly { readonly kind: RuleKind }[]): number {
+  return trace.reduce((flags, { kind }) => flags | (FIRST_BIT << KINDS.indexOf(kind)), 0);
+}
+
+/** Inverse of {@link flagsOfKinds}. */
+export function kindsOfFlags(flags: number): RuleKind[] {
+  return flags < FIRST_BIT ? [] : KINDS.filter((_kind, index) => (flags & (FIRST_BIT << index)) !== 0);
 }

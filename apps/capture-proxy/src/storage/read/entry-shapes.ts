@@ -11,12 +11,10 @@ import { exchangeUrl } from "#exchange/exchange.ts";
 import type { Scheme } from "#exchange/exchange.ts";
 import { bodyMembers, fieldPairs, joinedFields } from "#exchange/shown-message.ts";
 import type { SqlRow } from "../database.ts";
-import { kindsOfFlags } from "./applied-kinds.ts";
-import { parsed } from "./stored-json.ts";
+import { entryState, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED, kindsOfFlags } from "./entry-facts.ts";
+import { parsed, storedTls } from "./stored-json.ts";
 import { shownEffect } from "./rule-effects.ts";
-import { entryState, FLAG_MODIFIED, FLAG_PASSTHROUGH, FLAG_SCRIPTED } from "./entry-facts.ts";
 import { BODY_STATES } from "../write/entry-record.ts";
-import { storedTls } from "./stored-tls.ts";
 
 /** Columns of `entry` for a list row. */
 export const SNAPSHOT_COLUMNS =

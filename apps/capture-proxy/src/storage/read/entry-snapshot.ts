@@ -1,8 +1,16 @@
 import type { TrafficSnapshot } from "@headworks/capture-contract";
 import { exchangeUrl, stageTimings } from "#exchange/exchange.ts";
 import type { ExchangeView } from "#exchange/exchange.ts";
-import { flagsOfKinds, kindsOfFlags } from "./applied-kinds.ts";
-import { durationUs, ENTRY_STATES, readFields, resourceTypeOf, stateCode, ttfbUs } from "./entry-facts.ts";
+import {
+  durationUs,
+  ENTRY_STATES,
+  flagsOfKinds,
+  kindsOfFlags,
+  readFields,
+  resourceTypeOf,
+  stateCode,
+  ttfbUs,
+} from "./entry-facts.ts";
 
 /** The list row of a live exchange, equal to the stored one. */
 export function snapshotOfExchange(seq: number, sessionId: string, exchange: ExchangeView): TrafficSnapshot {

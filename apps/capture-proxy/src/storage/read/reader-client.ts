@@ -118,7 +118,7 @@ export class ReaderClient {
   /** Undefined if the system has no thread left (the constructor throws). */
   #begin(): Worker | undefined {
     try {
-      return new Worker(new URL("./reader.worker.ts", import.meta.url), {
+      return new Worker(new URL("./reader-thread.ts", import.meta.url), {
         workerData: this.#setup,
         name: this.#name,
         // Batches are garbage at once; unbounded, the heap grows before V8 collects.

@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { parentPort, workerData } from "node:worker_threads";
 import { fieldValue, fieldValues } from "@headworks/http1";
 import type { BodyPart } from "../capture-store.ts";
 import { DecodedBodies } from "./decoded-bodies.ts";
@@ -207,4 +208,15 @@ function transferable(value: unknown): ArrayBuffer[] {
   const bytes = "json" in value ? value.json : "bytes" in value ? value.bytes : undefined;
   if (!(bytes instanceof Uint8Array) || !(bytes.buffer instanceof ArrayBuffer)) return [];
   return bytes.byteLength === bytes.buffer.byteLength ? [bytes.buffer] : [];
+}
+
+// The entry of the thread; importing the class elsewhere has no side effect.
+const port = parentPort;
+if (port !== null) {
+  const post = (message: FromReader, transfer: ArrayBuffer[]): void => port.postMessage(message, transfer);
+  const thread = new ReaderThread(workerData as ReaderSetup, post);
+  port.on("message", (message: ToReader) => {
+    if (!thread.receive(message)) port.close();
+  });
+  post({ kind: "ready" }, []);
 }

@@ -3,8 +3,7 @@ import { decodeBeginningSync, decodeText } from "@headworks/http-fields/content-
 import { fieldValue, fieldValues } from "@headworks/http1";
 import { isTextual } from "@headworks/http-fields";
 import type { SqlRow } from "../database.ts";
-import { kindsOfFlags } from "./applied-kinds.ts";
-import { entryState, FLAG_MODIFIED, FLAG_PASSTHROUGH } from "./entry-facts.ts";
+import { entryState, FLAG_MODIFIED, FLAG_PASSTHROUGH, kindsOfFlags } from "./entry-facts.ts";
 import { urlOfRow } from "./entry-shapes.ts";
 import type { EntryStreams, StreamFacts } from "../streams/entry-streams.ts";
 import { storedFields } from "./stored-json.ts";

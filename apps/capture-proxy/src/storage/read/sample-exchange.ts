@@ -1,8 +1,7 @@
-import { BodyCapture } from "#exchange/body.ts";
-import { Http1Error, requestHeadText } from "@headworks/http1";
-import type { FieldLines } from "@headworks/http1";
-import type { BodySpool } from "#exchange/body.ts";
+import { type FieldLines, Http1Error, requestHeadText } from "@headworks/http1";
+import { BodyCapture, type BodySpool } from "#exchange/body.ts";
 import type { ClientFacts, Exchange, RequestMessage, ResponseMessage } from "#exchange/exchange.ts";
+import type { FrameRecord } from "../streams/stream-store.ts";
 
 /** Every option has a default. */
 export interface SampleOptions {
@@ -151,4 +150,21 @@ function filled(pieces: readonly (string | Uint8Array)[], options: SampleOptions
   const body = new BodyCapture(options.limitBytes ?? 20_971_520, options.spool);
   for (const piece of pieces) body.add(Buffer.from(piece));
   return body;
+}
+
+/** A masked text frame from the client, for tests. */
+export function sampleFrame(text: string | Buffer, change: Partial<FrameRecord> = {}): FrameRecord {
+  const payload = Buffer.from(text);
+  return {
+    direction: "send",
+    type: "text",
+    opcode: 1,
+    isFinal: true,
+    atMs: 1_763_700_000_000,
+    payload,
+    sizeBytes: payload.length,
+    wireBytes: payload.length + 6,
+    isCompressed: false,
+    ...change,
+  };
 }

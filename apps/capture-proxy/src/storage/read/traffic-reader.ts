@@ -19,7 +19,6 @@ import { harExport, type TrafficExport } from "../export/traffic-export.ts";
 import { planFilter } from "../search/filter-plan.ts";
 import type { EntrySource, Interest } from "../search/filtered-set.ts";
 import { type Condition, conditionOf, KeptSets, orderedSeqs } from "../search/kept-sets.ts";
-import { cursorOfSeq, seqOfCursor } from "../search/seq-cursor.ts";
 import { TextIndex } from "../search/text-index.ts";
 import { harMessages, streamTexts } from "../streams/stream-documents.ts";
 import { SNAPSHOT_COLUMNS, snapshotOfRow } from "./entry-shapes.ts";
@@ -37,6 +36,10 @@ import type {
 import { StoredBodies } from "./stored-bodies.ts";
 import { storedFields } from "./stored-json.ts";
 import { WholeEntries } from "./whole-entries.ts";
+
+class CursorError extends Error {
+  override readonly name = "CursorError";
+}
 
 const SLICES = 60;
 
@@ -515,4 +518,23 @@ function histogram(
     bucket.errors = Number(row["errors"]);
   }
   return buckets;
+}
+
+/** base64url makes the number opaque. */
+function cursorOfSeq(seq: number): string {
+  return Buffer.from(JSON.stringify({ s: seq })).toString("base64url");
+}
+
+/** Throws for an invalid cursor. */
+function seqOfCursor(cursor: string): number {
+  try {
+    const parsedCursor: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+    if (typeof parsedCursor === "object" && parsedCursor !== null && "s" in parsedCursor) {
+      const { s } = parsedCursor;
+      if (typeof s === "number" && Number.isSafeInteger(s) && s >= 0) return s;
+    }
+  } catch {
+    // Not JSON: rejected below.
+  }
+  throw new CursorError("cursor: this is no cursor of this service");
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { SeqSet } from "./seq-set.ts";
+import { SeqSet } from "./filtered-set.ts";
 
 const step = fc.oneof(
   fc.constant({ kind: "older" as const }),

@@ -1,3 +1,4 @@
+import type { CaptureSession } from "@headworks/capture-contract";
 import type { Database, SqlRow, Statement } from "../database.ts";
 import type { SessionRecord } from "../write/writer-messages.ts";
 
@@ -123,5 +124,19 @@ function sessionOf(row: SqlRow): SessionRecord {
     entryCount: Number(row["entry_count"]),
     storedBytes: Number(row["stored_bytes"]),
     floorSeq: Number(row["floor_seq"]),
+  };
+}
+
+export function shownSession(session: SessionRecord, isCurrent: boolean): CaptureSession {
+  return {
+    id: session.id,
+    name: session.name,
+    created_at: new Date(session.createdMs).toISOString(),
+    updated_at: new Date(session.updatedMs).toISOString(),
+    request_count: session.entryCount,
+    total_size_bytes: session.storedBytes,
+    is_current: isCurrent,
+    notes: session.notes,
+    tags: [...session.tags],
   };
 }

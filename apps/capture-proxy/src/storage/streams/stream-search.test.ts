@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { temporaryDirectory } from "@headworks/testkit";
-import { sampleExchange } from "../read/sample-exchange.ts";
-import { sampleFrame } from "../read/sample-frame.ts";
+import { sampleExchange, sampleFrame } from "../read/sample-exchange.ts";
 import { NEVER, openRig } from "../store-rig.ts";
 import type { StoreRig } from "../store-rig.ts";
 import type { FrameRecord, StreamKind, StreamRecorder } from "./stream-store.ts";

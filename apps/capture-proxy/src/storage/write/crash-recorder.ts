@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
 import type { ExchangeView } from "#exchange/exchange.ts";
-import { sampleFrame } from "../read/sample-frame.ts";
+import { sampleFrame } from "../read/sample-exchange.ts";
 import { openRig } from "../store-rig.ts";
 import type { StoreRig } from "../store-rig.ts";
 

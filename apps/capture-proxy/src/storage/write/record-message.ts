@@ -7,7 +7,7 @@ import { effectOf } from "../read/rule-effects.ts";
 import type { BodyCapture } from "#exchange/body.ts";
 import { durationUs, flagsOf, readFields, resourceTypeOf, stateCode, ttfbUs } from "../read/entry-facts.ts";
 import type { EntryStateCode } from "../read/entry-facts.ts";
-import { tlsText } from "../read/stored-tls.ts";
+import { tlsText } from "../read/stored-json.ts";
 
 /** Encodes an exchange. Bodies are omitted while it runs and if `storesBodies` is false. */
 export function encodeRecord(

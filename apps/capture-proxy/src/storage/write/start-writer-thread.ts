@@ -5,7 +5,7 @@ import { Worker } from "node:worker_threads";
  * idle, and keeps no process alive, until a store takes it.
  */
 export function startWriterThread(): Worker {
-  const worker = new Worker(new URL("./writer.worker.ts", import.meta.url), {
+  const worker = new Worker(new URL("./writer-thread.ts", import.meta.url), {
     name: "weir-writer",
     // Batches are garbage at once; unbounded, the heap grows before V8 collects.
     resourceLimits: { maxYoungGenerationSizeMb: 16 },

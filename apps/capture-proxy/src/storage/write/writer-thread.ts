@@ -1,9 +1,9 @@
 import { renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
+import { parentPort } from "node:worker_threads";
 import { storageErrorKind } from "@headworks/files";
-import { storageErrorReason } from "../database.ts";
+import { DatabaseTooNewError, storageErrorReason } from "../database.ts";
 import { DiskReserve } from "./disk-reserve.ts";
-import { DatabaseTooNewError } from "../migrations.ts";
 import { TrafficWriter } from "./traffic-writer.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { SessionTable } from "../sessions/session-table.ts";
@@ -420,3 +420,15 @@ function moveAside(path: string, bodiesFolder: string): string {
   }
   return aside;
 }
+
+// The entry of the thread; importing the class elsewhere has no side effect.
+const port = parentPort;
+port?.once("message", (setup: WriterSetup) => {
+  const thread = new WriterThread(
+    setup,
+    (message: FromWriter, transfer?: ArrayBuffer[]) => port.postMessage(message, transfer),
+    () => port.close(),
+  );
+  port.on("message", (message: ToWriter) => thread.receive(message));
+  thread.start();
+});

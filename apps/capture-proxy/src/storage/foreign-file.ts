@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync, statSync } from "node:fs";
-import { openDatabase } from "../database.ts";
+import { openDatabase } from "./database.ts";
 
 /** The configured database file belongs, or may belong, to another program; opening it would destroy it. */
 export class ForeignFileError extends Error {

@@ -1,19 +1,107 @@
-import { fromLargeHarEntry, HarDecoder } from "@headworks/har";
-import type { HarItem, HarWebSocketMessage } from "@headworks/har";
-import type { ImportedSession } from "../import/import-messages.ts";
-import type { ImportedEntry } from "../import/imported-entry.ts";
-import { importedFrame, importedStream, streamOfHar } from "../import/imported-stream.ts";
-import type { ImportedFrame, ImportedStream } from "../import/imported-stream.ts";
-import type { FileTarget } from "../import/imported-content.ts";
-import { importedHarEntry } from "../import/imported-har-entry.ts";
-import { importedNativeEntry } from "../import/imported-native-entry.ts";
-import { CheckedMembers, MemberError } from "../import/checked-members.ts";
-import { LargeBodies } from "../read/large-bodies.ts";
-import { ElementTasks, placed } from "../import/element-tasks.ts";
-import { largeMembersOf } from "../import/large-members.ts";
-import { DocumentError, MemberScanner } from "../import/member-scanner.ts";
-import { SESSION_FORMAT_VERSION } from "./session-export.ts";
-import type { TextFiles } from "../search/text-files.ts";
+import { fromLargeHarEntry, HarDecoder, type HarItem, type HarWebSocketMessage, LargeText } from "@headworks/har";
+import { SESSION_FORMAT_VERSION } from "../export/session-export.ts";
+import { CheckedMembers, MemberError } from "./checked-members.ts";
+import type { ImportedSession } from "./import-messages.ts";
+import type { FileTarget } from "./imported-content.ts";
+import type { ImportedEntry } from "./imported-entry.ts";
+import { importedHarEntry } from "./imported-har-entry.ts";
+import { base64Bytes, type FoundBody } from "./imported-message.ts";
+import { importedNativeEntry } from "./imported-native-entry.ts";
+import {
+  importedFrame,
+  type ImportedFrame,
+  importedStream,
+  type ImportedStream,
+  streamOfHar,
+} from "./imported-stream.ts";
+import { largeBase64, largeMembersOf } from "./large-members.ts";
+import { DocumentError, MemberScanner, parseElement, type TakeElement } from "./member-scanner.ts";
+import type { TextFiles } from "./text-files.ts";
+
+/** Large bodies of a native document: their parts precede the entries and are assembled in files. */
+class LargeBodies {
+  readonly #target: PieceTarget;
+  readonly #finished = new Map<string, FoundBody>();
+  #open: OpenBody | undefined;
+
+  constructor(target: PieceTarget) {
+    this.#target = target;
+  }
+
+  /** Appends a part. Throws {@link MemberError} for an invalid one. */
+  async add(value: unknown): Promise<void> {
+    const part = new CheckedMembers(value, "");
+    const side = part.oneOf("side", ["request", "response"]) ?? part.refuse("side", "is missing");
+    const key = `${side} ${part.optionalText("entry", 64) ?? part.refuse("entry", "is missing")}`;
+    const data = part.raw("data");
+    const pieces =
+      data instanceof LargeText
+        ? largeBase64(part, "data", data)
+        : [base64Bytes(part.text("data")) ?? part.refuse("data", "is not base64")];
+    if (this.#open?.key !== key) {
+      this.finish();
+      if (this.#finished.has(key)) throw new MemberError("the parts of a body do not stand together");
+      this.#open = { key, file: this.#target.nextFile(), sizeBytes: 0 };
+    }
+    for (const bytes of pieces) {
+      this.#open.sizeBytes += bytes.length;
+      this.#target.piece(this.#open.file, bytes, false);
+      await this.#target.hasRoom();
+    }
+  }
+
+  /** Completes the current body. */
+  finish(): void {
+    if (this.#open === undefined) return;
+    const { key, file, sizeBytes } = this.#open;
+    this.#target.piece(file, new Uint8Array(0), true);
+    this.#finished.set(key, { body: { file, sizeBytes }, totalBytes: sizeBytes });
+    this.#open = undefined;
+  }
+
+  /** Takes the body of an entry once: entries cannot share a file. */
+  take(member: string, entryId: string): FoundBody | undefined {
+    const key = `${member} ${entryId}`;
+    const found = this.#finished.get(key);
+    this.#finished.delete(key);
+    return found;
+  }
+}
+
+/** Elements completed by the current bytes, imported in order. */
+class ElementTasks {
+  readonly #texts: TextFiles;
+  #waiting: (() => Promise<void>)[] = [];
+
+  /** Strings in `texts` live until their element is imported. */
+  constructor(texts: TextFiles) {
+    this.#texts = texts;
+  }
+
+  /** `what` names the element in errors; `misplaced` returns why it may not occur here. */
+  later(what: string, take: TakeValue, misplaced: () => string | undefined = () => undefined): TakeElement {
+    return (element, index, byteOffset) => {
+      const why = misplaced();
+      if (why !== undefined) throw new DocumentError(why, byteOffset);
+      const value = parseElement(element, byteOffset);
+      const kept = this.#texts.taken();
+      this.#waiting.push(async () => {
+        try {
+          await take(value, index);
+        } catch (error) {
+          throw placed(error, `${what} ${index}`, byteOffset);
+        }
+        kept.release();
+      });
+    };
+  }
+
+  async run(): Promise<void> {
+    const tasks = this.#waiting;
+    this.#waiting = [];
+    for (const task of tasks) await task();
+  }
+}
 
 /** Receives the entries of a document. */
 export interface DocumentTarget extends FileTarget {
@@ -244,4 +332,20 @@ function named(text: string): string {
 function cut(text: string, maxLength: number): string {
   const beginning = text.slice(0, maxLength);
   return beginning.isWellFormed() ? beginning : beginning.slice(0, -1);
+}
+
+/** Imports an element; throws {@link MemberError} for an invalid one. */
+type TakeValue = (value: unknown, index: number) => void | Promise<void>;
+
+/** Adds the element's position to a member error. */
+function placed(error: unknown, what: string, byteOffset: number): unknown {
+  return error instanceof MemberError ? new DocumentError(`${what}: ${error.message}`, byteOffset) : error;
+}
+
+type PieceTarget = Omit<FileTarget, "maxBodyBytes">;
+
+interface OpenBody {
+  readonly key: string;
+  readonly file: number;
+  sizeBytes: number;
 }

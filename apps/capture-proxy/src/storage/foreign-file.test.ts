@@ -3,10 +3,10 @@ import { link, readFile, rm, writeFile } from "node:fs/promises";
 import { test } from "node:test";
 import { DatabaseSync } from "node:sqlite";
 import { temporaryDirectory, type TemporaryDirectory } from "@headworks/testkit";
-import { openDatabase, TRAFFIC_MIGRATIONS } from "../database.ts";
+import { openDatabase, TRAFFIC_MIGRATIONS } from "./database.ts";
 import { ForeignFileError, refuseForeignFile } from "./foreign-file.ts";
-import { openCaptureStore } from "../open-capture-store.ts";
-import { openRig } from "../store-rig.ts";
+import { openCaptureStore } from "./open-capture-store.ts";
+import { openRig } from "./store-rig.ts";
 
 const SQLITE = "SQLite format 3\0";
 
