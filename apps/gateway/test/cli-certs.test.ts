@@ -74,7 +74,7 @@ test("certs writes over nothing, and says where it cannot write", async () => {
   assert.equal((await sluice(["certs", directory.path])).code, 0);
   const again = await sluice(["certs", directory.path]);
   assert.deepEqual([again.code, again.out], [1, ""]);
-  assert.match(again.err, /ca-key\.pem is there already/);
+  assert.match(again.err, /ca-key\.pem already exists/);
   await writeFile(directory.file("file"), "");
   assert.match((await sluice(["certs", directory.file("file", "below")])).err, /cannot be written/);
   assert.equal((await sluice(["certs", directory.file("odd"), "--name", "a b!"])).code, 1);

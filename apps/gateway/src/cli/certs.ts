@@ -58,7 +58,7 @@ async function writeNew(path: string, text: string): Promise<void> {
 function whyNot(error: unknown, folder: string): string {
   if (error instanceof AuthorityError) return error.message;
   const { code, path } = error as NodeJS.ErrnoException;
-  if (code === "EEXIST") return `${path ?? folder} is there already; name another folder, or remove the old files`;
+  if (code === "EEXIST") return `${path ?? folder} already exists; use another folder, or remove the old files`;
   return `${path ?? folder} cannot be written (${code ?? String(error)})`;
 }
 

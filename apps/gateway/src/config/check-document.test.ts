@@ -41,22 +41,22 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
     "names that TLS cannot ask for",
     "upstreams: [{name: a, protocol: https, tls: {server_name: 10.0.0.1}, endpoints: [{address: h, port: 1}]}, {name: b, protocol: https, tls: {server_name: 'a.test:443'}, endpoints: [{address: h, port: 1}]}]",
-    'bad_value /upstreams/0/tls/server_name 1:59 The upstream "a" has a server_name that TLS cannot ask for: it must be a host name, without a port',
-    'bad_value /upstreams/1/tls/server_name 1:153 The upstream "b" has a server_name that TLS cannot ask for: it must be a host name, without a port',
+    'bad_value /upstreams/0/tls/server_name 1:59 The upstream "a" has a server_name that is invalid in TLS: it must be a host name without a port',
+    'bad_value /upstreams/1/tls/server_name 1:153 The upstream "b" has a server_name that is invalid in TLS: it must be a host name without a port',
   ],
   [
     "a header to let through that is never removed, and one that the gateway writes",
     "forward_client_headers: [X-Forwarded-Prefix, X-Mine, X-Forwarded-For]",
     ...[1, 2].map(
       (at) =>
-        `bad_value /forward_client_headers/${at} 1:${[0, 46, 54][at]} ${["", "X-Mine", "X-Forwarded-For"][at]} is no header that is removed: it is one that the gateway writes itself, or goes on anyway`,
+        `bad_value /forward_client_headers/${at} 1:${[0, 46, 54][at]} ${["", "X-Mine", "X-Forwarded-For"][at]} is not a removed header: the gateway writes it itself or forwards it anyway`,
     ),
   ],
   [
     "secret references in fields that resolve none; substitutions have names of their own",
     "policies: [{name: p, callout: {type: opa, url: 'http://h/${PLACE}'}}]\nroutes:\n  - {name: r, match: {path: {type: prefix, value: /}, headers: {a: '${file:/run/x}'}}, action: {type: respond, status: 200, body: '${BODY}'}}\n  - {name: s, service: x, match: {path: {type: exact, value: '/a/{id}'}}, action: {type: proxy, rewrite: {type: regex, pattern: '(?<n>.*)', substitution: '/${n}/${id}'}}}\nservices: [{name: x, upstream: x}]\nupstreams: [{name: x, endpoints: [{address: h, port: 1}]}]",
-    "secret_malformed /policies/0/callout/url 1:48 policies[0].callout.url has a secret reference, which is resolved in fields for secrets alone; write the value",
-    "secret_malformed /routes/0/match/headers/a 3:68 routes[0].match.headers.a has a secret reference, which is resolved in fields for secrets alone; write the value",
+    "secret_malformed /policies/0/callout/url 1:48 policies[0].callout.url has a secret reference, which is only resolved in secret fields; write the value",
+    "secret_malformed /routes/0/match/headers/a 3:68 routes[0].match.headers.a has a secret reference, which is only resolved in secret fields; write the value",
   ],
   [
     "two of a name",
@@ -106,7 +106,7 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
     "a split without weight",
     "services: [{name: a, split: {targets: [{upstream: u, weight: 0}, {upstream: v, weight: 0}]}}]\nupstreams: [{name: u, endpoints: [{address: h, port: 1}]}, {name: v, endpoints: [{address: h, port: 2}]}]",
-    'out_of_range /services/0/split/targets 1:30 The split of "a" has no weight above 0, so no upstream would get a request',
+    'out_of_range /services/0/split/targets 1:30 The split of "a" has no weight above 0, so no upstream would get requests',
   ],
   [
     "a split over one upstream twice",
@@ -126,12 +126,12 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
     "an endpoint whose address is a number too large",
     "upstreams: [{name: u, endpoints: [{address: 1.2.3.999, port: 1}]}]",
-    'bad_value /upstreams/0/endpoints/0/address 1:45 The upstream "u" has an endpoint whose address is no IP address or host name; the port is a field of its own',
+    'bad_value /upstreams/0/endpoints/0/address 1:45 The upstream "u" has an endpoint whose address is no IP address or host name; set the port in its own field',
   ],
   [
     "an endpoint with its port in its address",
     "upstreams: [{name: u, endpoints: [{address: 'h:80', port: 1}]}]",
-    'bad_value /upstreams/0/endpoints/0/address 1:45 The upstream "u" has an endpoint whose address is no IP address or host name; the port is a field of its own',
+    'bad_value /upstreams/0/endpoints/0/address 1:45 The upstream "u" has an endpoint whose address is no IP address or host name; set the port in its own field',
   ],
   [
     "header_hash without hash_header",
@@ -176,12 +176,12 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
   [
     "a dry run of shedding without a cap",
     "gateway: {load_shed_dry_run: true}",
-    "required /gateway/load_shed_dry_run 1:30 load_shed_dry_run does nothing without max_concurrent_requests; set that, or leave this out",
+    "required /gateway/load_shed_dry_run 1:30 load_shed_dry_run has no effect without max_concurrent_requests; set it, or remove this setting",
   ],
   [
     "an admission queue without a cap",
     "gateway: {admission_queue: {enabled: true}}",
-    "required /gateway/admission_queue 1:11 admission_queue does nothing without max_concurrent_requests; set that, or leave this out",
+    "required /gateway/admission_queue 1:11 admission_queue has no effect without max_concurrent_requests; set it, or remove this setting",
   ],
   [
     "a certificate credential with nothing to know it by",
@@ -303,7 +303,7 @@ void test("a secret reference in a text for clients is a warning", () => {
   const text =
     "routes: [{name: r, match: {path: {type: prefix, value: /}}, action: {type: respond, status: 200, body: '${BODY}'}}]";
   assert.deepEqual(told(text), [
-    "warning secret_malformed /routes/0/action/body 1:104 routes[0].action.body has a secret reference, which is resolved in fields for secrets alone; clients get it as it stands",
+    "warning secret_malformed /routes/0/action/body 1:104 routes[0].action.body has a secret reference, which is only resolved in secret fields; clients get it as it stands",
   ]);
 });
 

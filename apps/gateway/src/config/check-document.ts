@@ -318,7 +318,7 @@ function checkMisplacedReferences(document: ConfigDocument, report: IssueReport)
     const field = String(fieldPath.at(-1));
     // In substitutions `${name}` is a capture group.
     if (field === "substitution" || secrets.has(fieldPath.join("\n"))) continue;
-    const message = `${named(fieldPath)} has a secret reference, which is resolved in fields for secrets alone`;
+    const message = `${named(fieldPath)} has a secret reference, which is only resolved in secret fields`;
     if (FREE_TEXTS.has(field)) report.warning("secret_malformed", fieldPath, `${message}; clients get it as it stands`);
     else report.error("secret_malformed", fieldPath, `${message}; write the value`);
   }

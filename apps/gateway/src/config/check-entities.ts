@@ -12,21 +12,21 @@ export function checkEntities(document: ConfigDocument, report: IssueReport): vo
   checkCertificateCredentials(document, report);
   const { gateway } = document;
   if (gateway.load_shed_dry_run === true && gateway.max_concurrent_requests === undefined) {
-    const message = "load_shed_dry_run does nothing without max_concurrent_requests; set that, or leave this out";
+    const message = "load_shed_dry_run has no effect without max_concurrent_requests; set it, or remove this setting";
     report.error("required", ["gateway", "load_shed_dry_run"], message);
   }
   if (gateway.admission_queue?.enabled === true && gateway.max_concurrent_requests === undefined) {
-    const message = "admission_queue does nothing without max_concurrent_requests; set that, or leave this out";
+    const message = "admission_queue has no effect without max_concurrent_requests; set it, or remove this setting";
     report.error("required", ["gateway", "admission_queue"], message);
   }
   const { request_id_header: idField, forward_client_headers: passing = [] } = gateway;
   if (idField !== undefined && !mayCarryRequestId(idField)) {
-    const message = `${idField} means something else, so it cannot carry the id of requests`;
+    const message = `${idField} has another meaning, so it cannot carry the request id`;
     report.error("bad_value", ["gateway", "request_id_header"], message);
   }
   for (const [at, name] of passing.entries()) {
     if (isRemovedFromClients(name)) continue;
-    const message = `${name} is no header that is removed: it is one that the gateway writes itself, or goes on anyway`;
+    const message = `${name} is not a removed header: the gateway writes it itself or forwards it anyway`;
     report.error("bad_value", ["gateway", "forward_client_headers", at], message);
   }
   if (document.routes.length === 0 && gateway.allow_empty_routes !== true) {
@@ -60,7 +60,7 @@ function checkService(service: Service, fieldPath: FieldPath, report: IssueRepor
     seen.add(target.upstream);
   }
   if (split.targets.every(({ weight = 1 }) => weight === 0)) {
-    const message = `The split of "${service.name}" has no weight above 0, so no upstream would get a request`;
+    const message = `The split of "${service.name}" has no weight above 0, so no upstream would get requests`;
     report.error("out_of_range", [...fieldPath, "split", "targets"], message);
   }
 }
@@ -82,7 +82,7 @@ function checkUpstream(upstream: Upstream, fieldPath: FieldPath, report: IssueRe
   }
   const name = upstream.tls?.server_name;
   if (name !== undefined && !isHostName(name)) {
-    const message = `${title} has a server_name that TLS cannot ask for: it must be a host name, without a port`;
+    const message = `${title} has a server_name that is invalid in TLS: it must be a host name without a port`;
     report.error("bad_value", [...fieldPath, "tls", "server_name"], message);
   }
   const seen = new Set<string>();
@@ -90,7 +90,7 @@ function checkUpstream(upstream: Upstream, fieldPath: FieldPath, report: IssueRe
     const own = [...fieldPath, "endpoints", at];
     const text = `${address}:${port}`;
     if (!isHost(address)) {
-      const message = `${title} has an endpoint whose address is no IP address or host name; the port is a field of its own`;
+      const message = `${title} has an endpoint whose address is no IP address or host name; set the port in its own field`;
       report.error("bad_value", [...own, "address"], message);
     }
     const key = `${canonicalHost(address)} ${port}`;

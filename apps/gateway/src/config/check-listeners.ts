@@ -93,7 +93,7 @@ function checkServerNames(
     for (const [index, name] of entry.server_names.entries()) {
       const own = [...fieldPath, at, "server_names", index];
       if (!isServerName(name)) {
-        const message = `${title} has a certificate for "${name}", which no client asks for; write a host name such as example.com, or *.example.com for all names with one label more`;
+        const message = `${title} has a certificate for "${name}", which no client can request; use a host name such as example.com, or *.example.com for all names with one more label`;
         report.error("bad_value", own, message);
       }
       const canonical = canonicalHost(name);

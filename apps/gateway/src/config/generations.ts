@@ -307,7 +307,7 @@ export class Generations {
         { code: "config_compile_failed", trace: errorTrace(error) },
         "A document that passed every check could not be compiled",
       );
-      const message = `The document passed every check and could not be compiled: ${errorName(error)}; the log has more`;
+      const message = `The document passed all checks but could not be compiled: ${errorName(error)}; the log has more`;
       return { issues: [...built.warnings, { code: "compile_failed", path: "", message, severity: "error" }] };
     }
   }

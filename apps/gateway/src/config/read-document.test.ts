@@ -39,11 +39,11 @@ const cases: readonly (readonly [string, string, ...string[]])[] = [
     "gateway: *nowhere",
     "syntax /gateway 1:10 The alias names an anchor that does not exist before it",
   ],
-  ["a key twice", "routes: []\nroutes: []", 'syntax /routes 2:1 "routes" is there twice in the same mapping'],
+  ["a key twice", "routes: []\nroutes: []", 'syntax /routes 2:1 "routes" occurs twice in the same mapping'],
   [
     "a key twice, deep inside",
     '{"webhooks": [{"url": "http://a", "events": [], "url": "http://b"}]}',
-    'syntax /webhooks/0/url 1:49 "url" is there twice in the same mapping',
+    'syntax /webhooks/0/url 1:49 "url" occurs twice in the same mapping',
   ],
   ["a key that is a list", "? [a]\n: 1", "syntax  1:3 Keys have to be texts"],
   [
@@ -359,7 +359,7 @@ const hostile: readonly (readonly [string, () => string, RegExp])[] = [
     /^syntax {2}1:1 The document may have at most 4194304 bytes; it has 4194305$/,
   ],
   ["10,000 keys", () => keys(10_000), /^unknown_field \/k0 /],
-  ["10,000 times the same key", () => "a: 1\n".repeat(10_000), /^syntax \/a 2:1 "a" is there twice/],
+  ["10,000 times the same key", () => "a: 1\n".repeat(10_000), /^syntax \/a 2:1 "a" occurs twice/],
   ["a byte order mark in the middle", () => "name: a\n\ufeffname: b", /./],
   ["control characters", () => "name: \u0000\u0001\u001b[31m", /./],
   ["a lone surrogate", () => 'name: "\ud800"', /./],

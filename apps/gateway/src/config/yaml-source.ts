@@ -304,7 +304,7 @@ class Survey {
       return undefined;
     }
     if (seen.has(key)) {
-      this.report(`"${key}" is there twice in the same mapping`, [...fieldPath, key], offsetOf(pair.key));
+      this.report(`"${key}" occurs twice in the same mapping`, [...fieldPath, key], offsetOf(pair.key));
     }
     seen.add(key);
     return key;

@@ -137,12 +137,12 @@ function checkAuthorization(document: ConfigDocument, report: IssueReport): void
 function checkBlock(block: Authorization | undefined, fieldPath: FieldPath, report: IssueReport): void {
   if (block === undefined) return;
   if (!hasRule(block)) {
-    const message = "This authorization has no rule, so it would say nothing; give it one, or leave it out";
+    const message = "This authorization has no rules and no effect; add one, or remove it";
     report.error("required", fieldPath, message);
   }
   for (const [at, network] of (block.ip_acl?.allow ?? []).entries()) {
     if (!isEverything(network)) continue;
-    const message = `"${network}" lets every address in; leave ip_acl out, or say "default: allow"`;
+    const message = `"${network}" allows every address; remove ip_acl, or use "default: allow"`;
     report.error("bad_cidr", [...fieldPath, "ip_acl", "allow", at], message);
   }
 }

@@ -78,7 +78,7 @@ function warnOfShutRoutes({ routes, consumers, gateway }: ConfigDocument, report
   if (consumers.length > 0 || jwt.length > 0 || oidc.length > 0) return;
   for (const [at, { name, auth_required: isRequired }] of routes.entries()) {
     if (isRequired !== true) continue;
-    const message = `The route "${name}" answers every request with 401: there are no consumers`;
+    const message = `The route "${name}" refuses every request with 401: there are no consumers`;
     report.warning("bad_value", ["routes", at, "auth_required"], message);
   }
 }
@@ -105,10 +105,10 @@ function checkApiKeys(
     // A key of a consumer that is not in the document is not accepted.
     if (holder === undefined || !names.has(holder)) continue;
     if (holder === consumer.name) {
-      const message = `"${holder}" was given this API key over the admin API, too; retiring it there does not end it`;
+      const message = `"${holder}" was also issued this API key through the admin API; retiring it there does not invalidate it`;
       report.warning("duplicate_credential", [...fieldPath, "key"], message);
     } else {
-      const message = `"${consumer.name}" has the same API key as "${holder}" was issued through the admin API, so requests cannot be attributed`;
+      const message = `"${consumer.name}" has the API key that was issued to "${holder}" through the admin API, so requests cannot be attributed`;
       report.error("duplicate_credential", [...fieldPath, "key"], message);
     }
   }
@@ -139,7 +139,7 @@ function checkCertificates({ consumers, listeners }: ConfigDocument, report: Iss
     }
     if (subject !== undefined) subjects.add(subject, consumer.name, [...fieldPath, "subject"]);
     if (isAskedFor) continue;
-    const message = `No listener has a client_ca_file, so the certificate of "${consumer.name}" is never asked for`;
+    const message = `No listener has a client_ca_file, so the certificate of "${consumer.name}" is never requested`;
     report.warning("unused", fieldPath, message);
   }
 }

@@ -69,7 +69,7 @@ export class IssuedCredentials {
       const problem = problemOfKey(key) ?? (isTaken ? "This key was given out before" : undefined);
       if (problem !== undefined) return { refused: "credential_issue_invalid", message: problem };
       if (keys.all.length >= MAX_CREDENTIALS) {
-        const message = `${MAX_CREDENTIALS} keys are kept already; they are forgotten 30 days after they were retired`;
+        const message = `${MAX_CREDENTIALS} keys are stored already; retired keys are deleted after 30 days`;
         return { refused: "credential_issue_invalid", message };
       }
       const credential = { id: randomUUID(), consumer, digest, createdMs: clock.now(), retireMs: undefined };

@@ -37,7 +37,7 @@ function checkEndpoint(
 ): void {
   if (endpoint !== undefined) return checkUrl(endpoint, danger, [...fieldPath, "introspection_endpoint"], report);
   if (issuer === undefined) {
-    const message = `"${name}" needs an introspection_endpoint, or an issuer that says where it is`;
+    const message = `"${name}" needs an introspection_endpoint, or an issuer for discovery`;
     return report.error("required", [...fieldPath, "introspection_endpoint"], message);
   }
   const url = metadataUrl(issuer);
@@ -94,7 +94,7 @@ function checkIssuers(
   for (const { consumer, credential, fieldPath } of credentialsOf(document.consumers, "jwt")) {
     const { issuer, audiences = [] } = credential;
     if (!takesAny && !providers.some((provider) => provider.issuer === issuer && provider.consumer === undefined)) {
-      const message = `No provider leaves tokens of the issuer "${issuer}" to consumers, so "${consumer.name}" is never recognised by one`;
+      const message = `No provider assigns tokens of the issuer "${issuer}" to consumers, so "${consumer.name}" is never identified by one`;
       report.error("unknown_reference", [...fieldPath, "issuer"], message);
     }
     const other = owners.find(

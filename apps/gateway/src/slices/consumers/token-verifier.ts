@@ -54,7 +54,7 @@ const MAX_TOKEN_CHARACTERS = 16_384;
 const MAX_TRIES = 4;
 const UNAVAILABLE: Recognition = Object.freeze({
   kind: "unavailable",
-  why: "The keys of the token's issuer cannot be had",
+  why: "The keys of the token's issuer are unavailable",
 });
 
 interface TokenHead {

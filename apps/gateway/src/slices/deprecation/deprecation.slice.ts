@@ -60,15 +60,15 @@ function checkBlock(block: Deprecation, fieldPath: FieldPath, report: IssueRepor
   const sinceS = readDate(block.since, [...fieldPath, "since"], report);
   const sunsetS = readDate(block.sunset, [...fieldPath, "sunset"], report);
   if (sinceS !== undefined && sinceS < 0) {
-    const message = "since lies before 1970, which the Deprecation header cannot say";
+    const message = "since is before 1970, which the Deprecation header cannot express";
     report.error("since_before_epoch", [...fieldPath, "since"], message);
   }
   if (sunsetS !== undefined && sunsetS * 1000 < nowMs) {
-    const message = `sunset is past: it is ${new Date(nowMs).toUTCString()} now; publish a later date, or take the route out`;
+    const message = `sunset is past: it is ${new Date(nowMs).toUTCString()} now; set a later date, or remove the route`;
     report.error("sunset_past", [...fieldPath, "sunset"], message);
   }
   if (sinceS !== undefined && sunsetS !== undefined && sunsetS < sinceS) {
-    const message = "sunset lies before since; a version cannot end before it is deprecated";
+    const message = "sunset is before since; a version cannot end before it is deprecated";
     report.error("sunset_before_since", [...fieldPath, "sunset"], message);
   }
   if (block.uri !== undefined) checkUri(block.uri, block.since, [...fieldPath, "uri"], report);

@@ -86,7 +86,7 @@ function checkQuotas(document: ConfigDocument, report: IssueReport): void {
     }
     for (const budget of BUDGETS) {
       if (quotas[budget] !== 0n) continue;
-      const message = `consumer '${consumer.name}' has ${budget} 0: a budget is greater than zero; leave it out for no budget`;
+      const message = `consumer '${consumer.name}' has ${budget} 0: a budget must be greater than zero; omit it for no budget`;
       report.error("quota_zero", [...fieldPath, budget], message);
     }
   }

@@ -176,7 +176,7 @@ function checkTransforms(document: ConfigDocument, report: IssueReport): void {
     checkFields(request?.headers, connectionProblem, [...fieldPath, "request", "headers"], report);
     for (const [from, to] of Object.entries(request?.headers?.rename ?? {})) {
       if (!isIdentity(to)) continue;
-      const message = `A client could say who it is by sending ${from}: the gateway alone writes ${to}`;
+      const message = `A client could choose its identity by sending ${from}: only the gateway may write ${to}`;
       report.error("bad_header", [...fieldPath, "request", "headers", "rename", from], message);
     }
     checkFields(response?.headers, responseProblem, [...fieldPath, "response", "headers"], report);
