@@ -214,8 +214,8 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
   await listen(listeners, api, settings.running, addresses);
   ownAddress(own, new URL(addresses.api));
 
-  const workers = new AbortController();
-  for (const slice of slices.all) slice.worker?.start(workers.signal);
+  const tasks = new AbortController();
+  for (const slice of slices.all) slice.task?.start(tasks.signal);
   setTimeout(() => store.prepareReading(), READINESS_DELAY_MS).unref();
   const { proxy, api: address } = addresses;
   log.info({ version: apiInfo.version, proxy, api: address, process: process.pid }, "Weir has started");
@@ -228,8 +228,8 @@ async function assemble(parts: Parts): Promise<RunningProxy> {
     },
     async stop(graceMs = GRACE_MS) {
       await listeners.close(graceMs);
-      workers.abort();
-      await Promise.all(slices.all.map(async ({ worker }) => await worker?.stopped?.()));
+      tasks.abort();
+      await Promise.all(slices.all.map(async ({ task }) => await task?.stopped?.()));
       client.close();
       services.idleOrigins.close();
       events.close();

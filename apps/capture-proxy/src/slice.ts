@@ -159,6 +159,6 @@ export interface Slice<T extends Operations> {
   readonly operations: Handlers<T>;
   readonly interceptor?: Interceptor;
   readonly observer?: Observer;
-  readonly worker?: SliceTask;
+  readonly task?: SliceTask;
   readonly portableRules?: PortableRules;
 }

@@ -38,7 +38,7 @@ interface AnySlice {
   readonly operations: object;
   readonly interceptor?: Interceptor;
   readonly observer?: Observer;
-  readonly worker?: SliceTask;
+  readonly task?: SliceTask;
   readonly portableRules?: PortableRules;
   /** Disabling this feature removes everything but the slice's name. */
   readonly switchedOffBy?: FeatureName;

@@ -3,11 +3,11 @@ import type { Handlers } from "@headworks/contract-kit";
 import { ApiError, validationError } from "#api/api-error.ts";
 import type { SliceHost } from "#slice.ts";
 import { failureSentence } from "./autosave.task.ts";
-import type { AutoSaveWorker } from "./autosave.task.ts";
+import type { AutoSaveTask } from "./autosave.task.ts";
 
 export interface AutoSaveParts {
   readonly settings: SliceHost["settings"];
-  readonly worker: Pick<AutoSaveWorker, "status" | "saveNow">;
+  readonly task: Pick<AutoSaveTask, "status" | "saveNow">;
   readonly defaultDir: string;
   readonly onChange: () => void;
 }
@@ -25,7 +25,7 @@ const FIELDS = [
 
 /** Handlers of the automatic backup's operations. Its settings are those of the configuration. */
 export function createAutosaveOperations(parts: AutoSaveParts): Handlers<typeof autosaveOperations> {
-  const { settings, worker, defaultDir, onChange } = parts;
+  const { settings, task, defaultDir, onChange } = parts;
   return {
     getAutosave: () => ({ status: 200, body: autosaveStatus(parts) }),
     updateAutosave: ({ body }) => {
@@ -40,7 +40,7 @@ export function createAutosaveOperations(parts: AutoSaveParts): Handlers<typeof 
     },
     saveSnapshot: async () => {
       try {
-        return { status: 200, body: await worker.saveNow() };
+        return { status: 200, body: await task.saveNow() };
       } catch (error) {
         throw new ApiError("SERVICE_UNAVAILABLE", `The snapshot was not saved: ${failureSentence(error)}`, {
           cause: error,
@@ -50,13 +50,13 @@ export function createAutosaveOperations(parts: AutoSaveParts): Handlers<typeof 
   };
 }
 
-function autosaveStatus({ settings, worker, defaultDir }: AutoSaveParts): AutoSaveStatus {
+function autosaveStatus({ settings, task, defaultDir }: AutoSaveParts): AutoSaveStatus {
   const shown = settings.configured.auto_save;
   const { restartPending, overriddenBy } = settings.changesOf("auto_save");
   return {
     ...shown,
     output_dir: shown.output_dir ?? defaultDir,
-    ...worker.status(),
+    ...task.status(),
     restart_pending: restartPending.length > 0,
     overridden_by: overriddenBy,
   };

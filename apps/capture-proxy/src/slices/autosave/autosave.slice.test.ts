@@ -17,7 +17,7 @@ interface Rig extends AsyncDisposable {
   readonly stored: StoreRig;
   readonly backups: string;
   readonly tasks: TaskProgress[];
-  readonly worker: SliceTask;
+  readonly task: SliceTask;
   readonly stop: AbortController;
   files(): string[];
   status(): Promise<AutoSaveStatus>;
@@ -42,7 +42,7 @@ async function startAutosave(
   { wrap = (store) => store, onLine = () => undefined, savedSettings = {} }: RigOptions = {},
 ): Promise<Rig> {
   const tasks: TaskProgress[] = [];
-  let worker: SliceTask | undefined;
+  let task: SliceTask | undefined;
   const stop = new AbortController();
   const api = await startApi({
     flags,
@@ -60,20 +60,20 @@ async function startAutosave(
       };
       const log = pino({}, { write: (line) => onLine((JSON.parse(line) as { msg: string }).msg) });
       const slice = createAutosaveSlice({ ...host, log, events, store: wrap(stored.store) });
-      worker = slice.worker;
+      task = slice.task;
       return [slice];
     },
   });
-  assert.ok(worker);
+  assert.ok(task);
   api.clock.jumpWallClock(Date.now() - api.clock.now());
-  worker.start(stop.signal);
+  task.start(stop.signal);
   const backups = api.directory.file("backups");
   const rig: Rig = {
     api,
     stored,
     backups,
     tasks,
-    worker,
+    task,
     stop,
     files: () => (existsSync(backups) ? readdirSync(backups).sort() : []),
     status: async () => (await api.call("GET", "/api/autosave")).json as AutoSaveStatus,
@@ -97,7 +97,7 @@ async function startAutosave(
     },
     [Symbol.asyncDispose]: async () => {
       stop.abort();
-      await worker?.stopped?.();
+      await task?.stopped?.();
       await api[Symbol.asyncDispose]();
     },
   };
@@ -485,7 +485,7 @@ inSession("a service that stops leaves no half snapshot and waits for nothing", 
   assert.match(rig.files().join(), /^\.weir-snapshot-/);
   rig.stop.abort();
   gates[0]?.resolve();
-  await rig.worker.stopped?.();
+  await rig.task.stopped?.();
   assert.deepEqual(rig.files(), []);
 });
 

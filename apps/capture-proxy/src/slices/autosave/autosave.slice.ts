@@ -2,13 +2,13 @@ import { join } from "node:path";
 import type { autosaveOperations } from "@headworks/capture-contract";
 import type { Slice, SliceHost } from "#slice.ts";
 import { createAutosaveOperations } from "./autosave.operations.ts";
-import { AutoSaveWorker } from "./autosave.task.ts";
+import { AutoSaveTask } from "./autosave.task.ts";
 
 /** The active session as a file, again and again. */
 export function createAutosaveSlice(host: SliceHost): Slice<typeof autosaveOperations> {
   const { store, settings, clock, log, events } = host;
   const defaultDir = join(host.dataDir, "backups");
-  const worker = new AutoSaveWorker({ store, settings, clock, log, events, defaultDir });
+  const task = new AutoSaveTask({ store, settings, clock, log, events, defaultDir });
   let known = JSON.stringify(settings.configured.auto_save);
   settings.onChange(() => {
     const changed = JSON.stringify(settings.configured.auto_save);
@@ -18,7 +18,7 @@ export function createAutosaveSlice(host: SliceHost): Slice<typeof autosaveOpera
   });
   return {
     name: "autosave",
-    operations: createAutosaveOperations({ settings, worker, defaultDir, onChange: () => events.changed("config") }),
-    worker,
+    operations: createAutosaveOperations({ settings, task, defaultDir, onChange: () => events.changed("config") }),
+    task,
   };
 }

@@ -40,7 +40,7 @@ type Parts = Pick<SliceHost, "store" | "settings" | "clock" | "log" | "events"> 
  * being written is missed, and counted. A session that was followed by a new one and could not be saved is owed: each
  * cycle tries one of those first, and saves the active one whatever came of that.
  */
-export class AutoSaveWorker {
+export class AutoSaveTask {
   readonly #parts: Parts;
   readonly #stop = new AbortController();
   #current: Promise<SnapshotResult> | undefined;

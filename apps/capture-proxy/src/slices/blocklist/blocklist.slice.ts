@@ -36,7 +36,7 @@ export function createBlocklistSlice(host: SliceHost): Slice<typeof blocklistOpe
     name: "blocklist",
     operations: createBlocklistOperations({ store, hits, clock, onChange }),
     interceptor: createBlocklistInterceptor({ rules: () => rules, onHit: (entryId) => hits.hit(entryId) }),
-    worker: hits,
+    task: hits,
     portableRules: portableList<BlockEntry>({
       key: "block_list",
       schemaVersion: 1,

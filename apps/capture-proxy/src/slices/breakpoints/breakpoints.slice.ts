@@ -59,7 +59,7 @@ export function createBreakpointsSlice(host: SliceHost): Slice<typeof breakpoint
       name: "breakpoints",
       onFinished: (exchange) => paused.exchangeEnded(exchange.id),
     },
-    worker: { start: (signal) => hits.start(signal) },
+    task: { start: (signal) => hits.start(signal) },
     portableRules: portableList<Breakpoint>({
       key: "breakpoints",
       schemaVersion: 1,

@@ -124,7 +124,7 @@ test("performance tells memory, connections, the loop and the store", async () =
   const { api, slice } = await startMetrics();
   await using _api = api;
   const controller = new AbortController();
-  slice.worker?.start(controller.signal);
+  slice.task?.start(controller.signal);
   const { json } = await api.call("GET", "/api/performance");
   const { memory, pool, event_loop, storage, metrics } = json as Record<string, Record<string, number>>;
   assert.ok((memory?.["used_bytes"] ?? 0) > 0 && (memory?.["usage_percent"] ?? 100) < 100);

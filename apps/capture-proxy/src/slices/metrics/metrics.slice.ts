@@ -64,7 +64,7 @@ export function createMetricsSlice(host: SliceHost): Slice<typeof metricsOperati
     name: "metrics",
     operations: createMetricsOperations(host, { counts, loop, scrape, startedMs }),
     observer: createMetricsObserver((exchange) => counts.add(exchange, clock.monotonic())),
-    worker: { start: (signal) => loop.start(signal) },
+    task: { start: (signal) => loop.start(signal) },
   };
 }
 

@@ -45,6 +45,6 @@ export function createMirrorSlice(host: SliceHost): Slice<typeof mirrorOperation
     name: "mirror",
     operations: createMirrorOperations({ settings, queue, defaultDir, onChange: () => events.changed("config") }),
     observer,
-    worker: { start: () => undefined, stopped: async () => await queue.close(DRAIN_MS) },
+    task: { start: () => undefined, stopped: async () => await queue.close(DRAIN_MS) },
   };
 }

@@ -10,7 +10,7 @@ import type { RuleBook } from "./rule-book.ts";
 
 export interface MockRecorder {
   readonly observer: Observer;
-  readonly worker: SliceTask;
+  readonly task: SliceTask;
   isRecording: boolean;
   /** Responses that could not be recorded since recording was last enabled. */
   missed: number;
@@ -47,7 +47,7 @@ export function createMockRecorder(parts: {
         else recorder.missed += 1;
       },
     },
-    worker: {
+    task: {
       start: (signal) => {
         const stop = book.clock.every(PERSIST_EVERY_MS, () => void recorder.settled());
         signal.addEventListener("abort", stop);

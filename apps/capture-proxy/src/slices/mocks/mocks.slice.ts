@@ -76,10 +76,10 @@ export function createMocksSlice(host: SliceHost): Slice<typeof mocksOperations>
     }),
     observer: recorder.observer,
     portableRules: portableMocks(book),
-    worker: {
+    task: {
       start: (signal) => {
-        hits.worker.start(signal);
-        recorder.worker.start(signal);
+        hits.task.start(signal);
+        recorder.task.start(signal);
       },
     },
   };

@@ -36,7 +36,7 @@ test("counts, sequence indexes and history are written periodically and at the e
   const { database, clock, open } = rig();
   const hits = open();
   const stop = new AbortController();
-  hits.worker.start(stop.signal);
+  hits.task.start(stop.signal);
   Object.assign(hits.progress("a"), { hits: 3, nextIndex: 2 });
   hits.touched("a");
   hits.answered(hit("a", 10, 5));

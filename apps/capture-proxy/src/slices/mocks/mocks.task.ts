@@ -12,7 +12,7 @@ const MAX_URL_LENGTH = 4096;
  * is used again: a sequence may repeat responses but never skips one.
  */
 export interface MockHits {
-  readonly worker: SliceTask;
+  readonly task: SliceTask;
   /** A rule's mutable state, created on first use. After a change the caller calls `touched`. */
   readonly progress: (id: string) => MockProgress;
   readonly touched: (id: string) => void;
@@ -60,7 +60,7 @@ export function createMockHits(parts: {
   };
   return {
     history: () => history.slice(-MOCK_LIMITS.history),
-    worker: { start: (signal) => persistNowAndThen(clock, persist, signal) },
+    task: { start: (signal) => persistNowAndThen(clock, persist, signal) },
     progress: (id) => progressOf(progress, id),
     touched: (id) => {
       moved.add(id);

@@ -29,7 +29,7 @@ export interface Batches {
   cancel(id: string): ReplayBatch;
   show(stored: StoredBatch): ReplayBatch;
   find(id: string): ReplayBatch;
-  readonly worker: SliceTask;
+  readonly task: SliceTask;
 }
 
 export function createBatches(parts: BatchesParts): Batches {
@@ -83,7 +83,7 @@ export function createBatches(parts: BatchesParts): Batches {
     },
     show,
     find: (id) => show(stored(id)),
-    worker: {
+    task: {
       start: (signal) =>
         signal.addEventListener(
           "abort",

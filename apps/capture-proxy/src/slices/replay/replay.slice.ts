@@ -26,7 +26,7 @@ export function createReplaySlice(host: SliceHost): Slice<typeof replayOperation
   return {
     name: "replay",
     operations: createReplayOperations({ host, saved, history, replays, batches }),
-    worker: batches.worker,
+    task: batches.task,
     portableRules: portableRequests(saved, () => host.events.changed("replay")),
   };
 }

@@ -59,7 +59,7 @@ export function createRewritesSlice(host: SliceHost): Slice<typeof rewritesOpera
     name: "rewrites",
     operations: createRewritesOperations({ store, traffic: host.store, hits, clock, files, thread, limits, onChange }),
     interceptor: createRewritesInterceptor(run, () => rules),
-    worker: {
+    task: {
       start: (signal) => {
         hits.start(signal);
         signal.addEventListener("abort", () => thread.close());

@@ -59,7 +59,7 @@ async function startRuns(limits: Partial<StoreLimits> = {}): Promise<Rig> {
   });
   const [slice = assert.fail("no slice")] = made;
   const stop = new AbortController();
-  slice.worker?.start(stop.signal);
+  slice.task?.start(stop.signal);
   return {
     api,
     stored,

@@ -11,7 +11,7 @@ export function createRunsSlice(host: SliceHost, openProxy: OpenSessionProxy): S
     name: "runs",
     operations: createRunsOperations(programs),
     observer: programs,
-    worker: programs,
+    task: programs,
   };
 }
 

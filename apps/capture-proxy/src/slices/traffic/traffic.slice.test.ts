@@ -342,7 +342,7 @@ function watchTraffic(rig: Rig, hasListeners = true): Watched {
     },
   });
   const stop = new AbortController();
-  slice.worker?.start(stop.signal);
+  slice.task?.start(stop.signal);
   return {
     events,
     slice,

@@ -13,7 +13,7 @@ const PIECE_BYTES = 1_048_576;
 export function createTrafficSlice(host: SliceHost): Slice<typeof trafficOperations> {
   const observer = new TrafficObserver(host);
   host.store.streams.onOpened((exchange) => observer.show(exchange));
-  return { name: "traffic", operations: createTrafficOperations(host, observer), observer, worker: observer };
+  return { name: "traffic", operations: createTrafficOperations(host, observer), observer, task: observer };
 }
 
 /** Lists come from the store as bytes, so that large ones cost this thread nothing. */

@@ -43,7 +43,7 @@ export function createWsTrafficSlice(host: SliceHost): Slice<typeof wsTrafficOpe
     name: "ws-traffic",
     operations: createWsTrafficOperations({ host, store, hits, clock, interceptor, paused, onChange }),
     interceptor,
-    worker: hits,
+    task: hits,
     portableRules: portableList<WsRule>({
       key: "ws_rules",
       schemaVersion: 1,
